@@ -21,6 +21,20 @@ class GroupHierarchy:
         """The group and all groups above it, each once."""
         return _reached(group, self.parents)
 
+    def tops(self, groups: Iterable[str]) -> list[str]:
+        """The groups from which all of the given ones can be reached: those without parents.
+
+        Of a cycle without an entrance it is the first by name.
+        """
+        remaining = {one for group in groups for one in self.above(group)}
+        found = sorted(group for group in remaining if not self.parents.get(group))
+        for group in found:
+            remaining -= self.within(group)
+        while remaining:
+            found.append(min(remaining))
+            remaining -= self.within(found[-1])
+        return sorted(found)
+
     def path(self, group: str) -> list[str]:
         """A chain of parents down to the group, from a root or from where a cycle closes."""
         found = [group]

@@ -3,8 +3,9 @@
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
-from factbook.checks.levels import WIDTH, GradedLevel, graded
-from factbook.checks.rollup import LevelCount
+from factbook.catalog.store import labels
+from factbook.checks.levels import OUTSIDE, WIDTH, GradedLevel, graded
+from factbook.checks.rollup import LevelCount, LevelTally, added
 from factbook.storage import Database, Row, Transaction
 
 _COLUMNS: Final = ("entity_id", "owner", "system", "kind", "levels")
@@ -91,6 +92,20 @@ def by_owner_within(transaction: Transaction, slot: int) -> list[LevelCount]:
     return _counts(transaction.all(_BY_OWNER, (slot,)))
 
 
+async def by_label(database: Database, slot: int, label: str) -> dict[str, LevelTally]:
+    """The sums of a slot by the value of a label, in lower case, over entities with it."""
+    values, parameters = labels.values(label)
+    start = (slot - 1) * WIDTH + 1
+    rows = await database.search(_BY_LABEL.format(values), (start, WIDTH, *parameters))
+    found: dict[str, list[LevelTally]] = {}
+    for value, own, count in rows:
+        level = graded(bytes(own) or OUTSIDE)
+        if level is not None:
+            scored, score = (0, 0) if level.score is None else (count, count * level.score)
+            found.setdefault(value, []).append(LevelTally({level.level: count}, scored, score))
+    return {value: added(tallies) for value, tallies in found.items()}
+
+
 async def page(
     database: Database, slot: int, after: int, limit: int, owners: Sequence[str] = ()
 ) -> list[tuple[int, GradedLevel]]:
@@ -135,3 +150,8 @@ WHERE entity_id > ? AND substr(levels, ?, 1) NOT IN (?, ?, ?) ORDER BY entity_id
 """
 
 _PAGE_OF: Final = _PAGE.replace("ORDER", "AND owner IN LIST(?) ORDER")
+
+_BY_LABEL: Final = """
+SELECT v.value, substr(l.levels, ?, ?), COUNT(*) FROM ({}) v
+JOIN scorecard_levels l ON l.entity_id = v.entity_id GROUP BY 1, 2
+"""

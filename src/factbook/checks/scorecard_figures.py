@@ -1,0 +1,130 @@
+"""Figures of a scorecard for its readers: rollups and trends, with the names of its levels."""
+
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+from factbook.catalog.store import hierarchy
+from factbook.checks import level_store, rollup, scorecard_store, trend
+from factbook.checks.group_hierarchy import GroupHierarchy
+from factbook.checks.rollup import NOTHING, LevelTally
+from factbook.checks.scorecard import Scorecard, parse
+from factbook.checks.trend import EVERYBODY, TrendPoint
+from factbook.clock import DAY
+from factbook.errors import InputError, NotFoundError
+from factbook.storage import Database
+
+BY: Final = ("owner", "system", "domain", "kind")
+MOST_DEPTH: Final = 5
+_LABEL: Final = "label:"
+
+
+class RollupGroup(NamedTuple):
+    """An owner, system, domain, kind or value of a label, with its figures; "" is without one.
+
+    `own` leaves out what is below it, and differs from `tally` for groups alone.
+    """
+
+    name: str
+    tally: LevelTally
+    own: LevelTally
+    children: tuple["RollupGroup", ...] = ()
+
+    def render(self, names: Mapping[int, str]) -> dict[str, Any]:
+        """The group as shown, with the names of the ranks."""
+        shown = {"name": self.name or None, **self.tally.render(names)}
+        if self.own != self.tally:
+            shown["own"] = self.own.render(names)
+        if self.children:
+            shown["children"] = [child.render(names) for child in self.children]
+        return shown
+
+
+class ScorecardInEffect(NamedTuple):
+    """A scorecard in effect and its slot."""
+
+    card: Scorecard
+    slot: int
+
+    @property
+    def names(self) -> dict[int, str]:
+        """The ids of the levels by rank."""
+        return {rank: level.id for rank, level in enumerate(self.card.levels, 1)}
+
+
+async def in_effect(database: Database, scorecard_id: str) -> ScorecardInEffect:
+    """The scorecard in effect; raises NotFoundError, also before its first grading is done."""
+    stored = await scorecard_store.one(database, scorecard_id)
+    if stored is None:
+        raise NotFoundError(f"There is no scorecard {scorecard_id}.")
+    if stored.slot is None or stored.published is None:
+        raise NotFoundError(f"The scorecard {scorecard_id} has no results yet.")
+    return ScorecardInEffect(parse(stored.published), stored.slot)
+
+
+async def rolled_up(
+    database: Database, given: ScorecardInEffect, by: str, group: str | None = None, depth: int = 1
+) -> list[RollupGroup]:
+    """The figures by owner, system, domain, kind or `label:NAME`, by name.
+
+    By owner they begin with `group`, or with those at the top, and have `depth` levels below.
+    Raises InputError for anything else.
+    """
+    if by.startswith(_LABEL) and len(by) > len(_LABEL):
+        label = by.removeprefix(_LABEL)
+        return _flat(await level_store.by_label(database, given.slot, label))
+    if by == "owner":
+        own = rollup.by("owner", await level_store.by_owner(database, given.slot))
+        tree = GroupHierarchy(await hierarchy.group_parents(database))
+        return _groups(own, tree, group, depth)
+    if by not in BY:
+        raise InputError(f"by: has to be one of {', '.join(BY)}, or label: and the name of one.")
+    counts = await level_store.counts(database, given.slot)
+    if by == "kind":
+        return _flat(rollup.by("kind", counts))
+    systems = rollup.by("system", counts)
+    if by == "system":
+        return _flat(systems)
+    return _flat(rollup.by_domain(systems, await hierarchy.system_domains(database)))
+
+
+async def over_time(
+    database: Database,
+    given: ScorecardInEffect,
+    group: str | None,
+    first: int,
+    now: int,
+    step: int = 1,
+) -> list[TrendPoint]:
+    """The figures of a group, or of everybody, from a day on, today's as they are now."""
+    today = now // DAY
+    own = rollup.by("owner", await level_store.by_owner(database, given.slot))
+    if group is None:
+        tally = rollup.added(own.values())
+    else:
+        tree = GroupHierarchy(await hierarchy.group_parents(database))
+        tally = rollup.of_group(own, tree, group)
+    owner = EVERYBODY if group is None else group
+    kept = await trend.of_group(database, given.card.id, owner, first, today - 1)
+    points = [*kept, TrendPoint(today, trend.figures(given.card, tally))]
+    return trend.series(points, first, today, step)
+
+
+def _flat(tallies: Mapping[str, LevelTally]) -> list[RollupGroup]:
+    return [RollupGroup(name, tally, tally) for name, tally in sorted(tallies.items())]
+
+
+def _groups(
+    own: Mapping[str, LevelTally], tree: GroupHierarchy, group: str | None, depth: int
+) -> list[RollupGroup]:
+    tallies = rollup.by_group(own, tree)
+
+    def at(path: tuple[str, ...]) -> RollupGroup:
+        name = path[-1]
+        below: set[str] = set()
+        if len(path) <= min(depth, MOST_DEPTH):
+            # A group that holds itself by way of others is not shown below itself.
+            below = (tree.children.get(name, set()) & tallies.keys()) - set(path)
+        children = tuple(at((*path, child)) for child in sorted(below))
+        return RollupGroup(name, tallies.get(name, NOTHING), own.get(name, NOTHING), children)
+
+    return [at((name,)) for name in ([group] if group is not None else tree.tops(tallies))]

@@ -1,0 +1,226 @@
+"""Figures of scorecards: rollups by what entities belong to, and trends day by day."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from factbook.catalog.store import hierarchy
+from factbook.checks import level_store, levels, scorecard_figures, trend
+from factbook.checks.level_store import LevelDeltas, LevelRow
+from factbook.checks.trend import TrendFigures, TrendPoint
+from factbook.clock import DAY
+from factbook.errors import InputError, NotFoundError
+from factbook.storage import Database, Transaction
+from tests.checks.scorecards import add_checks, document, effect, publish, put
+from tests.facts.test_store import add_entities
+from tests.service import NOON
+
+TOP, MIDDLE, LEAF = (f"group:default/{name}" for name in ("top", "middle", "leaf"))
+ANN = "user:default/ann"
+GROUPS = (TOP, MIDDLE, LEAF, "system:default/shop")
+TODAY = NOON // DAY
+
+
+@pytest.fixture
+async def shop(database: Database) -> None:
+    """Groups in each other, a system in a domain, and entities at three levels."""
+    await add_checks(database, "c1", "c2", "c3")
+    await put(database, document())
+    await publish(database)
+    await effect(database)
+    await add_entities(database, *GROUPS)
+    relations = [
+        (1, "parentOf", MIDDLE),
+        (3, "childOf", MIDDLE),
+        (4, "partOf", "domain:default/sales"),
+        (4, "partOf", "system:default/other"),
+    ]
+    columns = ("source_id", "type", "target_ref")
+    await database.write(lambda tx: tx.insert("relations", columns, relations))
+    await stand(
+        database,
+        (11, LEAF, "system:default/shop", 2),
+        (12, LEAF, "", 0),
+        (13, MIDDLE, "", 1),
+        (14, ANN, "", 1),
+        (15, "", "", 2),
+    )
+
+
+async def stand(database: Database, *entities: tuple[int, str, str, int]) -> None:
+    """Entities with levels, each at a score of 50 percent for a level."""
+
+    def work(transaction: Transaction) -> None:
+        before = level_store.rows(transaction, [one[0] for one in entities])
+        deltas, rows = LevelDeltas(), []
+        for id_, owner, system, level in entities:
+            own = bytes((level + 1, 3, level * 50, 100))
+            place = owner, system, "component"
+            if old := before.get(id_):
+                deltas.add(1, old.place, levels.in_slot(old.levels, 1), -1)
+            deltas.add(1, place, own, 1)
+            rows.append(LevelRow(id_, *place, own))
+        level_store.write(transaction, rows, before)
+        deltas.write(transaction)
+
+    await database.write(work)
+
+
+async def rollup(database: Database, by: str, **given_: Any) -> list[dict[str, Any]]:
+    found = await scorecard_figures.in_effect(database, "readiness")
+    groups = await scorecard_figures.rolled_up(database, found, by, **given_)
+    return [group.render(found.names) for group in groups]
+
+
+def totals(groups: Sequence[dict[str, Any]]) -> dict[str | None, Any]:
+    return {
+        group["name"]: (group["total"], totals(group["children"]))
+        if "children" in group
+        else group["total"]
+        for group in groups
+    }
+
+
+@pytest.mark.usefixtures("shop")
+async def test_a_group_has_the_figures_of_all_below_it(database: Database) -> None:
+    found = await rollup(database, "owner")
+    assert totals(found) == {None: 1, TOP: (3, {MIDDLE: 3}), ANN: 1}
+    assert found[1] == {
+        "name": TOP,
+        "total": 3,
+        "levels": {"bronze": 1, "silver": 1},
+        "noLevel": 1,
+        "score": 50.0,
+        "scored": 3,
+        "own": {
+            "total": 0,
+            "levels": {"bronze": 0, "silver": 0},
+            "noLevel": 0,
+            "score": None,
+            "scored": 0,
+        },
+        "children": found[1]["children"],
+    }
+    assert totals(await rollup(database, "owner", depth=9)) == {
+        None: 1,
+        TOP: (3, {MIDDLE: (3, {LEAF: 2})}),
+        ANN: 1,
+    }
+    assert totals(await rollup(database, "owner", group=MIDDLE, depth=0)) == {MIDDLE: 3}
+    assert totals(await rollup(database, "owner", group="group:default/none")) == {
+        "group:default/none": 0
+    }
+
+
+@pytest.mark.usefixtures("shop")
+async def test_groups_that_hold_each_other_are_shown_once_on_each_way(database: Database) -> None:
+    columns = ("source_id", "type", "target_ref")
+    rows = [(1, "childOf", LEAF), (1, "childOf", TOP)]
+    await database.write(lambda tx: tx.insert("relations", columns, rows))
+    found = totals(await rollup(database, "owner", depth=9))
+    assert found == {None: 1, LEAF: (3, {TOP: (3, {MIDDLE: 3})}), ANN: 1}
+
+
+@pytest.mark.usefixtures("shop")
+async def test_figures_by_system_domain_kind_and_label(database: Database) -> None:
+    assert totals(await rollup(database, "system")) == {None: 4, "system:default/shop": 1}
+    assert totals(await rollup(database, "domain")) == {None: 4, "domain:default/sales": 1}
+    assert totals(await rollup(database, "kind")) == {"component": 5}
+
+    def label(transaction: Transaction) -> None:
+        transaction.insert("search_keys", ("id", "key"), [(1, "metadata.labels.tier")])
+        rows = [
+            (1, "one", "One", 11),
+            (1, "one", "One", 12),
+            (1, "two", "", 13),
+            (1, "two", "", 99),
+        ]
+        transaction.insert("search", ("key_id", "value", "original", "entity_id"), rows)
+
+    await database.write(label)
+    found = await rollup(database, "label:Tier")
+    assert [(one["name"], one["total"], one["score"]) for one in found] == [
+        ("one", 2, 50.0),
+        ("two", 1, 50.0),
+    ]
+    assert await rollup(database, "label:none") == []
+    for wrong in ("team", "label:", ""):
+        with pytest.raises(InputError):
+            await rollup(database, wrong)
+
+
+async def test_what_has_no_results_has_no_figures(database: Database) -> None:
+    await add_checks(database, "c1", "c2", "c3")
+    with pytest.raises(NotFoundError):
+        await scorecard_figures.in_effect(database, "readiness")
+    await put(database, document())
+    with pytest.raises(NotFoundError):
+        await scorecard_figures.in_effect(database, "readiness")
+
+
+@pytest.mark.usefixtures("shop")
+async def test_a_trend_has_what_was_kept_and_today_as_it_is(database: Database) -> None:
+    async def keep(day: int) -> int:
+        return await database.write(lambda tx: trend.record(tx, NOON + day * DAY))
+
+    # Everybody, nobody, three groups and a person.
+    assert await keep(0) == 6
+    assert await keep(1) == 0
+    await stand(database, (12, LEAF, "", 2))
+    assert await keep(2) == 4
+    assert await keep(2) == 0
+    await stand(database, (14, LEAF, "", 1))
+    found = await scorecard_figures.in_effect(database, "readiness")
+
+    async def over(group: str | None, first: int, last: int, step: int = 1) -> list[Any]:
+        points = await scorecard_figures.over_time(
+            database, found, group, TODAY + first, NOON + last * DAY, step
+        )
+        assert [one.render()["date"][:7] for one in points] == ["2026-11"] * len(points)
+        return [(one.day - TODAY, one.figures.levels) for one in points]
+
+    before, after = {"": 1, "silver": 1}, {"silver": 2}
+    assert await over(LEAF, -5, 3) == [
+        (0, before),
+        (1, before),
+        (2, after),
+        (3, {"bronze": 1, "silver": 2}),
+    ]
+    assert await over(LEAF, 1, 3, 2) == [(1, before), (3, {"bronze": 1, "silver": 2})]
+    assert (await over(None, 3, 3)) == [(3, {"bronze": 2, "silver": 3})]
+    # One who owns nothing any more is told so once.
+    assert await keep(3) == 4
+    assert (await over(ANN, 2, 3)) == [(2, {"bronze": 1}), (3, {})]
+    assert await keep(4) == 0
+
+
+points = st.dictionaries(st.integers(0, 30), st.integers(1, 99)).map(
+    lambda found: [
+        TrendPoint(day, TrendFigures({"gold": number})) for day, number in sorted(found.items())
+    ]
+)
+
+
+@given(points, st.integers(0, 30), st.integers(0, 30), st.integers(1, 7))
+def test_a_series_has_for_each_step_the_last_figures_by_then(
+    kept: list[TrendPoint], first: int, last: int, step: int
+) -> None:
+    wanted = []
+    for day in range(first, last + 1):
+        past = [one for one in kept if one.day <= day]
+        if past and (last - day) % step == 0:
+            wanted.append(TrendPoint(day, past[-1].figures))
+    assert trend.series(kept, first, last, step) == wanted
+
+
+@pytest.mark.usefixtures("shop")
+async def test_parents_are_known_whichever_of_two_groups_names_the_other(
+    database: Database,
+) -> None:
+    assert await hierarchy.group_parents(database) == {MIDDLE: {TOP}, LEAF: {MIDDLE}}
+    assert await hierarchy.system_domains(database) == {
+        "system:default/shop": "domain:default/sales"
+    }
