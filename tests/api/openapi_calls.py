@@ -238,6 +238,22 @@ async def _facts(service: Service) -> AsyncIterator[Call]:
     yield "factsLatest", 200, await http.get(to, params=known)
     yield "factsLatest", 404, await http.get(to, params={"entity": "component:nobody"})
     yield "factsPast", 200, await http.get(FACTS, params=known)
+    lines = {"fact": "lines"}
+    for id_, path in (
+        ("distributionsShow", "distribution"),
+        ("distributionsValues", "values"),
+        ("distributionsExport", "values.csv"),
+    ):
+        yield id_, 200, await http.get(f"{to}/{path}", params=lines)
+        yield id_, 400, await http.get(f"{to}/{path}", params=lines | {"owner": "group:"})
+        yield id_, 400, await http.get(f"{to}/{path}")
+        yield id_, 404, await http.get(f"{to}/{path}", params={"fact": "none"})
+    by = {"fact": "hasOwner", "by": "owner"}
+    yield (
+        "distributionsShow",
+        200,
+        await http.get(f"{FACTS}/entity-metadata/distribution", params=by),
+    )
     yield "factsPast", 400, await http.get(FACTS)
     yield "factsPast", 404, await http.get(FACTS, params={"entity": "component:nobody"})
 

@@ -162,10 +162,17 @@ def check(
         return
     [(media, content)] = declared["content"].items()
     assert answer.headers["content-type"].startswith(media), name
-    lines = answer.text.splitlines() if media == "application/x-ndjson" else [answer.text]
     checker = validator(document, content["schema"])
-    problems = [each for line in lines for each in checker.iter_errors(json.loads(line))]
+    problems = [each for value in values(media, answer) for each in checker.iter_errors(value)]
     assert problems == [], (name, answer.text)
+
+
+def values(media: str, answer: httpx2.Response) -> list[Any]:
+    """What the schema of an answer is of: each line of several, or a text that is no JSON."""
+    if media == "text/csv":
+        return [answer.text]
+    lines = answer.text.splitlines() if media == "application/x-ndjson" else [answer.text]
+    return [json.loads(line) for line in lines]
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=name_of)

@@ -222,10 +222,7 @@ def _entity_value(
 
 
 def _is_wanted(fact: Fact, value: Any, wanted: ValueFilter) -> bool:
-    has_items = isinstance(value, list)
-    if wanted.value is not None and not (
-        wanted.value in value if has_items else value == wanted.value
-    ):
+    if wanted.value is not None and not _has(value, wanted.value):
         return False
     if wanted.least is None and wanted.below is None:
         return True
@@ -233,6 +230,13 @@ def _is_wanted(fact: Fact, value: Any, wanted: ValueFilter) -> bool:
     return (wanted.least is None or place >= wanted.least) and (
         wanted.below is None or place < wanted.below
     )
+
+
+def _has(value: Any, wanted: Any) -> bool:
+    """Compare a value; items of sets by their text."""
+    if isinstance(value, list):
+        return wanted in (one if isinstance(one, str) else str(one) for one in value)
+    return bool(value == wanted)
 
 
 def _is_told(fact: Fact) -> bool:

@@ -1,11 +1,17 @@
 """The interface of data sources and facts as a table."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from factbook.api.endpoint import NOTHING_STORED, Route
+from factbook.api.openapi.parameter_types import Parameter
 from factbook.api.openapi.parameters import (
+    BY,
+    CATALOG_PART,
     CONNECTION,
+    ENDS,
     ENTITY,
+    FACT,
     FACTS_CURSOR,
     FACTS_LIMIT,
     HISTORY_CURSOR,
@@ -17,8 +23,12 @@ from factbook.api.openapi.parameters import (
     SOURCE_CURSOR,
     SOURCE_ID,
     SOURCE_LIMIT,
+    TOP,
+    VALUE_CURSOR,
+    VALUE_FILTER,
+    VALUE_SORT,
 )
-from factbook.api.tech_insights import connections, data_sources, facts, trials
+from factbook.api.tech_insights import connections, data_sources, distributions, facts, trials
 from factbook.auth.permissions import (
     CATALOG_READ,
     FACT_WRITE,
@@ -27,6 +37,7 @@ from factbook.auth.permissions import (
     SOURCE_WRITE,
 )
 from factbook.errors import ConflictError, NotFoundError
+from factbook.http.csv_lines import CSV
 from factbook.schemas import connections as connection_schemas
 from factbook.schemas import facts as fact_schemas
 from factbook.schemas import sources as source_schemas
@@ -40,6 +51,7 @@ _SOURCE = f"{_SOURCES}/{{id}}"
 _CONNECTIONS = "/connections"
 _CONNECTION = f"{_CONNECTIONS}/{{name}}"
 _FACTS = "/facts/{id}"
+_ACROSS: tuple[Parameter[Any], ...] = (SOURCE_ID, FACT, *CATALOG_PART)
 _CONFLICT = (ConflictError,)
 
 # Below /api/tech-insights/v1.
@@ -152,5 +164,23 @@ TECH_INSIGHTS_ROUTES: Sequence[Route] = (
         body=fact_schemas.NewItems,
         refusals=_CONFLICT,
         reading=_READ_FACTS,
+    ),
+    Route(
+        "GET", f"{_FACTS}/distribution", distributions.show, _READ_FACTS, (*_ACROSS, BY, TOP, ENDS)
+    ),
+    Route(
+        "GET",
+        f"{_FACTS}/values",
+        distributions.values,
+        _READ_FACTS,
+        (*_ACROSS, *VALUE_FILTER, VALUE_SORT, FACTS_LIMIT, VALUE_CURSOR),
+    ),
+    Route(
+        "GET",
+        f"{_FACTS}/values.csv",
+        distributions.export,
+        _READ_FACTS,
+        (*_ACROSS, *VALUE_FILTER),
+        media=CSV,
     ),
 )

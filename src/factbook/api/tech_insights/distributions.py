@@ -1,0 +1,218 @@
+"""One fact of many entities over HTTP: its distribution, and the entities with their values."""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator
+from typing import Any, cast
+
+import msgspec
+
+from factbook.api.openapi import parameters
+from factbook.clock import iso, iso_or_none
+from factbook.datasources import fact_columns, value_filters
+from factbook.facts import across, distribution, entity_values
+from factbook.facts.across import By, FactColumn
+from factbook.facts.entity_values import EntityValue, ValueFilter, ValueQuery
+from factbook.facts.schema import Fact
+from factbook.http import csv_lines
+from factbook.http.context import SourceContext
+from factbook.http.requests import JsonReply, Request, reply
+from factbook.schemas import distributions as answers
+
+_TOP = 20
+_ENDS = 5
+_PAGE = 100
+_HEADER = ("entityRef", "value", "unknownReason", "collectedAt", "kept")
+
+
+async def show(request: Request, state: SourceContext) -> JsonReply[answers.FactDistribution]:
+    """The distribution of a fact over the entities that its source is about.
+
+    What is unknown is counted by its reason, and is no value. `lowest` and `highest` are the
+    entities at both ends of what has an order.
+    """
+    asked = await _asked(request, state)
+    by = cast("By | None", parameters.BY.of(request))
+    top = parameters.TOP.of(request)
+    counted = await across.counted(state.database, asked.column, asked.part, by)
+    found = await asyncio.to_thread(
+        distribution.of,
+        asked.column.fact,
+        counted,
+        top=_TOP if top is None else top,
+        now=state.clock(),
+    )
+    return reply(_shown(asked.column, found, by, await _ends(request, state, asked)))
+
+
+async def values(request: Request, state: SourceContext) -> JsonReply[answers.ValuePage]:
+    """The entities that a source is about with their value of a fact, or why they have none.
+
+    By value, those without one come last.
+    """
+    asked = await _asked(request, state)
+    column = asked.column
+    asked = asked._replace(
+        wanted=_filter(request, column.fact),
+        sort=value_filters.sort(column, parameters.VALUE_SORT.of(request)),
+    )
+    after = value_filters.place(column.fact, parameters.VALUE_CURSOR.of(request))
+    limit = parameters.FACTS_LIMIT.of(request) or _PAGE
+    found = await entity_values.page(state.database, asked, after, limit)
+    return reply(
+        answers.ValuePage(
+            data_source_id=column.source.id,
+            fact=_fact(column.fact),
+            entities=[_entity(row) for row in found.rows],
+            draft=column.source.draft,
+            next_cursor=value_filters.cursor(found.more),
+        )
+    )
+
+
+async def export(request: Request, state: SourceContext) -> JsonReply[str]:
+    """The same entities, all of them, as CSV from one snapshot, by reference.
+
+    A text that a spreadsheet could take for a formula begins with an apostrophe.
+    """
+    asked = await _asked(request, state)
+    asked = asked._replace(wanted=_filter(request, asked.column.fact))
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", f"{asked.column.source.id}-{asked.column.fact.name}")
+    return JsonReply(
+        _lines(state, asked),
+        headers={"content-disposition": f'attachment; filename="{name}.csv"'},
+        content_type=csv_lines.CONTENT_TYPE,
+    )
+
+
+async def _asked(request: Request, state: SourceContext) -> ValueQuery:
+    """The fact and the part of the catalog that the request names."""
+    name = parameters.FACT.of(request) or ""
+    column = await fact_columns.find(state.registry, parameters.SOURCE_ID.of(request), name)
+    part = await fact_columns.part(
+        state.database,
+        **{each.name: each.of(request) for each in parameters.CATALOG_PART},
+    )
+    return ValueQuery(column, part)
+
+
+def _filter(request: Request, fact: Fact) -> ValueFilter:
+    return value_filters.read(
+        fact, {each.name: each.text(request) for each in parameters.VALUE_FILTER}
+    )
+
+
+async def _ends(
+    request: Request, state: SourceContext, asked: ValueQuery
+) -> tuple[list[EntityValue], list[EntityValue]]:
+    """The entities with the lowest and the highest values."""
+    count = parameters.ENDS.of(request)
+    count = _ENDS if count is None else count
+    if count == 0 or asked.column.fact.type in {"string", "set", "object"}:
+        return [], []
+    known = asked._replace(wanted=ValueFilter(known=True))
+    pages = [
+        await entity_values.page(state.database, known._replace(sort=sort), None, count)
+        for sort in ("value", "-value")
+    ]
+    return pages[0].rows, pages[1].rows
+
+
+async def _lines(state: SourceContext, asked: ValueQuery) -> AsyncIterator[bytes]:
+    yield csv_lines.line(_HEADER).encode()
+    async for rows in entity_values.everything(state.database, asked):
+        yield "".join(csv_lines.line(_cells(row)) for row in rows).encode()
+
+
+def _cells(row: EntityValue) -> tuple[object, ...]:
+    kept = None if row.value is None else ("true" if row.kept else "false")
+    return row.ref, _cell(row.value), row.reason, iso_or_none(row.at), kept
+
+
+def _cell(value: Any) -> object:
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, bool | list | dict):
+        return msgspec.json.encode(value).decode()
+    return value
+
+
+def _shown(
+    column: FactColumn,
+    found: distribution.Distribution,
+    by: By | None,
+    ends: tuple[list[EntityValue], list[EntityValue]],
+) -> answers.FactDistribution:
+    fact = column.fact
+    lowest, highest = ([_entity(row) for row in rows] for rows in ends)
+    shown = answers.FactDistribution(
+        data_source_id=column.source.id,
+        fact=_fact(fact),
+        entities=found.entities,
+        known=found.known,
+        unknown=found.entities - found.known,
+        unknown_reasons=found.reasons,
+        kept=found.kept,
+        draft=column.source.draft,
+        truncated=not found.is_whole,
+        oldest=iso_or_none(found.oldest),
+        newest=iso_or_none(found.newest),
+        lowest=lowest or None,
+        highest=highest or None,
+        by=by,
+        more_groups=found.more_groups,
+    )
+    if by is not None:
+        shown.groups = [_group(fact, group) for group in found.groups]
+    _add_values(shown, fact, found)
+    return shown
+
+
+def _add_values(
+    shown: answers.FactDistribution, fact: Fact, found: distribution.Distribution
+) -> None:
+    if found.true is not None:
+        shown.booleans = {"true": found.true, "false": found.known - found.true}
+    if found.spread is not None:
+        shown.spread = _spread(fact, found.spread)
+        shown.histogram = [
+            answers.HistogramBin(one.number, _figure(fact, one.start), _figure(fact, one.end))
+            for one in found.histogram
+        ]
+    if fact.type in {"string", "set"}:
+        shown.top = [answers.FrequentValue(value, count) for value, count in found.top]
+        shown.distinct = found.distinct
+
+
+def _spread(fact: Fact, spread: distribution.Spread) -> answers.ValueSpread:
+    return answers.ValueSpread(
+        min=_figure(fact, spread.least),
+        lower_quartile=_figure(fact, spread.lower_quartile),
+        median=_figure(fact, spread.median),
+        upper_quartile=_figure(fact, spread.upper_quartile),
+        max=_figure(fact, spread.largest),
+        mean=spread.mean,
+    )
+
+
+def _group(fact: Fact, group: distribution.GroupFigures) -> answers.GroupShare:
+    return answers.GroupShare(
+        group.entities, group.known, group.name, group.true, _figure(fact, group.median)
+    )
+
+
+def _fact(fact: Fact) -> answers.FactShown:
+    return answers.FactShown(fact.name, fact.type, fact.description, fact.unit)
+
+
+def _entity(row: EntityValue) -> answers.ValueOfEntity:
+    return answers.ValueOfEntity(row.ref, row.value, row.reason, iso_or_none(row.at), kept=row.kept)
+
+
+def _figure(fact: Fact, value: float | None) -> Any:
+    """A number, whole where it is; a moment as a time."""
+    if value is None:
+        return None
+    if fact.type == "datetime":
+        return iso(int(value))
+    return int(value) if value == int(value) and abs(value) < 2**53 else value
