@@ -17,9 +17,10 @@ from factbook.cli.diagnosis import doctor
 from factbook.cli.entity_push import push, sets, validate
 from factbook.cli.events import events
 from factbook.cli.fact_push import push_facts
+from factbook.cli.facts import facts
 from factbook.cli.failures import EXIT_CODES, Commands
 from factbook.cli.layout import distribute, partition
-from factbook.cli.query import call, entities, facets, facts
+from factbook.cli.query import call, entities, facets
 from factbook.cli.service import confirm_clock, migrate, serve
 
 COMMANDS = (

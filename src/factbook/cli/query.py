@@ -1,16 +1,16 @@
-"""`factbook entities`, `facets`, `facts` and `call`: queries of the catalog."""
+"""`factbook entities`, `facets` and `call`: queries of the catalog."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from factbook.catalog.ref import DEFAULT_NAMESPACE, EntityRef, parse
+from factbook.catalog.ref import DEFAULT_NAMESPACE, EntityRef
 from factbook.cli.arguments import typed_arguments
 from factbook.cli.connection import DEFAULT_SERVER, Server, Token, connected
 from factbook.cli.fields import note_unknown, of_filters
-from factbook.cli.output import Json, note, print_answer, print_json, print_table, say
+from factbook.cli.output import Json, note, print_answer, print_json, print_table
 from factbook.errors import InputError
 
 if TYPE_CHECKING:
@@ -102,38 +102,6 @@ def facets(
         note_unknown(client, [*empty, *(of_filters(chosen) if empty or len(chosen) > 1 else ())])
     rows = [(field, each.value, each.count) for field in found for each in found[field]]
     print_answer(found, ["Field", "Value", "Entities"], rows, as_json=as_json)
-
-
-def facts(
-    context: typer.Context,
-    ref: Annotated[
-        str, typer.Argument(metavar="REF", help="Entity: name, kind:name or kind:namespace/name.")
-    ],
-    *,
-    source: Annotated[str | None, typer.Option(help="Id of one data source. Default: all.")] = None,
-    server: Server = DEFAULT_SERVER,
-    token: Token = None,
-    as_json: Json = False,
-) -> None:
-    """Show the facts about an entity.
-
-    \b
-    Examples:
-      factbook facts payments
-      factbook facts api:billing/invoices --source entity-metadata
-      factbook facts payments --json
-    """
-    entity = parse(ref, kind="component")
-    with connected(context, server, token) as client:
-        ids = _source_ids(client) if source is None else [source]
-        answers = [client.call("get-entity-facts", _arguments(id, entity)) for id in ids]
-    if as_json:
-        print_json(answers if source is None else answers[0])
-        return
-    if not answers:
-        note("The server has no data source.")
-    for answer in answers:
-        _show_facts(answer)
 
 
 def call(
@@ -231,47 +199,3 @@ def _entity_row(entity: "Entity") -> tuple[object, ...]:
 def _set_of(annotations: Mapping[str, str]) -> str | None:
     # What stands before the slash is a setting of the server.
     return next((annotations[key] for key in annotations if key.endswith("/entity-set")), None)
-
-
-def _source_ids(client: "Client") -> list[str]:
-    return [source["id"] for source in client.call("get-data-source-discovery")["dataSources"]]
-
-
-def _arguments(source: str, entity: EntityRef) -> dict[str, str]:
-    return {
-        "dataSourceId": source,
-        "name": entity.name,
-        "namespace": entity.namespace,
-        "kind": entity.kind,
-    }
-
-
-def _show_facts(answer: Mapping[str, Any]) -> None:
-    source = answer["dataSourceId"]
-    title = answer.get("dataSourceTitle", source)
-    when = answer.get("timestamp", "nothing is known")
-    rows = _fact_rows(answer["facts"], answer.get("unknownReasons", {}))
-    say(f"{title} ({source}), {when}")
-    print_table(["Fact", "Value", "Why unknown"], rows)
-    say("")
-
-
-def _fact_rows(
-    facts: Mapping[str, Any], reasons: Mapping[str, str]
-) -> Iterator[tuple[str, str, str | None]]:
-    """Rows of facts with values, then without; reasons are for a fact, a group or `*`."""
-    for name, value in facts.items():
-        yield name, _text(value), None
-    others = "all others" if facts or len(reasons) > 1 else "all"
-    for place in sorted(reasons, key=lambda place: place == "*"):
-        yield others if place == "*" else place, "", reasons[place]
-
-
-def _text(value: object) -> str:
-    if isinstance(value, str):
-        return value
-    if isinstance(value, list):
-        return ", ".join(_text(element) for element in value)
-    import msgspec
-
-    return msgspec.json.encode(value).decode()

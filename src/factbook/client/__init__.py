@@ -28,6 +28,7 @@ from factbook.client.errors import (
     ToolCallError,
     UnexpectedAnswer,
 )
+from factbook.schemas.distributions import FactDistribution, ValuePage
 from factbook.schemas.entities import Ancestor, Ancestry, FacetValue, PageInfo
 from factbook.schemas.entities import EntityPage as QueryPage
 from factbook.schemas.events import Event, TriedWebhook, Undelivered
@@ -61,6 +62,7 @@ __all__ = [
     "Event",
     "EventPage",
     "FacetValue",
+    "FactDistribution",
     "FactType",
     "FactsPage",
     "HistoryPage",
@@ -89,6 +91,7 @@ __all__ = [
     "TriedWebhook",
     "Undelivered",
     "UnexpectedAnswer",
+    "ValuePage",
     "Version",
     "Webhook",
 ]

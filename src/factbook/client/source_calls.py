@@ -4,8 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from factbook.client.answers import DataSourcePage, TrialAnswer
-from factbook.client.calls import Call, get, segment, send
+from factbook.client.calls import Call, get, parameters, segment, send
 from factbook.client.responses import decode, nothing
+from factbook.schemas.distributions import FactDistribution, ValuePage
 from factbook.schemas.facts import History, LatestFacts, PushedFacts
 from factbook.schemas.sources import OneSource, Run, Runs
 
@@ -114,6 +115,48 @@ def fact_history(
         endDateTime=end,
         limit=limit,
         cursor=cursor,
+    )
+
+
+def fact_distribution(
+    source_id: str, fact: str, *, by: str | None = None, part: Mapping[str, str] | None = None
+) -> Call[FactDistribution]:
+    """The distribution of a fact over the entities that its data source is about.
+
+    `by` adds figures for each `owner`, `system` or `kind`. `part` narrows it by `kind`,
+    `namespace`, `owner`, `system`, `type` and `lifecycle`.
+    """
+    path = f"{_facts_path(source_id)}/distribution"
+    return get(path, FactDistribution, fact=fact, by=by, **(part or {}))
+
+
+def fact_values(
+    source_id: str,
+    fact: str,
+    *,
+    part: Mapping[str, str] | None = None,
+    sort: str | None = None,
+    limit: int | None = None,
+    cursor: str | None = None,
+    **wanted: str,
+) -> Call[ValuePage]:
+    """A page of the entities with their value of a fact, or why they have none.
+
+    `sort` is `value` or `-value`. `wanted` are `known`, `reason`, `value`, `min` and `below`.
+    """
+    given = {**(part or {}), **wanted, "sort": sort, "limit": limit, "cursor": cursor}
+    return get(f"{_facts_path(source_id)}/values", ValuePage, fact=fact, **given)
+
+
+def fact_values_csv(
+    source_id: str, fact: str, *, part: Mapping[str, str] | None = None
+) -> Call[str]:
+    """The entities with their value of a fact, all of them, as CSV."""
+    return Call(
+        method="GET",
+        path=f"{_facts_path(source_id)}/values.csv",
+        params=parameters(fact=fact, **(part or {})),
+        read=lambda response: response.text,
     )
 
 
