@@ -16,7 +16,7 @@ from tests.fakes.github.state import Member, Repository, Team, Token
 from tests.fakes.gitlab import state as gitlab
 from tests.fakes.gitlab.app import FakeGitLab
 
-_CREDENTIAL: Final = "ghp_bench"
+CREDENTIAL: Final = "ghp_bench"
 _LATENCY: Final = 0.05
 _TEAMS: Final = 60
 _MEMBERS: Final = 400
@@ -55,7 +55,7 @@ class ImportedHost:
 
 def github(count: int) -> ImportedHost:
     """An organization of GitHub."""
-    token = Token(_CREDENTIAL)
+    token = Token(CREDENTIAL)
     fake = FakeGitHub(map(_repository, range(count)), [token], seconds=_LATENCY)
     fake.members = [Member(name, n, name.title()) for n, name in enumerate(_PEOPLE, 1)]
     fake.teams = [_team(n, count) for n in range(_TEAMS)]
@@ -66,13 +66,13 @@ def github(count: int) -> ImportedHost:
     def points() -> int:
         return sum(token.used.values())
 
-    owner, table = ("--org", "acme"), {"TOKEN": _CREDENTIAL}
+    owner, table = ("--org", "acme"), {"TOKEN": CREDENTIAL}
     return ImportedHost("github", fake, "", owner, table, commit, points)
 
 
 def gitlab_group(count: int) -> ImportedHost:
     """A group of GitLab whose projects are in its subgroups."""
-    token = gitlab.Token(_CREDENTIAL, limit=1_000_000)
+    token = gitlab.Token(CREDENTIAL, limit=1_000_000)
     fake = FakeGitLab(map(_project, range(count)), [token], seconds=_LATENCY)
     fake.accounts = [gitlab.Account(name, n) for n, name in enumerate(_PEOPLE, 1)]
     subgroups = (
@@ -83,13 +83,13 @@ def gitlab_group(count: int) -> ImportedHost:
     def commit() -> None:
         fake.projects[0].commits += 1
 
-    owner, table = ("--group", "acme"), {"TOKEN": _CREDENTIAL}
+    owner, table = ("--group", "acme"), {"TOKEN": CREDENTIAL}
     return ImportedHost("gitlab", fake, "/api/v4", owner, table, commit)
 
 
 def gitea_organization(count: int) -> ImportedHost:
     """An organization of Gitea."""
-    fake = FakeGitea(map(_own, range(count)), [gitea.Token(_CREDENTIAL)], seconds=_LATENCY)
+    fake = FakeGitea(map(_own, range(count)), [gitea.Token(CREDENTIAL)], seconds=_LATENCY)
     fake.accounts = [gitea.Account(name, n) for n, name in enumerate(_PEOPLE, 1)]
     fake.teams = [
         gitea.Team(
@@ -105,7 +105,7 @@ def gitea_organization(count: int) -> ImportedHost:
         fake.repositories[0].commits += 1
         fake.repositories[0].updated_at += 1_000
 
-    table = {"TOKEN": _CREDENTIAL, "HOST": "git.example.com"}
+    table = {"TOKEN": CREDENTIAL, "HOST": "git.example.com"}
     return ImportedHost("gitea", fake, "/api/v1", ("--org", "acme"), table, commit)
 
 

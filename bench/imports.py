@@ -2,6 +2,7 @@
 
 KIND is `github`, `gitlab` or `gitea`; `bench.import_hosts` says what they hold. Each import is a
 process of its own: first into an empty database, then with nothing changed, then after one commit.
+Of `github` also the time from the event of a push until a running service shows it.
 """
 
 import os
@@ -13,6 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from bench.import_events import pushed
 from bench.import_hosts import HOSTS, ImportedHost
 from tests.fakes.serving import served
 
@@ -69,6 +71,9 @@ def main(count: int = 1_000, kind: str = "github") -> None:
                 f"{found.requests} requests, {found.points} points"
             )
         print((folder / "output").read_text())
+        if kind == "github":
+            event = pushed(host, url, environment["FACTBOOK_DATABASE_URL"], folder)
+            print(f"push event: seen after {event.seconds:.1f} s, {event.requests} requests")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,5 @@
 """Events of GitHub: hints about what is to be read again, and nothing more."""
 
-import hashlib
-import hmac
 import json
 import time
 from functools import partial
@@ -22,27 +20,13 @@ from tests.conftest import TOKEN_KEY
 from tests.fakes import faults
 from tests.fakes.github.app import FakeGitHub
 from tests.fakes.github.state import Repository, Token
+from tests.importers.deliveries import EVENTS, SECRET, about, signed
 from tests.importers.organization import CATALOG, file, repository, team
 from tests.integrations.github.asking import TOKEN, Collector
 from tests.service import PUSH, Service, Time, component
 
-SECRET = "a secret of tests, long enough"
-EVENTS = "/api/importers/v1/importers/github/events"
 ABOUT = {"node_id": "R_1", "full_name": "acme/shop", "default_branch": "main"}
 SHOP, OTHER = "component:default/shop", "component:default/other"
-
-
-def signed(
-    content: bytes, event: str = "push", secret: str = SECRET, delivery: str = "1"
-) -> dict[str, str]:
-    """The headers with which GitHub sends an event."""
-    signature = hmac.new(secret.encode(), content, hashlib.sha256).hexdigest()
-    return {
-        "content-type": "application/json",
-        "x-github-event": event,
-        "x-github-delivery": delivery,
-        "x-hub-signature-256": f"sha256={signature}",
-    }
 
 
 class World:
@@ -93,9 +77,8 @@ class World:
         **body: Any,
     ) -> httpx2.Response:
         """Send an event about a repository."""
-        about = {"node_id": one.id, "full_name": one.name, "default_branch": "main"}
         return await self.post(
-            {"ref": "refs/heads/main", "repository": about, **body}, event, secret, delivery
+            {"ref": "refs/heads/main", "repository": about(one), **body}, event, secret, delivery
         )
 
     async def post(
