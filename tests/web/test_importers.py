@@ -116,7 +116,7 @@ async def test_a_secret_is_removed_when_another_takes_its_place(service: Service
     [
         ({"name": "A b"}, "a name is of lower-case letters"),
         ({"every": "soon"}, "every has to be between 1m and 30d"),
-        ({"organizations": ""}, "organizations has to name at least one"),
+        ({"organizations": ""}, "Organizations : is needed"),
         ({"account__host": "no host"}, "host has to be a host name"),
         ({"account__token": ""}, "either a token or an app is needed"),
         ({"account__token": "x" * 16_001}, "is longer than 16000"),
@@ -156,11 +156,24 @@ async def test_a_mistake_is_told_beside_its_field_and_other_values_are_kept(
     assert f'value="{more.get("every", "6h")}"' in page
 
 
+async def test_a_change_is_followed_by_a_run_unless_there_is_none_by_itself(
+    service: Service,
+) -> None:
+    visitor = await made(service)
+    assert "waiting" not in words(await visitor.text("/imports/github-acme"))
+    await visitor.done(EDIT, **fields(every="never", account__token=""))
+    assert "waiting" not in words(await visitor.text("/imports/github-acme"))
+    await visitor.done(EDIT, **fields(account__token=""))
+    assert "waiting" in words(await visitor.text("/imports/github-acme"))
+
+
 async def test_every_field_that_is_needed_is_told_at_once(service: Service) -> None:
     visitor = await signed_in(service)
     form = {"kind": "gitea", "name": "acme", "organizations": "acme"}
     answer = await visitor.send(NEW, **form)
     assert "Host : is needed Token : is needed" in words(answer.text)
+    nothing = await visitor.send(NEW, kind="github", name="acme")
+    assert "Organizations : is needed" in words(nothing.text)
     done = await visitor.done(NEW, **form, **{"account.host": "g.test", "account.token": SECRET})
     assert "The importer gitea-acme was made." in done
     kept = {"account.host": "g.test", "account.token": "", "every": "2h"}

@@ -195,6 +195,7 @@ async def test_held_removals_are_decided_on_the_page_of_the_importer(
     assert "And 5 more" in words(page)
     answer = await visitor.done(f"{PATH}/apply", seen=f"{imports.now}-25")
     assert "Removed: 25." in words(answer)
+    assert "Keep them" not in answer
     assert await imports.names() == []
     viewer = await signed_in(service, "grace", role="viewer")
     await imports.write(part(item("b")))
@@ -202,6 +203,22 @@ async def test_held_removals_are_decided_on_the_page_of_the_importer(
     page = words(await viewer.text(IMPORTER))
     assert "1 entity of 1 would be removed, and stays until" in page
     assert "Keep it" not in page
+
+
+@pytest.mark.parametrize("action", ["apply", "discard"])
+async def test_an_importer_is_complete_when_nothing_is_held_any_more(
+    service: Service, action: str
+) -> None:
+    world = ImportWorld(service.state.database)
+    known_to(service, world.system.importer())
+    await world.process.work()
+    world.system.parts = [part()]
+    world.time.advance(HOUR)
+    await world.process.work()
+    visitor = await signed_in(service)
+    assert "fake held" in words(await visitor.text(IMPORTER))
+    answer = await visitor.done(f"{PATH}/{action}", seen=f"{world.time()}-2")
+    assert "fake complete" in words(answer)
 
 
 async def test_a_part_that_is_not_read_any_more_is_told_as_such(service: Service) -> None:

@@ -123,11 +123,12 @@ class ImporterKind(Generic[Options]):
     `options` is the type of its table in the settings. With a `vendor` it reads with the credential
     of an integration, and `options` are AccountImporterOptions; `account_options` are those of the
     integration that an import needs. Without one `access` makes its own from the options.
-    `completed` adds to the options what those of the account say; it raises ConfigurationError for
-    something that is missing. People make importers of it in the browser if it is `by_people`,
-    which one that reads files or secrets of its machine must not be. One that takes `events` reads
-    again what they hint at, and nothing else, with `reread`. `file_page` is the path of a file's
-    page behind the address of its repository, with the file as `{}`.
+    `completed` adds to the options what those of the account say, such as the option `owners`; it
+    raises ConfigurationError for something that is missing. People make importers of it in the
+    browser if it is `by_people`, which one that reads files or secrets of its machine must not be.
+    One that takes `events` reads again what they hint at, and nothing else, with `reread`.
+    `file_page` is the path of a file's page behind the address of its repository, with the file as
+    `{}`.
     """
 
     id: str
@@ -136,6 +137,7 @@ class ImporterKind(Generic[Options]):
     read: Read[Options]
     vendor: str = ""
     account_options: tuple[str, ...] = ()
+    owners: str = ""
     by_people: bool = False
     file_page: str = ""
     access: Callable[[Options], Access] = lambda options: Access()

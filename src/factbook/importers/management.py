@@ -1,6 +1,5 @@
 """Importers that people make, change and delete while the service runs."""
 
-from functools import partial
 from typing import Any, Final
 
 import structlog
@@ -8,7 +7,7 @@ import structlog
 from factbook.datasources import memory
 from factbook.errors import ConfigurationError, ConflictError, InvalidItemsError, NotFoundError
 from factbook.importers import configuration, hint_store, importer_store, run_store
-from factbook.importers.importer import ImporterKind
+from factbook.importers.importer import NEVER, ImporterKind
 from factbook.importers.importer_store import ImporterInput, StoredImporter
 from factbook.importers.kinds import KINDS, KindSummary
 from factbook.importers.registry import ImporterRegistry
@@ -47,6 +46,7 @@ async def put(
 ) -> StoredImporter:
     """Create or change an importer; its secrets are encrypted with the key of the tokens.
 
+    One that is changed is run soon, unless it only runs when asked.
     Raises NotFoundError for a kind that there is not, InvalidItemsError, which contains no value,
     and ConflictError if it comes from the settings, if a new one is there already, if values to
     keep cannot be decrypted, or if there are too many.
@@ -58,7 +58,14 @@ async def put(
     if stored is not None and (stored.kind, stored.name) != (wanted.kind, wanted.name):
         raise InvalidItemsError([{"path": "name", "message": "is the id of another importer"}])
     make = registry.maker(wanted.kind, wanted.name)
-    work = partial(importer_store.put, wanted=wanted, key=key, make=make, actor=actor, now=now)
+
+    def work(transaction: Transaction) -> StoredImporter:
+        found = importer_store.put(transaction, wanted, key, make, actor, now)
+        # One that is new is due by its cadence.
+        if not wanted.is_new and wanted.values.get("every") != NEVER:
+            run_store.ask(transaction, found.id, now)
+        return found
+
     found = await write(work)
     registry.forget()
     log.info("importer.put", importer=found.id, actor=actor)

@@ -12,7 +12,7 @@ FEW: Final = 10
 SHARE: Final = 0.10
 
 EMPTY: Final = "nothing was found where there was something"
-MANY: Final = "more would go than ten, and than a tenth of the part"
+MANY: Final = "they are more than ten, and more than a tenth of the part"
 NARROWER: Final = "the credential sees less than before: {rights}"
 
 

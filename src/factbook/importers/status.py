@@ -28,10 +28,14 @@ class ImporterStatus(NamedTuple):
 
     @property
     def state(self) -> str:
-        """`new`, waiting, running, or the state in which the last run ended."""
+        """`new`, waiting, running, or the state in which the last run ended.
+
+        One that held removals is complete when somebody has decided on all of them.
+        """
         if self.under_way is not None:
             return self.under_way.state
-        return self.last.state if self.last else "new"
+        state = self.last.state if self.last else "new"
+        return "complete" if state == "held" and not self.held else state
 
     @property
     def complete_at(self) -> int | None:

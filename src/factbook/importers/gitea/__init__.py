@@ -17,6 +17,7 @@ IMPORTER: Final = ImporterKind(
     read=with_api(GiteaApi, organization.read),
     vendor="gitea",
     account_options=("host", "token", "api_url"),
+    owners="organizations",
     by_people=True,
     file_page="src/branch/HEAD/{}",
     completed=partial(completed, name="organizations", flag="--org"),

@@ -25,6 +25,7 @@ IMPORTER: Final = ImporterKind(
         "api_url",
         "graphql_url",
     ),
+    owners="organizations",
     by_people=True,
     file_page="blob/HEAD/{}",
     completed=partial(completed, name="organizations", flag="--org"),

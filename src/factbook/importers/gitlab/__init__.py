@@ -17,6 +17,7 @@ IMPORTER: Final = ImporterKind(
     read=with_api(GitlabApi, group.read),
     vendor="gitlab",
     account_options=("host", "token", "api_url"),
+    owners="groups",
     by_people=True,
     file_page="-/blob/HEAD/{}",
     completed=partial(completed, name="groups", flag="--group"),

@@ -83,7 +83,7 @@ class ImporterForm:
         return [
             FormProblem(one.path, "is needed")
             for one in self.fields
-            if self._counts(one) and _NEEDED.match(one.about) and one.path not in stays
+            if self._counts(one) and self._needs(one) and one.path not in stays
             if not (self.secrets if one.is_secret else self.values).get(one.path, "").strip()
         ]
 
@@ -113,6 +113,11 @@ class ImporterForm:
     def _counts(self, one: OptionField) -> bool:
         """False for an option of an account that is not used."""
         return not (self.integration and one.path.startswith(f"{ACCOUNT}."))
+
+    def _needs(self, one: OptionField) -> bool:
+        """True for an option that has to have a value; an account of its own names no owners."""
+        is_owners = one.path == self.kind.owners and not self.integration
+        return is_owners or bool(_NEEDED.match(one.about))
 
     def _values(self, one: OptionField) -> Iterator[Any]:
         """The value of a field; none where it is empty, which has the default."""
