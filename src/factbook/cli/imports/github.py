@@ -1,11 +1,11 @@
 """`factbook import github`: organizations of GitHub."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from factbook.cli.imports.code_hosts import Archived, Forks, Organizations, People
-from factbook.cli.imports.report import Chosen, Plan, import_chosen
+from factbook.cli.imports.code_hosts import Archived, Forks, Organizations, People, chosen_host
+from factbook.cli.imports.report import Plan, import_chosen
 from factbook.cli.local import DatabaseUrl
 from factbook.cli.output import Json
 
@@ -49,9 +49,6 @@ def github(
       factbook import github --org acme --plan
       factbook import github --org acme
     """
-    chosen: dict[str, Any] = {"archived": archived, "forks": forks, "people": people}
-    if org:
-        chosen["organizations"] = tuple(org)
-    account = {"token": token, "host": host} if token else None
-    given = Chosen("github", chosen, instance, account, "GITHUB_TOKEN")
-    import_chosen(given, database_url, plan=plan, as_json=as_json)
+    options = {"archived": archived, "forks": forks, "people": people, "organizations": org or None}
+    chosen = chosen_host("github", instance, token, host, **options)
+    import_chosen(chosen, database_url, plan=plan, as_json=as_json)

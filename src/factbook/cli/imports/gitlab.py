@@ -1,11 +1,11 @@
 """`factbook import gitlab`: groups of GitLab."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from factbook.cli.imports.code_hosts import Archived, Forks, People
-from factbook.cli.imports.report import Chosen, Plan, import_chosen
+from factbook.cli.imports.code_hosts import Archived, Forks, People, chosen_host
+from factbook.cli.imports.report import Plan, import_chosen
 from factbook.cli.local import DatabaseUrl
 from factbook.cli.output import Json
 
@@ -53,9 +53,6 @@ def gitlab(
       factbook import gitlab --group acme --plan
       factbook import gitlab --group acme/web --host gitlab.example.com
     """
-    chosen: dict[str, Any] = {"archived": archived, "forks": forks, "people": people}
-    if group:
-        chosen["groups"] = tuple(group)
-    account = {"token": token, "host": host} if token else None
-    given = Chosen("gitlab", chosen, instance, account, "GITLAB_TOKEN")
-    import_chosen(given, database_url, plan=plan, as_json=as_json)
+    options = {"archived": archived, "forks": forks, "people": people, "groups": group or None}
+    chosen = chosen_host("gitlab", instance, token, host, **options)
+    import_chosen(chosen, database_url, plan=plan, as_json=as_json)
