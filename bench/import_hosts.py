@@ -6,7 +6,7 @@ a catalog file, a tenth of these a location with a pattern, and half name their 
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from tests.fakes.fake import Fake
 from tests.fakes.gitea import state as gitea
@@ -132,42 +132,30 @@ def _texts(number: int) -> dict[str, bytes]:
 
 
 def _repository(number: int) -> Repository:
-    texts = _texts(number)
-    return Repository(
-        f"acme/{_name(number)}",
-        number=number + 1,
-        files=[*texts],
-        texts=texts,
-        languages=["Python"],
-        topics=["shop"],
-        description="Sells what people need.",
-    )
+    return Repository(f"acme/{_name(number)}", languages=["Python"], **_described(number))
 
 
 def _project(number: int) -> gitlab.Project:
-    texts = _texts(number)
-    return gitlab.Project(
-        f"acme/team-{number % _TEAMS:02}/{_name(number)}",
-        number=number + 1,
-        files=[*texts],
-        texts=texts,
-        languages={"Python": 100.0},
-        topics=["shop"],
-        description="Sells what people need.",
-    )
+    path = f"acme/team-{number % _TEAMS:02}/{_name(number)}"
+    return gitlab.Project(path, languages={"Python": 100.0}, **_described(number))
 
 
 def _own(number: int) -> gitea.Repository:
-    texts = _texts(number)
     return gitea.Repository(
-        f"acme/{_name(number)}",
-        number=number + 1,
-        files=[*texts],
-        texts=texts,
-        languages={"Python": 100},
-        topics=["shop"],
-        description="Sells what people need.",
+        f"acme/{_name(number)}", languages={"Python": 100}, **_described(number)
     )
+
+
+def _described(number: int) -> dict[str, Any]:
+    """Fields of a repository that all fakes have."""
+    texts = _texts(number)
+    return {
+        "number": number + 1,
+        "files": [*texts],
+        "texts": texts,
+        "topics": ["shop"],
+        "description": "Sells what people need.",
+    }
 
 
 def _team(number: int, count: int) -> Team:

@@ -4,17 +4,17 @@ from typing import Any
 
 from factbook.importers.gitea import organization
 from factbook.importers.gitea.options import GiteaImportOptions
-from factbook.importers.snapshot import Snapshot, SnapshotPart
+from factbook.importers.snapshot import Snapshot
 from factbook.integrations.gitea.api import GiteaApi
 from factbook.integrations.gitea.options import GiteaOptions
 from tests.fakes.gitea.app import FakeGitea
 from tests.fakes.gitea.state import Repository, Token
-from tests.importers.organization import name
+from tests.importers.hosted_owner import HostedOwner, contents
 from tests.integrations.gitea.asking import HOST, TOKEN, Collector
 from tests.service import Time
 
 
-class GiteaOwner:
+class GiteaOwner(HostedOwner):
     """The organization `acme`, what it holds, and the importer that reads it."""
 
     def __init__(self, *repositories: Repository, **options: Any) -> None:
@@ -30,18 +30,7 @@ class GiteaOwner:
         api = GiteaApi(client, GiteaOptions(host=HOST, token=TOKEN), memory, self.time())
         return await organization.read(api, self.options)
 
-    async def part(self, word: str = "repositories") -> SnapshotPart:
-        """A part of one reading."""
-        parts = {part.key: part for part in (await self.read()).parts}
-        return parts[f"acme.{word}"]
-
-    async def entities(self, word: str = "repositories") -> dict[str, dict[str, Any]]:
-        """The entities of a part by name."""
-        items = (await self.part(word)).items
-        return {name(item): dict(item.entity) for item in items}
-
 
 def own(name: str, number: int = 7, **more: Any) -> Repository:
     """A repository of acme, with texts by path as strings."""
-    texts = {path: text.encode() for path, text in more.pop("texts", {}).items()}
-    return Repository(f"acme/{name}", number=number, files=[*texts], texts=texts, **more)
+    return Repository(f"acme/{name}", number=number, **contents(more.pop("texts", {})), **more)

@@ -4,18 +4,19 @@ from typing import Any
 
 from factbook.importers.github import organization
 from factbook.importers.github.options import GithubImportOptions
-from factbook.importers.snapshot import ImportedItem, Snapshot, SnapshotPart
+from factbook.importers.snapshot import Snapshot
 from factbook.integrations.github.graphql import GithubApi
 from factbook.integrations.github.options import GithubOptions
 from tests.fakes.github.app import FakeGitHub
 from tests.fakes.github.state import Member, Permission, Repository, Team, Token
+from tests.importers.hosted_owner import HostedOwner, contents
 from tests.integrations.github.asking import TOKEN, Collector
 from tests.service import Time
 
 CATALOG = "catalog-info.yaml"
 
 
-class Organization:
+class Organization(HostedOwner):
     """The organization `acme`, what it holds, and the importer that reads it."""
 
     def __init__(self, *repositories: Repository, **options: Any) -> None:
@@ -31,26 +32,10 @@ class Organization:
         api = GithubApi(client, GithubOptions(token=TOKEN), memory, self.time())
         return await organization.read(api, self.options)
 
-    async def part(self, word: str = "repositories") -> SnapshotPart:
-        """A part of one reading."""
-        parts = {part.key: part for part in (await self.read()).parts}
-        return parts[f"acme.{word}"]
-
-    async def entities(self, word: str = "repositories") -> dict[str, dict[str, Any]]:
-        """The entities of a part by name."""
-        items = (await self.part(word)).items
-        return {name(item): dict(item.entity) for item in items}
-
-
-def name(item: ImportedItem) -> str:
-    found: str = item.entity["metadata"]["name"]
-    return found
-
 
 def repository(name: str, number: int = 0, **more: Any) -> Repository:
     """A repository of acme, with texts by path as strings."""
-    texts = {path: text.encode() for path, text in more.pop("texts", {}).items()}
-    return Repository(f"acme/{name}", number=number, files=[*texts], texts=texts, **more)
+    return Repository(f"acme/{name}", number=number, **contents(more.pop("texts", {})), **more)
 
 
 def team(slug: str, number: int, *members: str, **more: Any) -> Team:
