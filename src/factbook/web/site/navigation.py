@@ -45,6 +45,7 @@ _HELP = (
     ("/catalog", "/help/pages#catalog"),
     ("/sets", "/help/how-to/push"),
     ("/imports", "/help/how-to/import"),
+    ("/importers", "/help/how-to/import"),
     ("/data-sources/new", "/help/how-to/define-sources"),
     ("/data-sources", "/help/pages#data-sources"),
     ("/connect/tools", "/help/reference/tools"),
