@@ -5,6 +5,7 @@ from typing import Any, Final, NamedTuple
 
 import httpx2
 
+from tests.api.checking import CHECKS, OWNED, check
 from tests.api.defining import CONNECTIONS, FACTS, SOURCES, item, of_entities, pushed
 from tests.importers.madeup import known_to
 from tests.importers.reading import Imports
@@ -64,7 +65,7 @@ REFUSED_ALWAYS: Final = frozenset(
 
 async def every_write(service: Service) -> AsyncIterator[Done]:
     """Each is to be made before the next is asked for."""
-    for part in (_sets, _entities, _access, _sources, _imports, _provisioning):
+    for part in (_sets, _entities, _access, _sources, _checks, _imports, _provisioning):
         async for done in part(service):
             yield done
 
@@ -121,6 +122,15 @@ async def _sources(service: Service) -> AsyncIterator[Done]:
     made = http.put(f"{CONNECTIONS}/ci", json=address)
     yield Done(f"PUT {named}", made, "connection.create")
     yield Done(f"DELETE {named}", http.delete(f"{CONNECTIONS}/ci"), "connection.delete")
+
+
+async def _checks(service: Service) -> AsyncIterator[Done]:
+    http, one, place = service.http, f"{CHECKS}/owned", f"{CHECKS}/{{id}}"
+    document = check("owned", rule=OWNED)
+    yield Done(f"POST {CHECKS}", http.post(CHECKS, json=document), "check.create")
+    yield Done(f"PUT {place}", http.put(one, json=document), "check.replace")
+    yield Done(f"POST {place}/publish", http.post(f"{one}/publish"), "check.publish")
+    yield Done(f"DELETE {place}", http.delete(one), "check.delete")
 
 
 async def _imports(service: Service) -> AsyncIterator[Done]:

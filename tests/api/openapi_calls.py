@@ -9,6 +9,7 @@ import httpx2
 from factbook.importers import run_store
 from factbook.importers.run_store import RunOutcome
 from factbook.importers.snapshot import ReadingProblem
+from tests.api.checking import CHECKS, OWNED, check
 from tests.api.defining import CONNECTIONS, FACTS, SOURCES, item, of_entities, pushed
 from tests.importers.madeup import known_to
 from tests.importers.reading import Imports
@@ -45,6 +46,7 @@ async def every_call(service: Service) -> AsyncIterator[Call]:
         _queries,
         _tokens,
         _sources,
+        _checks,
         _connections,
         _facts,
         _events,
@@ -204,6 +206,43 @@ async def _sources(service: Service) -> AsyncIterator[Call]:
     yield "dataSourcesDelete", 204, await http.delete(owners)
     yield "dataSourcesDelete", 404, await http.delete(owners)
     yield "dataSourcesDelete", 409, await http.delete(f"{SOURCES}/techdocs")
+
+
+async def _checks(service: Service) -> AsyncIterator[Call]:
+    http, one = service.http, f"{CHECKS}/owned"
+    whole = check(
+        "owned",
+        rule=OWNED,
+        description="Somebody answers for it",
+        owner="group:team-a",
+        appliesTo={"kind": "component"},
+        applicableWhen=OWNED,
+        onUnknown="fail",
+        messages={"fail": "Nobody owns {{ metadata.name }}."},
+        fix={"link": "https://example.com"},
+        severity="advisory",
+        effectiveFrom="2027-01-01",
+        labels=["ownership"],
+        tests=[{"entity": {"spec": {"owner": "team-a"}}, "expect": "pass"}],
+    )
+    yield "checksCreate", 201, await http.post(CHECKS, json=whole)
+    yield "checksCreate", 409, await http.post(CHECKS, json=whole)
+    yield "checksCreate", 400, await http.post(CHECKS, json=check(rule={"all": []}))
+    yield "checksListAll", 200, await http.get(CHECKS, params={"limit": "1"})
+    yield "checksListAll", 400, await http.get(CHECKS, params={"limit": "0"})
+    yield "checksPublish", 200, await http.post(f"{one}/publish")
+    yield "checksReplace", 200, await http.put(one, json=check("owned", rule=OWNED))
+    yield "checksReplace", 400, await http.put(f"{CHECKS}/other", json=whole)
+    old = {"if-match": '"old"'}
+    yield "checksReplace", 412, await http.put(one, json=whole, headers=old)
+    yield "checksGet", 200, await http.get(one)
+    yield "checksGet", 404, await http.get(f"{CHECKS}/none")
+    yield "checksListVersions", 200, await http.get(f"{one}/versions")
+    rule = {"source": "checks", "fact": "owned", "operator": "equal", "value": "pass"}
+    await http.put(f"{CHECKS}/reader", json=check("reader", rule=rule))
+    yield "checksDelete", 409, await http.delete(one)
+    yield "checksDelete", 204, await http.delete(f"{CHECKS}/reader")
+    yield "checksDelete", 404, await http.delete(f"{CHECKS}/reader")
 
 
 async def _connections(service: Service) -> AsyncIterator[Call]:

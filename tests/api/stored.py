@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 import httpx2
 
 from tests.api.audited import CATALOG, TOKENS, WEBHOOKS
+from tests.api.checking import CHECKS, check, put
 from tests.api.defining import CONNECTIONS, FACTS, SOURCES, define, item, of_entities, pushed
 from tests.importers.madeup import known_to
 from tests.importers.reading import Imports
@@ -76,6 +77,7 @@ async def store(service: Service, lenient: Service) -> None:
         await imports.write(imported(imported_item(f"{CANARY}-{key}"), key=key))
         await imports.write(imported(key=key))
     await _define(service)
+    await _check(service)
     token = {"name": CANARY, "permissions": ["catalog.entity.read"]}
     answer = await service.http.post(TOKENS, json=token)
     assert answer.status_code == 201, answer.text
@@ -115,6 +117,16 @@ def _asking(id_: str, connection: str) -> dict[str, Any]:
     }
 
 
+async def _check(service: Service) -> None:
+    told = {"title": CANARY, "messages": {"fail": CANARY}, "labels": [CANARY]}
+    for id_ in ("covered", "counted", "read"):
+        answer = await put(service, check(id_, **told), publish=id_ == "covered")
+        assert answer.status_code == 200, answer.text
+    rule = {"source": "checks", "fact": "read", "operator": "equal", "value": "pass"}
+    answer = await put(service, check(f"{CANARY}-reader", rule=rule))
+    assert answer.status_code == 200, answer.text
+
+
 async def _accepted(answer: Any) -> None:
     answer = await answer
     assert answer.status_code == 200, answer.text
@@ -122,7 +134,13 @@ async def _accepted(answer: Any) -> None:
 
 async def attempts(service: Service) -> AsyncIterator[Attempt]:
     """Each is to be made before the next is asked for."""
-    for part in (*_of_sets(), *_of_imports(), *_of_sources(), *_never_done()):
+    for part in (
+        *_of_sets(),
+        *_of_imports(),
+        *_of_sources(),
+        *_of_checks(),
+        *_never_done(),
+    ):
         yield part
     async for one in _of_ids(service):
         yield one
@@ -208,6 +226,28 @@ def _of_sources() -> list[Attempt]:
         Attempt(delete, f"{SOURCES}/covered", status=204),
         Attempt(f"PUT {connection}", f"{CONNECTIONS}/ci", address, shown=True),
         Attempt(f"DELETE {connection}", f"{CONNECTIONS}/used", status=409, shown=True),
+    ]
+
+
+def _of_checks() -> list[Attempt]:
+    place = f"{CHECKS}/{{id}}"
+    post, put, publish, delete = (
+        f"POST {CHECKS}",
+        f"PUT {place}",
+        f"POST {place}/publish",
+        f"DELETE {place}",
+    )
+    near = {"source": "coverage", "fact": f"{CANARY[:-1]}b", "operator": "isKnown"}
+    old = {"if-match": '"1"'}
+    return [
+        Attempt(post, CHECKS, check("fresh"), status=201),
+        Attempt(post, CHECKS, check("covered"), status=409),
+        Attempt(post, CHECKS, check("near", rule=near), status=400, shown=True),
+        Attempt(put, f"{CHECKS}/covered", check(), shown=True),
+        Attempt(put, f"{CHECKS}/covered", check(), headers=old, status=412),
+        Attempt(publish, f"{CHECKS}/counted/publish", shown=True),
+        Attempt(delete, f"{CHECKS}/read", status=409, shown=True),
+        Attempt(delete, f"{CHECKS}/counted", status=204),
     ]
 
 

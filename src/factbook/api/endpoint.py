@@ -9,7 +9,14 @@ from typing import Any, Final, NamedTuple, get_args, get_type_hints
 
 from factbook.api.openapi.parameter_types import AnswerHeader, Parameter
 from factbook.auth import tokens
-from factbook.auth.permissions import AUDIT_READ, CATALOG_READ, EVENTS_READ, SOURCE_READ, TITLES
+from factbook.auth.permissions import (
+    AUDIT_READ,
+    CATALOG_READ,
+    CHECK_READ,
+    EVENTS_READ,
+    SOURCE_READ,
+    TITLES,
+)
 from factbook.auth.tokens import Grant
 from factbook.errors import (
     AuthenticationError,
@@ -28,7 +35,7 @@ ErrorForm = Callable[[FactbookError, Request], Reply]
 
 # The `reading` of a write whose answer holds nothing that is stored.
 NOTHING_STORED: Final[tuple[str, ...]] = ()
-_READING = frozenset({CATALOG_READ, SOURCE_READ, EVENTS_READ, AUDIT_READ})
+_READING = frozenset({CATALOG_READ, SOURCE_READ, CHECK_READ, EVENTS_READ, AUDIT_READ})
 
 
 class Route(NamedTuple):

@@ -141,7 +141,9 @@ def delete(transaction: Transaction, check_id: str) -> bool:
         return False
     readers = dependencies.readers(transaction, check_id, drafts=True)
     if readers:
-        raise ConflictError(f"{', '.join(readers)} read the check {check_id}; change them first.")
+        told = f"{', '.join(readers)} read the check {check_id}; change them first."
+        untold = f"{len(readers)} others read the check {check_id}; change them first."
+        raise ConflictError(told).unless_read(ConflictError(untold))
     for slot in (found.slot, found.pending_slot):
         if slot is not None:
             slots.retire(transaction, slot)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from factbook.auth.tokens import StoredToken
     from factbook.catalog.sets import PreparedPush
     from factbook.catalog.store.stored_sets import PushResult
+    from factbook.checks.definition_writes import StoredDefinition
     from factbook.datasources.connection_store import StoredConnection
     from factbook.datasources.definitions import StoredSource
     from factbook.facts.pushed_facts import FactItemResult
@@ -112,6 +113,17 @@ def of_source(action: str, now: int) -> About:
     def about(stored: "StoredSource") -> AuditEntry:
         at = stored.published_at if action == "data-source.publish" else stored.updated_at
         return AuditEntry(action, stored.id, {"version": stored.version, "changed": at == now})
+
+    return about
+
+
+def of_definition(action: str, now: int) -> About:
+    """Entry for a change of a check or scorecard at this time, false if nothing changed."""
+
+    def about(stored: "StoredDefinition") -> AuditEntry:
+        changed = now in (stored.updated_at, stored.published_at)
+        version = stored.pending_version or stored.version
+        return AuditEntry(action, stored.id, {"version": version, "changed": changed})
 
     return about
 

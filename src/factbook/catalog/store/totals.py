@@ -78,3 +78,12 @@ def _among_first(condition: Condition, met: Condition) -> SQL:
         f"WHERE {of_kind} ORDER BY e.name, e.ref LIMIT {_WINDOW}"
     )
     return f"({first}) e WHERE {where}", [*kinds, *parameters]
+
+
+async def up_to(database: Database, entity_id: int) -> tuple[int, int]:
+    """The number of entities with ids up to this one, and of all."""
+    row = await database.one(_UP_TO, (entity_id,))
+    return row or (0, 0)
+
+
+_UP_TO: Final = "SELECT COUNT(CASE WHEN id <= ? THEN 1 END), COUNT(*) FROM entities"

@@ -1,0 +1,1 @@
+"""The interface of checks, scorecards, their results and exemptions."""

@@ -1,0 +1,42 @@
+"""Checks that tests define over HTTP."""
+
+from typing import Any
+
+import httpx2
+
+from tests.api.defining import SOURCES, define, pushed
+from tests.service import Service
+
+_PATH = "/api/tech-insights/v1"
+CHECKS = f"{_PATH}/checks"
+COVERED = {"source": "coverage", "fact": "lines", "operator": "greaterThan", "value": 80}
+OWNED = {"source": "entity", "fact": "spec.owner", "operator": "isKnown"}
+
+
+def check(id_: str = "covered", **more: Any) -> dict[str, Any]:
+    """A check of what tests/api/defining.py pushes."""
+    return {"id": id_, "title": "Tests cover enough", "rule": COVERED, **more}
+
+
+async def with_source(service: Service) -> None:
+    """Define the source that the checks read."""
+    await define(service, pushed())
+    assert (await service.http.get(f"{SOURCES}/coverage")).status_code == 200
+
+
+async def put(
+    service: Service, document: dict[str, Any], *, publish: bool = False, **headers: str
+) -> httpx2.Response:
+    """The answer to a PUT of a check."""
+    query = {"publish": "true"} if publish else {}
+    address = f"{CHECKS}/{document['id']}"
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return await service.http.put(address, json=document, params=query, headers=named)
+
+
+async def shown(service: Service, id_: str = "covered") -> dict[str, Any]:
+    """The check as the interface shows it."""
+    answer = await service.http.get(f"{CHECKS}/{id_}")
+    assert answer.status_code == 200, answer.text
+    found: dict[str, Any] = answer.json()
+    return found
