@@ -5,7 +5,7 @@ from typing import Any, Final, NamedTuple
 
 import httpx2
 
-from tests.api.checking import CHECKS, OWNED, check
+from tests.api.checking import CHECKS, OWNED, SCORECARDS, check, scorecard
 from tests.api.defining import CONNECTIONS, FACTS, SOURCES, item, of_entities, pushed
 from tests.importers.madeup import known_to
 from tests.importers.reading import Imports
@@ -131,6 +131,13 @@ async def _checks(service: Service) -> AsyncIterator[Done]:
     yield Done(f"PUT {place}", http.put(one, json=document), "check.replace")
     yield Done(f"POST {place}/publish", http.post(f"{one}/publish"), "check.publish")
     yield Done(f"DELETE {place}", http.delete(one), "check.delete")
+    await http.put(one, json=document)
+    card, place = f"{SCORECARDS}/readiness", f"{SCORECARDS}/{{id}}"
+    document = scorecard(entries=["owned"])
+    yield Done(f"POST {SCORECARDS}", http.post(SCORECARDS, json=document), "scorecard.create")
+    yield Done(f"PUT {place}", http.put(card, json=document), "scorecard.replace")
+    yield Done(f"POST {place}/publish", http.post(f"{card}/publish"), "scorecard.publish")
+    yield Done(f"DELETE {place}", http.delete(card), "scorecard.delete")
 
 
 async def _imports(service: Service) -> AsyncIterator[Done]:

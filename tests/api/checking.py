@@ -9,6 +9,7 @@ from tests.service import Service
 
 _PATH = "/api/tech-insights/v1"
 CHECKS = f"{_PATH}/checks"
+SCORECARDS = f"{_PATH}/scorecards"
 COVERED = {"source": "coverage", "fact": "lines", "operator": "greaterThan", "value": 80}
 OWNED = {"source": "entity", "fact": "spec.owner", "operator": "isKnown"}
 
@@ -16,6 +17,13 @@ OWNED = {"source": "entity", "fact": "spec.owner", "operator": "isKnown"}
 def check(id_: str = "covered", **more: Any) -> dict[str, Any]:
     """A check of what tests/api/defining.py pushes."""
     return {"id": id_, "title": "Tests cover enough", "rule": COVERED, **more}
+
+
+def scorecard(id_: str = "readiness", **more: Any) -> dict[str, Any]:
+    """A scorecard with the one check, for its first level."""
+    entries = [{"check": "covered", "level": "bronze"}]
+    levels = ["bronze", "silver"]
+    return {"id": id_, "title": "Readiness", "levels": levels, "entries": entries, **more}
 
 
 async def with_source(service: Service) -> None:

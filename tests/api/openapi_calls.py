@@ -9,7 +9,7 @@ import httpx2
 from factbook.importers import run_store
 from factbook.importers.run_store import RunOutcome
 from factbook.importers.snapshot import ReadingProblem
-from tests.api.checking import CHECKS, OWNED, check
+from tests.api.checking import CHECKS, OWNED, SCORECARDS, check, scorecard
 from tests.api.defining import CONNECTIONS, FACTS, SOURCES, item, of_entities, pushed
 from tests.importers.madeup import known_to
 from tests.importers.reading import Imports
@@ -243,6 +243,39 @@ async def _checks(service: Service) -> AsyncIterator[Call]:
     yield "checksDelete", 409, await http.delete(one)
     yield "checksDelete", 204, await http.delete(f"{CHECKS}/reader")
     yield "checksDelete", 404, await http.delete(f"{CHECKS}/reader")
+    async for call in _scorecards(service):
+        yield call
+
+
+async def _scorecards(service: Service) -> AsyncIterator[Call]:
+    http, one = service.http, f"{SCORECARDS}/readiness"
+    whole = scorecard(
+        entries=[{"check": "owned", "level": "bronze", "weight": 2}],
+        description="Ready for production",
+        owner="group:team-a",
+        appliesTo=[{"kind": "component"}],
+        exemptions={"maxDays": 90},
+        public=True,
+        target={"level": "silver", "by": "2027-06-30"},
+        effectiveFrom="2026-01-01",
+        minimumCoverage=0.25,
+    )
+    yield "scorecardsCreate", 201, await http.post(SCORECARDS, json=whole)
+    yield "scorecardsCreate", 409, await http.post(SCORECARDS, json=whole)
+    yield "scorecardsCreate", 400, await http.post(SCORECARDS, json=scorecard(entries=["none"]))
+    yield "scorecardsListAll", 200, await http.get(SCORECARDS, params={"limit": "1"})
+    yield "scorecardsPublish", 200, await http.post(f"{one}/publish")
+    yield "scorecardsPublish", 404, await http.post(f"{SCORECARDS}/none/publish")
+    again = scorecard(entries=["owned"])
+    yield "scorecardsReplace", 200, await http.put(one, json=again)
+    old = {"if-match": '"old"'}
+    yield "scorecardsReplace", 412, await http.put(one, json=whole, headers=old)
+    yield "scorecardsGet", 200, await http.get(one)
+    yield "scorecardsListVersions", 200, await http.get(f"{one}/versions")
+    other = f"{SCORECARDS}/other"
+    await http.put(other, json=scorecard("other", entries=["owned"]))
+    yield "scorecardsDelete", 204, await http.delete(other)
+    yield "scorecardsDelete", 404, await http.delete(other)
 
 
 async def _connections(service: Service) -> AsyncIterator[Call]:

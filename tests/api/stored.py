@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 import httpx2
 
 from tests.api.audited import CATALOG, TOKENS, WEBHOOKS
-from tests.api.checking import CHECKS, check, put
+from tests.api.checking import CHECKS, SCORECARDS, check, put, scorecard
 from tests.api.defining import CONNECTIONS, FACTS, SOURCES, define, item, of_entities, pushed
 from tests.importers.madeup import known_to
 from tests.importers.reading import Imports
@@ -122,6 +122,9 @@ async def _check(service: Service) -> None:
     for id_ in ("covered", "counted", "read"):
         answer = await put(service, check(id_, **told), publish=id_ == "covered")
         assert answer.status_code == 200, answer.text
+    card = scorecard(title=CANARY, description=CANARY)
+    answer = await service.http.put(f"{SCORECARDS}/readiness?publish=true", json=card)
+    assert answer.status_code == 200, answer.text
     rule = {"source": "checks", "fact": "read", "operator": "equal", "value": "pass"}
     answer = await put(service, check(f"{CANARY}-reader", rule=rule))
     assert answer.status_code == 200, answer.text
@@ -248,6 +251,20 @@ def _of_checks() -> list[Attempt]:
         Attempt(publish, f"{CHECKS}/counted/publish", shown=True),
         Attempt(delete, f"{CHECKS}/read", status=409, shown=True),
         Attempt(delete, f"{CHECKS}/counted", status=204),
+        *_of_scorecards(),
+    ]
+
+
+def _of_scorecards() -> list[Attempt]:
+    place = f"{SCORECARDS}/{{id}}"
+    card, old = f"{SCORECARDS}/readiness", {"if-match": '"1"'}
+    return [
+        Attempt(f"POST {SCORECARDS}", SCORECARDS, scorecard("fresh"), status=201),
+        Attempt(f"POST {SCORECARDS}", SCORECARDS, scorecard(), status=409),
+        Attempt(f"PUT {place}", card, scorecard(), shown=True),
+        Attempt(f"PUT {place}", card, scorecard(), headers=old, status=412),
+        Attempt(f"POST {place}/publish", f"{card}/publish", shown=False),
+        Attempt(f"DELETE {place}", card, status=204),
     ]
 
 

@@ -14,6 +14,7 @@ from factbook.auth.permissions import (
     FACT_WRITE,
     NAMES,
     SCIM_WRITE,
+    SCORECARD_WRITE,
     SET_WRITE,
     SOURCE_READ,
     SOURCE_RUN,
@@ -46,7 +47,7 @@ FEEDS = {
     "/api/access/v1/audit/export": {AUDIT_READ},
     "/api/events": {EVENTS_READ},
 }
-OF_CHECKS = {"checks": {CHECK_WRITE}}
+OF_CHECKS = {"checks": {CHECK_WRITE}, "scorecards": {SCORECARD_WRITE}}
 READING_POSTS = {"by-refs", "by-query", "entity-facets", "validate-entity", "analyze-location"}
 UID = "6e1f3f0c-0000-4000-8000-000000000000"
 

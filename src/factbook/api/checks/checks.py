@@ -10,8 +10,8 @@ from factbook.api.checks import documents
 from factbook.api.checks.parameters import CHECK_ID, ID_CURSOR, PAGE_LIMIT, PUBLISH, tags
 from factbook.audit.trail import AuditEntry
 from factbook.checks import check_documents, check_store, definition_writes, sentence
-from factbook.checks.check_store import StoredCheck
 from factbook.checks.definition import parse
+from factbook.checks.stored_check import StoredCheck
 from factbook.errors import FactbookError
 from factbook.http import audit
 from factbook.http.context import HandlerContext, SourceContext
