@@ -4,7 +4,16 @@ from typing import Any
 
 import msgspec
 
-from factbook.checks import definition, sentence, state, templates, validation, versions
+from factbook.checks import (
+    definition,
+    files,
+    sentence,
+    state,
+    templates,
+    trial,
+    validation,
+    versions,
+)
 from factbook.checks.checked_entity import CheckedEntity
 from factbook.checks.compiled_check import compiled
 from factbook.checks.explanation import explain
@@ -33,7 +42,11 @@ _ENTITY = CheckedEntity(
 
 def check(data: bytes) -> None:
     """What is taken as a check has a state, a sentence and an explanation for any entity."""
-    found = tried(definition.parse, json(data))
+    given = json(data)
+    file = tried(files.parse, given) if isinstance(given, dict) else None
+    if file is not None:
+        assert tried(files.parse, files.of_document(*file)) == file
+    found = tried(definition.parse, file.document if file else given)
     if found is None:
         return
     outcome = compiled(found, 1).evaluate(_ENTITY, NOON)
@@ -43,6 +56,8 @@ def check(data: bytes) -> None:
     assert explanation.state == outcome.state
     assert msgspec.json.encode([(one.value, one.wanted) for one in explanation.because])
     assert sentence.of(found.rule).endswith(".")
+    assert len(trial.tried(found, NOON)) == len(found.tests)
+    assert all(message for _, message in trial.gaps(found))
     for problem in validation.problems(found, CheckContext(SOURCES, {})):
         assert problem["message"]
 
@@ -73,6 +88,7 @@ TARGETS = [
             "checks.check_test.read",
             "checks.condition.read",
             "checks.definition.parse",
+            "checks.files.parse",
             "checks.fact_reference.read_reference",
             "checks.operators.read_value",
             "checks.wanted_values.read",

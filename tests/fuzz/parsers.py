@@ -11,6 +11,7 @@ NO_PARSERS: Final[dict[str, str]] = {
     "datasources.connection_store.read": _ROWS,
     "datasources.define.read": "calls datasources.custom.definition.parse and looks connections up",
     "datasources.definitions.read": _ROWS,
+    "cli.checks.files.read": _FILES,
     "cli.documents.read": _FILES,
     "cli.sources.files.read": _FILES,
     "importers.aws.organization.read": _CALLS,

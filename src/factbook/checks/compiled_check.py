@@ -6,7 +6,6 @@ from typing import Final, NamedTuple
 
 from factbook.checks import condition
 from factbook.checks.checked_entity import CheckedEntity
-from factbook.checks.condition import Rule
 from factbook.checks.definition import Check
 from factbook.checks.evaluation import Evaluate, compiled_rule
 from factbook.checks.fact_reference import CHECKS, ENTITY
@@ -41,7 +40,7 @@ class CompiledCheck:
     def __init__(self, check: Check, slot: int) -> None:
         self.check = check
         self.slot = slot
-        facts = [fact for rule in _rules(check) for fact in condition.references(rule)]
+        facts = [fact for _, rule in check.rules() for fact in condition.references(rule)]
         self.sources = frozenset(fact.source for fact in facts) - {ENTITY, CHECKS}
         self.checks = frozenset(fact.fact for fact in facts if fact.source == CHECKS)
         self.reads_entity = any(fact.source == ENTITY for fact in facts)
@@ -101,7 +100,3 @@ def in_order(checks: Iterable[CompiledCheck]) -> list[CompiledCheck]:
         return [by_id[id_] for id_ in sorter.static_order()]
     except CycleError:
         return list(by_id.values())
-
-
-def _rules(check: Check) -> list[Rule]:
-    return [check.rule, *([check.applicable_when] if check.applicable_when else [])]

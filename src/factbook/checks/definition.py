@@ -59,6 +59,12 @@ class Check(Struct, frozen=True, kw_only=True):
     labels: tuple[str, ...] = ()
     tests: tuple[CheckTest, ...] = ()
 
+    def rules(self) -> Iterator[tuple[str, Rule]]:
+        """The rule, and the condition under which it is applied, with the path of each."""
+        yield "rule", self.rule
+        if self.applicable_when is not None:
+            yield "applicableWhen", self.applicable_when
+
     def templates(self) -> Iterator[tuple[str, str]]:
         """The texts with values of an entity, with the path where each stands."""
         texts = {

@@ -37,18 +37,12 @@ def problems(check: Check, context: CheckContext) -> list[dict[str, str]]:
     def report(path: str, message: str) -> None:
         found.append({"path": path, "message": message})
 
-    for path, rule in _rules(check):
+    for path, rule in check.rules():
         _check_rule(rule, path, context, report)
     _check_cycle(check, context, report)
     for path, fact in _shown_facts(check):
         _fact(fact, context, _at(path, report))
     return found
-
-
-def _rules(check: Check) -> Iterator[tuple[str, Rule]]:
-    yield "rule", check.rule
-    if check.applicable_when is not None:
-        yield "applicableWhen", check.applicable_when
 
 
 def _shown_facts(check: Check) -> Iterator[tuple[str, FactReference]]:
@@ -190,7 +184,7 @@ def _type(reference: FactReference, context: CheckContext) -> FactType | None:
 
 def _check_cycle(check: Check, context: CheckContext, report: Report) -> None:
     checks = {**context.checks, check.id: check}
-    for path, rule in _rules(check):
+    for path, rule in check.rules():
         for where, leaf in condition.leaves(rule, path):
             if leaf.fact.source == CHECKS:
                 way = _way(leaf.fact.fact, check.id, checks)
@@ -214,7 +208,7 @@ def _way(start: str, end: str, checks: Mapping[str, Check]) -> Sequence[str]:
 
 def dependencies(check: Check) -> frozenset[str]:
     """The ids of the checks whose states the check reads."""
-    facts = (fact for _, rule in _rules(check) for fact in condition.references(rule))
+    facts = (fact for _, rule in check.rules() for fact in condition.references(rule))
     return frozenset(fact.fact for fact in facts if fact.source == CHECKS)
 
 

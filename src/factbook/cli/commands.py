@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from factbook import __version__
-from factbook.cli import audit, imports, people, sources, tokens, webhooks
+from factbook.cli import audit, checks, imports, people, sources, tokens, webhooks
 from factbook.cli.agent_setup import connect
 from factbook.cli.backups import backup, restore
 from factbook.cli.collection import collect, worker
@@ -58,6 +58,7 @@ app = typer.Typer(
 for command in COMMANDS:
     app.command(epilog=EXIT_CODES)(command)
 app.add_typer(sources.app, name="sources", epilog=EXIT_CODES)
+app.add_typer(checks.app, name="checks", epilog=EXIT_CODES)
 app.add_typer(imports.app, name="import", epilog=EXIT_CODES)
 app.add_typer(tokens.app, name="token")
 app.add_typer(people.app, name="people")

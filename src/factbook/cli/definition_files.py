@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from factbook.cli.documents import STDIN
+from factbook.cli.output import say
 from factbook.errors import InputError
 
 LARGEST: Final = 1024 * 1024
@@ -53,3 +54,16 @@ def content(file: str) -> bytes:
     if len(data) > LARGEST:
         raise InputError(f"{file} is larger than {LARGEST // 1024} KiB.")
     return data
+
+
+def write(file: Path, text: str) -> None:
+    """Write a new file, and print its path; raises InputError if it is there already."""
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with file.open("x", encoding="utf-8") as stream:
+            stream.write(text)
+    except FileExistsError:
+        raise InputError(f"{file} is there already.") from None
+    except OSError as error:
+        raise InputError(f"{file} cannot be written: {error.strerror}.") from None
+    say(str(file))

@@ -85,6 +85,7 @@ def new(
       factbook sources new package-json --type repository-file
       factbook sources new acme --integration
     """
+    from factbook.cli.definition_files import write
     from factbook.cli.sources import scaffolds
 
     if integration:
@@ -96,21 +97,8 @@ def new(
         files = {file: scaffolds.skeleton(name, type_)}
         hint = f"Edit it, then try it: factbook sources test {file} --entity REF"
     for file, text in files.items():
-        _write(file, text)
+        write(file, text)
     note(hint)
-
-
-def _write(file: Path, text: str) -> None:
-    """Write a new file, and print its path; raises InputError if it is there already."""
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        with file.open("x", encoding="utf-8") as stream:
-            stream.write(text)
-    except FileExistsError:
-        raise InputError(f"{file} is there already.") from None
-    except OSError as error:
-        raise InputError(f"{file} cannot be written: {error.strerror}.") from None
-    say(str(file))
 
 
 @app.command(epilog=_PLAN_CODES)
