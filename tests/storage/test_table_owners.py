@@ -35,6 +35,7 @@ OWNER: Final = {table: room for room, tables in OWNERS.items() for table in tabl
 # Reads of another room's table that are one statement with the reader's own rows: two would read
 # every reference, or find the rows of a page only after all of them.
 JOINS: Final = {
+    "checks/results.py": "entities",  # the entities of a state in the order of their references
     "facts/across.py": "entities",  # a fact of all of them, known or not: an outer join
     "checks/exemption_store.py": "entities",  # exemptions by the id of the entity they name
     "facts/history_queries.py": "entities",  # each change with the reference of its entity

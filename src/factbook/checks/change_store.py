@@ -8,6 +8,8 @@ import msgspec
 from factbook.clock import Throttle
 from factbook.storage import Database, Row, Transaction
 
+# Of one entity, more than its pages and answers need.
+_MOST_TIMES: Final = 10_000
 _DELETED: Final = 1_000  # rows at once, so that no other write waits long
 _BEYOND: Final = 2**63 - 1
 _COLUMNS: Final = ("check_id", "entity_id", "at", "before", "after", "why")
@@ -55,14 +57,12 @@ async def since(
     return _read(await database.search(_SINCE, (*place, limit)))
 
 
-async def last_times(database: Database, entity_id: int) -> dict[str, int]:
-    """The time of the last change of each check for an entity."""
-    return dict(await database.all(_LAST_TIMES, (entity_id,)))
-
-
-async def flips(database: Database, entity_id: int, at: int) -> dict[str, int]:
-    """The number of changes of each check for an entity from a time on."""
-    return dict(await database.all(_FLIPS, (entity_id, at)))
+async def times(database: Database, entity_id: int) -> dict[str, list[int]]:
+    """The times of the last changes of each check for an entity."""
+    found: dict[str, list[int]] = {}
+    for check_id, at in await database.all(_TIMES, (entity_id, _MOST_TIMES)):
+        found.setdefault(check_id, []).append(at)
+    return found
 
 
 async def sweep(database: Database, before: int, pace: Throttle) -> int:
@@ -97,12 +97,8 @@ WHERE (at, id) > (?, ?) ORDER BY at, id LIMIT ?
 
 _SINCE_OF = _SINCE.replace("WHERE", "WHERE check_id IN LIST(?) AND")
 
-_LAST_TIMES = """
-SELECT check_id, MAX(at) FROM check_changes WHERE entity_id = ? GROUP BY check_id
-"""
-
-_FLIPS = """
-SELECT check_id, COUNT(*) FROM check_changes WHERE entity_id = ? AND at >= ? GROUP BY check_id
+_TIMES = """
+SELECT check_id, at FROM check_changes WHERE entity_id = ? ORDER BY at DESC LIMIT ?
 """
 
 _FORGET = """

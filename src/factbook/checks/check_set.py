@@ -12,7 +12,7 @@ from factbook.checks.compiled_check import CompiledCheck, compiled, in_order
 from factbook.checks.stored_check import StoredCheck
 from factbook.errors import FactbookError
 from factbook.facts.entity_filter import EntityFilter, Matcher
-from factbook.storage import Transaction, counters
+from factbook.storage import Database, Transaction, counters
 
 log = structlog.get_logger("factbook.checks")
 
@@ -168,14 +168,25 @@ class CheckCache:
         known = self.known
         if known.revision != revision:
             stored = check_store.all_within(transaction)
-            counted = [one.slot for one in stored if one.slot is not None]
-            known = self.known = CheckSet(
-                revision,
-                self._compiled(stored),
-                counted,
-                has_retired=bool(slots.retired(transaction)),
-            )
+            has_retired = bool(slots.retired(transaction))
+            known = self._made_of(revision, stored, has_retired=has_retired)
         return known
+
+    async def loaded(self, database: Database) -> CheckSet:
+        """The checks in effect and pending, at least as new as this call."""
+        revision = await check_store.revision(database)
+        known = self.known
+        if known.revision != revision:
+            known = self._made_of(revision, await check_store.everything(database))
+        return known
+
+    def _made_of(
+        self, revision: int, stored: Sequence[StoredCheck], *, has_retired: bool = True
+    ) -> CheckSet:
+        counted = [one.slot for one in stored if one.slot is not None]
+        checks = self._compiled(stored)
+        self.known = found = CheckSet(revision, checks, counted, has_retired=has_retired)
+        return found
 
     def _compiled(self, stored: Iterable[StoredCheck]) -> Iterator[EvaluatedCheck]:
         before, self._made = self._made, {}

@@ -53,6 +53,13 @@ def refs_of(transaction: Transaction, ids: Iterable[int]) -> dict[int, str]:
     return dict(transaction.all("SELECT id, ref FROM entities WHERE id IN LIST(?)", (list(ids),)))
 
 
+async def refs_of_ids(database: Database, ids: Iterable[int]) -> dict[int, str]:
+    """The references of the entities with these ids that are in the catalog, by id."""
+    return dict(
+        await database.all("SELECT id, ref FROM entities WHERE id IN LIST(?)", (list(ids),))
+    )
+
+
 def meeting(transaction: Transaction, where: SQL, ids: list[int]) -> set[int]:
     """The given ids that belong to entities which meet the condition."""
     condition, values = where

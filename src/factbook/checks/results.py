@@ -1,0 +1,175 @@
+"""Results of checks as interfaces read them: of one entity, of one check, and their changes."""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from factbook.catalog.store import collectable
+from factbook.checks import change_store, check_store, state
+from factbook.checks.change_store import Change
+from factbook.checks.check_set import CheckCache, CheckSet, EvaluatedCheck
+from factbook.checks.checked_entity import CheckedEntity
+from factbook.checks.definition import Check
+from factbook.checks.explanation import Explanation, explain
+from factbook.checks.flapping import is_flapping, looks_back_to
+from factbook.facts import store
+from factbook.storage import Database, counters
+
+# The stored states that a word of an interface stands for.
+_STATES: Final[Mapping[str, Sequence[int]]] = {
+    "pass": (state.PASS,),
+    "fail": (state.FAIL,),
+    "unknown": (state.UNKNOWN,),
+    "exempt": tuple(one | state.EXEMPT for one in (state.PASS, state.FAIL, state.UNKNOWN)),
+    "not-applicable": (state.OUT, state.INAPPLICABLE),
+}
+_SLOTS_READ: Final = 3  # times, of states that were moved to another slot meanwhile
+
+
+class CheckResult(NamedTuple):
+    """The result of a check for an entity.
+
+    `since` is None if nobody knows; `explanation` is None if the check is not about the entity.
+    """
+
+    check: Check
+    state: int
+    since: int | None
+    is_flapping: bool
+    explanation: Explanation | None
+
+
+class EntityResults(NamedTuple):
+    """The results of all checks for one entity; `owner` is '' without one."""
+
+    entity_id: int
+    ref: str
+    owner: str
+    results: list[CheckResult]
+
+
+class ResultFilter(NamedTuple):
+    """A filter of the entities of a check; an empty part matches everything.
+
+    `states` are words of interfaces, `owners` references, '' for entities without an owner.
+    """
+
+    states: Sequence[str] = ()
+    owners: Sequence[str] = ()
+    kind: str | None = None
+    namespace: str | None = None
+
+
+class CheckedRow(NamedTuple):
+    """The state of a check for one entity."""
+
+    ref: str
+    entity_id: int
+    owner: str
+    state: int
+
+
+async def of_entity(
+    database: Database, ref: str, now: int, *, only: Collection[str] = (), explained: bool = True
+) -> EntityResults | None:
+    """The results of checks for the entity with this canonical reference; None without entity.
+
+    `only` are the ids of the wanted checks, all if it is empty.
+    """
+    entity_id = await collectable.id_of(database, ref)
+    document = await collectable.entity(database, ref)
+    if entity_id is None or document is None:
+        return None
+    known, owner, states = await _states(database, entity_id)
+    facts = await store.latest_of_ref(database, ref)
+    by_id = {id_: states[slot] for id_, slot in known.slots.items()}
+    entity = CheckedEntity(ref, document, facts, by_id)
+    stored = {one.id: one.in_effect_at for one in await check_store.everything(database)}
+    times = await change_store.times(database, entity_id)
+    results = []
+    for one in _wanted(known, only):
+        found, flips = by_id[one.id], times.get(one.id, [])
+        recent = [at for at in flips if at >= looks_back_to(now)]
+        check = one.compiled.check
+        is_about = explained and found & ~state.EXEMPT not in (state.NONE, state.OUT)
+        results.append(
+            CheckResult(
+                check,
+                found,
+                max(flips) if flips else stored.get(one.id),
+                is_flapping(recent, now),
+                explain(check, entity, now) if is_about else None,
+            )
+        )
+    return EntityResults(entity_id, ref, owner, results)
+
+
+async def of_check(
+    database: Database, check_id: str, wanted: ResultFilter, limit: int, after: str = ""
+) -> list[CheckedRow]:
+    """Up to `limit` entities of a check in effect, by reference, after a reference.
+
+    Entities that the check is not about come only where `wanted.states` has "not-applicable".
+    """
+    words = wanted.states or ("pass", "fail", "unknown", "exempt")
+    values = [bytes([one]) for word in words for one in _STATES[word]]
+    conditions = [f"SUBSTR(s.states, CAST(c.slot AS INTEGER), 1) IN ({_places(values)})"]
+    parameters: list[Any] = [check_id, after, *values]
+    if wanted.owners:
+        conditions.append("s.owner IN LIST(?)")
+        parameters.append(list(wanted.owners))
+    for column, value in (("kind", wanted.kind), ("namespace", wanted.namespace)):
+        if value is not None:
+            conditions.append(f"e.{column} = ?")
+            parameters.append(value.lower())
+    sql = _OF_CHECK.replace("{}", " AND ".join(conditions))
+    rows = await database.search(sql, (*parameters, limit))
+    return [CheckedRow(ref, id_, owner, byte[0]) for ref, id_, owner, byte in rows]
+
+
+async def changes_since(
+    database: Database,
+    place: tuple[int, int],
+    limit: int,
+    *,
+    check_ids: Sequence[str] = (),
+) -> list[tuple[str | None, Change]]:
+    """Changes after a place (time and id of a change), oldest first, with references.
+
+    A reference is None for an entity that is gone.
+    """
+    found = await change_store.since(database, place, limit, check_ids)
+    refs = await collectable.refs_of_ids(database, {one.entity_id for one in found})
+    return [(refs.get(one.entity_id), one) for one in found]
+
+
+async def _states(database: Database, entity_id: int) -> tuple[CheckSet, str, bytearray]:
+    """The checks, and the owner and states of an entity, of one moment."""
+    cache = database.remembered.of(CheckCache)
+    known = await cache.loaded(database)
+    for _ in range(_SLOTS_READ):
+        row = await database.one(_OF_ENTITY, (entity_id,))
+        revision, owner, states = row or (known.revision, "", b"")
+        if revision == known.revision:
+            break
+        known = await cache.loaded(database)
+    return known, owner, bytearray(b"\0" + states).ljust(known.width + 1, b"\0")
+
+
+def _wanted(known: CheckSet, only: Collection[str]) -> list[EvaluatedCheck]:
+    found = [one for one in known.checks if not one.is_pending and (not only or one.id in only)]
+    return sorted(found, key=lambda one: one.id)
+
+
+def _places(values: Sequence[object]) -> str:
+    return ", ".join("?" * len(values))
+
+
+_OF_ENTITY = """
+SELECT {revision}, s.owner, s.states FROM check_states s WHERE s.entity_id = ?
+""".replace("{revision}", counters.expression(check_store.REVISION))
+
+_OF_CHECK = """
+SELECT e.ref, e.id, s.owner, SUBSTR(s.states, CAST(c.slot AS INTEGER), 1)
+FROM checks c, check_states s, entities e
+WHERE c.id = ? AND e.ref > ? AND s.entity_id = e.id AND {} ORDER BY e.ref LIMIT ?
+"""
