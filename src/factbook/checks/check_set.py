@@ -9,6 +9,7 @@ import structlog
 
 from factbook.checks import check_store, condition, definition, slots
 from factbook.checks.compiled_check import CompiledCheck, compiled, in_order
+from factbook.checks.definition import Check
 from factbook.checks.stored_check import StoredCheck
 from factbook.errors import FactbookError
 from factbook.facts.entity_filter import EntityFilter, Matcher
@@ -211,6 +212,11 @@ def evaluated(document: object, slot: int, *, is_pending: bool) -> EvaluatedChec
     except FactbookError as error:
         log.error("check.unusable", slot=slot, reason=error.message)
         return None
+    return evaluated_check(check, slot, is_pending=is_pending)
+
+
+def evaluated_check(check: Check, slot: int, *, is_pending: bool) -> EvaluatedCheck:
+    """The check, ready to be evaluated."""
     rules = [check.rule, *([check.applicable_when] if check.applicable_when else [])]
     leaves = [leaf for rule in rules for _, leaf in condition.leaves(rule)]
     return EvaluatedCheck(

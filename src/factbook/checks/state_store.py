@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from factbook.checks.state import NONE
-from factbook.storage import Transaction
+from factbook.storage import Database, Transaction
 
 _COLUMNS = ("entity_id", "owner", "states", "due_at")
 
@@ -47,6 +47,11 @@ def write(transaction: Transaction, rows: Iterable[EntityStates], stored: Iterab
         (changed if row.entity_id in known else new).append(row)
     transaction.insert("check_states", _COLUMNS, new)
     transaction.update("check_states", _COLUMNS, changed)
+
+
+async def portion(database: Database, first: int, last: int) -> dict[int, bytes]:
+    """The states of entities from one id to another."""
+    return dict(await database.search(_PORTION, (first, last)))
 
 
 def remove(transaction: Transaction, entity_ids: Sequence[int]) -> None:
@@ -96,6 +101,8 @@ ON CONFLICT (entity_id) DO UPDATE SET owner = check_states.owner WHERE FALSE
 _READ = """
 SELECT entity_id, owner, states, due_at FROM check_states WHERE entity_id IN LIST(?)
 """
+
+_PORTION = "SELECT entity_id, states FROM check_states WHERE entity_id BETWEEN ? AND ?"
 
 _DUE = "SELECT entity_id FROM check_states WHERE due_at <= ? ORDER BY due_at LIMIT ?"
 

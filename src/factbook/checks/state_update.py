@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from factbook.checks.check_set import CheckSelection, CheckSet, EvaluatedCheck
-from factbook.checks.state import EXEMPT, FAIL, OUT, PASS, UNKNOWN
+from factbook.checks.state import EXEMPT, FAIL, NONE, OUT, PASS, UNKNOWN
 from factbook.checks.subjects import Subject
 
 # Without the flag of an exemption.
@@ -13,7 +13,7 @@ _STATE: Final = EXEMPT - 1
 _EXEMPTED: Final = frozenset({PASS, FAIL, UNKNOWN})
 
 
-class _States(Mapping[str, int]):
+class SlotStates(Mapping[str, int]):
     """The states of an entity by the id of a check, as an evaluation reads them."""
 
     __slots__ = ("_slots", "_states")
@@ -23,7 +23,9 @@ class _States(Mapping[str, int]):
         self._states = states
 
     def __getitem__(self, check_id: str) -> int:
-        return self._states[self._slots[check_id]]
+        slot = self._slots[check_id]
+        # A slot beyond the end has no state.
+        return self._states[slot] if slot < len(self._states) else NONE
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._slots)
@@ -68,8 +70,8 @@ def evaluate(
         for one in subject.matching.outside:
             states[one.slot] = OUT
     entity = subject.entity
-    entity.states = published = _States(known.slots, states)
-    pending = _States(known.slots_pending, states)
+    entity.states = published = SlotStates(known.slots, states)
+    pending = SlotStates(known.slots_pending, states)
     for one in inside:
         entity.states = pending if one.is_pending else published
         outcome = one.compiled.evaluate(entity, now)

@@ -6,8 +6,9 @@ from typing import Any, NamedTuple
 from factbook.catalog.store import collectable
 from factbook.checks.check_set import CheckSelection, MatchingChecks
 from factbook.checks.checked_entity import CheckedEntity
-from factbook.facts import entity_filter, store
+from factbook.facts import entity_filter, latest_rows
 from factbook.facts.entity_filter import EntityFilter, Matcher
+from factbook.facts.merge import Latest
 from factbook.storage import Transaction
 
 _NOTHING: Mapping[str, Any] = {}
@@ -103,7 +104,7 @@ def _with_document(
     selection: CheckSelection,
     ref: str,
     document: dict[str, Any],
-    facts: Mapping[str, store.Latest],
+    facts: Mapping[str, Latest],
 ) -> Subject:
     matching = selection.matching(Matcher(document))
     return Subject(CheckedEntity(ref, document, facts), owner_of(document), matching)
@@ -111,7 +112,7 @@ def _with_document(
 
 def _facts(
     transaction: Transaction, selection: CheckSelection, entity_ids: Sequence[int]
-) -> dict[int, dict[str, store.Latest]]:
+) -> dict[int, dict[str, Latest]]:
     if not selection.sources:
         return {}
-    return store.by_entity(transaction.all(*store.among(selection.sources, entity_ids)))
+    return latest_rows.by_entity(transaction.all(*latest_rows.among(selection.sources, entity_ids)))

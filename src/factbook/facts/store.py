@@ -1,6 +1,6 @@
 """The store of facts: one row with the latest facts of a source and entity; history is separate."""
 
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
@@ -10,7 +10,7 @@ from factbook.facts import changes, entity_filter, history, touched
 from factbook.facts.changes import Before
 from factbook.facts.datasource import DataSource
 from factbook.facts.merge import Latest, Observation, merge
-from factbook.storage import Database, Row, Transaction
+from factbook.storage import Database, Transaction
 
 __all__ = [
     "Last",
@@ -18,8 +18,6 @@ __all__ = [
     "Observation",
     "StoredFacts",
     "Tracked",
-    "among",
-    "by_entity",
     "count",
     "last",
     "latest",
@@ -145,19 +143,6 @@ async def latest(database: Database, source_id: str, entity_id: int) -> Latest |
     return _latest(*row) if row else None
 
 
-def among(source_ids: Sequence[str], entity_ids: Sequence[int]) -> SQL:
-    """The statement for the latest facts of several sources about several entities."""
-    return _AMONG, [list(source_ids), list(entity_ids)]
-
-
-def by_entity(rows: Iterable[Row]) -> dict[int, dict[str, Latest]]:
-    """The latest facts by entity id and source id, from rows of such a statement."""
-    found: dict[int, dict[str, Latest]] = {}
-    for entity_id, source_id, *row in rows:
-        found.setdefault(entity_id, {})[source_id] = _latest(*row)
-    return found
-
-
 async def latest_by_ref(database: Database, source_id: str, ref: str) -> StoredFacts | None:
     """The latest facts of one source about the entity with this reference; None without entity."""
     row = await database.one(_LATEST_BY_REF, (source_id, ref))
@@ -269,11 +254,6 @@ SELECT {_COLUMNS} FROM facts_latest WHERE source_id = ? AND entity_id = ?
 _LATEST_BY_REF = """
 SELECT l.facts, l.reasons, l.written_at, l.kept FROM entities e
 LEFT JOIN facts_latest l ON l.entity_id = e.id AND l.source_id = ? WHERE e.ref = ?
-"""
-
-_AMONG = f"""
-SELECT entity_id, source_id, {_COLUMNS} FROM facts_latest
-WHERE source_id IN LIST(?) AND entity_id IN LIST(?)
 """
 
 _LATEST_FOR_ENTITY = f"""

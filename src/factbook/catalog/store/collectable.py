@@ -53,6 +53,27 @@ def refs_of(transaction: Transaction, ids: Iterable[int]) -> dict[int, str]:
     return dict(transaction.all("SELECT id, ref FROM entities WHERE id IN LIST(?)", (list(ids),)))
 
 
+def range_(first: int, last: int) -> SQL:
+    """The statement for the entities from one id to another."""
+    return f"{_SELECT} WHERE e.id BETWEEN ? AND ?", [first, last]
+
+
+async def between(database: Database, where: SQL, first: int, last: int) -> set[int]:
+    """The ids from one to another that belong to entities which meet the condition."""
+    condition, values = where
+    sql = f"SELECT e.id FROM entities e WHERE e.id BETWEEN ? AND ? AND {condition}"
+    return {id_ for (id_,) in await database.search(sql, (first, last, *values))}
+
+
+async def refs_after(
+    database: Database, after: int, limit: int, refs: list[str]
+) -> list[tuple[int, str]]:
+    """Up to `limit` ids and references of entities above an id, of those named if there are any."""
+    only, named = (" AND ref IN LIST(?)", [refs]) if refs else ("", [])
+    sql = f"SELECT id, ref FROM entities WHERE id > ?{only} ORDER BY id LIMIT ?"
+    return [(id_, ref) for id_, ref in await database.search(sql, (after, *named, limit))]
+
+
 async def refs_of_ids(database: Database, ids: Iterable[int]) -> dict[int, str]:
     """The references of the entities with these ids that are in the catalog, by id."""
     return dict(

@@ -1,0 +1,156 @@
+"""Preview of a check: what its results would be for every entity, beside what they are."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from factbook.catalog.store import collectable
+from factbook.checks import state_store
+from factbook.checks.check_set import CheckCache, EvaluatedCheck, evaluated_check
+from factbook.checks.checked_entity import CheckedEntity
+from factbook.checks.count_store import PLACES, StateCounts
+from factbook.checks.definition import Check
+from factbook.checks.state import EXEMPT, FAIL, NONE, OUT, PASS, UNKNOWN
+from factbook.checks.state_update import SlotStates
+from factbook.facts import entity_filter, latest_rows
+from factbook.facts.merge import Latest
+from factbook.storage import Database
+
+# Entities that are read at once; other work is done between two portions.
+_AT_ONCE: Final = 2_000
+_NOTHING: Mapping[str, Any] = {}
+
+Facts = Mapping[str, Mapping[str, object]]
+
+
+class PreviewedChange(NamedTuple):
+    """An entity whose state would be another one."""
+
+    ref: str
+    before: int
+    after: int
+
+
+class CheckPreview(NamedTuple):
+    """What a check would do: counts `now` and `then`, and the entities that would change.
+
+    `changed` are all of them, `first` those with the lowest references of the catalog's order.
+    """
+
+    now: StateCounts
+    then: StateCounts
+    changed: int
+    first: list[PreviewedChange]
+
+
+class PreviewScope(NamedTuple):
+    """What a preview is limited to: entities by reference, all if empty; facts as they would be."""
+
+    refs: Sequence[str] = ()
+    facts: Facts = _NOTHING
+
+
+_WHOLE: Final = PreviewScope()
+
+
+async def preview(
+    database: Database, check: Check, now: int, limit: int, scope: PreviewScope = _WHOLE
+) -> CheckPreview:
+    """Evaluate a check for every entity of the catalog; nothing is written.
+
+    The results that there are come from the version in effect of the check with the same id.
+    """
+    known = await database.remembered.of(CheckCache).loaded(database)
+    slot = known.slots.get(check.id, 0)
+    work = _Preview(database, evaluated_check(check, 0, is_pending=False), scope, now)
+    counts_now, counts_then, changed = [0] * 5, [0] * 5, list[PreviewedChange]()
+    async for portion in work.portions():
+        states = await state_store.portion(database, portion[0][0], portion[-1][0])
+        after = await work.evaluate(portion, states, known.slots)
+        for id_, ref in portion:
+            before, then = _byte(states.get(id_, b""), slot), after.get(id_, OUT)
+            if before & EXEMPT and then in (PASS, FAIL, UNKNOWN):
+                then |= EXEMPT
+            _count(counts_now, before)
+            _count(counts_then, then)
+            if before != then and (before != NONE or then != OUT):
+                changed.append(PreviewedChange(ref, before, then))
+        await asyncio.sleep(0)
+    first = sorted(changed)[:limit]
+    return CheckPreview(StateCounts(*counts_now), StateCounts(*counts_then), len(changed), first)
+
+
+class _Preview:
+    """The evaluation of one check that is not stored."""
+
+    def __init__(
+        self, database: Database, evaluated: EvaluatedCheck, scope: PreviewScope, now: int
+    ) -> None:
+        self._database = database
+        self._check = evaluated.compiled
+        self._scope = scope
+        self._now = now
+
+    async def portions(self) -> AsyncIterator[list[tuple[int, str]]]:
+        """(id, reference) of the entities, by id."""
+        refs, after = list(self._scope.refs), 0
+        while True:
+            found = await collectable.refs_after(self._database, after, _AT_ONCE, refs)
+            if found:
+                yield found
+            if len(found) < _AT_ONCE:
+                return
+            after = found[-1][0]
+
+    async def evaluate(
+        self,
+        portion: Sequence[tuple[int, str]],
+        states: Mapping[int, bytes],
+        slots: Mapping[str, int],
+    ) -> dict[int, int]:
+        """The states of those of the entities that the check is about, by id."""
+        first, last = portion[0][0], portion[-1][0]
+        filter_ = self._check.check.applies_to
+        where = collectable.EVERYTHING if filter_ is None else entity_filter.where(filter_)
+        matching = await collectable.between(self._database, where, first, last)
+        facts = await self._facts(first, last)
+        documents: Mapping[int, Mapping[str, Any]] = {}
+        if self._check.reads_entity:
+            rows = await self._database.search(*collectable.range_(first, last))
+            documents = {id_: document for id_, _, document in collectable.read(rows)}
+        found = {}
+        for id_, ref in portion:
+            if id_ in matching:
+                entity = CheckedEntity(ref, documents.get(id_, _NOTHING), facts.get(id_, {}))
+                if self._check.checks:
+                    entity.states = SlotStates(slots, bytearray(b"\0" + states.get(id_, b"")))
+                found[id_] = self._check.evaluate(entity, self._now).state
+        return found
+
+    async def _facts(self, first: int, last: int) -> dict[int, dict[str, Latest]]:
+        sources = sorted(self._check.sources)
+        if not sources:
+            return {}
+        found = latest_rows.by_entity(
+            await self._database.search(*latest_rows.between(sources, first, last))
+        )
+        if self._scope.facts:
+            for latest in found.values():
+                for source, values in self._scope.facts.items():
+                    latest[source] = _with(latest.get(source), values, self._now)
+        return found
+
+
+def _with(latest: Latest | None, values: Mapping[str, object], now: int) -> Latest:
+    """Facts as they would be with other values."""
+    before = latest or Latest({}, {}, "", now)
+    return before._replace(facts={**before.facts, **values}, written_at=now)
+
+
+def _byte(states: bytes, slot: int) -> int:
+    return states[slot - 1] if 0 < slot <= len(states) else NONE
+
+
+def _count(counts: list[int], state: int) -> None:
+    if PLACES[state] >= 0:
+        counts[PLACES[state]] += 1

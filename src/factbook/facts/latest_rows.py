@@ -1,0 +1,46 @@
+"""The latest facts of several sources about many entities, by entity and source."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from factbook.catalog.store.conditions import SQL
+from factbook.facts.merge import Latest
+from factbook.storage import Row
+
+_NOTHING: Mapping[str, Any] = {}
+_read: Final = msgspec.json.Decoder(dict[str, Any]).decode
+
+
+def among(source_ids: Sequence[str], entity_ids: Sequence[int]) -> SQL:
+    """The statement for the rows about these entities."""
+    return _AMONG, [list(source_ids), list(entity_ids)]
+
+
+def between(source_ids: Sequence[str], first: int, last: int) -> SQL:
+    """The statement for the rows about the entities from one id to another."""
+    return _BETWEEN, [list(source_ids), first, last]
+
+
+def by_entity(rows: Iterable[Row]) -> dict[int, dict[str, Latest]]:
+    """The latest facts by entity id and source id, from rows of such a statement."""
+    found: dict[int, dict[str, Latest]] = {}
+    for entity_id, source_id, facts, reasons, version, written_at, kept in rows:
+        latest = Latest(
+            _read(facts),
+            {} if reasons == "{}" else _read(reasons),
+            version,
+            written_at,
+            _NOTHING if kept == "{}" else _read(kept),
+        )
+        found.setdefault(entity_id, {})[source_id] = latest
+    return found
+
+
+_AMONG = """
+SELECT entity_id, source_id, facts, reasons, version, written_at, kept FROM facts_latest
+WHERE source_id IN LIST(?) AND entity_id IN LIST(?)
+"""
+
+_BETWEEN = _AMONG.replace("entity_id IN LIST(?)", "entity_id BETWEEN ? AND ?")
