@@ -2,18 +2,22 @@
 
 import random
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 from starlette.requests import Request
 from starlette.responses import Response
 
 from factbook.importers.snapshot import SnapshotPart
+from factbook.importers.writer import write_snapshot
+from factbook.storage import Database
 from tests.fakes.fake import Fake
 from tests.fakes.faults import Answer, Fault, well
 from tests.fakes.gitea import state as gitea
 from tests.fakes.gitlab.state import Account, Group
 from tests.importers.gitea_organization import GiteaOwner, own
 from tests.importers.gitlab_group import GitlabGroup, project
+from tests.importers.reading import IMPORTER, Imports
 
 _DELETED = [5, 60, 145]
 
@@ -193,3 +197,42 @@ async def test_a_list_of_one_page_is_read_once_and_one_of_two_pages_twice() -> N
         group.fake.requests.clear()
         assert (await group.part("members")).complete
         assert group.fake.requests["group_members"] == requests
+
+
+def moved(group: GitlabGroup, name: str, place: int) -> None:
+    """Let somebody be a member of one group alone."""
+    for number, one in enumerate(group.fake.groups):
+        one.members = [member for member in one.members if member != name]
+        if number == place:
+            one.members.append(name)
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_who_goes_from_one_group_to_another_stays_in_the_catalog(
+    database: Database, seed: int
+) -> None:
+    dice, imports = random.Random(seed), Imports(database)
+    moving, staying = [f"u{n}" for n in range(4)], [f"u{n}" for n in range(10, 18)]
+    group = GitlabGroup()
+    people = (Account(name, Crowd.number(name)) for name in [*moving, *staying])
+    group.people(*people, **{f"g{n}": [name] for n, name in enumerate(staying[1:])})
+    group.fake.groups[0].members = [staying[0], *moving]
+    everybody = sorted(f"user:default/{name}" for name in [*moving, *staying])
+
+    async def refs() -> list[str]:
+        imports.now += 1_000
+        await write_snapshot(imports.target, IMPORTER, await group.read(), imports.now)
+        return await imports.refs(f"import/{IMPORTER}/acme.members")
+
+    for number in range(8):
+        for name in moving[: dice.randrange(3) if number else 0]:
+            group.fake.fail("group_members", well, times=dice.randrange(8))
+            group.fake.fail("group_members", after(partial(moved, group, name, dice.randrange(8))))
+        assert await refs() == everybody
+        group.fake.recover()
+    group.fake.requests.clear()
+    assert await refs() == everybody
+    assert group.fake.requests["group_members"] == 8
+    moved(group, moving[0], 9)
+    assert await refs() == [ref for ref in everybody if ref != f"user:default/{moving[0]}"]
+    assert group.fake.requests["group_members"] == 24

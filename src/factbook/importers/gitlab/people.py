@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 from typing import Final
 
+import msgspec
+
 from factbook.importers.code_host.rows import RowListing, agreed
 from factbook.importers.gitlab.answers import (
     GUEST,
@@ -13,7 +15,7 @@ from factbook.importers.gitlab.answers import (
 )
 from factbook.importers.gitlab.lists import NEWEST_FIRST, listing
 from factbook.integrations.gitlab.api import GitlabApi
-from factbook.integrations.integration import each
+from factbook.integrations.integration import each, store_entry, stored_entry
 from factbook.outbound import path
 from factbook.outbound.outcomes import Missing
 
@@ -53,10 +55,25 @@ class GroupMembers:
         """The ids of the groups that somebody is a direct member of."""
         return {group for group, ids in self.of_group.items() if member.id in ids}
 
+    def add(self, later: "GroupMembers") -> None:
+        """Take over a later reading; who is only in the earlier one stays with its groups."""
+        gone = self.members.keys() - later.members.keys()
+        self.members |= later.members
+        self.of_group = {id_: ids & gone for id_, ids in self.of_group.items()}
+        for id_, ids in later.of_group.items():
+            self.of_group[id_] = self.of_group.get(id_, set()) | ids
+        self.missing += later.missing
+
     @property
     def seen(self) -> set[str]:
         """The groups with members, as rights: a list that is suddenly empty is not believed."""
         return {f"members of group {group}" for group, ids in self.of_group.items() if ids}
+
+
+class _KnownMembers(msgspec.Struct, array_like=True):
+    """Ids of the members of all groups, as they were read last."""
+
+    ids: frozenset[int] = frozenset()
 
 
 async def read_groups(api: GitlabApi, name: str) -> GroupTree:
@@ -85,8 +102,25 @@ async def read_groups(api: GitlabApi, name: str) -> GroupTree:
 
 
 async def read_members(api: GitlabApi, tree: GroupTree) -> GroupMembers:
-    """The direct members of each group."""
+    """The direct members of each group.
 
+    They are read again when somebody who was a member is none: one who goes from one group to
+    another meanwhile may be in neither.
+    """
+    found = await _members(api, tree)
+    if found.missing or tree.root is None:
+        return found
+    key = f"members:{tree.root.id}"
+    known = await stored_entry(api.memory, key, _KnownMembers) or _KnownMembers()
+    if known.ids - found.members.keys():
+        found.add(await _members(api, tree))
+    ids = frozenset(found.members)
+    if not found.missing and ids != known.ids:
+        await store_entry(api.memory, key, _KnownMembers(ids))
+    return found
+
+
+async def _members(api: GitlabApi, tree: GroupTree) -> GroupMembers:
     async def of(group: int) -> RowListing[GroupMember]:
         target = path("groups", str(group), "members")
         return await agreed(lambda: listing(api, target, GroupMember))
