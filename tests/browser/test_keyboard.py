@@ -163,6 +163,8 @@ def test_what_asks_once_more_opens_closes_and_is_done(shop: Shop) -> None:
         "/catalog",
         "/catalog/component/default/checkout",
         "/sets/examples/revisions/2",
+        "/imports/ldif",
+        "/importers/new?kind=github",
         "/data-sources",
         "/data-sources/builds/edit",
         "/connect/tools/get-entity-facts",
