@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -61,19 +62,25 @@ async def test_a_request_exempts_nobody_before_it_is_approved(database: Database
     approved = await decided(database, made, "approve")
     assert await exemption_store.one(database, made.id) == approved
     assert (approved.decided_by, approved.comment) == (BOB.ref, "As agreed")
-    until = NOON + 30 * DAY
-    assert await holding(database) == {1: EntityExemptions(frozenset({"c1"}), due_at=until)}
-    assert await holding(database, until) == {1: EntityExemptions()}
+    assert await holding(database) == {1: EntityExemptions(frozenset({"c1"}))}
+    assert await holding(database, NOON + 30 * DAY) == {}
     assert await told(database) == [
         ("exemption.requested", "requested"),
         ("exemption.decided", "approved"),
     ]
 
 
-async def test_an_exemption_that_begins_later_is_due_by_then(database: Database) -> None:
+async def test_an_exemption_that_begins_later_touches_its_entity_then(database: Database) -> None:
     made = await asked(database, check=None, scorecard="s", starts_at=NOON + DAY, until=None)
     await decided(database, made, "approve")
-    assert await holding(database) == {1: EntityExemptions(due_at=NOON + DAY)}
+    assert await holding(database) == {}
+
+    def begin(transaction: Transaction, now: int) -> tuple[int, set[int]]:
+        found = exemption_store.begin(transaction, now)
+        return len(found), transaction.touched.get(exemption_store.TOUCHED, set())
+
+    for now, wanted in ((NOON, (0, set())), (NOON + DAY, (1, {1})), (NOON + DAY, (0, set()))):
+        assert await database.write(partial(begin, now=now)) == wanted
     found = await holding(database, NOON + DAY)
     assert found == {1: EntityExemptions(scorecards=frozenset({"s"}))}
 

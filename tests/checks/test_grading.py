@@ -7,13 +7,16 @@ from typing import Any
 import pytest
 
 from factbook.checks import check_store, grading_slots, level_store, scorecard_store, state
-from factbook.checks.grading import CountedCheck, EntityPlace, GradedEntity, Grading
+from factbook.checks.entity_place import EntityPlace
+from factbook.checks.grading import CountedCheck, GradedEntity, Grading
+from factbook.checks.level_store import LevelDeltas
 from factbook.checks.levels import Grader, decoded
 from factbook.checks.scorecard import parse
 from factbook.events import store as events
 from factbook.facts.entity_filter import Matcher
 from factbook.storage import Database, Transaction
 from tests.checks.scorecards import add_checks, document, effect, publish, put, stored
+from tests.facts.test_store import add_entities
 from tests.service import NOON
 
 CHECKS = {f"c{slot}": CountedCheck(slot, 0) for slot in (1, 2, 3)}
@@ -23,6 +26,7 @@ PASS = bytes([state.PASS] * 3)
 @pytest.fixture(autouse=True)
 async def checks(database: Database) -> None:
     await add_checks(database, *CHECKS)
+    await add_entities(database, *(f"component:default/e{id_}" for id_ in range(1, 13)))
 
 
 def entity(
@@ -30,16 +34,13 @@ def entity(
 ) -> GradedEntity:
     """An entity whose document was written."""
     matcher = Matcher({"kind": kind, "metadata": {"name": f"e{id_}"}})
-    return GradedEntity(
-        id_, f"{kind}:default/e{id_}", states, EntityPlace(owner, "", kind, matcher)
-    )
+    return GradedEntity(id_, states, EntityPlace(owner, "", kind, matcher))
 
 
 async def grade(
     database: Database,
     *entities: GradedEntity,
     checks: dict[str, CountedCheck] | None = None,
-    pending: dict[str, CountedCheck] | None = None,
     reached: int = 0,
     now: int = NOON,
 ) -> None:
@@ -47,8 +48,10 @@ async def grade(
 
     def work(transaction: Transaction) -> None:
         transaction.lock(check_store.LOCK, shared=True)
-        found = Grading(scorecard_store.all_within(transaction), checks or CHECKS, pending or {})
-        found.update(transaction, entities, now, reached=reached)
+        found = Grading(scorecard_store.all_within(transaction), checks or CHECKS)
+        deltas = LevelDeltas()
+        found.update(transaction, entities, now, deltas, reached=reached)
+        deltas.write(transaction)
         if reached:
             grading_slots.note_progress(transaction, reached)
 
@@ -82,7 +85,7 @@ async def test_levels_counts_and_events_follow_what_is_written(database: Databas
         ("group:default/a", "component", 0): 1,
     }
     assert await told(database) == []
-    changed = GradedEntity(1, "component:default/e1", bytes([state.PASS, state.FAIL, state.PASS]))
+    changed = GradedEntity(1, bytes([state.PASS, state.FAIL, state.PASS]))
     await grade(database, changed)
     assert await told(database) == [("component:default/e1", "silver", "bronze")]
     assert await counted(database) == {
@@ -105,12 +108,12 @@ async def test_an_entity_that_moves_is_counted_under_its_new_owner(database: Dat
 async def test_an_entity_exempt_from_a_whole_scorecard_is_not_counted(database: Database) -> None:
     await in_effect(database)
     await grade(database, entity(1, PASS))
-    exempt = GradedEntity(1, "component:default/e1", PASS, exempt=frozenset({"readiness"}))
+    exempt = GradedEntity(1, PASS, exempt=frozenset({"readiness"}))
     await grade(database, exempt)
     assert await counted(database) == {}
     assert await level_store.page(database, 1, 0, 10) == []
     # Once the exemption has ended, the facts that come in find it in the scorecard again.
-    await grade(database, GradedEntity(1, "component:default/e1", PASS))
+    await grade(database, GradedEntity(1, PASS))
     assert await counted(database) == {("group:default/a", "component", 2): 1}
 
 
@@ -123,7 +126,7 @@ async def test_readers_see_the_version_before_until_all_are_graded(database: Dat
     assert (await stored(database)).slot == 1
     assert await counted(database, 1) == {("group:default/a", "component", 2): 2}
     # It is not reached yet, but the version that readers see follows.
-    await grade(database, GradedEntity(2, "component:default/e2", b""))
+    await grade(database, GradedEntity(2, b""))
     await grade(database, entity(2, b""), reached=2)
     await effect(database)
     assert await counted(database, 2) == {
@@ -142,18 +145,18 @@ async def test_a_check_counts_from_its_day_on_and_makes_the_scorecard_due(
     await grade(database, entity(1, fails), checks=later)
     assert decoded(await level_store.of_entity(database, 1), 1) == (2, 2, 100, 100)
 
-    def due(transaction: Transaction) -> list[bool]:
-        found = Grading(scorecard_store.all_within(transaction), later, {})
-        return [found.is_due(at) for at in (NOON + 9, NOON + 10)]
+    def due(transaction: Transaction) -> list[list[str]]:
+        found = Grading(scorecard_store.all_within(transaction), later)
+        return [found.due(at) for at in (NOON + 9, NOON + 10)]
 
-    assert await database.write(due) == [False, True]
+    assert await database.write(due) == [[], ["c2"]]
     await database.write(lambda tx: scorecard_store.grade_again(tx, ["c2"], NOON + 10))
     await grade(database, entity(1, fails), checks=later, reached=1)
     await effect(database)
     slot = (await stored(database)).slot
     assert slot is not None
     assert decoded(await level_store.of_entity(database, 1), slot) == (1, 1, 50, 100)
-    assert await database.write(due) == [False, False]
+    assert await database.write(due) == [[], []]
 
 
 async def test_a_version_of_a_check_counts_with_the_grading_that_reads_it(
@@ -162,11 +165,13 @@ async def test_a_version_of_a_check_counts_with_the_grading_that_reads_it(
     await in_effect(database)
     await grade(database, entity(1, PASS))
     await database.write(lambda tx: scorecard_store.grade_again(tx, ["c2"], NOON))
+    # What is written meanwhile is graded by it at once, and told.
     states = PASS + bytes([state.FAIL])
-    await grade(database, entity(1, states), pending={"c2": CountedCheck(4, 0)}, reached=1)
-    assert await told(database) == []
+    newer = {**CHECKS, "c2": CountedCheck(4, 0)}
+    await grade(database, entity(1, states), checks=newer, reached=1)
+    assert await told(database) == [("component:default/e1", "silver", "bronze")]
     levels = await level_store.of_entity(database, 1)
-    assert [decoded(levels, slot) for slot in (1, 2)] == [(2, 2, 100, 100), (1, 1, 66, 100)]
+    assert [decoded(levels, slot) for slot in (1, 2)] == [(1, 1, 66, 100)] * 2
 
 
 async def test_levels_of_a_scorecard_that_is_not_in_effect_yet_are_not_told(
@@ -174,7 +179,7 @@ async def test_levels_of_a_scorecard_that_is_not_in_effect_yet_are_not_told(
 ) -> None:
     await in_effect(database, effectiveFrom="2999-01-01")
     await grade(database, entity(1, PASS))
-    await grade(database, GradedEntity(1, "component:default/e1", b""))
+    await grade(database, GradedEntity(1, b""))
     assert await told(database) == []
 
 
@@ -183,9 +188,10 @@ async def test_a_removed_entity_is_counted_no_more(database: Database) -> None:
     await grade(database, entity(1, PASS), entity(2, PASS))
 
     def remove(transaction: Transaction) -> None:
-        found = Grading(scorecard_store.all_within(transaction), CHECKS, {})
-        found.remove(transaction, [1, 9])
-        found.remove(transaction, [1])
+        found, deltas = Grading(scorecard_store.all_within(transaction), CHECKS), LevelDeltas()
+        found.remove(transaction, [1, 9], deltas)
+        found.remove(transaction, [1], deltas)
+        deltas.write(transaction)
 
     await database.write(remove)
     assert await counted(database) == {("group:default/a", "component", 2): 1}
@@ -219,8 +225,10 @@ async def test_after_any_history_counts_are_those_of_all_entities(
             alive.pop(id_, None)
 
             def remove(transaction: Transaction, gone: int = id_) -> None:
-                found = Grading(scorecard_store.all_within(transaction), CHECKS, {})
-                found.remove(transaction, [gone])
+                found = Grading(scorecard_store.all_within(transaction), CHECKS)
+                deltas = LevelDeltas()
+                found.remove(transaction, [gone], deltas)
+                deltas.write(transaction)
 
             await database.write(remove)
         elif step == 5:

@@ -9,7 +9,7 @@ from factbook.checks import check_store, state
 from factbook.checks.check_set import CheckCache, CheckSet
 from factbook.checks.checked_entity import CheckedEntity
 from factbook.checks.count_store import PLACES, StateCounts
-from factbook.checks.subjects import owner_of
+from factbook.checks.entity_place import owner_of
 from factbook.facts import store
 from factbook.facts.entity_filter import Matcher
 from factbook.storage import Database, Transaction

@@ -165,6 +165,11 @@ LANDED = (
         "0.1.0",
         "9cd50e689e647862b2035d0daa96f00ac7f6a36afa68808abe70e14c69aae6d5",
     ),
+    Landed(
+        "0030_beginning_exemptions.sql",
+        "0.1.0",
+        "807d1dc038bd118398084cb90b7bb851c8f5514262bbe33bf372f071d31dc9a8",
+    ),
 )
 
 # Three of them had another form before, with which databases were made: their first texts.

@@ -50,6 +50,7 @@ ACTIONS: Final[Mapping[str, str]] = {
     "exemption.approve": "Approve an exemption",
     "exemption.deny": "Deny an exemption",
     "exemption.revoke": "Revoke an exemption",
+    "exemption.expire": "End an exemption on its day",
     "session.start": "Sign in",
     "session.end": "Sign out",
     "person.invite": "Invite a person",

@@ -1,13 +1,19 @@
 """Evaluation beside writes: of what is published and of what is due, in whichever process."""
 
+from functools import partial
 from typing import Final
 
-from factbook.checks import check_store, due, publishing
+from factbook.audit import trail
+from factbook.audit.trail import AuditEntry, Caller
+from factbook.checks import check_store, due, exemption_store, publishing, regrading
+from factbook.checks.exemption import Exemption
 from factbook.clock import MINUTE, Clock
-from factbook.storage import Database
+from factbook.storage import Database, Transaction
 
 # A state may be so late that changes as time passes.
 _DUE_EVERY: Final = MINUTE
+# The actor of what happens because time passes.
+_SELF: Final = "factbook"
 
 
 class Evaluation:
@@ -26,9 +32,29 @@ class Evaluation:
             return
         if revision != self._settled:
             await publishing.finish(self._database, self._clock)
+            await regrading.finish(self._database, self._clock)
             # Another process may do it, and be killed.
-            self._settled = revision if await publishing.is_settled(self._database) else None
+            self._settled = revision if await self._is_settled() else None
         now = self._clock()
         if self._due_at is None or not now < self._due_at <= now + _DUE_EVERY:
             self._due_at = now + _DUE_EVERY
             await due.work(self._database, self._clock)
+            await self._exempt()
+            await regrading.begin_due(self._database, self._clock)
+
+    async def _is_settled(self) -> bool:
+        database = self._database
+        return await publishing.is_settled(database) and await regrading.is_settled(database)
+
+    async def _exempt(self) -> None:
+        """Let exemptions begin and end, each step in a transaction that evaluates the entity."""
+        for step in (exemption_store.begin, exemption_store.announce, self._expire):
+            while await self._database.write(partial(step, now=self._clock())):
+                pass
+
+    def _expire(self, transaction: Transaction, now: int) -> list[Exemption]:
+        expired = exemption_store.expire(transaction, now)
+        entries = [AuditEntry("exemption.expire", one.id, one.render()) for one in expired]
+        caller = Caller(_SELF, now)
+        trail.append_all(transaction, [trail.record(caller, entry) for entry in entries])
+        return expired

@@ -9,16 +9,24 @@ from typing import Any, Final
 
 import msgspec
 
-from factbook.checks import dependencies, slots, stored_check
+from factbook.checks import (
+    definition_lock,
+    dependencies,
+    exemption_store,
+    scorecard_store,
+    slots,
+    stored_check,
+)
 from factbook.checks.stored_check import StoredCheck
 from factbook.datasources.definitions import UNPUBLISHED, DefinitionVersion, Document, same
 from factbook.errors import ConflictError, NotFoundError
 from factbook.storage import Database, Transaction, counters
 
-# Held shared by whoever evaluates checks, and alone by whoever changes which are evaluated.
-LOCK: Final = "check definitions"
-REVISION: Final = "checks"
+LOCK: Final = definition_lock.LOCK
+REVISION: Final = definition_lock.REVISION
 MOST: Final = 2_000
+
+raise_revision = definition_lock.raise_revision
 
 
 async def revision(database: Database) -> int:
@@ -109,6 +117,8 @@ def publish(transaction: Transaction, check_id: str, actor: str, now: int) -> St
     transaction.run(_ADD_VERSION, (check_id, number, text, now, actor))
     if is_text and before.pending is None:
         transaction.run(_PUBLISH_TEXT, (text, number, now, actor, check_id))
+        if not stored_check.counts_alike(before.published or {}, before.draft):
+            scorecard_store.grade_again(transaction, [check_id], now)
     else:
         begin = before.evaluated_up_to if is_text else 0
         slot = before.pending_slot or slots.free(transaction)
@@ -121,12 +131,16 @@ def publish(transaction: Transaction, check_id: str, actor: str, now: int) -> St
 def put_into_effect(transaction: Transaction, stored: Iterable[StoredCheck], now: int) -> None:
     """Make pending versions the published ones; what they replace is retired.
 
-    The transaction holds the lock of the definitions alone.
+    Levels follow from them: the scorecards with them are graded anew. The transaction holds the
+    lock of the definitions alone.
     """
+    ids: list[str] = []
     for one in stored:
         if one.slot is not None:
             slots.retire(transaction, one.slot)
         transaction.run(_PUT_INTO_EFFECT, (now, one.id))
+        ids.append(one.id)
+    scorecard_store.grade_again(transaction, ids, now)
     raise_revision(transaction)
 
 
@@ -144,6 +158,12 @@ def delete(transaction: Transaction, check_id: str) -> bool:
         told = f"{', '.join(readers)} read the check {check_id}; change them first."
         untold = f"{len(readers)} others read the check {check_id}; change them first."
         raise ConflictError(told).unless_read(ConflictError(untold))
+    named = scorecard_store.naming(transaction, check_id)
+    if named:
+        told = f"The scorecards {', '.join(named)} have the check {check_id}; change them first."
+        untold = f"{len(named)} scorecards have the check {check_id}; change them first."
+        raise ConflictError(told).unless_read(ConflictError(untold))
+    exemption_store.delete_of(transaction, "check", check_id)
     for slot in (found.slot, found.pending_slot):
         if slot is not None:
             slots.retire(transaction, slot)
@@ -161,11 +181,6 @@ def progress(transaction: Transaction) -> dict[str, int]:
 def note_progress(transaction: Transaction, ids: list[str], evaluated_up_to: int) -> None:
     """Record the last entity for which pending versions were evaluated."""
     transaction.run(_PROGRESS, (evaluated_up_to, ids))
-
-
-def raise_revision(transaction: Transaction) -> None:
-    """Make every process reload the checks."""
-    counters.take(transaction, REVISION)
 
 
 def _evaluate_again(transaction: Transaction, ids: Iterable[str]) -> None:

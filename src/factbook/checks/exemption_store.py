@@ -31,11 +31,13 @@ _AT_ONCE: Final = 500
 
 
 class EntityExemptions(NamedTuple):
-    """What an entity is exempt from by now; `due_at` is when that changes without a write."""
+    """What an entity is exempt from."""
 
     checks: frozenset[str] = frozenset()
     scorecards: frozenset[str] = frozenset()
-    due_at: int | None = None
+
+
+NOT_EXEMPT: Final = EntityExemptions()
 
 
 class ExemptionFilter(NamedTuple):
@@ -106,6 +108,15 @@ def decide(
     return after
 
 
+def begin(transaction: Transaction, now: int) -> list[Exemption]:
+    """Have entities evaluated for some of the exemptions that have begun; returns these."""
+    found = _read(transaction.all(_BEGUN, (now, _AT_ONCE)))
+    if found:
+        transaction.run(_NOTE_BEGUN, (now, [one.id for one in found]))
+        _touch(transaction, found)
+    return found
+
+
 def expire(transaction: Transaction, now: int) -> list[Exemption]:
     """Expire some of the exemptions and requests whose end has passed; returns them."""
     found = _read(transaction.all(_ENDED, (now, _AT_ONCE)))
@@ -143,8 +154,10 @@ def holding(
     """What entities are exempt from by now; those without exemptions are left out."""
     found: dict[int, list[Exemption]] = {}
     for entity_id, *row in transaction.all(_APPROVED, (list(entity_ids),)):
-        found.setdefault(entity_id, []).append(Exemption(*row))
-    return {id_: _together(exemptions, now) for id_, exemptions in found.items()}
+        one = Exemption(*row)
+        if one.holds(now):
+            found.setdefault(entity_id, []).append(one)
+    return {id_: _together(exemptions) for id_, exemptions in found.items()}
 
 
 def within(transaction: Transaction, exemption_id: str) -> Exemption:
@@ -180,17 +193,9 @@ async def page(
     return _read(await database.search(_PAGE.replace("{}", where), (*values, limit)))
 
 
-def _together(exemptions: Iterable[Exemption], now: int) -> EntityExemptions:
-    held, dues = [], []
-    for one in exemptions:
-        if one.holds(now):
-            held.append(one)
-        due = one.due(now)
-        if due is not None and due > now:
-            dues.append(due)
+def _together(held: Sequence[Exemption]) -> EntityExemptions:
     checks = frozenset(one.check for one in held if one.check)
-    scorecards = frozenset(one.scorecard for one in held if one.scorecard)
-    return EntityExemptions(checks, scorecards, min(dues, default=None))
+    return EntityExemptions(checks, frozenset(one.scorecard for one in held if one.scorecard))
 
 
 def _touch(transaction: Transaction, exemptions: Iterable[Exemption]) -> None:
@@ -232,6 +237,10 @@ _ENDED: Final = f"""{_EVERY}
 WHERE state IN ('requested', 'approved') AND ends_at <= ? ORDER BY ends_at LIMIT ?
 """
 
+_BEGUN: Final = f"""{_EVERY}
+WHERE state = 'approved' AND began_at IS NULL AND starts_at <= ? ORDER BY starts_at LIMIT ?
+"""
+
 # The first condition makes the index serve.
 _ENDING: Final = f"""{_EVERY}
 WHERE state IN ('requested', 'approved') AND state = 'approved' AND ends_at <= ? AND ends_at > ?
@@ -258,6 +267,8 @@ _EXPIRE: Final = """
 UPDATE exemptions SET state = 'expired'
 WHERE id IN LIST(?) AND state IN ('requested', 'approved') RETURNING id
 """
+
+_NOTE_BEGUN: Final = "UPDATE exemptions SET began_at = ? WHERE id IN LIST(?)"
 
 _ANNOUNCED: Final = "UPDATE exemptions SET warned_at = ? WHERE id IN LIST(?)"
 

@@ -8,14 +8,15 @@ else grades them meanwhile.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
+from factbook.catalog.store import collectable
 from factbook.checks import grading_slots, level_store
+from factbook.checks.entity_place import EntityPlace
 from factbook.checks.level_store import LevelDeltas, LevelRow
 from factbook.checks.levels import EXEMPTED, OUTSIDE, Grader, graded, in_slot, with_slots
 from factbook.checks.scorecard import Scorecard, parse
 from factbook.checks.scorecard_store import StoredScorecard
 from factbook.events import event
 from factbook.events import store as events
-from factbook.facts.entity_filter import Matcher
 from factbook.storage import Transaction
 
 # Levels that a row of events tells of.
@@ -29,15 +30,6 @@ class CountedCheck(NamedTuple):
     counts_from: int | None
 
 
-class EntityPlace(NamedTuple):
-    """What an entity is counted by, and its document ready to be matched."""
-
-    owner: str
-    system: str
-    kind: str
-    matcher: Matcher
-
-
 class GradedEntity(NamedTuple):
     """An entity with the states of its checks; `place` is None if its document did not change.
 
@@ -45,7 +37,6 @@ class GradedEntity(NamedTuple):
     """
 
     id: int
-    ref: str
     states: bytes
     place: EntityPlace | None = None
     exempt: frozenset[str] = frozenset()
@@ -54,7 +45,7 @@ class GradedEntity(NamedTuple):
 class LevelChange(NamedTuple):
     """A level that became another one; None is below the first."""
 
-    ref: str
+    entity_id: int
     scorecard: Scorecard
     before: str | None
     after: str | None
@@ -86,12 +77,10 @@ class Grading:
         self,
         stored: Iterable[StoredScorecard],
         checks: Mapping[str, CountedCheck],
-        pending_checks: Mapping[str, CountedCheck],
     ) -> None:
-        """`checks` are those in effect, by id; `pending_checks` those about to take their place."""
-        newest = {**checks, **pending_checks}
+        """`checks` are those in effect, by id."""
         self._graders: list[_SlotGrader] = []
-        self._dates: set[int] = set()
+        self._dates: set[tuple[str, int]] = set()
         for one in stored:
             if one.slot is not None and one.graded_at is not None:
                 card = self._add(one.slot, one.published, checks, one.graded_at, is_pending=False)
@@ -99,7 +88,7 @@ class Grading:
                     self._dates |= _dates(card, checks, one.graded_at)
             if one.pending_slot is not None and one.pending_graded_at is not None:
                 at = one.pending_graded_at
-                self._add(one.pending_slot, one.pending, newest, at, is_pending=True)
+                self._add(one.pending_slot, one.pending, checks, at, is_pending=True)
         self.has_pending = any(one.is_pending for one in self._graders)
 
     @property
@@ -107,29 +96,37 @@ class Grading:
         """True without any scorecard to grade for."""
         return not self._graders
 
-    def is_due(self, now: int) -> bool:
-        """Return true if a check has begun to count since levels were graded."""
-        return any(date <= now for date in self._dates)
+    def due(self, now: int) -> list[str]:
+        """The checks that have begun to count since levels were graded."""
+        return sorted(id_ for id_, date in self._dates if date <= now)
+
+    def reserve(self, transaction: Transaction) -> None:
+        """Keep the grading of all entities where it is until the end of the transaction.
+
+        To be called before the rows of states are locked, as the grading does.
+        """
+        if self.has_pending:
+            transaction.lock(grading_slots.PROGRESS, shared=True)
 
     def update(
         self,
         transaction: Transaction,
         entities: Sequence[GradedEntity],
         now: int,
+        deltas: LevelDeltas,
         *,
         reached: int = 0,
     ) -> None:
         """Grade entities whose states or documents changed, and tell of levels that changed.
 
-        In a grading of all of them, `reached` is the last one of this transaction, and each has its
-        place.
+        What it does to the counts is added to the deltas. In a grading of all entities, `reached`
+        is the last one of this transaction, and each has its place.
         """
         if not entities or not self._graders:
             return
         before = level_store.rows(transaction, [one.id for one in entities])
-        # Looked at after the rows of the states are locked: it grows with them.
         bound = grading_slots.progress(transaction) if self.has_pending else 0
-        deltas, rows, changes = LevelDeltas(), list[LevelRow](), list[LevelChange]()
+        rows, changes = list[LevelRow](), list[LevelChange]()
         for entity in entities:
             old = before.get(entity.id)
             if old is None and entity.place is None:
@@ -138,22 +135,21 @@ class Grading:
             if new != old:
                 rows.append(new)
         level_store.write(transaction, rows, before)
-        deltas.write(transaction)
         _tell(transaction, changes, now)
 
-    def remove(self, transaction: Transaction, entity_ids: Sequence[int]) -> None:
+    def remove(
+        self, transaction: Transaction, entity_ids: Sequence[int], deltas: LevelDeltas
+    ) -> None:
         """Forget entities that are gone."""
         found = level_store.rows(transaction, entity_ids) if entity_ids else {}
         if not found:
             return
         bound = grading_slots.progress(transaction) if self.has_pending else 0
-        deltas = LevelDeltas()
         for row in found.values():
             for one in self._graders:
                 if not one.is_pending or row.entity_id <= bound:
                     deltas.add(one.slot, row.place, in_slot(row.levels, one.slot), -1)
         level_store.remove(transaction, list(found))
-        deltas.write(transaction)
 
     def _add(
         self,
@@ -198,35 +194,38 @@ class Grading:
                 deltas.add(one.slot, was, before, -1)
                 deltas.add(one.slot, place, after, 1)
             if not one.is_pending and before[0] != after[0]:
-                changes += _change(entity.ref, one.grader.scorecard, before, after)
+                changes += _change(entity.id, one.grader.scorecard, before, after)
         return LevelRow(entity.id, *place, with_slots(levels, new))
 
 
-def _dates(card: Scorecard, checks: Mapping[str, CountedCheck], at: int) -> set[int]:
-    """The times after the grading at which further checks of a scorecard count."""
-    found = (checks[id_].counts_from for id_ in card.checks if id_ in checks)
-    return {date for date in found if date is not None and date > at}
+def _dates(card: Scorecard, checks: Mapping[str, CountedCheck], at: int) -> set[tuple[str, int]]:
+    """The checks of a scorecard that count from a time after the grading on, with that time."""
+    found = ((id_, checks[id_].counts_from) for id_ in card.checks if id_ in checks)
+    return {(id_, date) for id_, date in found if date is not None and date > at}
 
 
-def _change(ref: str, card: Scorecard, before: bytes, after: bytes) -> list[LevelChange]:
+def _change(entity_id: int, card: Scorecard, before: bytes, after: bytes) -> list[LevelChange]:
     """The change of a level, unless the entity came into the scorecard or left it."""
     old, new = graded(before), graded(after)
     if old is None or new is None:
         return []
     names = [None, *(level.id for level in card.levels)]
-    return [LevelChange(ref, card, names[old.level], names[new.level])]
+    return [LevelChange(entity_id, card, names[old.level], names[new.level])]
 
 
-def _tell(transaction: Transaction, changes: Iterable[LevelChange], now: int) -> None:
+def _tell(transaction: Transaction, changes: Sequence[LevelChange], now: int) -> None:
     """Tell of levels of scorecards that are in effect by now."""
+    wanted = [one for one in changes if one.scorecard.is_effective(now)]
+    if not wanted:
+        return
+    refs = collectable.refs_of(transaction, {one.entity_id for one in wanted})
     told: dict[str, list[tuple[str, str | None, str | None]]] = {}
-    for ref, card, before, after in changes:
-        if card.is_effective(now):
-            told.setdefault(card.id, []).append((ref, before, after))
+    for entity_id, card, before, after in wanted:
+        if entity_id in refs:
+            told.setdefault(card.id, []).append((refs[entity_id], before, after))
     rows = [
         event.of_levels(id_, found[start : start + _IN_A_ROW])
         for id_, found in sorted(told.items())
         for start in range(0, len(found), _IN_A_ROW)
     ]
-    if rows:
-        events.append(transaction, rows, now)
+    events.append(transaction, rows, now)

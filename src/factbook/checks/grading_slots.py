@@ -14,12 +14,22 @@ if TYPE_CHECKING:
     from factbook.checks.scorecard_store import StoredScorecard
 
 
+# Held alone by a batch of the grading of all entities, and shared by whoever grades some: an entity
+# whose transaction is open is not seen by the batch, and has to see how far that has got.
+PROGRESS: Final = "scorecard progress"
+
+
 def naming(
-    stored: "Iterable[StoredScorecard]", check_ids: Iterable[str]
-) -> "list[StoredScorecard]":
-    """The scorecards whose newest published document names one of the checks."""
+    stored: "Iterable[StoredScorecard]", check_ids: Iterable[str], *, drafts: bool = False
+) -> list[str]:
+    """The ids of the scorecards with one of the checks in a published version, or a draft."""
     wanted = set(check_ids)
-    return [one for one in stored if not wanted.isdisjoint(_checks(one.newest))]
+    return [
+        one.id
+        for one in stored
+        for documents in [[one.published, one.pending, *([one.draft] if drafts else [])]]
+        if any(wanted & _checks(document) for document in documents)
+    ]
 
 
 def begin(transaction: Transaction, stored: "StoredScorecard", now: int) -> None:

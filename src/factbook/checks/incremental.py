@@ -14,13 +14,17 @@ from typing import Final, NamedTuple
 import msgspec
 
 from factbook.catalog.store import apply
-from factbook.checks import change_store, check_store, state_store, subjects
+from factbook.checks import change_store, check_store, exemption_store, state_store, subjects
 from factbook.checks.change_store import ChangeRow
+from factbook.checks.check_grading import grading_of
 from factbook.checks.check_set import CheckCache, CheckSelection, CheckSet
 from factbook.checks.count_store import CountDeltas
+from factbook.checks.exemption_store import NOT_EXEMPT
+from factbook.checks.grading import GradedEntity
+from factbook.checks.level_store import LevelDeltas
 from factbook.checks.state import NONE
 from factbook.checks.state_store import EntityStates
-from factbook.checks.state_update import Evaluated, evaluate
+from factbook.checks.state_update import ActiveExemptions, Evaluated, evaluate
 from factbook.checks.subjects import Subject
 from factbook.clock import Clock
 from factbook.facts import touched as facts_touched
@@ -32,6 +36,7 @@ AT_ONCE: Final = 500
 
 _NO_STATES: Final = EntityStates(0, "", b"", None)
 _BY_ENTITY: Final = msgspec.json.encode({"entity": True}).decode()
+_BY_EXEMPTION: Final = msgspec.json.encode({"exemption": True}).decode()
 _BY_TIME: Final = msgspec.json.encode({"time": True}).decode()
 
 
@@ -57,8 +62,9 @@ def attach(database: Database, clock: Clock) -> None:
 
 def _evaluate_touched(transaction: Transaction, cache: CheckCache, clock: Clock) -> None:
     entity_ids = transaction.touched.get(apply.TOUCHED, set())
+    exemptions = transaction.touched.get(exemption_store.TOUCHED, set())
     sources = list(facts_touched.changed(transaction.touched))
-    if not entity_ids and not sources:
+    if not entity_ids and not exemptions and not sources:
         return
     transaction.lock(check_store.LOCK, shared=True)
     known = cache.current(transaction)
@@ -72,6 +78,11 @@ def _tasks(known: CheckSet, entity_ids: set[int], touched: Touched) -> Iterator[
     if entity_ids:
         ids = sorted(entity_ids)
         yield Task(known.everything, ids, _BY_ENTITY, reads=subjects.with_documents, has_dues=True)
+    exempt = sorted(touched.get(exemption_store.TOUCHED, set()) - entity_ids)
+    if exempt:
+        reads = subjects.with_documents
+        yield Task(known.everything, exempt, _BY_EXEMPTION, reads=reads, has_dues=True)
+    entity_ids = entity_ids.union(exempt)
     changed: dict[int, set[str]] = {}
     confirmed: dict[int, set[str]] = {}
     for source_id, is_changed, written in facts_touched.changed(touched):
@@ -108,13 +119,14 @@ def update(transaction: Transaction, known: CheckSet, tasks: Iterable[Task], now
     ids = {id_ for task in found for id_ in task.entity_ids}
     if not ids:
         return 0
+    grading_of(transaction, known).reserve(transaction)
     state_store.lock(transaction, ids)
     work = _Update(transaction, known, now)
     for task in found:
         remaining = iter(task.entity_ids)
         while some := list(islice(remaining, AT_ONCE)):
             work.evaluate(task, some)
-    work.deltas.write(transaction)
+    work.write_counts()
     return work.changed
 
 
@@ -125,7 +137,8 @@ class _Update:
         self._transaction = transaction
         self._known = known
         self._now = now
-        self.deltas = CountDeltas()
+        self._deltas = CountDeltas()
+        self._levels = LevelDeltas()
         self._changes: list[ChangeRow] = []
         self.changed = 0
 
@@ -133,15 +146,23 @@ class _Update:
         """Evaluate some of the entities of a task, and write what changed."""
         stored = state_store.read(self._transaction, entity_ids)
         found = dict(self._subjects(task, entity_ids, stored))
+        exemptions = exemption_store.holding(self._transaction, entity_ids, self._now)
         rows: list[EntityStates] = []
+        graded: list[GradedEntity] = []
         for id_, (selection, subject) in found.items():
             before = stored.get(id_)
             states = (before or _NO_STATES).padded(self._known.width)
-            given = evaluate(self._known, selection, subject, states, self._now)
+            exempt = exemptions.get(id_, NOT_EXEMPT)
+            active = ActiveExemptions(exempt.checks, None)
+            given = evaluate(self._known, selection, subject, states, self._now, active)
             row = _row(task, id_, subject, given, before)
-            if row != before:
+            is_other = row != before
+            if is_other:
                 rows.append(row)
-                self._compare(selection, before, row, (states, given.states), task.why)
+                is_other = self._compare(selection, before, row, (states, given.states), task.why)
+            if is_other or subject.place is not None:
+                place, cards = subject.place, exempt.scorecards
+                graded.append(GradedEntity(id_, row.states, place, cards))
         state_store.write(self._transaction, (row for row in rows if row.states), stored)
         change_store.append(self._transaction, self._changes, self._now)
         self._changes.clear()
@@ -151,6 +172,9 @@ class _Update:
         state_store.remove(
             self._transaction, [*gone, *(row.entity_id for row in rows if not row.states)]
         )
+        grading = grading_of(self._transaction, self._known)
+        grading.update(self._transaction, graded, self._now, self._levels)
+        grading.remove(self._transaction, gone, self._levels)
         self.changed += len(rows)
 
     def _compare(
@@ -160,8 +184,8 @@ class _Update:
         row: EntityStates,
         states: tuple[bytearray, bytearray],
         why: str,
-    ) -> None:
-        """Note what differs in an entity: its changes, and what they do to the counts."""
+    ) -> bool:
+        """Note what differs in an entity, and what that does to the counts; false if nothing."""
         old, new = states
         differing = [(slot, id_) for slot, id_ in selection.in_effect if old[slot] != new[slot]]
         self._changes += (
@@ -171,10 +195,16 @@ class _Update:
         )
         if before is None or before.owner != row.owner:
             self._leave(before)
-            self.deltas.come(row.owner, new, self._known.counted)
+            self._deltas.come(row.owner, new, self._known.counted)
         else:
             for slot, _ in differing:
-                self.deltas.change(row.owner, slot, old[slot], new[slot])
+                self._deltas.change(row.owner, slot, old[slot], new[slot])
+        return bool(differing)
+
+    def write_counts(self) -> None:
+        """Write what the evaluation does to the counts."""
+        self._deltas.write(self._transaction)
+        self._levels.write(self._transaction)
 
     def _subjects(
         self, task: Task, entity_ids: Sequence[int], stored: Mapping[int, EntityStates]
@@ -203,7 +233,7 @@ class _Update:
         """Count an entity no more under its owner and states."""
         if before is not None:
             states = before.padded(self._known.width)
-            self.deltas.leave(before.owner, states, self._known.counted)
+            self._deltas.leave(before.owner, states, self._known.counted)
 
 
 def _row(

@@ -10,7 +10,8 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from factbook.checks import check_store, exemption_store, grading_slots, scorecard
+from factbook.checks import exemption_store, grading_slots, scorecard
+from factbook.checks.definition_lock import LOCK, raise_revision
 from factbook.datasources.definitions import UNPUBLISHED, DefinitionVersion, Document, same
 from factbook.errors import ConflictError, NotFoundError
 from factbook.storage import Database, Transaction
@@ -120,7 +121,7 @@ def publish(transaction: Transaction, scorecard_id: str, actor: str, now: int) -
 
     If it changes levels, the version is pending until every entity is graded.
     """
-    transaction.lock(check_store.LOCK)
+    transaction.lock(LOCK)
     before = _existing(transaction, scorecard_id)
     if before.draft is None:
         return before
@@ -137,21 +138,28 @@ def publish(transaction: Transaction, scorecard_id: str, actor: str, now: int) -
     return _again(transaction, scorecard_id)
 
 
+def naming(transaction: Transaction, check_id: str) -> list[str]:
+    """The ids of the scorecards with a check, published or as a draft."""
+    return grading_slots.naming(all_within(transaction), [check_id], drafts=True)
+
+
 def grade_again(transaction: Transaction, check_ids: Iterable[str], now: int) -> None:
     """Grade all entities anew for the published scorecards that name one of the checks.
 
     The transaction holds the lock of the definitions alone.
     """
-    found = grading_slots.naming(all_within(transaction), check_ids)
-    for stored in found:
-        grading_slots.begin(transaction, stored, now)
+    stored = all_within(transaction)
+    found = grading_slots.naming(stored, check_ids)
+    for one in stored:
+        if one.id in found:
+            grading_slots.begin(transaction, one, now)
     if found:
-        check_store.raise_revision(transaction)
+        raise_revision(transaction)
 
 
 def delete(transaction: Transaction, scorecard_id: str) -> bool:
     """Delete a scorecard with its days and versions; False if there is none."""
-    transaction.lock(check_store.LOCK)
+    transaction.lock(LOCK)
     found = read(transaction, scorecard_id)
     if found is None:
         return False
@@ -159,7 +167,7 @@ def delete(transaction: Transaction, scorecard_id: str) -> bool:
     exemption_store.delete_of(transaction, "scorecard", scorecard_id)
     for statement in _DELETE:
         transaction.run(statement, (scorecard_id,))
-    check_store.raise_revision(transaction)
+    raise_revision(transaction)
     return True
 
 
@@ -177,7 +185,7 @@ def _existing(transaction: Transaction, scorecard_id: str) -> StoredScorecard:
 
 def _again(transaction: Transaction, scorecard_id: str) -> StoredScorecard:
     """Count the change, then read the scorecard."""
-    check_store.raise_revision(transaction)
+    raise_revision(transaction)
     return _existing(transaction, scorecard_id)
 
 

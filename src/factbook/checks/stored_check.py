@@ -9,6 +9,8 @@ from factbook.storage import Row
 
 # What decides about results; all else is text.
 _EVALUATED: Final = ("appliesTo", "applicableWhen", "rule", "onUnknown")
+# What decides if scorecards count them.
+_COUNTED: Final = ("severity", "effectiveFrom")
 
 
 class StoredCheck(NamedTuple):
@@ -55,6 +57,11 @@ def read(row: Row) -> StoredCheck:
 def is_text(document: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     """Return true if two documents differ in nothing that decides about results."""
     return all(document.get(name) == other.get(name) for name in _EVALUATED)
+
+
+def counts_alike(document: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Return true if scorecards count the results of two documents from the same time on."""
+    return all(document.get(name) == other.get(name) for name in _COUNTED)
 
 
 def numbers(version: str) -> tuple[int, int, int]:

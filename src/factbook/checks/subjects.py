@@ -1,11 +1,12 @@
 """Entities to evaluate: their documents and facts, read for many at a time."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from factbook.catalog.store import collectable
 from factbook.checks.check_set import CheckSelection, MatchingChecks
 from factbook.checks.checked_entity import CheckedEntity
+from factbook.checks.entity_place import EntityPlace, place_of
 from factbook.facts import entity_filter, latest_rows
 from factbook.facts.entity_filter import EntityFilter, Matcher
 from factbook.facts.merge import Latest
@@ -17,12 +18,14 @@ _NOTHING: Mapping[str, Any] = {}
 class Subject(NamedTuple):
     """An entity with what a selection of checks reads; `matching` are those that are about it.
 
-    `matching` and `owner` are None where the document was not read.
+    `matching` and `owner` are None where the document was not read, and `place` unless all of it
+    was.
     """
 
     entity: CheckedEntity
     owner: str | None
     matching: MatchingChecks | None
+    place: EntityPlace | None = None
 
 
 # Brings those of the entities that exist.
@@ -90,24 +93,16 @@ def _matching(
     return collectable.meeting(transaction, entity_filter.where(filter_), ids)
 
 
-def owner_of(document: Mapping[str, Any]) -> str:
-    """The first owner of an entity in the form that the catalog shows; '' without one."""
-    owners = _owners(document.get("relations", ()))
-    return next(iter(owners), "")
-
-
-def _owners(relations: Iterable[Mapping[str, str]]) -> Iterable[str]:
-    return (one["targetRef"] for one in relations if one["type"] == "ownedBy")
-
-
 def _with_document(
     selection: CheckSelection,
     ref: str,
     document: dict[str, Any],
     facts: Mapping[str, Latest],
 ) -> Subject:
-    matching = selection.matching(Matcher(document))
-    return Subject(CheckedEntity(ref, document, facts), owner_of(document), matching)
+    matcher = Matcher(document)
+    place = place_of(ref, document, matcher)
+    entity = CheckedEntity(ref, document, facts)
+    return Subject(entity, place.owner, selection.matching(matcher), place)
 
 
 def _facts(

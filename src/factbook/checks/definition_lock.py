@@ -1,0 +1,14 @@
+"""The lock and the revision of all definitions: checks and the scorecards over them."""
+
+from typing import Final
+
+from factbook.storage import Transaction, counters
+
+# Held shared by whoever evaluates or grades, and alone by whoever changes for which definitions.
+LOCK: Final = "check definitions"
+REVISION: Final = "checks"
+
+
+def raise_revision(transaction: Transaction) -> None:
+    """Make every process reload the definitions."""
+    counters.take(transaction, REVISION)

@@ -1,0 +1,33 @@
+"""What an entity is counted by: its owner, system and kind."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from factbook.facts.entity_filter import Matcher
+
+_SYSTEM = "system:"
+
+
+class EntityPlace(NamedTuple):
+    """What an entity is counted by, '' without one, and its document ready to be matched."""
+
+    owner: str
+    system: str
+    kind: str
+    matcher: Matcher
+
+
+def owner_of(document: Mapping[str, Any]) -> str:
+    """The first owner of an entity in the form that the catalog shows; '' without one."""
+    return next(_targets(document.get("relations", ()), "ownedBy"), "")
+
+
+def place_of(ref: str, document: Mapping[str, Any], matcher: Matcher) -> EntityPlace:
+    """The place of an entity in the form that the catalog shows: its first owner and system."""
+    wholes = _targets(document.get("relations", ()), "partOf")
+    systems = (one for one in wholes if one.startswith(_SYSTEM))
+    return EntityPlace(owner_of(document), next(systems, ""), ref.partition(":")[0], matcher)
+
+
+def _targets(relations: Iterable[Mapping[str, str]], type_: str) -> Iterator[str]:
+    return (one["targetRef"] for one in relations if one["type"] == type_)
