@@ -8,6 +8,7 @@ import structlog
 from factbook.audit import retention as audit_retention
 from factbook.auth import invitations, sessions
 from factbook.catalog.store import search_keys, stored_sets, trigrams
+from factbook.checks import change_store, days
 from factbook.clock import DAY, Throttle
 from factbook.datasources import catalog_samples, memory
 from factbook.events import store as events
@@ -121,6 +122,18 @@ async def sweep_events(database: Database, before: int, pace: Throttle) -> int:
     return gone
 
 
+async def _sweep_checks(given: Round) -> None:
+    before = given.before(given.settings.check_days)
+    gone = await change_store.sweep(given.database, before, given.pace)
+    gone += await days.sweep(given.database, before, given.pace)
+    if gone:
+        log.info("worker.swept", check_rows=gone)
+
+
+async def _record_checks(given: Round) -> None:
+    await days.record(given.database, given.now, given.pace)
+
+
 async def _build_trigrams(given: Round) -> None:
     if built := await trigrams.build(given.database):
         log.info("worker.built", indexes=built)
@@ -139,5 +152,11 @@ SWEEPS: Mapping[str, Part] = {
     "runs": _sweep_runs,
     "memories": _sweep_memories,
     "events": _sweep_events,
+    "checks": _sweep_checks,
 }
-PARTS: Mapping[str, Part] = {**SWEEPS, "trigrams": _build_trigrams, "samples": _sample_catalog}
+PARTS: Mapping[str, Part] = {
+    **SWEEPS,
+    "trigrams": _build_trigrams,
+    "samples": _sample_catalog,
+    "days": _record_checks,
+}

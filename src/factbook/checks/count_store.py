@@ -78,11 +78,6 @@ def add(transaction: Transaction, rows: Iterable[CountRow]) -> None:
     transaction.insert("check_counts", _COLUMNS, rows)
 
 
-def forget_zeros(transaction: Transaction, slot: int) -> None:
-    """Delete the rows of owners that have nothing to count any more."""
-    transaction.run(_FORGET_ZEROS, (slot,))
-
-
 async def by_owner(database: Database, check_id: str) -> dict[str, StateCounts]:
     """The counts of a check by the owner of the entities, '' for those without one."""
     return dict(map(_counts, await database.all(_BY_OWNER, (check_id,))))
@@ -115,12 +110,6 @@ ON CONFLICT (slot, owner) DO UPDATE SET passing = check_counts.passing + exclude
     undecided = check_counts.undecided + excluded.undecided,
     exempt = check_counts.exempt + excluded.exempt,
     inapplicable = check_counts.inapplicable + excluded.inapplicable
-"""
-
-_FORGET_ZEROS = """
-DELETE FROM check_counts
-WHERE slot = ? AND passing = 0 AND failing = 0 AND undecided = 0 AND exempt = 0
-    AND inapplicable = 0
 """
 
 _WITHIN = """

@@ -83,6 +83,8 @@ def clear(transaction: Transaction, entity_ids: Sequence[int], slots: Iterable[i
         if left != one.states:
             cleared.append(one._replace(states=left))
     write(transaction, cleared, stored)
+    # Of entities that were removed until their states were locked.
+    remove(transaction, [one.entity_id for one in stored.values() if not one.states])
 
 
 def by_owner(transaction: Transaction, after: tuple[str, int], limit: int) -> list[EntityStates]:

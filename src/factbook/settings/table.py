@@ -33,6 +33,7 @@ _LEAST = {
     "removed_days": 0,
     "audit_days": 0,
     "event_days": 1,
+    "check_days": 1,
 }
 _LAST_PORT = 65535
 
@@ -168,6 +169,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     event_days: Annotated[
         int, _about("Days for which events are kept: how long a reader of the feed may be away.")
     ] = 30
+    check_days: Annotated[
+        int, _about("Days for which changes of checks and their daily counts are kept.")
+    ] = 365
 
     integrations: Annotated[
         dict[str, dict[str, dict[str, Any]]],

@@ -1,0 +1,81 @@
+"""Counts of checks day by day, and what is kept of changes."""
+
+import pytest
+
+from factbook.checks import change_store, days
+from factbook.checks.count_store import StateCounts
+from factbook.checks.days import DayCounts
+from factbook.clock import DAY, Throttle
+from factbook.storage import Database
+from tests.checks.catalog import CheckedCatalog, a_check, leaf
+from tests.service import NOON, Time
+
+RED = "group:default/red"
+FIRST = NOON // DAY
+PACE = Throttle()
+
+
+@pytest.fixture
+async def catalog(database: Database) -> CheckedCatalog:
+    """Two components of two teams, of which one passes."""
+    catalog = CheckedCatalog(database, Time())
+    await catalog.push(a="red", b="blue")
+    await catalog.record("a", on=True)
+    await catalog.record("b", on=False)
+    await catalog.publish(a_check("on", leaf("on", "equal", value=True)))
+    return catalog
+
+
+async def live(catalog: CheckedCatalog) -> None:
+    """Five days: on the third the first component fails, on the fifth it is gone."""
+    for day in range(5):
+        if day == 2:
+            await catalog.record("a", on=False)
+        if day == 4:
+            await catalog.push(b="blue")
+        await days.record(catalog.database, catalog.time(), PACE)
+        catalog.time.advance(DAY)
+
+
+async def test_days_are_kept_where_they_differ(catalog: CheckedCatalog) -> None:
+    database = catalog.database
+    await live(catalog)
+    assert await days.of_check(database, "on", RED, FIRST, FIRST + 4) == [
+        DayCounts(FIRST, StateCounts(passing=1)),
+        DayCounts(FIRST + 2, StateCounts(failing=1)),
+        DayCounts(FIRST + 4, StateCounts()),
+    ]
+    assert await days.of_check(database, "on", RED, FIRST + 3, FIRST + 3) == [
+        DayCounts(FIRST + 2, StateCounts(failing=1))
+    ]
+    found = await days.totals(database, "on", FIRST + 1, FIRST + 4)
+    assert [(one.day - FIRST, one.counts) for one in found] == [
+        (1, StateCounts(passing=1, failing=1)),
+        (2, StateCounts(failing=2)),
+        (3, StateCounts(failing=2)),
+        (4, StateCounts(failing=1)),
+    ]
+
+
+async def test_a_day_that_is_recorded_again_is_as_it_is_then(catalog: CheckedCatalog) -> None:
+    database, now = catalog.database, catalog.time()
+    assert await days.record(database, now, PACE) == 2
+    assert await days.record(database, now, PACE) == 0
+    await catalog.record("a", on=False)
+    assert await days.record(database, now, PACE) == 1
+    found = await days.of_check(database, "on", RED, FIRST, FIRST)
+    assert found == [DayCounts(FIRST, StateCounts(failing=1))]
+
+
+async def test_old_days_and_changes_are_forgotten_but_for_what_later_days_rest_on(
+    catalog: CheckedCatalog,
+) -> None:
+    database = catalog.database
+    await live(catalog)
+    before = await days.totals(database, "on", FIRST + 3, FIRST + 4)
+    assert await days.sweep(database, NOON + 3 * DAY, PACE) == 1
+    assert await days.totals(database, "on", FIRST + 3, FIRST + 4) == before
+    assert len(await change_store.since(database, (0, 0), 10)) == 1
+    assert await change_store.sweep(database, NOON + 2 * DAY, PACE) == 0
+    assert await change_store.sweep(database, NOON + 3 * DAY, PACE) == 1
+    assert await change_store.since(database, (0, 0), 10) == []
