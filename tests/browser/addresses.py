@@ -51,6 +51,12 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     ),
     "/data-sources/{id}/edit": ("/data-sources/builds/edit",),
     "/data-sources/{id}/failures": ("/data-sources/builds/failures",),
+    "/data-sources/{id}/facts/{fact:path}": (
+        "/data-sources/coverage/facts/lines",
+        "/data-sources/coverage/facts/lines?known=false&sort=-value&by=kind",
+        "/data-sources/entity-ownership/facts/hasOwner?kind=component",
+        "/data-sources/builds/facts/seconds?by=system",
+    ),
     "/data-sources/{id}/runs": ("/data-sources/builds/runs", "/data-sources/draft/runs"),
     "/data-sources/{id}/runs/{run}": ("/data-sources/builds/runs/RUN",),
     "/connect": ("/connect", "/connect?client=codex"),
@@ -89,5 +95,6 @@ NO_PAGES: Final = frozenset(
         f"{_ENTITY}/raw.json",
         f"{_ENTITY}/raw.yaml",
         "/administration/audit/export",
+        "/data-sources/{id}/values/{fact:path}",
     }
 )

@@ -7,7 +7,7 @@ from factbook.catalog.store import belonging
 from factbook.catalog.store.belonging import CatalogPart
 from factbook.datasources.define import known
 from factbook.datasources.registry import Registry
-from factbook.errors import NotFoundError
+from factbook.errors import InputError, NotFoundError
 from factbook.facts.across import FactColumn, member_name
 from factbook.integrations import catalog
 from factbook.storage import Database
@@ -41,6 +41,8 @@ async def part(
 
     Raises InputError for what is no reference.
     """
+    if any("\0" in text for text in (kind, namespace, type, lifecycle) if text):
+        raise InputError("No entity has the character NUL.")
     found = CatalogPart(
         kind=kind and kind.strip().lower(),
         namespace=namespace and namespace.strip().lower(),

@@ -1,14 +1,23 @@
-"""Lines of CSV (RFC 4180) that no spreadsheet takes for formulas."""
+"""CSV (RFC 4180) that no spreadsheet takes for formulas: lines, and the values of a fact."""
 
-from collections.abc import Iterable
-from typing import Final
+import re
+from collections.abc import AsyncIterator, Iterable
+from typing import Any, Final
+
+import msgspec
+
+from factbook.clock import iso_or_none
+from factbook.facts import entity_values
+from factbook.facts.entity_values import EntityValue, ValueQuery
+from factbook.storage import Database
 
 CSV: Final = "text/csv"
 CONTENT_TYPE: Final = b"text/csv; charset=utf-8; header=present"
 
 # What spreadsheets take for the start of a formula, also in the width of East Asian characters.
-_FORMULA: Final = tuple("=+-@\t\r\n＝＋－＠")  # noqa: RUF001
+_FORMULA: Final = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
 _QUOTED: Final = frozenset('",\r\n')
+_HEADER: Final = ("entityRef", "value", "unknownReason", "collectedAt", "kept")
 
 
 def line(cells: Iterable[object]) -> str:
@@ -17,6 +26,30 @@ def line(cells: Iterable[object]) -> str:
     A text that could be a formula begins with an apostrophe; a number stays as it is.
     """
     return ",".join(map(_cell, cells)) + "\r\n"
+
+
+def attachment(name: str) -> dict[str, str]:
+    """The header by which a browser saves an answer under this name."""
+    safe = re.sub(r"[^A-Za-z0-9._-]+", "-", name)
+    return {"content-disposition": f'attachment; filename="{safe}.csv"'}
+
+
+async def of_values(database: Database, asked: ValueQuery) -> AsyncIterator[bytes]:
+    """The entities with their values of a fact, by reference, in pieces."""
+    yield line(_HEADER).encode()
+    async for rows in entity_values.everything(database, asked):
+        yield "".join(line(_cells(row)) for row in rows).encode()
+
+
+def _cells(row: EntityValue) -> tuple[object, ...]:
+    kept = None if row.value is None else ("true" if row.kept else "false")
+    return row.ref, _plain(row.value), row.reason, iso_or_none(row.at), kept
+
+
+def _plain(value: Any) -> object:
+    if isinstance(value, bool | list | dict):
+        return msgspec.json.encode(value).decode()
+    return value
 
 
 def _cell(value: object) -> str:

@@ -12,7 +12,7 @@ from factbook.facts.datasource import DataSource
 from factbook.http.requests import Reply
 from factbook.scheduling import runs
 from factbook.scheduling.runs import SourceHealth
-from factbook.web.data_sources import table_rows
+from factbook.web.data_sources import fact_across, table_rows
 from factbook.web.entity import about
 from factbook.web.site import formatting
 from factbook.web.site.endpoint import PageRoute
@@ -70,7 +70,7 @@ async def show(visit: PageContext) -> Reply:
         kinds=_bars(kinds),
         kind=kind,
         kind_options=[("", "All kinds"), *((each, formatting.kind_title(each)) for each in kinds)],
-        points=_points(counts),
+        points=_points(counts, kind),
         sources=fresh,
         collected=len(fresh),
         failing=[each for each in fresh if each.kind == "bad"],
@@ -130,11 +130,16 @@ def _bars(kinds: Mapping[str, int]) -> list[Bar]:
     return [*shown, Bar("Other kinds", rest, most)] if rest else shown
 
 
-def _points(counts: Mapping[int, int]) -> list[Bar]:
+def _points(counts: Mapping[int, int], kind: str | None) -> list[Bar]:
     """Number of entities that meet each point of compliance."""
-    whole = sum(counts.values())
+    whole, query = sum(counts.values()), f"?kind={formatting.segment(kind)}" if kind else ""
     return [
-        Bar(point.title, sum(count for has, count in counts.items() if point.is_met(has)), whole)
+        Bar(
+            point.title,
+            sum(count for has, count in counts.items() if point.is_met(has)),
+            whole,
+            fact_across.path_of(point.source, point.fact) + query,
+        )
         for point in about.POINTS
     ]
 

@@ -20,6 +20,7 @@ from factbook.web.connect.page import CONNECT
 from factbook.web.connect.playground import PLAYGROUND
 from factbook.web.data_sources.detail import DATA_SOURCE
 from factbook.web.data_sources.editor import SOURCE_EDITOR
+from factbook.web.data_sources.fact_across import FACT_ACROSS
 from factbook.web.data_sources.list import DATA_SOURCES
 from factbook.web.data_sources.runs import SOURCE_RUNS
 from factbook.web.entity.fact_history import FACTS
@@ -63,6 +64,7 @@ PAGES: Sequence[PageRoute] = (
     *DATA_SOURCES,
     *SOURCE_EDITOR,
     *DATA_SOURCE,
+    *FACT_ACROSS,
     *SOURCE_RUNS,
     *CONNECTIONS,
     *WEBHOOKS,

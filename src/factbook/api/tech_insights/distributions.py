@@ -1,11 +1,7 @@
 """One fact of many entities over HTTP: its distribution, and the entities with their values."""
 
 import asyncio
-import re
-from collections.abc import AsyncIterator
 from typing import Any, cast
-
-import msgspec
 
 from factbook.api.openapi import parameters
 from factbook.clock import iso, iso_or_none
@@ -22,7 +18,6 @@ from factbook.schemas import distributions as answers
 _TOP = 20
 _ENDS = 5
 _PAGE = 100
-_HEADER = ("entityRef", "value", "unknownReason", "collectedAt", "kept")
 
 
 async def show(request: Request, state: SourceContext) -> JsonReply[answers.FactDistribution]:
@@ -77,10 +72,9 @@ async def export(request: Request, state: SourceContext) -> JsonReply[str]:
     """
     asked = await _asked(request, state)
     asked = asked._replace(wanted=_filter(request, asked.column.fact))
-    name = re.sub(r"[^A-Za-z0-9._-]+", "-", f"{asked.column.source.id}-{asked.column.fact.name}")
     return JsonReply(
-        _lines(state, asked),
-        headers={"content-disposition": f'attachment; filename="{name}.csv"'},
+        csv_lines.of_values(state.database, asked),
+        headers=csv_lines.attachment(f"{asked.column.source.id}-{asked.column.fact.name}"),
         content_type=csv_lines.CONTENT_TYPE,
     )
 
@@ -116,25 +110,6 @@ async def _ends(
         for sort in ("value", "-value")
     ]
     return pages[0].rows, pages[1].rows
-
-
-async def _lines(state: SourceContext, asked: ValueQuery) -> AsyncIterator[bytes]:
-    yield csv_lines.line(_HEADER).encode()
-    async for rows in entity_values.everything(state.database, asked):
-        yield "".join(csv_lines.line(_cells(row)) for row in rows).encode()
-
-
-def _cells(row: EntityValue) -> tuple[object, ...]:
-    kept = None if row.value is None else ("true" if row.kept else "false")
-    return row.ref, _cell(row.value), row.reason, iso_or_none(row.at), kept
-
-
-def _cell(value: Any) -> object:
-    if value is None or isinstance(value, str):
-        return value
-    if isinstance(value, bool | list | dict):
-        return msgspec.json.encode(value).decode()
-    return value
 
 
 def _shown(

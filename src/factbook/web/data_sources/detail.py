@@ -162,6 +162,7 @@ async def page(
         if can_run
         else [],
         can_run=can_run,
+        may_see=visit.may(CATALOG_READ),
         may_write=found.stored is not None and visit.may(SOURCE_WRITE),
         texts=_texts(found.stored) if visit.may(SOURCE_WRITE) else {},
         entity=entity,

@@ -1,0 +1,249 @@
+"""Page of one fact across the catalog: its distribution, groups, and the entities with values."""
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, NamedTuple, cast
+from urllib.parse import urlencode
+
+from factbook.auth.permissions import CATALOG_READ, SOURCE_READ
+from factbook.clock import iso
+from factbook.datasources import fact_columns, value_filters
+from factbook.errors import InputError
+from factbook.facts import across, distribution, entity_values
+from factbook.facts.across import By
+from factbook.facts.bins import Bin
+from factbook.facts.distribution import Distribution, GroupFigures
+from factbook.facts.entity_values import EntityValue, ValueQuery
+from factbook.facts.schema import Fact
+from factbook.http import csv_lines
+from factbook.http.requests import Reply
+from factbook.web.charts import scales
+from factbook.web.charts.histogram import Column, histogram
+from factbook.web.entity import fact_values
+from factbook.web.entity.fact_values import Reason, Value
+from factbook.web.site import formatting
+from factbook.web.site.endpoint import PageRoute
+from factbook.web.site.formatting import segment
+from factbook.web.site.page_context import PageContext
+
+_ROWS: Final = 50
+_TOP: Final = 20
+_PART: Final = ("kind", "namespace", "owner", "system", "type", "lifecycle")
+_FILTER: Final = ("known", "reason", "value", "min", "below")
+_GROUPS: Final[dict[By, str]] = {"owner": "Owner", "system": "System", "kind": "Kind"}
+
+
+class Share(NamedTuple):
+    """A count as a bar, drawn as a part of `most`; `path` leads to what it counts."""
+
+    label: str
+    value: int
+    most: int
+    path: str | None
+    kind: str = ""
+
+
+class GroupRow(NamedTuple):
+    """A group of entities: its name and path, its figures, and the share or the median."""
+
+    title: str
+    path: str
+    figures: GroupFigures
+    summary: str | None
+
+
+class ValueRow(NamedTuple):
+    """An entity with its value and the time of it, or why there is none."""
+
+    ref: str
+    path: str
+    value: Value | None
+    reason: Reason | None
+    at: int | None
+    kept: bool
+
+
+class Address(NamedTuple):
+    """The path of the page and what its query asks, from which others are made."""
+
+    path: str
+    query: dict[str, str]
+
+    def to(self, **changes: str | None) -> str:
+        """The address with changes, on the first page; None leaves something out."""
+        asked = {**self.query, "cursor": None, **changes}
+        query = urlencode({name: value for name, value in asked.items() if value is not None})
+        return f"{self.path}?{query}" if query else self.path
+
+    def of_values(self, **wanted: str) -> str:
+        """The address of the entities with other values."""
+        return self.to(**{**dict.fromkeys(_FILTER), **wanted}) + "#entities"
+
+
+def path_of(source_id: str, fact: str) -> str:
+    """Path of the page of a fact."""
+    return f"/data-sources/{segment(source_id)}/facts/{segment(fact)}"
+
+
+def _export_path(source_id: str, fact: str) -> str:
+    return f"/data-sources/{segment(source_id)}/values/{segment(fact)}"
+
+
+async def show(visit: PageContext) -> Reply:
+    """Page of a fact."""
+    address, asked = await _asked(visit)
+    column, database = asked.column, visit.state.database
+    fact = column.fact
+    by = cast("By", visit.query("by") or "owner")
+    if by not in _GROUPS:
+        raise InputError("The address of this page is incomplete.")
+    counted = await across.counted(database, column, asked.part, by)
+    found = await asyncio.to_thread(distribution.of, fact, counted, top=_TOP, now=visit.now)
+    after = value_filters.place(fact, visit.query("cursor"))
+    page = await entity_values.page(database, asked, after, _ROWS)
+    more = value_filters.cursor(page.more)
+    return visit.page(
+        "data-source-fact.html",
+        source=column.source,
+        fact=fact,
+        label=fact_values.label(fact.name.rpartition(".")[2], fact.unit),
+        address=address,
+        found=found,
+        figures=list(_figures(fact, found)),
+        chart=_chart(address, fact, found.histogram),
+        shares=list(_shares(address, fact, found)),
+        reasons=[
+            Share(word, count, found.entities, address.of_values(reason=word))
+            for word, count in found.reasons.items()
+        ],
+        by=by,
+        group_titles=_GROUPS,
+        groups=[_group(address, fact, by, each) for each in found.groups],
+        rows=[_row(column.source.id, fact, each) for each in page.rows],
+        sorted_by=asked.sort,
+        is_ordered=column.is_ordered,
+        chosen=[
+            (name, address.query[name]) for name in (*_PART, *_FILTER) if name in address.query
+        ],
+        part_names=_PART,
+        next_path=f"{address.to(cursor=more)}#entities" if more else None,
+        first_path=f"{address.to()}#entities" if after else None,
+        export=address._replace(path=_export_path(column.source.id, fact.name)).to(
+            by=None, sort=None
+        ),
+    )
+
+
+async def export(visit: PageContext) -> Reply:
+    """The entities with their values as CSV."""
+    _, asked = await _asked(visit)
+    return Reply(
+        csv_lines.of_values(visit.state.database, asked),
+        headers=csv_lines.attachment(f"{asked.column.source.id}-{asked.column.fact.name}"),
+        content_type=csv_lines.CONTENT_TYPE,
+    )
+
+
+async def _asked(visit: PageContext) -> tuple[Address, ValueQuery]:
+    """What the address asks; raises NotFoundError and InputError."""
+    source_id, name = visit.request.parameter("id"), visit.request.parameter("fact")
+    column = await fact_columns.find(visit.state.registry, source_id, name)
+    names = (*_PART, *_FILTER, "by", "sort", "cursor")
+    query = {each: text for each in names if (text := visit.query(each))}
+    part = await fact_columns.part(
+        visit.state.database, **{each: query.get(each) for each in _PART}
+    )
+    wanted = value_filters.read(column.fact, {each: query.get(each) for each in _FILTER})
+    sort = value_filters.sort(column, query.get("sort"))
+    address = Address(path_of(source_id, name), query)
+    return address, ValueQuery(column, part, wanted, sort)
+
+
+def _figures(fact: Fact, found: Distribution) -> Iterator[tuple[str, str]]:
+    """The figures of ordered values, with their titles."""
+    if found.spread is None:
+        return
+    titles = ("Lowest", "Lower quartile", "Median", "Upper quartile", "Highest", "Mean")
+    for title, value in zip(titles, found.spread, strict=True):
+        if value is not None:
+            yield title, _quantity(fact, value)
+
+
+def _chart(address: Address, fact: Fact, bins: Sequence[Bin]) -> Any:
+    if not bins:
+        return None
+    columns = []
+    for one in bins:
+        bounds = {"min": one.start, "below": one.end}
+        given = {name: _bound(fact, value) for name, value in bounds.items() if value is not None}
+        words = f"{_range(fact, one)}: {formatting.counted(one.number, 'entity', 'entities')}"
+        edge = "older" if one.start is None else _edge(fact, one.start)
+        columns.append(Column(one.number, words, edge, address.of_values(**given)))
+    return histogram(columns, title=f"Entities by {fact.name}", ident="spread")
+
+
+def _shares(address: Address, fact: Fact, found: Distribution) -> Iterator[Share]:
+    """Booleans, and the most frequent texts."""
+    if found.true is not None:
+        yield Share("yes", found.true, found.known, address.of_values(value="true"))
+        no = found.known - found.true
+        yield Share("no", no, found.known, address.of_values(value="false"))
+    most = found.top[0][1] if found.top else 0
+    for value, count in found.top:
+        text = str(value)
+        # What was cut is only the beginning of what it counts.
+        is_whole = len(text) < across.LONGEST_TEXT // 2
+        path = address.of_values(value=text) if is_whole and text and "\0" not in text else None
+        yield Share(fact_values.in_words(fact, value) or "empty", count, most, path)
+
+
+def _group(address: Address, fact: Fact, by: By, group: GroupFigures) -> GroupRow:
+    name = group.name or fact_columns.NOTHING
+    path = address.to(**{by: name})
+    if group.true is not None:
+        summary = formatting.percent(group.true, group.known) if group.known else None
+    else:
+        summary = None if group.median is None else _quantity(fact, group.median)
+    return GroupRow(formatting.short_owner(group.name) or "none", path, group, summary)
+
+
+def _row(source_id: str, fact: Fact, row: EntityValue) -> ValueRow:
+    value = None if row.value is None else fact_values.shown(fact, row.value)
+    reason = None if row.reason is None else fact_values.plain(row.reason)
+    path = f"{formatting.entity_path(row.ref)}/facts/{segment(source_id)}/{segment(fact.name)}"
+    return ValueRow(row.ref, path, value, reason, row.at, row.kept)
+
+
+def _quantity(fact: Fact, value: float) -> str:
+    if fact.type == "datetime":
+        return scales.moment(int(value))
+    return scales.quantity(value, fact_values.unit_of(fact))
+
+
+def _bound(fact: Fact, value: float) -> str:
+    return iso(max(0, int(value))) if fact.type == "datetime" else repr(value)
+
+
+def _range(fact: Fact, one: Bin) -> str:
+    if one.start is None and one.end is not None:
+        return f"before {_edge(fact, one.end)}"
+    if one.end is None and one.start is not None:
+        return f"from {_edge(fact, one.start)}"
+    assert one.start is not None
+    assert one.end is not None
+    return f"{_edge(fact, one.start)} to below {_edge(fact, one.end)}"
+
+
+def _edge(fact: Fact, value: float) -> str:
+    if fact.type == "datetime":
+        return scales.moment(int(value)).removesuffix(" UTC").rpartition(" ")[0]
+    return scales.figure(value)
+
+
+_NEEDS: Final = (CATALOG_READ, SOURCE_READ)
+_PATH: Final = "/data-sources/{id}/facts/{fact:path}"
+
+FACT_ACROSS: Sequence[PageRoute] = (
+    PageRoute("GET", "/data-sources/{id}/values/{fact:path}", export, _NEEDS),
+    PageRoute("GET", _PATH, show, _NEEDS),
+)
