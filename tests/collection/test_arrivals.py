@@ -93,6 +93,40 @@ async def test_a_source_is_not_asked_for_what_it_is_not_about(
     assert await world.count("runs") == 1
 
 
+async def test_entities_that_the_first_run_of_a_source_plans_for_are_asked_for_once(
+    world: World,
+) -> None:
+    await world.push("web", "shop")
+    process = worker(world)
+    assert await process.collect_new() == 0
+    await world.collector.begin_due()
+    assert await process.collect_new() == 2
+    await world.collector.drain()
+    assert world.vendor.asked == {"acme/web": 1, "acme/shop": 1}
+    assert await world.count("runs") == 1
+
+
+async def test_entities_that_wait_in_a_run_are_not_asked_for_again(service: Service) -> None:
+    world = World(service, size=1)
+    await world.collector.drain()
+    process = worker(world)
+    await world.push("web", "shop")
+    body = {"entityRef": "component:web"}
+    assert (await service.http.post("/api/catalog/refresh", json=body)).status_code == 200
+    await process.collect()
+    assert await process.collect_new() == 2
+    await world.collector.drain()
+    assert world.vendor.asked == {"acme/web": 1, "acme/shop": 1}
+
+
+async def test_a_source_without_a_cadence_waits_until_it_is_asked(service: Service) -> None:
+    world = World(service, cadence=None)
+    await world.push("web")
+    assert await worker(world).collect_new() == 1
+    await world.collector.drain()
+    assert world.vendor.asked == {}
+
+
 async def test_a_draft_is_not_collected(service: Service) -> None:
     world = World(service, draft=True)
     await world.push("web")

@@ -5,6 +5,7 @@ knows nothing of yet, and no other, so that entities that come and go are not co
 """
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import Final
 
 from factbook.catalog.store import collectable
@@ -16,7 +17,7 @@ from factbook.events.event import FeedPosition
 from factbook.events.store import EventFilter, FeedPage
 from factbook.facts import store
 from factbook.integrations.integration import Integration
-from factbook.scheduling import lease
+from factbook.scheduling import backlog, clock_repair, lease, runs
 from factbook.storage import Database, Transaction, counters
 
 # Counter of the first position in the feed that was not looked at.
@@ -38,16 +39,20 @@ class Arrivals:
         self._begun_at: int | None = None
 
     async def collect(self, integrations: Sequence[Integration]) -> int:
-        """Begin runs of entities that are new; returns how many were looked at."""
+        """Begin runs of entities that are new; returns how many were looked at.
+
+        Sources without a cadence are only collected when they are asked.
+        """
         if self._begun_at is not None and 0 <= self._clock() - self._begun_at < PAUSE:
             return 0
+        wanted = [one for one in integrations if one.source.cadence]
         stored = await counters.value(self._database, _PLACE)
         place = max(stored, self._place)
         end = await events.end(self._database)
         while place < end.position:
             refs, place = await self._page(place, end)
             if refs:
-                return await self._begin(integrations, refs, stored, place)
+                return await self._begin(wanted, refs, stored, place)
             # Kept in memory alone: most events are of facts, and would each be a write.
             self._place = place
         return 0
@@ -65,6 +70,10 @@ class Arrivals:
         self, integrations: Sequence[Integration], refs: list[str], stored: int, place: int
     ) -> int:
         now = await lease.time(self._database, self._clock)
+        begun = (await runs.starts(self._database, now + clock_repair.AHEAD)).last
+        if any(one.source.id not in begun for one in integrations):
+            # Its first run begins at once, and plans for what is there.
+            return 0
 
         def work(transaction: Transaction) -> int:
             transaction.lock("arrivals")
@@ -73,13 +82,21 @@ class Arrivals:
             counters.put(transaction, _PLACE, place)
             ids = set(collectable.ids_of(transaction, refs).values())
             for integration in integrations:
-                new = ids - store.collected(transaction, integration.source.id, sorted(ids))
+                new = ids - _known(transaction, integration.source.id, ids)
                 run_start.begin_some(transaction, integration, sorted(new), now)
             return len(ids)
 
         looked_at = await self._database.write(work)
         self._place, self._begun_at = place, self._clock()
         return looked_at
+
+
+def _known(transaction: Transaction, source_id: str, ids: set[int]) -> set[int]:
+    """Those of these entities that a source knows something of, or is about to."""
+    works = backlog.works(transaction, source_id)
+    targets = (found for work in works for found in run_start.targets_of(work).values())
+    # Looked at last: what is stored meanwhile was in a batch before.
+    return set(chain.from_iterable(targets)) | store.collected(transaction, source_id, sorted(ids))
 
 
 def _whole(page: FeedPage) -> list[str]:

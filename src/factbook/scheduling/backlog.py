@@ -1,8 +1,8 @@
-"""Backlog of the run queue: the work that is there, for metrics."""
+"""Backlog of the run queue: the work that is there."""
 
 from typing import NamedTuple
 
-from factbook.storage import Database
+from factbook.storage import Database, Transaction
 
 
 class Backlog(NamedTuple):
@@ -20,6 +20,15 @@ async def measure(database: Database, now: int) -> Backlog:
     assert row is not None
     return Backlog(*row)
 
+
+def works(transaction: Transaction, source_id: str) -> list[str]:
+    """The work of a source's batches that have not ended."""
+    return [work for (work,) in transaction.all(_WORKS, (source_id,))]
+
+
+_WORKS = """
+SELECT b.work FROM batches b JOIN runs r ON r.id = b.run_id WHERE r.source_id = ?
+"""
 
 _BACKLOG = """
 SELECT (SELECT COUNT(*) FROM batches WHERE holder <> ''),
