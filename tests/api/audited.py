@@ -5,7 +5,7 @@ from typing import Any, Final, NamedTuple
 
 import httpx2
 
-from tests.api.checking import CHECKS, OWNED, SCORECARDS, check, scorecard
+from tests.api.checking import CHECKS, EXEMPTIONS, OWNED, SCORECARDS, check, scorecard, wish
 from tests.api.defining import CONNECTIONS, FACTS, SOURCES, item, of_entities, pushed
 from tests.importers.madeup import known_to
 from tests.importers.reading import Imports
@@ -132,12 +132,27 @@ async def _checks(service: Service) -> AsyncIterator[Done]:
     yield Done(f"POST {place}/publish", http.post(f"{one}/publish"), "check.publish")
     yield Done(f"DELETE {place}", http.delete(one), "check.delete")
     await http.put(one, json=document)
+    async for done in _exemptions(service):
+        yield done
     card, place = f"{SCORECARDS}/readiness", f"{SCORECARDS}/{{id}}"
     document = scorecard(entries=["owned"])
     yield Done(f"POST {SCORECARDS}", http.post(SCORECARDS, json=document), "scorecard.create")
     yield Done(f"PUT {place}", http.put(card, json=document), "scorecard.replace")
     yield Done(f"POST {place}/publish", http.post(f"{card}/publish"), "scorecard.publish")
     yield Done(f"DELETE {place}", http.delete(card), "scorecard.delete")
+
+
+async def _exemptions(service: Service) -> AsyncIterator[Done]:
+    http, place = service.http, f"{EXEMPTIONS}/{{id}}"
+    document = wish(check="owned")
+    asked = http.post(EXEMPTIONS, json=document)
+    yield Done(f"POST {EXEMPTIONS}", asked, "exemption.request")
+    one = f"{EXEMPTIONS}/{(await http.get(EXEMPTIONS)).json()['exemptions'][0]['id']}"
+    yield Done(f"POST {place}/deny", http.post(f"{one}/deny"), "exemption.deny")
+    async with service.client(await service.token(owner="user:default/kim")) as other:
+        one = f"{EXEMPTIONS}/{(await other.post(EXEMPTIONS, json=document)).json()['id']}"
+    yield Done(f"POST {place}/approve", http.post(f"{one}/approve"), "exemption.approve")
+    yield Done(f"POST {place}/revoke", http.post(f"{one}/revoke"), "exemption.revoke")
 
 
 async def _imports(service: Service) -> AsyncIterator[Done]:

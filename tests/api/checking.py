@@ -10,6 +10,7 @@ from tests.service import Service
 _PATH = "/api/tech-insights/v1"
 CHECKS = f"{_PATH}/checks"
 SCORECARDS = f"{_PATH}/scorecards"
+EXEMPTIONS = f"{_PATH}/exemptions"
 COVERED = {"source": "coverage", "fact": "lines", "operator": "greaterThan", "value": 80}
 OWNED = {"source": "entity", "fact": "spec.owner", "operator": "isKnown"}
 
@@ -24,6 +25,13 @@ def scorecard(id_: str = "readiness", **more: Any) -> dict[str, Any]:
     entries = [{"check": "covered", "level": "bronze"}]
     levels = ["bronze", "silver"]
     return {"id": id_, "title": "Readiness", "levels": levels, "entries": entries, **more}
+
+
+def wish(**more: Any) -> dict[str, Any]:
+    """A request for an exemption of `component:web` until a day."""
+    until = "2027-03-31"
+    asked = {"check": "covered", "entity": "component:web", "reason": "Shut down soon"}
+    return {**asked, "until": until, **more}
 
 
 async def with_source(service: Service) -> None:

@@ -9,7 +9,7 @@ import httpx2
 from factbook.importers import run_store
 from factbook.importers.run_store import RunOutcome
 from factbook.importers.snapshot import ReadingProblem
-from tests.api.checking import CHECKS, OWNED, SCORECARDS, check, scorecard
+from tests.api.checking import CHECKS, EXEMPTIONS, OWNED, SCORECARDS, check, scorecard, wish
 from tests.api.defining import CONNECTIONS, FACTS, SOURCES, item, of_entities, pushed
 from tests.importers.madeup import known_to
 from tests.importers.reading import Imports
@@ -254,7 +254,7 @@ async def _scorecards(service: Service) -> AsyncIterator[Call]:
         description="Ready for production",
         owner="group:team-a",
         appliesTo=[{"kind": "component"}],
-        exemptions={"maxDays": 90},
+        exemptions={"maxDays": 365},
         public=True,
         target={"level": "silver", "by": "2027-06-30"},
         effectiveFrom="2026-01-01",
@@ -276,6 +276,30 @@ async def _scorecards(service: Service) -> AsyncIterator[Call]:
     await http.put(other, json=scorecard("other", entries=["owned"]))
     yield "scorecardsDelete", 204, await http.delete(other)
     yield "scorecardsDelete", 404, await http.delete(other)
+    async for call in _exemptions(service):
+        yield call
+
+
+async def _exemptions(service: Service) -> AsyncIterator[Call]:
+    http, asked = service.http, wish(check="owned", entity="component:alone")
+    made = await http.post(EXEMPTIONS, json={**asked, "link": "https://example.com/1"})
+    yield "exemptionsCreate", 201, made
+    yield "exemptionsCreate", 409, await http.post(EXEMPTIONS, json=asked)
+    yield "exemptionsCreate", 400, await http.post(EXEMPTIONS, json=wish(until=None))
+    yield "exemptionsCreate", 404, await http.post(EXEMPTIONS, json=wish(check="none"))
+    yield "exemptionsListAll", 200, await http.get(EXEMPTIONS, params={"state": "requested"})
+    yield "exemptionsListAll", 400, await http.get(EXEMPTIONS, params={"state": "open"})
+    one = f"{EXEMPTIONS}/{made.json()['id']}"
+    yield "exemptionsGet", 200, await http.get(one)
+    yield "exemptionsGet", 404, await http.get(f"{EXEMPTIONS}/none")
+    yield "exemptionsApprove", 403, await http.post(f"{one}/approve")
+    async with service.client(await service.token(owner="user:default/approver")) as other:
+        yield "exemptionsApprove", 200, await other.post(f"{one}/approve", json={"comment": "Ok"})
+        yield "exemptionsDeny", 409, await other.post(f"{one}/deny")
+        yield "exemptionsRevoke", 200, await other.post(f"{one}/revoke")
+        again = (await http.post(EXEMPTIONS, json=asked)).json()["id"]
+        yield "exemptionsDeny", 200, await other.post(f"{EXEMPTIONS}/{again}/deny")
+        yield "exemptionsRevoke", 409, await other.post(f"{EXEMPTIONS}/{again}/revoke")
 
 
 async def _connections(service: Service) -> AsyncIterator[Call]:

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 import httpx2
 
 from tests.api.audited import CATALOG, TOKENS, WEBHOOKS
-from tests.api.checking import CHECKS, SCORECARDS, check, put, scorecard
+from tests.api.checking import CHECKS, EXEMPTIONS, SCORECARDS, check, put, scorecard, wish
 from tests.api.defining import CONNECTIONS, FACTS, SOURCES, define, item, of_entities, pushed
 from tests.importers.madeup import known_to
 from tests.importers.reading import Imports
@@ -146,6 +146,8 @@ async def attempts(service: Service) -> AsyncIterator[Attempt]:
     ):
         yield part
     async for one in _of_ids(service):
+        yield one
+    async for one in _of_exemptions(service):
         yield one
     async for one in _of_people(service):
         yield one
@@ -289,6 +291,16 @@ async def _of_ids(service: Service) -> AsyncIterator[Attempt]:
     yield Attempt(f"POST {WEBHOOKS}/{{id}}/enable", f"{hook}/enable")
     yield Attempt(f"POST {WEBHOOKS}/{{id}}/test", f"{hook}/test")
     yield Attempt(f"DELETE {WEBHOOKS}/{{id}}", hook, status=204)
+
+
+async def _of_exemptions(service: Service) -> AsyncIterator[Attempt]:
+    asked, place = wish(check="read", entity="component:plain"), f"{EXEMPTIONS}/{{id}}"
+    yield Attempt(f"POST {EXEMPTIONS}", EXEMPTIONS, asked, status=403)
+    for decisions in (("deny",), ("approve", "revoke")):
+        made = await service.http.post(EXEMPTIONS, json=asked)
+        for decision in decisions:
+            path = f"{EXEMPTIONS}/{made.json()['id']}/{decision}"
+            yield Attempt(f"POST {place}/{decision}", path)
 
 
 async def _of_people(service: Service) -> AsyncIterator[Attempt]:

@@ -11,6 +11,7 @@ from factbook.auth.permissions import (
     CHECK_READ,
     CHECK_WRITE,
     EVENTS_READ,
+    EXEMPTION_DECIDE,
     FACT_WRITE,
     NAMES,
     SCIM_WRITE,
@@ -79,6 +80,9 @@ def expected_of_sources_and_facts(route: Route) -> set[str]:
     for part, needed in OF_CHECKS.items():
         if route.path.startswith(f"/api/tech-insights/v1/{part}"):
             return {CHECK_READ} if route.method == "GET" else needed
+    if "/exemptions" in route.path:
+        decides = route.path.rpartition("/")[2] in ("approve", "deny", "revoke")
+        return {CHECK_READ, EXEMPTION_DECIDE} if decides else {CHECK_READ}
     if "/facts" in route.path:
         return {CATALOG_READ, SOURCE_READ} if route.method == "GET" else {FACT_WRITE}
     if "/connections" in route.path:

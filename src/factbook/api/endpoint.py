@@ -51,6 +51,8 @@ class Route(NamedTuple):
     `reading` has to be stated for whatever writes: the permissions that a token needs to be shown
     more than what it sent itself and counts. Empty: the answer never holds more.
 
+    One that is `judged` writes although its permissions only read: its handler decides who may.
+
     Callers of one that is `signed` prove who they are by a signature in place of a token.
     """
 
@@ -71,6 +73,7 @@ class Route(NamedTuple):
     probe: bool = False
     reading: tuple[str, ...] | None = None
     signed: bool = False
+    judged: bool = False
 
     @property
     def answers(self) -> tuple[Any, ...]:
@@ -82,7 +85,7 @@ class Route(NamedTuple):
     def writes(self) -> bool:
         """True if it changes something: some reads are POSTs, and a write needs a permission."""
         reads = self.method == "GET" or _READING.issuperset(self.permissions or ())
-        return self.signed or not reads
+        return self.signed or self.judged or not reads
 
 
 class Endpoint(Pipeline[Route, Request]):

@@ -75,7 +75,7 @@ PERMISSIONS = (
     Permission(
         EXEMPTION_DECIDE,
         "Tech Insights Exemption Decide",
-        "Approve, deny and revoke exemptions where no group is named to do so.",
+        "Approve, deny and revoke exemptions; where groups are named to do so, as a member of one.",
     ),
 )
 NAMES = frozenset(permission.name for permission in PERMISSIONS)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from factbook.catalog.sets import PreparedPush
     from factbook.catalog.store.stored_sets import PushResult
     from factbook.checks.definition_writes import StoredDefinition
+    from factbook.checks.exemption import Exemption
     from factbook.datasources.connection_store import StoredConnection
     from factbook.datasources.definitions import StoredSource
     from factbook.facts.pushed_facts import FactItemResult
@@ -124,6 +125,16 @@ def of_definition(action: str, now: int) -> About:
         changed = now in (stored.updated_at, stored.published_at)
         version = stored.pending_version or stored.version
         return AuditEntry(action, stored.id, {"version": version, "changed": changed})
+
+    return about
+
+
+def of_exemption(action: str) -> About:
+    """Entry for an exemption that was asked for or decided on."""
+
+    def about(found: "Exemption") -> AuditEntry:
+        subject = {"check": found.check} if found.check else {"scorecard": found.scorecard}
+        return AuditEntry(action, found.id, {"entity": found.entity, **subject})
 
     return about
 

@@ -3,7 +3,16 @@
 import re
 from typing import Final
 
-from factbook.api.openapi.parameter_types import AnswerHeader, Flag, Header, Integer, PathPart, Text
+from factbook.api.openapi.parameter_types import (
+    AnswerHeader,
+    Choice,
+    Flag,
+    Header,
+    Integer,
+    PathPart,
+    Text,
+)
+from factbook.checks import exemption
 from factbook.errors import NotFoundError
 from factbook.http.requests import Request
 from factbook.schemas import patterns
@@ -56,6 +65,31 @@ PAGE_LIMIT: Final = Integer(
 )
 ID_CURSOR: Final = Text(
     name="cursor", description="The `nextCursor` of the page before.", longest=100
+)
+EXEMPTION_ID: Final = PathPart(
+    name="id", description="The exemption's id.", example="019a7c1f2b3d5e6f", format="exemption-id"
+)
+EXEMPTION_STATE: Final = Choice(
+    name="state", description="Only exemptions in this state.", words=exemption.STATES
+)
+EXEMPTION_ENTITY: Final = Text(
+    name="entity",
+    description="Only of this entity: `kind:[namespace/]name`.",
+    pattern=patterns.REFERENCE,
+    format="entity-reference",
+    example="component:default/payments",
+)
+EXEMPTION_CHECK: Final = Text(
+    name="check", description="Only from this check.", longest=100, example="has-owner"
+)
+EXEMPTION_SCORECARD: Final = Text(
+    name="scorecard", description="Only from this scorecard.", longest=100, example="readiness"
+)
+EXEMPTION_CURSOR: Final = Text(
+    name="cursor",
+    description="The `nextCursor` of the page before.",
+    pattern="[0-9]{1,15}-[0-9a-f]{1,40}",
+    wrong="has to be the nextCursor of a page",
 )
 
 

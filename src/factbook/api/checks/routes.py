@@ -2,10 +2,16 @@
 
 from collections.abc import Sequence
 
-from factbook.api.checks import checks, scorecards
+from factbook.api.checks import checks, exemptions, scorecards
 from factbook.api.checks.parameters import (
     CHECK_ID,
     ETAG,
+    EXEMPTION_CHECK,
+    EXEMPTION_CURSOR,
+    EXEMPTION_ENTITY,
+    EXEMPTION_ID,
+    EXEMPTION_SCORECARD,
+    EXEMPTION_STATE,
     ID_CURSOR,
     IF_MATCH,
     PAGE_LIMIT,
@@ -13,9 +19,10 @@ from factbook.api.checks.parameters import (
     SCORECARD_ID,
 )
 from factbook.api.endpoint import Route
-from factbook.auth.permissions import CHECK_READ, CHECK_WRITE, SCORECARD_WRITE
-from factbook.errors import ConflictError, PreconditionFailedError
+from factbook.auth.permissions import CHECK_READ, CHECK_WRITE, EXEMPTION_DECIDE, SCORECARD_WRITE
+from factbook.errors import ConflictError, NotFoundError, PreconditionFailedError
 from factbook.schemas import checks as check_schemas
+from factbook.schemas import exemptions as exemption_schemas
 from factbook.schemas import scorecards as scorecard_schemas
 
 _READ = (CHECK_READ,)
@@ -25,6 +32,7 @@ _CHECKS = "/checks"
 _CHECK = f"{_CHECKS}/{{id}}"
 _SCORECARDS = "/scorecards"
 _SCORECARD = f"{_SCORECARDS}/{{id}}"
+_EXEMPTIONS = "/exemptions"
 _CHANGED = (ConflictError, PreconditionFailedError)
 
 # Below /api/tech-insights/v1.
@@ -119,4 +127,48 @@ CHECK_ROUTES: Sequence[Route] = (
         reading=_READ,
     ),
     Route("GET", f"{_SCORECARD}/versions", scorecards.list_versions, _READ, (SCORECARD_ID,)),
+    Route(
+        "GET",
+        _EXEMPTIONS,
+        exemptions.list_all,
+        _READ,
+        (
+            EXEMPTION_STATE,
+            EXEMPTION_ENTITY,
+            EXEMPTION_CHECK,
+            EXEMPTION_SCORECARD,
+            PAGE_LIMIT,
+            EXEMPTION_CURSOR,
+        ),
+    ),
+    Route(
+        "POST",
+        _EXEMPTIONS,
+        exemptions.create,
+        _READ,
+        body=exemption_schemas.NewExemption,
+        status=201,
+        refusals=(ConflictError, NotFoundError),
+        reading=_READ,
+        judged=True,
+    ),
+    Route("GET", f"{_EXEMPTIONS}/{{id}}", exemptions.get, _READ, (EXEMPTION_ID,)),
+    *(
+        Route(
+            "POST",
+            f"{_EXEMPTIONS}/{{id}}/{decision}",
+            handler,
+            (CHECK_READ, EXEMPTION_DECIDE),
+            (EXEMPTION_ID,),
+            body=exemption_schemas.NewDecision,
+            needs_body=False,
+            refusals=(ConflictError,),
+            reading=_READ,
+        )
+        for decision, handler in (
+            ("approve", exemptions.approve),
+            ("deny", exemptions.deny),
+            ("revoke", exemptions.revoke),
+        )
+    ),
 )

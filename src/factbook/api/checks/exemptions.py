@@ -1,0 +1,114 @@
+"""Exemptions over HTTP: asked for, decided on and read."""
+
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from factbook.api.checks.parameters import (
+    EXEMPTION_CHECK,
+    EXEMPTION_CURSOR,
+    EXEMPTION_ENTITY,
+    EXEMPTION_ID,
+    EXEMPTION_SCORECARD,
+    EXEMPTION_STATE,
+    PAGE_LIMIT,
+)
+from factbook.catalog import ref as refs
+from factbook.checks import exemption, exemption_store, exemption_writes
+from factbook.checks.exemption import Decision, Exemption
+from factbook.checks.exemption_store import ExemptionFilter
+from factbook.checks.exemption_writes import ExemptionCaller
+from factbook.http import audit
+from factbook.http.context import HandlerContext
+from factbook.http.requests import JsonReply, Request, decode, reply
+from factbook.schemas.exemptions import Exemptions, NewDecision, ShownExemption
+
+_SMALL = 16 * 1024
+_PAGE = 100
+
+
+async def list_all(request: Request, state: HandlerContext) -> JsonReply[Exemptions]:
+    """Exemptions and requests for them, newest first."""
+    entity, cursor = EXEMPTION_ENTITY.of(request), EXEMPTION_CURSOR.of(request)
+    wanted = ExemptionFilter(
+        EXEMPTION_STATE.of(request),
+        None if entity is None else str(refs.parse(entity)),
+        EXEMPTION_CHECK.of(request),
+        EXEMPTION_SCORECARD.of(request),
+    )
+    limit = PAGE_LIMIT.of(request) or _PAGE
+    found = await exemption_store.page(state.database, wanted, limit + 1, _place(cursor))
+    page = found[:limit]
+    further = f"{page[-1].requested_at}-{page[-1].id}" if len(found) > limit else None
+    return reply(Exemptions([_shown(one) for one in page], further))
+
+
+async def create(request: Request, state: HandlerContext) -> JsonReply[ShownExemption]:
+    """Ask for an exemption of an entity from a check or a scorecard.
+
+    Members of the group that owns the entity may ask, and tokens with the permission. It holds once
+    it is approved, from `from` until `until`.
+    """
+    body: dict[str, Any] = decode(await request.json_body(_SMALL, "an exemption"), dict[str, Any])
+    now = state.clock()
+    wanted = exemption.parse(body, now)
+    work = partial(exemption_writes.ask, wanted=wanted, caller=_caller(request), now=now)
+    write = audit.writing(request, state, audit.of_exemption("exemption.request"), 201)
+    return reply(_shown(await write(work)), 201)
+
+
+async def get(request: Request, state: HandlerContext) -> JsonReply[ShownExemption]:
+    """An exemption."""
+    return reply(_shown(await exemption_store.one(state.database, EXEMPTION_ID.of(request))))
+
+
+async def approve(request: Request, state: HandlerContext) -> JsonReply[ShownExemption]:
+    """Approve a request; somebody else than who asked for it has to.
+
+    Where scorecards with the check name groups that approve, members of each of them decide.
+    """
+    return await _decide(request, state, "approve")
+
+
+async def deny(request: Request, state: HandlerContext) -> JsonReply[ShownExemption]:
+    """Deny a request."""
+    return await _decide(request, state, "deny")
+
+
+async def revoke(request: Request, state: HandlerContext) -> JsonReply[ShownExemption]:
+    """Revoke an exemption that was approved; the check counts again in the same transaction."""
+    return await _decide(request, state, "revoke")
+
+
+async def _decide(
+    request: Request, state: HandlerContext, decision: Decision
+) -> JsonReply[ShownExemption]:
+    id_ = EXEMPTION_ID.of(request)
+    given: NewDecision = decode(await request.json_body(_SMALL, "a decision") or b"{}", NewDecision)
+    work = partial(
+        exemption_writes.decide,
+        exemption_id=id_,
+        decision=decision,
+        caller=_caller(request),
+        now=state.clock(),
+        comment=given.comment,
+    )
+    write = audit.writing(request, state, audit.of_exemption(f"exemption.{decision}"))
+    return reply(_shown(await write(work)))
+
+
+def _caller(request: Request) -> ExemptionCaller:
+    assert request.token is not None
+    return ExemptionCaller(request.actor, request.token.permissions)
+
+
+def _place(cursor: str | None) -> tuple[int, str] | None:
+    if cursor is None:
+        return None
+    at, _, id_ = cursor.partition("-")
+    return int(at), id_
+
+
+def _shown(found: Exemption) -> ShownExemption:
+    return msgspec.convert(found.render(), ShownExemption)

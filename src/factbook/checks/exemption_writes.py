@@ -1,0 +1,81 @@
+"""Requests and decisions on exemptions, with who asks and the rules that hold at that moment."""
+
+from collections.abc import Collection
+from typing import NamedTuple
+
+from factbook.auth.permissions import EXEMPTION_DECIDE, EXEMPTION_REQUEST
+from factbook.catalog.store import membership
+from factbook.checks import check_store, exemption, exemption_store, grading_slots, scorecard
+from factbook.checks import scorecard_store as scorecards
+from factbook.checks.exemption import Decision, Exemption, ExemptionActor, ExemptionRequest
+from factbook.checks.scorecard import ExemptionRules
+from factbook.checks.scorecard_store import StoredScorecard
+from factbook.errors import NotFoundError
+from factbook.storage import Transaction
+
+
+class ExemptionCaller(NamedTuple):
+    """A person as it calls: its reference and the permissions that it calls with."""
+
+    ref: str
+    permissions: Collection[str]
+
+
+def ask(
+    transaction: Transaction, wanted: ExemptionRequest, caller: ExemptionCaller, now: int
+) -> Exemption:
+    """Store a request; raises the errors of `exemption_store.request`.
+
+    Raises NotAllowedError unless the caller may ask, and NotFoundError for an unknown check,
+    scorecard or entity.
+    """
+    actor = _actor(transaction, caller)
+    exemption.check_requester(actor, membership.owners_of(transaction, wanted.entity))
+    rules = _rules(transaction, wanted.check, wanted.scorecard)
+    return exemption_store.request(transaction, wanted, rules, actor, now)
+
+
+def decide(
+    transaction: Transaction,
+    exemption_id: str,
+    decision: Decision,
+    caller: ExemptionCaller,
+    now: int,
+    comment: str | None = None,
+) -> Exemption:
+    """Store a decision; raises the errors of `exemption_store.decide`."""
+    found = exemption_store.within(transaction, exemption_id)
+    rules = _rules(transaction, found.check, found.scorecard)
+    actor = _actor(transaction, caller)
+    return exemption_store.decide(
+        transaction, exemption_id, decision, rules, actor, now, comment=comment
+    )
+
+
+def _actor(transaction: Transaction, caller: ExemptionCaller) -> ExemptionActor:
+    return ExemptionActor(
+        caller.ref,
+        membership.groups_of(transaction, caller.ref),
+        may_request=EXEMPTION_REQUEST in caller.permissions,
+        may_decide=EXEMPTION_DECIDE in caller.permissions,
+    )
+
+
+def _rules(
+    transaction: Transaction, check: str | None, scorecard_id: str | None
+) -> list[ExemptionRules]:
+    """The rules of the scorecard, or of those with the check; raises NotFoundError."""
+    if check is not None:
+        if check_store.read(transaction, check) is None:
+            raise NotFoundError(f'There is no check "{check}".')
+        found = grading_slots.naming(scorecards.all_within(transaction), [check])
+    else:
+        one = scorecards.read(transaction, scorecard_id or "")
+        if one is None:
+            raise NotFoundError(f'There is no scorecard "{scorecard_id}".')
+        found = [one]
+    return [_read(one) for one in found]
+
+
+def _read(stored: StoredScorecard) -> ExemptionRules:
+    return scorecard.parse(stored.newest or stored.current).exemptions

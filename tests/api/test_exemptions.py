@@ -1,0 +1,136 @@
+"""Exemptions over HTTP: who may ask and decide, what is refused, and what it leaves."""
+
+import asyncio
+from typing import Any
+
+import httpx2
+import pytest
+
+from tests.api.checking import EXEMPTIONS, SCORECARDS, check, put, scorecard, wish, with_source
+from tests.api.defining import problems, refusal
+from tests.conftest import StartService
+from tests.events.feed import events
+from tests.service import Service, component
+
+READ = "tech-insights.check.read"
+DECIDE = "tech-insights.exemption.decide"
+REQUEST = "tech-insights.exemption.request"
+
+
+def entity(kind: str, name: str, **spec: Any) -> dict[str, Any]:
+    version = "backstage.io/v1alpha1"
+    return {"apiVersion": version, "kind": kind, "metadata": {"name": name}, "spec": spec}
+
+
+@pytest.fixture
+async def service(start: StartService) -> Service:
+    service = await start()
+    await with_source(service)
+    people = [
+        entity("Group", "team-a", type="team", children=[]),
+        entity("Group", "board", type="team", children=[], members=["lee"]),
+        entity("User", "kim", memberOf=["team-a"]),
+        entity("User", "lee", memberOf=[]),
+        entity("User", "max", memberOf=[]),
+    ]
+    answer = await service.push("shop", component("web", owner="group:team-a"), *people)
+    assert answer.status_code == 200, answer.text
+    await put(service, check(), publish=True)
+    return service
+
+
+async def call(
+    service: Service, who: str, path: str, body: Any = None, *permissions: str
+) -> httpx2.Response:
+    token = await service.token(*(permissions or (READ,)), owner=f"user:default/{who}")
+    async with service.client(token) as http:
+        return await http.post(f"{EXEMPTIONS}{path}", json=body)
+
+
+async def asked(service: Service, **more: Any) -> str:
+    answer = await call(service, "kim", "", wish(**more))
+    assert answer.status_code == 201, answer.text
+    return str(answer.json()["id"])
+
+
+async def test_a_member_of_the_group_that_owns_an_entity_may_ask(service: Service) -> None:
+    answer = await call(service, "kim", "", wish())
+    assert answer.status_code == 201
+    made = answer.json()
+    assert (made["state"], made["requestedBy"]) == ("requested", "user:default/kim")
+    assert made["until"] == "2027-04-01T00:00:00.000+00:00"
+    refused = await call(service, "max", "", wish())
+    assert "member of the group that owns" in refusal(refused, 403)
+    permitted = await call(
+        service,
+        "max",
+        "",
+        wish(check=None, scorecard="none"),
+        READ,
+        "tech-insights.exemption.request",
+    )
+    assert "no scorecard" in refusal(permitted, 404)
+
+
+async def test_one_that_has_no_end_or_asks_for_nothing_is_refused(service: Service) -> None:
+    answer = await call(service, "kim", "", wish(until=None))
+    assert "until" in problems(answer)
+    answer = await call(service, "kim", "", {"entity": "component:web"})
+    assert set(problems(answer)) >= {"reason", "check"}
+    assert (await call(service, "kim", "", wish(check="none"))).status_code == 404
+    assert (await service.http.get(EXEMPTIONS)).json() == {"exemptions": []}
+
+
+async def test_somebody_else_than_who_asked_approves(service: Service) -> None:
+    id_ = await asked(service)
+    assert (await call(service, "lee", f"/{id_}/approve")).status_code == 403
+    own = await call(service, "kim", f"/{id_}/approve", None, READ, DECIDE)
+    assert "somebody else" in refusal(own, 403)
+    approved = await call(service, "lee", f"/{id_}/approve", {"comment": "Ok"}, READ, DECIDE)
+    assert approved.json()["state"] == "approved"
+    again = await call(service, "lee", f"/{id_}/approve", None, READ, DECIDE)
+    assert "too late" in refusal(again, 409)
+    revoked = await call(service, "lee", f"/{id_}/revoke", None, READ, DECIDE)
+    assert revoked.json()["state"] == "revoked"
+
+
+async def test_where_groups_are_named_their_members_decide_alone(service: Service) -> None:
+    card = scorecard(exemptions={"approvers": ["group:board"], "maxDays": 200})
+    answer = await service.http.put(f"{SCORECARDS}/readiness?publish=true", json=card)
+    assert answer.status_code == 200, answer.text
+    late = await call(service, "kim", "", wish(until="2030-01-01"))
+    assert problems(late) == {"until": "can be 200 days after the start at most"}
+    id_ = await asked(service)
+    refused = await call(service, "max", f"/{id_}/deny", None, READ, DECIDE)
+    assert "group:default/board" in refusal(refused, 403)
+    assert (await call(service, "lee", f"/{id_}/deny", None, READ, DECIDE)).status_code == 200
+
+
+async def test_of_those_who_ask_and_decide_at_once_one_wins(service: Service) -> None:
+    answers = await asyncio.gather(*(call(service, "kim", "", wish()) for _ in range(3)))
+    assert sorted(one.status_code for one in answers) == [201, 409, 409]
+    [made] = [one.json()["id"] for one in answers if one.status_code == 201]
+    decided = await asyncio.gather(
+        *(
+            call(service, "lee", f"/{made}/{decision}", None, READ, DECIDE)
+            for decision in ("approve", "deny")
+        )
+    )
+    assert sorted(one.status_code for one in decided) == [200, 409]
+
+
+async def test_each_step_is_in_the_feed_and_the_list_goes_by_state(service: Service) -> None:
+    id_ = await asked(service)
+    await call(service, "lee", f"/{id_}/deny", {"comment": "No"}, READ, DECIDE)
+    told = await events(service, type=["exemption.requested", "exemption.decided"])
+    assert [one["data"]["exemption"]["state"] for one in told] == ["requested", "denied"]
+    service.time.advance(1000)
+    other = await asked(service)
+    listed = (await service.http.get(EXEMPTIONS, params={"limit": "1"})).json()
+    assert [one["id"] for one in listed["exemptions"]] == [other]
+    rest = {"cursor": listed["nextCursor"]}
+    [older] = (await service.http.get(EXEMPTIONS, params=rest)).json()["exemptions"]
+    assert (older["id"], older["comment"]) == (id_, "No")
+    query = {"state": "requested", "entity": "component:web", "check": "covered"}
+    found = (await service.http.get(EXEMPTIONS, params=query)).json()["exemptions"]
+    assert [one["id"] for one in found] == [other]
