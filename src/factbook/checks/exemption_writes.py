@@ -68,7 +68,9 @@ def _rules(
     if check is not None:
         if check_store.read(transaction, check) is None:
             raise NotFoundError(f'There is no check "{check}".')
-        found = grading_slots.naming(scorecards.all_within(transaction), [check])
+        stored = scorecards.all_within(transaction)
+        named = set(grading_slots.naming(stored, [check]))
+        found = [one for one in stored if one.id in named]
     else:
         one = scorecards.read(transaction, scorecard_id or "")
         if one is None:
