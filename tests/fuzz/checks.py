@@ -7,6 +7,7 @@ import msgspec
 from factbook.checks import (
     definition,
     files,
+    scorecard,
     sentence,
     state,
     templates,
@@ -17,6 +18,7 @@ from factbook.checks import (
 from factbook.checks.checked_entity import CheckedEntity
 from factbook.checks.compiled_check import compiled
 from factbook.checks.explanation import explain
+from factbook.checks.takeover import backstage, rhdh, roadie, thresholds
 from factbook.checks.validation import CheckContext
 from factbook.facts.merge import Latest
 from tests.checks.sources import SOURCES
@@ -72,6 +74,20 @@ def template(data: bytes) -> None:
         assert link is None or link.lower().startswith(("http:", "https:", "mailto:"))
 
 
+def takeover(data: bytes) -> None:
+    """What is taken over is taken by this service, and the rest is told."""
+    given = json(data)
+    for taken_over in (backstage.taken_over, rhdh.taken_over, roadie.taken_over):
+        found = tried(taken_over, given, {"7f3a": "code"})
+        for kind, document in found.documents if found else ():
+            assert tried(definition.parse if kind == "check" else scorecard.parse, document)
+        for _, remark in found.remarks if found else ():
+            assert remark.message
+    for line in lines(data, 3):
+        threshold = thresholds.parse(line)
+        assert threshold is None or threshold.matches(1) in (True, False)
+
+
 def version(data: bytes) -> None:
     """Two versions are in one order, whichever is asked about first."""
     first, second = map(versions.parse, lines(data, 2))
@@ -95,5 +111,6 @@ TARGETS = [
         ),
     ),
     Target("check-template", template, ("checks.templates.parse", "checks.templates.parse_link")),
+    Target("check-takeover", takeover, ("checks.takeover.thresholds.parse",)),
     Target("version", version, ("checks.versions.parse",)),
 ]

@@ -92,6 +92,12 @@ def facet(leaf: FactCondition) -> Facet:
     return Facet(leaf.fact, "moment") if leaf.operator in ("before", "after") else _opaque(leaf)
 
 
+def values(leaves: Iterable[FactCondition]) -> list[Any]:
+    """Values of a fact to try comparisons of its value with; texts can be shown to people."""
+    found = _values([one for leaf in leaves for one in _listed(leaf.value)], None)
+    return ["other" if one == _OTHER_TEXT else one for one in found]
+
+
 def holds(leaf: FactCondition, sample: Any) -> bool:
     """The answer of a comparison for a sample of its facet; raises TypeError if it has none."""
     match facet(leaf).name:

@@ -40,6 +40,11 @@ def tried(check: Check, now: int) -> list[CheckTrial]:
     return [_result(check, test, test.at if test.at is not None else now) for test in check.tests]
 
 
+def outcome(check: Check, test: CheckTest, now: int) -> str:
+    """The state that a test gives, as a word."""
+    return state.word(compiled(check, 0).evaluate(_entity(test, now), now).state)
+
+
 def gaps(check: Check) -> Iterator[tuple[str, str]]:
     """What the tests of a check leave out or name in vain, and what of it no value changes."""
     expected = {test.expect for test in check.tests}

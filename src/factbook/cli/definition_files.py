@@ -56,7 +56,7 @@ def content(file: str) -> bytes:
     return data
 
 
-def write(file: Path, text: str) -> None:
+def write(file: Path, text: str, *, quiet: bool = False) -> None:
     """Write a new file, and print its path; raises InputError if it is there already."""
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -66,4 +66,5 @@ def write(file: Path, text: str) -> None:
         raise InputError(f"{file} is there already.") from None
     except OSError as error:
         raise InputError(f"{file} cannot be written: {error.strerror}.") from None
-    say(str(file))
+    if not quiet:
+        say(str(file))

@@ -1,7 +1,7 @@
 """`factbook checks`: checks, scorecards and exemptions as code."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -11,6 +11,7 @@ from factbook.cli.sections import Sections
 
 app = typer.Typer(cls=Sections, no_args_is_help=True)
 
+Peer = Literal["backstage", "rhdh", "roadie"]
 Places = Annotated[
     list[str],
     typer.Argument(
@@ -27,6 +28,7 @@ def checks() -> None:
     Examples:
       factbook checks new has-runbook
       factbook checks test checks/
+      factbook checks import app-config.yaml --from backstage
     """
 
 
@@ -48,6 +50,48 @@ def new(
     text = skeleton(name)
     write(file, text)
     note(f"Edit it, then run its tests: factbook checks test {file}")
+
+
+@app.command("import", epilog=EXIT_CODES)
+def import_(
+    file: Annotated[
+        str,
+        typer.Argument(metavar="FILE", help="Their configuration, or their answer; - is stdin."),
+    ],
+    *,
+    from_: Annotated[Peer, typer.Option("--from", help="What the file is of.", show_choices=True)],
+    to: Annotated[
+        Path, typer.Option("--to", metavar="DIR", help="Where checks/ and scorecards/ are written.")
+    ] = Path(),
+    source: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="THEIRS=OURS", help="The data source for one of theirs; may be repeated."
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Write the checks and scorecards of another product as files, and report what is lost.
+
+    `backstage` reads techInsights.factChecker.checks of an app-config, `rhdh` the thresholds of
+    scorecard.plugins of one, and `roadie` what its checks and scorecards answer. Nothing goes to a
+    server, and no file is replaced. Exit code 1 means that something could not be taken over.
+
+    \b
+    Examples:
+      factbook checks import app-config.yaml --from backstage
+      factbook checks import checks.json --from roadie --to tech-insights --source 7f3a=github
+    """
+    from factbook.cli.checks import takeovers
+
+    found = takeovers.taken_over(file, from_, source or [])
+    takeovers.write_all(found, to, quiet=as_json)
+    if as_json:
+        print_json(takeovers.as_json(found))
+    else:
+        takeovers.show(found)
+    if refused := takeovers.refused(found):
+        raise CommandError(f"Not taken over: {', '.join(refused)}.")
 
 
 @app.command("test", epilog=EXIT_CODES)

@@ -1,0 +1,137 @@
+"""Checks of the Tech Insights plugin of Backstage, as `app-config.yaml` has them.
+
+    techInsights:
+      factChecker:
+        checks:
+          groupOwnerCheck: {type: json-rules-engine, name: …, factIds: […], rule: {conditions: …}}
+
+The rank of a check's maturity becomes a level of the scorecard `maturity`.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from factbook.checks.takeover import fact_names
+from factbook.checks.takeover.fact_names import Sources
+from factbook.checks.takeover.json_rules_engine import Translation
+from factbook.checks.takeover.remarks import Remarks
+from factbook.checks.takeover.taken_over import MOST_ITEMS, TakenOver
+from factbook.errors import InputError
+
+TYPE: Final = "json-rules-engine"
+_SCORECARD: Final = "maturity"
+_RANKS: Final = {1: "bronze", 2: "silver", 3: "gold"}
+_MEMBERS: Final = frozenset(
+    {
+        "type",
+        "name",
+        "description",
+        "factIds",
+        "rule",
+        "filter",
+        "metadata",
+        "successMetadata",
+        "failureMetadata",
+    }
+)
+
+
+def taken_over(config: object, sources: Sources) -> TakenOver:
+    """The checks of a configuration; raises InputError if it has none.
+
+    `sources` are the ids of data sources here, by the id of the fact retriever there.
+    """
+    checks = _below(config, "techInsights", "factChecker", "checks")
+    if not checks:
+        raise InputError("There are no checks below techInsights.factChecker.checks.")
+    if len(checks) > MOST_ITEMS:
+        raise InputError(f"There are more than {MOST_ITEMS} checks.")
+    found, ranks = TakenOver(), dict[str, Any]()
+    for name, given in checks.items():
+        remarks = Remarks()
+        document = _check(str(name), given, sources, remarks)
+        found.add("check", str(name), document, remarks)
+        metadata = given.get("metadata") if isinstance(given, dict) else None
+        if isinstance(metadata, dict) and metadata.get("rank") is not None:
+            ranks[document.get("id", "")] = metadata["rank"]
+    _add_scorecard(ranks, found)
+    return found
+
+
+def _check(name: str, given: object, sources: Sources, remarks: Remarks) -> dict[str, Any]:
+    if not isinstance(given, dict):
+        remarks.refuse("", "is no check")
+        return {}
+    if given.get("type") != TYPE:
+        remarks.refuse("type", f"has to be {TYPE}")
+    for member in given.keys() - _MEMBERS:
+        remarks.change(member, "is left out")
+    success = given.get("successMetadata")
+    if success:
+        remarks.change("successMetadata", "is left out: nothing needs to be done there")
+    return {
+        "id": fact_names.identifier(name),
+        "title": given.get("name") or name,
+        "description": given.get("description"),
+        "appliesTo": given.get("filter"),
+        "rule": _rule(given, sources, remarks),
+        "fix": _fix(given, remarks),
+        "labels": _labels(given),
+    }
+
+
+def _rule(given: Mapping[str, Any], sources: Sources, remarks: Remarks) -> dict[str, Any]:
+    listed = given.get("factIds")
+    names = [one for one in listed if isinstance(one, str)] if isinstance(listed, list) else []
+    for name in names:
+        if name not in sources and name not in fact_names.RETRIEVERS:
+            id_ = fact_names.identifier(name)
+            remarks.change("factIds", f"{name} is taken for the data source {id_}")
+    rule = given.get("rule")
+    if not isinstance(rule, dict):
+        remarks.refuse("rule", "is missing")
+        return {}
+    for member in rule.keys() - {"conditions"}:
+        remarks.change(f"rule.{member}", "is left out; it changes no result")
+    translation = Translation(fact_names.resolver(names, sources), remarks)
+    return translation.of(rule.get("conditions"), "rule.conditions")
+
+
+def _fix(given: Mapping[str, Any], remarks: Remarks) -> dict[str, Any]:
+    failure, metadata = given.get("failureMetadata"), given.get("metadata")
+    link = failure.get("link") if isinstance(failure, dict) else None
+    solution = metadata.get("solution") if isinstance(metadata, dict) else None
+    for member in (failure.keys() - {"link"}) if isinstance(failure, dict) else ():
+        remarks.change(f"failureMetadata.{member}", "is left out")
+    return {name: value for name, value in (("link", link), ("instructions", solution)) if value}
+
+
+def _labels(given: Mapping[str, Any]) -> list[str]:
+    metadata = given.get("metadata")
+    category = metadata.get("category") if isinstance(metadata, dict) else None
+    return [category] if isinstance(category, str) and category else []
+
+
+def _add_scorecard(ranks: Mapping[str, Any], found: TakenOver) -> None:
+    """Add the scorecard of maturity, if checks have ranks."""
+    taken = set(found.taken("check"))
+    kept = {id_: rank for id_, rank in ranks.items() if id_ in taken and isinstance(rank, int)}
+    if not kept:
+        return
+    ordered = sorted(set(kept.values()))
+    names = {rank: _RANKS.get(rank, f"rank-{rank}") for rank in ordered}
+    if not set(ordered) <= _RANKS.keys():
+        names = {rank: f"rank-{rank}" for rank in ordered}
+    document = {
+        "id": _SCORECARD,
+        "title": "Maturity",
+        "levels": list(names.values()),
+        "entries": [{"check": id_, "level": names[rank]} for id_, rank in kept.items()],
+    }
+    found.add("scorecard", _SCORECARD, document, Remarks())
+
+
+def _below(config: object, *names: str) -> Mapping[str, Any]:
+    for name in names:
+        config = config.get(name) if isinstance(config, dict) else None
+    return config if isinstance(config, dict) else {}

@@ -1,0 +1,87 @@
+"""What `factbook checks import` reads, writes and reports."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from factbook.checks import files
+from factbook.checks.takeover import backstage, rhdh, roadie
+from factbook.checks.takeover.fact_names import Sources
+from factbook.checks.takeover.remarks import REFUSED
+from factbook.checks.takeover.taken_over import ItemRemark, TakenOver
+from factbook.cli.connection import count
+from factbook.cli.definition_files import content, write
+from factbook.cli.documents import STDIN, parse
+from factbook.cli.output import say
+from factbook.datasources.custom import yaml_text
+from factbook.errors import InputError
+
+_READERS: Final[Mapping[str, Callable[[object, Sources], TakenOver]]] = {
+    "backstage": backstage.taken_over,
+    "rhdh": rhdh.taken_over,
+    "roadie": roadie.taken_over,
+}
+
+
+def taken_over(file: str, peer: str, sources: Sequence[str]) -> TakenOver:
+    """The checks and scorecards of a file; raises InputError if there are none."""
+    ids = dict(_pair(one) for one in sources)
+    name = "standard input" if file == STDIN else file
+    try:
+        data = content(file)
+    except OSError as error:
+        raise InputError(f"{file} cannot be read: {error.strerror}.") from None
+    found = [msgspec.json.decode(one.entity) for one in parse(data, name, f"of {peer}") or []]
+    try:
+        return _READERS[peer](found[0] if len(found) == 1 else found, ids)
+    except RecursionError:
+        raise InputError(f"{name} is nested too deeply.") from None
+
+
+def write_all(found: TakenOver, folder: Path, *, quiet: bool) -> None:
+    """Write each document to a new file; raises InputError, before any, if one is there."""
+    written = {
+        folder / f"{kind}s" / f"{document['id']}.yaml": files.of_document(kind, document)
+        for kind, document in found.documents
+    }
+    for file in written:
+        if file.exists():
+            raise InputError(f"{file} is there already; nothing was written.")
+    for file, document in written.items():
+        write(file, yaml_text.written(document), quiet=quiet)
+
+
+def refused(found: TakenOver) -> list[str]:
+    """The items that could not be taken over."""
+    items = (one.item for one in found.remarks if one.remark.kind == REFUSED)
+    return list(dict.fromkeys(items))
+
+
+def show(found: TakenOver) -> None:
+    """Print how much was written, and every remark."""
+    ids = {kind: list(found.taken(kind)) for kind in files.KINDS}
+    say("; ".join(count(ids[kind], kind) for kind in files.KINDS if ids[kind]) or "nothing")
+    for one in found.remarks:
+        say(_line(one))
+
+
+def as_json(found: TakenOver) -> dict[str, Any]:
+    """What was written, and every remark, as JSON."""
+    return {
+        "written": [{"kind": kind, "id": document["id"]} for kind, document in found.documents],
+        "remarks": [{"item": item, **remark._asdict()} for item, remark in found.remarks],
+    }
+
+
+def _line(one: ItemRemark) -> str:
+    path = f" {one.remark.path}" if one.remark.path else ""
+    return f"{one.remark.kind}: {one.item}:{path} {one.remark.message}"
+
+
+def _pair(text: str) -> tuple[str, str]:
+    theirs, mark, ours = text.partition("=")
+    if not mark or not theirs or not ours:
+        raise InputError(f"--source has to be THEIRS=OURS, not {text}.")
+    return theirs, ours

@@ -1,0 +1,158 @@
+from typing import Any
+
+import pytest
+
+from factbook.checks import definition, trial
+from factbook.checks.takeover import backstage
+from factbook.checks.takeover.taken_over import TakenOver
+from factbook.errors import InputError
+
+LEAF = {"fact": "hasGroupOwner", "operator": "equal", "value": True}
+
+
+def one(**members: Any) -> dict[str, Any]:
+    return {
+        "type": "json-rules-engine",
+        "name": "Group owner",
+        "factIds": ["entityOwnershipFactRetriever"],
+        "rule": {"conditions": {"all": [LEAF]}},
+        **members,
+    }
+
+
+def taken(**checks: Any) -> TakenOver:
+    config = {"techInsights": {"factChecker": {"checks": checks}}}
+    return backstage.taken_over(config, {"githubFactRetriever": "github"})
+
+
+def remarks(found: TakenOver) -> dict[str, str]:
+    return {
+        f"{item}: {remark.path}": f"{remark.kind}: {remark.message}"
+        for item, remark in found.remarks
+    }
+
+
+def test_a_check_keeps_what_it_says_and_gets_tests() -> None:
+    found = taken(
+        groupOwnerCheck=one(
+            description="Has a group",
+            filter={"kind": "component"},
+            metadata={"category": "Ownership", "solution": "Name a group."},
+            failureMetadata={"link": "https://wiki.example/owner"},
+        )
+    )
+
+    [(kind, document)] = found.documents
+    assert (kind, found.remarks) == ("check", [])
+    tests = document.pop("tests")
+    assert document == {
+        "id": "groupOwnerCheck",
+        "title": "Group owner",
+        "description": "Has a group",
+        "appliesTo": {"kind": "component"},
+        "rule": {
+            "all": [
+                {
+                    "source": "entity-ownership",
+                    "fact": "hasGroupOwner",
+                    "operator": "equal",
+                    "value": True,
+                }
+            ]
+        },
+        "fix": {"link": "https://wiki.example/owner", "instructions": "Name a group."},
+        "labels": ["Ownership"],
+    }
+    assert [test["expect"] for test in tests] == ["pass", "fail", "unknown"]
+
+
+def test_tests_that_are_made_hold_and_leave_nothing_out() -> None:
+    conditions = {
+        "any": [
+            {"fact": "language", "operator": "in", "value": ["go", "c"]},
+            {"not": {"all": [{"fact": "tags", "operator": "contains", "value": "old"}]}},
+            {"fact": "a", "operator": "lessThan", "value": {"fact": "b"}},
+        ]
+    }
+    found = taken(x=one(factIds=["githubFactRetriever"], rule={"conditions": conditions}))
+
+    read = definition.parse(found.documents[0].document)
+    assert [result.passed for result in trial.tried(read, 0)] == [True, True, True]
+    assert list(trial.gaps(read)) == []
+
+
+def test_facts_are_found_in_the_source_that_has_them() -> None:
+    techdocs = {"fact": "hasAnnotationBackstageIoTechdocsRef", "operator": "equal", "value": True}
+    own = {"fact": "stars", "operator": "greaterThan", "value": 3}
+    ids = ["entityOwnershipFactRetriever", "techdocsFactRetriever", "githubFactRetriever"]
+    found = taken(x=one(factIds=ids, rule={"conditions": {"all": [techdocs]}}))
+    several = taken(
+        x=one(factIds=[*ids, "otherRetriever"], rule={"conditions": {"all": [own, LEAF]}})
+    )
+
+    assert "refused: hasAnnotation" in remarks(found)["x: rule.conditions.all[0].fact"]
+    assert remarks(several)["x: rule.conditions.all[0].fact"] == (
+        "refused: stars can be a fact of each of: github, otherRetriever"
+    )
+    alone = taken(x=one(factIds=ids[:2], rule={"conditions": {"all": [techdocs, LEAF]}}))
+    sources = [leaf["source"] for leaf in alone.documents[0].document["rule"]["all"]]
+    assert sources == ["techdocs", "entity-ownership"]
+
+
+@pytest.mark.parametrize(
+    ("members", "path", "words"),
+    [
+        ({"type": "other"}, "type", "refused"),
+        ({"rule": None}, "rule", "refused: is missing"),
+        ({"rule": {"conditions": {"all": []}}}, "rule.conditions.all", "refused"),
+        ({"factIds": []}, "rule.conditions.all[0].fact", "refused: hasGroupOwner is a fact of"),
+        ({"factIds": ["mine"]}, "factIds", "changed: mine is taken for the data source mine"),
+        ({"filter": 3}, "appliesTo", "refused"),
+        ({"name": "x" * 300}, "title", "refused"),
+        ({"rule": {"conditions": {"all": [LEAF]}, "priority": 3}}, "rule.priority", "changed"),
+        ({"successMetadata": {"link": "a"}}, "successMetadata", "changed"),
+        ({"failureMetadata": {"link": "javascript:a"}}, "fix.link", "refused"),
+        ({"weight": 3}, "weight", "changed: is left out"),
+    ],
+)
+def test_what_is_lost_is_told(members: Any, path: str, words: str) -> None:
+    found = taken(x=one(**members))
+
+    assert remarks(found)[f"x: {path}"].startswith(words)
+    assert len(found.documents) == (not words.startswith("refused"))
+
+
+def test_one_that_is_refused_keeps_no_other_from_being_taken() -> None:
+    found = taken(a=one(type="other"), b=one(), c=None, B=one())
+
+    assert found.taken("check") == ["b", "B"]
+
+
+def test_names_that_become_one_id_are_refused() -> None:
+    found = taken(**{"a b": one(), "a-b": one()})
+
+    assert found.taken("check") == ["a-b"]
+    assert remarks(found)["a-b: id"] == "refused: a-b is the id of another one"
+
+
+@pytest.mark.parametrize(
+    ("ranks", "levels"),
+    [((1, 3), ["bronze", "gold"]), ((100, 200), ["rank-100", "rank-200"])],
+)
+def test_ranks_become_a_scorecard(ranks: tuple[int, int], levels: list[str]) -> None:
+    low, high = (one(metadata={"rank": rank}) for rank in ranks)
+
+    found = taken(high=high, low=low, none=one(), bad=one(type="other", metadata={"rank": 2}))
+
+    scorecard = found.documents[-1].document
+    assert scorecard["levels"] == levels
+    assert scorecard["entries"] == [
+        {"check": "high", "level": levels[1]},
+        {"check": "low", "level": levels[0]},
+    ]
+
+
+@pytest.mark.parametrize("config", [None, [], {}, {"techInsights": {"factChecker": 3}}])
+def test_a_configuration_without_checks_is_refused(config: Any) -> None:
+    with pytest.raises(InputError, match="no checks below"):
+        backstage.taken_over(config, {})

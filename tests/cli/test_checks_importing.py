@@ -1,0 +1,137 @@
+"""`factbook checks import`: the files that it writes, and what it reports."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.cli.conftest import Command
+
+CHECK = {
+    "type": "json-rules-engine",
+    "name": "Group owner",
+    "factIds": ["entityOwnershipFactRetriever"],
+    "rule": {
+        "conditions": {"all": [{"fact": "hasGroupOwner", "operator": "equal", "value": True}]}
+    },
+    "metadata": {"rank": 1},
+}
+CUSTOM: dict[str, Any] = {
+    "all": [{"fact": "version", "operator": "semver", "value": "1.0"}],
+}
+RULES = [
+    {"key": "success", "expression": "<10"},
+    {"key": "warning", "expression": "10-50"},
+    {"key": "error", "expression": ">50"},
+]
+
+
+def config(**checks: Any) -> str:
+    """A file of Backstage with checks, and thresholds."""
+    document = {
+        "app": {"title": "${TITLE}"},
+        "techInsights": {"factChecker": {"checks": checks}},
+        "scorecard": {"plugins": {"github": {"openPRs": {"thresholds": {"rules": RULES}}}}},
+    }
+    Path("app-config.yaml").write_text(yaml.safe_dump(document))
+    return "app-config.yaml"
+
+
+def test_checks_of_backstage_become_files_that_can_be_tried(factbook: Command) -> None:
+    answer = factbook("checks", "import", config(owner=CHECK), "--from", "backstage", "--to", "ti")
+
+    assert (answer.exit_code, answer.stdout.splitlines()) == (
+        0,
+        ["ti/checks/owner.yaml", "ti/scorecards/maturity.yaml", "1 check; 1 scorecard"],
+    )
+    tried = factbook("checks", "test", "ti")
+    assert (tried.exit_code, tried.stdout) == (0, "owner: 3 tests passed\n")
+
+
+def test_thresholds_of_rhdh_become_files_that_can_be_tried(factbook: Command) -> None:
+    answer = factbook("checks", "import", config(), "--from", "rhdh", "--source", "github=code")
+
+    assert answer.exit_code == 0
+    assert "2 checks" in answer.stdout
+    assert "changed: scorecard: annotations scorecard.io/" in answer.stdout
+    text = Path("checks/github.openPRs.yaml").read_text()
+    assert yaml.safe_load(text)["rule"]["not"]["source"] == "code"
+    assert factbook("checks", "test", "checks").exit_code == 0
+
+
+def test_an_answer_of_roadie_is_read_from_standard_input(factbook: Command) -> None:
+    leaf = {"fact": "open", "operator": "lessThan", "value": 4, "dataSource": "snyk"}
+    answer = factbook(
+        *("checks", "import", "-", "--from", "roadie"),
+        input=json.dumps([{"id": "1", "name": "Few", "rule": {"conditions": {"all": [leaf]}}}]),
+    )
+
+    assert (answer.exit_code, answer.stdout) == (0, "checks/few.yaml\n1 check\n")
+
+
+def test_what_could_not_be_taken_over_is_told_and_the_rest_is_written(factbook: Command) -> None:
+    file = config(owner=CHECK, tools={**CHECK, "rule": {"conditions": CUSTOM}})
+
+    answer = factbook("checks", "import", file, "--from", "backstage")
+
+    assert answer.exit_code == 1
+    line = "refused: tools: rule.conditions.all[0].operator semver is not one of the engine's own"
+    assert line in answer.stdout.splitlines()
+    assert "Not taken over: tools." in answer.stderr
+    assert Path("checks/owner.yaml").exists()
+
+
+def test_the_report_is_json(factbook: Command) -> None:
+    answer = factbook("checks", "import", config(owner=CHECK), "--from", "backstage", "--json")
+
+    report = json.loads(answer.stdout)
+    assert report["written"][0] == {"kind": "check", "id": "owner"}
+    assert report["remarks"] == []
+
+
+def test_no_file_is_replaced(factbook: Command) -> None:
+    Path("scorecards").mkdir()
+    Path("scorecards/maturity.yaml").write_text("mine")
+
+    answer = factbook("checks", "import", config(owner=CHECK), "--from", "backstage")
+
+    assert answer.exit_code == 2
+    assert "scorecards/maturity.yaml is there already; nothing was written." in answer.stderr
+    assert not Path("checks").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "wrong"),
+    [
+        (["none.yaml", "--from", "backstage"], "none.yaml cannot be read"),
+        (["empty.yaml", "--from", "backstage"], "There are no checks below"),
+        (["empty.yaml", "--from", "rhdh"], "There are no thresholds below"),
+        (["empty.yaml", "--from", "roadie"], "There are neither checks nor scorecards"),
+        (["empty.yaml", "--from", "port"], "'port' is not one of"),
+        (["empty.yaml", "--from", "rhdh", "--source", "a"], "--source has to be THEIRS=OURS"),
+        (["broken.yaml", "--from", "rhdh"], "broken.yaml is not valid YAML"),
+    ],
+)
+def test_a_file_of_nothing_is_refused(factbook: Command, arguments: list[str], wrong: str) -> None:
+    Path("empty.yaml").write_text("app: {}")
+    Path("broken.yaml").write_text("app: [")
+
+    answer = factbook("checks", "import", *arguments)
+
+    assert answer.exit_code == 2
+    assert wrong in answer.stderr
+
+
+def test_conditions_nested_without_end_are_refused(factbook: Command) -> None:
+    condition: Any = {"fact": "a", "operator": "equal", "value": 1}
+    for _ in range(300):
+        condition = {"not": condition}
+    Path("deep.json").write_text(json.dumps([{"name": "a", "rule": {"conditions": condition}}]))
+
+    answer = factbook("checks", "import", "deep.json", "--from", "roadie")
+
+    assert answer.exit_code in (1, 2)
+    assert "nested too deeply" in answer.stdout + answer.stderr
+    assert not isinstance(answer.exception, RecursionError)
