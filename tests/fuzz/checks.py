@@ -6,6 +6,7 @@ import msgspec
 
 from factbook.checks import (
     definition,
+    exemption,
     files,
     scorecard,
     sentence,
@@ -20,8 +21,9 @@ from factbook.checks.compiled_check import compiled
 from factbook.checks.explanation import explain
 from factbook.checks.takeover import backstage, rhdh, roadie, thresholds
 from factbook.checks.validation import CheckContext
+from factbook.datasources import value_filters
 from factbook.facts.merge import Latest
-from tests.checks.sources import SOURCES
+from tests.checks.sources import CODE, SOURCES
 from tests.fuzz.promises import json, lines, text, tried
 from tests.fuzz.target import Target
 from tests.service import NOON
@@ -74,6 +76,25 @@ def template(data: bytes) -> None:
         assert link is None or link.lower().startswith(("http:", "https:", "mailto:"))
 
 
+def document(data: bytes) -> None:
+    """A scorecard names its levels once; an exemption is of a check or of a scorecard."""
+    given = json(data)
+    card = tried(scorecard.parse, given)
+    assert card is None or len(card.ranks) == len(card.levels)
+    request = tried(exemption.parse, given, NOON)
+    assert request is None or bool(request.check) != bool(request.scorecard)
+
+
+def value_filter(data: bytes) -> None:
+    """A filter of the values of a fact has the bounds that it was given."""
+    name, *values = lines(data, 6)
+    fact = next((one for one in CODE.schema if one.name == name), CODE.schema[0])
+    keys = ("known", "reason", "value", "min", "below")
+    given = {key: value or None for key, value in zip(keys, values, strict=True)}
+    found = tried(value_filters.read, fact, given)
+    assert found is None or (found.known is None) is (given["known"] is None)
+
+
 def takeover(data: bytes) -> None:
     """What is taken over is taken by this service, and the rest is told."""
     given = json(data)
@@ -111,6 +132,12 @@ TARGETS = [
         ),
     ),
     Target("check-template", template, ("checks.templates.parse", "checks.templates.parse_link")),
+    Target(
+        "scorecard",
+        document,
+        ("checks.exemption.parse", "checks.readers.read", "checks.scorecard.parse"),
+    ),
+    Target("value-filter", value_filter, ("datasources.value_filters.read",)),
     Target("check-takeover", takeover, ("checks.takeover.thresholds.parse",)),
     Target("version", version, ("checks.versions.parse",)),
 ]
