@@ -20,6 +20,7 @@ from factbook.api.tech_insights.routes import TECH_INSIGHTS_ROUTES
 from factbook.auth import roles as known_roles
 from factbook.auth.oidc.options import ProviderOptions as OpenIDOptions
 from factbook.auth.permissions import NAMES, PERMISSIONS
+from factbook.checks.operators import OPERATORS
 from factbook.cli.commands import app
 from factbook.errors import FactbookError
 from factbook.facts import shapes
@@ -239,11 +240,29 @@ def _call(route: Route) -> str:
     return code(f"{route.method} {route.path.replace(':path', '')}")
 
 
+# Checks
+
+
+def operators() -> str:
+    """Every operator of conditions, with the facts that it takes and what it wants."""
+    rows = [
+        (
+            code(one.name),
+            ", ".join(sorted(one.types)),
+            one.form.value + (", or another fact" if one.takes_fact else ""),
+            one.words.replace("{}", "…"),
+        )
+        for one in OPERATORS.values()
+    ]
+    return table(("Operator", "Types of facts", "Value", "Meaning: the fact …"), rows)
+
+
 PARTS: dict[str, Callable[[], str]] = {
     "settings": settings,
     "settings:importers": importers,
     "settings:openid": partial(options, OpenIDOptions),
     "commands": commands,
+    "operators": operators,
     "reasons": reasons,
     "signs": signs,
     "outcomes": outcomes,

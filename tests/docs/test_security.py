@@ -25,6 +25,7 @@ AREAS = [
     "Repositories",
     "Importers",
     "Sources that users define",
+    "Checks that users write",
     "Secrets at rest, in logs and in messages",
     "Audit",
     "Exhaustion",

@@ -10,7 +10,7 @@ from factbook.checks.readers import Report
 
 # A test has no exemptions.
 _WORDS: Final = tuple(word for word in state.WORDS if word != state.word(state.EXEMPT))
-_MEMBERS: Final = frozenset({"title", "facts", "reasons", "checks", "entity", "at", "expect"})
+MEMBERS: Final = frozenset({"title", "facts", "reasons", "checks", "entity", "at", "expect"})
 
 
 class CheckTest(Struct, frozen=True):
@@ -34,8 +34,8 @@ def read(value: object, path: str, report: Report) -> CheckTest:
     if not isinstance(value, dict):
         report(path, "has to be an object")
         return CheckTest("")
-    for name in value.keys() - _MEMBERS:
-        report(f"{path}.{name}", f"is not one of {', '.join(sorted(_MEMBERS))}")
+    for name in value.keys() - MEMBERS:
+        report(f"{path}.{name}", f"is not one of {', '.join(sorted(MEMBERS))}")
     entity = value.get("entity")
     if entity is not None and not isinstance(entity, dict):
         report(f"{path}.entity", "has to be an object")

@@ -85,7 +85,7 @@ class Check(Struct, frozen=True, kw_only=True):
 
 def parse(document: object) -> Check:
     """Parse a document; raises InvalidItemsError with every mistake and its path."""
-    return Check(**readers.members(document, _MEMBERS, "check"))
+    return Check(**readers.members(document, MEMBERS, "check"))
 
 
 def _owner(value: object, path: str, report: Report) -> str:
@@ -160,7 +160,7 @@ def _tests(value: object, path: str, report: Report) -> tuple[CheckTest, ...]:
     return tuple(check_test.read(one, f"{path}[{i}]", report) for i, one in enumerate(listed))
 
 
-_MEMBERS: Final = (
+MEMBERS: Final = (
     DocumentMember("id", "id", readers.identifier, required=True),
     DocumentMember("title", "title", readers.title, required=True),
     DocumentMember("rule", "rule", condition.read, required=True),

@@ -1,0 +1,39 @@
+"""The example of the page of checks works, and the page names every member that there is."""
+
+import re
+from typing import Any
+
+import pytest
+import yaml
+
+from factbook.checks import check_test, definition, files, trial, validation
+from factbook.checks.validation import CheckContext
+from factbook.facts import shapes
+from factbook.facts.datasource import DataSource
+from tests.docs.parts import DOCS
+from tests.service import NOON
+
+PAGE = (DOCS / "reference" / "checks.md").read_text()
+GITHUB = DataSource(id="github", title="GitHub", schema=shapes.facts(shapes.CODEHOST))
+
+
+@pytest.fixture
+def example() -> dict[str, Any]:
+    """The check of the page."""
+    [text] = re.findall(r"^```yaml\n(check: .*?)^```", PAGE, re.DOTALL | re.MULTILINE)
+    return files.parse(yaml.safe_load(text)).document
+
+
+def test_the_example_is_a_check_whose_tests_hold(example: dict[str, Any]) -> None:
+    check = definition.parse(example)
+
+    assert validation.problems(check, CheckContext({"github": GITHUB}, {})) == []
+    assert all(one.passed for one in trial.tried(check, NOON))
+    assert list(trial.gaps(check)) == []
+
+
+def test_the_page_names_every_member_of_a_check_and_of_its_tests() -> None:
+    members = {member.key for member in definition.MEMBERS}
+    expected = {f"`{name}`" for name in members | check_test.MEMBERS}
+
+    assert {name for name in expected if name not in PAGE} == set()
