@@ -33,8 +33,9 @@ class Change(NamedTuple):
 
 def append(transaction: Transaction, changes: Iterable[ChangeRow], now: int) -> None:
     """Append changes."""
-    rows = ((check, entity, now, *rest) for check, entity, *rest in changes)
-    transaction.insert("check_changes", _COLUMNS, rows)
+    rows = [(check, entity, now, *rest) for check, entity, *rest in changes]
+    if rows:
+        transaction.insert("check_changes", _COLUMNS, rows)
 
 
 async def of_entity(

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from operator import itemgetter
 from typing import Final, NamedTuple
 
 import msgspec
@@ -49,12 +50,25 @@ class CheckSelection:
         self.has_pending = any(one.is_pending for one in self.checks)
         # Of those in effect, whose states are counted and told.
         self.in_effect = tuple((one.slot, one.id) for one in self.checks if not one.is_pending)
+        # A few of many states are picked at once; the place 0, which is none, makes two of one.
+        self._pick = itemgetter(0, 0, *(slot for slot, _ in self.in_effect))
         self._texts = [_json(one.check.applies_to) for one in every]
         # Many checks are about the same entities.
         self.filters: dict[bytes, EntityFilter | None] = {
             text: one.check.applies_to for text, one in zip(self._texts, every, strict=True)
         }
         self._by_matches: dict[tuple[bool, ...], MatchingChecks] = {}
+
+    def states(self, states: bytearray) -> tuple[int, ...]:
+        """The states of the checks in effect, after two that are none."""
+        found: tuple[int, ...] = self._pick(states)
+        return found
+
+    def differing(self, old: bytearray, new: bytearray) -> list[tuple[int, str]]:
+        """(slot, id) of the checks in effect whose states differ."""
+        if self.states(old) == self.states(new):
+            return []
+        return [(slot, id_) for slot, id_ in self.in_effect if old[slot] != new[slot]]
 
     def matching(self, matcher: Matcher) -> "MatchingChecks":
         """The checks that are about an entity, and the others."""

@@ -62,7 +62,8 @@ class CountDeltas:
             for (slot, owner), numbers in sorted(self._deltas.items())
             if any(numbers)
         ]
-        transaction.many(_ADD, rows)
+        if rows:
+            transaction.many(_ADD, rows)
 
     def _add(self, owner: str, slot: int, place: int, number: int) -> None:
         if place == NO_PLACE:

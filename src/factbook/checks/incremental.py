@@ -187,7 +187,7 @@ class _Update:
     ) -> bool:
         """Note what differs in an entity, and what that does to the counts; false if nothing."""
         old, new = states
-        differing = [(slot, id_) for slot, id_ in selection.in_effect if old[slot] != new[slot]]
+        differing = selection.differing(old, new)
         self._changes += (
             (id_, row.entity_id, old[slot], new[slot], why)
             for slot, id_ in differing
@@ -226,8 +226,7 @@ class _Update:
         """Return true if there are no states yet of what is to be evaluated."""
         if before is None or not before.states:
             return True
-        states = before.padded(self._known.width)
-        return any(states[slot] == NONE for slot, _ in selection.in_effect)
+        return NONE in selection.states(before.padded(self._known.width))[2:]
 
     def _leave(self, before: EntityStates | None) -> None:
         """Count an entity no more under its owner and states."""

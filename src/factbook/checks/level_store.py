@@ -46,7 +46,8 @@ class LevelDeltas:
     def write(self, transaction: Transaction) -> None:
         """Write the changes, in an order that is the same for every transaction."""
         rows = [(*key, *numbers) for key, numbers in sorted(self._deltas.items()) if any(numbers)]
-        transaction.many(_ADD, rows)
+        if rows:
+            transaction.many(_ADD, rows)
 
 
 def rows(transaction: Transaction, entity_ids: Sequence[int]) -> dict[int, LevelRow]:
@@ -60,8 +61,10 @@ def write(transaction: Transaction, changed: Iterable[LevelRow], stored: Iterabl
     known, new, old = frozenset(stored), list[LevelRow](), list[LevelRow]()
     for row in changed:
         (old if row.entity_id in known else new).append(row)
-    transaction.insert("scorecard_levels", _COLUMNS, new)
-    transaction.update("scorecard_levels", _COLUMNS, old)
+    if new:
+        transaction.insert("scorecard_levels", _COLUMNS, new)
+    if old:
+        transaction.update("scorecard_levels", _COLUMNS, old)
 
 
 def remove(transaction: Transaction, entity_ids: Sequence[int]) -> None:

@@ -45,8 +45,10 @@ def write(transaction: Transaction, rows: Iterable[EntityStates], stored: Iterab
     known, new, changed = frozenset(stored), list[EntityStates](), list[EntityStates]()
     for row in rows:
         (changed if row.entity_id in known else new).append(row)
-    transaction.insert("check_states", _COLUMNS, new)
-    transaction.update("check_states", _COLUMNS, changed)
+    if new:
+        transaction.insert("check_states", _COLUMNS, new)
+    if changed:
+        transaction.update("check_states", _COLUMNS, changed)
 
 
 async def portion(database: Database, first: int, last: int) -> dict[int, bytes]:

@@ -70,13 +70,16 @@ def evaluate(
         for one in subject.matching.outside:
             states[one.slot] = OUT
     entity = subject.entity
-    entity.states = published = SlotStates(known.slots, states)
+    entity.states = SlotStates(known.slots, states)
     pending = SlotStates(known.slots_pending, states)
-    for one in inside:
-        entity.states = pending if one.is_pending else published
-        outcome = one.compiled.evaluate(entity, now)
-        is_exempt = one.id in exempt.checks and outcome.state in _EXEMPTED
-        states[one.slot] = outcome.state | EXEMPT if is_exempt else outcome.state
-        if outcome.due is not None and (due is None or outcome.due < due):
-            due = outcome.due
+    exempted = exempt.checks
+    for id_, slot, compiled, is_pending, *_ in inside:
+        if is_pending:
+            entity.states = pending
+        state, later = compiled.evaluate(entity, now)
+        if exempted and id_ in exempted and state in _EXEMPTED:
+            state |= EXEMPT
+        states[slot] = state
+        if later is not None and (due is None or later < due):
+            due = later
     return Evaluated(states, due)
