@@ -1,6 +1,7 @@
 """One fact of all entities that its source is about, or of some: counted, and as pages of them."""
 
-from collections.abc import Iterator, Sequence
+import asyncio
+from collections.abc import Sequence
 from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
@@ -16,7 +17,8 @@ from factbook.facts.merge import reason_of
 from factbook.facts.reasons import NEVER_COLLECTED, UPSTREAM_ERROR
 from factbook.facts.schema import TYPES, Fact
 from factbook.facts.unknown import by_place
-from factbook.storage import Database
+from factbook.storage import Database, Row
+from factbook.storage.database import LONGEST_SEARCH, in_time
 
 By = Literal["owner", "system", "kind"]
 
@@ -74,9 +76,18 @@ async def counted(
     if column.fact.type == "object":
         value = "SUBSTR(value, 1, 1)"
     sql = _COUNTED.format(found=inner, value=value, most=MOST_COUNTED + 1)
-    rows = await database.search(sql, values)
-    read = list(_counted_rows(column.fact, rows[:MOST_COUNTED]))
+    rows = await _read(database, sql, values)
+    read = await asyncio.to_thread(_counted_rows, column.fact, rows[:MOST_COUNTED])
     return CountedValues(by, read, len(rows) <= MOST_COUNTED)
+
+
+async def _read(database: Database, sql: str, values: Sequence[Any]) -> list[Row]:
+    """Rows of which there may be as many as entities."""
+    if database.dialect == "sqlite":
+        return await database.search(sql, values)
+    # The driver would take all of them apart at once, while nobody else is answered.
+    async with in_time(LONGEST_SEARCH):
+        return [row async for rows in database.pages(sql, values) for row in rows]
 
 
 def selected(column: FactColumn, part: CatalogPart, *others: str, collected: bool = False) -> SQL:
@@ -122,13 +133,16 @@ def reason(fact: Fact, text: str | None, reasons: str | None) -> str:
     return reason_of(fact.name, by_place(reasons or "{}")) or NEVER_COLLECTED
 
 
-def _counted_rows(fact: Fact, rows: Sequence[tuple[Any, ...]]) -> Iterator[CountedValue]:
+def _counted_rows(fact: Fact, rows: Sequence[Row]) -> list[CountedValue]:
+    found = []
     for group, text, reasons, number, kept, oldest, newest in rows:
         value = _counted_value(fact, text)
         if value is None:
-            yield CountedValue(group, None, reason(fact, text, reasons), number, 0, None, None)
+            why = reason(fact, text, reasons)
+            found.append(CountedValue(group, None, why, number, 0, None, None))
         else:
-            yield CountedValue(group, value, None, number, kept, oldest, newest)
+            found.append(CountedValue(group, value, None, number, kept, oldest, newest))
+    return found
 
 
 def _counted_value(fact: Fact, text: str | None) -> Any:
