@@ -47,7 +47,6 @@ def test_of_two_processes_of_a_server_one_collects(database_url: str, tmp_path: 
         entity["metadata"]["annotations"] = {"github.com/project-slug": APP}
         pushed = client.put(f"{PUSH}/sets/all", json={"items": [entity]})
         assert pushed.status_code == 200
-        client.post("/api/catalog/refresh", json={"entityRef": "component:default/app"})
 
         def is_known() -> bool:
             found = asked(client, "get-codehost-metrics", name="app")
