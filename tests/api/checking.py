@@ -4,12 +4,14 @@ from typing import Any
 
 import httpx2
 
+from factbook.checks.background import Evaluation
 from tests.api.defining import SOURCES, define, pushed
 from tests.service import Service
 
 _PATH = "/api/tech-insights/v1"
 CHECKS = f"{_PATH}/checks"
 SCORECARDS = f"{_PATH}/scorecards"
+RESULTS = f"{_PATH}/check-results"
 EXEMPTIONS = f"{_PATH}/exemptions"
 COVERED = {"source": "coverage", "fact": "lines", "operator": "greaterThan", "value": 80}
 OWNED = {"source": "entity", "fact": "spec.owner", "operator": "isKnown"}
@@ -56,3 +58,8 @@ async def shown(service: Service, id_: str = "covered") -> dict[str, Any]:
     assert answer.status_code == 200, answer.text
     found: dict[str, Any] = answer.json()
     return found
+
+
+async def evaluated(service: Service) -> None:
+    """Do the evaluation that is left, as the server does beside its requests."""
+    await Evaluation(service.state.database, service.state.clock).tick()

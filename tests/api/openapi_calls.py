@@ -9,7 +9,17 @@ import httpx2
 from factbook.importers import run_store
 from factbook.importers.run_store import RunOutcome
 from factbook.importers.snapshot import ReadingProblem
-from tests.api.checking import CHECKS, EXEMPTIONS, OWNED, SCORECARDS, check, scorecard, wish
+from tests.api.checking import (
+    CHECKS,
+    EXEMPTIONS,
+    OWNED,
+    RESULTS,
+    SCORECARDS,
+    check,
+    evaluated,
+    scorecard,
+    wish,
+)
 from tests.api.defining import CONNECTIONS, FACTS, SOURCES, item, of_entities, pushed
 from tests.importers.madeup import known_to
 from tests.importers.reading import Imports
@@ -278,6 +288,8 @@ async def _scorecards(service: Service) -> AsyncIterator[Call]:
     yield "scorecardsDelete", 404, await http.delete(other)
     async for call in _exemptions(service):
         yield call
+    async for call in _results(service):
+        yield call
 
 
 async def _exemptions(service: Service) -> AsyncIterator[Call]:
@@ -285,7 +297,7 @@ async def _exemptions(service: Service) -> AsyncIterator[Call]:
     made = await http.post(EXEMPTIONS, json={**asked, "link": "https://example.com/1"})
     yield "exemptionsCreate", 201, made
     yield "exemptionsCreate", 409, await http.post(EXEMPTIONS, json=asked)
-    yield "exemptionsCreate", 400, await http.post(EXEMPTIONS, json=wish(until=None))
+    yield "exemptionsCreate", 400, await http.post(EXEMPTIONS, json={**asked, "until": None})
     yield "exemptionsCreate", 404, await http.post(EXEMPTIONS, json=wish(check="none"))
     yield "exemptionsListAll", 200, await http.get(EXEMPTIONS, params={"state": "requested"})
     yield "exemptionsListAll", 400, await http.get(EXEMPTIONS, params={"state": "open"})
@@ -300,6 +312,24 @@ async def _exemptions(service: Service) -> AsyncIterator[Call]:
         again = (await http.post(EXEMPTIONS, json=asked)).json()["id"]
         yield "exemptionsDeny", 200, await other.post(f"{EXEMPTIONS}/{again}/deny")
         yield "exemptionsRevoke", 409, await other.post(f"{EXEMPTIONS}/{again}/revoke")
+
+
+async def _results(service: Service) -> AsyncIterator[Call]:
+    http = service.http
+    await evaluated(service)
+    filters = {"checkIds": "owned", "changedSince": "2026-01-01T00:00:00Z"}
+    yield "checkResultsListAll", 200, await http.get(RESULTS, params={"limit": "1"})
+    yield "checkResultsListAll", 200, await http.get(RESULTS, params=filters)
+    yield "checkResultsListAll", 400, await http.get(RESULTS, params={"state": "bad"})
+    nobody = {"entity": "component:nobody"}
+    yield "checkResultsListAll", 404, await http.get(RESULTS, params=nobody)
+    yield "checkResultsExport", 200, await http.get(f"{RESULTS}.csv")
+    yield "checkResultsOverview", 200, await http.get(f"{RESULTS}/owned")
+    yield "checkResultsOverview", 404, await http.get(f"{RESULTS}/none")
+    one = f"{RESULTS}/owned/component:default/alone"
+    yield "checkResultsGet", 200, await http.get(one)
+    yield "checkResultsGet", 404, await http.get(f"{RESULTS}/owned/component:none")
+    yield "checkResultsHistory", 200, await http.get(f"{one}/history")
 
 
 async def _connections(service: Service) -> AsyncIterator[Call]:

@@ -77,6 +77,9 @@ def expected(route: Route) -> set[str]:
 
 
 def expected_of_sources_and_facts(route: Route) -> set[str]:
+    if "-results" in route.path:
+        overviews = "/check-results/{id}"
+        return {CHECK_READ} | (set() if route.path.endswith(overviews) else {CATALOG_READ})
     for part, needed in OF_CHECKS.items():
         if route.path.startswith(f"/api/tech-insights/v1/{part}"):
             return {CHECK_READ} if route.method == "GET" else needed

@@ -47,6 +47,7 @@ REFERENCES = st.one_of(
     st.builds("{}:{}".format, SOME_TEXT, SOME_TEXT),
 )
 schemathesis.openapi.format("entity-reference", REFERENCES)
+schemathesis.openapi.format("owner-reference", REFERENCES | st.just(""))
 schemathesis.openapi.format(
     "after-cursor",
     st.builds(

@@ -58,6 +58,12 @@ async def since(
     return _read(await database.search(_SINCE, (*place, limit)))
 
 
+async def last_of(database: Database, check_id: str) -> int | None:
+    """The time of the last change of a check for any entity."""
+    row = await database.one("SELECT MAX(at) FROM check_changes WHERE check_id = ?", (check_id,))
+    return row[0] if row else None
+
+
 async def times(database: Database, entity_id: int) -> dict[str, list[int]]:
     """The times of the last changes of each check for an entity."""
     found: dict[str, list[int]] = {}

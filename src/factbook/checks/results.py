@@ -50,13 +50,15 @@ class EntityResults(NamedTuple):
 class ResultFilter(NamedTuple):
     """A filter of the entities of a check; an empty part matches everything.
 
-    `states` are words of interfaces, `owners` references, '' for entities without an owner.
+    `states` are words of interfaces, `owners` references, '' for entities without an owner;
+    `changed_since` is the earliest time of a change.
     """
 
     states: Sequence[str] = ()
     owners: Sequence[str] = ()
     kind: str | None = None
     namespace: str | None = None
+    changed_since: int | None = None
 
 
 class CheckedRow(NamedTuple):
@@ -121,6 +123,9 @@ async def of_check(
         if value is not None:
             conditions.append(f"e.{column} = ?")
             parameters.append(value.lower())
+    if wanted.changed_since is not None:
+        conditions.append(_CHANGED_SINCE)
+        parameters.append(wanted.changed_since)
     sql = _OF_CHECK.replace("{}", " AND ".join(conditions))
     rows = await database.search(sql, (*parameters, limit))
     return [CheckedRow(ref, id_, owner, byte[0]) for ref, id_, owner, byte in rows]
@@ -173,3 +178,7 @@ SELECT e.ref, e.id, s.owner, SUBSTR(s.states, CAST(c.slot AS INTEGER), 1)
 FROM checks c, check_states s, entities e
 WHERE c.id = ? AND e.ref > ? AND s.entity_id = e.id AND {} ORDER BY e.ref LIMIT ?
 """
+
+_CHANGED_SINCE = """EXISTS (
+    SELECT 1 FROM check_changes g WHERE g.entity_id = e.id AND g.check_id = c.id AND g.at >= ?
+)"""

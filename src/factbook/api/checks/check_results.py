@@ -1,0 +1,244 @@
+"""Results of checks over HTTP: many, the figures of one check, and one with what it rests on."""
+
+from collections.abc import AsyncIterator
+from typing import Final
+
+from factbook.api.checks import result_parameters as parameters
+from factbook.api.checks.parameters import PAGE_LIMIT
+from factbook.catalog import ref as refs
+from factbook.catalog.store import collectable
+from factbook.checks import (
+    change_store,
+    check_store,
+    count_store,
+    definition_writes,
+    exemption_store,
+    result_pages,
+    results,
+    scorecard,
+    state,
+)
+from factbook.checks.count_store import StateCounts
+from factbook.checks.exemption_store import ExemptionFilter
+from factbook.checks.explanation import Evidence
+from factbook.checks.result_pages import ResultPlace
+from factbook.checks.results import CheckedRow, CheckResult, EntityResults, ResultFilter
+from factbook.clock import iso, iso_or_none
+from factbook.errors import InputError, NotFoundError
+from factbook.http import csv_lines
+from factbook.http.context import HandlerContext
+from factbook.http.requests import JsonReply, Request, reply
+from factbook.schemas import check_results as answers
+
+_PAGE: Final = 100
+_HEADER: Final = ("check", "entity", "owner", "state")
+_EXEMPTIONS: Final = 20
+
+
+async def list_all(request: Request, state: HandlerContext) -> JsonReply[answers.CheckResults]:
+    """Results by check and reference, of every check in effect or of some.
+
+    Entities that a check is not about come where `state` is `not-applicable`. A page looks at 20
+    checks, so it may hold few results, or none, while there is a `nextCursor`.
+    """
+    wanted, only = _wanted(request), _ids(request)
+    limit = PAGE_LIMIT.of(request) or _PAGE
+    entity = parameters.ENTITY.of(request)
+    if entity is not None:
+        found = await _of_entity(state, str(refs.parse(entity)), only)
+        shown = [row for row in _rows_of(found) if _meets(row, found, wanted)]
+        return reply(answers.CheckResults(shown))
+    place = _place(parameters.CURSOR.of(request))
+    page = await result_pages.page(state.database, only, wanted, place, limit)
+    cursor = None if page.next is None else "/".join(page.next)
+    return reply(answers.CheckResults([_row(*one) for one in page.rows], cursor))
+
+
+async def export(request: Request, state: HandlerContext) -> JsonReply[str]:
+    """The same results, all of them, as CSV.
+
+    A text that a spreadsheet could take for a formula begins with an apostrophe.
+    """
+    return JsonReply(
+        _lines(state, _ids(request), _wanted(request)),
+        headers={"content-disposition": 'attachment; filename="check-results.csv"'},
+        content_type=csv_lines.CONTENT_TYPE,
+    )
+
+
+async def overview(request: Request, state: HandlerContext) -> JsonReply[answers.CheckOverview]:
+    """The numbers of entities by their state, kept as results change."""
+    id_ = parameters.CHECK.of(request)
+    stored = await definition_writes.existing(check_store, state.database, id_, "check")
+    counts = (await count_store.totals(state.database)).get(id_, StateCounts())
+    changed = await change_store.last_of(state.database, id_)
+    known = counts.passing + counts.failing
+    times = [at for at in (changed, stored.in_effect_at) if at is not None]
+    return reply(
+        answers.CheckOverview(
+            check_id=id_,
+            title=stored.current["title"],
+            version=stored.version,
+            passing=counts.passing,
+            failing=counts.failing,
+            unknown=counts.undecided,
+            exempt=counts.exempt,
+            not_applicable=counts.inapplicable,
+            total=known + counts.undecided,
+            percentage=round(100 * counts.passing / known, 1) if known else None,
+            last_run=iso_or_none(max(times, default=None)),
+        )
+    )
+
+
+async def get(request: Request, state: HandlerContext) -> JsonReply[answers.OneCheckResult]:
+    """The result of a check for an entity: each comparison with what it saw and wanted."""
+    ref, id_ = str(refs.parse(request.parameter("ref"))), parameters.CHECK.of(request)
+    await definition_writes.existing(check_store, state.database, id_, "check")
+    found = await _of_entity(state, ref, [id_])
+    if not found.results:
+        raise NotFoundError(f"The check {id_} has no results yet; it is not published.")
+    [result] = found.results
+    shown = _shown(found, result)
+    if shown.state == "exempt":
+        shown.exemption = await _exemption(state, ref, id_)
+    return reply(shown)
+
+
+async def history(request: Request, state: HandlerContext) -> JsonReply[answers.ResultHistory]:
+    """The changes of a result, newest first, with what was written at each."""
+    parts = (request.parameter(name) for name in ("kind", "namespace", "name"))
+    ref, id_ = str(refs.parse("{}:{}/{}".format(*parts))), parameters.CHECK.of(request)
+    await definition_writes.existing(check_store, state.database, id_, "check")
+    entity_id = await collectable.id_of(state.database, ref)
+    if entity_id is None:
+        raise _missing(ref)
+    limit, cursor = PAGE_LIMIT.of(request) or _PAGE, parameters.HISTORY_CURSOR.of(request)
+    before = () if cursor is None else (_moment(cursor),)
+    found = await change_store.of_entity(state.database, entity_id, id_, limit + 1, *before)
+    page = found[:limit]
+    further = f"{page[-1].at}-{page[-1].id}" if len(found) > limit else None
+    changes = [
+        answers.ResultChange(iso(one.at), _word(one.after), one.why, _word(one.before))
+        for one in page
+    ]
+    return reply(answers.ResultHistory(id_, ref, changes, further))
+
+
+async def _of_entity(state: HandlerContext, ref: str, only: list[str]) -> EntityResults:
+    found = await results.of_entity(state.database, ref, state.clock(), only=only)
+    if found is None:
+        raise _missing(ref)
+    return found
+
+
+async def _exemption(state: HandlerContext, ref: str, check_id: str) -> str | None:
+    wanted = ExemptionFilter("approved", ref, check_id)
+    found = await exemption_store.page(state.database, wanted, _EXEMPTIONS)
+    return next((one.id for one in found if one.holds(state.clock())), None)
+
+
+async def _lines(
+    state: HandlerContext, only: list[str], wanted: ResultFilter
+) -> AsyncIterator[bytes]:
+    yield csv_lines.line(_HEADER).encode()
+    async for rows in result_pages.everything(state.database, only, wanted):
+        lines = (csv_lines.line((id_, row.ref, row.owner, _word(row.state))) for id_, row in rows)
+        yield "".join(lines).encode()
+
+
+def _ids(request: Request) -> list[str]:
+    given = [id_ for one in parameters.CHECK_IDS.of(request) for id_ in one.split(",") if id_]
+    if len(given) > parameters.MOST_CHECKS:
+        raise InputError(f"checkIds can name {parameters.MOST_CHECKS} checks at most.")
+    return given
+
+
+def _wanted(request: Request) -> ResultFilter:
+    owner = parameters.OWNER.of(request)
+    return ResultFilter(
+        states=parameters.STATE.of(request),
+        owners=[] if owner is None else [refs.canonical(owner, kind="group") if owner else ""],
+        kind=parameters.KIND.of(request),
+        changed_since=parameters.CHANGED_SINCE.of(request),
+    )
+
+
+def _meets(row: answers.CheckResultRow, found: EntityResults, wanted: ResultFilter) -> bool:
+    words = wanted.states or state.WORDS[:-1]
+    since = next((one.since for one in found.results if one.check.id == row.check_id), None)
+    return (
+        row.state in words
+        and (not wanted.owners or found.owner in wanted.owners)
+        and (wanted.kind is None or found.ref.startswith(f"{wanted.kind.lower()}:"))
+        and (wanted.changed_since is None or (since or 0) >= wanted.changed_since)
+    )
+
+
+def _place(cursor: str | None) -> ResultPlace:
+    if cursor is None:
+        return ResultPlace()
+    check_id, _, ref = cursor.partition("/")
+    return ResultPlace(check_id, ref)
+
+
+def _moment(cursor: str) -> tuple[int, int]:
+    at, _, id_ = cursor.partition("-")
+    return int(at), int(id_)
+
+
+def _rows_of(found: EntityResults) -> list[answers.CheckResultRow]:
+    return [
+        answers.CheckResultRow(one.check.id, found.ref, _word(one.state), found.owner or None)
+        for one in found.results
+    ]
+
+
+def _row(check_id: str, row: CheckedRow) -> answers.CheckResultRow:
+    return answers.CheckResultRow(check_id, row.ref, _word(row.state), row.owner or None)
+
+
+def _shown(found: EntityResults, result: CheckResult) -> answers.OneCheckResult:
+    check, told = result.check, result.explanation
+    fix = None
+    if told is not None and (told.fix_link or told.fix_instructions):
+        fix = answers.ResultFix(told.fix_link, told.fix_instructions)
+    effective = check.effective_from
+    return answers.OneCheckResult(
+        check_id=check.id,
+        title=check.title,
+        entity_ref=found.ref,
+        state=_word(result.state),
+        severity=check.severity,
+        flapping=result.is_flapping,
+        stale=told is not None and told.stale,
+        because=[] if told is None else [_seen(one) for one in told.because],
+        owner=found.owner or None,
+        since=iso_or_none(result.since),
+        message=None if told is None else told.message,
+        fix=fix,
+        effective_from=None if effective is None else scorecard.shown_day(effective),
+    )
+
+
+def _seen(seen: Evidence) -> answers.SeenFact:
+    return answers.SeenFact(
+        path=seen.path,
+        source=seen.leaf.fact.source,
+        fact=seen.leaf.fact.fact,
+        operator=seen.leaf.operator,
+        state=_word(seen.state),
+        value=seen.value,
+        wanted=seen.wanted,
+        inside=seen.leaf.fact.path,
+        collected_at=iso_or_none(seen.collected_at),
+        reason=seen.reason,
+        stale=seen.stale,
+    )
+
+
+def _missing(ref: str) -> NotFoundError:
+    return NotFoundError(f'There is no entity "{ref}" in the catalog.')
+
+
+_word = state.word

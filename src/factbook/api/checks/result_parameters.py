@@ -1,0 +1,64 @@
+"""Parameters of results of checks and scorecards."""
+
+import re
+from typing import Final
+
+from factbook.api.checks.parameters import DefinitionId
+from factbook.api.openapi.parameter_types import Moment, Text, Texts
+from factbook.checks import state
+from factbook.schemas import patterns
+
+MOST_CHECKS: Final = 500
+
+CHECK: Final = DefinitionId(
+    name="id", description="The check's id.", example="has-owner", format="check-id", noun="check"
+)
+CHECK_IDS: Final = Texts(
+    name="checkIds",
+    description="Only of these checks, separated by commas; of every one when left out.",
+    most=MOST_CHECKS,
+    example=["has-owner"],
+)
+STATE: Final = Texts(
+    name="state",
+    description="Only results in this state. Given more than once, in one of them.",
+    pattern="|".join(map(re.escape, state.WORDS)),
+    wrong=f"has to be one of {', '.join(state.WORDS)}",
+    most=len(state.WORDS),
+    example=["fail"],
+)
+ENTITY: Final = Text(
+    name="entity",
+    description="Only of this entity: `kind:[namespace/]name`.",
+    pattern=patterns.REFERENCE,
+    format="entity-reference",
+    example="component:default/payments",
+)
+OWNER: Final = Text(
+    name="owner",
+    description="Only of entities with this owner; empty for those without one.",
+    longest=640,
+    format="owner-reference",
+    example="group:default/team-a",
+)
+KIND: Final = Text(
+    name="kind", description="Only of entities of this kind.", longest=63, example="component"
+)
+CHANGED_SINCE: Final = Moment(
+    name="changedSince",
+    description="Only results that changed at this time or later: ISO 8601 with a UTC offset.",
+    example="2026-01-01T00:00:00Z",
+)
+CURSOR: Final = Text(
+    name="cursor",
+    description="The `nextCursor` of the page before.",
+    pattern=f"{patterns.SOURCE_ID}/[\\s\\S]{{0,640}}",
+    wrong="has to be the nextCursor of a page",
+)
+HISTORY_CURSOR: Final = Text(
+    name="cursor",
+    description="The `nextCursor` of the page before.",
+    pattern="[0-9]{1,15}-[0-9]{1,15}",
+    wrong="has to be the nextCursor of a page",
+)
+FILTERS: Final = (CHECK_IDS, STATE, OWNER, KIND, CHANGED_SINCE)

@@ -1,0 +1,59 @@
+"""Results of several checks, page by page: by check, and of each by reference."""
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Final, NamedTuple
+
+from factbook.checks import check_store, results
+from factbook.checks.results import CheckedRow, ResultFilter
+from factbook.storage import Database
+
+# Checks that a page looks at: with a filter that few results meet it holds few.
+_MOST_CHECKS: Final = 20
+_PORTION: Final = 1_000
+
+
+class ResultPlace(NamedTuple):
+    """A place among results: a check, and the reference of the last entity that was read."""
+
+    check_id: str = ""
+    ref: str = ""
+
+
+class ResultPage(NamedTuple):
+    """Results with the ids of their checks, and the place after them; None at the end."""
+
+    rows: list[tuple[str, CheckedRow]]
+    next: ResultPlace | None
+
+
+async def page(
+    database: Database, only: Sequence[str], wanted: ResultFilter, place: ResultPlace, limit: int
+) -> ResultPage:
+    """Up to `limit` results from a place on; those of every check in effect if `only` is empty."""
+    ids = [id_ for id_ in await _ids(database, only) if id_ >= place.check_id]
+    rows: list[tuple[str, CheckedRow]] = []
+    for looked, id_ in enumerate(ids):
+        if looked == _MOST_CHECKS or len(rows) == limit:
+            return ResultPage(rows, ResultPlace(id_))
+        after = place.ref if id_ == place.check_id else ""
+        room = limit - len(rows)
+        found = await results.of_check(database, id_, wanted, room + 1, after)
+        rows += [(id_, row) for row in found[:room]]
+        if len(found) > room:
+            return ResultPage(rows, ResultPlace(id_, found[room - 1].ref))
+    return ResultPage(rows, None)
+
+
+async def everything(
+    database: Database, only: Sequence[str], wanted: ResultFilter
+) -> AsyncIterator[list[tuple[str, CheckedRow]]]:
+    """All results, in portions."""
+    place: ResultPlace | None = ResultPlace()
+    while place is not None:
+        rows, place = await page(database, only, wanted, place, _PORTION)
+        yield rows
+
+
+async def _ids(database: Database, only: Sequence[str]) -> list[str]:
+    stored = await check_store.everything(database)
+    return [one.id for one in stored if one.slot is not None and (not only or one.id in only)]

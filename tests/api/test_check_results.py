@@ -1,0 +1,142 @@
+"""Results of checks over HTTP: lists, figures, one with what it rests on, its history, CSV."""
+
+from typing import Any
+
+import pytest
+
+from tests.api.checking import COVERED, OWNED, RESULTS, check, evaluated, put, with_source
+from tests.api.defining import item, push, refusal
+from tests.conftest import StartService
+from tests.service import Service, component
+
+WEB, API, OLD = (f"component:default/{name}" for name in ("web", "api", "old"))
+
+
+@pytest.fixture
+async def service(start: StartService) -> Service:
+    """Two entities with facts, one without."""
+    service = await start()
+    await with_source(service)
+    entities = [component("web", owner="team-b"), component("api"), component("old")]
+    assert (await service.push("shop", *entities)).status_code == 200
+    await push(service, item(WEB, lines=90), item(API, lines=10))
+    messages = {"fail": "{{ metadata.name }} covers {{ facts.coverage['lines'] }}"}
+    fix = {"link": "https://ci.test/{{ metadata.name }}"}
+    await put(service, check(messages=messages, fix=fix), publish=True)
+    await put(service, check("owned", rule=OWNED), publish=True)
+    await evaluated(service)
+    return service
+
+
+async def found(service: Service, **query: Any) -> dict[str, str]:
+    """The states by reference and check, through all pages."""
+    states: dict[str, str] = {}
+    while True:
+        answer = await service.http.get(RESULTS, params=query)
+        assert answer.status_code == 200, answer.text
+        for one in answer.json()["results"]:
+            states[f"{one['checkId']} {one['entityRef']}"] = one["state"]
+        if "nextCursor" not in answer.json():
+            return states
+        query["cursor"] = answer.json()["nextCursor"]
+
+
+async def test_results_are_listed_by_check_and_entity_page_by_page(service: Service) -> None:
+    wanted = {
+        f"covered {API}": "fail",
+        f"covered {OLD}": "unknown",
+        f"covered {WEB}": "pass",
+        f"owned {API}": "pass",
+        f"owned {OLD}": "pass",
+        f"owned {WEB}": "pass",
+    }
+    assert await found(service) == wanted
+    assert await found(service, limit=1) == wanted
+    assert await found(service, limit=4) == wanted
+
+
+async def test_results_are_narrowed_by_state_owner_kind_entity_and_time(service: Service) -> None:
+    assert await found(service, state="fail", checkIds="covered") == {f"covered {API}": "fail"}
+    assert await found(service, checkIds="covered", owner="team-b") == {f"covered {WEB}": "pass"}
+    assert set(await found(service, checkIds="covered", owner="team-a")) == {
+        f"covered {API}",
+        f"covered {OLD}",
+    }
+    assert await found(service, owner="") == {}
+    assert await found(service, kind="api") == {}
+    assert await found(service, entity=OLD, checkIds="covered") == {f"covered {OLD}": "unknown"}
+    assert await found(service, entity=OLD, state="fail", checkIds="covered") == {}
+    service.time.advance(60_000)
+    await push(service, item(OLD, lines=5))
+    since = "2026-11-21T12:01:00Z"
+    assert await found(service, changedSince=since) == {f"covered {OLD}": "fail"}
+    assert (await service.http.get(RESULTS, params={"entity": "component:none"})).status_code == 404
+
+
+async def test_an_overview_counts_as_results_change(service: Service) -> None:
+    answer = (await service.http.get(f"{RESULTS}/covered")).json()
+    figures = ("passing", "failing", "unknown", "exempt", "notApplicable", "total")
+    assert [answer[name] for name in figures] == [1, 1, 1, 0, 0, 3]
+    assert (answer["percentage"], answer["version"]) == (50.0, "1.0.0")
+    await push(service, item(OLD, lines=99))
+    answer = (await service.http.get(f"{RESULTS}/covered")).json()
+    assert [answer[name] for name in figures] == [2, 1, 0, 0, 0, 3]
+    assert answer["percentage"] == 66.7
+    assert (await service.http.get(f"{RESULTS}/none")).status_code == 404
+
+
+async def test_a_result_says_what_it_rests_on_and_how_to_mend_it(service: Service) -> None:
+    answer = await service.http.get(f"{RESULTS}/covered/{API}")
+    shown = answer.json()
+    assert (shown["state"], shown["message"]) == ("fail", "api covers 10")
+    assert shown["fix"] == {"link": "https://ci.test/api"}
+    [seen] = shown["because"]
+    assert seen["collectedAt"]
+    del seen["collectedAt"]
+    assert seen == {"path": "rule", **COVERED, "state": "fail", "value": 10, "wanted": 80} | {
+        "value": 10
+    }
+    unknown = (await service.http.get(f"{RESULTS}/covered/{OLD}")).json()
+    assert (unknown["state"], unknown["because"][0]["reason"]) == ("unknown", "never-collected")
+    encoded = await service.http.get(f"{RESULTS}/covered/component%3Adefault%2Fapi")
+    assert encoded.json()["state"] == "fail"
+    assert (await service.http.get(f"{RESULTS}/covered/component:default/none")).status_code == 404
+    await put(service, check("draft"))
+    assert "not published" in refusal(await service.http.get(f"{RESULTS}/draft/{API}"), 404)
+
+
+async def test_the_history_of_a_result_goes_back_page_by_page(service: Service) -> None:
+    for lines in (10, 90, 10, 90):
+        service.time.advance(60_000)
+        await push(service, item(WEB, lines=lines))
+    path = f"{RESULTS}/covered/{WEB}/history"
+    first = (await service.http.get(path, params={"limit": "3"})).json()
+    rest = (await service.http.get(path, params={"cursor": first["nextCursor"]})).json()
+    changes = [*first["changes"], *rest["changes"]]
+    assert [(one["from"], one["to"]) for one in changes[:4]] == [
+        ("fail", "pass"),
+        ("pass", "fail"),
+        ("fail", "pass"),
+        ("pass", "fail"),
+    ]
+    assert changes[0]["why"] == {"sources": ["coverage"]}
+    shown = (await service.http.get(f"{RESULTS}/covered/{WEB}")).json()
+    assert (shown["flapping"], shown["since"]) == (True, changes[0]["at"])
+
+
+async def test_csv_has_every_result(service: Service) -> None:
+    answer = await service.http.get(f"{RESULTS}.csv", params={"checkIds": "covered"})
+    assert answer.headers["content-type"] == "text/csv; charset=utf-8; header=present"
+    assert answer.text.split("\r\n") == [
+        "check,entity,owner,state",
+        f"covered,{API},group:default/team-a,fail",
+        f"covered,{OLD},group:default/team-a,unknown",
+        f"covered,{WEB},group:default/team-b,pass",
+        "",
+    ]
+
+
+async def test_results_need_the_right_to_read_entities_too(service: Service) -> None:
+    async with service.client(await service.token("tech-insights.check.read")) as http:
+        assert (await http.get(RESULTS)).status_code == 403
+        assert (await http.get(f"{RESULTS}/covered")).status_code == 200
