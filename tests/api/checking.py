@@ -12,6 +12,7 @@ _PATH = "/api/tech-insights/v1"
 CHECKS = f"{_PATH}/checks"
 SCORECARDS = f"{_PATH}/scorecards"
 RESULTS = f"{_PATH}/check-results"
+CARDS = f"{_PATH}/scorecard-results"
 EXEMPTIONS = f"{_PATH}/exemptions"
 COVERED = {"source": "coverage", "fact": "lines", "operator": "greaterThan", "value": 80}
 OWNED = {"source": "entity", "fact": "spec.owner", "operator": "isKnown"}

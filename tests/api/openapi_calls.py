@@ -10,6 +10,7 @@ from factbook.importers import run_store
 from factbook.importers.run_store import RunOutcome
 from factbook.importers.snapshot import ReadingProblem
 from tests.api.checking import (
+    CARDS,
     CHECKS,
     EXEMPTIONS,
     OWNED,
@@ -330,6 +331,16 @@ async def _results(service: Service) -> AsyncIterator[Call]:
     yield "checkResultsGet", 200, await http.get(one)
     yield "checkResultsGet", 404, await http.get(f"{RESULTS}/owned/component:none")
     yield "checkResultsHistory", 200, await http.get(f"{one}/history")
+    card, alone = f"{CARDS}/readiness", {"entity": "component:alone"}
+    yield "scorecardResultsListAll", 200, await http.get(CARDS)
+    yield "scorecardResultsGet", 200, await http.get(card, params={"limit": "1"})
+    yield "scorecardResultsGet", 400, await http.get(card, params={"level": "gold"})
+    yield "scorecardResultsGet", 404, await http.get(f"{CARDS}/none")
+    yield "scorecardResultsExport", 200, await http.get(f"{card}.csv")
+    yield "scorecardResultsRollUp", 200, await http.get(f"{card}/rollup", params={"by": "kind"})
+    yield "scorecardResultsFollow", 200, await http.get(f"{card}/trend", params={"step": "7"})
+    yield "scorecardResultsPlan", 200, await http.get(f"{card}/next-steps", params=alone)
+    yield "scorecardResultsPlan", 400, await http.get(f"{card}/next-steps")
 
 
 async def _connections(service: Service) -> AsyncIterator[Call]:

@@ -76,16 +76,24 @@ def expected(route: Route) -> set[str]:
     return {CATALOG_READ if reads else SET_WRITE} | ({CATALOG_READ} if decides else set())
 
 
-def expected_of_sources_and_facts(route: Route) -> set[str]:
+def expected_of_checks(route: Route) -> set[str] | None:
+    """Those of checks, scorecards, results and exemptions; None for other routes."""
     if "-results" in route.path:
-        overviews = "/check-results/{id}"
+        overviews = ("/check-results/{id}", "/scorecard-results")
         return {CHECK_READ} | (set() if route.path.endswith(overviews) else {CATALOG_READ})
-    for part, needed in OF_CHECKS.items():
-        if route.path.startswith(f"/api/tech-insights/v1/{part}"):
-            return {CHECK_READ} if route.method == "GET" else needed
     if "/exemptions" in route.path:
         decides = route.path.rpartition("/")[2] in ("approve", "deny", "revoke")
         return {CHECK_READ, EXEMPTION_DECIDE} if decides else {CHECK_READ}
+    for part, needed in OF_CHECKS.items():
+        if route.path.startswith(f"/api/tech-insights/v1/{part}"):
+            return {CHECK_READ} if route.method == "GET" else needed
+    return None
+
+
+def expected_of_sources_and_facts(route: Route) -> set[str]:
+    of_checks = expected_of_checks(route)
+    if of_checks is not None:
+        return of_checks
     if "/facts" in route.path:
         return {CATALOG_READ, SOURCE_READ} if route.method == "GET" else {FACT_WRITE}
     if "/connections" in route.path:

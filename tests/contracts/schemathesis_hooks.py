@@ -48,6 +48,7 @@ REFERENCES = st.one_of(
 )
 schemathesis.openapi.format("entity-reference", REFERENCES)
 schemathesis.openapi.format("owner-reference", REFERENCES | st.just(""))
+schemathesis.openapi.format("group-reference", REFERENCES)
 schemathesis.openapi.format(
     "after-cursor",
     st.builds(

@@ -20,7 +20,7 @@ from factbook.checks import (
 )
 from factbook.checks.count_store import StateCounts
 from factbook.checks.exemption_store import ExemptionFilter
-from factbook.checks.explanation import Evidence
+from factbook.checks.explanation import Evidence, Explanation
 from factbook.checks.result_pages import ResultPlace
 from factbook.checks.results import CheckedRow, CheckResult, EntityResults, ResultFilter
 from factbook.clock import iso, iso_or_none
@@ -125,6 +125,13 @@ async def history(request: Request, state: HandlerContext) -> JsonReply[answers.
     return reply(answers.ResultHistory(id_, ref, changes, further))
 
 
+def fix_of(told: Explanation) -> answers.ResultFix | None:
+    """The way to make a check pass."""
+    if not (told.fix_link or told.fix_instructions):
+        return None
+    return answers.ResultFix(told.fix_link, told.fix_instructions)
+
+
 async def _of_entity(state: HandlerContext, ref: str, only: list[str]) -> EntityResults:
     found = await results.of_entity(state.database, ref, state.clock(), only=only)
     if found is None:
@@ -200,9 +207,6 @@ def _row(check_id: str, row: CheckedRow) -> answers.CheckResultRow:
 
 def _shown(found: EntityResults, result: CheckResult) -> answers.OneCheckResult:
     check, told = result.check, result.explanation
-    fix = None
-    if told is not None and (told.fix_link or told.fix_instructions):
-        fix = answers.ResultFix(told.fix_link, told.fix_instructions)
     effective = check.effective_from
     return answers.OneCheckResult(
         check_id=check.id,
@@ -216,7 +220,7 @@ def _shown(found: EntityResults, result: CheckResult) -> answers.OneCheckResult:
         owner=found.owner or None,
         since=iso_or_none(result.since),
         message=None if told is None else told.message,
-        fix=fix,
+        fix=None if told is None else fix_of(told),
         effective_from=None if effective is None else scorecard.shown_day(effective),
     )
 

@@ -4,7 +4,7 @@ import re
 from typing import Final
 
 from factbook.api.checks.parameters import DefinitionId
-from factbook.api.openapi.parameter_types import Moment, Text, Texts
+from factbook.api.openapi.parameter_types import Integer, Moment, Text, Texts
 from factbook.checks import state
 from factbook.schemas import patterns
 
@@ -62,3 +62,56 @@ HISTORY_CURSOR: Final = Text(
     wrong="has to be the nextCursor of a page",
 )
 FILTERS: Final = (CHECK_IDS, STATE, OWNER, KIND, CHANGED_SINCE)
+
+# Of scorecards
+
+SCORECARD: Final = DefinitionId(
+    name="id",
+    description="The scorecard's id.",
+    example="readiness",
+    format="scorecard-id",
+    noun="scorecard",
+)
+LEVEL: Final = Text(
+    name="level",
+    description="Only entities at this level; `none` for those below the first.",
+    longest=100,
+    example="silver",
+)
+ENTITY_CURSOR: Final = Integer(
+    name="cursor", description="The `nextCursor` of the page before.", most=2**53
+)
+ENTITY_WANTED: Final = Text(
+    name="entity",
+    description="The entity: `kind:[namespace/]name`.",
+    required=True,
+    pattern=patterns.REFERENCE,
+    format="entity-reference",
+    example="component:default/payments",
+)
+BY: Final = Text(
+    name="by",
+    description="`owner`, which it is by default, `system`, `domain`, `kind`, or `label:` and the "
+    "name of one.",
+    pattern=r"owner|system|domain|kind|label:[\s\S]{1,300}",
+    wrong="has to be owner, system, domain, kind, or label: and the name of one",
+    example="owner",
+)
+GROUP: Final = Text(
+    name="group",
+    description="A group, with all groups below it.",
+    longest=640,
+    format="group-reference",
+    example="group:default/team-a",
+)
+DEPTH: Final = Integer(
+    name="depth", description="Levels of groups below, 1 by default.", most=5, example=2
+)
+TREND_START: Final = Moment(
+    name="from",
+    description="The first day: ISO 8601 with a UTC offset. 90 days ago by default.",
+    example="2026-01-01T00:00:00Z",
+)
+STEP: Final = Integer(
+    name="step", description="Every so many days, 1 by default.", least=1, most=366, example=7
+)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from factbook.api.checks import check_results
+from factbook.api.checks import check_results, scorecard_results
 from factbook.api.checks import result_parameters as parameters
 from factbook.api.checks.parameters import PAGE_LIMIT
 from factbook.api.endpoint import Route
@@ -15,6 +15,15 @@ _READ = (CHECK_READ,)
 _READ_RESULTS = (CATALOG_READ, CHECK_READ)
 _RESULTS = "/check-results"
 _ONE = f"{_RESULTS}/{{id}}"
+_CARDS = "/scorecard-results"
+_CARD = f"{_CARDS}/{{id}}"
+_OF_CARD = (
+    parameters.SCORECARD,
+    parameters.LEVEL,
+    parameters.OWNER,
+    PAGE_LIMIT,
+    parameters.ENTITY_CURSOR,
+)
 
 # Below /api/tech-insights/v1.
 RESULT_ROUTES: Sequence[Route] = (
@@ -42,5 +51,46 @@ RESULT_ROUTES: Sequence[Route] = (
         check_results.history,
         _READ_RESULTS,
         (parameters.CHECK, PAGE_LIMIT, parameters.HISTORY_CURSOR),
+    ),
+    Route("GET", _CARDS, scorecard_results.list_all, _READ),
+    # Before the one whose id could end so.
+    Route(
+        "GET",
+        f"{_CARD}.csv",
+        scorecard_results.export,
+        _READ_RESULTS,
+        (parameters.SCORECARD, parameters.LEVEL, parameters.OWNER),
+        media=CSV,
+    ),
+    Route("GET", _CARD, scorecard_results.get, _READ_RESULTS, _OF_CARD),
+    # Another name of the same.
+    Route(
+        "GET",
+        "/scorecards/entity-results/{id}",
+        scorecard_results.get,
+        _READ_RESULTS,
+        _OF_CARD,
+        described=False,
+    ),
+    Route(
+        "GET",
+        f"{_CARD}/rollup",
+        scorecard_results.roll_up,
+        _READ_RESULTS,
+        (parameters.SCORECARD, parameters.BY, parameters.GROUP, parameters.DEPTH),
+    ),
+    Route(
+        "GET",
+        f"{_CARD}/trend",
+        scorecard_results.follow,
+        _READ_RESULTS,
+        (parameters.SCORECARD, parameters.GROUP, parameters.TREND_START, parameters.STEP),
+    ),
+    Route(
+        "GET",
+        f"{_CARD}/next-steps",
+        scorecard_results.plan,
+        _READ_RESULTS,
+        (parameters.SCORECARD, parameters.ENTITY_WANTED),
     ),
 )

@@ -1,0 +1,181 @@
+"""Results of scorecards over HTTP: levels, rollups, trends and next steps."""
+
+from collections.abc import AsyncIterator
+from typing import Final
+
+from factbook.api.checks import result_parameters as parameters
+from factbook.api.checks.check_results import fix_of
+from factbook.api.checks.parameters import PAGE_LIMIT
+from factbook.catalog import ref as refs
+from factbook.checks import (
+    level_pages,
+    level_store,
+    next_steps,
+    rollup,
+    scorecard_figures,
+    scorecard_store,
+    state,
+)
+from factbook.checks.level_pages import LevelFilter
+from factbook.checks.levels import GradedLevel, Step
+from factbook.checks.results import CheckResult
+from factbook.checks.scorecard_figures import ScorecardInEffect
+from factbook.clock import DAY
+from factbook.errors import InputError, NotFoundError
+from factbook.http import csv_lines
+from factbook.http.context import HandlerContext
+from factbook.http.requests import JsonReply, Request, reply
+from factbook.schemas import scorecard_results as answers
+
+_PAGE: Final = 100
+_DAYS: Final = 90
+_MOST_STEPS: Final = 100
+_HEADER: Final = ("entity", "level", "levelIfKnown", "score", "coverage")
+_NO_LEVEL: Final = "none"
+
+
+async def list_all(request: Request, state: HandlerContext) -> JsonReply[answers.ScorecardResults]:
+    """The figures of every scorecard in effect, from counts that are kept as levels change."""
+    stored = await scorecard_store.everything(state.database)
+    ids = [one.id for one in stored if one.slot is not None and one.published is not None]
+    return reply(answers.ScorecardResults([await _figures(state, id_) for id_ in ids]))
+
+
+async def get(request: Request, state: HandlerContext) -> JsonReply[answers.OneScorecardResults]:
+    """The figures of a scorecard, and the levels of its entities.
+
+    A page looks at a bounded number of entities, so it may hold few, or none, while there is a
+    `nextCursor`.
+    """
+    given = await _in_effect(request, state)
+    figures = await _figures(state, given.card.id)
+    after, limit = parameters.ENTITY_CURSOR.of(request) or 0, PAGE_LIMIT.of(request) or _PAGE
+    page = await level_pages.page(state.database, given, _wanted(request, given), after, limit)
+    return reply(
+        answers.OneScorecardResults(
+            **{name: getattr(figures, name) for name in figures.__struct_fields__},
+            entities=[_entity(given, *one) for one in page.entities],
+            next_cursor=None if page.next is None else str(page.next),
+        )
+    )
+
+
+async def export(request: Request, state: HandlerContext) -> JsonReply[str]:
+    """The levels of all entities of a scorecard as CSV."""
+    given = await _in_effect(request, state)
+    return JsonReply(
+        _lines(state, given, _wanted(request, given)),
+        headers={"content-disposition": f'attachment; filename="{given.card.id}.csv"'},
+        content_type=csv_lines.CONTENT_TYPE,
+    )
+
+
+async def roll_up(request: Request, state: HandlerContext) -> JsonReply[answers.Rollup]:
+    """A scorecard by owner, system, domain, kind or label; groups with all that is below them."""
+    given, by = await _in_effect(request, state), parameters.BY.of(request) or "owner"
+    group, depth = _group(request), parameters.DEPTH.of(request)
+    found = await scorecard_figures.rolled_up(
+        state.database, given, by, group, 1 if depth is None else depth
+    )
+    groups = [one.render(given.names) for one in found]
+    return reply(answers.Rollup(given.card.id, by, groups))
+
+
+async def follow(request: Request, state: HandlerContext) -> JsonReply[answers.Trend]:
+    """The figures of a scorecard day by day, of everybody or of a group; today as it is now."""
+    given, now = await _in_effect(request, state), state.clock()
+    start, step = parameters.TREND_START.of(request), parameters.STEP.of(request) or 1
+    first = now // DAY - _DAYS if start is None else start // DAY
+    group = _group(request)
+    found = await scorecard_figures.over_time(state.database, given, group, first, now, step)
+    return reply(answers.Trend(given.card.id, group, [one.render() for one in found]))
+
+
+async def plan(request: Request, state: HandlerContext) -> JsonReply[answers.NextSteps]:
+    """What an entity lacks for the next level of a scorecard, the cheapest first."""
+    given = await _in_effect(request, state)
+    ref = str(refs.parse(parameters.ENTITY_WANTED.of(request) or ""))
+    found = await next_steps.standing(state.database, given, ref, state.clock())
+    if found is None:
+        raise NotFoundError(f'There is no entity "{ref}" in the catalog.')
+    if found.graded is None:
+        raise NotFoundError(f"The scorecard {given.card.id} does not apply to {ref}.")
+    entity = _entity(given, ref, found.graded)
+    return reply(
+        answers.NextSteps(
+            **{name: getattr(entity, name) for name in entity.__struct_fields__},
+            scorecard_id=given.card.id,
+            steps=[_step(given, *one) for one in found.steps[:_MOST_STEPS]],
+        )
+    )
+
+
+async def _in_effect(request: Request, state: HandlerContext) -> ScorecardInEffect:
+    return await scorecard_figures.in_effect(state.database, parameters.SCORECARD.of(request))
+
+
+async def _figures(state: HandlerContext, scorecard_id: str) -> answers.ScorecardFigures:
+    stored = await scorecard_store.one(state.database, scorecard_id)
+    given = await scorecard_figures.in_effect(state.database, scorecard_id)
+    own = rollup.by("owner", await level_store.by_owner(state.database, given.slot))
+    shown = rollup.added(own.values()).render(given.names)
+    return answers.ScorecardFigures(
+        scorecard_id=scorecard_id,
+        title=given.card.title,
+        version="" if stored is None else stored.version,
+        total=shown["total"],
+        levels=shown["levels"],
+        no_level=shown["noLevel"],
+        score=shown["score"],
+        scored=shown["scored"],
+    )
+
+
+async def _lines(
+    state: HandlerContext, given: ScorecardInEffect, wanted: LevelFilter
+) -> AsyncIterator[bytes]:
+    yield csv_lines.line(_HEADER).encode()
+    async for entities in level_pages.everything(state.database, given, wanted):
+        lines = (
+            csv_lines.line((ref, *_levels(given, graded), graded.score, graded.coverage))
+            for ref, graded in entities
+        )
+        yield "".join(lines).encode()
+
+
+def _wanted(request: Request, given: ScorecardInEffect) -> LevelFilter:
+    owner, level = parameters.OWNER.of(request), parameters.LEVEL.of(request)
+    owners = [] if owner is None else [refs.canonical(owner, kind="group") if owner else ""]
+    if level is None or level == _NO_LEVEL:
+        return LevelFilter(owners, None if level is None else 0)
+    if level not in given.card.ranks:
+        known = ", ".join([*given.card.ranks, _NO_LEVEL])
+        raise InputError(f"level has to be one of {known}.")
+    return LevelFilter(owners, given.card.rank(level))
+
+
+def _group(request: Request) -> str | None:
+    group = parameters.GROUP.of(request)
+    return None if group is None else refs.canonical(group, kind="group")
+
+
+def _levels(given: ScorecardInEffect, graded: GradedLevel) -> tuple[str | None, str | None]:
+    return given.names.get(graded.level), given.names.get(graded.level_if_known)
+
+
+def _entity(given: ScorecardInEffect, ref: str, graded: GradedLevel) -> answers.EntityLevel:
+    return answers.EntityLevel(ref, *_levels(given, graded), graded.score, graded.coverage)
+
+
+def _step(given: ScorecardInEffect, step: Step, result: CheckResult) -> answers.NextStep:
+    told = result.explanation
+    return answers.NextStep(
+        check_id=step.check,
+        title=result.check.title,
+        state=state.word(step.state),
+        level=given.names.get(step.rank),
+        gain=round(step.gain, 4),
+        effort=step.effort,
+        message=None if told is None else told.message,
+        fix=None if told is None else fix_of(told),
+    )

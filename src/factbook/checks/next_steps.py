@@ -1,0 +1,39 @@
+"""The way of one entity to the next level of a scorecard: what keeps it, the cheapest first."""
+
+from typing import NamedTuple
+
+from factbook.checks import level_store, results
+from factbook.checks.levels import GradedLevel, Grader, Step, decoded
+from factbook.checks.results import CheckResult
+from factbook.checks.scorecard_figures import ScorecardInEffect
+from factbook.storage import Database
+
+
+class EntityStanding(NamedTuple):
+    """An entity in a scorecard; `graded` is None outside it. Each step has its result."""
+
+    ref: str
+    graded: GradedLevel | None
+    steps: list[tuple[Step, CheckResult]]
+
+
+async def standing(
+    database: Database, given: ScorecardInEffect, ref: str, now: int
+) -> EntityStanding | None:
+    """Where the entity stands, and what is left to do; None if it does not exist."""
+    found = await results.of_entity(database, ref, now, only=given.card.checks)
+    if found is None:
+        return None
+    graded = decoded(await level_store.of_entity(database, found.entity_id), given.slot)
+    if graded is None:
+        return EntityStanding(ref, None, [])
+    counted = [one for one in found.results if _counts(one, now)]
+    places = {one.check.id: place for place, one in enumerate(counted, 1)}
+    steps = Grader(given.card, places).steps(bytes(one.state for one in counted))
+    by_id = {one.check.id: one for one in counted}
+    return EntityStanding(ref, graded, [(step, by_id[step.check]) for step in steps])
+
+
+def _counts(result: CheckResult, now: int) -> bool:
+    check = result.check
+    return check.severity != "advisory" and (check.effective_from or 0) <= now
