@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from bench import (
     check_rules,
+    checks,
     collection,
     history,
     large_entities,
@@ -279,6 +280,26 @@ MEASURES = (
             Goal("three", "a check of three comparisons for one entity, CPU", 1.0, "µs"),
             Goal("three-engine", "the same ÷ json-rules-engine, made once", 0.1, "x"),
         ),
+    ),
+    Measure(
+        "checks",
+        checks.checks,
+        tuple(
+            Goal(f"{dialect}-{name}", f"{text}, {database}", most, unit)
+            for dialect, database in (("sqlite", "SQLite"), ("postgresql", "PostgreSQL"))
+            for name, text, most, unit in (
+                ("full", "500 checks for 100,000 entities, CPU", 90.0, "s"),
+                ("full-memory", "the most memory meanwhile", 400.0, "MB"),
+                ("published", "one check published over 100,000, CPU until in effect", 5.0, "s"),
+                ("preview", "its preview, CPU", 2.0, "s"),
+                ("fact", "50 checks that depend on a row of facts, CPU, of 50 rows", 0.5, "ms"),
+                ("fact-alone", "the same of a row that is written alone", 0.5, "ms"),
+                ("store", "states and counts of 500 checks, for an entity", 1.024, "kB"),
+                ("push", "a push while there are no checks, CPU added", 1.0, "%"),
+                ("record", "facts about 20 entities while there are none, CPU added", 1.0, "%"),
+            )
+        ),
+        lasts=True,
     ),
     Measure(
         "large-entities",

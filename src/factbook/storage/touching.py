@@ -30,10 +30,10 @@ class Touching:
 
 
 class BeforeCommit:
-    """The functions of an open database that run before a transaction commits."""
+    """The `functions` of an open database that run before a transaction commits."""
 
     def __init__(self) -> None:
-        self._functions: list[Callable[[Transaction], object]] = []
+        self.functions: list[Callable[[Transaction], object]] = []
 
     def add(self, function: "Callable[[Transaction], object]") -> None:
         """Run a function at the end of every transaction that touched something.
@@ -41,12 +41,12 @@ class BeforeCommit:
         It may raise RestartError. It has to take its locks in an order that suits all others, as
         the transaction holds those of its own work by then.
         """
-        self._functions.append(function)
+        self.functions.append(function)
 
     def complete(self, work: "Callable[[Transaction], T]", transaction: "Transaction") -> T:
         """Do the work of a transaction and run the functions; returns the result of the work."""
         result = work(transaction)
         if transaction.touched:
-            for function in self._functions:
+            for function in self.functions:
                 function(transaction)
         return result
