@@ -51,7 +51,7 @@ class LevelChange(NamedTuple):
     after: str | None
 
 
-class _SlotGrader(NamedTuple):
+class SlotGrader(NamedTuple):
     """A grader for a slot; of a pending one the progress bounds the entities."""
 
     slot: int
@@ -79,7 +79,7 @@ class Grading:
         checks: Mapping[str, CountedCheck],
     ) -> None:
         """`checks` are those in effect, by id."""
-        self._graders: list[_SlotGrader] = []
+        self.graders: list[SlotGrader] = []
         self._dates: set[tuple[str, int]] = set()
         for one in stored:
             if one.slot is not None and one.graded_at is not None:
@@ -89,12 +89,12 @@ class Grading:
             if one.pending_slot is not None and one.pending_graded_at is not None:
                 at = one.pending_graded_at
                 self._add(one.pending_slot, one.pending, checks, at, is_pending=True)
-        self.has_pending = any(one.is_pending for one in self._graders)
+        self.has_pending = any(one.is_pending for one in self.graders)
 
     @property
     def is_empty(self) -> bool:
         """True without any scorecard to grade for."""
-        return not self._graders
+        return not self.graders
 
     def due(self, now: int) -> list[str]:
         """The checks that have begun to count since levels were graded."""
@@ -122,7 +122,7 @@ class Grading:
         What it does to the counts is added to the deltas. In a grading of all entities, `reached`
         is the last one of this transaction, and each has its place.
         """
-        if not entities or not self._graders:
+        if not entities or not self.graders:
             return
         before = level_store.rows(transaction, [one.id for one in entities])
         bound = grading_slots.progress(transaction) if self.has_pending else 0
@@ -146,7 +146,7 @@ class Grading:
             return
         bound = grading_slots.progress(transaction) if self.has_pending else 0
         for row in found.values():
-            for one in self._graders:
+            for one in self.graders:
                 if not one.is_pending or row.entity_id <= bound:
                     deltas.add(one.slot, row.place, in_slot(row.levels, one.slot), -1)
         level_store.remove(transaction, list(found))
@@ -166,7 +166,7 @@ class Grading:
             for id_, check in checks.items()
             if check.counts_from is not None and check.counts_from <= at
         }
-        self._graders.append(_SlotGrader(slot, Grader(card, slots), is_pending))
+        self.graders.append(SlotGrader(slot, Grader(card, slots), is_pending))
         return card
 
     def _graded(
@@ -182,7 +182,7 @@ class Grading:
         was = old.place if old else place
         levels = old.levels if old else b""
         new: list[tuple[int, bytes]] = []
-        for one in self._graders:
+        for one in self.graders:
             if one.is_pending and entity.id > bounds[1]:
                 continue
             # Beyond the progress stands what another scorecard left in the slot.

@@ -43,6 +43,10 @@ class LevelDeltas:
             numbers[1] += sign
             numbers[2] += sign * found.score
 
+    def of_slot(self, slot: int) -> dict[tuple[str, str, str, int], list[int]]:
+        """The changes of a slot: entities, those with a score, and the sum of scores."""
+        return {key[1:]: numbers for key, numbers in self._deltas.items() if key[0] == slot}
+
     def write(self, transaction: Transaction) -> None:
         """Write the changes, in an order that is the same for every transaction."""
         rows = [(*key, *numbers) for key, numbers in sorted(self._deltas.items()) if any(numbers)]

@@ -1,0 +1,223 @@
+"""Levels, counts and exemptions after any history: they equal a grading of every entity anew."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+import pytest
+
+from factbook.catalog.store import collectable
+from factbook.checks import (
+    check_store,
+    exemption_store,
+    level_store,
+    regrading,
+    scorecard_store,
+    state,
+)
+from factbook.checks.background import Evaluation
+from factbook.checks.check_grading import grading_of
+from factbook.checks.check_set import CheckCache
+from factbook.checks.entity_place import place_of
+from factbook.checks.exemption import ExemptionActor, ExemptionRequest
+from factbook.checks.exemption_store import ExemptionFilter
+from factbook.checks.grading import GradedEntity
+from factbook.checks.level_store import LevelDeltas
+from factbook.checks.levels import in_slot
+from factbook.checks.scorecard import ExemptionRules
+from factbook.clock import DAY, HOUR
+from factbook.facts.entity_filter import Matcher
+from factbook.storage import Database, Transaction
+from factbook.storage.database_url import open_database
+from tests.checks.history import CHECKS, CheckWriter, attached, settle
+from tests.service import Time
+
+ANN = ExemptionActor("user:default/ann", may_decide=True)
+BOB = ExemptionActor("user:default/bob", may_decide=True)
+CARDS = ("a", "b")
+
+
+class ScorecardWriter(CheckWriter):
+    """Writes scorecards and exemptions, too."""
+
+    async def step(self) -> None:
+        """Do one thing."""
+        actions = (self.publish_scorecard, self.exempt, self.exempt, self.decide, self.regrade)
+        if self.chance.random() < 0.6:
+            await super().step()
+        else:
+            try:
+                await self.chance.choice(actions)()
+            except Exception as error:
+                if type(error).__module__ != "factbook.errors":
+                    raise
+
+    async def publish_scorecard(self) -> None:
+        """Define a scorecard anew, and publish it."""
+        chance = self.chance
+        rows = await self.database.all("SELECT id FROM checks ORDER BY id")
+        known = [id_ for (id_,) in rows]
+        some = chance.sample(known, chance.randint(1, len(known))) if known else list(CHECKS[:1])
+        document: dict[str, Any] = {
+            "id": chance.choice(CARDS),
+            "title": "Card",
+            "levels": ["low", "high"],
+            "entries": [
+                {"check": id_, "level": chance.choice(["low", "high"]), "weight": 2}
+                if chance.random() < 0.7
+                else id_
+                for id_ in some
+            ],
+            "appliesTo": {"kind": chance.choice(["component", "api"])},
+        }
+
+        def work(transaction: Transaction) -> None:
+            transaction.lock(check_store.LOCK)
+            scorecard_store.put(transaction, document, ANN.ref, self.time())
+            scorecard_store.publish(transaction, document["id"], ANN.ref, self.time())
+
+        await self.database.write(work)
+
+    async def exempt(self) -> None:
+        """Ask for an exemption, now or later, of some check or a whole scorecard."""
+        chance, now = self.chance, self.time()
+        refs = await self._refs()
+        if not refs:
+            return
+        is_whole = chance.random() < 0.3
+        wanted = ExemptionRequest(
+            None if is_whole else chance.choice(CHECKS),
+            chance.choice(CARDS) if is_whole else None,
+            chance.choice(refs),
+            "Because",
+            now + chance.choice([0, HOUR]),
+            now + chance.choice([2 * HOUR, DAY, 9 * DAY]),
+        )
+        await self.database.write(
+            lambda tx: exemption_store.request(tx, wanted, [ExemptionRules()], ANN, now)
+        )
+
+    async def decide(self) -> None:
+        """Approve or revoke some exemption."""
+        found = await exemption_store.page(self.database, ExemptionFilter(), 20)
+        if found:
+            one = self.chance.choice(found)
+            what: Any = "approve" if one.state == "requested" else "revoke"
+            await self.database.write(
+                lambda tx: exemption_store.decide(tx, one.id, what, [], BOB, self.time())
+            )
+
+    async def regrade(self) -> None:
+        """Do a piece of what gradings have left to do."""
+        await regrading.work(self.database, self.time)
+
+
+@pytest.fixture
+def time() -> Time:
+    return Time()
+
+
+@pytest.fixture
+async def databases(
+    database: Database, database_url: str, time: Time
+) -> AsyncIterator[Sequence[Database]]:
+    """One database, as two processes open it."""
+    other = await open_database(database_url, connections=6)
+    for one in (database, other):
+        attached(one, time)
+    yield database, other
+    await other.close()
+
+
+async def finish(database: Database, time: Time) -> None:
+    """Do all that is left, as a process does a minute later."""
+    await settle(database, time)
+    time.advance(60_000)
+    # A process that has just been started.
+    await Evaluation(database, time).tick()
+    await settle(database, time)
+
+
+async def verify(database: Database, now: int) -> Counter[int]:
+    """Compare levels, counts and exempt states with those of a grading anew; levels seen."""
+
+    def anew(transaction: Transaction) -> tuple[Any, ...]:
+        transaction.lock(check_store.LOCK, shared=True)
+        known = CheckCache().current(transaction)
+        rows = transaction.all(*collectable.page(collectable.EVERYTHING, 0, 1_000))
+        entities = collectable.read(rows)
+        ids = [id_ for id_, _, _ in entities]
+        return (
+            known,
+            grading_of(transaction, known),
+            entities,
+            exemption_store.holding(transaction, ids, now),
+            dict(transaction.all("SELECT entity_id, states FROM check_states")),
+            level_store.rows(transaction, ids),
+            scorecard_store.all_within(transaction),
+        )
+
+    known, grading, entities, exempt, states, rows, cards = await database.write(anew)
+    deltas = LevelDeltas()
+    seen: Counter[int] = Counter()
+    for id_, ref, document in entities:
+        own = bytes(states.get(id_, b""))
+        held = exempt.get(id_, exemption_store.NOT_EXEMPT)
+        for check_id, slot in known.slots.items():
+            byte = own[slot - 1] if slot <= len(own) else 0
+            plain = byte & ~state.EXEMPT
+            is_exempt = plain in {1, 2, 3} and check_id in held.checks
+            assert bool(byte & state.EXEMPT) is is_exempt, (ref, check_id, byte)
+        entity = GradedEntity(id_, own, place_of(ref, document, Matcher(document)), held.scorecards)
+        assert entity.place is not None
+        for one in grading.graders:
+            wanted = one.own(entity, b"")
+            stored = in_slot(rows[id_].levels, one.slot) if id_ in rows else None
+            # An entity without states of any check has not been graded since it came.
+            assert stored == wanted or (stored is None and not known.checks), (ref, one.slot)
+            if stored is not None:
+                deltas.add(one.slot, entity.place[:3], wanted, 1)
+                seen[wanted[0]] += 1
+    for card in cards:
+        assert card.pending_slot is None
+        if card.slot is not None:
+            counts = await level_store.counts(database, card.slot)
+            assert {
+                (one.owner, one.system, one.kind, one.level): [
+                    one.entities,
+                    one.scored,
+                    one.score,
+                ]
+                for one in counts
+            } == deltas.of_slot(card.slot)
+    return seen
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_levels_and_exemptions_follow_every_history(
+    databases: Sequence[Database], time: Time, seed: int
+) -> None:
+    people = [ScorecardWriter(one, time, f"{seed} {place}") for place, one in enumerate(databases)]
+    seen: Counter[int] = Counter()
+    for step in range(180):
+        await people[step % 2].step()
+        if step % 30 == 29:
+            await finish(databases[step % 2], time)
+            seen.update(await verify(databases[0], time()))
+    assert len(seen) >= 3, seen
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_people_who_write_together_leave_what_a_grading_anew_finds(
+    databases: Sequence[Database], time: Time, seed: int
+) -> None:
+    async def live(number: int) -> None:
+        person = ScorecardWriter(databases[number % 2], time, f"{seed} {number}", apart=True)
+        for _ in range(12):
+            await person.step()
+
+    for _ in range(3):
+        await asyncio.gather(*(live(number) for number in range(6)))
+        await finish(databases[0], time)
+        await verify(databases[1], time())
