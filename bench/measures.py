@@ -7,6 +7,7 @@ from bench import (
     check_rules,
     checks,
     collection,
+    facts_across,
     history,
     large_entities,
     pages,
@@ -90,6 +91,22 @@ MEASURES = (
                 )
             ),
             Goal("driver", "the page ÷ a bare read of its rows by the driver", 1.6, "x"),
+        ),
+    ),
+    Measure(
+        "facts-across",
+        facts_across.facts_across,
+        tuple(
+            Goal(f"{dialect}-{name}", f"{text}, large catalog, {database}", most, "ms")
+            for dialect, database in (("sqlite", "SQLite"), ("postgresql", "PostgreSQL"))
+            for name, text, most in (
+                ("boolean", "distribution of a boolean", 300.0),
+                ("integer", "distribution of 400 integers", 300.0),
+                ("float", "distribution of as many floats as entities", 300.0),
+                ("owner", "distribution of a boolean by owner", 300.0),
+                ("page", "100 entities with their values, by reference", 100.0),
+                ("page-by-value", "100 entities with the lowest values", 100.0),
+            )
         ),
     ),
     Measure(

@@ -11,6 +11,7 @@ from factbook.web.charts.svg import number as coordinate
 
 _SIZE = 12.0  # the font size of axes
 _GAP = 2.0
+_WIDEST = 90.0
 
 
 class Column(NamedTuple):
@@ -39,7 +40,7 @@ def _histogram(
     left = 10 + max(text_width(tick.label, _SIZE) for tick in ticks)
     top, bottom, right = 10.0, height - 26, width - 8
     scale = (bottom - top) / ticks[-1].at
-    room = (right - left) / len(columns)
+    room = min(_WIDEST, (right - left) / len(columns))
     shapes = [_grid(left, right, bottom - tick.at * scale, tick.label) for tick in ticks]
     shapes += [
         _column(each, left + place * room, room, top, bottom, scale)

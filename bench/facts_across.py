@@ -1,0 +1,92 @@
+"""One fact of all entities of a large catalog: its distribution, and pages by value."""
+
+import random
+import time
+from statistics import median
+
+import msgspec
+
+from bench import catalog
+from bench.databases import DIALECTS
+from bench.findings import Findings
+from bench.run import Run
+from bench.service import Factbook
+
+_SOURCE = "across"
+_API = "/api/tech-insights/v1"
+_FACTS = f"{_API}/facts/{_SOURCE}"
+_AT_ONCE = 1_000
+_TIMES = 5
+_SCHEMA = {
+    "protected": {"type": "boolean"},
+    "open": {"type": "integer"},
+    "score": {"type": "float", "unit": "percent"},
+    "language": {"type": "string"},
+    **{f"codeReview.figure{number}": {"type": "integer"} for number in range(10)},
+}
+_LANGUAGES = ("python", "go", "java", "rust", "kotlin")
+_ASKED = {
+    "boolean": f"{_FACTS}/distribution?fact=protected&ends=0",
+    "integer": f"{_FACTS}/distribution?fact=open&ends=0",
+    "float": f"{_FACTS}/distribution?fact=score&ends=0",
+    "owner": f"{_FACTS}/distribution?fact=protected&by=owner&ends=0",
+    "page": f"{_FACTS}/values?fact=score&limit=100",
+    "page-by-value": f"{_FACTS}/values?fact=score&sort=value&limit=100",
+}
+
+
+def facts_across(run: Run) -> Findings:
+    """The time of each question, one after the other, with the CPU of the server's process."""
+    findings = Findings()
+    for dialect in DIALECTS:
+        service = run.large(dialect)
+        _fill(run, service)
+        service.database.settle()
+        for number in run.rounds:
+            for name, path in _ASKED.items():
+                milliseconds, cpu = _time(service, path)
+                run.say(f"round {number + 1}: {name}, {dialect}: {milliseconds:.0f} ms")
+                findings.add(f"{dialect}-{name}", milliseconds, cpu_ms=cpu)
+    return findings
+
+
+def _time(service: Factbook, path: str) -> tuple[float, float]:
+    times = []
+    before = service.server.cpu_seconds()
+    for _ in range(_TIMES):
+        began = time.perf_counter()
+        service.client.get(path)
+        times.append(time.perf_counter() - began)
+    spent = service.server.cpu_seconds() - before
+    return 1000 * median(times), 1000 * spent / _TIMES
+
+
+def _fill(run: Run, service: Factbook) -> None:
+    """Push facts about nine of ten entities."""
+    document = {
+        "id": _SOURCE,
+        "title": "Across",
+        "handlerDefinition": {"type": "push", "config": {"id": _SOURCE}},
+        "entityFilter": [{"kind": ["component", "api", "resource"]}],
+        "schema": _SCHEMA,
+    }
+    body = msgspec.json.encode(document)
+    service.client.call("PUT", f"{_API}/data-sources/{_SOURCE}", body)
+    service.client.post(f"{_API}/data-sources/{_SOURCE}/publish", b"{}")
+    chance = random.Random(1)
+    keys = [key for key in catalog.keys(run.options.large) if chance.random() < 0.9]
+    for start in range(0, len(keys), _AT_ONCE):
+        items = [
+            {"entity": f"{key.kind}:default/{key.name}", "facts": _facts(chance)}
+            for key in keys[start : start + _AT_ONCE]
+        ]
+        service.client.post(_FACTS, msgspec.json.encode({"items": items}))
+
+
+def _facts(chance: random.Random) -> dict[str, object]:
+    figures = {name: chance.randrange(400) for name in _SCHEMA}
+    return figures | {
+        "protected": chance.random() < 0.7,
+        "score": round(100 * chance.random(), 6),
+        "language": chance.choice(_LANGUAGES),
+    }
