@@ -42,6 +42,7 @@ READS: Final = frozenset(
         # Trials: what they bring is shown and not stored.
         "POST /api/tech-insights/v1/data-sources/{id}/test",
         "POST /api/events/webhooks/{id}/test",
+        "POST /api/tech-insights/v1/checks/preview",
         # A hint: what is read and written after it is recorded.
         "POST /api/importers/v1/importers/{importer}/events",
     }

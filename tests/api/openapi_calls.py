@@ -331,6 +331,11 @@ async def _results(service: Service) -> AsyncIterator[Call]:
     yield "checkResultsGet", 200, await http.get(one)
     yield "checkResultsGet", 404, await http.get(f"{RESULTS}/owned/component:none")
     yield "checkResultsHistory", 200, await http.get(f"{one}/history")
+    preview = {"checkId": "owned", "changes": {"rule": {"not": OWNED}}, "limit": 1}
+    yield "previewsCreate", 200, await http.post(f"{CHECKS}/preview", json=preview)
+    yield "previewsCreate", 400, await http.post(f"{CHECKS}/preview", json={})
+    none = {"checkId": "none"}
+    yield "previewsCreate", 404, await http.post(f"{CHECKS}/preview", json=none)
     card, alone = f"{CARDS}/readiness", {"entity": "component:alone"}
     yield "scorecardResultsListAll", 200, await http.get(CARDS)
     yield "scorecardResultsGet", 200, await http.get(card, params={"limit": "1"})

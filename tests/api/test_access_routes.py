@@ -84,6 +84,8 @@ def expected_of_checks(route: Route) -> set[str] | None:
     if "/exemptions" in route.path:
         decides = route.path.rpartition("/")[2] in ("approve", "deny", "revoke")
         return {CHECK_READ, EXEMPTION_DECIDE} if decides else {CHECK_READ}
+    if route.path.endswith("/checks/preview"):
+        return {CATALOG_READ, SOURCE_READ}
     for part, needed in OF_CHECKS.items():
         if route.path.startswith(f"/api/tech-insights/v1/{part}"):
             return {CHECK_READ} if route.method == "GET" else needed

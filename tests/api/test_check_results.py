@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from tests.api.checking import COVERED, OWNED, RESULTS, check, evaluated, put, with_source
-from tests.api.defining import item, push, refusal
+from tests.api.checking import CHECKS, COVERED, OWNED, RESULTS, check, evaluated, put, with_source
+from tests.api.defining import item, problems, push, refusal
 from tests.conftest import StartService
 from tests.service import Service, component
 
@@ -140,3 +140,48 @@ async def test_results_need_the_right_to_read_entities_too(service: Service) -> 
     async with service.client(await service.token("tech-insights.check.read")) as http:
         assert (await http.get(RESULTS)).status_code == 403
         assert (await http.get(f"{RESULTS}/covered")).status_code == 200
+
+
+async def previewed(service: Service, **asked: Any) -> Any:
+    answer = await service.http.post(f"{CHECKS}/preview", json=asked)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+async def test_a_preview_says_who_would_change_and_writes_nothing(service: Service) -> None:
+    before = await found(service)
+    answer = await previewed(service, checkId="covered", changes={"rule": {**COVERED, "value": 5}})
+    assert (answer["now"]["passing"], answer["then"]["passing"], answer["changed"]) == (1, 2, 1)
+    [one] = answer["entities"]
+    assert (one["entityRef"], one["now"], one["then"]) == (API, "fail", "pass")
+    assert (one["because"][0]["value"], one["because"][0]["wanted"]) == (10, 5)
+    assert await found(service) == before
+
+
+async def test_a_preview_asks_what_if_of_facts_entities_and_times(service: Service) -> None:
+    what_if = {"checkId": "covered", "entities": [OLD], "facts": {"coverage": {"lines": 99}}}
+    answer = await previewed(service, **what_if)
+    [one] = answer["entities"]
+    assert (one["entityRef"], one["now"], one["then"]) == (OLD, "unknown", "pass")
+    fresh = {
+        "source": "coverage",
+        "fact": "lines",
+        "operator": "freshWithin",
+        "value": {"hours": 1},
+    }
+    new = {"definition": check("fresh", rule=fresh), "at": "2026-11-21T14:00:00Z"}
+    answer = await previewed(service, **new)
+    assert (answer["then"]["failing"], answer["then"]["unknown"]) == (2, 1)
+
+
+async def test_a_preview_of_a_check_that_cannot_work_is_refused(service: Service) -> None:
+    wrong = {"definition": check(rule={**COVERED, "fact": "line"})}
+    answer = await service.http.post(f"{CHECKS}/preview", json=wrong)
+    assert "rule.fact" in problems(answer)
+    both = {"definition": check(), "checkId": "covered"}
+    answer = await service.http.post(f"{CHECKS}/preview", json=both)
+    assert answer.status_code == 400
+    token = await service.token("catalog.entity.read", "tech-insights.check.read")
+    async with service.client(token) as http:
+        asked = await http.post(f"{CHECKS}/preview", json={"definition": check()})
+        assert asked.status_code == 403

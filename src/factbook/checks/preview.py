@@ -118,10 +118,10 @@ class _Preview:
         if self._check.reads_entity:
             rows = await self._database.search(*collectable.range_(first, last))
             documents = {id_: document for id_, _, document in collectable.read(rows)}
-        found = {}
+        found, unknown = {}, with_facts({}, self._scope.facts, self._now)
         for id_, ref in portion:
             if id_ in matching:
-                entity = CheckedEntity(ref, documents.get(id_, _NOTHING), facts.get(id_, {}))
+                entity = CheckedEntity(ref, documents.get(id_, _NOTHING), facts.get(id_, unknown))
                 if self._check.checks:
                     entity.states = SlotStates(slots, bytearray(b"\0" + states.get(id_, b"")))
                 found[id_] = self._check.evaluate(entity, self._now).state
@@ -135,10 +135,17 @@ class _Preview:
             await self._database.search(*latest_rows.between(sources, first, last))
         )
         if self._scope.facts:
-            for latest in found.values():
-                for source, values in self._scope.facts.items():
-                    latest[source] = _with(latest.get(source), values, self._now)
+            return {
+                id_: with_facts(latest, self._scope.facts, self._now)
+                for id_, latest in found.items()
+            }
         return found
+
+
+def with_facts(latest: Mapping[str, Latest], facts: Facts, now: int) -> dict[str, Latest]:
+    """The latest facts of an entity as they would be with others."""
+    changed = {source: _with(latest.get(source), values, now) for source, values in facts.items()}
+    return {**latest, **changed}
 
 
 def _with(latest: Latest | None, values: Mapping[str, object], now: int) -> Latest:

@@ -216,7 +216,7 @@ def _shown(found: EntityResults, result: CheckResult) -> answers.OneCheckResult:
         severity=check.severity,
         flapping=result.is_flapping,
         stale=told is not None and told.stale,
-        because=[] if told is None else [_seen(one) for one in told.because],
+        because=[] if told is None else [seen(one) for one in told.because],
         owner=found.owner or None,
         since=iso_or_none(result.since),
         message=None if told is None else told.message,
@@ -225,19 +225,20 @@ def _shown(found: EntityResults, result: CheckResult) -> answers.OneCheckResult:
     )
 
 
-def _seen(seen: Evidence) -> answers.SeenFact:
+def seen(one: Evidence) -> answers.SeenFact:
+    """What a comparison saw, as interfaces show it."""
     return answers.SeenFact(
-        path=seen.path,
-        source=seen.leaf.fact.source,
-        fact=seen.leaf.fact.fact,
-        operator=seen.leaf.operator,
-        state=_word(seen.state),
-        value=seen.value,
-        wanted=seen.wanted,
-        inside=seen.leaf.fact.path,
-        collected_at=iso_or_none(seen.collected_at),
-        reason=seen.reason,
-        stale=seen.stale,
+        path=one.path,
+        source=one.leaf.fact.source,
+        fact=one.leaf.fact.fact,
+        operator=one.leaf.operator,
+        state=_word(one.state),
+        value=one.value,
+        wanted=one.wanted,
+        inside=one.leaf.fact.path,
+        collected_at=iso_or_none(one.collected_at),
+        reason=one.reason,
+        stale=one.stale,
     )
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from factbook.api.checks import checks, exemptions, scorecards
+from factbook.api.checks import checks, exemptions, previews, scorecards
 from factbook.api.checks.parameters import (
     CHECK_ID,
     ETAG,
@@ -19,10 +19,18 @@ from factbook.api.checks.parameters import (
     SCORECARD_ID,
 )
 from factbook.api.endpoint import Route
-from factbook.auth.permissions import CHECK_READ, CHECK_WRITE, EXEMPTION_DECIDE, SCORECARD_WRITE
+from factbook.auth.permissions import (
+    CATALOG_READ,
+    CHECK_READ,
+    CHECK_WRITE,
+    EXEMPTION_DECIDE,
+    SCORECARD_WRITE,
+    SOURCE_READ,
+)
 from factbook.errors import ConflictError, NotFoundError, PreconditionFailedError
 from factbook.schemas import checks as check_schemas
 from factbook.schemas import exemptions as exemption_schemas
+from factbook.schemas import previews as preview_schemas
 from factbook.schemas import scorecards as scorecard_schemas
 
 _READ = (CHECK_READ,)
@@ -47,6 +55,16 @@ CHECK_ROUTES: Sequence[Route] = (
         status=201,
         headers=(ETAG,),
         refusals=(ConflictError,),
+        reading=_READ,
+    ),
+    Route(
+        "POST",
+        f"{_CHECKS}/preview",
+        previews.create,
+        # Rules can ask for every fact of every entity.
+        (CATALOG_READ, SOURCE_READ),
+        body=preview_schemas.NewPreview,
+        refusals=(NotFoundError,),
         reading=_READ,
     ),
     Route("GET", _CHECK, checks.get, _READ, (CHECK_ID,), headers=(ETAG,)),

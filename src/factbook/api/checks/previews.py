@@ -1,0 +1,107 @@
+"""Previews of checks over HTTP: what a check would do, before it is stored."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from factbook.api.checks.check_results import seen
+from factbook.catalog import ref as refs
+from factbook.catalog.store import collectable
+from factbook.catalog.validation import deeper_than, too_deep
+from factbook.checks import (
+    check_documents,
+    check_store,
+    definition_writes,
+    explanation,
+    preview,
+    state,
+)
+from factbook.checks.checked_entity import CheckedEntity
+from factbook.checks.count_store import StateCounts
+from factbook.checks.definition import Check
+from factbook.checks.preview import PreviewedChange, PreviewScope
+from factbook.clock import milliseconds
+from factbook.errors import InputError
+from factbook.facts import store
+from factbook.http.context import SourceContext
+from factbook.http.requests import JsonReply, Request, decode, reply
+from factbook.schemas.previews import NewPreview, Preview, PreviewCounts, PreviewedResult
+
+_LARGEST: Final = 512 * 1024
+_EXPLAINED: Final = 20
+
+Document = dict[str, Any]
+
+
+async def create(request: Request, state: SourceContext) -> JsonReply[Preview]:
+    """Counts by state as they are and as they would be with a check, and who would change.
+
+    With `facts` it answers what would be if those were known. Nothing is written.
+    """
+    asked = decode(await request.json_body(_LARGEST, "a preview"), NewPreview)
+    check = await _check(asked, state)
+    now, scope = _moment(asked, state.clock()), _scope(asked, state.settings.max_json_depth)
+    found = await preview.preview(state.database, check, now, asked.limit, scope)
+    shown = [_shown(one) for one in found.first]
+    for one in shown[:_EXPLAINED]:
+        await _explain(one, check, state, scope, now)
+    return reply(Preview(_counts(found.now), _counts(found.then), found.changed, shown))
+
+
+async def _check(asked: NewPreview, state: SourceContext) -> Check:
+    depth = state.settings.max_json_depth
+    given, check_id = asked.definition, asked.check_id
+    if (given is msgspec.UNSET) is (check_id is msgspec.UNSET):
+        raise InputError("Give a definition, or the checkId of a stored one.")
+    if given is msgspec.UNSET:
+        id_ = str(check_id)
+        stored = await definition_writes.existing(check_store, state.database, id_, "check")
+        changes = {} if asked.changes is msgspec.UNSET else asked.changes
+        merged = {**(stored.draft or stored.current), **changes}
+        given = {name: value for name, value in merged.items() if value is not None}
+    elif asked.changes is not msgspec.UNSET:
+        raise InputError("changes are for a stored check; change the definition itself.")
+    return await check_documents.checked(given, state.database, state.registry, depth)
+
+
+def _scope(asked: NewPreview, depth: int) -> PreviewScope:
+    facts: Mapping[str, Document] = {} if asked.facts is msgspec.UNSET else asked.facts
+    if deeper_than(facts, depth):
+        raise InputError(f"{too_deep(depth)}.")
+    wanted = [] if asked.entities is msgspec.UNSET else asked.entities
+    return PreviewScope([str(refs.parse(one)) for one in wanted], facts)
+
+
+def _moment(asked: NewPreview, now: int) -> int:
+    if asked.at is msgspec.UNSET:
+        return now
+    moment = milliseconds(asked.at)
+    if moment is None:
+        raise InputError("at has to be an ISO 8601 date and time with a UTC offset.")
+    return moment
+
+
+async def _explain(
+    shown: PreviewedResult, check: Check, state: SourceContext, scope: PreviewScope, now: int
+) -> None:
+    """Add what the result would rest on, where the check is about the entity."""
+    document = await collectable.entity(state.database, shown.entity_ref)
+    if document is None or shown.then == _OUT:
+        return
+    facts = await store.latest_of_ref(state.database, shown.entity_ref)
+    latest = preview.with_facts(facts, scope.facts, now)
+    told = explanation.explain(check, CheckedEntity(shown.entity_ref, document, latest), now)
+    shown.message = told.message
+    shown.because = [seen(one) for one in told.because]
+
+
+def _shown(change: PreviewedChange) -> PreviewedResult:
+    return PreviewedResult(change.ref, state.word(change.before), state.word(change.after))
+
+
+def _counts(found: StateCounts) -> PreviewCounts:
+    return PreviewCounts(*found)
+
+
+_OUT: Final = state.word(state.OUT)
