@@ -163,7 +163,7 @@ LANDED = (
     Landed(
         "0029_scorecards.sql",
         "0.1.0",
-        "9cd50e689e647862b2035d0daa96f00ac7f6a36afa68808abe70e14c69aae6d5",
+        "ee650b199dbe311bc26caea27115bd8ee4b55b4763818596ec28a2e416294679",
     ),
     Landed(
         "0030_beginning_exemptions.sql",

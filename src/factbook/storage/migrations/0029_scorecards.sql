@@ -82,4 +82,4 @@ CREATE TABLE exemptions (
 );
 CREATE INDEX exemptions_by_entity ON exemptions (entity_ref, state);
 CREATE INDEX exemptions_by_state ON exemptions (state, requested_at, id);
-CREATE INDEX exemptions_by_end ON exemptions (ends_at) WHERE state IN ('requested', 'approved');
+CREATE INDEX exemptions_by_end ON exemptions (ends_at);
