@@ -31,6 +31,7 @@ DOCUMENT = {
         ("metadata.annotations.backstage.io/techdocs-ref", "startsWith", "dir:", UNKNOWN),
         ("metadata.annotations.backstage.io/techdocs-ref", "isKnown", None, FAIL),
         ("metadata.namespace", "equal", "default", PASS),
+        ("Metadata.Namespace", "equal", "default", PASS),
         ("metadata.tags", "containsAll", ["java"], PASS),
         ("metadata.links.url", "contains", "https://one.example", PASS),
         ("metadata.links", "sizeAtLeast", 2, PASS),

@@ -1,3 +1,4 @@
+import json
 from typing import Any
 
 import pytest
@@ -133,6 +134,15 @@ def test_a_hundred_conditions_beside_each_other_are_taken() -> None:
         ("tests", [{"expect": "pass", "at": "noon"}], "tests[0].at"),
         ("tests", [{"expect": "pass", "fact": {}}], "tests[0].fact"),
         ("tests", [{}] * 101, "tests"),
+        ("tests", [{"expect": "exempt"}], "tests[0].expect"),
+        ("tests", [{"expect": "pass", "entity": 3}], "tests[0].entity"),
+        ("tests", [{"expect": "pass", "entity": {"metadata": 3}}], "tests[0].entity.metadata"),
+        ("tests", [{"expect": "pass", "entity": {"relations": [3]}}], "tests[0].entity.relations"),
+        (
+            "tests",
+            [{"expect": "pass", "entity": json.loads("[" * 30 + "]" * 30)}],
+            "tests[0].entity",
+        ),
         ("weight", 2, "weight"),
     ],
 )

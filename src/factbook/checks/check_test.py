@@ -8,6 +8,7 @@ from msgspec import Struct
 from factbook.checks import state, wanted_values
 from factbook.checks.readers import Report
 
+_DEEPEST: Final = 20
 # A test has no exemptions.
 _WORDS: Final = tuple(word for word in state.WORDS if word != state.word(state.EXEMPT))
 MEMBERS: Final = frozenset({"title", "facts", "reasons", "checks", "entity", "at", "expect"})
@@ -36,16 +37,13 @@ def read(value: object, path: str, report: Report) -> CheckTest:
         return CheckTest("")
     for name in value.keys() - MEMBERS:
         report(f"{path}.{name}", f"is not one of {', '.join(sorted(MEMBERS))}")
-    entity = value.get("entity")
-    if entity is not None and not isinstance(entity, dict):
-        report(f"{path}.entity", "has to be an object")
     return CheckTest(
         _word(value.get("expect"), f"{path}.expect", report),
         str(value["title"]) if "title" in value else None,
         _by_source(value.get("facts", {}), f"{path}.facts", report),
         _by_source(value.get("reasons", {}), f"{path}.reasons", report),
         _states(value.get("checks", {}), f"{path}.checks", report),
-        entity if isinstance(entity, dict) else None,
+        _entity(value.get("entity"), f"{path}.entity", report),
         _moment(value.get("at"), f"{path}.at", report),
     )
 
@@ -64,6 +62,40 @@ def _by_source(value: object, path: str, report: Report) -> Mapping[str, Mapping
         if not isinstance(one, dict):
             report(f"{path}.{source}", "has to be an object of facts")
     return {source: one for source, one in value.items() if isinstance(one, dict)}
+
+
+def _entity(value: object, path: str, report: Report) -> Mapping[str, Any] | None:
+    """The document of an entity, with the parts that the catalog reads in their places."""
+    if value is None:
+        return None
+    if not isinstance(value, dict) or not _is_shallow(value):
+        report(path, f"has to be an object of {_DEEPEST} levels at most")
+        return None
+    if not isinstance(value.get("metadata", {}), dict):
+        report(f"{path}.metadata", "has to be an object")
+        return None
+    relations = value.get("relations", [])
+    if not isinstance(relations, list) or not all(map(_is_relation, relations)):
+        report(f"{path}.relations", "has to be a list of objects with `type` and `targetRef`")
+        return None
+    return value
+
+
+def _is_relation(value: object) -> bool:
+    if not isinstance(value, dict):
+        return False
+    return all(isinstance(value.get(name), str) for name in ("type", "targetRef"))
+
+
+def _is_shallow(value: object) -> bool:
+    level = [value]
+    for _ in range(_DEEPEST):
+        below: list[object] = []
+        for one in level:
+            if isinstance(one, dict | list):
+                below.extend(one.values() if isinstance(one, dict) else one)
+        level = below
+    return not level
 
 
 def _states(value: object, path: str, report: Report) -> Mapping[str, str]:

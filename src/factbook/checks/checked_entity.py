@@ -1,6 +1,7 @@
 """One entity as an evaluation sees it: its document, its latest facts, the states of its checks."""
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any, Final
 
 from factbook.catalog.ref import DEFAULT_NAMESPACE
@@ -11,6 +12,7 @@ from factbook.facts.reasons import NEVER_COLLECTED, NOT_APPLICABLE
 
 Document = Mapping[str, Any]
 
+_NAMESPACE: Final = "metadata.namespace"
 # The reason of a leaf on a check whose own state is unknown.
 CHECK_UNKNOWN: Final = "check-unknown"
 # A state that says nothing about the entity.
@@ -20,7 +22,7 @@ _SILENT: Final = frozenset({state.NONE, state.UNKNOWN})
 class CheckedEntity:
     """One entity with what checks read of it; the document may be a function that decodes it."""
 
-    __slots__ = ("_document", "_read_document", "facts", "ref", "states", "values")
+    __slots__ = ("_at", "_document", "_read_document", "facts", "ref", "states", "values")
 
     def __init__(
         self,
@@ -39,6 +41,8 @@ class CheckedEntity:
         }
         self._document = None if callable(document) else document
         self._read_document = document if callable(document) else None
+        # Several checks read the same paths.
+        self._at: dict[str, Any] = {}
 
     @property
     def document(self) -> Document:
@@ -50,10 +54,17 @@ class CheckedEntity:
     def value(self, fact: FactReference) -> Any | None:
         """The value before `path` is applied; None if it is unknown."""
         if fact.source == ENTITY:
-            return at(self.document, fact.fact)
+            return self.at(fact.fact)
         if fact.source == CHECKS:
             return self.state_word(fact.fact)
         return self.values.get(fact.source, {}).get(fact.fact)
+
+    def at(self, path: str) -> Any | None:
+        """The value of the document at a dotted path; None if there is none."""
+        if path in self._at:
+            return self._at[path]
+        found = self._at[path] = at(self.document, path)
+        return found
 
     def state_word(self, check_id: str) -> str | None:
         """The state of another check as a word; None if it is unknown."""
@@ -90,21 +101,44 @@ def at(document: Document, path: str) -> Any | None:
     Keys may hold dots. A path through a list gives a list, as does `relations.TYPE`, whose values
     are the targets. None if there is no value.
     """
-    if path == "metadata.namespace":
-        return document.get("metadata", {}).get("namespace") or DEFAULT_NAMESPACE
-    head, _, type_ = path.lower().partition(".")
+    # Most paths are written as the document has them.
+    found = _exact(document, _keys(path))
+    if found is None:
+        found = _loose(document, path.lower())
+    return DEFAULT_NAMESPACE if found is None and path.lower() == _NAMESPACE else found
+
+
+@lru_cache(maxsize=4096)
+def _keys(path: str) -> tuple[str, ...]:
+    """The keys of a path; those of annotations and labels have dots of their own."""
+    parts = path.split(".", 2)
+    if len(parts) == 3 and parts[1] in ("annotations", "labels"):
+        return tuple(parts)
+    return tuple(path.split("."))
+
+
+def _exact(value: Any, keys: tuple[str, ...]) -> Any | None:
+    for key in keys:
+        if type(value) is not dict:
+            return None
+        value = value.get(key)
+    return value
+
+
+def _loose(document: Document, path: str) -> Any | None:
+    head, _, type_ = path.partition(".")
     if head == "relations" and type_:
         listed = document.get("relations", ())
         targets = [one["targetRef"] for one in listed if one["type"].lower() == type_]
         return targets or None
-    return _at(document, path.lower())
+    return _below(document, path)
 
 
-def _at(value: Any, path: str) -> Any | None:
+def _below(value: Any, path: str) -> Any | None:
     if not path:
         return value
     if isinstance(value, list):
-        found = [_at(one, path) for one in value]
+        found = [_below(one, path) for one in value]
         known = [one for one in found if one is not None]
         return known or None
     if not isinstance(value, Mapping):
@@ -114,7 +148,7 @@ def _at(value: Any, path: str) -> Any | None:
         if path == name:
             return child
         if path.startswith(f"{name}."):
-            below = _at(child, path[len(name) + 1 :])
+            below = _below(child, path[len(name) + 1 :])
             if below is not None:
                 return below
     return None

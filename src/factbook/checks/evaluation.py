@@ -162,6 +162,9 @@ def _fact_to_fact(read: _Read, other: _Read, test: Callable[[Any], operators.Tes
 
 def reader(fact: FactReference) -> _Read:
     """A function that reads the fact of an entity; it gives None for what is unknown."""
+    if fact.source == ENTITY:
+        place = fact.fact
+        return lambda entity: entity.at(place)
     if fact.path is None:
         return lambda entity: entity.value(fact)
     expression = extraction.expression(fact.path)
