@@ -108,6 +108,7 @@ class _Checks:
 
     async def _facts(self, ids: Sequence[int], number: int) -> None:
         """Writes of facts on which fifty checks depend, one row at a time, and many."""
+        await self._record(ids[:2_000], number)
         for name, size, turns in (("fact", 50, 40), ("fact-alone", 1, _TURNS)):
             writes = [
                 partial(self._record, ids[turn * size : (turn + 1) * size], number)
@@ -138,7 +139,10 @@ class _Checks:
         await stored_sets.replace(self._database, name, [changed], actor, take, kept=1)
 
     async def _record(self, ids: Sequence[int], turn: int) -> None:
-        seen = [Observation(id_, _values(self._chance)) for id_ in ids]
+        """Collect facts about entities, of which one differs from those before."""
+        changed = _NAMES[self._chance.randrange(_FACTS)]
+        values = {**dict.fromkeys(_NAMES, 60), "on": True, changed: self._chance.randrange(100)}
+        seen = [Observation(id_, values) for id_ in ids]
         source = self._sources[0]
         await self._database.write(lambda tx: store.record(tx, source, seen, NOW + turn))
 

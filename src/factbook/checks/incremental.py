@@ -187,13 +187,16 @@ class _Update:
     ) -> bool:
         """Note what differs in an entity, and what that does to the counts; false if nothing."""
         old, new = states
+        is_owned = before is not None and before.owner == row.owner
+        if is_owned and not selection.in_effect:
+            return False
         differing = selection.differing(old, new)
         self._changes += (
             (id_, row.entity_id, old[slot], new[slot], why)
             for slot, id_ in differing
             if old[slot] != NONE
         )
-        if before is None or before.owner != row.owner:
+        if not is_owned:
             self._leave(before)
             self._deltas.come(row.owner, new, self._known.counted)
         else:
@@ -212,7 +215,7 @@ class _Update:
         """What exists of the entities, each with the checks to evaluate."""
         everything, some = self._known.everything, task.selection
         if task.reads is not None:
-            new, found = [], task.reads(self._transaction, some, entity_ids)
+            new, found = [], task.reads(self._transaction, some, entity_ids, stored)
         else:
             new = [id_ for id_ in entity_ids if self._is_new(some, stored.get(id_))]
             old = sorted(set(entity_ids).difference(new))

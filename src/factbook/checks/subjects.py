@@ -7,6 +7,7 @@ from factbook.catalog.store import collectable
 from factbook.checks.check_set import CheckSelection, MatchingChecks
 from factbook.checks.checked_entity import CheckedEntity
 from factbook.checks.entity_place import EntityPlace, place_of
+from factbook.checks.state_store import EntityStates
 from factbook.facts import entity_filter, latest_rows
 from factbook.facts.entity_filter import EntityFilter, Matcher
 from factbook.facts.merge import Latest
@@ -28,12 +29,17 @@ class Subject(NamedTuple):
     place: EntityPlace | None = None
 
 
-# Brings those of the entities that exist.
-Read = Callable[[Transaction, CheckSelection, Sequence[int]], dict[int, Subject]]
+Stored = Mapping[int, EntityStates]
+_NONE_STORED: Stored = {}
+# Brings those of the entities that exist, given the states that are stored of them.
+Read = Callable[[Transaction, CheckSelection, Sequence[int], Stored], dict[int, Subject]]
 
 
 def with_documents(
-    transaction: Transaction, selection: CheckSelection, entity_ids: Sequence[int]
+    transaction: Transaction,
+    selection: CheckSelection,
+    entity_ids: Sequence[int],
+    stored: Stored = _NONE_STORED,
 ) -> dict[int, Subject]:
     """Those of the entities that exist, by id, whatever is known of them so far."""
     rows = transaction.all(*collectable.among(collectable.EVERYTHING, list(entity_ids)))
@@ -65,14 +71,19 @@ def without_documents(
 
 
 def by_filters(
-    transaction: Transaction, selection: CheckSelection, entity_ids: Sequence[int]
+    transaction: Transaction, selection: CheckSelection, entity_ids: Sequence[int], stored: Stored
 ) -> dict[int, Subject]:
     """Those of the entities that exist, without a look at their documents.
 
     The catalog's index tells which checks are about which: quicker where few filters do.
     """
     ids = list(entity_ids)
-    owners = collectable.owners(transaction, ids)
+    # States are removed with their entity, and those that are stored are locked.
+    known = {id_ for id_ in ids if id_ in stored and stored[id_].states}
+    new = [id_ for id_ in ids if id_ not in known]
+    owners: dict[int, str | None] = dict.fromkeys(known)
+    if new:
+        owners |= collectable.owners(transaction, new)
     matching = [_matching(transaction, one, ids) for one in selection.filters.values()]
     facts = _facts(transaction, selection, ids)
     return {
