@@ -8,7 +8,7 @@ import structlog
 from factbook.audit import retention as audit_retention
 from factbook.auth import invitations, sessions
 from factbook.catalog.store import search_keys, stored_sets, trigrams
-from factbook.checks import change_store, days
+from factbook.checks import change_store, days, trend
 from factbook.clock import DAY, Throttle
 from factbook.datasources import catalog_samples, memory
 from factbook.events import store as events
@@ -126,12 +126,15 @@ async def _sweep_checks(given: Round) -> None:
     before = given.before(given.settings.check_days)
     gone = await change_store.sweep(given.database, before, given.pace)
     gone += await days.sweep(given.database, before, given.pace)
+    gone += await given.database.write(lambda transaction: trend.trim(transaction, before))
     if gone:
         log.info("worker.swept", check_rows=gone)
 
 
 async def _record_checks(given: Round) -> None:
     await days.record(given.database, given.now, given.pace)
+    await given.database.write(lambda transaction: trend.record(transaction, given.now))
+    await given.pace.rest()
 
 
 async def _build_trigrams(given: Round) -> None:

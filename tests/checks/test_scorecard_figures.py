@@ -195,6 +195,10 @@ async def test_a_trend_has_what_was_kept_and_today_as_it_is(database: Database) 
     assert await keep(3) == 4
     assert (await over(ANN, 2, 3)) == [(2, {"bronze": 1}), (3, {})]
     assert await keep(4) == 0
+    # The last figures from before the time that is kept still tell what held by then.
+    assert await database.write(lambda tx: trend.trim(tx, NOON + 2 * DAY)) == 4
+    assert (await over(ANN, 2, 3)) == [(2, {"bronze": 1}), (3, {})]
+    assert (await over(LEAF, 1, 3)) == [(2, after), (3, {"bronze": 1, "silver": 2})]
 
 
 points = st.dictionaries(st.integers(0, 30), st.integers(1, 99)).map(

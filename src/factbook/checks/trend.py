@@ -11,6 +11,7 @@ import msgspec
 
 from factbook.catalog.store import hierarchy
 from factbook.checks import level_store, rollup, scorecard_store
+from factbook.checks.definition_lock import LOCK
 from factbook.checks.group_hierarchy import GroupHierarchy
 from factbook.checks.rollup import NOTHING, LevelTally
 from factbook.checks.scorecard import Scorecard, parse
@@ -88,6 +89,8 @@ async def of_group(
 
 def record(transaction: Transaction, now: int) -> int:
     """Keep the figures of today for what differs from the last ones; returns how many."""
+    # A slot may be another one's by the end of a grading.
+    transaction.lock(LOCK, shared=True)
     tree = GroupHierarchy(hierarchy.group_parents_within(transaction))
     changed = 0
     for stored in scorecard_store.all_within(transaction):
@@ -97,6 +100,11 @@ def record(transaction: Transaction, now: int) -> int:
             found = {EVERYBODY: rollup.added(own.values()), **rollup.by_group(own, tree)}
             changed += _record(transaction, card, found, now // DAY)
     return changed
+
+
+def trim(transaction: Transaction, before: int) -> int:
+    """Delete figures of days before a time, but for the last of each; returns their number."""
+    return transaction.run(_TRIM, (before // DAY,) * 2)
 
 
 def _record(
@@ -132,6 +140,15 @@ SELECT d.owner, d.day, d.levels, d.scored, d.score FROM scorecard_days d JOIN (
     SELECT owner, MAX(day) AS day FROM scorecard_days WHERE scorecard_id = ? AND day <= ?
     GROUP BY owner
 ) last ON last.owner = d.owner AND last.day = d.day WHERE d.scorecard_id = ?
+"""
+
+# A later day before the same time tells what held by then.
+_TRIM: Final = """
+DELETE FROM scorecard_days WHERE day < ? AND EXISTS (
+    SELECT 1 FROM scorecard_days later WHERE later.scorecard_id = scorecard_days.scorecard_id
+        AND later.owner = scorecard_days.owner AND later.day > scorecard_days.day
+        AND later.day <= ?
+)
 """
 
 _KEEP: Final = """
