@@ -1,0 +1,110 @@
+"""The starter scorecard: off until somebody adopts it, and then drafts like any others.
+
+A check of a code host is there for each configured one, about the entities whose facts that host
+has. So what one host does not know makes nothing unknown at another.
+"""
+
+from collections.abc import Iterable, Mapping
+from functools import cache
+from importlib.resources import files
+from typing import Any, Final, NamedTuple
+
+from factbook import safe_yaml
+from factbook.checks import check_store, scorecard_store
+from factbook.checks.files import DefinitionDocument
+from factbook.facts.datasource import DataSource
+from factbook.storage import Transaction
+
+_FILE: Final = "starter.yaml"
+# What says how a check is in the scorecard.
+_OF_ENTRY: Final = ("level", "weight", "advisory")
+_ANNOTATION: Final = "metadata.annotations."
+_LEAF: Final = ("fact", "operator", "value")
+
+
+class Adoption(NamedTuple):
+    """What became drafts, and what was there before and stays as it is."""
+
+    made: tuple[str, ...]
+    kept: tuple[str, ...]
+
+
+def documents(sources: Iterable[DataSource]) -> list[DefinitionDocument]:
+    """The checks of the catalog and of the code hosts among the sources, and the scorecard."""
+    given = _given()
+    found = [*given["catalog"]]
+    for source in sorted(sources, key=lambda one: one.id):
+        known = {fact.name for fact in source.schema}
+        found += [_of_host(one, source) for one in given["codeHost"] if one["fact"] in known]
+    card = {**given["scorecard"], "entries": [_entry(one) for one in found]}
+    return [
+        *(DefinitionDocument("check", _check(one, card["appliesTo"])) for one in found),
+        DefinitionDocument("scorecard", card),
+    ]
+
+
+def adopt(
+    transaction: Transaction, wanted: Iterable[DefinitionDocument], actor: str, now: int
+) -> Adoption:
+    """Make drafts of the documents whose ids are not taken yet."""
+    made, kept = [], []
+    for kind, document in wanted:
+        store = check_store if kind == "check" else scorecard_store
+        if store.read(transaction, document["id"]) is None:
+            store.create(transaction, document, actor, now)
+            made.append(document["id"])
+        else:
+            kept.append(document["id"])
+    return Adoption(tuple(made), tuple(kept))
+
+
+def _check(one: Mapping[str, Any], applies_to: Any) -> dict[str, Any]:
+    rest = {name: value for name, value in one.items() if name not in {"check", *_OF_ENTRY}}
+    return {"id": one["check"], "appliesTo": applies_to, **rest}
+
+
+def _entry(one: Mapping[str, Any]) -> dict[str, Any]:
+    return {"check": one["check"], **{name: one[name] for name in _OF_ENTRY if name in one}}
+
+
+def _of_host(one: Mapping[str, Any], source: DataSource) -> dict[str, Any]:
+    """A check of one code host."""
+    leaf = {"source": source.id, **{name: one[name] for name in _LEAF}}
+    rest = {name: value for name, value in one.items() if name not in {"check", "title", *_LEAF}}
+    about = [{"kind": "component", **conditions} for conditions in source.entity_filter or [{}]]
+    good, bad = _examples(one)
+    entity = _example_entity(about[0])
+    return {
+        "check": f"{source.id}-{one['check']}",
+        "title": f"{one['title']} ({source.title})",
+        **rest,
+        "appliesTo": about,
+        "rule": leaf,
+        "tests": [
+            {"entity": entity, "facts": {source.id: {one["fact"]: good}}, "expect": "pass"},
+            {"entity": entity, "facts": {source.id: {one["fact"]: bad}}, "expect": "fail"},
+            {"entity": entity, "facts": {source.id: {}}, "expect": "unknown"},
+        ],
+    }
+
+
+def _example_entity(conditions: Mapping[str, Any]) -> dict[str, Any]:
+    """An entity with the annotations that have to exist."""
+    keys = [key.removeprefix(_ANNOTATION) for key in conditions if key.startswith(_ANNOTATION)]
+    annotations = dict.fromkeys(keys, "example")
+    return {"kind": "Component", "metadata": {"name": "example", "annotations": annotations}}
+
+
+def _examples(one: Mapping[str, Any]) -> tuple[Any, Any]:
+    """A value that passes, and one that fails."""
+    value = one["value"]
+    if isinstance(value, bool):
+        return value, not value
+    return value, value - 1 if one["operator"].startswith("greater") else value + 1
+
+
+@cache
+def _given() -> dict[str, Any]:
+    text = files("factbook.checks").joinpath(_FILE).read_text("utf-8")
+    found: dict[str, Any] = safe_yaml.load(text)
+    return found

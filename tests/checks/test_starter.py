@@ -1,0 +1,75 @@
+"""The starter scorecard: valid, tested by its own tests, and off until somebody adopts it."""
+
+import pytest
+
+from factbook.checks import (
+    check_store,
+    definition,
+    scorecard,
+    scorecard_store,
+    starter,
+    trial,
+    validation,
+)
+from factbook.checks.files import DefinitionDocument
+from factbook.checks.validation import CheckContext
+from factbook.facts import shapes
+from factbook.facts.datasource import DataSource
+from factbook.storage import Database
+from tests.service import NOON
+
+ANN = "user:default/ann"
+HOSTS = [
+    DataSource(
+        id=id_,
+        title=id_.title(),
+        schema=(*shapes.facts(shapes.CODEHOST), *shapes.facts(shapes.SECURITY)),
+        entity_filter=[{f"metadata.annotations.{id_}.com/slug": {"exists": True}}],
+    )
+    for id_ in ("github", "gitlab")
+]
+OTHER = DataSource(id="coverage", title="Coverage")
+
+
+def of_kind(kind: str, hosts: list[DataSource]) -> list[DefinitionDocument]:
+    return [one for one in starter.documents([*hosts, OTHER]) if one.kind == kind]
+
+
+@pytest.mark.parametrize("hosts", [[], HOSTS[:1], HOSTS])
+def test_every_document_is_valid_and_fits_the_sources(hosts: list[DataSource]) -> None:
+    sources = {source.id: source for source in hosts}
+    ids = []
+    for _, document in of_kind("check", hosts):
+        check = definition.parse(document)
+        assert validation.problems(check, CheckContext(sources, {})) == []
+        assert [one for one in trial.tried(check, NOON) if not one.passed] == []
+        ids.append(check.id)
+    [card] = of_kind("scorecard", hosts)
+    found = scorecard.parse(card.document, ids)
+    assert found.checks == set(ids)
+    assert len(ids) == 5 + 5 * len(hosts)
+
+
+def test_a_check_of_a_host_is_about_the_entities_of_that_host() -> None:
+    found = {one.document["id"]: one.document for one in of_kind("check", HOSTS)}
+    assert found["gitlab-protected-branch"]["appliesTo"] == [
+        {"kind": "component", "metadata.annotations.gitlab.com/slug": {"exists": True}}
+    ]
+    assert found["gitlab-protected-branch"]["rule"]["source"] == "gitlab"
+
+
+async def test_what_is_adopted_are_drafts_and_what_was_there_stays(database: Database) -> None:
+    documents = starter.documents(HOSTS[:1])
+    mine = {**documents[0].document, "title": "Mine"}
+    await database.write(lambda tx: check_store.create(tx, mine, ANN, NOON))
+    first = await database.write(lambda tx: starter.adopt(tx, documents, ANN, NOON))
+    again = await database.write(lambda tx: starter.adopt(tx, documents, ANN, NOON))
+    assert first.kept == (mine["id"],)
+    assert len(first.made) == 10
+    assert again.made == ()
+    stored = await check_store.everything(database)
+    assert {one.draft is not None and one.published is None for one in stored} == {True}
+    assert next(one for one in stored if one.id == mine["id"]).draft == mine
+    card = await scorecard_store.one(database, "starter")
+    assert card is not None
+    assert card.published is None
