@@ -17,11 +17,13 @@ from factbook.catalog.store.belonging import CatalogPart
 from factbook.facts import across, bins, distribution, entity_values, store
 from factbook.facts.across import CountedValue, CountedValues, FactColumn
 from factbook.facts.datasource import parse
-from factbook.facts.entity_values import EntityValue, ValueFilter, ValueQuery
+from factbook.facts.ends import ends
+from factbook.facts.entity_values import EntityValue, ValueQuery
 from factbook.facts.merge import Latest, reason_of
 from factbook.facts.reasons import NEVER_COLLECTED, word
 from factbook.facts.schema import Fact, FactType
 from factbook.facts.store import Observation
+from factbook.facts.value_conditions import ValueFilter
 from factbook.storage import Transaction
 from tests.service import NOON, Service, component
 
@@ -186,10 +188,15 @@ async def test_pages_equal_entities_that_are_ordered_and_chosen_one_by_one(
             rest = [row for row in rows if row.value is None]
             up = sorted(known, key=lambda row: (in_order(fact, row), row.ref))
             assert await every_page(service, asked._replace(sort="value"), 4) == up + rest
+            both = await ends(service.state.database, asked, 4)
+            has_ends = fact.type != "string"
+            assert both.lowest == (up[:4] if has_ends else [])
             down = sorted(known, key=lambda row: in_order(fact, row), reverse=True)
             assert [
                 row.value for row in await every_page(service, asked._replace(sort="-value"), 4)
             ] == [row.value for row in down + rest] or fact.type == "datetime"
+            highest = [in_order(fact, row) for row in both.highest]
+            assert highest == ([in_order(fact, row) for row in down[:4]] if has_ends else [])
 
 
 def _filters(fact: Fact, known: list[EntityValue], chance: random.Random) -> list[ValueFilter]:

@@ -10,9 +10,10 @@ import msgspec
 from factbook import clock
 from factbook.errors import InputError
 from factbook.facts.across import NUMBERS, FactColumn
-from factbook.facts.entity_values import Place, Sort, ValueFilter
+from factbook.facts.entity_values import Place, Sort
 from factbook.facts.reasons import REASONS
 from factbook.facts.schema import Fact
+from factbook.facts.value_conditions import ValueFilter
 
 SORTS: Final[tuple[Sort, ...]] = ("entity", "value", "-value")
 _BOOLEANS: Final = {"true": True, "false": False}

@@ -90,12 +90,19 @@ async def _read(database: Database, sql: str, values: Sequence[Any]) -> list[Row
         return [row async for rows in database.pages(sql, values) for row in rows]
 
 
-def selected(column: FactColumn, part: CatalogPart, *others: str, collected: bool = False) -> SQL:
+def selected(
+    column: FactColumn,
+    part: CatalogPart,
+    *others: str,
+    collected: bool = False,
+    by_ref: bool = False,
+) -> SQL:
     """The statement for the value, reasons and times of every entity of the part.
 
-    With `collected`, entities that were never collected may be left out.
+    With `collected`, entities that were never collected may be left out. `by_ref`: the rows are
+    wanted in the order of references.
     """
-    where, values = _where(column, part)
+    where, values = _where(column, part, by_ref=by_ref)
     columns = ", ".join(others)
     if column.bit is not None:
         bits = COMPLIANCE if column.bit not in _STORED_BITS else "e.compliance"
@@ -166,13 +173,14 @@ def _beginning(text: str) -> str | None:
     return None
 
 
-def _where(column: FactColumn, part: CatalogPart) -> SQL:
+def _where(column: FactColumn, part: CatalogPart, *, by_ref: bool) -> SQL:
     """The entities that the source is about, and of these the part."""
     where, values = part.condition().sql()
     if column.source.entity_filter is None:
         return where, values
     about, more = entity_filter.where(column.source.entity_filter)
-    return f"({where}) AND {about}", [*values, *more]
+    # Wrapped, because SQLite would read all that an index finds for it, and sort them.
+    return f"({where}) AND ({about}){' IS TRUE' if by_ref else ''}", [*values, *more]
 
 
 # All of them are stored but that of an owner in the catalog.

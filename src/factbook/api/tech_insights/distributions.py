@@ -6,10 +6,12 @@ from typing import Any, cast
 from factbook.api.openapi import parameters
 from factbook.clock import iso, iso_or_none
 from factbook.datasources import fact_columns, value_filters
-from factbook.facts import across, distribution, entity_values
+from factbook.facts import across, distribution, ends, entity_values
 from factbook.facts.across import By, FactColumn
-from factbook.facts.entity_values import EntityValue, ValueFilter, ValueQuery
+from factbook.facts.ends import Ends
+from factbook.facts.entity_values import EntityValue, ValueQuery
 from factbook.facts.schema import Fact
+from factbook.facts.value_conditions import ValueFilter
 from factbook.http import csv_lines
 from factbook.http.context import SourceContext
 from factbook.http.requests import JsonReply, Request, reply
@@ -37,7 +39,9 @@ async def show(request: Request, state: SourceContext) -> JsonReply[answers.Fact
         top=_TOP if top is None else top,
         now=state.clock(),
     )
-    return reply(_shown(asked.column, found, by, await _ends(request, state, asked)))
+    count = parameters.ENDS.of(request)
+    both = await ends.ends(state.database, asked, _ENDS if count is None else count)
+    return reply(_shown(asked.column, found, by, both))
 
 
 async def values(request: Request, state: SourceContext) -> JsonReply[answers.ValuePage]:
@@ -96,30 +100,14 @@ def _filter(request: Request, fact: Fact) -> ValueFilter:
     )
 
 
-async def _ends(
-    request: Request, state: SourceContext, asked: ValueQuery
-) -> tuple[list[EntityValue], list[EntityValue]]:
-    """The entities with the lowest and the highest values."""
-    count = parameters.ENDS.of(request)
-    count = _ENDS if count is None else count
-    if count == 0 or asked.column.fact.type in {"string", "set", "object"}:
-        return [], []
-    known = asked._replace(wanted=ValueFilter(known=True))
-    pages = [
-        await entity_values.page(state.database, known._replace(sort=sort), None, count)
-        for sort in ("value", "-value")
-    ]
-    return pages[0].rows, pages[1].rows
-
-
 def _shown(
     column: FactColumn,
     found: distribution.Distribution,
     by: By | None,
-    ends: tuple[list[EntityValue], list[EntityValue]],
+    both: Ends,
 ) -> answers.FactDistribution:
     fact = column.fact
-    lowest, highest = ([_entity(row) for row in rows] for rows in ends)
+    lowest, highest = ([_entity(row) for row in rows] for rows in both)
     shown = answers.FactDistribution(
         data_source_id=column.source.id,
         fact=_fact(fact),
