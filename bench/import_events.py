@@ -14,10 +14,10 @@ from tests.processes import ServerProcess, serving
 
 _LONGEST = 60.0
 _PAUSE = 0.05
-_ENTITY = b"""---
+_ENTITY = """---
 apiVersion: backstage.io/v1alpha1
 kind: Component
-metadata: {name: pushed}
+metadata: {name: %s}
 spec: {type: service, lifecycle: production, owner: team-01}
 """
 
@@ -29,38 +29,46 @@ class EventFigures(NamedTuple):
     requests: int
 
 
-def pushed(host: ImportedHost, url: str, database_url: str, folder: Path) -> EventFigures:
+def pushed(
+    host: ImportedHost, url: str, database_url: str, folder: Path, number: int, *, collecting: bool
+) -> EventFigures:
     """Push to a repository that was imported into the database, with a server that takes events.
 
-    The importer has the only credential, so that nothing else is collected meanwhile.
+    When it is `collecting`, everything is collected for the first time with the same credential.
     """
     assert isinstance(host.fake, FakeGitHub)
-    table = "FACTBOOK_IMPORTERS__GITHUB__DEFAULT"
-    account = {"api_url": url, "token": CREDENTIAL}
+    table, integration = "FACTBOOK_IMPORTERS", "FACTBOOK_INTEGRATIONS"
     settings = {
         "FACTBOOK_OUTGOING_NETWORKS": "127.0.0.0/8",
-        f"{table}__ORGANIZATIONS": "acme",
-        f"{table}__WEBHOOK_SECRET": SECRET,
-        f"{table}__EVERY": "6h",
-        f"{table}__ACCOUNT": json.dumps(account),
+        f"{table}__GITHUB__DEFAULT__ORGANIZATIONS": "acme",
+        f"{table}__GITHUB__DEFAULT__WEBHOOK_SECRET": SECRET,
+        f"{table}__GITHUB__DEFAULT__EVERY": "6h",
     }
+    account = {"api_url": url, "token": CREDENTIAL}
+    if collecting:
+        named = {f"{integration}__GITHUB__DEFAULT__{k.upper()}": v for k, v in account.items()}
+        settings |= named
+    else:
+        settings[f"{table}__GITHUB__DEFAULT__ACCOUNT"] = json.dumps(account)
     with (
         serving(database_url, folder, **settings) as server,
         server.client(server.token()) as http,
     ):
-        return _pushed(server, http, host.fake)
+        return _pushed(server, http, host.fake, number)
 
 
-def _pushed(server: ServerProcess, http: httpx2.Client, fake: FakeGitHub) -> EventFigures:
-    repository, before = fake.repositories[0], fake.requests.total()
-    repository.texts["services/new/catalog-info.yaml"] = _ENTITY
+def _pushed(
+    server: ServerProcess, http: httpx2.Client, fake: FakeGitHub, number: int
+) -> EventFigures:
+    repository, before = fake.repositories[number], fake.requests.total()
+    name = f"pushed-{number}"
+    repository.texts["services/new/catalog-info.yaml"] = (_ENTITY % name).encode()
     repository.files = [*repository.texts]
     repository.commits += 1
     content, began = push_to(repository), time.perf_counter()
-    httpx2.post(
-        f"{server.url}{EVENTS}", content=content, headers=signed(content)
-    ).raise_for_status()
-    while http.get("/api/catalog/entities/by-name/component/default/pushed").status_code != 200:
+    headers = signed(content, delivery=name)
+    httpx2.post(f"{server.url}{EVENTS}", content=content, headers=headers).raise_for_status()
+    while http.get(f"/api/catalog/entities/by-name/component/default/{name}").status_code != 200:
         if time.perf_counter() - began > _LONGEST:
             raise RuntimeError(server.log.read_text())
         time.sleep(_PAUSE)

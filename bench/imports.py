@@ -72,7 +72,10 @@ def main(count: int = 1_000, kind: str = "github") -> None:
             )
         print((folder / "output").read_text())
         if kind == "github":
-            event = pushed(host, url, environment["FACTBOOK_DATABASE_URL"], folder)
+            database_url = environment["FACTBOOK_DATABASE_URL"]
+            event = pushed(host, url, database_url, folder, 100, collecting=True)
+            print(f"push event while everything is collected: after {event.seconds:.1f} s")
+            event = pushed(host, url, database_url, folder, 0, collecting=False)
             print(f"push event: seen after {event.seconds:.1f} s, {event.requests} requests")
 
 

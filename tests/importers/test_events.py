@@ -1,5 +1,6 @@
 """Events of GitHub: hints about what is to be read again, and nothing more."""
 
+import asyncio
 import json
 import time
 from functools import partial
@@ -7,6 +8,8 @@ from typing import Any
 
 import httpx2
 import pytest
+from starlette.requests import Request
+from starlette.responses import Response
 
 from factbook.app import Application
 from factbook.clock import DAY, HOUR, MINUTE, SECOND
@@ -41,7 +44,8 @@ class World:
         table = {"organizations": ["acme"], "webhook_secret": SECRET, "every": "6h", **options}
         accounts = {"github": {"default": {"token": TOKEN}}}
         importer = configuration.importer("github", "default", table, accounts)
-        database, client = service.state.database, Collector(self.fake, service.time).client
+        database = service.state.database
+        self.client = client = Collector(self.fake, service.time).client
         service.state.importers = ImporterRegistry(
             database, [importer], {}, service.time, lambda: b"a key of tests" * 5
         )
@@ -142,6 +146,25 @@ async def test_a_push_is_seen_within_ten_seconds_by_at_most_three_requests(
     assert await world.service.catalog(SHOP) is None
     assert await world.service.catalog(OTHER) == other
     assert await world.work() == 0
+
+
+async def test_a_push_does_not_wait_for_what_is_collected_with_the_same_credential(
+    world: World, shop: Repository
+) -> None:
+    end = asyncio.Event()
+
+    async def waiting(request: Request, answer: faults.Answer) -> Response:
+        await end.wait()
+        return await answer(request)
+
+    world.fake.fail("tree", waiting, times=50)
+    trees = [f"/repos/acme/other/git/trees/{number:040x}" for number in range(50)]
+    collecting = [asyncio.create_task(world.client.get(tree)) for tree in trees]
+    edited(shop, file("shop") + "---\n" + file("cart"))
+    assert await world.after(shop)
+    assert await world.service.catalog("component:default/cart")
+    end.set()
+    await asyncio.gather(*collecting)
 
 
 async def test_many_events_at_once_are_one_reading(world: World, shop: Repository) -> None:

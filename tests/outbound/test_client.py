@@ -177,6 +177,19 @@ async def test_clients_of_one_credential_share_what_is_known_of_its_limits() -> 
     assert len(host.requests) == 1
 
 
+async def test_urgent_calls_go_past_others_and_keep_to_the_same_limits() -> None:
+    time = Time()
+    governor = Governor(clock=time)
+    limited = json(403, {"message": "You have exceeded a secondary rate limit"})
+    host = Host(json(200, {}), limited)
+    client = asking(host, time, governor=governor).urgent()
+    async with governor.turn():
+        assert (await client.get("x")).ok
+        assert (await client.get("x")).retry_at == NOON + MINUTE
+        assert (await client.get("x")).status == 0
+    assert len(host.requests) == 2
+
+
 async def test_a_credential_that_cannot_be_had_ends_the_request_with_its_reason() -> None:
     async def authorize() -> Answer:
         return Answer(Outcome.DENIED, 401, detail="the app is suspended")

@@ -245,3 +245,31 @@ async def test_a_pace_does_not_wait_for_a_clock_that_was_set_back() -> None:
     governor.distance("core")
     time.advance(-DAY)
     assert [governor.distance("core") for _ in range(2)] == [0.0, 0.5]
+
+
+async def test_an_urgent_call_waits_for_urgent_ones_alone() -> None:
+    governor = Governor(at_once=1)
+    order: list[str] = []
+    end = asyncio.Event()
+
+    async def call(name: str, *, urgent: bool = False) -> None:
+        async with governor.turn(urgent=urgent):
+            order.append(name)
+            await end.wait()
+
+    calls = [call("first"), call("second"), call("urgent", urgent=True), call("one", urgent=True)]
+    tasks = [asyncio.create_task(one) for one in calls]
+    await asyncio.sleep(0)
+    assert order == ["first", "urgent"]
+    end.set()
+    await asyncio.gather(*tasks)
+    assert sorted(order[2:]) == ["one", "second"]
+
+
+async def test_urgent_calls_keep_the_pace_among_themselves_and_others_make_room() -> None:
+    time = Time()
+    governor = Governor(at_once=6, pace={"core": 120}, clock=time)
+    assert [governor.distance("core") for _ in range(3)] == [0.0, 0.5, 1.0]
+    assert [governor.distance("core", urgent=True) for _ in range(2)] == [0.0, 0.5]
+    assert governor.distance("core") == 2.5
+    assert governor.distance("graphql", urgent=True) == 0.0

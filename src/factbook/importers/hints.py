@@ -56,7 +56,8 @@ async def follow(
 ) -> HintedReading:
     """Read and write what hints are about."""
     assert importer.reread is not None, "what an importer that takes events has"
-    client = connect(importer.integration)
+    # Somebody waits for it, while a collection of everything may take an hour.
+    client = connect(importer.integration).urgent()
     calls = client.health.calls
     memory = DatabaseMemory(target.database, importer.memory, now)
     snapshot = await importer.reread(client, memory, now, [one.hint for one in due.hints])

@@ -87,12 +87,19 @@ class HttpClient:
         self._sleep = sleep
         self._health = ClientHealth()
         self._cache: AnswerCache | None = None
+        self._urgent = False
 
     def caching(self, cache: AnswerCache) -> Self:
         """The same client, which skips calls whose answers are in the cache."""
         found = copy.copy(self)
         found._cache = cache
         found.further = {url: client.caching(cache) for url, client in self.further.items()}
+        return found
+
+    def urgent(self) -> Self:
+        """The same client, whose calls do not wait for those of the others of its credential."""
+        found = copy.copy(self)
+        found._urgent = True
         return found
 
     async def aclose(self, *, idle: bool = False) -> None:
@@ -200,10 +207,10 @@ class HttpClient:
         proof = await self._credential.authorize()
         if isinstance(proof, Answer):
             return proof, False
-        budget = call.options.get("budget", "")
-        async with self._governor.turn(budget):
+        budget, urgent = call.options.get("budget", ""), self._urgent
+        async with self._governor.turn(budget, urgent=urgent):
             if self._governor.held_until(budget) is None and (
-                seconds := self._governor.distance(budget)
+                seconds := self._governor.distance(budget, urgent=urgent)
             ):
                 await self._sleep(seconds)
             held = await self._wait(budget)

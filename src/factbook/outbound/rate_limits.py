@@ -61,11 +61,11 @@ class Governor:
 
     Other processes have governors of their own, which learn the same limits from their answers; all
     of them together are bounded by the number of batches under way in the credential's queue.
-    At most `at_once` calls are under way; `pace` gives the calls that may begin in a minute, by
-    budget, at even intervals. No call is made that would use up `reserve`, the share of a limit
-    left to others, before the limit is reset, nor while the host has asked to wait. A host's limits
-    may differ by kind of request, such as GitHub's for REST and GraphQL: each is a budget with a
-    name that the caller chooses.
+    At most `at_once` calls are under way, and one that is urgent; `pace` gives the calls that may
+    begin in a minute, by budget, at even intervals. No call is made that would use up `reserve`,
+    the share of a limit left to others, before the limit is reset, nor while the host has asked to
+    wait. A host's limits may differ by kind of request, such as GitHub's for REST and GraphQL: each
+    is a budget with a name that the caller chooses.
     """
 
     def __init__(
@@ -78,36 +78,43 @@ class Governor:
     ) -> None:
         self.allowances: dict[str, Allowance] = {}
         self._turns = asyncio.Semaphore(at_once)
+        self._urgent_turns = asyncio.Semaphore(1)
         self._reserve = reserve
         self._clock = clock
         self._under_way: dict[str, int] = {}
         self._distances = {budget: MINUTE / calls for budget, calls in (pace or {}).items()}
         self._next: dict[str, float] = {}
+        self._next_urgent: dict[str, float] = {}
         self._paused_until = 0
         self._refusals = 0
 
     @asynccontextmanager
-    async def turn(self, budget: str = "") -> AsyncIterator[None]:
-        """Wait for a slot among the calls under way, and hold it for one call on the budget."""
-        async with self._turns:
+    async def turn(self, budget: str = "", *, urgent: bool = False) -> AsyncIterator[None]:
+        """Wait for a slot among the calls under way, and hold it for one call on the budget.
+
+        An urgent one waits for other urgent ones alone.
+        """
+        async with self._urgent_turns if urgent else self._turns:
             self._under_way[budget] = self._under_way.get(budget, 0) + 1
             try:
                 yield
             finally:
                 self._under_way[budget] -= 1
 
-    def distance(self, budget: str = "") -> float:
+    def distance(self, budget: str = "", *, urgent: bool = False) -> float:
         """Seconds until the call of this turn may begin, to keep the pace.
 
-        Reserves the next place in the pace, so call it once for each call.
+        Reserves the next place in the pace, so call it once for each call. Urgent calls keep the
+        pace among themselves, and those that come after make room for them.
         """
         distance, now = self._distances.get(budget), self._clock()
         if distance is None:
             return 0.0
-        begin = max(now, self._next.get(budget, 0))
-        # No more calls wait than are under way at once: more is of a clock that was set back.
-        begin = begin if begin <= now + MINUTE else now
-        self._next[budget] = begin + distance
+        places = self._next_urgent if urgent else self._next
+        begin = _place(places, budget, now)
+        places[budget] = begin + distance
+        if urgent:
+            self._next[budget] = _place(self._next, budget, now) + distance
         return (begin - now) / SECOND
 
     def held_until(self, budget: str = "") -> int | None:
@@ -146,6 +153,13 @@ class Governor:
             return 0
         left = allowance.remaining - self._under_way.get(budget, 0)
         return allowance.reset_at if left < int(allowance.limit * self._reserve) else 0
+
+
+def _place(places: Mapping[str, float], budget: str, now: int) -> float:
+    """The next free place in the pace of a budget."""
+    found = max(now, places.get(budget, 0))
+    # No more calls wait than are under way at once: more is of a clock that was set back.
+    return found if found <= now + MINUTE else now
 
 
 def allowance_of(headers: Mapping[str, str], moment: int, skew: int = 0) -> Allowance | None:
