@@ -185,3 +185,32 @@ async def test_a_preview_of_a_check_that_cannot_work_is_refused(service: Service
     async with service.client(token) as http:
         asked = await http.post(f"{CHECKS}/preview", json={"definition": check()})
         assert asked.status_code == 403
+
+
+async def test_the_catalogs_own_facts_are_read_and_followed(service: Service) -> None:
+    group = leaf_of("entity-ownership", "hasGroupOwner")
+    related = leaf_of("entity-ownership", "hasRelationships")
+    await put(service, check("group", rule=group), publish=True)
+    await put(service, check("related", rule=related), publish=True)
+    await evaluated(service)
+    assert await found(service, checkIds="group,related") == {
+        f"group {API}": "pass",
+        f"group {OLD}": "pass",
+        f"group {WEB}": "pass",
+        f"related {API}": "fail",
+        f"related {OLD}": "fail",
+        f"related {WEB}": "fail",
+    }
+    shown = (await service.http.get(f"{RESULTS}/related/{API}")).json()
+    assert shown["because"][0]["value"] is False
+    uses = component("uses", owner="user:alice", dependsOn=["component:web"])
+    assert (await service.push("other", uses)).status_code == 200
+    assert (await found(service, checkIds="related"))[f"related {WEB}"] == "pass"
+    assert (await found(service, checkIds="group"))["group component:default/uses"] == "fail"
+    assert (await service.push("other")).status_code == 200
+    assert (await found(service, checkIds="related"))[f"related {WEB}"] == "fail"
+
+
+def leaf_of(source: str, fact: str) -> dict[str, Any]:
+    """A condition on a fact of the catalog's own."""
+    return {"source": source, "fact": fact, "operator": "equal", "value": True}

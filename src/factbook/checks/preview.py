@@ -5,14 +5,14 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from factbook.catalog.store import collectable
-from factbook.checks import state_store
+from factbook.checks import latest_facts, state_store
 from factbook.checks.check_set import CheckCache, EvaluatedCheck, evaluated_check
 from factbook.checks.checked_entity import CheckedEntity
 from factbook.checks.count_store import PLACES, StateCounts
 from factbook.checks.definition import Check
 from factbook.checks.state import EXEMPT, FAIL, NONE, OUT, PASS, UNKNOWN
 from factbook.checks.state_update import SlotStates
-from factbook.facts import entity_filter, latest_rows
+from factbook.facts import entity_filter
 from factbook.facts.merge import Latest
 from factbook.storage import Database
 
@@ -129,11 +129,7 @@ class _Preview:
 
     async def _facts(self, first: int, last: int) -> dict[int, dict[str, Latest]]:
         sources = sorted(self._check.sources)
-        if not sources:
-            return {}
-        found = latest_rows.by_entity(
-            await self._database.search(*latest_rows.between(sources, first, last))
-        )
+        found = await latest_facts.between(self._database, sources, first, last)
         if self._scope.facts:
             return {
                 id_: with_facts(latest, self._scope.facts, self._now)

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from factbook.catalog.store import collectable
-from factbook.checks import change_store, check_store, state
+from factbook.checks import change_store, check_store, latest_facts, state
 from factbook.checks.change_store import Change
 from factbook.checks.check_set import CheckCache, CheckSet, EvaluatedCheck
 from factbook.checks.checked_entity import CheckedEntity
@@ -82,7 +82,8 @@ async def of_entity(
     if entity_id is None or document is None:
         return None
     known, owner, states = await _states(database, entity_id)
-    facts = await store.latest_of_ref(database, ref)
+    own = await latest_facts.own_of(database, entity_id)
+    facts = {**await store.latest_of_ref(database, ref), **own}
     by_id = {id_: states[slot] for id_, slot in known.slots.items()}
     entity = CheckedEntity(ref, document, facts, by_id)
     stored = {one.id: one.in_effect_at for one in await check_store.everything(database)}

@@ -4,11 +4,12 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from factbook.catalog.store import collectable
+from factbook.checks import latest_facts
 from factbook.checks.check_set import CheckSelection, MatchingChecks
 from factbook.checks.checked_entity import CheckedEntity
 from factbook.checks.entity_place import EntityPlace, place_of
 from factbook.checks.state_store import EntityStates
-from factbook.facts import entity_filter, latest_rows
+from factbook.facts import entity_filter
 from factbook.facts.entity_filter import EntityFilter, Matcher
 from factbook.facts.merge import Latest
 from factbook.storage import Transaction
@@ -43,7 +44,7 @@ def with_documents(
 ) -> dict[int, Subject]:
     """Those of the entities that exist, by id, whatever is known of them so far."""
     rows = transaction.all(*collectable.among(collectable.EVERYTHING, list(entity_ids)))
-    facts = _facts(transaction, selection, entity_ids)
+    facts = latest_facts.among(transaction, selection.sources, entity_ids)
     return {
         id_: _with_document(selection, ref, document, facts.get(id_, {}))
         for id_, ref, document in collectable.read(rows)
@@ -57,7 +58,7 @@ def without_documents(
 
     Documents are read where checks of the selection read more than which entities they are about.
     """
-    facts = _facts(transaction, selection, entity_ids)
+    facts = latest_facts.among(transaction, selection.sources, entity_ids)
     documents: Mapping[int, Mapping[str, Any]] = {}
     if selection.reads_entity:
         rows = transaction.all(*collectable.among(collectable.EVERYTHING, list(entity_ids)))
@@ -85,7 +86,7 @@ def by_filters(
     if new:
         owners |= collectable.owners(transaction, new)
     matching = [_matching(transaction, one, ids) for one in selection.filters.values()]
-    facts = _facts(transaction, selection, ids)
+    facts = latest_facts.among(transaction, selection.sources, ids)
     return {
         id_: Subject(
             CheckedEntity("", _NOTHING, facts.get(id_, {})),
@@ -114,11 +115,3 @@ def _with_document(
     place = place_of(ref, document, matcher)
     entity = CheckedEntity(ref, document, facts)
     return Subject(entity, place.owner, selection.matching(matcher), place)
-
-
-def _facts(
-    transaction: Transaction, selection: CheckSelection, entity_ids: Sequence[int]
-) -> dict[int, dict[str, Latest]]:
-    if not selection.sources:
-        return {}
-    return latest_rows.by_entity(transaction.all(*latest_rows.among(selection.sources, entity_ids)))

@@ -65,6 +65,21 @@ async def between(database: Database, where: SQL, first: int, last: int) -> set[
     return {id_ for (id_,) in await database.search(sql, (first, last, *values))}
 
 
+def bits_of(transaction: Transaction, ids: list[int]) -> list[tuple[int, int, int]]:
+    """(id, bits of `catalog.compliance`, time of the last change) of entities.
+
+    The bit that the owner exists is not looked up.
+    """
+    return [(id_, bits, at) for id_, bits, at in transaction.all(_BITS_OF, (ids,))]
+
+
+async def bits_between(database: Database, first: int, last: int) -> list[tuple[int, int, int]]:
+    """The same of the entities from one id to another."""
+    return [
+        (id_, bits, at) for id_, bits, at in await database.search(_BITS_BETWEEN, (first, last))
+    ]
+
+
 async def refs_after(
     database: Database, after: int, limit: int, refs: list[str]
 ) -> list[tuple[int, str]]:
@@ -118,4 +133,6 @@ LEFT JOIN relations r ON r.source_id = e.id AND r.type = 'ownedBy'
 WHERE e.id IN LIST(?) GROUP BY e.id
 """
 
+_BITS_OF = "SELECT id, compliance, updated_at FROM entities WHERE id IN LIST(?)"
+_BITS_BETWEEN = "SELECT id, compliance, updated_at FROM entities WHERE id BETWEEN ? AND ?"
 _SELECT = f"SELECT e.id, {COLUMNS} FROM entities e"

@@ -1,0 +1,66 @@
+"""Latest facts as checks read them: those collected, and the catalog's own, kept as bits."""
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import Final
+
+import msgspec
+
+from factbook.catalog.store import collectable
+from factbook.facts import latest_rows
+from factbook.facts.merge import Latest
+from factbook.integrations import catalog
+from factbook.storage import Database, Transaction
+
+FactsOfEntities = dict[int, dict[str, Latest]]
+
+# It changes with another entity than its own, which tells nobody.
+_UNTOLD: Final = "ownerExists"
+
+
+def among(
+    transaction: Transaction, source_ids: Sequence[str], entity_ids: Sequence[int]
+) -> FactsOfEntities:
+    """The latest facts of these sources about these entities."""
+    if not source_ids:
+        return {}
+    rows = transaction.all(*latest_rows.among(source_ids, entity_ids))
+    found, own = latest_rows.by_entity(rows), _own(source_ids)
+    if own:
+        _add(found, own, collectable.bits_of(transaction, list(entity_ids)))
+    return found
+
+
+async def between(
+    database: Database, source_ids: Sequence[str], first: int, last: int
+) -> FactsOfEntities:
+    """The same about the entities from one id to another."""
+    if not source_ids:
+        return {}
+    rows = await database.search(*latest_rows.between(source_ids, first, last))
+    found, own = latest_rows.by_entity(rows), _own(source_ids)
+    if own:
+        _add(found, own, await collectable.bits_between(database, first, last))
+    return found
+
+
+async def own_of(database: Database, entity_id: int) -> dict[str, Latest]:
+    """The catalog's own facts about an entity, by source."""
+    found: FactsOfEntities = {}
+    own = [source.id for source in catalog.SOURCES]
+    _add(found, own, await collectable.bits_between(database, entity_id, entity_id))
+    return found.get(entity_id, {})
+
+
+def _own(source_ids: Iterable[str]) -> list[str]:
+    return [id_ for id_ in source_ids if catalog.answers(id_)]
+
+
+def _add(
+    found: FactsOfEntities, own: Collection[str], rows: Iterable[tuple[int, int, int]]
+) -> None:
+    """Add the facts of the catalog's own sources from (id, bits, time)."""
+    for id_, bits, updated_at in rows:
+        for source in own:
+            facts = msgspec.json.decode(catalog.facts(source, bits), type=dict[str, object])
+            facts.pop(_UNTOLD, None)
+            found.setdefault(id_, {})[source] = Latest(facts, {}, "", updated_at)
