@@ -10,6 +10,7 @@ from tests.service import Service
 
 _PATH = "/api/tech-insights/v1"
 CHECKS = f"{_PATH}/checks"
+BADGES = f"{_PATH}/badges"
 SCORECARDS = f"{_PATH}/scorecards"
 RESULTS = f"{_PATH}/check-results"
 CARDS = f"{_PATH}/scorecard-results"

@@ -10,6 +10,7 @@ from factbook.importers import run_store
 from factbook.importers.run_store import RunOutcome
 from factbook.importers.snapshot import ReadingProblem
 from tests.api.checking import (
+    BADGES,
     CARDS,
     CHECKS,
     EXEMPTIONS,
@@ -336,6 +337,13 @@ async def _results(service: Service) -> AsyncIterator[Call]:
     yield "previewsCreate", 400, await http.post(f"{CHECKS}/preview", json={})
     none = {"checkId": "none"}
     yield "previewsCreate", 404, await http.post(f"{CHECKS}/preview", json=none)
+    public = scorecard(entries=["owned"], public=True)
+    await http.put(f"{SCORECARDS}/readiness?publish=true", json=public)
+    await evaluated(service)
+    badge = f"{BADGES}/readiness/component:default/alone"
+    yield "badgesImage", 200, await http.get(f"{badge}.svg")
+    yield "badgesShields", 200, await http.get(f"{badge}.json")
+    yield "badgesShields", 404, await http.get(f"{BADGES}/readiness/component:default/x.json")
     card, alone = f"{CARDS}/readiness", {"entity": "component:alone"}
     yield "scorecardResultsListAll", 200, await http.get(CARDS)
     yield "scorecardResultsGet", 200, await http.get(card, params={"limit": "1"})

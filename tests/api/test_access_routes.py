@@ -28,6 +28,8 @@ from factbook.settings import Settings
 from tests.conftest import StartService
 from tests.service import Service
 
+BADGE = "/api/tech-insights/v1/badges/{id}/{kind}:{namespace}/{name}"
+BADGES = {("GET", f"{BADGE}.svg"), ("GET", f"{BADGE}.json")}
 # A route that is open to everyone has to be named here on purpose.
 OPEN = {
     ("GET", "/healthz"),
@@ -38,6 +40,8 @@ OPEN = {
     ("GET", "/api/tech-insights/v1/openapi.json"),
     ("GET", "/api/events/openapi.json"),
     ("GET", "/api/importers/v1/openapi.json"),
+    # Of public scorecards alone: tests/api/test_badges.py.
+    *BADGES,
 }
 # Callers prove who they are by a signature: tests/importers/test_events.py.
 SIGNED = {("POST", "/api/importers/v1/importers/{importer}/events")}
@@ -150,7 +154,7 @@ async def test_without_a_token_every_guarded_route_is_401_with_a_challenge(
                 answer = await http.request(method, address(route))
                 assert answer.status_code == 401, name_of(route)
                 assert answer.headers["www-authenticate"] == 'Bearer realm="factbook"'
-        for _, path in OPEN:
+        for _, path in OPEN - BADGES:
             assert (await http.get(path)).status_code == 200, path
 
 

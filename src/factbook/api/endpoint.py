@@ -102,7 +102,8 @@ class Endpoint(Pipeline[Route, Request]):
             routes,
             state,
             writing=writing,
-            is_admitted=self._closed or first.signed,
+            # What is open and described asks the database; the rest is answered always.
+            is_admitted=self._closed or first.signed or first.described,
             probe=first.probe,
         )
 

@@ -4,7 +4,7 @@ import re
 from typing import Final
 
 from factbook.api.checks.parameters import DefinitionId
-from factbook.api.openapi.parameter_types import Integer, Moment, Text, Texts
+from factbook.api.openapi.parameter_types import AnswerHeader, Integer, Moment, Text, Texts
 from factbook.checks import state
 from factbook.schemas import patterns
 
@@ -114,4 +114,7 @@ TREND_START: Final = Moment(
 )
 STEP: Final = Integer(
     name="step", description="Every so many days, 1 by default.", least=1, most=366, example=7
+)
+BADGE_TAG: Final = AnswerHeader(
+    name="ETag", description="Of the badge; asked with `If-None-Match`, the same one is 304."
 )

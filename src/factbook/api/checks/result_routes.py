@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from factbook.api.checks import check_results, scorecard_results
+from factbook.api.checks import badges, check_results, scorecard_results
 from factbook.api.checks import result_parameters as parameters
 from factbook.api.checks.parameters import PAGE_LIMIT
 from factbook.api.endpoint import Route
@@ -92,5 +92,20 @@ RESULT_ROUTES: Sequence[Route] = (
         scorecard_results.plan,
         _READ_RESULTS,
         (parameters.SCORECARD, parameters.ENTITY_WANTED),
+    ),
+    *(
+        Route(
+            "GET",
+            f"/badges/{{id}}/{{kind}}:{{namespace}}/{{name}}.{ending}",
+            handler,
+            None,
+            (parameters.SCORECARD,),
+            media=media,
+            headers=(parameters.BADGE_TAG,),
+        )
+        for ending, handler, media in (
+            ("svg", badges.image, badges.SVG),
+            ("json", badges.shields, "application/json"),
+        )
     ),
 )
