@@ -7,6 +7,7 @@ import pytest
 from tests.api.checking import CHECKS, COVERED, OWNED, RESULTS, check, evaluated, put, with_source
 from tests.api.defining import item, problems, push, refusal
 from tests.conftest import StartService
+from tests.events.feed import events
 from tests.service import Service, component
 
 WEB, API, OLD = (f"component:default/{name}" for name in ("web", "api", "old"))
@@ -214,3 +215,19 @@ async def test_the_catalogs_own_facts_are_read_and_followed(service: Service) ->
 def leaf_of(source: str, fact: str) -> dict[str, Any]:
     """A condition on a fact of the catalog's own."""
     return {"source": source, "fact": fact, "operator": "equal", "value": True}
+
+
+async def test_results_that_change_are_told_until_they_flap(service: Service) -> None:
+    [one] = await events(service, type=["check.published"], check="covered")
+    assert one["data"] == {"check": "covered", "version": "1.0.0"}
+    assert await events(service, type=["check.changed"]) == []
+    for lines in (10, 90, 10, 90):
+        service.time.advance(60_000)
+        await push(service, item(WEB, lines=lines))
+    told = await events(service, type=["check.changed"], entity=WEB)
+    assert [(one["data"]["from"], one["data"]["to"]) for one in told] == [
+        ("pass", "fail"),
+        ("fail", "pass"),
+    ]
+    assert told[0]["subject"] == WEB
+    assert told[0]["data"]["why"] == {"sources": ["coverage"]}

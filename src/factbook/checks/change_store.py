@@ -72,6 +72,16 @@ async def times(database: Database, entity_id: int) -> dict[str, list[int]]:
     return found
 
 
+def times_within(
+    transaction: Transaction, entity_ids: Sequence[int], since: int
+) -> dict[tuple[int, str], list[int]]:
+    """The times of changes from a time on, by entity and check, within a transaction."""
+    found: dict[tuple[int, str], list[int]] = {}
+    for entity_id, check_id, at in transaction.all(_RECENT, (list(entity_ids), since)):
+        found.setdefault((entity_id, check_id), []).append(at)
+    return found
+
+
 async def sweep(database: Database, before: int, pace: Throttle) -> int:
     """Delete the changes from before a time; returns their number."""
     gone = 0
@@ -112,4 +122,8 @@ _FORGET = """
 DELETE FROM check_changes WHERE id IN (
     SELECT id FROM check_changes WHERE at < ? ORDER BY at LIMIT ?
 )
+"""
+
+_RECENT = """
+SELECT entity_id, check_id, at FROM check_changes WHERE entity_id IN LIST(?) AND at >= ?
 """

@@ -10,6 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from factbook.checks import (
+    change_events,
     definition_lock,
     dependencies,
     exemption_store,
@@ -117,6 +118,7 @@ def publish(transaction: Transaction, check_id: str, actor: str, now: int) -> St
     transaction.run(_ADD_VERSION, (check_id, number, text, now, actor))
     if is_text and before.pending is None:
         transaction.run(_PUBLISH_TEXT, (text, number, now, actor, check_id))
+        change_events.tell_published(transaction, [(check_id, number)], now)
         if not stored_check.counts_alike(before.published or {}, before.draft):
             scorecard_store.grade_again(transaction, [check_id], now)
     else:

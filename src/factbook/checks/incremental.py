@@ -14,7 +14,14 @@ from typing import Final, NamedTuple
 import msgspec
 
 from factbook.catalog.store import apply
-from factbook.checks import change_store, check_store, exemption_store, state_store, subjects
+from factbook.checks import (
+    change_events,
+    change_store,
+    check_store,
+    exemption_store,
+    state_store,
+    subjects,
+)
 from factbook.checks.change_store import ChangeRow
 from factbook.checks.check_grading import grading_of
 from factbook.checks.check_set import CheckCache, CheckSelection, CheckSet
@@ -165,6 +172,7 @@ class _Update:
                 graded.append(GradedEntity(id_, row.states, place, cards))
         state_store.write(self._transaction, (row for row in rows if row.states), stored)
         change_store.append(self._transaction, self._changes, self._now)
+        change_events.tell_changes(self._transaction, self._changes, self._now)
         self._changes.clear()
         gone = [id_ for id_ in entity_ids if id_ not in found]
         for id_ in gone:

@@ -16,6 +16,7 @@ import structlog
 
 from factbook.catalog.store import collectable
 from factbook.checks import (
+    change_events,
     change_store,
     check_store,
     count_store,
@@ -114,6 +115,8 @@ def _put_into_effect(transaction: Transaction, clock: Clock) -> bool:
     now = clock()
     _take_stock(transaction, ready, now)
     check_store.put_into_effect(transaction, ready, now)
+    versions = [(one.id, one.pending_version or one.version) for one in ready]
+    change_events.tell_published(transaction, versions, now)
     log.info("check.published", checks=[one.id for one in ready])
     return bool(ready)
 

@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 
-Topic = Literal["set", "entity", "fact", "source", "level", "exemption"]
+Topic = Literal["set", "entity", "fact", "source", "check", "level", "exemption"]
 EventType = Literal[
     "set.replaced",
     "import.held",
@@ -20,6 +20,8 @@ EventType = Literal[
     "fact.changed",
     "source.down",
     "source.up",
+    "check.changed",
+    "check.published",
     "level.changed",
     "exemption.requested",
     "exemption.decided",
@@ -37,6 +39,8 @@ TYPES: Final[Mapping[EventType, tuple[Topic, str]]] = {
     "fact.changed": ("fact", "A source has written other facts about an entity than before."),
     "source.down": ("source", "A run of all that a source is about brought nothing but failures."),
     "source.up": ("source", "A source that was down has brought something."),
+    "check.changed": ("check", "The result of a check for an entity became another one."),
+    "check.published": ("check", "A version of a check is in effect."),
     "level.changed": ("level", "An entity has reached another level of a scorecard."),
     "exemption.requested": ("exemption", "Somebody asked for an exemption of an entity."),
     "exemption.decided": ("exemption", "An exemption was approved, denied or revoked."),
@@ -47,7 +51,7 @@ TYPES: Final[Mapping[EventType, tuple[Topic, str]]] = {
 Change = Literal["added", "updated", "removed"]
 ExemptionStep = Literal["requested", "decided", "expiring", "expired"]
 # Topics whose events have an entity as their subject.
-OF_ENTITIES: Final = frozenset[Topic]({"entity", "fact", "level", "exemption"})
+OF_ENTITIES: Final = frozenset[Topic]({"entity", "fact", "check", "level", "exemption"})
 
 
 class FeedPosition(NamedTuple):
@@ -130,6 +134,16 @@ def of_source(source_id: str, change: Literal["down", "up"], reason: str | None)
     return EventRow("source", source_id, {"change": change, "reason": reason})
 
 
+def of_check(check_id: str, changes: Sequence[tuple[str, str, str, msgspec.Raw]]) -> EventRow:
+    """Results of a check: a reference, the state before, the one after, and what was written."""
+    return EventRow("check", check_id, {"changes": changes})
+
+
+def of_published_check(check_id: str, version: str) -> EventRow:
+    """A version of a check that came into effect."""
+    return EventRow("check", check_id, {"version": version})
+
+
 def of_levels(scorecard_id: str, changes: Sequence[tuple[str, str | None, str | None]]) -> EventRow:
     """Levels of a scorecard: triples of a reference, the level before, and the one after."""
     return EventRow("level", scorecard_id, {"changes": changes})
@@ -176,6 +190,14 @@ def _source(source_id: str, content: dict[str, Any]) -> Iterator[_Said]:
     yield f"source.{content['change']}", source_id, data
 
 
+def _checks(check_id: str, content: dict[str, Any]) -> Iterator[_Said]:
+    if "version" in content:
+        yield "check.published", check_id, {"check": check_id, "version": content["version"]}
+    for ref, before, after, why in content.get("changes", ()):
+        data = {"entityRef": ref, "check": check_id, "from": before, "to": after, "why": why}
+        yield "check.changed", ref, data
+
+
 def _levels(scorecard_id: str, content: dict[str, Any]) -> Iterator[_Said]:
     for ref, before, after in content["changes"]:
         data = {"entityRef": ref, "scorecard": scorecard_id, "from": before, "to": after}
@@ -192,6 +214,7 @@ _TELL: Final = {
     "entity": _entities,
     "fact": _facts,
     "source": _source,
+    "check": _checks,
     "level": _levels,
     "exemption": _exemption,
 }

@@ -43,6 +43,8 @@ class EventFilter(NamedTuple):
     set: str | None = None
     source: str | None = None
     entity: str | None = None
+    check: str | None = None
+    scorecard: str | None = None
 
 
 class FeedPage(NamedTuple):
@@ -185,7 +187,7 @@ def _condition(wanted: EventFilter) -> tuple[str, list[object]]:
     """The condition for rows that may contain wanted events."""
     topics = _topics(wanted)
     sql, parameters = " AND topic IN LIST(?)", list[object]([sorted(topics)])
-    for about in (wanted.set, wanted.source):
+    for about in (wanted.set, wanted.source, wanted.check, wanted.scorecard):
         if about is not None:
             sql += " AND about = ?"
             parameters.append(about)
@@ -206,6 +208,10 @@ def _topics(wanted: EventFilter) -> set[Topic]:
         topics &= {"set", "entity"}
     if wanted.source is not None:
         topics &= {"fact", "source"}
+    if wanted.check is not None:
+        topics &= {"check"}
+    if wanted.scorecard is not None:
+        topics &= {"level"}
     if wanted.entity is not None:
         topics &= OF_ENTITIES
     return topics

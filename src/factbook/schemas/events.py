@@ -9,6 +9,8 @@ from factbook.schemas.common import Count, Time, WireAnswer, known
 LONGEST_URL = 2_000
 
 EventType = Literal[
+    "check.changed",
+    "check.published",
     "entity.added",
     "entity.removed",
     "entity.updated",
@@ -43,7 +45,7 @@ class Event(WireAnswer):
     id: Annotated[str, Meta(description="What no other event has; webhooks send it, too.")]
     type: _KnownType
     at: Time
-    subject: Annotated[str, Meta(description="A set, an entity's reference, or a data source.")]
+    subject: Annotated[str, Meta(description="A set, a reference, a data source, or a check.")]
     data: dict[str, Any]
 
 

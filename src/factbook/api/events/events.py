@@ -48,13 +48,17 @@ ENTITY: Final = Text(
     format="entity-reference",
     example="component:default/payments",
 )
+CHECK: Final = Text(name="check", description="Only of this check.", example="has-owner")
+SCORECARD: Final = Text(
+    name="scorecard", description="Only of levels of this scorecard.", example="readiness"
+)
 WAIT: Final = Integer(
     name="wait",
     description="Seconds to wait for an event when there is none yet.",
     most=30,
     example=1,
 )
-PARAMETERS: Final = (AFTER, TYPE, SET, SOURCE, ENTITY, FACTS_LIMIT, WAIT)
+PARAMETERS: Final = (AFTER, TYPE, SET, SOURCE, ENTITY, CHECK, SCORECARD, FACTS_LIMIT, WAIT)
 
 
 async def list_events(request: Request, state: HandlerContext) -> JsonReply[Events]:
@@ -81,7 +85,14 @@ async def list_events(request: Request, state: HandlerContext) -> JsonReply[Even
 def _wanted(request: Request) -> EventFilter:
     entity = ENTITY.of(request)
     ref = None if entity is None else str(refs.parse(entity))
-    return EventFilter(TYPE.of(request), SET.of(request), SOURCE.of(request), ref)
+    return EventFilter(
+        TYPE.of(request),
+        SET.of(request),
+        SOURCE.of(request),
+        ref,
+        CHECK.of(request),
+        SCORECARD.of(request),
+    )
 
 
 def _place(cursor: str | None) -> FeedPosition | None:
