@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from factbook.cli.failures import NOT_AUTHORISED, NOT_REACHABLE, REFUSED, USAGE, CommandError
+from factbook.cli.output import note
 
 if TYPE_CHECKING:
     from factbook.client import ApiError, Client, ClientError
@@ -95,3 +96,13 @@ def _refusal(error: "ApiError", where: Callable[[str], str]) -> CommandError:
 def count(lines: Sequence[str], noun: str) -> str:
     """Format a count with its noun: `1 problem`, `2 problems`."""
     return f"{len(lines)} {noun}{'' if len(lines) == 1 else 's'}"
+
+
+def confirm() -> None:
+    """Ask before writing; raises Failure for anything but yes."""
+    try:
+        if typer.confirm("Write this?", err=True):
+            return
+    except typer.Abort:
+        note("")
+    raise CommandError("Nothing was written. --yes writes without asking.")

@@ -1,16 +1,29 @@
 """`factbook checks`: checks, scorecards and exemptions as code."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from factbook.cli.failures import EXIT_CODES, CommandError
-from factbook.cli.output import Json, note, print_json
+from factbook.cli.connection import DEFAULT_SERVER, Server, Token, confirm, connected
+from factbook.cli.failures import EXIT_CODES, REFUSED, CommandError
+from factbook.cli.output import Json, note, print_json, progress, say
 from factbook.cli.sections import Sections
+
+if TYPE_CHECKING:
+    from factbook.cli.checks.change_plan import DefinitionStep
+    from factbook.client import Client
+
+# `plan` ends with it, so that a script can tell a difference from a mistake.
+DIFFERENT = 5
+_PLAN_CODES = f"{EXIT_CODES}  {DIFFERENT}  there is something to apply\n"
 
 app = typer.Typer(cls=Sections, no_args_is_help=True)
 
+Draft = Annotated[bool, typer.Option("--draft", help="Save as drafts, which give no results.")]
+Prune = Annotated[
+    bool, typer.Option("--prune", help="Delete checks and scorecards that are in no file.")
+]
 Peer = Literal["backstage", "rhdh", "roadie"]
 Places = Annotated[
     list[str],
@@ -52,6 +65,114 @@ def new(
     note(f"Edit it, then run its tests: factbook checks test {file}")
 
 
+@app.command(epilog=_PLAN_CODES)
+def plan(
+    context: typer.Context,
+    places: Places,
+    *,
+    draft: Draft = False,
+    prune: Prune = False,
+    server: Server = DEFAULT_SERVER,
+    token: Token = None,
+    as_json: Json = False,
+) -> None:
+    """Show how checks and scorecards of the server differ from files, and results that change.
+
+    Nothing is written. Exit code 0 means that there is nothing to apply. Exemptions in files are
+    checked and left alone: they are asked for, and decided, on the server.
+
+    \b
+    Examples:
+      factbook checks plan checks/
+      factbook checks plan checks/ scorecards/ --prune || test $? = 5
+    """
+    from factbook.cli.checks import change_plan
+
+    with connected(context, server, token) as client:
+        steps = _steps(client, places, draft, prune)
+    if as_json:
+        print_json([step.as_json() for step in steps])
+    else:
+        change_plan.show(steps)
+        say(change_plan.summary(steps))
+    if steps:
+        raise typer.Exit(DIFFERENT)
+
+
+@app.command(epilog=EXIT_CODES)
+def apply(
+    context: typer.Context,
+    places: Places,
+    *,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask before writing.")] = False,
+    draft: Draft = False,
+    prune: Prune = False,
+    server: Server = DEFAULT_SERVER,
+    token: Token = None,
+) -> None:
+    """Bring checks and scorecards of the server in line with the files, and publish them.
+
+    First shows what differs, as `plan` does, and asks. One that is refused does not keep the others
+    from being written; run it again to continue.
+
+    \b
+    Examples:
+      factbook checks apply checks/
+      factbook checks apply checks/ scorecards/ --yes --prune
+    """
+    from factbook.cli.checks import change_plan
+
+    with connected(context, server, token) as client:
+        steps = _steps(client, places, draft, prune)
+        change_plan.show(steps)
+        say(change_plan.summary(steps))
+        if not steps:
+            return
+        if not yes:
+            confirm()
+        refused = change_plan.apply(client, steps, drafts=draft, tell=say)
+    if refused:
+        raise CommandError("The server refused:", REFUSED, refused)
+
+
+@app.command(epilog=EXIT_CODES)
+def export(
+    context: typer.Context,
+    *,
+    to: Annotated[
+        Path, typer.Option("--to", metavar="DIR", help="Where checks/ and scorecards/ are written.")
+    ] = Path(),
+    server: Server = DEFAULT_SERVER,
+    token: Token = None,
+) -> None:
+    """Write the checks and scorecards of the server as files, of which none is replaced.
+
+    What is published is written, or the draft of what never was.
+
+    \b
+    Examples:
+      factbook checks export --to tech-insights
+    """
+    from factbook.checks.files import DefinitionDocument
+    from factbook.cli.checks import change_plan, takeovers
+
+    with connected(context, server, token) as client:
+        found = [DefinitionDocument(one.kind, one.document) for one in change_plan.every(client)]
+    takeovers.write_all(found, to)
+
+
+def _steps(
+    client: "Client", places: list[str], drafts: bool, prune: bool
+) -> list["DefinitionStep"]:
+    """Steps that make the server match the files."""
+    from factbook.cli.checks import change_plan, files
+
+    with progress("Reading") as show:
+        read = files.read(places)
+        show(f"Comparing {len(read):,} documents")
+        return change_plan.plan(client, read, drafts=drafts, prune=prune)
+
+
 @app.command("import", epilog=EXIT_CODES)
 def import_(
     file: Annotated[
@@ -85,7 +206,7 @@ def import_(
     from factbook.cli.checks import takeovers
 
     found = takeovers.taken_over(file, from_, source or [])
-    takeovers.write_all(found, to, quiet=as_json)
+    takeovers.write_all(found.documents, to, quiet=as_json)
     if as_json:
         print_json(takeovers.as_json(found))
     else:

@@ -7,6 +7,7 @@ from typing import Any, Final
 import msgspec
 
 from factbook.checks import files
+from factbook.checks.files import DefinitionDocument
 from factbook.checks.takeover import backstage, rhdh, roadie
 from factbook.checks.takeover.fact_names import Sources
 from factbook.checks.takeover.remarks import REFUSED
@@ -40,11 +41,11 @@ def taken_over(file: str, peer: str, sources: Sequence[str]) -> TakenOver:
         raise InputError(f"{name} is nested too deeply.") from None
 
 
-def write_all(found: TakenOver, folder: Path, *, quiet: bool) -> None:
+def write_all(found: Sequence[DefinitionDocument], folder: Path, *, quiet: bool = False) -> None:
     """Write each document to a new file; raises InputError, before any, if one is there."""
     written = {
         folder / f"{kind}s" / f"{document['id']}.yaml": files.of_document(kind, document)
-        for kind, document in found.documents
+        for kind, document in found
     }
     for file in written:
         if file.exists():

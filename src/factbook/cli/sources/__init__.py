@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from factbook.cli import collection
-from factbook.cli.connection import DEFAULT_SERVER, Server, Token, connected
+from factbook.cli.connection import DEFAULT_SERVER, Server, Token, confirm, connected
 from factbook.cli.failures import EXIT_CODES, REFUSED, CommandError
 from factbook.cli.local import DatabaseUrl
 from factbook.cli.output import Json, note, print_json, progress, say
@@ -171,7 +171,7 @@ def apply(
     if not force:
         change_plan.check_breaking(steps)
     if not yes:
-        _confirm()
+        confirm()
     with connect() as client:
         refused = change_plan.apply(client, steps, drafts=draft, force=force, tell=say)
     if refused:
@@ -245,13 +245,3 @@ def _steps(
         show(f"Comparing {len(read):,} definitions")
         with connect() as client:
             return change_plan.plan(client, read, drafts=drafts, prune=prune)
-
-
-def _confirm() -> None:
-    """Ask before writing; raises Failure for anything but yes."""
-    try:
-        if typer.confirm("Write this?", err=True):
-            return
-    except typer.Abort:
-        note("")
-    raise CommandError("Nothing was written. --yes writes without asking.")

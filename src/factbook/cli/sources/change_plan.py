@@ -164,7 +164,7 @@ def _step(one: Read, existing: DataSource | None, *, drafts: bool) -> PlanStep |
     """Step for a definition; None if nothing differs."""
     document = one.definition.document
     if existing is None:
-        return PlanStep("create", one.id, one.origin, document, _differences(None, document), {})
+        return PlanStep("create", one.id, one.origin, document, differences(None, document), {})
     known = existing.definition
     assert known is not None, "a builtin source is refused before"
     if known.draft is None and known.published is None:
@@ -181,7 +181,7 @@ def _step(one: Read, existing: DataSource | None, *, drafts: bool) -> PlanStep |
     # What is published is compared, unless only its draft differs.
     before = pending if drafts or published is None or same(document, published) else published
     breaking = {} if drafts or published is None else lost(published, document)
-    found = _differences(before, document)
+    found = differences(before, document)
     return PlanStep(action, one.id, one.origin, document, found, breaking)
 
 
@@ -222,7 +222,7 @@ def _words(step: PlanStep) -> str:
     }[step.action]
 
 
-def _differences(before: Document | None, after: Document) -> list[FieldDifference]:
+def differences(before: Document | None, after: Document) -> list[FieldDifference]:
     """Changes that turn the first document into the second one."""
     old, new = dict(_fields(before or {})), dict(_fields(after))
     return [

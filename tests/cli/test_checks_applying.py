@@ -1,0 +1,148 @@
+"""What `factbook checks plan`, `apply` and `export` do with a running service."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.cli.bridge import Run, write
+from tests.service import PUSH, Service
+
+API = "/api/tech-insights/v1"
+TITLE = {"source": "entity-metadata", "fact": "hasTitle", "operator": "equal", "value": True}
+OTHER = {"source": "checks", "fact": "titled", "operator": "equal", "value": "pass"}
+
+
+def check(id_: str = "titled", **members: Any) -> dict[str, Any]:
+    return {"check": id_, "title": "Titled", "rule": TITLE, **members}
+
+
+def scorecard(**members: Any) -> dict[str, Any]:
+    return {"scorecard": "ready", "title": "Ready", "entries": [{"check": "titled"}], **members}
+
+
+def exported(file: str) -> Any:
+    return yaml.safe_load(Path(file).read_text())
+
+
+async def shown(service: Service, kind: str = "checks") -> dict[str, Any]:
+    """The documents of a kind by id, as the service shows them."""
+    answer = await service.http.get(f"{API}/{kind}")
+    assert answer.status_code == 200, answer.text
+    return {one["id"]: one for one in answer.json()[kind]}
+
+
+async def test_files_are_planned_applied_and_then_there_is_nothing_to_do(
+    served: Run, service: Service
+) -> None:
+    entity = {"kind": "Component", "metadata": {"name": "a"}, "spec": {"type": "service"}}
+    body = {"items": [{"apiVersion": "backstage.io/v1alpha1", **entity}]}
+    pushed = await service.http.put(f"{PUSH}/sets/s", json=body)
+    assert pushed.status_code == 200, pushed.text
+    # The check that reads the other stands first.
+    write("all.yaml", check("zero", rule=OTHER), check(), scorecard())
+
+    planned = await served("checks", "plan", "all.yaml")
+    assert (planned.exit_code, planned.stdout.splitlines()) == (
+        5,
+        [
+            "check titled: is new, all.yaml document 2 (line 9)",
+            "  1 result would change",
+            "check zero: is new, all.yaml document 1 (line 1)",
+            "scorecard ready: is new, all.yaml document 3 (line 17)",
+            "3 to create",
+        ],
+    )
+    assert await shown(service) == {}
+
+    applied = await served("checks", "apply", "all.yaml", "--yes")
+    assert applied.exit_code == 0, applied.stderr
+    assert applied.stdout.splitlines()[-3:] == [
+        "check titled: published, version 1.0.0, which is being evaluated",
+        "check zero: published, version 1.0.0, which is being evaluated",
+        "scorecard ready: published, version 1.0.0, which is being evaluated",
+    ]
+    again = await served("checks", "plan", "all.yaml")
+    assert (again.exit_code, again.stdout) == (0, "Nothing to do.\n")
+
+
+async def test_a_changed_file_is_compared_member_by_member(served: Run, service: Service) -> None:
+    await served("checks", "apply", write("a.yaml", check()), "--yes")
+    write("a.yaml", check(title="Has a title", severity="advisory"))
+
+    planned = await served("checks", "plan", "a.yaml", "--json")
+
+    [step] = json.loads(planned.stdout)
+    assert (step["kind"], step["id"], step["action"]) == ("check", "titled", "change")
+    assert {one["path"]: one["after"] for one in step["differences"]} == {
+        "title": '"Has a title"',
+        "severity": '"advisory"',
+    }
+    assert step["changedResults"] == 0
+
+
+async def test_drafts_are_left_as_drafts_and_published_by_a_later_apply(
+    served: Run, service: Service
+) -> None:
+    write("a.yaml", check())
+
+    drafted = await served("checks", "apply", "a.yaml", "--yes", "--draft")
+    assert drafted.stdout.splitlines()[-1] == "check titled: written as a draft"
+    assert (await shown(service))["titled"]["draft"] is True
+    assert (await served("checks", "plan", "a.yaml", "--draft")).exit_code == 0
+
+    planned = await served("checks", "plan", "a.yaml")
+    assert planned.stdout.splitlines()[0].startswith("check titled: is a draft, to be published")
+    await served("checks", "apply", "a.yaml", "--yes")
+    assert (await shown(service))["titled"]["draft"] is False
+
+
+async def test_what_is_in_no_file_stays_unless_it_is_pruned(served: Run, service: Service) -> None:
+    await served("checks", "apply", write("a.yaml", check(), check("b"), scorecard()), "--yes")
+    write("a.yaml", check("b"))
+    assert (await served("checks", "plan", "a.yaml")).exit_code == 0
+
+    pruned = await served("checks", "apply", "a.yaml", "--yes", "--prune")
+
+    assert pruned.stdout.splitlines()[-2:] == [
+        "scorecard ready: deleted",
+        "check titled: deleted",
+    ]
+    assert list(await shown(service)) == ["b"]
+
+
+async def test_a_refused_check_keeps_no_other_from_being_written(
+    served: Run, service: Service
+) -> None:
+    wrong = check("wrong", rule={**TITLE, "fact": "hasTitel"})
+    write("a.yaml", wrong, check())
+
+    answer = await served("checks", "apply", "a.yaml", "--yes")
+
+    assert answer.exit_code == 1
+    assert "check wrong: rule.fact: names no fact of entity-metadata" in answer.stderr
+    assert list(await shown(service)) == ["titled"]
+
+
+async def test_nothing_is_written_without_a_yes(served: Run, service: Service) -> None:
+    write("a.yaml", check())
+
+    answer = await served("checks", "apply", "a.yaml", input="n\n")
+
+    assert (answer.exit_code, "--yes writes without asking" in answer.stderr) == (1, True)
+    assert await shown(service) == {}
+
+
+async def test_an_export_is_what_a_plan_finds_equal(served: Run, service: Service) -> None:
+    tests = [{"facts": {"entity-metadata": {"hasTitle": True}}, "expect": "pass"}]
+    one = check(owner="group:default/a", appliesTo={"kind": "component"}, tests=tests)
+    await served("checks", "apply", write("a.yaml", one, scorecard()), "--yes")
+
+    answer = await served("checks", "export", "--to", "out")
+
+    assert answer.stdout.splitlines() == ["out/checks/titled.yaml", "out/scorecards/ready.yaml"]
+    assert exported("out/checks/titled.yaml") == one
+    assert (await served("checks", "plan", "out")).exit_code == 0
+    again = await served("checks", "export", "--to", "out")
+    assert (again.exit_code, "is there already" in again.stderr) == (2, True)
