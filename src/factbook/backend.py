@@ -31,7 +31,7 @@ from factbook.storage import Database, schema_check
 from factbook.storage.database_url import open_database
 from factbook.storage.migrations import migrate as migrate_database
 from factbook.telemetry import logs
-from factbook.webhooks import GuardedPost, WebhookSender
+from factbook.webhooks import DigestSender, GuardedPost, WebhookSender
 from factbook.worker import Worker
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ class Backend:
     ) -> Worker:
         """Worker beside requests, or in a process of its own, perhaps `sharing` the collection."""
         collector: Collector | None = None
-        courier, runner, holder = None, None, process.holder()
+        courier, runner, digests, holder = None, None, None, process.holder()
         leadership = Leadership(database, holder, role, self._clock)
         if sharing is not None:
             collector = sharing(
@@ -149,6 +149,7 @@ class Backend:
             )
         if collector is not None:
             courier = self.courier(database)
+            digests = self.digests(database)
             runner = self.runner(database, leadership.clock, holder)
         return Worker(
             database,
@@ -159,6 +160,7 @@ class Backend:
             collector,
             courier,
             runner,
+            digests,
             leadership=leadership if collector else None,
         )
 
@@ -168,6 +170,12 @@ class Backend:
         post = GuardedPost(self.settings, self._tracer)
         holder = process.holder()
         return WebhookSender(database, post, key, self._clock, holder, self._tracer, self._sent)
+
+    def digests(self, database: Database) -> DigestSender:
+        """Sender of weekly digests to teams."""
+        key = partial(token_key, self.settings)
+        post = GuardedPost(self.settings, self._tracer)
+        return DigestSender(database, post, key, self._clock, self.settings.public_url)
 
     def collector(
         self,

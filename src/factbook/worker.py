@@ -13,7 +13,7 @@ import structlog
 
 from factbook import collection, shutdown
 from factbook.checks.background import Evaluation
-from factbook.clock import SECOND, Clock, Throttle, iso
+from factbook.clock import MINUTE, SECOND, Clock, Throttle, iso
 from factbook.collection import Collector
 from factbook.collection.arrivals import Arrivals
 from factbook.datasources.registry import Registry, SourceSnapshot
@@ -27,7 +27,7 @@ from factbook.settings import Settings
 from factbook.storage import Database, migrations
 from factbook.sweeps import PARTS, Part, Round
 from factbook.telemetry.logs import without_secrets
-from factbook.webhooks import WebhookSender
+from factbook.webhooks import DigestSender, WebhookSender
 
 log = structlog.get_logger("factbook.worker")
 
@@ -50,6 +50,7 @@ class Worker:
         collector: Collector | None = None,
         courier: WebhookSender | None = None,
         runner: ImportRunner | None = None,
+        digests: DigestSender | None = None,
         *,
         leadership: Leadership | None = None,
         throttle: Callable[[], Throttle] = Throttle,
@@ -67,6 +68,7 @@ class Worker:
         self._arrivals = Arrivals(database, clock)
         self._courier = courier
         self._runner = runner
+        self._digests = digests
         self._leadership = leadership
         self._throttle = throttle
         self._evaluation = Evaluation(database, clock)
@@ -104,6 +106,8 @@ class Worker:
             yield self._repeat("importing", self.import_, _SOON)
         if self._courier is not None:
             yield self._repeat("webhooks", self._courier.tick, _SOON)
+        if self._digests is not None:
+            yield self._repeat("digests", self._digests.tick, MINUTE)
 
     async def _check(self) -> None:
         # Notices a file that is gone, and room on a disk that was full, before anybody writes.
@@ -119,6 +123,8 @@ class Worker:
             await self._collector.stop()
         if self._courier is not None:
             await self._courier.stop()
+        if self._digests is not None:
+            await self._digests.stop()
         if self._leadership is not None:
             # Without it the lease lapses.
             with suppress(UnavailableError, TimeoutError):

@@ -170,6 +170,11 @@ LANDED = (
         "0.1.0",
         "807d1dc038bd118398084cb90b7bb851c8f5514262bbe33bf372f071d31dc9a8",
     ),
+    Landed(
+        "0031_digests.sql",
+        "0.1.0",
+        "bb921474d7a8b76e058322f98bef08ff13eda32df797459b0836ffb8f2511abd",
+    ),
 )
 
 # Three of them had another form before, with which databases were made: their first texts.

@@ -29,7 +29,7 @@ OWNERS: Final = {
     ),
     "scim": "scim_members scim_resources",
     "storage": "counters",
-    "webhooks": "webhook_endpoints webhook_retries webhooks",
+    "webhooks": "digests webhook_endpoints webhook_retries webhooks",
 }
 OWNER: Final = {table: room for room, tables in OWNERS.items() for table in tables.split()}
 # Reads of another room's table that are one statement with the reader's own rows: two would read

@@ -1,12 +1,14 @@
 """Webhooks: delivery of events to the addresses that administrators configure."""
 
 from factbook.webhooks.adoption import adopt
+from factbook.webhooks.digests import DigestSender
 from factbook.webhooks.management import create, enable, listed, one, remove, try_out
 from factbook.webhooks.sender import WebhookSender
 from factbook.webhooks.store import GivenUp, StoredWebhook
 from factbook.webhooks.transport import GuardedPost, Post
 
 __all__ = [
+    "DigestSender",
     "GivenUp",
     "GuardedPost",
     "Post",
