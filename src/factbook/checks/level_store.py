@@ -94,6 +94,23 @@ async def by_owner(database: Database, slot: int) -> list[LevelCount]:
     return _counts(await database.search(_BY_OWNER, (slot,)))
 
 
+async def total(database: Database, slot: int, owners: Sequence[str] | None = None) -> LevelTally:
+    """The sum of a slot over everybody, or over these owners."""
+    sql, more = (_TOTAL, []) if owners is None else (_TOTAL_OF, [list(owners)])
+    rows = _counts(await database.search(sql, (slot, *more)))
+    return added(LevelTally({one.level: one.entities}, one.scored, one.score) for one in rows)
+
+
+async def by_system(database: Database, slot: int) -> list[LevelCount]:
+    """The counts of a slot by system alone."""
+    return _counts(await database.search(_BY_SYSTEM, (slot,)))
+
+
+async def by_kind(database: Database, slot: int) -> list[LevelCount]:
+    """The counts of a slot by kind alone."""
+    return _counts(await database.search(_BY_KIND, (slot,)))
+
+
 def by_owner_within(transaction: Transaction, slot: int) -> list[LevelCount]:
     """The same within a transaction."""
     return _counts(transaction.all(_BY_OWNER, (slot,)))
@@ -125,7 +142,7 @@ async def page(
 
 
 def _counts(found: Iterable[Row]) -> list[LevelCount]:
-    return [LevelCount(*row[:3], *map(int, row[3:])) for row in found]
+    return list(map(LevelCount._make, found))
 
 
 _READ: Final = """
@@ -147,9 +164,20 @@ WHERE slot = ? AND entities > 0
 """
 
 _BY_OWNER: Final = """
-SELECT owner, '', '', level, SUM(entities), SUM(scored), SUM(score) FROM scorecard_counts
-WHERE slot = ? AND entities > 0 GROUP BY owner, level
+SELECT owner, '', '', level, CAST(SUM(entities) AS BIGINT), CAST(SUM(scored) AS BIGINT),
+    CAST(SUM(score) AS BIGINT)
+FROM scorecard_counts WHERE slot = ? AND entities > 0 GROUP BY owner, level
 """
+
+_TOTAL: Final = _BY_OWNER.replace("SELECT owner", "SELECT ''").replace("BY owner, ", "BY ")
+
+_TOTAL_OF: Final = _TOTAL.replace("GROUP", "AND owner IN LIST(?) GROUP")
+
+_BY_SYSTEM: Final = _BY_OWNER.replace("owner, '', ''", "'', system, ''").replace(
+    "BY owner", "BY system"
+)
+
+_BY_KIND: Final = _BY_OWNER.replace("owner, '', ''", "'', '', kind").replace("BY owner", "BY kind")
 
 _PAGE: Final = """
 SELECT entity_id, substr(levels, ?, ?) FROM scorecard_levels

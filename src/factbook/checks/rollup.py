@@ -5,6 +5,7 @@ levels change, so nothing looks at entities.
 """
 
 from collections.abc import Iterable, Mapping
+from operator import itemgetter
 from typing import Any, Final, Literal, NamedTuple
 
 from factbook.checks.group_hierarchy import GroupHierarchy
@@ -73,15 +74,26 @@ def added(tallies: Iterable[LevelTally]) -> LevelTally:
     return LevelTally(levels, scored, score)
 
 
+_NAMES: Final = {name: itemgetter(place) for place, name in enumerate(LevelCount._fields[:3])}
+
+
 def by(
     what: Literal["owner", "system", "kind"], counts: Iterable[LevelCount]
 ) -> dict[str, LevelTally]:
     """The sums by one member of the counts; "" holds entities without one."""
-    found: dict[str, list[LevelTally]] = {}
-    for one in counts:
-        tally = LevelTally({one.level: one.entities}, one.scored, one.score)
-        found.setdefault(getattr(one, what), []).append(tally)
-    return {name: added(tallies) for name, tallies in found.items()}
+    name_of = _NAMES[what]
+    levels: dict[str, dict[int, int]] = {}
+    scores: dict[str, list[int]] = {}
+    for row in counts:
+        name, level = name_of(row), row[3]
+        own = levels.get(name)
+        if own is None:
+            own, scores[name] = levels.setdefault(name, {}), [0, 0]
+        own[level] = own.get(level, 0) + row[4]
+        sums = scores[name]
+        sums[0] += row[5]
+        sums[1] += row[6]
+    return {name: LevelTally(own, *scores[name]) for name, own in levels.items()}
 
 
 def by_domain(own: Mapping[str, LevelTally], domains: Mapping[str, str]) -> dict[str, LevelTally]:

@@ -78,10 +78,9 @@ async def rolled_up(
         return _groups(own, tree, group, depth)
     if by not in BY:
         raise InputError(f"by: has to be one of {', '.join(BY)}, or label: and the name of one.")
-    counts = await level_store.counts(database, given.slot)
     if by == "kind":
-        return _flat(rollup.by("kind", counts))
-    systems = rollup.by("system", counts)
+        return _flat(rollup.by("kind", await level_store.by_kind(database, given.slot)))
+    systems = rollup.by("system", await level_store.by_system(database, given.slot))
     if by == "system":
         return _flat(systems)
     return _flat(rollup.by_domain(systems, await hierarchy.system_domains(database)))
@@ -97,12 +96,11 @@ async def over_time(
 ) -> list[TrendPoint]:
     """The figures of a group, or of everybody, from a day on, today's as they are now."""
     today = now // DAY
-    own = rollup.by("owner", await level_store.by_owner(database, given.slot))
-    if group is None:
-        tally = rollup.added(own.values())
-    else:
+    owners = None
+    if group is not None:
         tree = GroupHierarchy(await hierarchy.group_parents(database))
-        tally = rollup.of_group(own, tree, group)
+        owners = sorted(tree.within(group))
+    tally = await level_store.total(database, given.slot, owners)
     owner = EVERYBODY if group is None else group
     kept = await trend.of_group(database, given.card.id, owner, first, today - 1)
     points = [*kept, TrendPoint(today, trend.figures(given.card, tally))]
