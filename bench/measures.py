@@ -16,6 +16,7 @@ from bench import (
     queries,
     read_scaling,
     reads,
+    scorecards,
     startup,
     steady,
     tool_calls,
@@ -106,6 +107,21 @@ MEASURES = (
                 ("owner", "distribution of a boolean by owner", 300.0),
                 ("page", "100 entities with their values, by reference", 100.0),
                 ("page-by-value", "100 entities with the lowest values", 100.0),
+            )
+        ),
+    ),
+    Measure(
+        "scorecards",
+        scorecards.scorecards_of_all,
+        tuple(
+            Goal(f"{dialect}-{name}", f"{text}, 100,000 entities, {database}", 50.0, "ms")
+            for dialect, database in (("sqlite", "SQLite"), ("postgresql", "PostgreSQL"))
+            for name, text in (
+                ("owner", "rollup by 1,000 groups"),
+                ("system", "rollup by 2,000 systems"),
+                ("domain", "rollup by domain"),
+                ("label", "rollup by a label, from all entities with it"),
+                ("trend", "trend of a year"),
             )
         ),
     ),

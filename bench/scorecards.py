@@ -1,0 +1,150 @@
+"""Rollups and trends of a scorecard over a large catalog: a thousand groups, and a year of days."""
+
+import asyncio
+import random
+import time
+from collections.abc import Awaitable, Callable
+from functools import partial
+from statistics import median
+
+import msgspec
+
+from bench.databases import DIALECTS, Database
+from bench.findings import Findings
+from bench.run import Run
+from factbook.checks import check_store, grading_slots, level_store, scorecard_figures
+from factbook.checks import scorecard_store as scorecards
+from factbook.checks.level_store import LevelDeltas, LevelRow
+from factbook.clock import DAY
+from factbook.storage import Transaction
+from factbook.storage.database_url import open_database
+from factbook.storage.migrations import migrate
+
+NOW = 1_795_262_400_000
+ENTITIES = 100_000
+_GROUPS = 1_000
+_SYSTEMS = 2_000
+_DOMAINS = 20
+_DAYS = 365
+_TIMES = 20
+_TODAY = NOW // DAY
+_ACTOR = "user:default/bench"
+_TOP = "group:default/g0"
+_ROLLUPS = {"owner": "owner", "system": "system", "domain": "domain", "label": "label:tier"}
+_CARD = {
+    "id": "readiness",
+    "title": "Readiness",
+    "levels": ["bronze", "silver", "gold"],
+    "entries": ["one"],
+}
+_ENTITY_COLUMNS = (
+    *("id", "uid", "ref", "kind", "namespace", "name", "etag", "updated_by", "updated_at"),
+    *("compliance", "head", "body", "relations"),
+)
+_REST = ("", "", 0, 0, "{", "", "[]")
+_DAY_COLUMNS = ("scorecard_id", "owner", "day", "levels", "scored", "score")
+
+
+def scorecards_of_all(run: Run) -> Findings:
+    """The time of each question in this process, on both databases."""
+    findings = Findings()
+    for dialect in DIALECTS:
+        with run.databases.fresh(dialect) as database:
+            asyncio.run(_measure(run, database, findings))
+    return findings
+
+
+async def _measure(run: Run, address: Database, findings: Findings) -> None:
+    database = await open_database(address.url, connections=4)
+    await migrate(database, NOW)
+    for work in (_define, _fill, _keep_days):
+        await database.write(work)
+    address.settle()
+    given = await scorecard_figures.in_effect(database, "readiness")
+    first = _TODAY - _DAYS
+    asked: dict[str, Callable[[], Awaitable[object]]] = {
+        name: partial(scorecard_figures.rolled_up, database, given, by)
+        for name, by in _ROLLUPS.items()
+    }
+    asked["trend"] = partial(scorecard_figures.over_time, database, given, _TOP, first, NOW)
+    for number in run.rounds:
+        for name, ask in asked.items():
+            times, cpu = [], time.process_time()
+            for _ in range(_TIMES):
+                began = time.perf_counter()
+                await ask()
+                times.append(time.perf_counter() - began)
+            milliseconds = 1000 * median(times)
+            run.say(f"round {number + 1}: {name}, {address.dialect}: {milliseconds:.1f} ms")
+            spent = 1000 * (time.process_time() - cpu) / _TIMES
+            findings.add(f"{address.dialect}-{name}", milliseconds, cpu_ms=spent)
+    await database.close()
+
+
+def _define(transaction: Transaction) -> None:
+    """A scorecard in effect, groups in a tree of ten below each, and systems of domains."""
+    columns = ("id", "draft", "version", "created_at", "created_by", "updated_at", "updated_by")
+    transaction.insert("checks", columns, [("one", "{}", "0.0.0", 0, _ACTOR, 0, _ACTOR)])
+    transaction.lock(check_store.LOCK)
+    scorecards.put(transaction, _CARD, _ACTOR, NOW)
+    scorecards.publish(transaction, "readiness", _ACTOR, NOW)
+    grading_slots.put_into_effect(transaction)
+    names = [("group", f"g{n}") for n in range(_GROUPS)]
+    names += [("system", f"s{n}") for n in range(_SYSTEMS)]
+    rows = [
+        (
+            id_,
+            f"u{id_}",
+            f"{kind}:default/{name}",
+            kind,
+            "default",
+            name,
+            "",
+            "",
+            0,
+            0,
+            "{",
+            "",
+            "[]",
+        )
+        for id_, (kind, name) in enumerate(names, ENTITIES + 1)
+    ]
+    transaction.insert("entities", _ENTITY_COLUMNS, rows)
+    groups = [
+        (ENTITIES + 1 + n, "childOf", f"group:default/g{(n - 1) // 10}") for n in range(1, _GROUPS)
+    ]
+    systems = [
+        (ENTITIES + 1 + _GROUPS + n, "partOf", f"domain:default/d{n % _DOMAINS}")
+        for n in range(_SYSTEMS)
+    ]
+    transaction.insert("relations", ("source_id", "type", "target_ref"), groups + systems)
+
+
+def _fill(transaction: Transaction) -> None:
+    """Levels of every entity, counted, and a label of each."""
+    chance, deltas, rows = random.Random(1), LevelDeltas(), list[LevelRow]()
+    for id_ in range(1, ENTITIES + 1):
+        system = chance.randrange(_SYSTEMS)
+        owner = f"group:default/g{system % _GROUPS}"
+        place = owner, f"system:default/s{system}", chance.choice(["component", "api"])
+        own = bytes((chance.randint(1, 4), 4, chance.randrange(101), 100))
+        deltas.add(1, place, own, 1)
+        # Beside those of nine other scorecards.
+        rows.append(LevelRow(id_, *place, own * 10))
+    level_store.write(transaction, rows, ())
+    deltas.write(transaction)
+    transaction.insert("search_keys", ("id", "key"), [(1, "metadata.labels.tier")])
+    tiers = sorted((1, f"tier{id_ % 5}", "", id_) for id_ in range(1, ENTITIES + 1))
+    transaction.insert("search", ("key_id", "value", "original", "entity_id"), tiers)
+
+
+def _keep_days(transaction: Transaction) -> None:
+    """Figures of every group for each day of a year."""
+    levels = msgspec.json.encode({"": 10, "bronze": 40, "silver": 30, "gold": 20}).decode()
+    owners = ["*", *sorted(f"group:default/g{n}" for n in range(_GROUPS))]
+    rows = [
+        ("readiness", owner, day, levels, 100, 7_000 + day)
+        for owner in owners
+        for day in range(_TODAY - _DAYS, _TODAY)
+    ]
+    transaction.insert("scorecard_days", _DAY_COLUMNS, rows)
