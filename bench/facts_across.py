@@ -45,7 +45,8 @@ def facts_across(run: Run) -> Findings:
         for number in run.rounds:
             for name, path in _ASKED.items():
                 milliseconds, cpu = _time(service, path)
-                run.say(f"round {number + 1}: {name}, {dialect}: {milliseconds:.0f} ms")
+                told = f"{milliseconds:.0f} ms, CPU {cpu:.0f} ms"
+                run.say(f"round {number + 1}: {name}, {dialect}: {told}")
                 findings.add(f"{dialect}-{name}", milliseconds, cpu_ms=cpu)
     return findings
 
