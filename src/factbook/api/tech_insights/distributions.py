@@ -3,7 +3,8 @@
 import asyncio
 from typing import Any, cast
 
-from factbook.api.openapi import parameters
+from factbook.api.openapi.parameters import FACTS_LIMIT, SOURCE_ID
+from factbook.api.tech_insights import value_parameters
 from factbook.clock import iso, iso_or_none
 from factbook.datasources import fact_columns, value_filters
 from factbook.facts import across, distribution, ends, entity_values
@@ -29,8 +30,8 @@ async def show(request: Request, state: SourceContext) -> JsonReply[answers.Fact
     entities at both ends of what has an order.
     """
     asked = await _asked(request, state)
-    by = cast("By | None", parameters.BY.of(request))
-    top = parameters.TOP.of(request)
+    by = cast("By | None", value_parameters.BY.of(request))
+    top = value_parameters.TOP.of(request)
     counted = await across.counted(state.database, asked.column, asked.part, by)
     found = await asyncio.to_thread(
         distribution.of,
@@ -39,7 +40,7 @@ async def show(request: Request, state: SourceContext) -> JsonReply[answers.Fact
         top=_TOP if top is None else top,
         now=state.clock(),
     )
-    count = parameters.ENDS.of(request)
+    count = value_parameters.ENDS.of(request)
     both = await ends.ends(state.database, asked, _ENDS if count is None else count)
     return reply(_shown(asked.column, found, by, both))
 
@@ -53,10 +54,10 @@ async def values(request: Request, state: SourceContext) -> JsonReply[answers.Va
     column = asked.column
     asked = asked._replace(
         wanted=_filter(request, column.fact),
-        sort=value_filters.sort(column, parameters.VALUE_SORT.of(request)),
+        sort=value_filters.sort(column, value_parameters.VALUE_SORT.of(request)),
     )
-    after = value_filters.place(column.fact, parameters.VALUE_CURSOR.of(request))
-    limit = parameters.FACTS_LIMIT.of(request) or _PAGE
+    after = value_filters.place(column.fact, value_parameters.VALUE_CURSOR.of(request))
+    limit = FACTS_LIMIT.of(request) or _PAGE
     found = await entity_values.page(state.database, asked, after, limit)
     return reply(
         answers.ValuePage(
@@ -85,18 +86,18 @@ async def export(request: Request, state: SourceContext) -> JsonReply[str]:
 
 async def _asked(request: Request, state: SourceContext) -> ValueQuery:
     """The fact and the part of the catalog that the request names."""
-    name = parameters.FACT.of(request) or ""
-    column = await fact_columns.find(state.registry, parameters.SOURCE_ID.of(request), name)
+    name = value_parameters.FACT.of(request) or ""
+    column = await fact_columns.find(state.registry, SOURCE_ID.of(request), name)
     part = await fact_columns.part(
         state.database,
-        **{each.name: each.of(request) for each in parameters.CATALOG_PART},
+        **{each.name: each.of(request) for each in value_parameters.CATALOG_PART},
     )
     return ValueQuery(column, part)
 
 
 def _filter(request: Request, fact: Fact) -> ValueFilter:
     return value_filters.read(
-        fact, {each.name: each.text(request) for each in parameters.VALUE_FILTER}
+        fact, {each.name: each.text(request) for each in value_parameters.VALUE_FILTER}
     )
 
 

@@ -6,12 +6,8 @@ from typing import Any
 from factbook.api.endpoint import NOTHING_STORED, Route
 from factbook.api.openapi.parameter_types import Parameter
 from factbook.api.openapi.parameters import (
-    BY,
-    CATALOG_PART,
     CONNECTION,
-    ENDS,
     ENTITY,
-    FACT,
     FACTS_CURSOR,
     FACTS_LIMIT,
     HISTORY_CURSOR,
@@ -23,12 +19,18 @@ from factbook.api.openapi.parameters import (
     SOURCE_CURSOR,
     SOURCE_ID,
     SOURCE_LIMIT,
+)
+from factbook.api.tech_insights import connections, data_sources, distributions, facts, trials
+from factbook.api.tech_insights.value_parameters import (
+    BY,
+    CATALOG_PART,
+    ENDS,
+    FACT,
     TOP,
     VALUE_CURSOR,
     VALUE_FILTER,
     VALUE_SORT,
 )
-from factbook.api.tech_insights import connections, data_sources, distributions, facts, trials
 from factbook.auth.permissions import (
     CATALOG_READ,
     FACT_WRITE,
