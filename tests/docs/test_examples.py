@@ -26,6 +26,7 @@ FIRST = [ROOT / "README.md", ROOT / "docs" / "start.md"]
 OTHERS = [
     ROOT / "docs" / "walk-through.md",
     ROOT / "docs" / "five-minutes.md",
+    ROOT / "docs" / "scorecards.md",
     ROOT / "docs" / "backstage.md",
     *sorted((ROOT / "docs" / "how-to").glob("*.md")),
     ROOT / "docs" / "reference" / "client.md",
