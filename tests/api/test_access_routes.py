@@ -96,8 +96,17 @@ def expected_of_checks(route: Route) -> set[str] | None:
     return None
 
 
+def expected_of_plugin(route: Route) -> set[str]:
+    """Those of the paths of the community's plugin."""
+    if "/facts/" in route.path:
+        return {CATALOG_READ, SOURCE_READ}
+    if route.path.endswith("/fact-schemas"):
+        return {SOURCE_READ}
+    return {CHECK_READ} | ({CATALOG_READ} if "/run" in route.path else set())
+
+
 def expected_of_sources_and_facts(route: Route) -> set[str]:
-    of_checks = expected_of_checks(route)
+    of_checks = expected_of_checks(route) if "/v1/" in route.path else expected_of_plugin(route)
     if of_checks is not None:
         return of_checks
     if "/facts" in route.path:

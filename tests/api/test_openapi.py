@@ -97,6 +97,13 @@ def test_what_is_not_described_is_no_rest_interface_or_another_way_to_write_one(
         ("GET", "/api/importers/v1/openapi.json"),
         # Its body is what a system sends.
         ("POST", "/api/importers/v1/importers/{importer}/events"),
+        # The community's plugin reads them: tests/api/test_community_paths.py.
+        ("GET", "/api/tech-insights/checks"),
+        ("POST", "/api/tech-insights/checks/run"),
+        ("POST", "/api/tech-insights/checks/run/{namespace}/{kind}/{name}"),
+        ("GET", "/api/tech-insights/facts/latest"),
+        ("GET", "/api/tech-insights/facts/range"),
+        ("GET", "/api/tech-insights/fact-schemas"),
         ("GET", "/api/catalog/locations/{id}"),
         ("GET", "/api/catalog/locations/by-entity/{kind}/{namespace}/{name}"),
         ("POST", "/api/catalog/locations"),

@@ -7,6 +7,7 @@ from starlette.types import ASGIApp
 
 from factbook.api.access import audit, tokens
 from factbook.api.catalog.routes import CATALOG_ROUTES
+from factbook.api.checks.community_routes import COMMUNITY_ROUTES
 from factbook.api.checks.result_routes import RESULT_ROUTES
 from factbook.api.checks.routes import CHECK_ROUTES
 from factbook.api.endpoint import NOTHING_STORED, Endpoint, Route
@@ -38,6 +39,7 @@ TOOL_CALLS = "/api/mcp/v1/tech-insights-facts"
 ACCESS = "/api/access/v1"
 TOKENS = f"{ACCESS}/tokens"
 TECH_INSIGHTS = "/api/tech-insights/v1"
+COMMUNITY = "/api/tech-insights"
 EVENTS = "/api/events"
 IMPORTERS = "/api/importers/v1"
 
@@ -86,6 +88,7 @@ ROUTES: Sequence[Route] = (
         route._replace(path=f"{TECH_INSIGHTS}{route.path}")
         for route in (*TECH_INSIGHTS_ROUTES, *CHECK_ROUTES, *RESULT_ROUTES)
     ),
+    *(route._replace(path=f"{COMMUNITY}{route.path}") for route in COMMUNITY_ROUTES),
     Route("GET", TOKENS, tokens.list_all, _TOKENS),
     Route(
         "POST",

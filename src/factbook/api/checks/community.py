@@ -1,0 +1,222 @@
+"""The paths of the community's Backstage plugin, whose pages ask this service in place of its own.
+
+Its results are true or false. One that is unknown is null, with its reasons in the description; an
+entity that is exempt, or that a check is not about, has no result.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any, Final
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from factbook.catalog import ref as refs
+from factbook.catalog.store import collectable
+from factbook.checks import check_store, results, state
+from factbook.checks.condition import leaves
+from factbook.checks.definition import Check, parse
+from factbook.checks.explanation import Explanation
+from factbook.checks.fact_reference import CHECKS, ENTITY
+from factbook.checks.results import CheckResult
+from factbook.clock import iso, milliseconds
+from factbook.errors import FactbookError, InputError, NotFoundError
+from factbook.facts import store, time_series
+from factbook.facts.datasource import DataSource
+from factbook.http.context import HandlerContext, SourceContext
+from factbook.http.requests import JsonReply, Request, decode, reply
+
+_LARGEST: Final = 256 * 1024
+# The plugin asks for so many entities at once.
+_MOST_ENTITIES: Final = 750
+_MOST_IDS: Final = 100
+_MOST_ROWS: Final = 1_000
+# The type of check that the plugin draws as true or false.
+_TYPE: Final = "json-rules-engine"
+# `ids`, as the plugin's library writes the items of a list.
+_IDS: Final = re.compile(r"ids(?:\[[0-9]{0,3}\])?")
+_RESULTS: Final = {state.PASS: True, state.FAIL: False, state.UNKNOWN: None, state.NONE: None}
+
+Shown = dict[str, Any]
+
+
+class CommunityRun(Struct):
+    """The checks to run; every one if none is named."""
+
+    checks: Annotated[list[str], Meta(max_length=500)] | UnsetType | None = UNSET
+
+
+class CommunityEntity(Struct):
+    """An entity by its parts."""
+
+    kind: str
+    name: str
+    namespace: str = "default"
+
+
+class CommunityBulkRun(CommunityRun):
+    """The entities to run them for."""
+
+    entities: Annotated[list[CommunityEntity], Meta(max_length=_MOST_ENTITIES)] = []
+
+
+async def list_checks(request: Request, state: HandlerContext) -> JsonReply[list[Shown]]:
+    """Every check in effect."""
+    stored = await check_store.everything(state.database)
+    shown = []
+    for one in stored:
+        if one.slot is not None:
+            try:
+                shown.append(_check(parse(one.current)))
+            except FactbookError:
+                continue  # another release took it
+    return reply(shown)
+
+
+async def run_one(request: Request, state: SourceContext) -> JsonReply[list[Shown]]:
+    """The results of one entity."""
+    asked = decode(await request.json_body(_LARGEST, "a run") or b"{}", CommunityRun)
+    parts = (request.parameter(name) for name in ("kind", "namespace", "name"))
+    ref = str(refs.parse("{}:{}/{}".format(*parts)))
+    found = await _results(state, ref, asked)
+    if found is None:
+        raise NotFoundError(f'There is no entity "{ref}" in the catalog.')
+    return reply(found)
+
+
+async def run_many(request: Request, state: SourceContext) -> JsonReply[list[Shown]]:
+    """The results of many entities; those that do not exist have none."""
+    asked = decode(await request.json_body(_LARGEST, "a run"), CommunityBulkRun)
+    answers: list[Shown] = []
+    for one in asked.entities:
+        ref = str(refs.parse(f"{one.kind}:{one.namespace}/{one.name}"))
+        answers.append({"entity": ref, "results": await _results(state, ref, asked) or []})
+    return reply(answers)
+
+
+async def latest_facts(request: Request, state: SourceContext) -> JsonReply[Shown]:
+    """The latest facts of an entity by data source."""
+    ref, wanted = _entity(request), _ids(request)
+    found = await store.latest_of_ref(state.database, ref)
+    return reply(
+        {
+            source_id: {
+                "timestamp": iso(latest.brought_at or latest.written_at),
+                "version": latest.version,
+                "facts": latest.facts,
+            }
+            for source_id, latest in found.items()
+            if not wanted or source_id in wanted
+        }
+    )
+
+
+async def past_facts(request: Request, state: SourceContext) -> JsonReply[Shown]:
+    """The history of the facts of an entity by data source, newest first."""
+    ref, wanted = _entity(request), _ids(request)
+    start, end = _moment(request, "startDatetime"), _moment(request, "endDatetime")
+    entity_id = await collectable.id_of(state.database, ref)
+    if entity_id is None:
+        raise NotFoundError(f'There is no entity "{ref}" in the catalog.')
+    rows = await time_series.history_page(
+        state.database, wanted or None, entity_id, start, end, None, _MOST_ROWS
+    )
+    found: dict[str, list[Shown]] = {}
+    for row in rows:
+        shown = {"timestamp": iso(row.written_at), "version": row.version, "facts": row.facts}
+        found.setdefault(row.source_id, []).append(shown)
+    return reply(found)
+
+
+async def fact_schemas(request: Request, state: SourceContext) -> JsonReply[list[Shown]]:
+    """The facts of each data source, by name."""
+    known, wanted = await state.registry.latest(), _ids(request)
+    return reply(
+        [
+            {
+                fact.name: {"type": fact.type, "description": fact.description or ""}
+                for fact in source.schema
+            }
+            for id_, source in known.sources.items()
+            if not wanted or id_ in wanted
+        ]
+    )
+
+
+async def _results(state: SourceContext, ref: str, asked: CommunityRun) -> list[Shown] | None:
+    only = asked.checks or []
+    found = await results.of_entity(state.database, ref, state.clock(), only=only)
+    if found is None:
+        return None
+    known = (await state.registry.latest()).sources
+    return [_result(one, known) for one in found.results if one.state in _RESULTS]
+
+
+def _result(found: CheckResult, sources: Mapping[str, DataSource]) -> Shown:
+    told, value = found.explanation, _RESULTS[found.state]
+    check = _check(found.check)
+    metadata: Shown = {"state": state.word(found.state)}
+    if told is not None:
+        if value is None and told.reasons:
+            check["description"] = f"Unknown: {', '.join(told.reasons)}. {check['description']}"
+        elif told.message:
+            check["description"] = told.message
+        if told.fix_link:
+            check["links"] = [{"title": "Fix it", "url": told.fix_link}]
+    facts = {} if told is None else _facts(told, sources)
+    return {"facts": facts, "check": {**check, "metadata": metadata}, "result": value}
+
+
+def _facts(told: Explanation, sources: Mapping[str, DataSource]) -> Shown:
+    found: Shown = {}
+    for seen in told.because:
+        name, source = seen.leaf.fact.fact, sources.get(seen.leaf.fact.source)
+        facts = {} if source is None else {fact.name: fact for fact in source.schema}
+        fact = facts.get(name)
+        found[name] = {
+            "id": name,
+            "type": "string" if fact is None else fact.type,
+            "description": "" if fact is None else fact.description or "",
+            "value": seen.value,
+        }
+    return found
+
+
+def _check(check: Check) -> Shown:
+    from_sources = _sources(check)
+    return {
+        "id": check.id,
+        "type": _TYPE,
+        "name": check.title,
+        "description": check.description or "",
+        "factIds": from_sources,
+        "metadata": {"owner": check.owner, "severity": check.severity},
+    }
+
+
+def _sources(check: Check) -> list[str]:
+    from_rule = {leaf.fact.source for _, leaf in leaves(check.rule)}
+    return sorted(from_rule - {ENTITY, CHECKS})
+
+
+def _entity(request: Request) -> str:
+    given = request.all("entity")
+    if len(given) != 1:
+        raise InputError("entity is required, once: kind:namespace/name.")
+    return str(refs.parse(given[0]))
+
+
+def _ids(request: Request) -> list[str]:
+    found = [value for name, value in request.query if _IDS.fullmatch(name)]
+    if len(found) > _MOST_IDS:
+        raise InputError(f"ids can name {_MOST_IDS} data sources at most.")
+    return found
+
+
+def _moment(request: Request, name: str) -> int | None:
+    given = request.all(name)
+    if not given:
+        return None
+    moment = milliseconds(given[0].replace(" ", "+"))
+    if moment is None:
+        raise InputError(f"{name} has to be an ISO 8601 date and time with a UTC offset.")
+    return moment
