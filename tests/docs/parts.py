@@ -14,6 +14,8 @@ from typer.main import get_command
 
 from factbook import errors
 from factbook.api.catalog.routes import CATALOG_ROUTES
+from factbook.api.checks.result_routes import RESULT_ROUTES
+from factbook.api.checks.routes import CHECK_ROUTES
 from factbook.api.endpoint import Route
 from factbook.api.routes import PUSH_ROUTES
 from factbook.api.tech_insights.routes import TECH_INSIGHTS_ROUTES
@@ -271,6 +273,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "roles": roles,
     "parameters:catalog": partial(parameters, CATALOG_ROUTES),
     "parameters:push": partial(parameters, PUSH_ROUTES),
+    "parameters:checks": partial(parameters, (*CHECK_ROUTES, *RESULT_ROUTES)),
     "parameters:tech-insights": partial(parameters, TECH_INSIGHTS_ROUTES),
     **{f"arguments:{tool.name}": partial(arguments, tool) for tool in TOOLS},
     **vendors.parts(),
