@@ -16,6 +16,7 @@ from factbook.auth.permissions import (
     EVENTS_READ,
     SOURCE_READ,
     TITLES,
+    with_included,
 )
 from factbook.auth.tokens import Grant
 from factbook.errors import (
@@ -183,7 +184,7 @@ async def _verified(request: Request, state: State) -> Grant:
         raise AuthenticationError("The token has expired.", token_sent=True)
     if token.last_used_at is None or not tokens.is_noted(token.last_used_at, now):
         _note_use(state, token.id, now)
-    return token
+    return token._replace(permissions=with_included(token.permissions))
 
 
 def _credentials(request: Request) -> str:

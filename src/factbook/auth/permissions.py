@@ -1,6 +1,7 @@
 """Permissions that a token can carry."""
 
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from factbook.errors import InputError
@@ -84,6 +85,7 @@ TITLES = {permission.name: permission.title for permission in PERMISSIONS}
 _INCLUDED: Final = {SOURCE_READ: frozenset({CHECK_READ})}
 
 
+@lru_cache(maxsize=256)
 def with_included(names: frozenset[str]) -> frozenset[str]:
     """The permissions with those that they include."""
     return names.union(*(more for name, more in _INCLUDED.items() if name in names))

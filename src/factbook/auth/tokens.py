@@ -11,7 +11,6 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from factbook.auth.permissions import with_included
 from factbook.clock import DAY, HOUR, MINUTE
 from factbook.errors import ConflictError, InputError, NotFoundError
 from factbook.storage import Database, Row, Transaction
@@ -130,7 +129,7 @@ async def find(database: Database, digest: str) -> Grant | None:
     if row is None:
         return None
     _, id_, owner, permissions, expires_at, last_used_at, revoked_at = row
-    return Grant(id_, owner, _granted(permissions), expires_at, last_used_at, revoked_at)
+    return Grant(id_, owner, _read(permissions), expires_at, last_used_at, revoked_at)
 
 
 async def listed(database: Database) -> list[StoredToken]:
@@ -225,11 +224,6 @@ def _token(row: Row) -> StoredToken:
 
 def _text(permissions: frozenset[str]) -> str:
     return msgspec.json.encode(sorted(permissions)).decode()
-
-
-@lru_cache(maxsize=256)
-def _granted(text: str) -> frozenset[str]:
-    return with_included(_read(text))
 
 
 @lru_cache(maxsize=256)

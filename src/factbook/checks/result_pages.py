@@ -19,7 +19,7 @@ class ResultPlace(NamedTuple):
     ref: str = ""
 
 
-class ResultPage(NamedTuple):
+class CheckResultPage(NamedTuple):
     """Results with the ids of their checks, and the place after them; None at the end."""
 
     rows: list[tuple[str, CheckedRow]]
@@ -28,20 +28,20 @@ class ResultPage(NamedTuple):
 
 async def page(
     database: Database, only: Sequence[str], wanted: ResultFilter, place: ResultPlace, limit: int
-) -> ResultPage:
+) -> CheckResultPage:
     """Up to `limit` results from a place on; those of every check in effect if `only` is empty."""
     ids = [id_ for id_ in await _ids(database, only) if id_ >= place.check_id]
     rows: list[tuple[str, CheckedRow]] = []
     for looked, id_ in enumerate(ids):
         if looked == _MOST_CHECKS or len(rows) == limit:
-            return ResultPage(rows, ResultPlace(id_))
+            return CheckResultPage(rows, ResultPlace(id_))
         after = place.ref if id_ == place.check_id else ""
         room = limit - len(rows)
         found = await results.of_check(database, id_, wanted, room + 1, after)
         rows += [(id_, row) for row in found[:room]]
         if len(found) > room:
-            return ResultPage(rows, ResultPlace(id_, found[room - 1].ref))
-    return ResultPage(rows, None)
+            return CheckResultPage(rows, ResultPlace(id_, found[room - 1].ref))
+    return CheckResultPage(rows, None)
 
 
 async def everything(
