@@ -6,6 +6,7 @@ from typing import Any
 
 import yaml
 
+from tests.api.checking import evaluated
 from tests.cli.bridge import Run, write
 from tests.service import PUSH, Service
 
@@ -146,3 +147,29 @@ async def test_an_export_is_what_a_plan_finds_equal(served: Run, service: Servic
     assert (await served("checks", "plan", "out")).exit_code == 0
     again = await served("checks", "export", "--to", "out")
     assert (again.exit_code, "is there already" in again.stderr) == (2, True)
+
+
+async def push(service: Service, **metadata: str) -> None:
+    """Put an entity with this metadata into the catalog, and nothing else."""
+    entity = {"kind": "Component", "metadata": {"name": "a", **metadata}}
+    item = {"apiVersion": "backstage.io/v1alpha1", "spec": {"type": "service"}, **entity}
+    answer = await service.http.put(f"{PUSH}/sets/s", json={"items": [item]})
+    assert answer.status_code == 200, answer.text
+
+
+async def test_a_gate_opens_when_the_check_passes(served: Run, service: Service) -> None:
+    card = scorecard(levels=["bronze"], entries=[{"check": "titled", "level": "bronze"}])
+    await served("checks", "apply", write("a.yaml", check(), card), "--yes")
+    await evaluated(service)
+    gate = ("checks", "gate", "--entity", "a", "--scorecard", "ready", "--level", "bronze")
+
+    await push(service)
+    shut = await served(*gate)
+    await push(service, title="A")
+    opened = await served(*gate)
+
+    assert (shut.exit_code, shut.stdout.splitlines()) == (
+        1,
+        ["component:default/a: no level of ready", "  fail: Titled (titled)"],
+    )
+    assert (opened.exit_code, opened.stdout) == (0, "component:default/a: bronze of ready\n")

@@ -161,6 +161,46 @@ def export(
     takeovers.write_all(found, to)
 
 
+@app.command(epilog=EXIT_CODES)
+def gate(
+    context: typer.Context,
+    *,
+    entity: Annotated[
+        str, typer.Option(metavar="REF", help="Entity: name, kind:name or kind:namespace/name.")
+    ],
+    scorecard: Annotated[str, typer.Option(metavar="ID", help="Id of the scorecard.")],
+    level: Annotated[str, typer.Option(metavar="LEVEL", help="The level that it has to have.")],
+    if_known: Annotated[
+        bool, typer.Option("--if-known", help="Count what is unknown as if it passed.")
+    ] = False,
+    server: Server = DEFAULT_SERVER,
+    token: Token = None,
+    as_json: Json = False,
+) -> None:
+    """Tell whether an entity has a level of a scorecard, for a pipeline or an agent.
+
+    Exit code 0 means that it has this level or a higher one, 1 that it has not; what is missing for
+    the next level is shown. A check that is unknown keeps it from a level, as one that fails does.
+
+    \b
+    Examples:
+      factbook checks gate --entity payments --scorecard readiness --level silver
+      factbook checks gate --entity payments --scorecard readiness --level gold --if-known
+    """
+    from factbook.catalog.ref import parse
+    from factbook.cli.checks import level_gate
+
+    ref = str(parse(entity, kind="component"))
+    with connected(context, server, token) as client:
+        result = level_gate.asked(client, ref, scorecard, level, if_known=if_known)
+    if as_json:
+        print_json(result.as_json())
+    else:
+        level_gate.show(result)
+    if not result.passed:
+        raise CommandError(f"{ref} does not have the level {level} of {scorecard}.")
+
+
 def _steps(
     client: "Client", places: list[str], drafts: bool, prune: bool
 ) -> list["DefinitionStep"]:
