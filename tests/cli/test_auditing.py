@@ -43,7 +43,10 @@ OTHERS = {
     ("events",),
     *(("webhooks", each) for each in ("list", "show", "create", "test", "enable", "delete")),
     *(("sources", each) for each in ("list", "show", "new", "plan", "apply", "test")),
-    *(("checks", each) for each in ("new", "test", "plan", "apply", "export", "gate", "import")),
+    *(
+        ("checks", each)
+        for each in ("new", "test", "plan", "apply", "export", "gate", "import", "preview")
+    ),
     *(("import", "list"), ("import", "show")),
     *(("token", "list"), ("people", "list"), ("audit", "export")),
 }

@@ -173,3 +173,33 @@ async def test_a_gate_opens_when_the_check_passes(served: Run, service: Service)
         ["component:default/a: no level of ready", "  fail: Titled (titled)"],
     )
     assert (opened.exit_code, opened.stdout) == (0, "component:default/a: bronze of ready\n")
+
+
+async def test_a_preview_tells_who_would_newly_fail(served: Run, service: Service) -> None:
+    await push(service, title="A")
+    write("a.yaml", check(), check("untitled", rule={**TITLE, "value": False}))
+
+    answer = await served("checks", "preview", "a.yaml", "--entity", "a")
+    report = await served("checks", "preview", "a.yaml", "--markdown")
+
+    assert (answer.exit_code, answer.stdout.splitlines()) == (
+        1,
+        [
+            "titled: 1 result would change; 0 fail now, 0 would",
+            "  component:default/a: unknown → pass",
+            "untitled: 1 result would change; 0 fail now, 1 would",
+            "  component:default/a: unknown → fail",
+        ],
+    )
+    assert "Entities would newly fail: untitled." in answer.stderr
+    assert "| `untitled` | 1 | 0 | 1 |" in report.stdout.splitlines()
+    assert await shown(service) == {}
+
+
+async def test_a_preview_without_new_failures_ends_well(served: Run, service: Service) -> None:
+    await push(service, title="A")
+
+    answer = await served("checks", "preview", write("a.yaml", check()), "--json")
+
+    [found] = json.loads(answer.stdout)
+    assert (answer.exit_code, found["changed"], found["newFailures"]) == (0, 1, [])

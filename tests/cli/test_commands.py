@@ -17,7 +17,10 @@ SETS = "/api/catalog/factbook-entities/sets"
 NAMES = [
     *([command.__name__.replace("_", "-")] for command in COMMANDS),
     *(["sources", name] for name in ("list", "new", "plan", "apply", "test")),
-    *(["checks", name] for name in ("new", "test", "plan", "apply", "export", "gate", "import")),
+    *(
+        ["checks", name]
+        for name in ("new", "test", "plan", "apply", "export", "gate", "import", "preview")
+    ),
     *(["import", name] for name in ("github", "list", "show", "apply", "discard")),
     *(["token", name] for name in ("create", "list", "revoke")),
 ]

@@ -162,6 +162,47 @@ def export(
 
 
 @app.command(epilog=EXIT_CODES)
+def preview(
+    context: typer.Context,
+    places: Places,
+    *,
+    entity: Annotated[
+        list[str] | None, typer.Option(metavar="REF", help="Only for this one; may be repeated.")
+    ] = None,
+    markdown: Annotated[
+        bool, typer.Option("--markdown", help="Print Markdown for a pull request.")
+    ] = False,
+    server: Server = DEFAULT_SERVER,
+    token: Token = None,
+    as_json: Json = False,
+) -> None:
+    """Show what the checks of files would change: which entities would pass, fail, be unknown.
+
+    Nothing is written. Exit code 1 means that an entity would fail which does not fail now.
+
+    \b
+    Examples:
+      factbook checks preview checks/
+      factbook checks preview has-runbook.yaml --entity payments
+      factbook checks preview checks/ --markdown >> $GITHUB_STEP_SUMMARY
+    """
+    from factbook.catalog.ref import parse
+    from factbook.cli.checks import files, previews
+
+    refs = [str(parse(one, kind="component")) for one in entity or []]
+    read = files.read(places)
+    with connected(context, server, token) as client:
+        found = previews.asked(client, read, refs)
+    if as_json:
+        print_json([one.as_json() for one in found])
+    else:
+        for line in previews.markdown(found) if markdown else previews.lines(found):
+            say(line)
+    if failures := [one.id for one in found if one.failures]:
+        raise CommandError(f"Entities would newly fail: {', '.join(failures)}.")
+
+
+@app.command(epilog=EXIT_CODES)
 def gate(
     context: typer.Context,
     *,
