@@ -12,7 +12,6 @@ from tests.service import NOON, Time
 
 RED = "group:default/red"
 FIRST = NOON // DAY
-PACE = Throttle()
 
 
 @pytest.fixture
@@ -33,7 +32,7 @@ async def live(catalog: CheckedCatalog) -> None:
             await catalog.record("a", on=False)
         if day == 4:
             await catalog.push(b="blue")
-        await days.record(catalog.database, catalog.time(), PACE)
+        await days.record(catalog.database, catalog.time(), Throttle())
         catalog.time.advance(DAY)
 
 
@@ -59,10 +58,10 @@ async def test_days_are_kept_where_they_differ(catalog: CheckedCatalog) -> None:
 
 async def test_a_day_that_is_recorded_again_is_as_it_is_then(catalog: CheckedCatalog) -> None:
     database, now = catalog.database, catalog.time()
-    assert await days.record(database, now, PACE) == 2
-    assert await days.record(database, now, PACE) == 0
+    assert await days.record(database, now, Throttle()) == 2
+    assert await days.record(database, now, Throttle()) == 0
     await catalog.record("a", on=False)
-    assert await days.record(database, now, PACE) == 1
+    assert await days.record(database, now, Throttle()) == 1
     found = await days.of_check(database, "on", RED, FIRST, FIRST)
     assert found == [DayCounts(FIRST, StateCounts(failing=1))]
 
@@ -73,9 +72,9 @@ async def test_old_days_and_changes_are_forgotten_but_for_what_later_days_rest_o
     database = catalog.database
     await live(catalog)
     before = await days.totals(database, "on", FIRST + 3, FIRST + 4)
-    assert await days.sweep(database, NOON + 3 * DAY, PACE) == 1
+    assert await days.sweep(database, NOON + 3 * DAY, Throttle()) == 1
     assert await days.totals(database, "on", FIRST + 3, FIRST + 4) == before
     assert len(await change_store.since(database, (0, 0), 10)) == 1
-    assert await change_store.sweep(database, NOON + 2 * DAY, PACE) == 0
-    assert await change_store.sweep(database, NOON + 3 * DAY, PACE) == 1
+    assert await change_store.sweep(database, NOON + 2 * DAY, Throttle()) == 0
+    assert await change_store.sweep(database, NOON + 3 * DAY, Throttle()) == 1
     assert await change_store.since(database, (0, 0), 10) == []
