@@ -31,7 +31,12 @@ from factbook.checks.grading import GradedEntity
 from factbook.checks.level_store import LevelDeltas
 from factbook.checks.state import NONE
 from factbook.checks.state_store import EntityStates
-from factbook.checks.state_update import ActiveExemptions, Evaluated, evaluate
+from factbook.checks.state_update import (
+    NO_EXEMPTIONS,
+    ActiveExemptions,
+    Evaluated,
+    evaluate,
+)
 from factbook.checks.subjects import Subject
 from factbook.clock import Clock
 from factbook.facts import touched as facts_touched
@@ -160,7 +165,7 @@ class _Update:
             before = stored.get(id_)
             states = (before or _NO_STATES).padded(self._known.width)
             exempt = exemptions.get(id_, NOT_EXEMPT)
-            active = ActiveExemptions(exempt.checks, None)
+            active = ActiveExemptions(exempt.checks, None) if exempt.checks else NO_EXEMPTIONS
             given = evaluate(self._known, selection, subject, states, self._now, active)
             row = _row(task, id_, subject, given, before)
             is_other = row != before
