@@ -60,10 +60,10 @@ class CheckWriter:
             *(self.record,) * 12,
             *(self.push_facts,) * 2,
             self.remove,
-            self.drop,
+            *(self.drop,) * 2,
             *(self.publish,) * 5,
             self.delete,
-            *(self.work,) * 4,
+            *(self.work,) * 8,
             self.wait,
         ]
         try:
@@ -169,7 +169,7 @@ class CheckWriter:
     def _values(self) -> dict[str, object]:
         at = self.chance.choice(["2026-11-20T12:00:00Z", "2026-11-21T11:30:00Z"])
         every = {"open": self.chance.randint(0, 3), "on": self.chance.random() < 0.5, "at": at}
-        return {name: value for name, value in every.items() if self.chance.random() < 0.8} or {
+        return {name: value for name, value in every.items() if self.chance.random() < 0.9} or {
             "open": 0
         }
 
@@ -180,10 +180,10 @@ class CheckWriter:
         document = {
             "id": id_,
             "title": self.chance.choice(["One", "Other"]),
-            "rule": self._rule(id_, 2),
+            "rule": self._rule(id_, 1),
             "onUnknown": self.chance.choice(["unknown", "unknown", "fail"]),
         }
-        if self.chance.random() < 0.7:
+        if self.chance.random() < 0.4:
             document["appliesTo"] = applies
         if self.chance.random() < 0.3:
             document["applicableWhen"] = self._leaf(id_)
