@@ -84,9 +84,10 @@ def clear(transaction: Transaction, entity_ids: Sequence[int], slots: Iterable[i
         left = bytes(states[1:]).rstrip(b"\0")
         if left != one.states:
             cleared.append(one._replace(states=left))
-    write(transaction, cleared, stored)
-    # Of entities that were removed until their states were locked.
-    remove(transaction, [one.entity_id for one in stored.values() if not one.states])
+    write(transaction, (one for one in cleared if one.states), stored)
+    # Of entities that were removed until their states were locked, or have no states any more.
+    empty = [one for one in (*stored.values(), *cleared) if not one.states]
+    remove(transaction, [one.entity_id for one in empty])
 
 
 def by_owner(transaction: Transaction, after: tuple[str, int], limit: int) -> list[EntityStates]:
