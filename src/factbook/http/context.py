@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from factbook.catalog.push_rules import PushRules
 from factbook.clock import Clock
-from factbook.http.admission import Admission
 from factbook.http.trusted_hosts import Proxies
-from factbook.observability.metrics import Metrics
 from factbook.settings import Settings
 from factbook.storage import Database
 
@@ -21,11 +19,12 @@ if TYPE_CHECKING:
     from factbook.datasources.clients import Connect
     from factbook.datasources.registry import Registry
     from factbook.facts.datasource import DataSource
-    from factbook.http.admission import RateLimit
+    from factbook.http.admission import Admission, RateLimit
     from factbook.http.pipeline import IncompleteAnswers
     from factbook.http.refusals import Refusals
     from factbook.http.trusted_hosts import Hosts
     from factbook.importers.registry import ImporterRegistry
+    from factbook.observability.metrics import Metrics
     from factbook.telemetry.spans import Tracer
     from factbook.tools import Tool
     from factbook.webhooks import Post
@@ -47,8 +46,8 @@ class HandlerContext:
     clock: Clock
     token_key: bytes
     rules: PushRules
-    metrics: Metrics
-    admission: Admission
+    metrics: "Metrics"
+    admission: "Admission"
     proxies: Proxies
     tracer: "Tracer"
 
