@@ -62,5 +62,7 @@ highest AS (
     SELECT 1 AS highest, ref, value, reasons, written_at, kept FROM placed
     WHERE place IS NOT NULL ORDER BY place DESC, ref LIMIT {most}
 )
-SELECT * FROM lowest UNION ALL SELECT * FROM highest
+SELECT highest, ref, value, reasons, written_at, kept FROM lowest
+UNION ALL
+SELECT highest, ref, value, reasons, written_at, kept FROM highest
 """
