@@ -172,11 +172,13 @@ def test_what_has_ended_is_not_approved_and_a_long_comment_is_refused() -> None:
     st.integers(0, 20),
     st.none() | st.integers(1, 20),
     st.integers(0, 45),
+    st.none() | st.integers(0, 45),
 )
 def test_the_due_time_is_when_it_begins_or_ceases_to_hold(
-    state: ExemptionState, start: int, length: int | None, now: int
+    state: ExemptionState, start: int, length: int | None, now: int, began_at: int | None
 ) -> None:
-    one = asked(state, starts_at=start, until=None if length is None else start + length)
+    until = None if length is None else start + length
+    one = asked(state, starts_at=start, until=until, began_at=began_at)
     due = one.due(now)
     holds = [one.holds(at) for at in range(now, 50)]
     changes = [now + place for place, held in enumerate(holds) if held != holds[0]]

@@ -85,6 +85,21 @@ async def test_an_exemption_that_begins_later_touches_its_entity_then(database: 
     assert found == {1: EntityExemptions(scorecards=frozenset({"s"}))}
 
 
+async def test_what_has_begun_holds_for_a_process_whose_clock_is_behind(
+    database: Database,
+) -> None:
+    later = NOON + DAY
+    made = await asked(database, starts_at=later)
+    await decided(database, made, "approve")
+    await asked(database, check="c2")
+    assert await holding(database, later - 1) == {}
+    await database.write(lambda tx: exemption_store.begin(tx, later))
+    assert await holding(database, later - 1) == {1: EntityExemptions(frozenset({"c1"}))}
+    assert await holding(database, NOON + 30 * DAY) == {}
+    await decided(database, made, "revoke", later - 1)
+    assert await holding(database, later - 1) == {}
+
+
 async def test_one_of_two_decisions_at_the_same_moment_counts(database: Database) -> None:
     made = await asked(database)
     found = await asyncio.gather(

@@ -63,17 +63,23 @@ class Exemption(NamedTuple):
     decided_by: str | None = None
     decided_at: int | None = None
     comment: str | None = None
+    began_at: int | None = None
 
     def holds(self, now: int) -> bool:
         """Return true if it exempts the entity by now."""
-        has_begun = self.state == "approved" and self.starts_at <= now
-        return has_begun and (self.until is None or now < self.until)
+        if self.state != "approved" or not self._has_begun(now):
+            return False
+        return self.until is None or now < self.until
 
     def due(self, now: int) -> int | None:
         """The next time at which `holds` answers otherwise; None if never."""
         if self.state != "approved":
             return None
-        return self.starts_at if now < self.starts_at else self.until
+        return self.until if self._has_begun(now) else self.starts_at
+
+    def _has_begun(self, now: int) -> bool:
+        # What another process has let begin stays so, though the clock here may be behind.
+        return self.began_at is not None or self.starts_at <= now
 
     def render(self) -> dict[str, Any]:
         """The exemption as every interface shows it, without what is not given."""

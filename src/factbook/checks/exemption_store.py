@@ -223,7 +223,7 @@ def _read(rows: Iterable[Row]) -> list[Exemption]:
 
 _PAGE: Final = """
 SELECT id, check_id, scorecard_id, entity_ref, reason, link, starts_at, ends_at, state,
-    requested_by, requested_at, decided_by, decided_at, comment
+    requested_by, requested_at, decided_by, decided_at, comment, began_at
 FROM exemptions WHERE {} ORDER BY requested_at DESC, id DESC LIMIT ?
 """
 
@@ -249,7 +249,8 @@ WHERE state IN ('requested', 'approved') AND state = 'approved' AND ends_at <= ?
 
 _APPROVED: Final = """
 SELECT e.id, x.id, x.check_id, x.scorecard_id, x.entity_ref, x.reason, x.link, x.starts_at,
-    x.ends_at, x.state, x.requested_by, x.requested_at, x.decided_by, x.decided_at, x.comment
+    x.ends_at, x.state, x.requested_by, x.requested_at, x.decided_by, x.decided_at, x.comment,
+    x.began_at
 FROM entities e JOIN exemptions x ON x.entity_ref = e.ref AND x.state = 'approved'
 WHERE e.id IN LIST(?)
 """
