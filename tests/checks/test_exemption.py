@@ -90,7 +90,10 @@ def test_every_mistake_is_reported_with_its_path() -> None:
         (ExemptionRules(max_days=9), 10, "until"),
         (ExemptionRules(permanent=True, max_days=10), None, None),
         (ExemptionRules(max_days=10), 10, None),
-        (ExemptionRules(), 3_000, None),
+        (ExemptionRules(), 365, None),
+        (ExemptionRules(), 366, "until"),
+        (ExemptionRules(max_days=3_000), 3_000, None),
+        (ExemptionRules(permanent=True), 3_000, None),
     ],
 )
 def test_rules_of_a_scorecard_limit_what_may_be_asked(
@@ -107,11 +110,13 @@ def test_rules_of_a_scorecard_limit_what_may_be_asked(
     assert [one["path"] for one in raised.value.details["problems"]] == [path]
 
 
-def test_a_check_outside_every_scorecard_has_exemptions_with_an_end() -> None:
+def test_a_check_outside_every_scorecard_has_exemptions_of_a_year_at_most() -> None:
     request = ExemptionRequest("slo", None, "component:default/a", "Why", NOON, None)
     with pytest.raises(InvalidItemsError):
         exemption.check_rules(request, [])
-    exemption.check_rules(request._replace(until=NOON + DAY), [])
+    exemption.check_rules(request._replace(until=NOON + 365 * DAY), [])
+    with pytest.raises(InvalidItemsError):
+        exemption.check_rules(request._replace(until=NOON + 366 * DAY), [])
 
 
 def test_owners_may_ask_and_so_may_those_with_the_permission() -> None:

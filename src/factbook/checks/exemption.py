@@ -190,8 +190,8 @@ def _broken(request: ExemptionRequest, rules: ExemptionRules) -> Iterable[tuple[
     if request.until is None:
         if not rules.permanent:
             yield "until", "is required; an exemption without an end is not allowed here"
-    elif rules.max_days and request.until - request.starts_at > rules.max_days * DAY:
-        yield "until", f"can be {rules.max_days} days after the start at most"
+    elif rules.most_days and request.until - request.starts_at > rules.most_days * DAY:
+        yield "until", f"can be {rules.most_days} days after the start at most"
 
 
 def _check_approver(actor: ExemptionActor, rules: Iterable[ExemptionRules]) -> None:

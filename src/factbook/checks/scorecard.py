@@ -18,6 +18,7 @@ MOST_LEVELS: Final = 20
 MOST_ENTRIES: Final = 1_000
 MOST_APPROVERS: Final = 50
 MOST_DAYS: Final = 3_650
+DEFAULT_DAYS: Final = 365
 MOST_WEIGHT: Final = 1_000
 MINIMUM_COVERAGE: Final = 0.5
 
@@ -45,13 +46,19 @@ class ScorecardEntry(NamedTuple):
 class ExemptionRules(NamedTuple):
     """Rules for exemptions from the checks of a scorecard; without approvers a permission decides.
 
-    An exemption has an end unless it may be `permanent`.
+    An exemption has an end, within a year unless `max_days` is given or it may be `permanent`.
     """
 
     enabled: bool = True
     max_days: int | None = None
     approvers: tuple[str, ...] = ()
     permanent: bool = False
+
+    @property
+    def most_days(self) -> int | None:
+        """The most days that an exemption lasts; None if any number."""
+        # An end in ten thousand years is as good as none.
+        return self.max_days or (None if self.permanent else DEFAULT_DAYS)
 
 
 # The rules of a scorecard that says nothing, and for a check outside every scorecard.

@@ -25,7 +25,10 @@ class NewExemption(Wire):
     )
     until: Annotated[
         _OptionalText,
-        Meta(description=f"{_DAY} Required unless scorecards allow to do without."),
+        Meta(
+            description=f"{_DAY} Required unless scorecards allow to do without, and within 365"
+            " days of the start unless they say otherwise."
+        ),
     ] = UNSET
 
 

@@ -43,7 +43,11 @@ class NewScorecard(Wire):
         Any, Meta(description="Which entities it is about; every one when it is left out.")
     ] = UNSET
     exemptions: Annotated[
-        _OptionalObject, Meta(description="`{enabled, maxDays, approvers, permanent}`.")
+        _OptionalObject,
+        Meta(
+            description="`{enabled, maxDays, approvers, permanent}`. Without `maxDays` an exemption"
+            " lasts 365 days at most, unless it may be permanent."
+        ),
     ] = UNSET
     public: Annotated[
         bool | UnsetType | None, Meta(description="Badges are shown to everyone.")
