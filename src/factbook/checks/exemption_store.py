@@ -25,6 +25,8 @@ from factbook.storage import Database, Row, Transaction
 
 # The topic of the entities that an exemption is about.
 TOUCHED: Final = ("exemptions",)
+# Held alone by who lets exemptions follow entities to other references, and shared by who asks.
+MOVES: Final = "moves of exemptions"
 # How long before its end an exemption is announced to end.
 ANNOUNCED: Final = 7 * DAY
 _AT_ONCE: Final = 500
@@ -62,6 +64,7 @@ def request(
     ConflictError if there is an open exemption of the same.
     """
     exemption.check_rules(wanted, rules)
+    transaction.lock(MOVES, shared=True)
     transaction.lock(f"exemptions of {wanted.entity}")
     if not collectable.ids_of(transaction, [wanted.entity]):
         raise NotFoundError(f'There is no entity "{wanted.entity}" in the catalog.')
@@ -199,8 +202,9 @@ def _together(held: Sequence[Exemption]) -> EntityExemptions:
 
 
 def _touch(transaction: Transaction, exemptions: Iterable[Exemption]) -> None:
-    ids = collectable.ids_of(transaction, {one.entity for one in exemptions})
-    transaction.touch(TOUCHED, ids.values())
+    # By the references of now: an entity may have moved since the exemptions were read.
+    rows = transaction.all(_ENTITIES, ([one.id for one in exemptions],))
+    transaction.touch(TOUCHED, (id_ for (id_,) in rows))
 
 
 def _tell(
@@ -253,6 +257,10 @@ SELECT e.id, x.id, x.check_id, x.scorecard_id, x.entity_ref, x.reason, x.link, x
     x.began_at
 FROM entities e JOIN exemptions x ON x.entity_ref = e.ref AND x.state = 'approved'
 WHERE e.id IN LIST(?)
+"""
+
+_ENTITIES: Final = """
+SELECT e.id FROM exemptions x JOIN entities e ON e.ref = x.entity_ref WHERE x.id IN LIST(?)
 """
 
 _ADD: Final = """

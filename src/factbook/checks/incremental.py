@@ -13,11 +13,12 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from factbook.catalog.store import apply
+from factbook.catalog.store import apply, removed
 from factbook.checks import (
     change_events,
     change_store,
     check_store,
+    exemption_moves,
     exemption_store,
     state_store,
     subjects,
@@ -79,6 +80,7 @@ def _evaluate_touched(transaction: Transaction, cache: CheckCache, clock: Clock)
     if not entity_ids and not exemptions and not sources:
         return
     transaction.lock(check_store.LOCK, shared=True)
+    exemption_moves.follow(transaction, removed.moved(transaction.touched))
     known = cache.current(transaction)
     if known.is_empty:
         return

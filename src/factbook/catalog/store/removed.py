@@ -5,9 +5,14 @@ write: it renames the memory before the addition looks for it.
 """
 
 from collections.abc import Mapping
+from typing import Final
 
 from factbook.storage import Transaction
 from factbook.storage.database import RestartError
+from factbook.storage.touching import Touched
+
+# Told, with the reference that it had, of an entity that moves.
+_MOVED: Final = "moved entities"
 
 
 def recall(transaction: Transaction, refs: list[str]) -> dict[str, tuple[int, str]]:
@@ -38,7 +43,13 @@ def carry_over(transaction: Transaction, moves: Mapping[str, str]) -> None:
     """
     for old, new in moves.items():
         transaction.run(_SET_ASIDE, (new,))
-        transaction.run(_RENAME, (new, old))
+        ids = [id_ for (id_,) in transaction.all(_RENAME, (new, old))]
+        transaction.touch((_MOVED, old), ids)
+
+
+def moved(touched: Touched) -> dict[str, int]:
+    """The ids of what has moved in a transaction, by the references before."""
+    return {topic[1]: id_ for topic, ids in touched.items() if topic[0] == _MOVED for id_ in ids}
 
 
 def _any(transaction: Transaction) -> bool:
@@ -47,4 +58,4 @@ def _any(transaction: Transaction) -> bool:
 
 # No reference is without a colon.
 _SET_ASIDE = "UPDATE removed_entities SET ref = '#' || id WHERE ref = ?"
-_RENAME = "UPDATE removed_entities SET ref = ? WHERE ref = ?"
+_RENAME = "UPDATE removed_entities SET ref = ? WHERE ref = ? RETURNING id"
