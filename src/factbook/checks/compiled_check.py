@@ -35,7 +35,7 @@ class CompiledCheck:
     `reads_entity` tells if it reads the document for more than `appliesTo`.
     """
 
-    __slots__ = ("check", "checks", "evaluate", "reads_entity", "slot", "sources")
+    __slots__ = ("check", "checks", "evaluate", "has_failed", "reads_entity", "slot", "sources")
 
     def __init__(self, check: Check, slot: int) -> None:
         self.check = check
@@ -46,6 +46,8 @@ class CompiledCheck:
         self.reads_entity = any(fact.source == ENTITY for fact in facts)
         # The outcome for an entity that the check applies to, at a time.
         self.evaluate = _evaluation(check)
+        # An exception was raised by it, and has been logged.
+        self.has_failed = False
 
     def applies(self, matcher: Matcher) -> bool:
         """Return true if the check is about the entity."""

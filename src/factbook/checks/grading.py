@@ -8,6 +8,8 @@ else grades them meanwhile.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
+import structlog
+
 from factbook.catalog.store import collectable
 from factbook.checks import grading_slots, level_store
 from factbook.checks.entity_place import EntityPlace
@@ -15,9 +17,12 @@ from factbook.checks.level_store import LevelDeltas, LevelRow
 from factbook.checks.levels import EXEMPTED, OUTSIDE, Grader, graded, in_slot, with_slots
 from factbook.checks.scorecard import Scorecard, parse
 from factbook.checks.scorecard_store import StoredScorecard
+from factbook.errors import FactbookError
 from factbook.events import event
 from factbook.events import store as events
 from factbook.storage import Transaction
+
+log = structlog.get_logger("factbook.checks")
 
 # Levels that a row of events tells of.
 _IN_A_ROW: Final = 1_000
@@ -59,7 +64,7 @@ class SlotGrader(NamedTuple):
     is_pending: bool
 
     def own(self, entity: GradedEntity, before: bytes) -> bytes:
-        """The bytes of an entity, with those before."""
+        """The bytes of an entity, with those before: where the grading fails they stay."""
         card = self.grader.scorecard
         if entity.place is None:
             applies = before != OUTSIDE
@@ -67,7 +72,15 @@ class SlotGrader(NamedTuple):
             applies = entity.place.matcher.lets_through(card.applies_to)
         if not applies:
             return OUTSIDE
-        return EXEMPTED if card.id in entity.exempt else self.grader.encoded(entity.states)
+        if card.id in entity.exempt:
+            return EXEMPTED
+        try:
+            return self.grader.encoded(entity.states)
+        except Exception:
+            if not self.grader.has_failed:
+                self.grader.has_failed = True
+                log.exception("scorecard.failed", scorecard=card.id, slot=self.slot)
+            return before
 
 
 class Grading:
@@ -84,7 +97,7 @@ class Grading:
         for one in stored:
             if one.slot is not None and one.graded_at is not None:
                 card = self._add(one.slot, one.published, checks, one.graded_at, is_pending=False)
-                if one.pending_slot is None:
+                if card is not None and one.pending_slot is None:
                     self._dates |= _dates(card, checks, one.graded_at)
             if one.pending_slot is not None and one.pending_graded_at is not None:
                 at = one.pending_graded_at
@@ -159,8 +172,13 @@ class Grading:
         at: int,
         *,
         is_pending: bool,
-    ) -> Scorecard:
-        card = parse(document)
+    ) -> Scorecard | None:
+        """Grade for a scorecard from now on, unless this release cannot read it."""
+        try:
+            card = parse(document)
+        except FactbookError as error:
+            log.error("scorecard.unusable", slot=slot, reason=error.message)
+            return None
         slots = {
             id_: check.slot
             for id_, check in checks.items()

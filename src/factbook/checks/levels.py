@@ -97,6 +97,8 @@ class Grader:
         # Of one place it would not be a tuple; of none it could not be made.
         self._read = itemgetter(*places, *places[:1]) if places else None
         self._known: dict[tuple[int, ...], bytes] = {}
+        # An exception was raised by it, and has been logged.
+        self.has_failed = False
 
     def standing(self, states: bytes) -> Standing:
         """The standing of an entity with these states of its checks."""

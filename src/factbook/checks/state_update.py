@@ -3,9 +3,15 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
+import structlog
+
 from factbook.checks.check_set import CheckSelection, CheckSet, EvaluatedCheck
 from factbook.checks.state import EXEMPT, FAIL, NONE, OUT, PASS, UNKNOWN
 from factbook.checks.subjects import Subject
+from factbook.errors import UnavailableError
+from factbook.storage.database import RestartError
+
+log = structlog.get_logger("factbook.checks")
 
 # Without the flag of an exemption.
 _STATE: Final = EXEMPT - 1
@@ -59,7 +65,10 @@ def evaluate(
     now: int,
     exempt: ActiveExemptions = NO_EXEMPTIONS,
 ) -> Evaluated:
-    """Evaluate the selection for an entity with these states."""
+    """Evaluate the selection for an entity with these states.
+
+    A check that raises an exception is unknown, so that what was written is kept.
+    """
     states, due = bytearray(before), exempt.due
     if subject.matching is None:
         inside: Iterable[EvaluatedCheck] = (
@@ -76,7 +85,15 @@ def evaluate(
     for id_, slot, compiled, is_pending, *_ in inside:
         if is_pending:
             entity.states = pending
-        state, later = compiled.evaluate(entity, now)
+        try:
+            state, later = compiled.evaluate(entity, now)
+        except (RestartError, UnavailableError):
+            raise
+        except Exception:
+            state, later = UNKNOWN, None
+            if not compiled.has_failed:
+                compiled.has_failed = True
+                log.exception("check.failed", check=id_, slot=slot)
         if exempted and id_ in exempted and state in _EXEMPTED:
             state |= EXEMPT
         states[slot] = state
