@@ -6,7 +6,14 @@ from typing import Any
 
 import pytest
 
-from factbook.checks import check_store, grading_slots, level_store, scorecard_store, state
+from factbook.checks import (
+    check_store,
+    grading_slots,
+    level_store,
+    regrading,
+    scorecard_store,
+    state,
+)
 from factbook.checks.entity_place import EntityPlace
 from factbook.checks.grading import CountedCheck, GradedEntity, Grading
 from factbook.checks.level_store import LevelDeltas
@@ -17,7 +24,7 @@ from factbook.facts.entity_filter import Matcher
 from factbook.storage import Database, Transaction
 from tests.checks.scorecards import add_checks, document, effect, publish, put, stored
 from tests.facts.test_store import add_entities
-from tests.service import NOON
+from tests.service import NOON, Time
 
 CHECKS = {f"c{slot}": CountedCheck(slot, 0) for slot in (1, 2, 3)}
 PASS = bytes([state.PASS] * 3)
@@ -266,3 +273,11 @@ async def check_everything(database: Database, alive: dict[int, GradedEntity]) -
     assert await counted(database, found.slot) == wanted
     counts = await level_store.counts(database, found.slot)
     assert sum(one.score for one in counts) == scores
+
+
+async def test_a_grading_leaves_no_empty_states_behind(database: Database) -> None:
+    await put(database, document())
+    await publish(database)
+    await regrading.finish(database, Time())
+    assert len(await database.all("SELECT entity_id FROM scorecard_levels")) == 12
+    assert await database.all("SELECT entity_id FROM check_states") == []

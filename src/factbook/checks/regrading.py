@@ -77,6 +77,8 @@ def _batch(transaction: Transaction, cache: CheckCache, now: int) -> bool:
     grading.update(transaction, _entities(transaction, ids, now), now, deltas, reached=reached)
     grading_slots.note_progress(transaction, reached)
     deltas.write(transaction)
+    # Of entities that were removed until their states were locked, or have no states.
+    state_store.remove_empty(transaction, ids)
     return True
 
 

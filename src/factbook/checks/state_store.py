@@ -62,6 +62,12 @@ def remove(transaction: Transaction, entity_ids: Sequence[int]) -> None:
         transaction.run("DELETE FROM check_states WHERE entity_id IN LIST(?)", (list(entity_ids),))
 
 
+def remove_empty(transaction: Transaction, entity_ids: Sequence[int]) -> None:
+    """Remove what `lock` left of entities that have no states."""
+    if not transaction.is_alone:
+        transaction.run(_REMOVE_EMPTY, (list(entity_ids),))
+
+
 def due(transaction: Transaction, now: int, limit: int) -> list[int]:
     """The entities with a state that may have changed by now, those due first."""
     return [entity_id for (entity_id,) in transaction.all(_DUE, (now, limit))]
@@ -102,6 +108,8 @@ INSERT INTO check_states (entity_id, owner, states)
 SELECT id, '', ''::bytea FROM unnest(?::bigint[]) AS wanted (id) ORDER BY id
 ON CONFLICT (entity_id) DO UPDATE SET owner = check_states.owner WHERE FALSE
 """
+
+_REMOVE_EMPTY = "DELETE FROM check_states WHERE entity_id IN LIST(?) AND length(states) = 0"
 
 _READ = """
 SELECT entity_id, owner, states, due_at FROM check_states WHERE entity_id IN LIST(?)
