@@ -102,7 +102,7 @@ def expected_of_plugin(route: Route) -> set[str]:
         return {CATALOG_READ, SOURCE_READ}
     if route.path.endswith("/fact-schemas"):
         return {SOURCE_READ}
-    return {CHECK_READ} | ({CATALOG_READ} if "/run" in route.path else set())
+    return {CATALOG_READ, SOURCE_READ} if "/run" in route.path else {CHECK_READ}
 
 
 def expected_of_sources_and_facts(route: Route) -> set[str]:

@@ -143,6 +143,33 @@ async def test_results_need_the_right_to_read_entities_too(service: Service) -> 
         assert (await http.get(f"{RESULTS}/covered")).status_code == 200
 
 
+async def test_values_of_facts_take_the_right_to_read_data_sources(service: Service) -> None:
+    messages = {"pass": "it is {{ facts.coverage['lines'] }}"}
+    fix = {"instructions": "Now {{ facts.coverage['lines'] }}"}
+    await put(service, check(messages=messages, fix=fix), publish=True)
+    rule = {"all": [COVERED, {**COVERED, "operator": "lessThan", "value": 91}]}
+    await put(service, check("both", rule=rule), publish=True)
+    await evaluated(service)
+    token = await service.token("catalog.entity.read", "tech-insights.check.read")
+    async with service.client(token) as http:
+        for path, value in (
+            (f"covered/{WEB}", "90"),
+            (f"both/{WEB}", "90"),
+            (f"covered/{API}", "10"),
+        ):
+            whole = (await service.http.get(f"{RESULTS}/{path}")).json()
+            shown = (await http.get(f"{RESULTS}/{path}")).json()
+            assert value in str(whole)
+            del shown["since"]
+            assert value not in str(shown)
+            assert [one["state"] for one in shown["because"]] == [
+                one["state"] for one in whole["because"]
+            ]
+            assert not shown.keys() & {"message", "fix"}
+        answer = await http.post("/api/tech-insights/checks/run/default/component/web")
+        assert answer.status_code == 403
+
+
 async def previewed(service: Service, **asked: Any) -> Any:
     answer = await service.http.post(f"{CHECKS}/preview", json=asked)
     assert answer.status_code == 200, answer.text

@@ -150,3 +150,17 @@ async def test_a_scorecard_that_is_not_published_has_no_results(service: Service
     await service.http.put(f"{SCORECARDS}/other", json=scorecard("other"))
     assert "no results yet" in refusal(await service.http.get(f"{CARDS}/other"), 404)
     assert (await service.http.get(f"{CARDS}/none")).status_code == 404
+
+
+async def test_next_steps_show_values_to_who_may_read_them(service: Service) -> None:
+    messages = {"fail": "covers {{ facts.coverage['lines'] }}"}
+    only = {"kind": "component"}
+    await put(service, check(appliesTo=only, messages=messages), publish=True)
+    await evaluated(service)
+    found = await shown(service, "/next-steps", entity=API)
+    assert found["steps"][0]["message"] == "covers 10"
+    token = await service.token("catalog.entity.read", "tech-insights.check.read")
+    async with service.client(token) as http:
+        answer = await http.get(f"{CARDS}/readiness/next-steps", params={"entity": API})
+        assert [one["checkId"] for one in answer.json()["steps"]] == ["covered", "much"]
+        assert "message" not in answer.json()["steps"][0]

@@ -3,8 +3,11 @@
 from collections.abc import AsyncIterator
 from typing import Final
 
+import msgspec
+
 from factbook.api.checks import result_parameters as parameters
 from factbook.api.checks.parameters import PAGE_LIMIT
+from factbook.auth.permissions import SOURCE_READ
 from factbook.catalog import ref as refs
 from factbook.catalog.store import collectable
 from factbook.checks import (
@@ -92,7 +95,10 @@ async def overview(request: Request, state: HandlerContext) -> JsonReply[answers
 
 
 async def get(request: Request, state: HandlerContext) -> JsonReply[answers.OneCheckResult]:
-    """The result of a check for an entity: each comparison with what it saw and wanted."""
+    """The result of a check for an entity: each comparison with what it saw and wanted.
+
+    A token that may not read data sources is shown no values, nor texts that may hold some.
+    """
     ref, id_ = str(refs.parse(request.parameter("ref"))), parameters.CHECK.of(request)
     await definition_writes.existing(check_store, state.database, id_, "check")
     found = await _of_entity(state, ref, [id_])
@@ -100,6 +106,9 @@ async def get(request: Request, state: HandlerContext) -> JsonReply[answers.OneC
         raise NotFoundError(f"The check {id_} has no results yet; it is not published.")
     [result] = found.results
     shown = _shown(found, result)
+    if not reads_values(request):
+        shown.message = shown.fix = None
+        shown.because = [_without_value(one) for one in shown.because]
     if shown.state == "exempt":
         shown.exemption = await _exemption(state, ref, id_)
     return reply(shown)
@@ -123,6 +132,16 @@ async def history(request: Request, state: HandlerContext) -> JsonReply[answers.
         for one in page
     ]
     return reply(answers.ResultHistory(id_, ref, changes, further))
+
+
+def reads_values(request: Request) -> bool:
+    """Return true if the caller may read the values of facts."""
+    return request.token is not None and SOURCE_READ in request.token.permissions
+
+
+def _without_value(seen: answers.SeenFact) -> answers.SeenFact:
+    """A comparison without the values of facts; what is wanted may be that of another fact."""
+    return msgspec.structs.replace(seen, value=None, wanted=None)
 
 
 def fix_of(told: Explanation) -> answers.ResultFix | None:

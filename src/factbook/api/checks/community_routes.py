@@ -7,7 +7,7 @@ from factbook.api.endpoint import Route
 from factbook.auth.permissions import CATALOG_READ, CHECK_READ, SOURCE_READ
 
 _READ = (CHECK_READ,)
-_READ_RESULTS = (CATALOG_READ, CHECK_READ)
+# The results of this plugin show the facts that they rest on.
 _READ_FACTS = (CATALOG_READ, SOURCE_READ)
 _RUN = "/checks/run"
 
@@ -16,8 +16,8 @@ COMMUNITY_ROUTES: Sequence[Route] = tuple(
     Route(method, path, handler, permissions, None, described=False, reading=permissions)
     for method, path, handler, permissions in (
         ("GET", "/checks", community.list_checks, _READ),
-        ("POST", _RUN, community.run_many, _READ_RESULTS),
-        ("POST", f"{_RUN}/{{namespace}}/{{kind}}/{{name}}", community.run_one, _READ_RESULTS),
+        ("POST", _RUN, community.run_many, _READ_FACTS),
+        ("POST", f"{_RUN}/{{namespace}}/{{kind}}/{{name}}", community.run_one, _READ_FACTS),
         ("GET", "/facts/latest", community.latest_facts, _READ_FACTS),
         ("GET", "/facts/range", community.past_facts, _READ_FACTS),
         ("GET", "/fact-schemas", community.fact_schemas, (SOURCE_READ,)),

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from typing import Final
 
 from factbook.api.checks import result_parameters as parameters
-from factbook.api.checks.check_results import fix_of
+from factbook.api.checks.check_results import fix_of, reads_values
 from factbook.api.checks.parameters import PAGE_LIMIT
 from factbook.catalog import ref as refs
 from factbook.checks import (
@@ -92,7 +92,10 @@ async def follow(request: Request, state: HandlerContext) -> JsonReply[answers.T
 
 
 async def plan(request: Request, state: HandlerContext) -> JsonReply[answers.NextSteps]:
-    """What an entity lacks for the next level of a scorecard, the cheapest first."""
+    """What an entity lacks for the next level of a scorecard, the cheapest first.
+
+    Messages and fixes, which may hold values of facts, take the right to read data sources.
+    """
     given = await _in_effect(request, state)
     ref = str(refs.parse(parameters.ENTITY_WANTED.of(request) or ""))
     found = await next_steps.standing(state.database, given, ref, state.clock())
@@ -105,7 +108,9 @@ async def plan(request: Request, state: HandlerContext) -> JsonReply[answers.Nex
         answers.NextSteps(
             **{name: getattr(entity, name) for name in entity.__struct_fields__},
             scorecard_id=given.card.id,
-            steps=[_step(given, *one) for one in found.steps[:_MOST_STEPS]],
+            steps=[
+                _step(given, *one, shows=reads_values(request)) for one in found.steps[:_MOST_STEPS]
+            ],
         )
     )
 
@@ -167,8 +172,10 @@ def _entity(given: ScorecardInEffect, ref: str, graded: GradedLevel) -> answers.
     return answers.EntityLevel(ref, *_levels(given, graded), graded.score, graded.coverage)
 
 
-def _step(given: ScorecardInEffect, step: Step, result: CheckResult) -> answers.NextStep:
-    told = result.explanation
+def _step(
+    given: ScorecardInEffect, step: Step, result: CheckResult, *, shows: bool
+) -> answers.NextStep:
+    told = result.explanation if shows else None
     return answers.NextStep(
         check_id=step.check,
         title=result.check.title,
