@@ -106,6 +106,19 @@ async def test_where_groups_are_named_their_members_decide_alone(service: Servic
     assert (await call(service, "lee", f"/{id_}/deny", None, READ, DECIDE)).status_code == 200
 
 
+async def test_members_of_named_groups_decide_without_the_permission(service: Service) -> None:
+    id_ = await asked(service)
+    refused = await call(service, "lee", f"/{id_}/approve")
+    assert "needs the permission" in refusal(refused, 403)
+    card = scorecard(exemptions={"approvers": ["group:board"]})
+    answer = await service.http.put(f"{SCORECARDS}/readiness?publish=true", json=card)
+    assert answer.status_code == 200, answer.text
+    assert (await call(service, "max", f"/{id_}/approve")).status_code == 403
+    assert (await call(service, "kim", f"/{id_}/approve")).status_code == 403
+    approved = await call(service, "lee", f"/{id_}/approve")
+    assert (approved.status_code, approved.json()["state"]) == (200, "approved")
+
+
 async def test_of_those_who_ask_and_decide_at_once_one_wins(service: Service) -> None:
     answers = await asyncio.gather(*(call(service, "kim", "", wish()) for _ in range(3)))
     assert sorted(one.status_code for one in answers) == [201, 409, 409]

@@ -76,7 +76,7 @@ PERMISSIONS = (
     Permission(
         EXEMPTION_DECIDE,
         "Tech Insights Exemption Decide",
-        "Approve, deny and revoke exemptions; where groups are named to do so, as a member of one.",
+        "Approve, deny and revoke exemptions; where groups are named to do so, their members do.",
     ),
 )
 NAMES = frozenset(permission.name for permission in PERMISSIONS)

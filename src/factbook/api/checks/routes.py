@@ -23,7 +23,6 @@ from factbook.auth.permissions import (
     CATALOG_READ,
     CHECK_READ,
     CHECK_WRITE,
-    EXEMPTION_DECIDE,
     SCORECARD_WRITE,
     SOURCE_READ,
 )
@@ -176,12 +175,14 @@ CHECK_ROUTES: Sequence[Route] = (
             "POST",
             f"{_EXEMPTIONS}/{{id}}/{decision}",
             handler,
-            (CHECK_READ, EXEMPTION_DECIDE),
+            _READ,
             (EXEMPTION_ID,),
             body=exemption_schemas.NewDecision,
             needs_body=False,
             refusals=(ConflictError,),
             reading=_READ,
+            # Groups that scorecards name decide without the permission.
+            judged=True,
         )
         for decision, handler in (
             ("approve", exemptions.approve),
