@@ -15,6 +15,7 @@ from factbook.api.mcp import descriptions
 from factbook.auth.encryption import token_key
 from factbook.backend import Backend
 from factbook.catalog.push_rules import PushRules
+from factbook.checks.write_trial import WriteTrial
 from factbook.clock import Clock
 from factbook.datasources.clients import Connect
 from factbook.facts.datasource import DataSource
@@ -164,6 +165,7 @@ class Application(Backend):
             lists=cache(partial(descriptions.lists, self._tools)),
             spawn=self._tasks.spawn,
             tracer=self._tracer,
+            write_trial=partial(WriteTrial, database, clock),
         )
 
     def _provider(self) -> "OpenID | None":

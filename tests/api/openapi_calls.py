@@ -344,6 +344,9 @@ async def _results(service: Service) -> AsyncIterator[Call]:
     yield "badgesImage", 200, await http.get(f"{badge}.svg")
     yield "badgesShields", 200, await http.get(f"{badge}.json")
     yield "badgesShields", 404, await http.get(f"{BADGES}/readiness/component:default/x.json")
+    dry = {"dryRun": "true", "checks": "true"}
+    tried = await http.put(f"{PUSH}/sets/tried", json={"items": [component("tried")]}, params=dry)
+    yield "setsPutSet", 200, tried
     card, alone = f"{CARDS}/readiness", {"entity": "component:alone"}
     yield "scorecardResultsListAll", 200, await http.get(CARDS)
     yield "scorecardResultsGet", 200, await http.get(card, params={"limit": "1"})

@@ -8,7 +8,7 @@ from tests.api.checking import CHECKS, COVERED, OWNED, RESULTS, check, evaluated
 from tests.api.defining import item, problems, push, refusal
 from tests.conftest import StartService
 from tests.events.feed import events
-from tests.service import Service, component
+from tests.service import PUSH, Service, component
 
 WEB, API, OLD = (f"component:default/{name}" for name in ("web", "api", "old"))
 
@@ -258,3 +258,56 @@ async def test_results_that_change_are_told_until_they_flap(service: Service) ->
     ]
     assert told[0]["subject"] == WEB
     assert told[0]["data"]["why"] == {"sources": ["coverage"]}
+
+
+async def tried(service: Service, *entities: dict[str, Any], **query: str) -> Any:
+    address, body = f"{PUSH}/sets/shop", {"items": entities}
+    answer = await service.http.put(address, json=body, params={"dryRun": "true", **query})
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+async def test_a_dry_run_says_what_would_change_in_results_and_writes_nothing(
+    service: Service,
+) -> None:
+    team = {**OWNED, "operator": "equal", "value": "team-b"}
+    await put(service, check("team", rule=team), publish=True)
+    await evaluated(service)
+    before = await found(service)
+    entities = [
+        component("web", owner="team-a"),
+        component("api", owner="team-b"),
+        component("new"),
+    ]
+    answer = await tried(service, *entities, checks="true")
+    assert answer["changes"] == {"added": 1, "updated": 2, "removed": 1, "unchanged": 0}
+    results = {
+        f"{one['checkId']} {one['entityRef']}": (one.get("from"), one["to"])
+        for one in answer["checks"]["results"]
+    }
+    new = "component:default/new"
+    assert results == {
+        f"team {WEB}": ("pass", "fail"),
+        f"team {API}": ("fail", "pass"),
+        f"team {new}": (None, "fail"),
+        f"owned {new}": (None, "pass"),
+        f"covered {new}": (None, "unknown"),
+    }
+    assert (answer["checks"]["changed"], answer["checks"]["failing"]) == (5, 2)
+    assert await found(service) == before
+    assert "checks" not in await tried(service, *entities)
+    assert (await service.push("shop", *entities)).status_code == 200
+    assert (await found(service))[f"team {WEB}"] == "fail"
+
+
+async def test_a_trial_that_conflicts_or_may_not_be_seen_is_refused(service: Service) -> None:
+    address, body = f"{PUSH}/sets/shop", {"items": [component("web")]}
+    query = {"checks": "true"}
+    answer = await service.http.put(address, json=body, params=query)
+    assert "dryRun=true" in refusal(answer, 400)
+    query = {"checks": "true", "dryRun": "true"}
+    answer = await service.http.put(f"{PUSH}/sets/other", json=body, params=query)
+    assert answer.status_code == 409
+    async with service.client(await service.token("catalog.entity-set.write")) as http:
+        answer = await http.put(address, json=body, params=query)
+        assert "tech-insights.check.read" in refusal(answer, 403)

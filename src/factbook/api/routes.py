@@ -16,6 +16,7 @@ from factbook.api.importers.routes import IMPORTER_ROUTES
 from factbook.api.mcp import endpoint
 from factbook.api.openapi import openapi, operations
 from factbook.api.openapi.parameters import (
+    CHECKS,
     CURSOR,
     DRY_RUN,
     ETAG,
@@ -130,7 +131,7 @@ PUSH_ROUTES: Sequence[Route] = (
         _SET,
         sets.put_set,
         _WRITE,
-        (DRY_RUN, ON_CONFLICT, MAX_REMOVALS, IF_MATCH),
+        (DRY_RUN, CHECKS, ON_CONFLICT, MAX_REMOVALS, IF_MATCH),
         body=push_schemas.NewSet,
         headers=(ETAG,),
         refusals=_REFUSALS,

@@ -70,10 +70,11 @@ class Task(NamedTuple):
 def attach(database: Database, clock: Clock) -> None:
     """Evaluate the checks in every transaction of this process that touches what they read."""
     cache = database.remembered.of(CheckCache)
-    before_commit(database, partial(_evaluate_touched, cache=cache, clock=clock))
+    before_commit(database, partial(evaluate_touched, cache=cache, clock=clock))
 
 
-def _evaluate_touched(transaction: Transaction, cache: CheckCache, clock: Clock) -> None:
+def evaluate_touched(transaction: Transaction, cache: CheckCache, clock: Clock) -> None:
+    """Evaluate the checks that read what the transaction touched."""
     entity_ids = transaction.touched.get(apply.TOUCHED, set())
     exemptions = transaction.touched.get(exemption_store.TOUCHED, set())
     sources = list(facts_touched.changed(transaction.touched))

@@ -16,6 +16,7 @@ from factbook.storage import Database
 
 if TYPE_CHECKING:
     # Only who works on them imports them.
+    from factbook.checks.write_trial import WriteTrial
     from factbook.datasources.clients import Connect
     from factbook.datasources.registry import Registry
     from factbook.facts.datasource import DataSource
@@ -50,6 +51,7 @@ class HandlerContext:
     admission: "Admission"
     proxies: Proxies
     tracer: "Tracer"
+    write_trial: "Callable[[], WriteTrial]"
 
 
 @dataclass(kw_only=True)

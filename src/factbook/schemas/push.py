@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from msgspec import UNSET, Meta, UnsetType
+from msgspec import UNSET, Meta, UnsetType, field
 
 from factbook.schemas import patterns
 from factbook.schemas.common import Count, Link, Ref, Text, Time, Uuid, Wire, WireAnswer, known
@@ -138,6 +138,25 @@ class Difference(WireAnswer):
     change: Annotated[str, known("added", "removed", "updated")]
 
 
+class TriedResult(WireAnswer):
+    """A result of a check that would be another one."""
+
+    check_id: str
+    entity_ref: Ref
+    to: str
+    from_: Annotated[str, Meta(description="Left out of an entity that is new.")] | None = field(
+        default=None, name="from"
+    )
+
+
+class TriedChecks(WireAnswer):
+    """Results of checks that would be others."""
+
+    changed: Count
+    failing: Annotated[Count, Meta(description="Of them would fail.")]
+    results: Annotated[list[TriedResult], Meta(description="The first 500, by reference.")]
+
+
 class Tried(WireAnswer):
     """The result of a dry run: the changes that a push would make."""
 
@@ -152,6 +171,7 @@ class Tried(WireAnswer):
         ),
     ]
     warnings: list[Notice]
+    checks: TriedChecks | None = None
 
 
 class SetSummary(WireAnswer):

@@ -115,6 +115,11 @@ FACET: Final = Texts(
 DRY_RUN: Final = Flag(
     name="dryRun", description="Makes every check and answers with the difference. Writes nothing."
 )
+CHECKS: Final = Flag(
+    name="checks",
+    description="With `dryRun`, also what would change in the results of checks. It takes as long "
+    "as the push itself, and needs the permissions to read entities and checks.",
+)
 ON_CONFLICT: Final = Choice(
     name="onConflict",
     description="`take` takes entities that another set holds, instead of refusing.",

@@ -1,6 +1,7 @@
 """The push interface: sets of entities, replaced whole, and pushed entities one by one."""
 
 from collections.abc import AsyncIterator, Iterable
+from typing import TYPE_CHECKING
 
 import msgspec
 import structlog
@@ -16,6 +17,7 @@ from factbook.api.openapi.parameters import (
     SET,
     SET_ID,
 )
+from factbook.api.push import dry_runs
 from factbook.catalog import ref as refs
 from factbook.catalog import sets
 from factbook.catalog.sets import Prepared, PreparedPush
@@ -30,6 +32,10 @@ from factbook.http.context import HandlerContext
 from factbook.http.requests import JsonReply, Reply, Request, listed, offloaded, reply, stored
 from factbook.schemas import push as schemas
 
+if TYPE_CHECKING:
+    # Of the pushes, few are trials.
+    from factbook.checks.write_trial import WriteTrial
+
 log = structlog.get_logger("factbook.push")
 
 _PAGE = 1000
@@ -39,13 +45,14 @@ _Pushed = schemas.Pushed | schemas.Tried
 async def put_set(request: Request, state: HandlerContext) -> JsonReply[_Pushed]:
     """Make the items of the body the whole content of a set."""
     name, terms = SET_ID.new(request), (_guards(request), DRY_RUN.of(request))
+    trial = dry_runs.trial(request, state)
     async with state.admission.room_for_body(request, state.settings.max_body_bytes):
         body = await request.json_body(state.settings.max_body_bytes, "max_body_bytes")
         with state.tracer.span("check push") as span:
             push = await offloaded(sets.prepare_body, body, name, state.rules)
             span.note({"factbook.push.items": len(push.items)})
         del body
-        return await _replace(request, state, name, push, terms, "set.push")
+        return await _replace(request, state, name, push, terms, "set.push", trial)
 
 
 async def delete_set(request: Request, state: HandlerContext) -> JsonReply[_Pushed]:
@@ -61,8 +68,10 @@ async def _replace(
     push: PreparedPush,
     terms: tuple[Guards, bool],
     action: str,
+    trial: "WriteTrial | None" = None,
 ) -> JsonReply[_Pushed]:
     guards, dry_run = terms
+    written = audit.writing(request, state, audit.of_set(action, name))
     outcome = await stored_sets.replace(
         state.database,
         name,
@@ -70,11 +79,12 @@ async def _replace(
         _actor(request, state),
         guards,
         kept=state.settings.revisions_kept,
-        dry_run=dry_run,
-        write=audit.writing(request, state, audit.of_set(action, name)),
+        # A trial writes, and takes back what it wrote.
+        dry_run=dry_run and trial is None,
+        write=written if trial is None else trial.write,
     )
     if dry_run:
-        return _difference(request, name, push, outcome)
+        return dry_runs.answer(request, name, push, outcome, trial)
     return _answer(request, state, name, push, outcome)
 
 
@@ -231,24 +241,6 @@ def _uid(request: Request) -> str:
     if not uid.isprintable():
         raise NotFoundError("There is no pushed entity with this id.")
     return uid
-
-
-def _difference(
-    request: Request, name: str, push: PreparedPush, outcome: PushResult
-) -> JsonReply[schemas.Tried]:
-    plan, sent = outcome.plan, {item.ref for item in push.items}
-    return reply(
-        schemas.Tried(
-            set=name,
-            dry_run=True,
-            revision=plan.set.revision if plan.set else 0,
-            changes=schemas.Changes(**plan.changes),
-            difference=[
-                one for one in plan.difference() if request.may_read or one.entity_ref in sent
-            ],
-            warnings=push.warnings,
-        )
-    )
 
 
 def _answer(
