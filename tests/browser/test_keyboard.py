@@ -98,7 +98,7 @@ def test_a_person_signs_in_works_and_signs_out(shop: Shop) -> None:
             window.page.keyboard.press("Enter")
         assert window.heading == "Catalog"
         keyboard.type("Name, title, description or tag", "checkout")
-        expect(window.page.get_by_role("link", name="Web shop")).to_have_count(0)
+        expect(window.page.get_by_role("link", name="jun.park")).to_have_count(0)
         keyboard.press("Checkout")
         assert window.heading == "Checkout"
         keyboard.press("Sets", "examples", "Push")
