@@ -16,6 +16,22 @@ if TYPE_CHECKING:
     from factbook.client import Client
 
 
+Across = Annotated[
+    tuple[str, str] | None,
+    typer.Option(metavar="SOURCE FACT", help="Show one fact of all entities instead: id and name."),
+]
+Breakdown = Annotated[
+    By | None, typer.Option(help="With --across: figures for each owner, system or kind.")
+]
+Where = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="KEY=VALUE",
+        help="With --across: only a kind, namespace, owner, system, type or lifecycle.",
+    ),
+]
+
+
 def facts(
     context: typer.Context,
     ref: Annotated[
@@ -24,22 +40,9 @@ def facts(
     ] = None,
     *,
     source: Annotated[str | None, typer.Option(help="Id of one data source. Default: all.")] = None,
-    across: Annotated[
-        tuple[str, str] | None,
-        typer.Option(
-            metavar="SOURCE FACT", help="Show one fact of all entities instead: id and name."
-        ),
-    ] = None,
-    by: Annotated[
-        By | None, typer.Option(help="With --across: figures for each owner, system or kind.")
-    ] = None,
-    where: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="KEY=VALUE",
-            help="With --across: only a kind, namespace, owner, system, type or lifecycle.",
-        ),
-    ] = None,
+    across: Across = None,
+    by: Breakdown = None,
+    where: Where = None,
     output: Annotated[
         Output, typer.Option(help="With --across; csv has every entity with its value.")
     ] = "table",
@@ -67,10 +70,13 @@ def facts(
         return
     if ref is None or by or where or output != "table":
         raise CommandError("Name an entity, or a fact with --across SOURCE FACT.", USAGE)
-    entity = parse(ref, kind="component")
     with connected(context, server, token) as client:
-        ids = _source_ids(client) if source is None else [source]
-        answers = [client.call("get-entity-facts", _arguments(id, entity)) for id in ids]
+        _show_entity(client, parse(ref, kind="component"), source, as_json=as_json)
+
+
+def _show_entity(client: "Client", entity: EntityRef, source: str | None, *, as_json: bool) -> None:
+    ids = _source_ids(client) if source is None else [source]
+    answers = [client.call("get-entity-facts", _arguments(id, entity)) for id in ids]
     if as_json:
         print_json(answers if source is None else answers[0])
         return
