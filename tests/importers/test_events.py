@@ -5,6 +5,7 @@ import json
 import time
 from functools import partial
 from typing import Any
+from urllib.parse import quote
 
 import httpx2
 import pytest
@@ -27,6 +28,7 @@ from tests.importers.deliveries import EVENTS, SECRET, about, signed
 from tests.importers.organization import CATALOG, file, repository, team
 from tests.integrations.github.asking import TOKEN, Collector
 from tests.service import PUSH, Service, Time, component
+from tests.web.visiting import signed_in, words
 
 ABOUT = {"node_id": "R_1", "full_name": "acme/shop", "default_branch": "main"}
 SHOP, OTHER = "component:default/shop", "component:default/other"
@@ -290,6 +292,22 @@ async def test_a_wrong_signature_is_refused_and_recorded(world: World, shop: Rep
     assert await world.work() == 0
     audit = await world.service.http.get("/api/access/v1/audit", params={"outcome": "refused"})
     assert len(audit.json()["records"]) == 3
+
+
+async def test_refused_events_are_told_on_the_page_of_their_importer(
+    world: World, shop: Repository
+) -> None:
+    visitor = await signed_in(world.service)
+    assert "refused" not in await visitor.text("/imports/github")
+    for _ in range(2):
+        await world.send(shop, secret="another secret, as long as it")
+    await world.service.state.refusals.write()
+    page = await visitor.text("/imports/github")
+    assert "2 events of the last day were refused" in words(page)
+    assert f"/administration/audit?object={quote(EVENTS, safe='')}" in page
+    world.service.time.advance(DAY + HOUR)
+    visitor = await signed_in(world.service)
+    assert "were refused" not in await visitor.text("/imports/github")
 
 
 async def test_who_guesses_signatures_is_slowed_down(world: World, shop: Repository) -> None:

@@ -2,11 +2,15 @@
 
 from collections.abc import Sequence
 from functools import partial
+from typing import NamedTuple
 
-from factbook.auth.permissions import CATALOG_READ, SET_WRITE
+from factbook.audit import trail
+from factbook.auth.permissions import AUDIT_READ, CATALOG_READ, SET_WRITE
 from factbook.catalog.store.apply import Actor
+from factbook.clock import DAY
 from factbook.errors import ConflictError, FactbookError, NotFoundError
 from factbook.http import audit
+from factbook.http.refusals import REFUSED
 from factbook.http.requests import Reply
 from factbook.importers import held, part_store, run_store, status
 from factbook.importers.file_pages import file_page
@@ -21,7 +25,17 @@ from factbook.web.site.page_context import PageContext
 _SHOWN = 200
 # On the page of an importer, beside all else that it shows.
 _FEW = 20
+_EVENTS = "/api/importers/v1/importers/{}/events"
 _READ_AGAIN = "The part was read again since this page was shown. Look at it once more."
+
+
+class RefusedEvents(NamedTuple):
+    """Events that were refused: the number, counted up to a bound, and the time of the last."""
+
+    path: str
+    number: int
+    is_more: bool
+    last_at: int
 
 
 async def listed(visit: PageContext) -> Reply:
@@ -64,6 +78,8 @@ async def importer(visit: PageContext) -> Reply:
         can_run=visit.may(SET_WRITE),
         can_decide=visit.may(SET_WRITE),
         can_make=all(map(visit.may, MAY_MAKE)),
+        refused=await _refused_events(visit, found.id),
+        can_audit=visit.may(AUDIT_READ),
     )
 
 
@@ -107,6 +123,15 @@ async def discard(visit: PageContext) -> Reply:
     except FactbookError as error:
         return await part(visit, error.status, error.message)
     return visit.redirect(_importer_path(found.importer), f"Kept: {len(found.held):,}.")
+
+
+async def _refused_events(visit: PageContext, id_: str) -> RefusedEvents | None:
+    """Events of the last day that were not signed with the importer's secret; None without any."""
+    path, since = _EVENTS.format(formatting.segment(id_)), visit.now - DAY
+    rows, more = await trail.page(
+        visit.state.database, action=REFUSED, object=path, since=since, limit=_SHOWN
+    )
+    return RefusedEvents(path, len(rows), more, rows[0].at) if rows else None
 
 
 def _check_seen(visit: PageContext, found: ImportPartRecord) -> None:
