@@ -45,6 +45,7 @@ class _CountedTransaction:
         self._inner = inner
         self._counts = counts
         self.lock, self.relax = inner.lock, inner.relax
+        self.lock_patiently = inner.lock_patiently
         self.lock_each, self.try_lock_each = inner.lock_each, inner.try_lock_each
         self.outwait, self.is_alone = inner.outwait, inner.is_alone
         self.touch, self.touched = inner.touch, inner.touched

@@ -107,7 +107,7 @@ def publish(transaction: Transaction, check_id: str, actor: str, now: int) -> St
     If it changes what is evaluated, the version is pending until every entity is; so are the checks
     that read the state of this one, all of which come into effect together.
     """
-    transaction.lock(LOCK)
+    definition_lock.take(transaction)
     before = _existing(transaction, check_id)
     if before.draft is None:
         return before
@@ -151,7 +151,7 @@ def delete(transaction: Transaction, check_id: str) -> bool:
 
     Raises ConflictError if other checks read it.
     """
-    transaction.lock(LOCK)
+    definition_lock.take(transaction)
     found = read(transaction, check_id)
     if found is None:
         return False

@@ -9,6 +9,14 @@ LOCK: Final = "check definitions"
 REVISION: Final = "checks"
 
 
+def take(transaction: Transaction) -> None:
+    """Take the lock alone; to be called before anything else of the transaction is locked.
+
+    Otherwise it and an evaluation, which holds the lock shared, might wait for each other.
+    """
+    transaction.lock_patiently(LOCK)
+
+
 def raise_revision(transaction: Transaction) -> None:
     """Make every process reload the definitions."""
     counters.take(transaction, REVISION)

@@ -20,6 +20,7 @@ from factbook.checks import (
     change_store,
     check_store,
     count_store,
+    definition_lock,
     dependencies,
     incremental,
     slots,
@@ -110,7 +111,7 @@ def _put_into_effect(transaction: Transaction, clock: Clock) -> bool:
         return False
     if _ALL not in check_store.progress(transaction).values():
         return False
-    transaction.lock(check_store.LOCK)
+    definition_lock.take(transaction)
     ready = _ready([one for one in check_store.all_within(transaction) if one.pending])
     now = clock()
     _take_stock(transaction, ready, now)

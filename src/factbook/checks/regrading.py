@@ -10,7 +10,13 @@ from typing import Final
 import structlog
 
 from factbook.catalog.store import collectable
-from factbook.checks import exemption_store, grading_slots, scorecard_store, state_store
+from factbook.checks import (
+    definition_lock,
+    exemption_store,
+    grading_slots,
+    scorecard_store,
+    state_store,
+)
 from factbook.checks.check_grading import grading_of
 from factbook.checks.check_set import CheckCache
 from factbook.checks.definition_lock import LOCK, raise_revision
@@ -55,6 +61,8 @@ async def is_settled(database: Database) -> bool:
 async def begin_due(database: Database, clock: Clock) -> bool:
     """Begin to grade for the scorecards of which checks count by now; true if there are any."""
     cache = database.remembered.of(CheckCache)
+    if not await database.write(partial(_due, cache=cache, now=clock())):
+        return False
     return await database.write(partial(_begin_due, cache=cache, now=clock()))
 
 
@@ -104,7 +112,7 @@ def _put_into_effect(transaction: Transaction) -> bool:
     """Put what is graded for every entity into effect; returns false if nothing is."""
     if not transaction.try_lock_each(_LOCK) or grading_slots.progress(transaction) != _ALL:
         return False
-    transaction.lock(LOCK)
+    definition_lock.take(transaction)
     if grading_slots.progress(transaction) != _ALL:
         return False  # begun again meanwhile
     graded = grading_slots.put_into_effect(transaction)
@@ -113,9 +121,14 @@ def _put_into_effect(transaction: Transaction) -> bool:
     return True
 
 
+def _due(transaction: Transaction, cache: CheckCache, now: int) -> list[str]:
+    transaction.lock(LOCK, shared=True)
+    return grading_of(transaction, cache.current(transaction)).due(now)
+
+
 def _begin_due(transaction: Transaction, cache: CheckCache, now: int) -> bool:
-    transaction.lock(LOCK)
-    due = grading_of(transaction, cache.current(transaction)).due(now)
+    definition_lock.take(transaction)
+    due = _due(transaction, cache, now)  # another process may have begun meanwhile
     if due:
         scorecard_store.grade_again(transaction, due, now)
     return bool(due)

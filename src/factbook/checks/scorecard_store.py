@@ -10,8 +10,8 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from factbook.checks import exemption_store, grading_slots, scorecard
-from factbook.checks.definition_lock import LOCK, raise_revision
+from factbook.checks import definition_lock, exemption_store, grading_slots, scorecard
+from factbook.checks.definition_lock import raise_revision
 from factbook.datasources.definitions import UNPUBLISHED, DefinitionVersion, Document, same
 from factbook.errors import ConflictError, NotFoundError
 from factbook.storage import Database, Transaction
@@ -121,7 +121,7 @@ def publish(transaction: Transaction, scorecard_id: str, actor: str, now: int) -
 
     If it changes levels, the version is pending until every entity is graded.
     """
-    transaction.lock(LOCK)
+    definition_lock.take(transaction)
     before = _existing(transaction, scorecard_id)
     if before.draft is None:
         return before
@@ -159,7 +159,7 @@ def grade_again(transaction: Transaction, check_ids: Iterable[str], now: int) ->
 
 def delete(transaction: Transaction, scorecard_id: str) -> bool:
     """Delete a scorecard with its days and versions; False if there is none."""
-    transaction.lock(LOCK)
+    definition_lock.take(transaction)
     found = read(transaction, scorecard_id)
     if found is None:
         return False

@@ -77,6 +77,13 @@ class Transaction(Protocol):
         A shared lock keeps out only those who want it for themselves alone.
         """
 
+    def lock_patiently(self, name: str) -> None:
+        """Wait for the lock with this name alone, without holding up those who share it for long.
+
+        It is tried for a moment at a time, and let go of between. To be taken before any other
+        lock, as whoever holds one while it pauses holds up others after all.
+        """
+
     def lock_each(self, names: Mapping[str, bool]) -> None:
         """Wait for several locks, in an order that is the same for everybody.
 

@@ -125,6 +125,10 @@ class _ObservedTransaction:
         with self._around("LOCK", ""):
             self._inner.lock(name, shared=shared)
 
+    def lock_patiently(self, name: str) -> None:
+        with self._around("LOCK", ""):
+            self._inner.lock_patiently(name)
+
     def lock_each(self, names: Mapping[str, bool]) -> None:
         with self._around("LOCK", ""):
             self._inner.lock_each(names)

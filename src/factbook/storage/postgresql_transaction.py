@@ -1,19 +1,24 @@
 """Work within a transaction on a connection to PostgreSQL."""
 
 import hashlib
+import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Final
 
 import psycopg
+from psycopg import errors
 
 from factbook.storage import dialects
 from factbook.storage.database import Parameters, Row, Transaction
+from factbook.storage.short_locks import PAUSE_SECONDS, TIMEOUT
 from factbook.storage.touching import Touching
 
 _LOCK_SPACE: Final = 0x0FAC
 _PIECE: Final = 10_000  # rows that are made at once
+# Until a lock that is tried patiently is given up.
+_PATIENCE_SECONDS: Final = 120.0
 
 Spare = Callable[[], AbstractContextManager[psycopg.Connection[Row]]]
 
@@ -80,6 +85,22 @@ class PostgreSQLTransaction(Touching):
     def lock(self, name: str, *, shared: bool = False) -> None:
         mode = "_shared" if shared else ""
         self._connection.execute(f"SELECT pg_advisory_xact_lock{mode}(%s, %s)", lock_key(name))
+
+    def lock_patiently(self, name: str) -> None:
+        # One after the other: together, those who try would keep others waiting all the time.
+        self.lock(f"{name} alone")
+        end = time.monotonic() + _PATIENCE_SECONDS
+        while True:
+            try:
+                with self._connection.transaction():
+                    self._connection.execute(f"SET LOCAL {TIMEOUT}")
+                    self.lock(name)
+                    self._connection.execute("SET LOCAL lock_timeout TO DEFAULT")
+                return
+            except errors.LockNotAvailable:
+                if time.monotonic() > end:
+                    raise
+            time.sleep(PAUSE_SECONDS)
 
     def lock_each(self, names: Mapping[str, bool]) -> None:
         if names:

@@ -1,7 +1,7 @@
-"""Changes of tables in use: each waits for locks for a moment, lets others through, and retries.
+"""Locks that many hold: each try waits for a moment, lets others through, and is repeated.
 
-Whoever comes to a table later waits behind a statement that waits for it. The moment is shorter
-than PostgreSQL's deadlock_timeout (1 s), too, so that no write of others is the victim.
+Whoever comes to a table in use later waits behind a statement that waits to change it. The moment
+is shorter than PostgreSQL's deadlock_timeout (1 s), too, so that no write of others is the victim.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ T = TypeVar("T")
 TIMEOUT: Final = "lock_timeout = '500ms'"
 # Of whoever changes tables; migrations take it, too.
 LOCK: Final = "migrations"
-_PAUSE_SECONDS: Final = 1.0
+PAUSE_SECONDS: Final = 1.0
 _MOST_SECONDS: Final = 600.0
 # Until another process, or the server for one of this process, has let go of the lock.
 _APART_PAUSE_SECONDS: Final = 0.1
@@ -46,7 +46,7 @@ async def patiently(
             if time.monotonic() > end:
                 raise UnavailableError(_IN_USE.format(what, seconds / 60)) from error
         log.info("layout.waiting", table=what)
-        await asyncio.sleep(_PAUSE_SECONDS)
+        await asyncio.sleep(PAUSE_SECONDS)
 
 
 async def run_apart(database: Database, what: str, statement: str, *, done: str) -> None:

@@ -235,6 +235,9 @@ class SQLiteTransaction(Touching):
     def lock(self, name: str, *, shared: bool = False) -> None:
         """Do nothing: a write transaction of SQLite is already exclusive."""
 
+    def lock_patiently(self, name: str) -> None:
+        """Do nothing, as `lock` does."""
+
     def lock_each(self, names: Mapping[str, bool]) -> None:
         """Do nothing, as `lock` does."""
 

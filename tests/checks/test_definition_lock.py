@@ -1,0 +1,115 @@
+"""The lock of the definitions: shared by evaluations, held alone by who changes definitions."""
+
+import asyncio
+import threading
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pytest
+
+from factbook.checks import (
+    check_store,
+    definition_lock,
+    definition_writes,
+    publishing,
+    regrading,
+    scorecard_store,
+)
+from factbook.storage import Database, Transaction
+from tests.checks.catalog import ACTOR, CheckedCatalog, a_check, leaf
+from tests.checks.scorecards import document
+from tests.service import NOON, Time
+from tests.waiting import LONG, soon
+
+pytestmark = pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
+
+Work = Callable[[Transaction], Any]
+
+
+class PausedWrite:
+    """A write that stops in its midst until it is told to go on; `runs` counts its attempts."""
+
+    def __init__(self, database: Database, first: Work, then: Work = lambda _: None) -> None:
+        self.runs = 0
+        self._first, self._then = first, then
+        self._goes_on = threading.Event()
+        self._loop, self._stopped = asyncio.get_running_loop(), asyncio.Event()
+        self._task = asyncio.create_task(database.write(self))
+
+    def __call__(self, transaction: Transaction) -> None:
+        self.runs += 1
+        self._first(transaction)
+        self._loop.call_soon_threadsafe(self._stopped.set)
+        assert self._goes_on.wait(LONG)
+        self._then(transaction)
+
+    async def stops(self) -> None:
+        await self._stopped.wait()
+
+    async def end(self) -> None:
+        self._goes_on.set()
+        await self._task
+
+
+@pytest.fixture
+async def catalog(database: Database) -> CheckedCatalog:
+    """Two components, a published check, and a draft of a second version."""
+    catalog = CheckedCatalog(database, Time())
+    await catalog.push(a="red", b="red")
+    await catalog.publish(a_check("c1", leaf("on", "isKnown")))
+    await database.write(partial(check_store.put, document=CHECK, actor=ACTOR, now=NOON))
+    await database.write(partial(scorecard_store.put, document=SCORECARD, actor=ACTOR, now=NOON))
+    return catalog
+
+
+CHECK = a_check("c1", leaf("open", "isKnown"))
+SCORECARD = document(entries=["c1"])
+
+
+def share(transaction: Transaction) -> None:
+    transaction.lock(definition_lock.LOCK, shared=True)
+
+
+async def waits(database: Database) -> bool:
+    return await database.one("SELECT 1 FROM pg_locks WHERE NOT granted") is not None
+
+
+def publication(catalog: CheckedCatalog) -> asyncio.Future[Any]:
+    work = definition_writes.publication(check_store, "c1", ACTOR, NOON, None)
+    return asyncio.ensure_future(catalog.database.write(work))
+
+
+def deletion(catalog: CheckedCatalog) -> asyncio.Future[Any]:
+    work = definition_writes.removal(scorecard_store, "readiness", "scorecard", None)
+    return asyncio.ensure_future(catalog.database.write(work))
+
+
+def putting_into_effect(catalog: CheckedCatalog) -> asyncio.Future[Any]:
+    return asyncio.ensure_future(publishing.finish(catalog.database, catalog.time))
+
+
+@pytest.mark.parametrize("begin", [publication, deletion, putting_into_effect])
+async def test_who_waits_for_the_lock_alone_holds_up_no_write_beside_a_long_one(
+    catalog: CheckedCatalog, begin: Callable[[CheckedCatalog], asyncio.Future[Any]]
+) -> None:
+    database = catalog.database
+    if begin is putting_into_effect:
+        await publication(catalog)
+    long = PausedWrite(database, share)
+    await long.stops()
+    waiting = begin(catalog)
+    await soon(partial(waits, database))
+    async with asyncio.timeout(LONG / 2):
+        await catalog.record("b", open=1)
+    assert not waiting.done()
+    await long.end()
+    await waiting
+
+
+async def test_what_becomes_due_is_looked_for_beside_a_long_write(catalog: CheckedCatalog) -> None:
+    long = PausedWrite(catalog.database, share)
+    await long.stops()
+    async with asyncio.timeout(LONG / 2):
+        assert not await regrading.begin_due(catalog.database, catalog.time)
+    await long.end()
