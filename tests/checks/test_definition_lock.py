@@ -12,6 +12,7 @@ from factbook.checks import (
     check_store,
     definition_lock,
     definition_writes,
+    grading_slots,
     publishing,
     regrading,
     scorecard_store,
@@ -47,6 +48,9 @@ class PausedWrite:
     async def stops(self) -> None:
         await self._stopped.wait()
 
+    def go_on(self) -> None:
+        self._goes_on.set()
+
     async def end(self) -> None:
         self._goes_on.set()
         await self._task
@@ -65,6 +69,20 @@ async def catalog(database: Database) -> CheckedCatalog:
 
 CHECK = a_check("c1", leaf("open", "isKnown"))
 SCORECARD = document(entries=["c1"])
+DRAFTS = {check_store: CHECK, scorecard_store: SCORECARD}
+
+
+def replaced(store: Any) -> Work:
+    given = {**DRAFTS[store], "appliesTo": {"kind": "api"}}
+    return definition_writes.replacement(store, given, ACTOR, NOON, tags=None, publish=True)
+
+
+def published(store: Any) -> Work:
+    return definition_writes.publication(store, DRAFTS[store]["id"], ACTOR, NOON, None)
+
+
+def deleted(store: Any) -> Work:
+    return definition_writes.removal(store, DRAFTS[store]["id"], "definition", None)
 
 
 def share(transaction: Transaction) -> None:
@@ -113,3 +131,44 @@ async def test_what_becomes_due_is_looked_for_beside_a_long_write(catalog: Check
     async with asyncio.timeout(LONG / 2):
         assert not await regrading.begin_due(catalog.database, catalog.time)
     await long.end()
+
+
+@pytest.mark.parametrize("store", [check_store, scorecard_store])
+async def test_a_publication_and_a_batch_never_wait_for_each_other(
+    catalog: CheckedCatalog, store: Any
+) -> None:
+    """A batch notes its progress in rows of what is being published again."""
+    database = catalog.database
+    await database.write(published(store))
+
+    def note(transaction: Transaction) -> None:
+        check_store.note_progress(transaction, ["c1"], 1)
+        grading_slots.note_progress(transaction, 1)
+
+    batch = PausedWrite(database, share, note)
+    await batch.stops()
+    other = PausedWrite(database, replaced(store))
+    other.go_on()
+    await soon(partial(waits, database))
+    await batch.end()
+    await other.end()
+    assert (batch.runs, other.runs) == (1, 1)
+
+
+@pytest.mark.parametrize("store", [check_store, scorecard_store])
+@pytest.mark.parametrize("work", [replaced, published, deleted])
+async def test_changes_of_definitions_never_wait_for_each_other(
+    catalog: CheckedCatalog, store: Any, work: Callable[[Any], Work]
+) -> None:
+    """A publication looks at what reads the check, too, after it has the lock."""
+    database, id_ = catalog.database, DRAFTS[store]["id"]
+    if store is check_store and work is deleted:
+        await database.write(deleted(scorecard_store))
+    first = PausedWrite(database, definition_lock.take, lambda tx: store.read(tx, id_))
+    await first.stops()
+    other = PausedWrite(database, work(store))
+    other.go_on()
+    await soon(partial(waits, database))
+    await first.end()
+    await other.end()
+    assert (first.runs, other.runs) == (1, 1)

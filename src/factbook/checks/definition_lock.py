@@ -17,6 +17,11 @@ def take(transaction: Transaction) -> None:
     transaction.lock_patiently(LOCK)
 
 
+def share(transaction: Transaction) -> None:
+    """Keep definitions as they are; to be called first, too, by who evaluates in the end."""
+    transaction.lock(LOCK, shared=True)
+
+
 def raise_revision(transaction: Transaction) -> None:
     """Make every process reload the definitions."""
     counters.take(transaction, REVISION)

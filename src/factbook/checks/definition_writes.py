@@ -6,6 +6,7 @@ from typing import Any, Protocol, TypeVar
 
 import msgspec
 
+from factbook.checks import definition_lock
 from factbook.datasources.definitions import DefinitionVersion, Document
 from factbook.errors import NotFoundError, PreconditionFailedError
 from factbook.storage import Database, Transaction
@@ -89,6 +90,8 @@ def replacement(
     """
 
     def work(transaction: Transaction) -> S:
+        if publish:
+            definition_lock.take(transaction)
         check_tag(store.read(transaction, document["id"]), tags)
         stored = store.put(transaction, document, actor, now)
         return store.publish(transaction, stored.id, actor, now) if publish else stored
@@ -102,6 +105,7 @@ def publication(
     """The work that publishes a draft; without a draft nothing changes."""
 
     def work(transaction: Transaction) -> S:
+        definition_lock.take(transaction)
         check_tag(store.read(transaction, id_), tags)
         return store.publish(transaction, id_, actor, now)
 
@@ -114,6 +118,7 @@ def removal(
     """The work that deletes a definition; it raises NotFoundError if there is none."""
 
     def work(transaction: Transaction) -> None:
+        definition_lock.take(transaction)
         check_tag(store.read(transaction, id_), tags)
         if not store.delete(transaction, id_):
             raise missing(id_, noun)

@@ -5,7 +5,14 @@ from typing import NamedTuple
 
 from factbook.auth.permissions import EXEMPTION_DECIDE, EXEMPTION_REQUEST
 from factbook.catalog.store import membership
-from factbook.checks import check_store, exemption, exemption_store, grading_slots, scorecard
+from factbook.checks import (
+    check_store,
+    definition_lock,
+    exemption,
+    exemption_store,
+    grading_slots,
+    scorecard,
+)
 from factbook.checks import scorecard_store as scorecards
 from factbook.checks.exemption import Decision, Exemption, ExemptionActor, ExemptionRequest
 from factbook.checks.scorecard import ExemptionRules
@@ -29,6 +36,7 @@ def ask(
     Raises NotAllowedError unless the caller may ask, and NotFoundError for an unknown check,
     scorecard or entity.
     """
+    definition_lock.share(transaction)
     actor = _actor(transaction, caller)
     exemption.check_requester(actor, membership.owners_of(transaction, wanted.entity))
     rules = _rules(transaction, wanted.check, wanted.scorecard)
@@ -44,6 +52,7 @@ def decide(
     comment: str | None = None,
 ) -> Exemption:
     """Store a decision; raises the errors of `exemption_store.decide`."""
+    definition_lock.share(transaction)
     found = exemption_store.within(transaction, exemption_id)
     rules = _rules(transaction, found.check, found.scorecard)
     actor = _actor(transaction, caller)
