@@ -175,6 +175,11 @@ LANDED = (
         "0.1.0",
         "bb921474d7a8b76e058322f98bef08ff13eda32df797459b0836ffb8f2511abd",
     ),
+    Landed(
+        "0032_check_sweeps.sql",
+        "0.1.0",
+        "cdaaa046c71b4c0d94d3ae81057f781ad11176fbaddcc8b9fdbfcf6b47d35b01",
+    ),
 )
 
 # Three of them had another form before, with which databases were made: their first texts.

@@ -7,6 +7,7 @@ from factbook.audit import trail
 from factbook.audit.trail import AuditEntry, Caller
 from factbook.checks import check_store, due, exemption_store, publishing, regrading
 from factbook.checks.exemption import Exemption
+from factbook.checks.sweep import StateSweep
 from factbook.clock import MINUTE, Clock
 from factbook.storage import Database, Transaction
 
@@ -24,6 +25,7 @@ class Evaluation:
         self._clock = clock
         self._settled: int | None = None  # the revision after which nothing was left to publish
         self._due_at: int | None = None
+        self._sweep = StateSweep(database, clock)
 
     async def tick(self) -> None:
         """Do what is left; a check published by any process is begun within a second."""
@@ -41,6 +43,7 @@ class Evaluation:
             await due.work(self._database, self._clock)
             await self._exempt()
             await regrading.begin_due(self._database, self._clock)
+        await self._sweep.tick()
 
     async def _is_settled(self) -> bool:
         database = self._database

@@ -55,6 +55,18 @@ class CountDeltas:
         for slot in slots:
             self._add(owner, slot, PLACES[states[slot]], 1)
 
+    def count(self, owner: str, slot: int, state: int, number: int) -> None:
+        """Count so many entities more under a state."""
+        self._add(owner, slot, PLACES[state], number)
+
+    def subtract(self, owner: str, slot: int, counts: Sequence[int]) -> None:
+        """Count so many entities less, as `StateCounts` has them."""
+        for place, number in enumerate(counts):
+            self._add(owner, slot, place, -number)
+
+    def __bool__(self) -> bool:
+        return any(map(any, self._deltas.values()))
+
     def write(self, transaction: Transaction) -> None:
         """Write the changes, in an order that is the same for every transaction."""
         rows = [
@@ -99,6 +111,19 @@ def within(transaction: Transaction, slot: int) -> Mapping[str, StateCounts]:
     return dict(map(_counts, transaction.all(_WITHIN, (slot,))))
 
 
+def missing(compared: Iterable[Row], slots: Sequence[int]) -> CountDeltas:
+    """What rows of `COMPARISON` lack to the right counts of these slots in effect."""
+    deltas, wanted = CountDeltas(), frozenset(slots)
+    for owner, slot, states, *numbers in compared:
+        if slot is None:
+            for one in slots:
+                if one <= len(states):
+                    deltas.count(owner, one, states[one - 1], numbers[0])
+        elif slot in wanted:
+            deltas.subtract(owner, slot, numbers)
+    return deltas
+
+
 def _counts(row: Row) -> tuple[str, StateCounts]:
     return row[0], StateCounts(*map(int, row[1:]))
 
@@ -131,3 +156,12 @@ GROUP BY c.id ORDER BY c.id
 """
 
 _OF_OWNERS = _TOTALS.replace("n.slot = c.slot", "n.slot = c.slot AND n.owner IN LIST(?)")
+
+# How many entities have which states, and what is counted.
+COMPARISON: Final = """
+SELECT owner, CAST(NULL AS INTEGER) AS slot, states, COUNT(*), 0, 0, 0, 0 FROM check_states
+WHERE owner IN LIST(?) GROUP BY owner, states
+UNION ALL
+SELECT owner, slot, NULL, passing, failing, undecided, exempt, inapplicable FROM check_counts
+WHERE owner IN LIST(?)
+"""

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from factbook.catalog.store import labels
-from factbook.checks.levels import OUTSIDE, WIDTH, GradedLevel, graded
+from factbook.checks.levels import OUTSIDE, WIDTH, GradedLevel, graded, in_slot
 from factbook.checks.rollup import LevelCount, LevelTally, added
 from factbook.storage import Database, Row, Transaction
 
@@ -43,6 +43,15 @@ class LevelDeltas:
             numbers[1] += sign
             numbers[2] += sign * found.score
 
+    def subtract(self, key: tuple[int, str, str, str, int], counts: Sequence[int]) -> None:
+        """Count so much less: entities, those with a score, and the sum of scores."""
+        numbers = self._deltas.setdefault(key, [0, 0, 0])
+        for place, number in enumerate(counts):
+            numbers[place] -= number
+
+    def __bool__(self) -> bool:
+        return any(map(any, self._deltas.values()))
+
     def of_slot(self, slot: int) -> dict[tuple[str, str, str, int], list[int]]:
         """The changes of a slot: entities, those with a score, and the sum of scores."""
         return {key[1:]: numbers for key, numbers in self._deltas.items() if key[0] == slot}
@@ -58,6 +67,24 @@ def rows(transaction: Transaction, entity_ids: Sequence[int]) -> dict[int, Level
     """The levels of these entities, by their ids."""
     found = transaction.all(_READ, (list(entity_ids),))
     return {row[0]: LevelRow(*row) for row in found}
+
+
+def ids_after(transaction: Transaction, after: int, limit: int) -> list[int]:
+    """Up to `limit` entities with ids above `after`, in order."""
+    return [entity_id for (entity_id,) in transaction.all(_IDS, (after, limit))]
+
+
+def missing(compared: Iterable[Row], slots: Sequence[int]) -> LevelDeltas:
+    """What rows of `COMPARISON` lack to the right counts of these slots in effect."""
+    deltas, wanted = LevelDeltas(), frozenset(slots)
+    for owner, system, kind, slot, levels, *numbers in compared:
+        place = owner, system, kind
+        if slot is None:
+            for one in slots:
+                deltas.add(one, place, in_slot(levels, one), numbers[0])
+        elif slot in wanted:
+            deltas.subtract((slot, *place, numbers[0]), numbers[1:])
+    return deltas
 
 
 def write(transaction: Transaction, changed: Iterable[LevelRow], stored: Iterable[int]) -> None:
@@ -147,6 +174,19 @@ def _counts(found: Iterable[Row]) -> list[LevelCount]:
 
 _READ: Final = """
 SELECT entity_id, owner, system, kind, levels FROM scorecard_levels WHERE entity_id IN LIST(?)
+"""
+
+_IDS: Final = """
+SELECT entity_id FROM scorecard_levels WHERE entity_id > ? ORDER BY entity_id LIMIT ?
+"""
+
+# How many entities have which levels, and what is counted.
+COMPARISON: Final = """
+SELECT owner, system, kind, CAST(NULL AS INTEGER) AS slot, levels, COUNT(*), 0, 0, 0
+FROM scorecard_levels WHERE owner IN LIST(?) GROUP BY owner, system, kind, levels
+UNION ALL
+SELECT owner, system, kind, slot, NULL, level, entities, scored, score
+FROM scorecard_counts WHERE owner IN LIST(?)
 """
 
 _ADD: Final = """
