@@ -306,7 +306,7 @@ async def test_refused_events_are_told_on_the_page_of_their_importer(
     assert "2 events of the last day were refused" in words(page)
     assert f"/administration/audit?object={quote(EVENTS, safe='')}" in page
     world.service.time.advance(DAY + HOUR)
-    visitor = await signed_in(world.service)
+    visitor = await signed_in(world.service, "eve")
     assert "were refused" not in await visitor.text("/imports/github")
 
 
