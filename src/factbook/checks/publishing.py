@@ -7,6 +7,7 @@ evaluates what is pending, too: an entity is either read by a batch, or was writ
 publication was known.
 """
 
+import time
 from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Final
@@ -27,6 +28,7 @@ from factbook.checks import (
     state_store,
     subjects,
 )
+from factbook.checks.batch_size import BatchSize, EvaluationBatchSize
 from factbook.checks.change_store import ChangeRow
 from factbook.checks.check_set import CheckCache, CheckSelection
 from factbook.checks.count_store import CountRow
@@ -44,7 +46,6 @@ _LOCK: Final = {"check publication": False}
 # Evaluations in a batch, so that no other write waits long.
 _EVALUATIONS: Final = 100_000
 _LEAST: Final = 200
-_MOST: Final = 5_000
 # With more filters than that, reading the documents is quicker than asking for each filter.
 _FEW_FILTERS: Final = 4
 _CLEARED: Final = 5_000
@@ -55,8 +56,8 @@ _ALL: Final = 2**63 - 1
 
 async def work(database: Database, clock: Clock) -> bool:
     """Do a piece of the work that is left; returns false if there is none to do here."""
-    cache = database.remembered.of(CheckCache)
-    if await database.write(partial(_batch, cache=cache, clock=clock)):
+    cache, paced = database.remembered.of(CheckCache), database.remembered.of(EvaluationBatchSize)
+    if await database.write(partial(_batch, cache=cache, paced=paced, clock=clock)):
         return True
     if await database.write(partial(_put_into_effect, clock=clock)):
         return True
@@ -74,11 +75,12 @@ async def is_settled(database: Database) -> bool:
     return await database.one(_UNSETTLED) is None
 
 
-def _batch(transaction: Transaction, cache: CheckCache, clock: Clock) -> bool:
+def _batch(transaction: Transaction, cache: CheckCache, paced: BatchSize, clock: Clock) -> bool:
     """Evaluate what is pending for the next entities; returns false if nothing is left."""
     if not transaction.try_lock_each(_LOCK):
         return False
     transaction.lock(check_store.LOCK, shared=True)
+    began = time.monotonic()
     places = check_store.progress(transaction)
     begun = {id_: place for id_, place in places.items() if place < _ALL}
     if not begun:
@@ -89,13 +91,15 @@ def _batch(transaction: Transaction, cache: CheckCache, clock: Clock) -> bool:
     # Those that are further on go along from where they are.
     end = min((place for place in begun.values() if place > after), default=_ALL)
     selection = known.pending_of(chosen)
-    size = max(_LEAST, min(_MOST, _EVALUATIONS // max(1, len(selection.checks))))
+    size = min(paced.entities, max(_LEAST, _EVALUATIONS // max(1, len(selection.checks))))
     found = collectable.ids_after(transaction, after, size)
     ids = [id_ for id_ in found if id_ <= end]
     task = Task(selection, ids, "", reads=_reads(selection))
     incremental.update(transaction, known, [task], clock())
     is_end = len(ids) < len(found) or len(found) < size
     check_store.note_progress(transaction, sorted(chosen), end if is_end else ids[-1])
+    if not is_end:
+        paced.note(len(ids), time.monotonic() - began)
     return True
 
 

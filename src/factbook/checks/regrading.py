@@ -4,6 +4,7 @@ A batch and its progress are committed together, so another process goes on wher
 Whoever writes meanwhile grades what the batches have reached already.
 """
 
+import time
 from functools import partial
 from typing import Final
 
@@ -17,6 +18,7 @@ from factbook.checks import (
     scorecard_store,
     state_store,
 )
+from factbook.checks.batch_size import BatchSize, GradingBatchSize
 from factbook.checks.check_grading import grading_of
 from factbook.checks.check_set import CheckCache
 from factbook.checks.definition_lock import LOCK, raise_revision
@@ -33,16 +35,14 @@ log = structlog.get_logger("factbook.checks")
 
 # Held by the process that does a piece of the work, for one transaction.
 _LOCK: Final = {"scorecard grading": False}
-# Entities of a batch, so that no other write waits long.
-_AT_ONCE: Final = 2_000
 # The last entity, once all are graded.
 _ALL: Final = 2**63 - 1
 
 
 async def work(database: Database, clock: Clock) -> bool:
     """Do a piece of the work that is left; returns false if there is none to do here."""
-    cache = database.remembered.of(CheckCache)
-    if await database.write(partial(_batch, cache=cache, now=clock())):
+    cache, paced = database.remembered.of(CheckCache), database.remembered.of(GradingBatchSize)
+    if await database.write(partial(_batch, cache=cache, paced=paced, now=clock())):
         return True
     return await database.write(_put_into_effect)
 
@@ -66,7 +66,7 @@ async def begin_due(database: Database, clock: Clock) -> bool:
     return await database.write(partial(_begin_due, cache=cache, now=clock()))
 
 
-def _batch(transaction: Transaction, cache: CheckCache, now: int) -> bool:
+def _batch(transaction: Transaction, cache: CheckCache, paced: BatchSize, now: int) -> bool:
     """Grade the next entities; returns false if nothing is left."""
     if not transaction.try_lock_each(_LOCK):
         return False
@@ -77,8 +77,9 @@ def _batch(transaction: Transaction, cache: CheckCache, now: int) -> bool:
     if not grading.has_pending or after == _ALL:
         return False
     transaction.lock(grading_slots.PROGRESS)
-    ids = collectable.ids_after(transaction, after, _AT_ONCE)
-    reached = ids[-1] if len(ids) == _AT_ONCE else _ALL
+    began, size = time.monotonic(), paced.entities
+    ids = collectable.ids_after(transaction, after, size)
+    reached = ids[-1] if len(ids) == size else _ALL
     if ids:
         state_store.lock(transaction, ids)
     deltas = LevelDeltas()
@@ -87,6 +88,8 @@ def _batch(transaction: Transaction, cache: CheckCache, now: int) -> bool:
     deltas.write(transaction)
     # Of entities that were removed until their states were locked, or have no states.
     state_store.remove_empty(transaction, ids)
+    if reached != _ALL:
+        paced.note(len(ids), time.monotonic() - began)
     return True
 
 
