@@ -7,7 +7,7 @@ from enum import Enum
 from typing import Any, Final
 
 from factbook import clock
-from factbook.checks import versions
+from factbook.checks import patterns, versions
 from factbook.checks.readers import Report
 from factbook.clock import DAY
 from factbook.datasources.custom import extraction
@@ -104,6 +104,7 @@ def _pattern(value: object) -> str | None:
         return f"has to be {Form.PATTERN.value}"
     try:
         extraction.pattern(value, "boolean")
+        patterns.longest_text(value)
     except InputError as error:
         return error.message
     return None
