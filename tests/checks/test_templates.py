@@ -68,6 +68,18 @@ def test_a_link_is_an_address_or_none(template: str, link: str | None) -> None:
 
 
 @pytest.mark.parametrize(
+    "link",
+    ["https://x.example\\@evil.example/", "https://x.example/\u202egpj.exe", "https://a\u200b.b/"],
+)
+def test_a_link_that_shows_another_address_than_it_leads_to_is_none(link: str) -> None:
+    document = {"spec": {"link": link}}
+
+    assert templates.parse_link("{{ spec.link }}").link(entity(document=document)) is None
+    with pytest.raises(InputError, match="backslash"):
+        templates.parse_link(f"{link}{{{{ metadata.name }}}}")
+
+
+@pytest.mark.parametrize(
     ("text", "words"),
     [
         ("{{ a", "without"),

@@ -27,7 +27,12 @@ _STEP: Final = re.compile(
     r"""\.?(?:(?P<name>[A-Za-z_][\w-]*)|\[(?:'(?P<single>[^']*)'|"(?P<double>[^"]*)")\])""",
     re.ASCII,
 )
-_CONTROL: Final = re.compile(r"[\x00-\x20\x7f]")
+# Browsers take a backslash for a slash; characters that are not seen, or turn the direction of
+# text, show another address than they lead to.
+_MISLEADING: Final = re.compile(
+    r"[\x00-\x20\x7f-\xa0\\\xad\u034f\u061c\u180e\u200b-\u200f\u2028-\u202f\u2060-\u206f\ufeff"
+    r"\ufff9-\ufffb\U000e0000-\U000e007f]"
+)
 
 Keys = tuple[str, ...]
 
@@ -63,7 +68,7 @@ class MessageTemplate(Struct, frozen=True):
             found = self._filled(fill)
         except LookupError:
             return None
-        is_link = found.lower().startswith(_SCHEMES) and not _CONTROL.search(found)
+        is_link = found.lower().startswith(_SCHEMES) and not _MISLEADING.search(found)
         return found if is_link and url.is_absolute(found) else None
 
     def _filled(self, fill: Callable[[Keys], str]) -> str:
@@ -91,6 +96,8 @@ def parse_link(text: str) -> MessageTemplate:
         raise InputError("has to begin with https://, http:// or mailto:, or with a value")
     if isinstance(start, str) and len(template.parts) == 1 and not url.is_absolute(start):
         raise InputError("is not an address")
+    if any(isinstance(part, str) and _MISLEADING.search(part) for part in template.parts):
+        raise InputError("has a space, a backslash or a character that is not seen")
     return template
 
 
