@@ -26,7 +26,12 @@ P, F, U = PASS, FAIL, UNKNOWN
         ("main", "contains", "ai", P),
         ("main", "contains", 1, U),
         ([1, "a"], "contains", "a", P),
-        ([True], "contains", 1, F),
+        ([True], "contains", 1, U),
+        ([True, 1], "contains", 1, P),
+        ([{"a": "x"}], "doesNotContain", "x", U),
+        ([True], "containsAny", [1], U),
+        ([True], "containsAll", [1], U),
+        ([True, 1], "containsAll", [1], P),
         ([], "doesNotContain", "a", P),
         (3, "contains", 3, U),
         (3, "lessThan", 3, F),
@@ -181,6 +186,21 @@ def test_facts_are_compared_with_each_other() -> None:
     assert evaluated(one, entity({"s": {"n": 2}, "t": {"most": 2}})).state == FAIL
     assert evaluated(one, entity({"s": {"n": 2}})).state == UNKNOWN
     assert evaluated(one, entity({"s": {"n": 2}, "t": {"most": "2"}})).state == UNKNOWN
+
+
+@pytest.mark.parametrize("operator", ["in", "notIn", "containsAny", "containsAll"])
+def test_a_text_is_no_list_of_its_letters(operator: str) -> None:
+    other = {"source": "s", "fact": "other"}
+    one = check({"source": "s", "fact": "f", "operator": operator, "value": other})
+
+    assert evaluated(one, entity({"s": {"f": "java", "other": "java"}})).state == UNKNOWN
+
+
+def test_a_list_is_no_item_of_another() -> None:
+    other = {"source": "s", "fact": "other"}
+    one = check({"source": "s", "fact": "f", "operator": "doesNotContain", "value": other})
+
+    assert evaluated(one, entity({"s": {"f": ["x"], "other": ["x"]}})).state == UNKNOWN
 
 
 @pytest.mark.parametrize(

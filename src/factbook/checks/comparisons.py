@@ -31,8 +31,10 @@ def not_equal(wanted: Any) -> Test:
 
 
 def is_in(wanted: Sequence[Any]) -> Test:
-    items = frozenset(wanted)
-    kinds = set(map(_kind, items))
+    items = frozenset(_listed(wanted))
+    kinds = set(map(_kind, wanted))
+    if bool in kinds:
+        raise TypeError
 
     def test(value: Any) -> bool:
         if _kind(value) not in kinds:
@@ -49,8 +51,11 @@ def is_not_in(wanted: Sequence[Any]) -> Test:
 def contains(wanted: Any) -> Test:
     def test(value: Any) -> bool:
         if isinstance(value, str):
-            return wanted in value
-        return any(one == wanted and type(one) is not bool for one in _listed(value))
+            return _text(wanted) in value
+        if not _is_member(wanted):
+            raise TypeError
+        members = _members(value)
+        return wanted in members or _if_known(value)
 
     return test
 
@@ -125,13 +130,23 @@ def matches(wanted: str) -> Test:
 
 
 def any_of(wanted: Sequence[Any]) -> Test:
-    items = frozenset(wanted)
-    return lambda value: not items.isdisjoint(_listed(value))
+    items = _members(wanted)
+
+    def test(value: Any) -> bool:
+        return not items.isdisjoint(_members(value)) or _if_known([*value, *wanted])
+
+    return test
 
 
 def all_of(wanted: Sequence[Any]) -> Test:
-    items = frozenset(wanted)
-    return lambda value: items.issubset(_listed(value))
+    items = _members(wanted)
+
+    def test(value: Any) -> bool:
+        if items.issubset(_members(value)):
+            return not _if_known(wanted)
+        return _if_known(value)
+
+    return test
 
 
 def empty(_: None) -> Test:
@@ -191,6 +206,22 @@ def _listed(value: Any) -> list[Any]:
     if type(value) is not list:
         raise TypeError
     return value
+
+
+def _is_member(value: Any) -> bool:
+    """Return true for what sets hold; true is no number."""
+    return type(value) in (str, int, float)
+
+
+def _members(value: Any) -> frozenset[Any]:
+    return frozenset(filter(_is_member, _listed(value)))
+
+
+def _if_known(items: Sequence[Any]) -> bool:
+    """False, as no item is the one; raises TypeError if one of them cannot be compared."""
+    if all(map(_is_member, items)):
+        return False
+    raise TypeError
 
 
 def _size(value: Any) -> int:
