@@ -178,6 +178,13 @@ def test_a_value_inside_an_object_is_read_by_its_path() -> None:
     assert evaluated(one, entity({"s": {"f": 3}})).state == UNKNOWN
 
 
+@pytest.mark.parametrize(("reason", "state"), [("not-applicable", P), ("never-collected", F)])
+def test_an_object_without_the_path_was_collected(reason: str, state: int) -> None:
+    rule = {"source": "s", "fact": "f", "path": "a.b", "operator": "reasonIs", "value": reason}
+
+    assert evaluated(check(rule), entity({"s": {"f": {"x": 1}}})).state == state
+
+
 def test_facts_are_compared_with_each_other() -> None:
     other = {"source": "t", "fact": "most"}
     one = check({"source": "s", "fact": "n", "operator": "lessThan", "value": other})

@@ -139,8 +139,8 @@ def _below(value: Any, path: str) -> Any | None:
         return value
     if isinstance(value, list):
         found = [_below(one, path) for one in value]
-        known = [one for one in found if one is not None]
-        return known or None
+        # An element without the value stays, so that nothing is said to be lacking from all.
+        return None if all(one is None for one in found) else found
     if not isinstance(value, Mapping):
         return None
     for key, child in value.items():

@@ -150,11 +150,11 @@ def all_of(wanted: Sequence[Any]) -> Test:
 
 
 def empty(_: None) -> Test:
-    return lambda value: _size(value) == 0
+    return lambda value: _length(value) == 0
 
 
 def not_empty(_: None) -> Test:
-    return lambda value: _size(value) > 0
+    return lambda value: _length(value) > 0
 
 
 def large(wanted: int) -> Test:
@@ -225,6 +225,13 @@ def _if_known(items: Sequence[Any]) -> bool:
 
 
 def _size(value: Any) -> int:
+    """The length; raises TypeError for a list of which some items are unknown."""
+    if isinstance(value, list) and None in value:
+        raise TypeError
+    return _length(value)
+
+
+def _length(value: Any) -> int:
     if not isinstance(value, str | list | dict):
         raise TypeError
     return len(value)

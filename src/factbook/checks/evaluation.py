@@ -15,7 +15,7 @@ from factbook.checks.condition import Every, FactCondition, Negation, Rule, Some
 from factbook.checks.fact_reference import CHECKS, ENTITY, FactReference
 from factbook.checks.state import FAIL, PASS, UNKNOWN
 from factbook.datasources.custom import extraction
-from factbook.facts.reasons import word
+from factbook.facts.reasons import NOT_APPLICABLE, word
 from factbook.outbound.outcomes import Missing
 
 # The state for an entity at a time.
@@ -192,7 +192,10 @@ def _reason_is(leaf: FactCondition) -> CompiledRule:
     def evaluate(entity: CheckedEntity, now: int) -> int:
         if read(entity) is not None:
             return FAIL
-        return PASS if word(entity.reason(fact)) == wanted else FAIL
+        # What was collected has nothing at the path.
+        is_collected = fact.path is not None and entity.value(fact) is not None
+        reason = NOT_APPLICABLE if is_collected else word(entity.reason(fact))
+        return PASS if reason == wanted else FAIL
 
     return CompiledRule(evaluate, ())
 
