@@ -24,7 +24,7 @@ from factbook.catalog.sets import prepare
 from factbook.catalog.store import stored_sets
 from factbook.catalog.store.apply import Actor
 from factbook.catalog.store.diff import Guards
-from factbook.checks import check_store, incremental, publishing
+from factbook.checks import check_store, incremental, publication
 from factbook.checks.definition import parse
 from factbook.checks.preview import preview
 from factbook.facts import store
@@ -34,7 +34,7 @@ from factbook.facts.schema import Fact
 from factbook.storage import Transaction
 from factbook.storage.database_url import open_database
 from factbook.storage.migrations import migrate
-from factbook.storage.touching import BeforeCommit
+from factbook.storage.touches import BeforeCommit
 
 NOW = 1_795_262_400_000
 CHECKS = 500
@@ -80,14 +80,14 @@ class _Checks:
         before = await self._bytes()
         await self._define(*(_check(number) for number in range(CHECKS)))
         _forget_peak()
-        await self._scaled("full", publishing.finish(self._database, _clock), peak=_peak)
+        await self._scaled("full", publication.finish(self._database, _clock), peak=_peak)
         self._address.settle()
         grown = (await self._bytes() - before) / len(ids)
         self._note("store", grown / 1000)
         for number in self._run.rounds:
             await self._define(_check(number, least=30 + number))
             await self._scaled("published", self._in_effect())
-            await publishing.finish(self._database, _clock)
+            await publication.finish(self._database, _clock)
             changed = parse(_check(CHECKS - 1, least=number))
             await self._scaled("preview", preview(self._database, changed, NOW, 20))
             await self._facts(ids, number)
@@ -149,7 +149,7 @@ class _Checks:
     async def _in_effect(self) -> None:
         pending = "SELECT 1 FROM checks WHERE pending_slot IS NOT NULL"
         while await self._database.one(pending):
-            await publishing.work(self._database, _clock)
+            await publication.work(self._database, _clock)
 
     async def _define(self, *documents: dict[str, Any]) -> None:
         def work(transaction: Transaction) -> None:

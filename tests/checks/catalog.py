@@ -11,7 +11,7 @@ from factbook.catalog.sets import prepare
 from factbook.catalog.store import collectable, stored_sets
 from factbook.catalog.store.apply import Actor
 from factbook.catalog.store.diff import Guards
-from factbook.checks import check_store, incremental, publishing
+from factbook.checks import check_store, incremental, publication
 from factbook.facts import store
 from factbook.facts.datasource import DataSource
 from factbook.facts.merge import Observation
@@ -74,7 +74,7 @@ class CheckedCatalog:
             await write(partial(check_store.put, document=document, **by_me))
             await write(partial(check_store.publish, check_id=document["id"], **by_me))
         if settled:
-            await publishing.finish(self.database, self.time)
+            await publication.finish(self.database, self.time)
 
 
 def leaf(fact: str, operator: str, value: object = None, source: str = "host") -> dict[str, Any]:

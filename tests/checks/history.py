@@ -11,7 +11,7 @@ from factbook.catalog.sets import prepare
 from factbook.catalog.store import stored_sets
 from factbook.catalog.store.apply import Actor
 from factbook.catalog.store.diff import Guards
-from factbook.checks import check_store, due, incremental, publishing
+from factbook.checks import check_store, due, incremental, publication
 from factbook.clock import DAY, HOUR
 from factbook.errors import ConflictError, InvalidItemsError, NotFoundError
 from factbook.facts import pushed_facts, removal, store
@@ -132,7 +132,7 @@ class CheckWriter:
 
     async def work(self) -> None:
         """Do a piece of what publications have left to do."""
-        await publishing.work(self.database, self.time)
+        await publication.work(self.database, self.time)
 
     async def wait(self) -> None:
         """Let time pass, and evaluate what is due."""
@@ -223,5 +223,5 @@ def attached(database: Database, time: Time) -> None:
 
 async def settle(database: Database, time: Time) -> None:
     """Do all that is left to do."""
-    await publishing.finish(database, time)
+    await publication.finish(database, time)
     await due.work(database, time)

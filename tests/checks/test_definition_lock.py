@@ -13,8 +13,8 @@ from factbook.checks import (
     definition_lock,
     definition_writes,
     grading_slots,
-    publishing,
-    regrading,
+    publication,
+    regrade,
     scorecard_store,
 )
 from factbook.storage import Database, Transaction
@@ -93,7 +93,7 @@ async def waits(database: Database) -> bool:
     return await database.one("SELECT 1 FROM pg_locks WHERE NOT granted") is not None
 
 
-def publication(catalog: CheckedCatalog) -> asyncio.Future[Any]:
+def publishing(catalog: CheckedCatalog) -> asyncio.Future[Any]:
     work = definition_writes.publication(check_store, "c1", ACTOR, NOON, None)
     return asyncio.ensure_future(catalog.database.write(work))
 
@@ -104,16 +104,16 @@ def deletion(catalog: CheckedCatalog) -> asyncio.Future[Any]:
 
 
 def putting_into_effect(catalog: CheckedCatalog) -> asyncio.Future[Any]:
-    return asyncio.ensure_future(publishing.finish(catalog.database, catalog.time))
+    return asyncio.ensure_future(publication.finish(catalog.database, catalog.time))
 
 
-@pytest.mark.parametrize("begin", [publication, deletion, putting_into_effect])
+@pytest.mark.parametrize("begin", [publishing, deletion, putting_into_effect])
 async def test_who_waits_for_the_lock_alone_holds_up_no_write_beside_a_long_one(
     catalog: CheckedCatalog, begin: Callable[[CheckedCatalog], asyncio.Future[Any]]
 ) -> None:
     database = catalog.database
     if begin is putting_into_effect:
-        await publication(catalog)
+        await publishing(catalog)
     long = PausedWrite(database, share)
     await long.stops()
     waiting = begin(catalog)
@@ -129,7 +129,7 @@ async def test_what_becomes_due_is_looked_for_beside_a_long_write(catalog: Check
     long = PausedWrite(catalog.database, share)
     await long.stops()
     async with asyncio.timeout(LONG / 2):
-        assert not await regrading.begin_due(catalog.database, catalog.time)
+        assert not await regrade.begin_due(catalog.database, catalog.time)
     await long.end()
 
 

@@ -6,8 +6,8 @@ from typing import NoReturn
 import pytest
 from structlog.testing import capture_logs
 
-from factbook.checks import check_store, definition_lock, regrading
-from factbook.checks.check_grading import grading_of
+from factbook.checks import check_store, definition_lock, regrade
+from factbook.checks.check_grades import grading_of
 from factbook.checks.check_set import CheckCache, CheckSet
 from factbook.checks.state import FAIL, PASS, UNKNOWN
 from factbook.errors import UnavailableError
@@ -95,7 +95,7 @@ async def test_a_scorecard_that_raises_leaves_its_levels_and_nothing_that_is_wri
     card = scorecards.document(entries=[{"check": "few", "level": "bronze"}, "none"])
     await scorecards.put(database, card)
     await scorecards.publish(database)
-    await regrading.finish(database, catalog.time)
+    await regrade.finish(database, catalog.time)
     before = await database.all("SELECT entity_id, levels FROM scorecard_levels")
 
     def grading(transaction: Transaction) -> None:
@@ -118,7 +118,7 @@ async def test_a_scorecard_that_cannot_be_read_is_left_out(catalog: CheckedCatal
     card = scorecards.document(entries=[{"check": "few", "level": "bronze"}])
     await scorecards.put(database, card)
     await scorecards.publish(database)
-    await regrading.finish(database, catalog.time)
+    await regrade.finish(database, catalog.time)
 
     def of_a_later_release(transaction: Transaction) -> None:
         transaction.run("UPDATE scorecards SET published = ?", ('{"id": 1}',))

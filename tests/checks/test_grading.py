@@ -10,12 +10,12 @@ from factbook.checks import (
     check_store,
     grading_slots,
     level_store,
-    regrading,
+    regrade,
     scorecard_store,
     state,
 )
 from factbook.checks.entity_place import EntityPlace
-from factbook.checks.grading import CountedCheck, GradedEntity, Grading
+from factbook.checks.grades import CountedCheck, GradedEntity, Grading
 from factbook.checks.level_store import LevelDeltas
 from factbook.checks.levels import Grader, decoded
 from factbook.checks.scorecard import parse
@@ -278,6 +278,6 @@ async def check_everything(database: Database, alive: dict[int, GradedEntity]) -
 async def test_a_grading_leaves_no_empty_states_behind(database: Database) -> None:
     await put(database, document())
     await publish(database)
-    await regrading.finish(database, Time())
+    await regrade.finish(database, Time())
     assert len(await database.all("SELECT entity_id FROM scorecard_levels")) == 12
     assert await database.all("SELECT entity_id FROM check_states") == []

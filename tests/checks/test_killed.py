@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from factbook.checks import publishing
+from factbook.checks import publication
 from factbook.storage import Database
 from tests.checks.catalog import CheckedCatalog, a_check, leaf
 from tests.checks.verification import verify
@@ -15,13 +15,13 @@ from tests.service import Time
 _COMPONENTS = 450
 _WORK = """
 import asyncio, sys
-from factbook.checks import publishing
+from factbook.checks import publication
 from factbook.storage.database_url import open_database
 from tests.service import Time
 
 async def work():
     database = await open_database(sys.argv[1], connections=3)
-    while await publishing.work(database, Time()):
+    while await publication.work(database, Time()):
         print("worked", flush=True)
 
 asyncio.run(work())
@@ -55,6 +55,6 @@ async def test_a_publication_goes_on_where_a_process_was_killed(
     [begun] = await database.one("SELECT MIN(evaluated_up_to) FROM checks") or (0,)
     assert begun > 0
     assert not (await verify(database, catalog.time()))["component:default/c000"].states
-    await publishing.finish(database, catalog.time)
+    await publication.finish(database, catalog.time)
     found = await verify(database, catalog.time())
     assert {len(one.states) for one in found.values()} == {500}

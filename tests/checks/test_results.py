@@ -4,7 +4,7 @@ from functools import partial
 
 import pytest
 
-from factbook.checks import change_store, check_store, count_store, due, publishing, results, state
+from factbook.checks import change_store, check_store, count_store, due, publication, results, state
 from factbook.checks.count_store import StateCounts
 from factbook.checks.results import EntityResults, ResultFilter
 from factbook.clock import DAY, HOUR
@@ -134,7 +134,7 @@ async def test_readers_see_the_version_before_until_every_entity_is_evaluated(
     assert (await words(catalog, "a"))["on"] == "pass"
     while await catalog.database.all("SELECT 1 FROM checks WHERE pending_slot IS NOT NULL"):
         assert (await words(catalog, "a"))["on"] == "pass"
-        assert await publishing.work(catalog.database, time)
+        assert await publication.work(catalog.database, time)
     assert [(await words(catalog, name))["on"] for name in "abc"] == ["fail", "pass", "fail"]
     changed = await results.changes_since(catalog.database, (time(), 1), 10)
     assert {ref: one.why for ref, one in changed} == {
@@ -147,7 +147,7 @@ async def test_a_check_that_was_deleted_leaves_nothing(catalog: CheckedCatalog, 
     for id_ in ("on", "few"):
         await database.write(partial(check_store.delete, check_id=id_))
     assert await words(catalog, "a") == {}
-    await publishing.finish(database, time)
+    await publication.finish(database, time)
     for read in (
         "SELECT 1 FROM check_states",
         "SELECT 1 FROM check_counts",

@@ -12,17 +12,17 @@ from factbook.checks import (
     check_store,
     exemption_store,
     level_store,
-    regrading,
+    regrade,
     scorecard_store,
     state,
 )
 from factbook.checks.background import Evaluation
-from factbook.checks.check_grading import grading_of
+from factbook.checks.check_grades import grading_of
 from factbook.checks.check_set import CheckCache
 from factbook.checks.entity_place import place_of
 from factbook.checks.exemption import ExemptionActor, ExemptionRequest
 from factbook.checks.exemption_store import ExemptionFilter
-from factbook.checks.grading import GradedEntity
+from factbook.checks.grades import GradedEntity
 from factbook.checks.level_store import LevelDeltas
 from factbook.checks.levels import in_slot
 from factbook.checks.scorecard import ExemptionRules
@@ -110,7 +110,7 @@ class ScorecardWriter(CheckWriter):
 
     async def regrade(self) -> None:
         """Do a piece of what gradings have left to do."""
-        await regrading.work(self.database, self.time)
+        await regrade.work(self.database, self.time)
 
 
 @pytest.fixture

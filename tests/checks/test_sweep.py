@@ -6,7 +6,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from factbook.catalog.store import collectable
-from factbook.checks import due, publishing, regrading
+from factbook.checks import due, publication, regrade
 from factbook.checks.background import Evaluation
 from factbook.checks.sweep import StateSweep
 from factbook.clock import DAY, HOUR, MINUTE
@@ -40,7 +40,7 @@ async def catalog(database: Database) -> CheckedCatalog:
         database, scorecards.document(entries=[{"check": "few", "level": "silver"}])
     )
     await scorecards.publish(database)
-    await regrading.finish(database, catalog.time)
+    await regrade.finish(database, catalog.time)
     return catalog
 
 
@@ -88,7 +88,7 @@ async def test_entities_that_the_release_before_changed_and_removed_are_counted_
 ) -> None:
     await before.push(b="blue", c="red")
     await catalog.push(b="blue", c="red")
-    await publishing.finish(catalog.database, catalog.time)
+    await publication.finish(catalog.database, catalog.time)
     await due.work(catalog.database, catalog.time)
     with pytest.raises(AssertionError):
         await verify(catalog.database, catalog.time())

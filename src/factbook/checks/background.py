@@ -5,7 +5,7 @@ from typing import Final
 
 from factbook.audit import trail
 from factbook.audit.trail import AuditEntry, Caller
-from factbook.checks import check_store, due, exemption_store, publishing, regrading
+from factbook.checks import check_store, due, exemption_store, publication, regrade
 from factbook.checks.exemption import Exemption
 from factbook.checks.sweep import StateSweep
 from factbook.clock import MINUTE, Clock
@@ -33,8 +33,8 @@ class Evaluation:
         if revision == 0:
             return
         if revision != self._settled:
-            await publishing.finish(self._database, self._clock)
-            await regrading.finish(self._database, self._clock)
+            await publication.finish(self._database, self._clock)
+            await regrade.finish(self._database, self._clock)
             # Another process may do it, and be killed.
             self._settled = revision if await self._is_settled() else None
         now = self._clock()
@@ -42,12 +42,12 @@ class Evaluation:
             self._due_at = now + _DUE_EVERY
             await due.work(self._database, self._clock)
             await self._exempt()
-            await regrading.begin_due(self._database, self._clock)
+            await regrade.begin_due(self._database, self._clock)
         await self._sweep.tick()
 
     async def _is_settled(self) -> bool:
         database = self._database
-        return await publishing.is_settled(database) and await regrading.is_settled(database)
+        return await publication.is_settled(database) and await regrade.is_settled(database)
 
     async def _exempt(self) -> None:
         """Let exemptions begin and end, each step in a transaction that evaluates the entity."""

@@ -12,7 +12,7 @@ import msgspec
 from factbook.catalog.store import collectable
 from factbook.checks import change_store, state
 from factbook.checks.change_store import ChangeRow
-from factbook.checks.flapping import is_flapping, looks_back_to
+from factbook.checks.flaps import is_flapping, looks_back_to
 from factbook.events import event
 from factbook.events import store as events
 from factbook.storage import Transaction

@@ -11,7 +11,7 @@ import structlog
 from factbook.checks import check_store, condition, definition, slots
 from factbook.checks.compiled_check import CompiledCheck, compiled, in_order
 from factbook.checks.definition import Check
-from factbook.checks.grading import Grading
+from factbook.checks.grades import Grading
 from factbook.checks.stored_check import StoredCheck
 from factbook.errors import FactbookError
 from factbook.facts.entity_filter import EntityFilter, Matcher
@@ -126,7 +126,7 @@ class CheckSet:
         self.slots_pending = {**self.slots, **{one.id: one.slot for one in pending}}
         self.sources = frozenset[str]().union(*(one.compiled.sources for one in found))
         self.fresh = frozenset[str]().union(*(one.fresh for one in found))
-        # Made where a transaction first grades entities (checks/check_grading.py).
+        # Made where a transaction first grades entities (checks/check_grades.py).
         self.grading: Grading | None = None
         self._pending: dict[frozenset[str], CheckSelection] = {}
         self._selections: dict[tuple[frozenset[str], frozenset[str]], CheckSelection] = {}

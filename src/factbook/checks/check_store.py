@@ -1,7 +1,7 @@
 """The store of checks: published documents, drafts, and publications under way.
 
 Readers see the published version of a check. A version that was published is pending until every
-entity is evaluated (checks/publishing.py), in a slot of its own.
+entity is evaluated (checks/publication.py), in a slot of its own.
 """
 
 from collections.abc import Iterable

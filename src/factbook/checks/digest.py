@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, Literal, NamedTuple
 
-from factbook.checks import flapping, state
+from factbook.checks import flaps, state
 from factbook.clock import iso
 
 DigestForm = Literal["slack", "teams"]
@@ -71,7 +71,7 @@ def net(changes: Iterable[StateChange], now: int) -> list[NetChange]:
     left = []
     for (entity, check), some in sorted(found.items()):
         before, after = state.word(some[0].before), state.word(some[-1].after)
-        if before != after and not flapping.is_flapping([one.at for one in some], now):
+        if before != after and not flaps.is_flapping([one.at for one in some], now):
             left.append(NetChange(check, entity, before, after))
     return left
 

@@ -24,11 +24,11 @@ from factbook.checks import (
     subjects,
 )
 from factbook.checks.change_store import ChangeRow
-from factbook.checks.check_grading import grading_of
+from factbook.checks.check_grades import grading_of
 from factbook.checks.check_set import CheckCache, CheckSelection, CheckSet
 from factbook.checks.count_store import CountDeltas
 from factbook.checks.exemption_store import NOT_EXEMPT
-from factbook.checks.grading import GradedEntity
+from factbook.checks.grades import GradedEntity
 from factbook.checks.level_store import LevelDeltas
 from factbook.checks.state import NONE
 from factbook.checks.state_store import EntityStates
@@ -42,7 +42,7 @@ from factbook.checks.subjects import Subject
 from factbook.clock import Clock
 from factbook.facts import touched as facts_touched
 from factbook.storage import Database, Transaction, before_commit
-from factbook.storage.touching import Touched
+from factbook.storage.touches import Touched
 
 # Entities whose facts and documents are read at once.
 AT_ONCE: Final = 500

@@ -10,7 +10,7 @@ from factbook.checks.check_set import CheckCache, CheckSet, EvaluatedCheck
 from factbook.checks.checked_entity import CheckedEntity
 from factbook.checks.definition import Check
 from factbook.checks.explanation import Explanation, explain
-from factbook.checks.flapping import is_flapping, looks_back_to
+from factbook.checks.flaps import is_flapping, looks_back_to
 from factbook.facts import store
 from factbook.storage import Database, counters
 

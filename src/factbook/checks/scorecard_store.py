@@ -2,7 +2,7 @@
 
 Readers see the levels of the slot in effect. When other levels follow from a publication, of the
 scorecard or of one of its checks, all entities are graded for a pending slot, which then takes its
-place (checks/grading.py).
+place (checks/grades.py).
 """
 
 from collections.abc import Iterable, Mapping

@@ -3,8 +3,8 @@
 from typing import Final
 
 from factbook.catalog import ref as refs
-from factbook.catalog.store import belonging
-from factbook.catalog.store.belonging import CatalogPart
+from factbook.catalog.store import affiliation
+from factbook.catalog.store.affiliation import CatalogPart
 from factbook.datasources.define import known
 from factbook.datasources.registry import Registry
 from factbook.errors import InputError, NotFoundError
@@ -61,4 +61,4 @@ async def _owners(database: Database, owner: str) -> list[str]:
     if owner == NOTHING:
         return []
     ref = str(refs.parse(owner, kind="group"))
-    return await belonging.groups_below(database, ref) if ref.startswith("group:") else [ref]
+    return await affiliation.groups_below(database, ref) if ref.startswith("group:") else [ref]

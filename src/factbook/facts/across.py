@@ -6,8 +6,8 @@ from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 
-from factbook.catalog.store import belonging
-from factbook.catalog.store.belonging import CatalogPart
+from factbook.catalog.store import affiliation
+from factbook.catalog.store.affiliation import CatalogPart
 from factbook.catalog.store.by_ref import COMPLIANCE
 from factbook.catalog.store.conditions import SQL
 from factbook.errors import InputError
@@ -186,7 +186,7 @@ def _where(column: FactColumn, part: CatalogPart, *, by_ref: bool) -> SQL:
 # All of them are stored but that of an owner in the catalog.
 _STORED_BITS: Final = frozenset(1 << place for place in range(8))
 
-_GROUPS: Final = {"kind": "e.kind", "owner": belonging.OWNER, "system": belonging.SYSTEM}
+_GROUPS: Final = {"kind": "e.kind", "owner": affiliation.OWNER, "system": affiliation.SYSTEM}
 
 _STORED = """
 SELECT {columns}, JSON_MEMBER(l.facts, ?) AS value, l.reasons AS reasons,

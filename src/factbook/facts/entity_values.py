@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Iterable, Iterator
 from itertools import chain
 from typing import Any, Final, Literal, NamedTuple
 
-from factbook.catalog.store.belonging import CatalogPart
+from factbook.catalog.store.affiliation import CatalogPart
 from factbook.facts import across, distribution, value_conditions
 from factbook.facts.across import FactColumn
 from factbook.facts.reasons import word

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from factbook.storage import Transaction
-from factbook.storage.touching import Topic, Touched
+from factbook.storage.touches import Topic, Touched
 
 _VALUES: Final = "facts"
 _TIMES: Final = "times of facts"

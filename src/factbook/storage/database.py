@@ -14,7 +14,7 @@ from contextlib import AbstractAsyncContextManager, AbstractContextManager, asyn
 from typing import Any, Final, Literal, NamedTuple, Protocol, TypeVar
 
 from factbook.errors import UnavailableError
-from factbook.storage.touching import BeforeCommit, Topic, Touched
+from factbook.storage.touches import BeforeCommit, Topic, Touched
 
 T = TypeVar("T")
 

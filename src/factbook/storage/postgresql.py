@@ -46,7 +46,7 @@ from factbook.storage.postgresql_connections import (
 from factbook.storage.postgresql_errors import is_lost
 from factbook.storage.postgresql_replica import Replica, ReplicaReadError
 from factbook.storage.postgresql_writer import PostgreSQLWriter
-from factbook.storage.touching import BeforeCommit
+from factbook.storage.touches import BeforeCommit
 
 T = TypeVar("T")
 

@@ -13,7 +13,7 @@ from psycopg import errors
 from factbook.storage import dialects
 from factbook.storage.database import Parameters, Row, Transaction
 from factbook.storage.short_locks import PAUSE_SECONDS, TIMEOUT
-from factbook.storage.touching import Touching
+from factbook.storage.touches import Touching
 
 _LOCK_SPACE: Final = 0x0FAC
 _PIECE: Final = 10_000  # rows that are made at once

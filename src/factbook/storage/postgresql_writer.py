@@ -16,7 +16,7 @@ from factbook.storage.postgresql_commits import Commits, PendingCommit
 from factbook.storage.postgresql_connections import WAIT_SECONDS, WRITERS, Pools
 from factbook.storage.postgresql_errors import AGAIN
 from factbook.storage.postgresql_transaction import PostgreSQLTransaction, lock_key
-from factbook.storage.touching import BeforeCommit
+from factbook.storage.touches import BeforeCommit
 
 log = structlog.get_logger("factbook.storage")
 

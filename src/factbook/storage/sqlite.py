@@ -38,7 +38,7 @@ from factbook.storage.sqlite_connection import (
 )
 from factbook.storage.sqlite_file import DatabaseFile, SQLiteError, is_full
 from factbook.storage.sqlite_readers import Readers
-from factbook.storage.touching import BeforeCommit
+from factbook.storage.touches import BeforeCommit
 
 T = TypeVar("T")
 

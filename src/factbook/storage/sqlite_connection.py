@@ -14,7 +14,7 @@ from factbook.errors import UnavailableError
 from factbook.storage import dialects
 from factbook.storage.database import Parameters, Row, Transaction
 from factbook.storage.sqlite_file import DatabaseFile
-from factbook.storage.touching import Touching
+from factbook.storage.touches import Touching
 
 # KiB of pages that a connection keeps.
 CACHE = 16384

@@ -9,7 +9,7 @@ from typing import Final
 
 from factbook.storage import Transaction
 from factbook.storage.database import RestartError
-from factbook.storage.touching import Touched
+from factbook.storage.touches import Touched
 
 # Told, with the reference that it had, of an entity that moves.
 _MOVED: Final = "moved entities"

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from factbook.cli.checks import asking
-from factbook.cli.checks.asking import Places
+from factbook.cli.checks import questions
+from factbook.cli.checks.questions import Places
 from factbook.cli.connection import DEFAULT_SERVER, Server, Token, confirm, connected
 from factbook.cli.failures import EXIT_CODES, REFUSED, CommandError
 from factbook.cli.output import Json, note, print_json, progress, say
@@ -157,8 +157,8 @@ def export(
     takeovers.write_all(found, to)
 
 
-app.command(epilog=EXIT_CODES)(asking.preview)
-app.command(epilog=EXIT_CODES)(asking.gate)
+app.command(epilog=EXIT_CODES)(questions.preview)
+app.command(epilog=EXIT_CODES)(questions.gate)
 
 
 def _steps(

@@ -19,12 +19,12 @@ from factbook.checks import (
     state_store,
 )
 from factbook.checks.batch_size import BatchSize, GradingBatchSize
-from factbook.checks.check_grading import grading_of
+from factbook.checks.check_grades import grading_of
 from factbook.checks.check_set import CheckCache
 from factbook.checks.definition_lock import LOCK, raise_revision
 from factbook.checks.entity_place import place_of
 from factbook.checks.exemption_store import NOT_EXEMPT
-from factbook.checks.grading import GradedEntity
+from factbook.checks.grades import GradedEntity
 from factbook.checks.level_store import LevelDeltas
 from factbook.checks.state_store import EntityStates
 from factbook.clock import Clock

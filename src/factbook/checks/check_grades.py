@@ -3,7 +3,7 @@
 from factbook.checks import scorecard_store
 from factbook.checks.check_set import CheckSet
 from factbook.checks.definition import Check
-from factbook.checks.grading import CountedCheck, Grading
+from factbook.checks.grades import CountedCheck, Grading
 from factbook.storage import Transaction
 
 _ADVISORY = "advisory"
