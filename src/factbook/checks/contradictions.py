@@ -14,7 +14,7 @@ from factbook.checks.condition import Every, FactCondition, Negation, Rule, Some
 from factbook.checks.fact_reference import FactReference
 from factbook.checks.operators import KNOWLEDGE
 from factbook.checks.readers import Report
-from factbook.checks.samples import Facet
+from factbook.checks.samples import SampleFacet
 from factbook.checks.state import FAIL, PASS, UNKNOWN
 from factbook.facts.schema import FactType
 
@@ -25,7 +25,7 @@ _NEVER: Final = "holds for no value"
 
 Types = Callable[[FactReference], FactType | None]
 # What is supposed: a value by facet, and the reason for which a fact is unknown, if it is.
-_Supposed = Mapping[Facet, Any]
+_Supposed = Mapping[SampleFacet, Any]
 
 
 def report_constant(rule: Rule, path: str, types: Types, report: Report) -> None:

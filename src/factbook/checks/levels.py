@@ -72,7 +72,7 @@ class GradedLevel(NamedTuple):
     coverage: int | None
 
 
-class _Counted(NamedTuple):
+class _Tally(NamedTuple):
     entry: ScorecardEntry
     slot: int
     rank: int
@@ -88,7 +88,7 @@ class Grader:
     def __init__(self, scorecard: Scorecard, slots: Mapping[str, int]) -> None:
         self.scorecard = scorecard
         self._counted = [
-            _Counted(entry, slots[entry.check], scorecard.rank(entry.level))
+            _Tally(entry, slots[entry.check], scorecard.rank(entry.level))
             for entry in scorecard.entries
             if entry.check in slots and not entry.advisory
         ]

@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 from factbook.checks import comparisons, wanted_values
 from factbook.checks.fact_reference import FactReference, read_reference
 from factbook.checks.readers import Report
-from factbook.checks.wanted_values import Form
+from factbook.checks.wanted_values import ValueForm
 from factbook.facts.schema import FactType
 
 # A test of a value; raises TypeError or ValueError for a value that it does not fit.
@@ -33,57 +33,74 @@ class Operator(NamedTuple):
 
     name: str
     types: frozenset[FactType]
-    form: Form
+    form: ValueForm
     words: str
     test: Callable[[Any], Test] | None = None
     takes_fact: bool = False
 
 
 _TABLE: Final = (
-    Operator("equal", _SCALARS, Form.SCALAR, "is {}", comparisons.equal, True),
-    Operator("notEqual", _SCALARS, Form.SCALAR, "is not {}", comparisons.not_equal, True),
-    Operator("in", _LISTED, Form.LIST, "is one of {}", comparisons.is_in, True),
-    Operator("notIn", _LISTED, Form.LIST, "is none of {}", comparisons.is_not_in, True),
-    Operator("contains", _TEXT_OR_SET, Form.ITEM, "contains {}", comparisons.contains, True),
+    Operator("equal", _SCALARS, ValueForm.SCALAR, "is {}", comparisons.equal, True),
+    Operator("notEqual", _SCALARS, ValueForm.SCALAR, "is not {}", comparisons.not_equal, True),
+    Operator("in", _LISTED, ValueForm.LIST, "is one of {}", comparisons.is_in, True),
+    Operator("notIn", _LISTED, ValueForm.LIST, "is none of {}", comparisons.is_not_in, True),
+    Operator("contains", _TEXT_OR_SET, ValueForm.ITEM, "contains {}", comparisons.contains, True),
     Operator(
         "doesNotContain",
         _TEXT_OR_SET,
-        Form.ITEM,
+        ValueForm.ITEM,
         "does not contain {}",
         comparisons.lacks,
         True,
     ),
-    Operator("lessThan", _ORDERED, Form.NUMBER, "is less than {}", comparisons.less, True),
+    Operator("lessThan", _ORDERED, ValueForm.NUMBER, "is less than {}", comparisons.less, True),
     Operator(
-        "lessThanInclusive", _ORDERED, Form.NUMBER, "is at most {}", comparisons.at_most, True
+        "lessThanInclusive", _ORDERED, ValueForm.NUMBER, "is at most {}", comparisons.at_most, True
     ),
-    Operator("greaterThan", _ORDERED, Form.NUMBER, "is more than {}", comparisons.more, True),
+    Operator("greaterThan", _ORDERED, ValueForm.NUMBER, "is more than {}", comparisons.more, True),
     Operator(
-        "greaterThanInclusive", _ORDERED, Form.NUMBER, "is at least {}", comparisons.at_least, True
+        "greaterThanInclusive",
+        _ORDERED,
+        ValueForm.NUMBER,
+        "is at least {}",
+        comparisons.at_least,
+        True,
     ),
-    Operator("startsWith", _TEXT, Form.TEXT, "starts with {}", comparisons.starts, True),
-    Operator("endsWith", _TEXT, Form.TEXT, "ends with {}", comparisons.ends, True),
-    Operator("matches", _TEXT, Form.PATTERN, "matches {}", comparisons.matches),
-    Operator("containsAny", _SETS, Form.LIST, "contains any of {}", comparisons.any_of, True),
-    Operator("containsAll", _SETS, Form.LIST, "contains all of {}", comparisons.all_of, True),
-    Operator("isEmpty", _SIZED, Form.NOTHING, "is empty", comparisons.empty),
-    Operator("isNotEmpty", _SIZED, Form.NOTHING, "is not empty", comparisons.not_empty),
-    Operator("sizeAtLeast", _SIZED, Form.COUNT, "has a size of at least {}", comparisons.large),
-    Operator("sizeAtMost", _SIZED, Form.COUNT, "has a size of at most {}", comparisons.small),
-    Operator("before", _TIMES, Form.TIME, "is before {}", None, True),
-    Operator("after", _TIMES, Form.TIME, "is after {}", None, True),
-    Operator("olderThan", _TIMES, Form.DURATION, "is more than {} ago"),
-    Operator("newerThan", _TIMES, Form.DURATION, "is less than {} ago"),
+    Operator("startsWith", _TEXT, ValueForm.TEXT, "starts with {}", comparisons.starts, True),
+    Operator("endsWith", _TEXT, ValueForm.TEXT, "ends with {}", comparisons.ends, True),
+    Operator("matches", _TEXT, ValueForm.PATTERN, "matches {}", comparisons.matches),
+    Operator("containsAny", _SETS, ValueForm.LIST, "contains any of {}", comparisons.any_of, True),
+    Operator("containsAll", _SETS, ValueForm.LIST, "contains all of {}", comparisons.all_of, True),
+    Operator("isEmpty", _SIZED, ValueForm.NOTHING, "is empty", comparisons.empty),
+    Operator("isNotEmpty", _SIZED, ValueForm.NOTHING, "is not empty", comparisons.not_empty),
     Operator(
-        "versionAtLeast", _TEXT, Form.VERSION, "is version {} or later", comparisons.version, True
+        "sizeAtLeast", _SIZED, ValueForm.COUNT, "has a size of at least {}", comparisons.large
+    ),
+    Operator("sizeAtMost", _SIZED, ValueForm.COUNT, "has a size of at most {}", comparisons.small),
+    Operator("before", _TIMES, ValueForm.TIME, "is before {}", None, True),
+    Operator("after", _TIMES, ValueForm.TIME, "is after {}", None, True),
+    Operator("olderThan", _TIMES, ValueForm.DURATION, "is more than {} ago"),
+    Operator("newerThan", _TIMES, ValueForm.DURATION, "is less than {} ago"),
+    Operator(
+        "versionAtLeast",
+        _TEXT,
+        ValueForm.VERSION,
+        "is version {} or later",
+        comparisons.version,
+        True,
     ),
     Operator(
-        "versionBelow", _TEXT, Form.VERSION, "is before version {}", comparisons.older_version, True
+        "versionBelow",
+        _TEXT,
+        ValueForm.VERSION,
+        "is before version {}",
+        comparisons.older_version,
+        True,
     ),
-    Operator("isKnown", _ALL, Form.NOTHING, "is known"),
-    Operator("isUnknown", _ALL, Form.NOTHING, "is unknown"),
-    Operator("reasonIs", _ALL, Form.REASON, "is unknown because of {}"),
-    Operator("freshWithin", _ALL, Form.DURATION, "was collected within the last {}"),
+    Operator("isKnown", _ALL, ValueForm.NOTHING, "is known"),
+    Operator("isUnknown", _ALL, ValueForm.NOTHING, "is unknown"),
+    Operator("reasonIs", _ALL, ValueForm.REASON, "is unknown because of {}"),
+    Operator("freshWithin", _ALL, ValueForm.DURATION, "was collected within the last {}"),
 )
 
 OPERATORS: Final[Mapping[str, Operator]] = {one.name: one for one in _TABLE}
@@ -101,7 +118,7 @@ def read_value(operator: object, document: Mapping[str, Any], path: str, report:
     if found is None:
         report(f"{path}.operator", f"has to be one of {', '.join(OPERATORS)}")
         return None
-    if found.form is Form.NOTHING:
+    if found.form is ValueForm.NOTHING:
         if document.get("value") is not None:
             report(f"{path}.value", f"is not for the operator {found.name}, which takes none")
         return None

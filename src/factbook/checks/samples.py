@@ -46,7 +46,7 @@ _OPPOSITES: Final = {
 }
 
 
-class Facet(NamedTuple):
+class SampleFacet(NamedTuple):
     """What a comparison asks about of its fact; `wanted` is set if it cannot be tried by values."""
 
     fact: FactReference
@@ -56,18 +56,18 @@ class Facet(NamedTuple):
 
 def of_rule(
     rule: Rule, types: Callable[[FactReference], FactType | None]
-) -> dict[Facet, list[Any]]:
+) -> dict[SampleFacet, list[Any]]:
     """The samples to try of every facet that the rule asks about."""
-    found: dict[Facet, list[FactCondition]] = {}
+    found: dict[SampleFacet, list[FactCondition]] = {}
     for _, leaf in leaves(rule):
         asked = knowledge(leaf.fact) if leaf.operator in KNOWLEDGE else facet(leaf)
         found.setdefault(asked, []).append(leaf)
     return {asked: _samples(asked, same, types(asked.fact)) for asked, same in found.items()}
 
 
-def knowledge(fact: FactReference) -> Facet:
+def knowledge(fact: FactReference) -> SampleFacet:
     """The facet whose samples are reasons for being unknown, and None for a known fact."""
-    return Facet(fact, "knowledge")
+    return SampleFacet(fact, "knowledge")
 
 
 def is_so(leaf: FactCondition, reason: str | None) -> bool:
@@ -77,19 +77,21 @@ def is_so(leaf: FactCondition, reason: str | None) -> bool:
     return (reason is None) is (leaf.operator == "isKnown")
 
 
-def facet(leaf: FactCondition) -> Facet:
+def facet(leaf: FactCondition) -> SampleFacet:
     """The facet that a comparison of a known value asks about."""
     if isinstance(leaf.value, FactReference):
         return _opaque(leaf)
     if leaf.operator in _VALUES:
-        return Facet(leaf.fact, "value")
+        return SampleFacet(leaf.fact, "value")
     if leaf.operator in _SIZES:
-        return Facet(leaf.fact, "size")
+        return SampleFacet(leaf.fact, "size")
     if leaf.operator == "freshWithin":
-        return Facet(leaf.fact, "freshness")
+        return SampleFacet(leaf.fact, "freshness")
     if leaf.operator in ("olderThan", "newerThan") or isinstance(leaf.value, dict):
-        return Facet(leaf.fact, "age")
-    return Facet(leaf.fact, "moment") if leaf.operator in ("before", "after") else _opaque(leaf)
+        return SampleFacet(leaf.fact, "age")
+    return (
+        SampleFacet(leaf.fact, "moment") if leaf.operator in ("before", "after") else _opaque(leaf)
+    )
 
 
 def values(leaves: Iterable[FactCondition]) -> list[Any]:
@@ -117,12 +119,14 @@ def holds(leaf: FactCondition, sample: Any) -> bool:
     return bool(sample is (leaf.operator not in _OPPOSITES))
 
 
-def _opaque(leaf: FactCondition) -> Facet:
+def _opaque(leaf: FactCondition) -> SampleFacet:
     name = _OPPOSITES.get(leaf.operator, leaf.operator)
-    return Facet(leaf.fact, name, repr(leaf.value))
+    return SampleFacet(leaf.fact, name, repr(leaf.value))
 
 
-def _samples(asked: Facet, same: Iterable[FactCondition], type_: FactType | None) -> list[Any]:
+def _samples(
+    asked: SampleFacet, same: Iterable[FactCondition], type_: FactType | None
+) -> list[Any]:
     match asked.name:
         case "knowledge":
             reasons = {leaf.value for leaf in same if leaf.operator == "reasonIs"}

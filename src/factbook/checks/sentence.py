@@ -6,7 +6,7 @@ from typing import Any, Final
 from factbook.checks.condition import Every, FactCondition, Negation, Rule, Some
 from factbook.checks.fact_reference import CHECKS, ENTITY, FactReference
 from factbook.checks.operators import OPERATORS
-from factbook.checks.wanted_values import Form
+from factbook.checks.wanted_values import ValueForm
 
 _MOST_ITEMS: Final = 10
 _MOST_PARTS: Final = 20
@@ -63,7 +63,9 @@ def _wanted(leaf: FactCondition) -> str:
         shown = [_quoted(one) for one in value[:_MOST_ITEMS]]
         more = len(value) - len(shown)
         return _joined([*shown, f"{more} more"] if more else shown, "or")
-    plain = form in (Form.TIME, Form.VERSION, Form.REASON) or leaf.fact.source == CHECKS
+    plain = (
+        form in (ValueForm.TIME, ValueForm.VERSION, ValueForm.REASON) or leaf.fact.source == CHECKS
+    )
     return str(value) if plain else _quoted(value)
 
 

@@ -11,7 +11,7 @@ from factbook.checks.definition import Check
 from factbook.checks.fact_reference import CHECKS, ENTITY, FactReference
 from factbook.checks.operators import OPERATORS, Operator
 from factbook.checks.readers import Report
-from factbook.checks.wanted_values import Form
+from factbook.checks.wanted_values import ValueForm
 from factbook.facts.datasource import DataSource
 from factbook.facts.schema import TYPES, Fact, FactType
 
@@ -20,7 +20,7 @@ _STATE_OPERATORS: Final = ("equal", "notEqual", "in", "notIn", "isKnown", "isUnk
 _COLLECTED: Final = ("freshWithin", "reasonIs")
 _NUMBERS: Final = frozenset[FactType]({"integer", "float"})
 # Forms of values whose kind has to be that of the fact.
-_OF_THE_FACT: Final = (Form.SCALAR, Form.ITEM, Form.LIST)
+_OF_THE_FACT: Final = (ValueForm.SCALAR, ValueForm.ITEM, ValueForm.LIST)
 
 
 class CheckContext(NamedTuple):
@@ -168,7 +168,7 @@ def _check_other(
 
 
 def _comparable(operator: Operator, type_: FactType, other: FactType) -> bool:
-    if operator.form is Form.LIST:
+    if operator.form is ValueForm.LIST:
         return other == "set"
     if type_ == "set":
         return other in _NUMBERS or other == "string"

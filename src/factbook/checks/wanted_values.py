@@ -24,7 +24,7 @@ UNITS: Final = TIMEOUT_UNITS | LIFETIME_UNITS
 _MOST_COUNTED: Final = 1_000_000_000
 
 
-class Form(Enum):
+class ValueForm(Enum):
     """What an operator wants as its value."""
 
     NOTHING = "no value"
@@ -41,7 +41,7 @@ class Form(Enum):
     REASON = "a reason for unknown values"
 
 
-def read(form: Form, value: object, path: str, report: Report) -> Any:
+def read(form: ValueForm, value: object, path: str, report: Report) -> Any:
     """The value as it is given, if it has the form; else the mistake is reported."""
     problem = _READERS[form](value)
     if problem:
@@ -57,7 +57,7 @@ def moment(value: str) -> int:
     return found
 
 
-def _unless(fits: bool, form: Form) -> str | None:
+def _unless(fits: bool, form: ValueForm) -> str | None:
     return None if fits else f"has to be {form.value}"
 
 
@@ -74,34 +74,34 @@ def _is_item(value: object) -> bool:
 
 
 def _scalar(value: object) -> str | None:
-    return _unless(isinstance(value, bool) or _is_item(value), Form.SCALAR)
+    return _unless(isinstance(value, bool) or _is_item(value), ValueForm.SCALAR)
 
 
 def _item(value: object) -> str | None:
-    return _unless(_is_item(value), Form.ITEM)
+    return _unless(_is_item(value), ValueForm.ITEM)
 
 
 def _list(value: object) -> str | None:
     if not isinstance(value, list) or not value or not all(map(_is_item, value)):
-        return f"has to be {Form.LIST.value} that is not empty"
+        return f"has to be {ValueForm.LIST.value} that is not empty"
     return f"can have {MOST_ITEMS} items at most" if len(value) > MOST_ITEMS else None
 
 
 def _number(value: object) -> str | None:
-    return _unless(_is_number(value), Form.NUMBER)
+    return _unless(_is_number(value), ValueForm.NUMBER)
 
 
 def _count(value: object) -> str | None:
-    return _unless(type(value) is int and 0 <= value <= _MOST_COUNTED, Form.COUNT)
+    return _unless(type(value) is int and 0 <= value <= _MOST_COUNTED, ValueForm.COUNT)
 
 
 def _text(value: object) -> str | None:
-    return _unless(_is_text(value), Form.TEXT)
+    return _unless(_is_text(value), ValueForm.TEXT)
 
 
 def _pattern(value: object) -> str | None:
     if not isinstance(value, str) or not value:
-        return f"has to be {Form.PATTERN.value}"
+        return f"has to be {ValueForm.PATTERN.value}"
     try:
         extraction.pattern(value, "boolean")
         patterns.longest_text(value)
@@ -118,13 +118,13 @@ def _time(value: object) -> str | None:
     try:
         moment(value if isinstance(value, str) else "")
     except ValueError:
-        return f"has to be {Form.TIME.value}"
+        return f"has to be {ValueForm.TIME.value}"
     return None
 
 
 def _duration(value: object) -> str | None:
     if not isinstance(value, dict) or not value or value.keys() - UNITS.keys():
-        return f"has to be {Form.DURATION.value}, of {', '.join(UNITS)}"
+        return f"has to be {ValueForm.DURATION.value}, of {', '.join(UNITS)}"
     if any(type(count) is not int or not 0 < count <= _MOST_COUNTED for count in value.values()):
         return "has to have whole numbers from 1 on"
     return "is longer than a hundred years" if duration(value) > _LONGEST_DURATION else None
@@ -137,7 +137,7 @@ def duration(value: Duration) -> int:
 
 def _version(value: object) -> str | None:
     fits = isinstance(value, str) and versions.parse(value) is not None
-    return _unless(fits, Form.VERSION)
+    return _unless(fits, ValueForm.VERSION)
 
 
 def _reason(value: object) -> str | None:
@@ -145,16 +145,16 @@ def _reason(value: object) -> str | None:
     return None if fits else f"has to be one of {', '.join(REASONS)}"
 
 
-_READERS: Final[dict[Form, Callable[[object], str | None]]] = {
-    Form.SCALAR: _scalar,
-    Form.ITEM: _item,
-    Form.LIST: _list,
-    Form.NUMBER: _number,
-    Form.COUNT: _count,
-    Form.TEXT: _text,
-    Form.PATTERN: _pattern,
-    Form.TIME: _time,
-    Form.DURATION: _duration,
-    Form.VERSION: _version,
-    Form.REASON: _reason,
+_READERS: Final[dict[ValueForm, Callable[[object], str | None]]] = {
+    ValueForm.SCALAR: _scalar,
+    ValueForm.ITEM: _item,
+    ValueForm.LIST: _list,
+    ValueForm.NUMBER: _number,
+    ValueForm.COUNT: _count,
+    ValueForm.TEXT: _text,
+    ValueForm.PATTERN: _pattern,
+    ValueForm.TIME: _time,
+    ValueForm.DURATION: _duration,
+    ValueForm.VERSION: _version,
+    ValueForm.REASON: _reason,
 }

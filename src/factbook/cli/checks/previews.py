@@ -13,7 +13,7 @@ _MOST: Final = 500
 _MOST_SHOWN: Final = 20
 
 
-class CheckPreview(NamedTuple):
+class FilePreview(NamedTuple):
     """A check of a file, and what it would change."""
 
     id: str
@@ -37,12 +37,12 @@ class CheckPreview(NamedTuple):
 
 def asked(
     client: Client, read: Sequence[ReadDocument], entities: Sequence[str]
-) -> list[CheckPreview]:
+) -> list[FilePreview]:
     """What each check of the files would change, for all entities or for some."""
     about = {"entities": list(entities)} if entities else {}
     checks = [one for one in read if one.kind == "check"]
     return [
-        CheckPreview(
+        FilePreview(
             one.id,
             client.send(
                 send(
@@ -54,7 +54,7 @@ def asked(
     ]
 
 
-def lines(found: Sequence[CheckPreview]) -> Iterator[str]:
+def lines(found: Sequence[FilePreview]) -> Iterator[str]:
     """The previews as text."""
     for one in found:
         yield f"{one.id}: {_counts(one)}"
@@ -66,7 +66,7 @@ def lines(found: Sequence[CheckPreview]) -> Iterator[str]:
             yield f"  and {more:,} more"
 
 
-def markdown(found: Sequence[CheckPreview]) -> Iterator[str]:
+def markdown(found: Sequence[FilePreview]) -> Iterator[str]:
     """The previews as a comment on a pull request."""
     yield "| Check | Results that change | Fail now | Would fail |"
     yield "| --- | --- | --- | --- |"
@@ -86,7 +86,7 @@ def markdown(found: Sequence[CheckPreview]) -> Iterator[str]:
             yield f"- and {more:,} more"
 
 
-def _counts(one: CheckPreview) -> str:
+def _counts(one: FilePreview) -> str:
     now, then = one.preview.now.failing, one.preview.then.failing
     noun = "result" if one.preview.changed == 1 else "results"
     return f"{one.preview.changed:,} {noun} would change; {now:,} fail now, {then:,} would"
