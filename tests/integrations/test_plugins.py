@@ -72,6 +72,8 @@ def server(installed: Path, tmp_path: Path) -> Iterator[tuple[ServerProcess, Fak
             tmp_path,
             PYTHONPATH=str(installed),
             FACTBOOK_OUTGOING_NETWORKS="127.0.0.0/8",
+            # The command is what asks here.
+            FACTBOOK_COLLECT="false",
             FACTBOOK_INTEGRATIONS__ENDOFLIFE__DEFAULT__BASE_URL=url,
         ) as process,
     ):

@@ -7,8 +7,9 @@ from typing import Final, NamedTuple
 from factbook.checks import condition
 from factbook.checks.checked_entity import CheckedEntity
 from factbook.checks.definition import Check
-from factbook.checks.evaluation import Evaluate, compiled_rule
+from factbook.checks.evaluation import compiled_rule
 from factbook.checks.fact_reference import CHECKS, ENTITY
+from factbook.checks.rule_functions import Evaluate
 from factbook.checks.state import FAIL, INAPPLICABLE, PASS, UNKNOWN
 from factbook.facts.entity_filter import Matcher
 

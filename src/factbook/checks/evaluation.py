@@ -6,33 +6,19 @@ unknown, or that cannot be compared, is unknown.
 """
 
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
-from factbook import clock
-from factbook.checks import operators, wanted_values
+from factbook.checks import operators
 from factbook.checks.checked_entity import CheckedEntity
 from factbook.checks.condition import Every, FactCondition, Negation, Rule, Some
 from factbook.checks.fact_reference import CHECKS, ENTITY, FactReference
+from factbook.checks.rule_functions import CompiledRule, Evaluate, Read, reader
 from factbook.checks.state import FAIL, PASS, UNKNOWN
-from factbook.datasources.custom import extraction
+from factbook.checks.time_conditions import TIME_CONDITIONS
 from factbook.facts.reasons import NOT_APPLICABLE, word
-from factbook.outbound.outcomes import Missing
-
-# The state for an entity at a time.
-Evaluate = Callable[[CheckedEntity, int], int]
-# The time at which the state may change although nothing is written; None if there is none.
-Due = Callable[[CheckedEntity, int], int | None]
-_Read = Callable[[CheckedEntity], Any]
 
 # A value that does not fit its operator, and a pattern that takes too long.
 _BROKEN: Final = (TypeError, ValueError, TimeoutError)
-
-
-class CompiledRule(NamedTuple):
-    """A rule as functions: its evaluation, and the times that its comparisons wait for."""
-
-    evaluate: Evaluate
-    dues: tuple[Due, ...]
 
 
 def compiled_rule(rule: Rule) -> CompiledRule:
@@ -134,7 +120,7 @@ def _stored(source: str, fact: str, holds: operators.Test) -> Evaluate:
     return evaluate
 
 
-def _tested(read: _Read, holds: operators.Test) -> Evaluate:
+def _tested(read: Read, holds: operators.Test) -> Evaluate:
     def evaluate(entity: CheckedEntity, now: int) -> int:
         value = read(entity)
         if value is None:
@@ -147,7 +133,7 @@ def _tested(read: _Read, holds: operators.Test) -> Evaluate:
     return evaluate
 
 
-def _fact_to_fact(read: _Read, other: _Read, test: Callable[[Any], operators.Test]) -> Evaluate:
+def _fact_to_fact(read: Read, other: Read, test: Callable[[Any], operators.Test]) -> Evaluate:
     def evaluate(entity: CheckedEntity, now: int) -> int:
         value, wanted = read(entity), other(entity)
         if value is None or wanted is None:
@@ -158,23 +144,6 @@ def _fact_to_fact(read: _Read, other: _Read, test: Callable[[Any], operators.Tes
             return UNKNOWN
 
     return evaluate
-
-
-def reader(fact: FactReference) -> _Read:
-    """A function that reads the fact of an entity; it gives None for what is unknown."""
-    if fact.source == ENTITY:
-        place = fact.fact
-        return lambda entity: entity.at(place)
-    if fact.path is None:
-        return lambda entity: entity.value(fact)
-    expression = extraction.expression(fact.path)
-
-    def read(entity: CheckedEntity) -> Any:
-        value = entity.value(fact)
-        found = None if value is None else expression.of(value)
-        return None if isinstance(found, Missing) else found
-
-    return read
 
 
 def _is_known(leaf: FactCondition) -> CompiledRule:
@@ -200,102 +169,9 @@ def _reason_is(leaf: FactCondition) -> CompiledRule:
     return CompiledRule(evaluate, ())
 
 
-class _Deadline(NamedTuple):
-    """A comparison that holds up to a time, or from it on: the time is that of a fact."""
-
-    time: Callable[[CheckedEntity], int | None]
-    before: int
-    after: int
-
-    def evaluate(self, entity: CheckedEntity, now: int) -> int:
-        time = self.time(entity)
-        if time is None:
-            return UNKNOWN
-        return self.before if now < time else self.after
-
-    def due(self, entity: CheckedEntity, now: int) -> int | None:
-        time = self.time(entity)
-        return time if time is not None and now < time else None
-
-
-def _deadline(
-    time: Callable[[CheckedEntity], int | None], shift: int, before: int, after: int
-) -> CompiledRule:
-    def shifted(entity: CheckedEntity) -> int | None:
-        found = time(entity)
-        return None if found is None else found + shift
-
-    found = _Deadline(shifted, before, after)
-    return CompiledRule(found.evaluate, (found.due,))
-
-
-def _moment_of(fact: FactReference) -> Callable[[CheckedEntity], int | None]:
-    read = reader(fact)
-
-    def time(entity: CheckedEntity) -> int | None:
-        value = read(entity)
-        return clock.milliseconds(value) if isinstance(value, str) else None
-
-    return time
-
-
-def _older(leaf: FactCondition) -> CompiledRule:
-    length = wanted_values.duration(leaf.value)
-    return _deadline(_moment_of(leaf.fact), length + 1, FAIL, PASS)
-
-
-def _newer(leaf: FactCondition) -> CompiledRule:
-    length = wanted_values.duration(leaf.value)
-    return _deadline(_moment_of(leaf.fact), length, PASS, FAIL)
-
-
-def _fresh(leaf: FactCondition) -> CompiledRule:
-    length, fact = wanted_values.duration(leaf.value), leaf.fact
-    return _deadline(lambda entity: entity.time(fact), length + 1, PASS, FAIL)
-
-
-def _before(leaf: FactCondition) -> CompiledRule:
-    if isinstance(leaf.value, dict):
-        # From then on the fact is before the moment that moves on with the time.
-        shift = 1 - wanted_values.duration(leaf.value)
-        return _deadline(_moment_of(leaf.fact), shift, FAIL, PASS)
-    return _ordered(leaf, lambda time, wanted: time < wanted)
-
-
-def _after(leaf: FactCondition) -> CompiledRule:
-    if isinstance(leaf.value, dict):
-        shift = -wanted_values.duration(leaf.value)
-        return _deadline(_moment_of(leaf.fact), shift, PASS, FAIL)
-    return _ordered(leaf, lambda time, wanted: time > wanted)
-
-
-def _ordered(leaf: FactCondition, holds: Callable[[int, int], bool]) -> CompiledRule:
-    time = _moment_of(leaf.fact)
-    other = _wanted_moment(leaf.value)
-
-    def evaluate(entity: CheckedEntity, now: int) -> int:
-        found, wanted = time(entity), other(entity)
-        if found is None or wanted is None:
-            return UNKNOWN
-        return PASS if holds(found, wanted) else FAIL
-
-    return CompiledRule(evaluate, ())
-
-
-def _wanted_moment(value: FactReference | str) -> Callable[[CheckedEntity], int | None]:
-    if isinstance(value, FactReference):
-        return _moment_of(value)
-    wanted = wanted_values.moment(value)
-    return lambda entity: wanted
-
-
 _SPECIAL: Final[dict[str, Callable[[FactCondition], CompiledRule]]] = {
     "isKnown": _is_known,
     "isUnknown": _is_unknown,
     "reasonIs": _reason_is,
-    "freshWithin": _fresh,
-    "olderThan": _older,
-    "newerThan": _newer,
-    "before": _before,
-    "after": _after,
+    **TIME_CONDITIONS,
 }

@@ -10,8 +10,9 @@ from factbook.checks.checked_entity import CheckedEntity
 from factbook.checks.compiled_check import compiled
 from factbook.checks.condition import FactCondition, Rule
 from factbook.checks.definition import Check
-from factbook.checks.evaluation import compiled_rule, reader
+from factbook.checks.evaluation import compiled_rule
 from factbook.checks.fact_reference import FactReference
+from factbook.checks.rule_functions import reader
 from factbook.checks.state import FAIL, INAPPLICABLE, PASS, UNKNOWN
 from factbook.facts.reasons import NOT_APPLICABLE
 

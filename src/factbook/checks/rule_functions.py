@@ -1,0 +1,39 @@
+"""Functions that rules are compiled to: of one entity at a time."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from factbook.checks.checked_entity import CheckedEntity
+from factbook.checks.fact_reference import ENTITY, FactReference
+from factbook.datasources.custom import extraction
+from factbook.outbound.outcomes import Missing
+
+# The state for an entity at a time.
+Evaluate = Callable[[CheckedEntity, int], int]
+# The time at which the state may change although nothing is written; None if there is none.
+Due = Callable[[CheckedEntity, int], int | None]
+Read = Callable[[CheckedEntity], Any]
+
+
+class CompiledRule(NamedTuple):
+    """A rule as functions: its evaluation, and the times that its comparisons wait for."""
+
+    evaluate: Evaluate
+    dues: tuple[Due, ...]
+
+
+def reader(fact: FactReference) -> Read:
+    """A function that reads the fact of an entity; it gives None for what is unknown."""
+    if fact.source == ENTITY:
+        place = fact.fact
+        return lambda entity: entity.at(place)
+    if fact.path is None:
+        return lambda entity: entity.value(fact)
+    expression = extraction.expression(fact.path)
+
+    def read(entity: CheckedEntity) -> Any:
+        value = entity.value(fact)
+        found = None if value is None else expression.of(value)
+        return None if isinstance(found, Missing) else found
+
+    return read
