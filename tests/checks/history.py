@@ -11,7 +11,7 @@ from factbook.catalog.sets import prepare
 from factbook.catalog.store import stored_sets
 from factbook.catalog.store.apply import Actor
 from factbook.catalog.store.diff import Guards
-from factbook.checks import check_store, due, incremental, publication
+from factbook.checks import check_store, definition_lock, due, incremental, publication
 from factbook.clock import DAY, HOUR
 from factbook.errors import ConflictError, InvalidItemsError, NotFoundError
 from factbook.facts import pushed_facts, removal, store
@@ -119,7 +119,7 @@ class CheckWriter:
         given = self._check(self.chance.choice(CHECKS))
 
         def work(transaction: Transaction) -> None:
-            transaction.lock(check_store.LOCK)
+            definition_lock.take(transaction)
             check_store.put(transaction, given, "user:default/tester", self.time())
             check_store.publish(transaction, given["id"], "user:default/tester", self.time())
 

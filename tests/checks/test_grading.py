@@ -276,6 +276,8 @@ async def check_everything(database: Database, alive: dict[int, GradedEntity]) -
 
 
 async def test_a_grading_leaves_no_empty_states_behind(database: Database) -> None:
+    texts = ('{"kind":"Component","metadata":{"name":"e",', '"namespace":"default"},"spec":{}')
+    await database.write(lambda tx: tx.run("UPDATE entities SET head = ?, body = ?", texts))
     await put(database, document())
     await publish(database)
     await regrade.finish(database, Time())

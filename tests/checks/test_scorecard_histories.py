@@ -10,6 +10,7 @@ import pytest
 from factbook.catalog.store import collectable
 from factbook.checks import (
     check_store,
+    definition_lock,
     exemption_store,
     level_store,
     regrade,
@@ -73,7 +74,7 @@ class ScorecardWriter(CheckWriter):
         }
 
         def work(transaction: Transaction) -> None:
-            transaction.lock(check_store.LOCK)
+            definition_lock.take(transaction)
             scorecard_store.put(transaction, document, ANN.ref, self.time())
             scorecard_store.publish(transaction, document["id"], ANN.ref, self.time())
 

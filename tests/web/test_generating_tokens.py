@@ -5,7 +5,14 @@ from html import unescape
 import pytest
 
 from factbook.auth import tokens, users
-from factbook.auth.permissions import CATALOG_READ, NAMES, SET_WRITE, SOURCE_READ, TITLES
+from factbook.auth.permissions import (
+    CATALOG_READ,
+    CHECK_READ,
+    NAMES,
+    SET_WRITE,
+    SOURCE_READ,
+    TITLES,
+)
 from factbook.clock import DAY, HOUR
 from tests.service import Service
 from tests.web.generating import PATH, VALUE, generate, made, status, the_token
@@ -124,7 +131,7 @@ async def test_a_viewer_cannot_make_a_token_that_may_more(service: Service) -> N
     assert answer.status_code == 403
     assert f'may not "{TITLES[SET_WRITE]}"' in unescape(answer.text)
     await made(vic, name="all", preset="all")
-    assert (await the_token(service, "all")).permissions == {CATALOG_READ, SOURCE_READ}
+    assert (await the_token(service, "all")).permissions == {CATALOG_READ, SOURCE_READ, CHECK_READ}
 
 
 @pytest.mark.spec("token.never-exceeds-its-creator")
@@ -139,7 +146,7 @@ async def test_a_role_that_is_lost_between_page_and_form_counts(service: Service
     answer = await ada.send(f"{PATH}/tokens", name="late", preset="push", request="r")
     assert answer.status_code == 400
     await made(ada, name="late", preset="all")
-    assert (await the_token(service, "late")).permissions == {CATALOG_READ, SOURCE_READ}
+    assert (await the_token(service, "late")).permissions == {CATALOG_READ, SOURCE_READ, CHECK_READ}
 
 
 @pytest.mark.spec("token.dies-with-the-account")
