@@ -12,7 +12,7 @@ import msgspec
 from bench.databases import DIALECTS, Database
 from bench.findings import Findings
 from bench.run import Run
-from factbook.checks import check_store, grading_slots, level_store, scorecard_figures
+from factbook.checks import check_store, grade_slots, level_store, scorecard_figures
 from factbook.checks import scorecard_store as scorecards
 from factbook.checks.level_store import LevelDeltas, LevelRow
 from factbook.clock import DAY
@@ -88,7 +88,7 @@ def _define(transaction: Transaction) -> None:
     transaction.lock(check_store.LOCK)
     scorecards.put(transaction, _CARD, _ACTOR, NOW)
     scorecards.publish(transaction, "readiness", _ACTOR, NOW)
-    grading_slots.put_into_effect(transaction)
+    grade_slots.put_into_effect(transaction)
     names = [("group", f"g{n}") for n in range(_GROUPS)]
     names += [("system", f"s{n}") for n in range(_SYSTEMS)]
     rows = [

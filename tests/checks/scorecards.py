@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from factbook.checks import check_store, grading_slots, scorecard_store
+from factbook.checks import check_store, grade_slots, scorecard_store
 from factbook.checks.scorecard_store import StoredScorecard
 from factbook.storage import Database, Transaction
 from tests.service import NOON
@@ -43,7 +43,7 @@ async def effect(database: Database) -> list[str]:
 
     def work(transaction: Transaction) -> list[str]:
         transaction.lock(check_store.LOCK)
-        return grading_slots.put_into_effect(transaction)
+        return grade_slots.put_into_effect(transaction)
 
     return await database.write(work)
 

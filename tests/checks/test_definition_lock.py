@@ -12,7 +12,7 @@ from factbook.checks import (
     check_store,
     definition_lock,
     definition_writes,
-    grading_slots,
+    grade_slots,
     publication,
     regrade,
     scorecard_store,
@@ -143,7 +143,7 @@ async def test_a_publication_and_a_batch_never_wait_for_each_other(
 
     def note(transaction: Transaction) -> None:
         check_store.note_progress(transaction, ["c1"], 1)
-        grading_slots.note_progress(transaction, 1)
+        grade_slots.note_progress(transaction, 1)
 
     batch = PausedWrite(database, share, note)
     await batch.stops()

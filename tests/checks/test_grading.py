@@ -8,7 +8,7 @@ import pytest
 
 from factbook.checks import (
     check_store,
-    grading_slots,
+    grade_slots,
     level_store,
     regrade,
     scorecard_store,
@@ -60,7 +60,7 @@ async def grade(
         found.update(transaction, entities, now, deltas, reached=reached)
         deltas.write(transaction)
         if reached:
-            grading_slots.note_progress(transaction, reached)
+            grade_slots.note_progress(transaction, reached)
 
     await database.write(work)
 

@@ -209,6 +209,11 @@ async def test_levels_and_exemptions_follow_every_history(
     assert len(seen) >= 3, seen
 
 
+_LEVELS_OF_NOTHING = """
+SELECT entity_id FROM scorecard_levels WHERE entity_id NOT IN (SELECT id FROM entities)
+"""
+
+
 @pytest.mark.parametrize("seed", range(4))
 async def test_people_who_write_together_leave_what_a_grading_anew_finds(
     databases: Sequence[Database], time: Time, seed: int
@@ -222,3 +227,4 @@ async def test_people_who_write_together_leave_what_a_grading_anew_finds(
         await asyncio.gather(*(live(number) for number in range(6)))
         await finish(databases[0], time)
         await verify(databases[1], time())
+        assert await databases[1].all(_LEVELS_OF_NOTHING) == []

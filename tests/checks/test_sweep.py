@@ -19,6 +19,7 @@ from tests.checks.verification import verify
 from tests.service import Time
 
 FEW = a_check("few", leaf("open", "lessThan", 1))
+_COUNTS = "SELECT slot, owner, passing FROM check_counts WHERE passing <> 0 ORDER BY slot, owner"
 _WRITTEN = (
     "SELECT t.* FROM check_states t ORDER BY entity_id",
     "SELECT t.* FROM check_changes t ORDER BY id",
@@ -114,9 +115,12 @@ async def test_counts_that_are_wrong_are_repaired(catalog: CheckedCatalog) -> No
             "inapplicable) SELECT slot, 'group:default/gone', 1, 0, 0, 0, 0 FROM checks"
         )
 
+    right = await catalog.database.all(_COUNTS)
     await catalog.database.write(spoil)
+    assert await catalog.database.all(_COUNTS) != right
     await restart(catalog)
     await agree(catalog)
+    assert await catalog.database.all(_COUNTS) == right
 
 
 async def test_what_is_written_while_a_process_runs_is_swept_once_a_day(
@@ -188,3 +192,4 @@ async def test_processes_that_sweep_and_write_together_leave_what_an_evaluation_
     for sweep in sweeps:
         await sweep.finish()
     await agree(catalog)
+    assert len(await catalog.database.all("SELECT entity_id FROM check_states")) == 400

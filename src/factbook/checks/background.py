@@ -18,7 +18,7 @@ _SELF: Final = "factbook"
 
 
 class Evaluation:
-    """What is left to evaluate in a database; several processes may share the work."""
+    """Evaluation that is left in a database; several processes may share the work."""
 
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database = database

@@ -59,7 +59,7 @@ def _read(document: Document, context: CheckContext) -> tuple[Check, list[dict[s
 
 
 async def _context(document: Document, database: Database, registry: Registry) -> CheckContext:
-    """What the document may refer to; the other checks only where it can name one."""
+    """Sources that the document may refer to; other checks only where it can name one."""
     known = await registry.latest()
     if _READS_CHECKS not in msgspec.json.encode(document):
         return CheckContext(known.sources, {})

@@ -112,7 +112,7 @@ def within(transaction: Transaction, slot: int) -> Mapping[str, StateCounts]:
 
 
 def missing(compared: Iterable[Row], slots: Sequence[int]) -> CountDeltas:
-    """What rows of `COMPARISON` lack to the right counts of these slots in effect."""
+    """Differences of rows of `COMPARISON` from the right counts of these slots in effect."""
     deltas, wanted = CountDeltas(), frozenset(slots)
     for owner, slot, states, *numbers in compared:
         if slot is None:

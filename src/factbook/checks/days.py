@@ -32,7 +32,7 @@ async def record(database: Database, now: int, pace: Throttle) -> int:
 async def of_check(
     database: Database, check_id: str, owner: str, first: int, last: int
 ) -> list[DayCounts]:
-    """What is kept of an owner, '' for entities without one, up to the day `last`, in order.
+    """Rows of an owner, '' for entities without one, up to the day `last`, in order.
 
     The first of them may be from before the day `first`; a day between two is as the one before.
     """

@@ -22,7 +22,7 @@ _ON_UNKNOWN: Final = {"unknown": UNKNOWN, "fail": FAIL, "pass": PASS}
 
 
 class Messages(Struct, frozen=True):
-    """What is said with a result; each is a template."""
+    """Messages that are shown with a result; each is a template."""
 
     passing: str | None = None
     failing: str | None = None

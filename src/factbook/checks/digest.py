@@ -48,7 +48,7 @@ class LevelMove(NamedTuple):
 
 
 class Digest(NamedTuple):
-    """What changed for the entities of an owner and of all groups below it."""
+    """Changes for the entities of an owner and of all groups below it."""
 
     owner: str
     since: int
@@ -64,7 +64,7 @@ class Digest(NamedTuple):
 
 
 def net(changes: Iterable[StateChange], now: int) -> list[NetChange]:
-    """What is left of changes, which come in order, in the order of entities."""
+    """Net changes of changes, which come in order, in the order of entities."""
     found: dict[tuple[str, str], list[StateChange]] = {}
     for one in changes:
         found.setdefault((one.entity, one.check), []).append(one)

@@ -1,4 +1,4 @@
-"""What the digest of an owner is made of: changes of checks, and levels before and now."""
+"""Figures of the digest of an owner: changes of checks, and levels before and now."""
 
 from collections.abc import Sequence
 from typing import Final

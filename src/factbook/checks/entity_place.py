@@ -1,4 +1,4 @@
-"""What an entity is counted by: its owner, system and kind."""
+"""Place of an entity in counts: its owner, system and kind."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
@@ -9,7 +9,7 @@ _SYSTEM = "system:"
 
 
 class EntityPlace(NamedTuple):
-    """What an entity is counted by, '' without one, and its document ready to be matched."""
+    """Owner, system and kind of an entity, '' without one, and its document to be matched."""
 
     owner: str
     system: str

@@ -33,7 +33,7 @@ _AT_ONCE: Final = 500
 
 
 class EntityExemptions(NamedTuple):
-    """What an entity is exempt from."""
+    """Checks and scorecards that an entity is exempt from."""
 
     checks: frozenset[str] = frozenset()
     scorecards: frozenset[str] = frozenset()
@@ -154,7 +154,7 @@ def delete_of(
 def holding(
     transaction: Transaction, entity_ids: Sequence[int], now: int
 ) -> dict[int, EntityExemptions]:
-    """What entities are exempt from by now; those without exemptions are left out."""
+    """Exemptions of entities that hold now; entities without one are left out."""
     found: dict[int, list[Exemption]] = {}
     for entity_id, *row in transaction.all(_APPROVED, (list(entity_ids),)):
         one = Exemption(*row)

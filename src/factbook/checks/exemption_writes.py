@@ -10,7 +10,7 @@ from factbook.checks import (
     definition_lock,
     exemption,
     exemption_store,
-    grading_slots,
+    grade_slots,
     scorecard,
 )
 from factbook.checks import scorecard_store as scorecards
@@ -78,7 +78,7 @@ def _rules(
         if check_store.read(transaction, check) is None:
             raise NotFoundError(f'There is no check "{check}".')
         stored = scorecards.all_within(transaction)
-        named = set(grading_slots.naming(stored, [check]))
+        named = set(grade_slots.naming(stored, [check]))
         found = [one for one in stored if one.id in named]
     else:
         one = scorecards.read(transaction, scorecard_id or "")

@@ -24,7 +24,7 @@ _MOST_ITEMS: Final = 20
 
 
 class Evidence(NamedTuple):
-    """What a comparison saw: `value` and its time, `wanted`, and the reason if it is unknown.
+    """Evidence of a comparison: `value` and its time, `wanted`, and the reason if it is unknown.
 
     `path` is the place of the comparison in the check. `stale` is true for a value that the last
     collections could not renew. If the fact is compared with another, `wanted` is its value.

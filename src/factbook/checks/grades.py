@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 import structlog
 
 from factbook.catalog.store import collectable
-from factbook.checks import grading_slots, level_store
+from factbook.checks import grade_slots, level_store
 from factbook.checks.entity_place import EntityPlace
 from factbook.checks.level_store import LevelDeltas, LevelRow
 from factbook.checks.levels import EXEMPTED, OUTSIDE, Grader, graded, in_slot, with_slots
@@ -119,7 +119,7 @@ class Grading:
         To be called before the rows of states are locked, as the grading does.
         """
         if self.has_pending:
-            transaction.lock(grading_slots.PROGRESS, shared=True)
+            transaction.lock(grade_slots.PROGRESS, shared=True)
 
     def update(
         self,
@@ -138,7 +138,7 @@ class Grading:
         if not entities or not self.graders:
             return
         before = level_store.rows(transaction, [one.id for one in entities])
-        bound = grading_slots.progress(transaction) if self.has_pending else 0
+        bound = grade_slots.progress(transaction) if self.has_pending else 0
         rows, changes = list[LevelRow](), list[LevelChange]()
         for entity in entities:
             old = before.get(entity.id)
@@ -157,7 +157,7 @@ class Grading:
         found = level_store.rows(transaction, entity_ids) if entity_ids else {}
         if not found:
             return
-        bound = grading_slots.progress(transaction) if self.has_pending else 0
+        bound = grade_slots.progress(transaction) if self.has_pending else 0
         for row in found.values():
             for one in self.graders:
                 if not one.is_pending or row.entity_id <= bound:

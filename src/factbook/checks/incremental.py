@@ -89,7 +89,7 @@ def evaluate_touched(transaction: Transaction, cache: CheckCache, clock: Clock) 
 
 
 def _tasks(known: CheckSet, entity_ids: set[int], touched: Touched) -> Iterator[Task]:
-    """What the transaction has to evaluate: for entities themselves every check."""
+    """Work of the transaction: for entities themselves every check."""
     if entity_ids:
         ids = sorted(entity_ids)
         yield Task(known.everything, ids, _BY_ENTITY, reads=subjects.with_documents, has_dues=True)
@@ -228,7 +228,7 @@ class _Update:
     def _subjects(
         self, task: Task, entity_ids: Sequence[int], stored: Mapping[int, EntityStates]
     ) -> Iterator[tuple[int, tuple[CheckSelection, Subject]]]:
-        """What exists of the entities, each with the checks to evaluate."""
+        """Entities of these that exist, each with the checks to evaluate."""
         everything, some = self._known.everything, task.selection
         if task.reads is not None:
             new, found = [], task.reads(self._transaction, some, entity_ids, stored)

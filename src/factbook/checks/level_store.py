@@ -22,7 +22,7 @@ class LevelRow(NamedTuple):
 
     @property
     def place(self) -> tuple[str, str, str]:
-        """What it is counted by."""
+        """Key by which it is counted."""
         return self.owner, self.system, self.kind
 
 
@@ -75,7 +75,7 @@ def ids_after(transaction: Transaction, after: int, limit: int) -> list[int]:
 
 
 def missing(compared: Iterable[Row], slots: Sequence[int]) -> LevelDeltas:
-    """What rows of `COMPARISON` lack to the right counts of these slots in effect."""
+    """Differences of rows of `COMPARISON` from the right counts of these slots in effect."""
     deltas, wanted = LevelDeltas(), frozenset(slots)
     for owner, system, kind, slot, levels, *numbers in compared:
         place = owner, system, kind

@@ -64,7 +64,7 @@ class Step(NamedTuple):
 
 
 class GradedLevel(NamedTuple):
-    """What is stored of a standing: shares in percent, rounded down so that 100 is all of it."""
+    """Stored form of a standing: shares in percent, rounded down so that 100 is all of it."""
 
     level: int
     level_if_known: int
@@ -173,7 +173,7 @@ class Grader:
 
 
 def decoded(levels: bytes, slot: int) -> GradedLevel | None:
-    """What is stored of a scorecard; None if the entity is outside it or exempt from it."""
+    """Stored form of a scorecard; None if the entity is outside it or exempt from it."""
     return graded(in_slot(levels, slot))
 
 
@@ -184,7 +184,7 @@ def in_slot(levels: bytes, slot: int) -> bytes:
 
 
 def graded(own: bytes) -> GradedLevel | None:
-    """What four bytes say; None of an entity that is outside the scorecard or exempt from it."""
+    """Standing in four bytes; None of an entity that is outside the scorecard or exempt from it."""
     if own in {OUTSIDE, EXEMPTED}:
         return None
     level, best, score, coverage = own

@@ -20,7 +20,7 @@ class EntityStanding(NamedTuple):
 async def standing(
     database: Database, given: ScorecardInEffect, ref: str, now: int
 ) -> EntityStanding | None:
-    """Where the entity stands, and what is left to do; None if it does not exist."""
+    """Standing of the entity and the steps left; None if it does not exist."""
     found = await results.of_entity(database, ref, now, only=given.card.checks)
     if found is None:
         return None

@@ -42,14 +42,14 @@ def automaton(text: str) -> tuple[Automaton, Fragment]:
 
     Raises InputError for what checks do not take.
     """
-    reader = _Reader(text)
+    reader = _PatternReader(text)
     found = reader.choice()
     if reader.at < len(text):
         raise InputError(f"has {text[reader.at :][:10]}, which checks do not take")
     return reader.automaton, found
 
 
-class _Reader:
+class _PatternReader:
     def __init__(self, text: str) -> None:
         self.text = text
         self.at = 0
@@ -125,7 +125,7 @@ class _Reader:
 
 
 def _bounds(repeat: re.Match[str]) -> tuple[int, int | None]:
-    """How often a part has to occur, and may; None without an end."""
+    """Bounds of the repetition of a part; None without an end."""
     sign = repeat[0][0]
     if sign != "{":
         return int(sign == "+"), 1 if sign == "?" else None

@@ -32,7 +32,7 @@ class PreviewedChange(NamedTuple):
 
 
 class CheckPreview(NamedTuple):
-    """What a check would do: counts `now` and `then`, and the entities that would change.
+    """Effect of a check: counts `now` and `then`, and the entities that would change.
 
     `changed` are all of them, `first` those with the lowest references of the catalog's order.
     """
@@ -44,7 +44,7 @@ class CheckPreview(NamedTuple):
 
 
 class PreviewScope(NamedTuple):
-    """What a preview is limited to: entities by reference, all if empty; facts as they would be."""
+    """Limits of a preview: entities by reference, all if empty; facts as they would be."""
 
     refs: Sequence[str] = ()
     facts: Facts = _NOTHING

@@ -14,7 +14,7 @@ from factbook.catalog.store import collectable
 from factbook.checks import (
     definition_lock,
     exemption_store,
-    grading_slots,
+    grade_slots,
     scorecard_store,
     state_store,
 )
@@ -73,10 +73,10 @@ def _batch(transaction: Transaction, cache: CheckCache, paced: BatchSize, now: i
     transaction.lock(LOCK, shared=True)
     known = cache.current(transaction)
     grading = grading_of(transaction, known)
-    after = grading_slots.progress(transaction)
+    after = grade_slots.progress(transaction)
     if not grading.has_pending or after == _ALL:
         return False
-    transaction.lock(grading_slots.PROGRESS)
+    transaction.lock(grade_slots.PROGRESS)
     began, size = time.monotonic(), paced.entities
     ids = collectable.ids_after(transaction, after, size)
     reached = ids[-1] if len(ids) == size else _ALL
@@ -84,7 +84,7 @@ def _batch(transaction: Transaction, cache: CheckCache, paced: BatchSize, now: i
         state_store.lock(transaction, ids)
     deltas = LevelDeltas()
     grading.update(transaction, _entities(transaction, ids, now), now, deltas, reached=reached)
-    grading_slots.note_progress(transaction, reached)
+    grade_slots.note_progress(transaction, reached)
     deltas.write(transaction)
     # Of entities that were removed until their states were locked, or have no states.
     state_store.remove_empty(transaction, ids)
@@ -113,12 +113,12 @@ def _entities(transaction: Transaction, ids: list[int], now: int) -> list[Graded
 
 def _put_into_effect(transaction: Transaction) -> bool:
     """Put what is graded for every entity into effect; returns false if nothing is."""
-    if not transaction.try_lock_each(_LOCK) or grading_slots.progress(transaction) != _ALL:
+    if not transaction.try_lock_each(_LOCK) or grade_slots.progress(transaction) != _ALL:
         return False
     definition_lock.take(transaction)
-    if grading_slots.progress(transaction) != _ALL:
+    if grade_slots.progress(transaction) != _ALL:
         return False  # begun again meanwhile
-    graded = grading_slots.put_into_effect(transaction)
+    graded = grade_slots.put_into_effect(transaction)
     raise_revision(transaction)
     log.info("scorecard.graded", scorecards=graded)
     return True

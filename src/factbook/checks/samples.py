@@ -47,7 +47,7 @@ _OPPOSITES: Final = {
 
 
 class SampleFacet(NamedTuple):
-    """What a comparison asks about of its fact; `wanted` is set if it cannot be tried by values."""
+    """Aspect of a fact in a comparison; `wanted` is set if it cannot be tried by values."""
 
     fact: FactReference
     name: str

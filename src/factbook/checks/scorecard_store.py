@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from factbook.checks import definition_lock, exemption_store, grading_slots, scorecard
+from factbook.checks import definition_lock, exemption_store, grade_slots, scorecard
 from factbook.checks.definition_lock import raise_revision
 from factbook.datasources.definitions import UNPUBLISHED, DefinitionVersion, Document, same
 from factbook.errors import ConflictError, NotFoundError
@@ -134,13 +134,13 @@ def publish(transaction: Transaction, scorecard_id: str, actor: str, now: int) -
     else:
         transaction.run(_PUBLISH, (text, number, now, actor, scorecard_id))
         if not is_text:
-            grading_slots.begin(transaction, _existing(transaction, scorecard_id), now)
+            grade_slots.begin(transaction, _existing(transaction, scorecard_id), now)
     return _again(transaction, scorecard_id)
 
 
 def naming(transaction: Transaction, check_id: str) -> list[str]:
     """The ids of the scorecards with a check, published or as a draft."""
-    return grading_slots.naming(all_within(transaction), [check_id], drafts=True)
+    return grade_slots.naming(all_within(transaction), [check_id], drafts=True)
 
 
 def grade_again(transaction: Transaction, check_ids: Iterable[str], now: int) -> None:
@@ -149,10 +149,10 @@ def grade_again(transaction: Transaction, check_ids: Iterable[str], now: int) ->
     The transaction holds the lock of the definitions alone.
     """
     stored = all_within(transaction)
-    found = grading_slots.naming(stored, check_ids)
+    found = grade_slots.naming(stored, check_ids)
     for one in stored:
         if one.id in found:
-            grading_slots.begin(transaction, one, now)
+            grade_slots.begin(transaction, one, now)
     if found:
         raise_revision(transaction)
 
@@ -163,7 +163,7 @@ def delete(transaction: Transaction, scorecard_id: str) -> bool:
     found = read(transaction, scorecard_id)
     if found is None:
         return False
-    grading_slots.release(transaction, found)
+    grade_slots.release(transaction, found)
     exemption_store.delete_of(transaction, "scorecard", scorecard_id)
     for statement in _DELETE:
         transaction.run(statement, (scorecard_id,))

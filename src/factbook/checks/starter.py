@@ -23,7 +23,7 @@ _LEAF: Final = ("fact", "operator", "value")
 
 
 class Adoption(NamedTuple):
-    """What became drafts, and what was there before and stays as it is."""
+    """Ids of new drafts, and of those that were there before and stay as they are."""
 
     made: tuple[str, ...]
     kept: tuple[str, ...]

@@ -37,7 +37,7 @@ class OwnedStates(NamedTuple):
         return [row] if any(numbers) else []
 
     def changes(self, pair: StatePair, why: str) -> Iterator[ChangeRow]:
-        """What changes for the entities when the one slot takes the place of the other."""
+        """Changes for the entities when the one slot takes the place of the other."""
         if pair.before is None:
             return
         before, after = self._column(pair.before), self._column(pair.after)

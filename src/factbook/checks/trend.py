@@ -82,7 +82,7 @@ def figures(card: Scorecard, tally: LevelTally) -> TrendFigures:
 async def of_group(
     database: Database, scorecard_id: str, owner: str, first: int, last: int
 ) -> list[TrendPoint]:
-    """What is kept of an owner from before the first day to the last, in order."""
+    """Rows of an owner from before the first day to the last, in order."""
     rows = await database.search(_OF_GROUP, (scorecard_id, owner) * 2 + (first, last, MOST_DAYS))
     return [_point(row) for row in reversed(rows)]
 

@@ -46,7 +46,7 @@ def outcome(check: Check, test: CheckTest, now: int) -> str:
 
 
 def gaps(check: Check) -> Iterator[tuple[str, str]]:
-    """What the tests of a check leave out or name in vain, and what of it no value changes."""
+    """Gaps in the tests of a check, names they use in vain, and parts that no value changes."""
     expected = {test.expect for test in check.tests}
     for word in _wanted(check):
         if word not in expected:

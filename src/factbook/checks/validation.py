@@ -24,7 +24,7 @@ _OF_THE_FACT: Final = (ValueForm.SCALAR, ValueForm.ITEM, ValueForm.LIST)
 
 
 class CheckContext(NamedTuple):
-    """What a check may refer to: data sources and other checks, by id."""
+    """Targets of a check's references: data sources and other checks, by id."""
 
     sources: Mapping[str, DataSource]
     checks: Mapping[str, Check]

@@ -25,7 +25,7 @@ _MOST_COUNTED: Final = 1_000_000_000
 
 
 class ValueForm(Enum):
-    """What an operator wants as its value."""
+    """Kind of value that an operator wants."""
 
     NOTHING = "no value"
     SCALAR = "a string, a number, true or false"

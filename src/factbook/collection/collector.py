@@ -223,7 +223,7 @@ class Collector:
         return await self._database.write(self._take(lane, suspects=suspects))
 
     def _following(self, lane: Lane, end: float) -> Take:
-        """What begins the next batch of the lane, with the end of the one before."""
+        """Function that begins the next batch of the lane, with the end of the one before."""
         if not self._may_go_on(end):
             return _nothing
         return self._take(lane, suspects=False, alone=False)

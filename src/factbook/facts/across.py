@@ -60,7 +60,7 @@ class CountedValue(NamedTuple):
 
 
 class CountedValues(NamedTuple):
-    """What was counted, by group if `by` is set; not `is_whole` if there was too much of it."""
+    """Counts, by group if `by` is set; not `is_whole` if there was too much of it."""
 
     by: By | None
     rows: list[CountedValue]
@@ -161,7 +161,7 @@ def _counted_value(fact: Fact, text: str | None) -> Any:
 
 
 def _beginning(text: str) -> str | None:
-    """What is whole of the JSON of a text that was cut."""
+    """Whole part of the JSON of a text that was cut."""
     if not text.startswith('"'):
         return None
     for left in range(7):  # characters of the longest escape, less one, and a quote

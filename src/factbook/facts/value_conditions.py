@@ -65,7 +65,7 @@ def lacking(column: FactColumn) -> str:
 
 
 def conditions(column: FactColumn, wanted: ValueFilter) -> SQL:
-    """What SQL can tell of a filter that wants values."""
+    """Part of a filter of values that SQL can tell."""
     position, fact = place(column), column.fact
     if wanted.of_unknown:
         return "1 = 0", []

@@ -43,7 +43,7 @@ class RememberedRights:
         self.rights = frozenset[str]().union(*by_ref.values())
 
     def kept(self, found: Sequence[Candidate]) -> list[Candidate]:
-        """What was found, still with the rights that the reading does not have.
+        """Entities found, still with the rights that the reading does not have.
 
         Else a component of two resources would forget the one that is not seen any more.
         """

@@ -48,7 +48,7 @@ class CheckOverview(WireAnswer):
 
 
 class SeenFact(WireAnswer):
-    """What a comparison of the rule saw."""
+    """Evidence of a comparison of the rule."""
 
     path: Annotated[str, Meta(description="Its place in the check.")]
     source: str

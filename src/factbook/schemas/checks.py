@@ -112,7 +112,7 @@ class Checks(WireAnswer):
 
 
 class DefinitionVersions(WireAnswer):
-    """What was published of a check or scorecard, newest first."""
+    """Published versions of a check or scorecard, newest first."""
 
     versions: list["OneDefinitionVersion"]
 

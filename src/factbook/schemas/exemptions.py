@@ -33,7 +33,7 @@ class NewExemption(Wire):
 
 
 class NewDecision(Wire, forbid_unknown_fields=True):
-    """What is said with a decision."""
+    """Comment on a decision."""
 
     comment: Annotated[str, Meta(max_length=2_000)] | None = None
 

@@ -62,7 +62,7 @@ class PreviewedResult(WireAnswer):
 
 
 class Preview(WireAnswer):
-    """What a check would do; nothing is written."""
+    """Effect of a check; nothing is written."""
 
     now: PreviewCounts
     then: PreviewCounts

@@ -33,7 +33,7 @@ class ScorecardResults(WireAnswer):
 
 
 class EntityLevel(WireAnswer):
-    """Where an entity stands in a scorecard."""
+    """Standing of an entity in a scorecard."""
 
     entity_ref: Ref
     level: _Level
@@ -87,7 +87,7 @@ class NextStep(WireAnswer):
 
 
 class NextSteps(EntityLevel):
-    """Where an entity stands, and what to do for the next level: the cheapest first."""
+    """Standing of an entity, and the steps to the next level: the cheapest first."""
 
     scorecard_id: str
     steps: list[NextStep]

@@ -245,7 +245,7 @@ def _shown(found: EntityResults, result: CheckResult) -> answers.OneCheckResult:
 
 
 def seen(one: Evidence) -> answers.SeenFact:
-    """What a comparison saw, as interfaces show it."""
+    """Evidence of a comparison, as interfaces show it."""
     return answers.SeenFact(
         path=one.path,
         source=one.leaf.fact.source,

@@ -92,7 +92,7 @@ async def follow(request: Request, state: HandlerContext) -> JsonReply[answers.T
 
 
 async def plan(request: Request, state: HandlerContext) -> JsonReply[answers.NextSteps]:
-    """What an entity lacks for the next level of a scorecard, the cheapest first.
+    """Steps of an entity to the next level of a scorecard, the cheapest first.
 
     Messages and fixes, which may hold values of facts, take the right to read data sources.
     """

@@ -1,4 +1,4 @@
-"""What comes of a takeover: documents of files, and remarks by the item that they are about."""
+"""Result of a takeover: documents of files, and remarks by the item that they are about."""
 
 from typing import Any, Final, NamedTuple
 

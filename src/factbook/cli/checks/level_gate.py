@@ -13,7 +13,7 @@ _PATH = "/api/tech-insights/v1"
 
 
 class GateResult(NamedTuple):
-    """Where an entity stands; `passed` if it has the wanted level."""
+    """Standing of an entity; `passed` if it has the wanted level."""
 
     standing: NextSteps
     wanted: str
@@ -38,7 +38,7 @@ class GateResult(NamedTuple):
 def asked(
     client: Client, entity: str, scorecard: str, wanted: str, *, if_known: bool
 ) -> GateResult:
-    """Where the entity stands; raises InputError for a level that the scorecard does not have."""
+    """Standing of the entity; raises InputError for a level that the scorecard does not have."""
     path = segment(scorecard)
     shown = client.send(get(f"{_PATH}/scorecards/{path}", ShownScorecard))
     levels = [_name(one) for one in shown.levels or []]

@@ -1,4 +1,4 @@
-"""What checks in files would change on a server, as text or as Markdown for a pull request."""
+"""Changes that checks in files would make, as text or as Markdown for a pull request."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
@@ -38,7 +38,7 @@ class FilePreview(NamedTuple):
 def asked(
     client: Client, read: Sequence[ReadDocument], entities: Sequence[str]
 ) -> list[FilePreview]:
-    """What each check of the files would change, for all entities or for some."""
+    """Changes by each check of the files, for all entities or for some."""
     about = {"entities": list(entities)} if entities else {}
     checks = [one for one in read if one.kind == "check"]
     return [

@@ -1,4 +1,4 @@
-"""What `factbook checks import` reads, writes and reports."""
+"""Reading, writing and report of `factbook checks import`."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -69,7 +69,7 @@ def show(found: TakenOver) -> None:
 
 
 def as_json(found: TakenOver) -> dict[str, Any]:
-    """What was written, and every remark, as JSON."""
+    """Files written, and every remark, as JSON."""
     return {
         "written": [{"kind": kind, "id": document["id"]} for kind, document in found.documents],
         "remarks": [{"item": item, **remark._asdict()} for item, remark in found.remarks],

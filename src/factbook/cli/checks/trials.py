@@ -1,4 +1,4 @@
-"""What `factbook checks test` shows of the tests of checks."""
+"""Output of `factbook checks test`."""
 
 from typing import Any, NamedTuple
 

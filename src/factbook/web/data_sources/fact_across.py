@@ -145,7 +145,7 @@ async def export(visit: PageContext) -> Reply:
 
 
 async def _asked(visit: PageContext) -> tuple[Address, ValueQuery]:
-    """What the address asks; raises NotFoundError and InputError."""
+    """Question in the address; raises NotFoundError and InputError."""
     source_id, name = visit.request.parameter("id"), visit.request.parameter("fact")
     column = await fact_columns.find(visit.state.registry, source_id, name)
     names = (*_PART, *_FILTER, "by", "sort", "cursor")
