@@ -126,6 +126,7 @@ def filter_case(context: schemathesis.HookContext, case: schemathesis.Case[Any])
         or holds_one_twice(case.body)
         or revokes_itself(case)
         or only_tries_to_delete(case)
+        or asks_for_checks_of_a_write(case.query)
     )
 
 
@@ -169,8 +170,19 @@ def revokes_itself(case: schemathesis.Case[Any]) -> bool:
 def only_tries_to_delete(case: schemathesis.Case[Any]) -> bool:
     """In a row of calls every DELETE is taken for one that deletes, a dry run too."""
     stateful = case.meta is not None and case.meta.phase.name is TestPhase.STATEFUL
-    tried = isinstance(case.query, dict) and case.query.get("dryRun") not in (None, False, "false")
+    tried = isinstance(case.query, dict) and is_set(case.query.get("dryRun"))
     return stateful and case.method == "DELETE" and tried
+
+
+def asks_for_checks_of_a_write(query: Any) -> bool:
+    """`checks` belongs to a dry run."""
+    if not isinstance(query, dict):
+        return False
+    return is_set(query.get("checks")) and not is_set(query.get("dryRun"))
+
+
+def is_set(value: Any) -> bool:
+    return value not in (None, False, "false")
 
 
 def reference(entity: dict[str, Any]) -> str:
