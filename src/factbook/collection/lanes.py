@@ -40,7 +40,7 @@ _QUEUE = "factbook"
 # DBOS is asked for lanes at intervals, so that some are under way between two.
 _SLOTS = 10
 # How often workers ask DBOS for lanes.
-_ASKED_SECONDS = 0.5
+_ASKED_SECONDS = 1.0
 # How long lanes may take to end, and DBOS itself, which waits for the database without a limit.
 _LANES_SECONDS = 2
 _STOP_SECONDS = 3.0
