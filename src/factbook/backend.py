@@ -172,7 +172,7 @@ class Backend:
         return WebhookSender(database, post, key, self._clock, holder, self._tracer, self._sent)
 
     def digests(self, database: Database) -> DigestSender:
-        """Sender of weekly digests to teams."""
+        """Sender of digests to teams."""
         key = partial(token_key, self.settings)
         post = GuardedPost(self.settings, self._tracer)
         return DigestSender(database, post, key, self._clock, self.settings.public_url)

@@ -7,8 +7,15 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from factbook.checks import digest, digest_figures, state, trend
-from factbook.checks.digest import Digest, LevelMove, NetChange, StateChange
+from factbook.checks import digest, digest_figures, state
+from factbook.checks.digest import (
+    EVERYTHING,
+    Digest,
+    DigestLevels,
+    LevelMove,
+    NetChange,
+    StateChange,
+)
 from factbook.clock import DAY, HOUR
 from factbook.storage import Database
 from tests.checks.scorecards import add_checks, document, effect, publish, put
@@ -107,6 +114,17 @@ def test_nothing_is_said_when_nothing_changed() -> None:
     assert not given_digest(NetChange("a", "x", "pass", "unknown")).is_empty
 
 
+def test_a_test_says_so_also_when_nothing_changed() -> None:
+    content = given_digest()._replace(owner=EVERYTHING, is_test=True)
+    slack = digest.slack(content)
+    assert slack["blocks"][0]["text"]["text"] == "Test: checks of the whole catalog"
+    assert slack["text"] == "2026-11-14 to 2026-11-21: nothing changed"
+    cut = given_digest(NetChange("a", "x", "pass", "fail"))._replace(is_cut=True)
+    assert digest.slack(cut)["text"].endswith(
+        "1 fail, of the first changes alone, as there were too many"
+    )
+
+
 async def test_a_digest_is_about_the_entities_of_a_group_and_those_below_it(
     database: Database,
 ) -> None:
@@ -129,13 +147,22 @@ async def test_a_digest_is_about_the_entities_of_a_group_and_those_below_it(
         ]
         tx.insert("check_changes", columns, rows)
         counts = ("slot", "owner", "system", "kind", "level", "entities", "scored", "score")
-        tx.insert("scorecard_counts", counts, [(1, CHILD, "", "component", 2, 1, 1, 90)])
-        trend.record(tx, NOON)
-        tx.run("UPDATE scorecard_counts SET level = 1")
+        tx.insert("scorecard_counts", counts, [(1, CHILD, "", "component", 1, 1, 1, 90)])
 
     await database.write(work)
-    found = await digest_figures.of_owner(database, TEAM, NOON, NOON + 2 * DAY)
+    end = NOON + 2 * DAY
+
+    async def told(owner: str, before: DigestLevels) -> Digest:
+        return (await digest_figures.of_owner(database, owner, NOON, end, before, end))[0]
+
+    before = {"readiness": {"silver": 1}}
+    found = await told(TEAM, before)
     assert found.changes == (NetChange("c1", refs[0], "pass", "fail"),)
     assert found.levels == (LevelMove("Readiness", {"silver": 1}, {"bronze": 1}),)
-    later = await digest_figures.of_owner(database, "group:default/none", NOON, NOON + 2 * DAY)
-    assert later.is_empty
+    # A scorecard of which nothing was told before is nothing to compare with.
+    assert (await told(TEAM, {})).levels == ()
+    assert await digest_figures.levels_of(database, TEAM, end) == {"readiness": {"bronze": 1}}
+    assert (await told("group:default/none", {})).is_empty
+    everything = await told(EVERYTHING, before)
+    assert [one.entity for one in everything.changes] == [refs[0], refs[1]]
+    assert everything.levels == found.levels

@@ -180,6 +180,11 @@ LANDED = (
         "0.1.0",
         "cdaaa046c71b4c0d94d3ae81057f781ad11176fbaddcc8b9fdbfcf6b47d35b01",
     ),
+    Landed(
+        "0033_digest_cadences.sql",
+        "0.1.0",
+        "5b12f8290299b4ba7b6e1062dae2fe5fdb9e270567f07556806a25f9b5f0e278",
+    ),
 )
 
 # Three of them had another form before, with which databases were made: their first texts.

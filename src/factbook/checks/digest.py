@@ -1,6 +1,7 @@
-"""Digests: what changed for a team in a week, as messages for Slack and Microsoft Teams.
+"""Digests: what changed for a team in a period, as messages for Slack and Microsoft Teams.
 
 A check that failed and passes again by the end has not changed, and one that flaps is left out.
+Teams takes Adaptive Cards in the form of its workflows, which replace the connectors of before.
 """
 
 import re
@@ -11,6 +12,11 @@ from factbook.checks import flaps, state
 from factbook.clock import iso
 
 DigestForm = Literal["slack", "teams"]
+# Entities by the id of their level, by scorecard.
+DigestLevels = Mapping[str, Mapping[str, int]]
+
+# The owner of a digest about the whole catalog.
+EVERYTHING: Final = ""
 
 # What a message names; the rest is counted.
 _NAMED: Final = 15
@@ -31,7 +37,7 @@ class StateChange(NamedTuple):
 
 
 class NetChange(NamedTuple):
-    """A check of an entity that ended the week in another state than it began in."""
+    """A check of an entity that ended the period in another state than it began in."""
 
     check: str
     entity: str
@@ -48,7 +54,10 @@ class LevelMove(NamedTuple):
 
 
 class Digest(NamedTuple):
-    """Changes for the entities of an owner and of all groups below it."""
+    """Changes for the entities of an owner and of all groups below it, or of everybody.
+
+    `is_cut`: there were more changes than are told. `is_test`: somebody tries it out.
+    """
 
     owner: str
     since: int
@@ -56,6 +65,8 @@ class Digest(NamedTuple):
     changes: tuple[NetChange, ...]
     levels: tuple[LevelMove, ...]
     link: str | None = None
+    is_cut: bool = False
+    is_test: bool = False
 
     @property
     def is_empty(self) -> bool:
@@ -98,7 +109,7 @@ def slack(digest: Digest) -> dict[str, Any]:
 
 def teams(digest: Digest) -> dict[str, Any]:
     """A message with an Adaptive Card, as the workflows of Teams take it."""
-    title = _block(_title(digest), weight="Bolder", size="Medium")
+    title = _block(_teams_text(_title(digest)), weight="Bolder", size="Medium")
     body = [title, _block(_summary(digest), isSubtle=True)]
     for heading, lines in _sections(digest):
         body.append(_block(heading, weight="Bolder"))
@@ -120,7 +131,8 @@ def teams(digest: Digest) -> dict[str, Any]:
 
 
 def _title(digest: Digest) -> str:
-    return f"Checks of {digest.owner}"
+    about = f"of {digest.owner}" if digest.owner else "of the whole catalog"
+    return f"{'Test: c' if digest.is_test else 'C'}hecks {about}"
 
 
 def _summary(digest: Digest) -> str:
@@ -130,7 +142,10 @@ def _summary(digest: Digest) -> str:
             counts[one.after] += 1
     told = ", ".join(f"{count} {_MEANINGS[word]}" for word, count in counts.items() if count)
     days = f"{iso(digest.since)[:10]} to {iso(digest.until)[:10]}"
-    return f"{days}: {told or 'levels changed'}"
+    if digest.is_empty:
+        return f"{days}: nothing changed"
+    more = ", of the first changes alone, as there were too many" if digest.is_cut else ""
+    return f"{days}: {told or ('levels changed' if digest.levels else 'changed')}{more}"
 
 
 def _sections(digest: Digest) -> list[tuple[str, list[str]]]:

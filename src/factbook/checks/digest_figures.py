@@ -1,33 +1,67 @@
-"""Figures of the digest of an owner: changes of checks, and levels before and now."""
+"""Figures of a digest: changes of checks in a period, and levels before and now."""
 
 from collections.abc import Sequence
 from typing import Final
 
 from factbook.catalog.store import collectable, hierarchy
-from factbook.checks import check_store, digest, scorecard_figures, scorecard_store, trend
-from factbook.checks.digest import Digest, LevelMove, StateChange
+from factbook.checks import check_store, digest, level_store, scorecard_store, trend
+from factbook.checks.digest import EVERYTHING, Digest, DigestLevels, LevelMove, StateChange
 from factbook.checks.group_hierarchy import GroupHierarchy
-from factbook.clock import DAY
+from factbook.checks.scorecard import Scorecard, parse
 from factbook.storage import Database
 
-# Of a team in a week; of more than these the first ones are told.
+# Of a period; of more than these the first ones are told.
 _MOST: Final = 20_000
 
 
 async def of_owner(
-    database: Database, owner: str, since: int, now: int, link: str | None = None
-) -> Digest:
-    """The digest of an owner, with the groups below it, from a time until now."""
-    owners = sorted(GroupHierarchy(await hierarchy.group_parents(database)).within(owner))
-    changes = digest.net(await _changes(database, owners, since, now), now)
-    levels = await _levels(database, owner, since, now)
-    return Digest(owner, since, now, tuple(changes), tuple(levels), link)
+    database: Database,
+    owner: str,
+    since: int,
+    until: int,
+    before: DigestLevels,
+    now: int,
+    link: str | None = None,
+) -> tuple[Digest, DigestLevels]:
+    """The digest of an owner with the groups below it, or of everybody, and the levels now.
+
+    `before` are the levels that were told last: a scorecard that is not among them is not told of.
+    """
+    owners = await _owners(database, owner)
+    found = await _changes(database, owners, since, until)
+    changes = digest.net(found[:_MOST], until)
+    levels, cards = await _levels(database, owners, now)
+    moves = [
+        LevelMove(cards[id_].title, before[id_], own)
+        for id_, own in levels.items()
+        if id_ in before and before[id_] != own
+    ]
+    told = Digest(
+        owner, since, until, tuple(changes), tuple(moves), link, is_cut=len(found) > _MOST
+    )
+    return told, levels
+
+
+async def levels_of(database: Database, owner: str, now: int) -> DigestLevels:
+    """The levels of an owner's entities by now."""
+    return (await _levels(database, await _owners(database, owner), now))[0]
+
+
+async def _owners(database: Database, owner: str) -> list[str] | None:
+    """The owner with the groups below it; None for everybody."""
+    if owner == EVERYTHING:
+        return None
+    return sorted(GroupHierarchy(await hierarchy.group_parents(database)).within(owner))
 
 
 async def _changes(
-    database: Database, owners: Sequence[str], since: int, now: int
+    database: Database, owners: Sequence[str] | None, since: int, until: int
 ) -> list[StateChange]:
-    rows = await database.search(_CHANGES, (list(owners), since, now, _MOST))
+    """One more than are told, if there are more."""
+    if owners is None:
+        rows = await database.search(_EVERY_CHANGE, (since, until, _MOST + 1))
+    else:
+        rows = await database.search(_CHANGES, (list(owners), since, until, _MOST + 1))
     refs = await collectable.refs_of_ids(database, {row[1] for row in rows})
     titles = {
         one.id: one.current.get("title", one.id) for one in await check_store.everything(database)
@@ -39,27 +73,29 @@ async def _changes(
     ]
 
 
-async def _levels(database: Database, owner: str, since: int, now: int) -> list[LevelMove]:
-    """The scorecards of which the levels of the owner's entities are others than before."""
-    found = []
+async def _levels(
+    database: Database, owners: Sequence[str] | None, now: int
+) -> tuple[dict[str, dict[str, int]], dict[str, Scorecard]]:
+    """Entities by level of each scorecard in effect, and these scorecards."""
+    levels, cards = {}, {}
     for stored in await scorecard_store.everything(database):
         if stored.slot is None or stored.published is None:
             continue
-        given = await scorecard_figures.in_effect(database, stored.id)
-        if not given.card.is_effective(now):
-            continue
-        day = since // DAY
-        kept = trend.series(await trend.of_group(database, stored.id, owner, day, day), day, day)
-        [*_, today] = await scorecard_figures.over_time(database, given, owner, now // DAY, now)
-        # Without figures from before there is nothing to compare with.
-        if kept and kept[-1].figures.levels != today.figures.levels:
-            before = kept[-1].figures.levels
-            found.append(LevelMove(given.card.title, before, today.figures.levels))
-    return found
+        card = parse(stored.published)
+        if card.is_effective(now):
+            tally = await level_store.total(database, stored.slot, owners)
+            levels[card.id] = dict(trend.figures(card, tally).levels)
+            cards[card.id] = card
+    return levels, cards
 
 
 _CHANGES: Final = """
 SELECT c.check_id, c.entity_id, c.at, c.before, c.after
 FROM check_changes c JOIN check_states s ON s.entity_id = c.entity_id
 WHERE s.owner IN LIST(?) AND c.at > ? AND c.at <= ? ORDER BY c.at, c.id LIMIT ?
+"""
+
+_EVERY_CHANGE: Final = """
+SELECT check_id, entity_id, at, before, after FROM check_changes
+WHERE at > ? AND at <= ? ORDER BY at, id LIMIT ?
 """

@@ -1,7 +1,7 @@
 """Webhooks: delivery of events to the addresses that administrators configure."""
 
 from factbook.webhooks.adoption import adopt
-from factbook.webhooks.digests import DigestSender
+from factbook.webhooks.digest_sender import DigestSender
 from factbook.webhooks.management import create, enable, listed, one, remove, try_out
 from factbook.webhooks.sender import WebhookSender
 from factbook.webhooks.store import GivenUp, StoredWebhook

@@ -2,10 +2,13 @@
 
 from typing import Final, NamedTuple
 
+import msgspec
+
 from factbook.auth import encryption
-from factbook.checks.digest import DigestForm
+from factbook.checks.digest import DigestForm, DigestLevels
 from factbook.errors import ConflictError, NotFoundError
 from factbook.storage import Database, Row, Transaction
+from factbook.webhooks.digest_cadence import DigestCadence
 
 MOST: Final = 500
 _LABEL: Final = "digest addresses"
@@ -14,18 +17,33 @@ _LEASE: Final = 10 * 60 * 1000
 
 
 class StoredDigest(NamedTuple):
-    """A digest without its address; `url` is as it is shown."""
+    """A digest without its address; `url` is as it is shown, and "" owns everything.
+
+    `failures` counts those since the last success, and `levels` are as they were last told.
+    """
 
     id: str
     owner: str
     form: DigestForm
     url: str
+    cadence: DigestCadence
     created_at: int
     created_by: str
     told_up_to: int
     next_at: int
-    failed_at: int | None
-    error: str | None
+    levels: DigestLevels
+    failures: int = 0
+    sent_at: int | None = None
+    failed_at: int | None = None
+    error: str | None = None
+
+
+class ClaimedDigest(NamedTuple):
+    """A digest that is due, with its sealed address, and until when no other process sends it."""
+
+    digest: StoredDigest
+    address: bytes
+    held_until: int
 
 
 def add(transaction: Transaction, digest: StoredDigest, address: bytes) -> None:
@@ -34,44 +52,90 @@ def add(transaction: Transaction, digest: StoredDigest, address: bytes) -> None:
     [count] = transaction.one("SELECT count(*) FROM digests") or (0,)
     if count >= MOST:
         raise ConflictError(f"There are already {MOST} digests, the maximum.")
-    transaction.run(_ADD, (*digest[:4], address, *digest[4:8]))
+    levels = _json(digest.levels)
+    transaction.run(_ADD, (*digest[:4], *digest.cadence, *digest[5:9], levels, address))
+
+
+def replace(transaction: Transaction, digest: StoredDigest, address: bytes | None) -> None:
+    """Store a digest anew, with another address if one is given; no send that goes on counts."""
+    transaction.run(
+        _REPLACE,
+        (
+            *digest[1:4],
+            *digest.cadence,
+            digest.told_up_to,
+            digest.next_at,
+            _json(digest.levels),
+            address,
+            digest.id,
+        ),
+    )
 
 
 async def listed(database: Database) -> list[StoredDigest]:
     """Every digest, by owner."""
-    return [StoredDigest(*row) for row in await database.all(_LISTED)]
+    return [_digest(row) for row in await database.all(_LISTED)]
 
 
-def remove(transaction: Transaction, digest_id: str) -> None:
+async def one(database: Database, digest_id: str) -> tuple[StoredDigest, bytes]:
+    """A digest and its sealed address; raises NotFoundError."""
+    row = await database.one(_ONE, (digest_id,))
+    return _found(row, digest_id)
+
+
+def within(transaction: Transaction, digest_id: str) -> StoredDigest:
+    """A digest that no other transaction changes now; raises NotFoundError."""
+    transaction.lock("digests")
+    row = transaction.one(_ONE, (digest_id,))
+    return _found(row, digest_id)[0]
+
+
+async def every_sealed(database: Database) -> dict[str, bytes]:
+    """The sealed address of each digest, by its id."""
+    return {row[0]: bytes(row[1]) for row in await database.all("SELECT id, address FROM digests")}
+
+
+def remove(transaction: Transaction, digest_id: str) -> StoredDigest:
     """Delete a digest; raises NotFoundError."""
-    if not transaction.run("DELETE FROM digests WHERE id = ?", (digest_id,)):
-        raise NotFoundError(f'There is no digest "{digest_id}".')
+    found = within(transaction, digest_id)
+    transaction.run("DELETE FROM digests WHERE id = ?", (digest_id,))
+    return found
 
 
 async def is_due(database: Database, now: int) -> bool:
     """Return true if a digest is due, or being sent for too long."""
-    return await database.one(_IS_DUE, (now,)) is not None
+    return await database.one(_IS_DUE, (now, now)) is not None
 
 
-def claim(transaction: Transaction, now: int) -> tuple[StoredDigest, bytes] | None:
-    """A digest that is due, with its sealed address, kept from other processes for a while."""
+def claim(transaction: Transaction, now: int) -> ClaimedDigest | None:
+    """A digest that is due, kept from other processes for a while."""
     transaction.lock("digests")
-    row: Row | None = transaction.one(_DUE, (now,))
+    row = transaction.one(_DUE, (now, now))
     if row is None:
         return None
-    transaction.run("UPDATE digests SET next_at = ? WHERE id = ?", (now + _LEASE, row[0]))
-    *rest, address = row
-    return StoredDigest(*rest), address
+    held_until = now + _LEASE
+    transaction.run("UPDATE digests SET held_until = ? WHERE id = ?", (held_until, row[0]))
+    return ClaimedDigest(_digest(row), bytes(row[-1]), held_until)
 
 
-def finish(transaction: Transaction, digest_id: str, told_up_to: int, next_at: int) -> None:
-    """Record that a digest was sent, or that nothing had changed."""
-    transaction.run(_FINISH, (told_up_to, next_at, digest_id))
+def finish(
+    transaction: Transaction,
+    claimed: ClaimedDigest,
+    told_up_to: int,
+    levels: DigestLevels,
+    next_at: int,
+    sent_at: int | None,
+) -> None:
+    """Record that a digest was sent, or with None that nothing had changed."""
+    row = (told_up_to, _json(levels), next_at, sent_at, claimed.digest.id, claimed.held_until)
+    transaction.run(_FINISH, row)
 
 
-def fail(transaction: Transaction, digest_id: str, error: str, now: int, next_at: int) -> None:
+def fail(
+    transaction: Transaction, claimed: ClaimedDigest, error: str, now: int, again_at: int
+) -> None:
     """Record that a digest could not be sent; what it would have told stays to be told."""
-    transaction.run(_FAIL, (next_at, now, error, digest_id))
+    transaction.run(_FAIL, (again_at, now, error, claimed.digest.id, claimed.held_until))
 
 
 def sealed(key: bytes, digest_id: str, url: str) -> bytes:
@@ -84,25 +148,58 @@ def opened(key: bytes, digest_id: str, address: bytes) -> str:
     return encryption.opened(key, _LABEL, digest_id, address).decode()
 
 
-_LISTED: Final = """
-SELECT id, owner, form, url, created_at, created_by, told_up_to, next_at, failed_at, error
-FROM digests ORDER BY owner, id
+def _found(row: Row | None, digest_id: str) -> tuple[StoredDigest, bytes]:
+    if row is None:
+        raise NotFoundError(f'There is no digest "{digest_id}".')
+    return _digest(row), bytes(row[-1])
+
+
+def _digest(row: Row) -> StoredDigest:
+    levels = msgspec.json.decode(row[12], type=dict[str, dict[str, int]])
+    return StoredDigest._make([*row[:4], DigestCadence(*row[4:8]), *row[8:12], levels, *row[13:-1]])
+
+
+def _json(levels: DigestLevels) -> str:
+    return msgspec.json.encode(levels).decode()
+
+
+_SELECT: Final = """
+SELECT id, owner, form, url, cadence, day, hour, time_zone, created_at, created_by, told_up_to,
+    next_at, levels, failures, sent_at, failed_at, error, address
+FROM digests {}
 """
 
-_DUE: Final = """
-SELECT id, owner, form, url, created_at, created_by, told_up_to, next_at, failed_at, error, address
-FROM digests WHERE next_at <= ? ORDER BY next_at, id LIMIT 1
-"""
+_LISTED: Final = _SELECT.replace("{}", "ORDER BY owner, id")
 
-_IS_DUE: Final = "SELECT 1 FROM digests WHERE next_at <= ? LIMIT 1"
+_ONE: Final = _SELECT.replace("{}", "WHERE id = ?")
+
+_DUE: Final = _SELECT.replace(
+    "{}", "WHERE next_at <= ? AND held_until <= ? ORDER BY next_at, id LIMIT 1"
+)
+
+_IS_DUE: Final = "SELECT 1 FROM digests WHERE next_at <= ? AND held_until <= ? LIMIT 1"
 
 _ADD: Final = """
-INSERT INTO digests (id, owner, form, url, address, created_at, created_by, told_up_to, next_at)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO digests (id, owner, form, url, cadence, day, hour, time_zone, created_at, created_by,
+    told_up_to, next_at, levels, address)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 
+_REPLACE: Final = """
+UPDATE digests SET owner = ?, form = ?, url = ?, cadence = ?, day = ?, hour = ?, time_zone = ?,
+    told_up_to = ?, next_at = ?, levels = ?, address = COALESCE(?, address), held_until = 0,
+    failures = 0, failed_at = NULL, error = NULL
+WHERE id = ?
+"""
+
+# What was claimed before a replacement, or for too long, is another's.
 _FINISH: Final = """
-UPDATE digests SET told_up_to = ?, next_at = ?, failed_at = NULL, error = NULL WHERE id = ?
+UPDATE digests SET told_up_to = ?, levels = ?, next_at = ?, sent_at = COALESCE(?, sent_at),
+    held_until = 0, failures = 0, failed_at = NULL, error = NULL
+WHERE id = ? AND held_until = ?
 """
 
-_FAIL: Final = "UPDATE digests SET next_at = ?, failed_at = ?, error = ? WHERE id = ?"
+_FAIL: Final = """
+UPDATE digests SET held_until = ?, failed_at = ?, error = ?, failures = failures + 1
+WHERE id = ? AND held_until = ?
+"""

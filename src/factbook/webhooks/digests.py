@@ -1,39 +1,45 @@
-"""Digests for teams: sent weekly to Slack or Microsoft Teams, and only if something changed."""
+"""Creation, change, test and removal of digests."""
 
 import secrets as chance
-from collections.abc import Callable
-from functools import partial
-from typing import Final
-
-import msgspec
-import structlog
+import time
+from typing import NamedTuple
 
 from factbook.auth.encryption import NotOpenedError
 from factbook.catalog import ref
-from factbook.checks import digest, digest_figures
-from factbook.checks.digest import DigestForm
-from factbook.clock import HOUR, Clock
-from factbook.outbound.client import USER_AGENT
-from factbook.scheduling import crontab
-from factbook.storage import Database, Write
-from factbook.webhooks import digest_store, secrets
+from factbook.checks import digest_figures
+from factbook.checks.digest import EVERYTHING, DigestForm
+from factbook.errors import ConflictError
+from factbook.storage import Database, Transaction, Write
+from factbook.webhooks import digest_cadence, digest_sender, digest_store, secrets
+from factbook.webhooks.digest_cadence import DigestCadence
 from factbook.webhooks.digest_store import StoredDigest
+from factbook.webhooks.management import DeliveryResult
 from factbook.webhooks.transport import Post
 
-log = structlog.get_logger("factbook.webhooks")
+listed = digest_store.listed
 
-# Monday mornings, in UTC.
-CADENCE: Final = "0 8 * * mon"
-_AGAIN: Final = HOUR
-_HEADERS: Final = {"content-type": "application/json", "user-agent": USER_AGENT}
+
+class WantedDigest(NamedTuple):
+    """A digest as it is wanted; without an owner it is about everybody.
+
+    Without an address the one that it has stays.
+    """
+
+    owner: str | None
+    form: DigestForm
+    cadence: DigestCadence
+    url: str | None = None
+
+    def __repr__(self) -> str:
+        """Representation without the address."""
+        return f"WantedDigest(owner={self.owner!r}, form={self.form!r})"
 
 
 async def create(
+    database: Database,
     post: Post,
     key: bytes,
-    owner: str,
-    form: DigestForm,
-    url: str,
+    wanted: WantedDigest,
     *,
     actor: str,
     now: int,
@@ -41,87 +47,115 @@ async def create(
 ) -> StoredDigest:
     """Send digests of an owner to an address from now on, which is never shown again.
 
-    Raises InputError for an address that may not be called, ConflictError.
+    Raises InputError for an address that may not be called or an unknown time zone, ConflictError.
     """
+    url, owner = wanted.url or "", _owner(wanted)
+    digest_cadence.check_zone(wanted.cadence.time_zone)
     await post.check(url)
     id_ = chance.token_hex(8)
+    levels = await digest_figures.levels_of(database, owner, now)
+    next_at = wanted.cadence.following(now)
     made = StoredDigest(
         id_,
-        ref.canonical(owner, kind="group"),
-        form,
+        owner,
+        wanted.form,
         secrets.shown(url),
+        wanted.cadence,
         now,
         actor,
         now,
-        _next(now),
-        None,
-        None,
+        next_at,
+        levels,
     )
     address = digest_store.sealed(key, id_, url)
-    await write(lambda transaction: digest_store.add(transaction, made, address))
-    return made
+
+    def work(transaction: Transaction) -> StoredDigest:
+        digest_store.add(transaction, made, address)
+        return made
+
+    return await write(work)
 
 
-class DigestSender:
-    """Sends the digests that are due and that no other process sends."""
+async def one(database: Database, digest_id: str) -> StoredDigest:
+    """A digest; raises NotFoundError."""
+    return (await digest_store.one(database, digest_id))[0]
 
-    def __init__(
-        self,
-        database: Database,
-        post: Post,
-        key: Callable[[], bytes],
-        clock: Clock,
-        public_url: str | None = None,
-    ) -> None:
-        """`key` returns the key that seals addresses; messages link to `public_url`."""
-        self._database = database
-        self._post = post
-        self._key = key
-        self._clock = clock
-        self._link = public_url
 
-    async def tick(self) -> int:
-        """Send what is due; returns the number of digests, with those that had nothing to say."""
-        count = 0
-        if not await digest_store.is_due(self._database, self._clock()):
-            return 0
-        while found := await self._database.write(partial(digest_store.claim, now=self._clock())):
-            count += 1
-            await self._send(*found)
-        return count
+async def replace(
+    database: Database,
+    post: Post,
+    key: bytes,
+    digest_id: str,
+    wanted: WantedDigest,
+    *,
+    now: int,
+    write: Write,
+) -> StoredDigest:
+    """Change a digest; one of another owner tells of changes from now on.
 
-    async def stop(self) -> None:
-        """Close the connections."""
-        await self._post.aclose()
+    Raises NotFoundError, and InputError for an address that may not be called.
+    """
+    digest_cadence.check_zone(wanted.cadence.time_zone)
+    await digest_store.one(database, digest_id)
+    if wanted.url is not None:
+        await post.check(wanted.url)
+    owner, url = _owner(wanted), wanted.url
+    levels = await digest_figures.levels_of(database, owner, now)
+    address = None if url is None else digest_store.sealed(key, digest_id, url)
 
-    async def _send(self, one: StoredDigest, address: bytes) -> None:
-        now = self._clock()
-        content = await digest_figures.of_owner(
-            self._database, one.owner, one.told_up_to, now, self._link
+    def work(transaction: Transaction) -> StoredDigest:
+        before = digest_store.within(transaction, digest_id)
+        after = before._replace(
+            owner=owner,
+            form=wanted.form,
+            url=before.url if url is None else secrets.shown(url),
+            cadence=wanted.cadence,
+            next_at=wanted.cadence.following(now),
+            failures=0,
+            failed_at=None,
+            error=None,
         )
-        error = None
-        if not content.is_empty:
-            error = await self._posted(
-                one, address, msgspec.json.encode(digest.message(content, one.form))
-            )
-        if error is None:
-            await self._database.write(lambda tx: digest_store.finish(tx, one.id, now, _next(now)))
-            return
-        log.warning("digest.failed", digest=one.id, owner=one.owner, reason=error)
-        again = min(now + _AGAIN, _next(now))
-        await self._database.write(lambda tx: digest_store.fail(tx, one.id, error, now, again))
+        if owner != before.owner:
+            after = after._replace(told_up_to=now, levels=levels)
+        digest_store.replace(transaction, after, address)
+        return after
 
-    async def _posted(self, one: StoredDigest, address: bytes, body: bytes) -> str | None:
-        """Send a message; returns the reason if it did not arrive."""
-        try:
-            url = digest_store.opened(self._key(), one.id, address)
-        except NotOpenedError:
-            return "its address was sealed under another token_key"
-        reply = await self._post(url, _HEADERS, body)
-        if 200 <= reply.status < 300 and not reply.failure:
-            return None
-        return reply.failure or f"answered {reply.status}"
+    return await write(work)
 
 
-def _next(now: int) -> int:
-    return crontab.following(crontab.parse(CADENCE), now)
+async def remove(digest_id: str, *, write: Write) -> None:
+    """Remove a digest; raises NotFoundError."""
+    await write(lambda transaction: digest_store.remove(transaction, digest_id))
+
+
+async def try_out(
+    database: Database,
+    post: Post,
+    key: bytes,
+    digest_id: str,
+    now: int,
+    link: str | None = None,
+) -> DeliveryResult:
+    """Send what the next digest would tell by now, once, also if that is nothing.
+
+    It is told again in its time. Raises NotFoundError, ConflictError.
+    """
+    stored, address = await digest_store.one(database, digest_id)
+    try:
+        url = digest_store.opened(key, digest_id, address)
+    except NotOpenedError:
+        raise ConflictError(
+            "The address of this digest was sealed under another token_key. Give it again."
+        ) from None
+    content, _ = await digest_figures.of_owner(
+        database, stored.owner, stored.told_up_to, now, stored.levels, now, link
+    )
+    started = time.perf_counter()
+    mark = f"test-{chance.token_hex(8)}"
+    sent = await digest_sender.send(post, url, stored.form, content._replace(is_test=True), mark)
+    spent = round((time.perf_counter() - started) * 1000)
+    return DeliveryResult(sent.status, spent, sent.error)
+
+
+def _owner(wanted: WantedDigest) -> str:
+    return ref.canonical(wanted.owner, kind="group") if wanted.owner else EVERYTHING

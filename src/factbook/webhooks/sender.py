@@ -162,7 +162,7 @@ class WebhookSender:
             return Sent(message, None)
         self._count("failed")
         error = reply.failure or f"answered {reply.status}"
-        return Sent(message, error, reply.status == _GONE, now + _asked_pause(reply))
+        return Sent(message, error, reply.status == _GONE, now + asked_pause(reply))
 
 
 async def send(post: Post, target: WebhookTarget, message: WebhookMessage, now: int) -> HostReply:
@@ -185,7 +185,7 @@ def _message(event: FeedEvent, now: int) -> WebhookMessage:
     return WebhookMessage(event.id, event.type, body(event.type, event.at, event.data), now, 0)
 
 
-def _asked_pause(reply: HostReply) -> int:
+def asked_pause(reply: HostReply) -> int:
     """Pause that the receiver asks for in seconds, if it does."""
     text = reply.headers.get("retry-after", "")
     return int(text) * SECOND if text.isascii() and text.isdigit() and len(text) < 8 else 0

@@ -14,7 +14,7 @@ from factbook.operations.doctor.findings import Finding, ok, problem
 from factbook.settings import Settings
 from factbook.storage import Database
 from factbook.storage.database_url import sqlite_path
-from factbook.webhooks import secrets
+from factbook.webhooks import digest_store, secrets
 from factbook.webhooks import store as webhooks
 
 TOPIC: Final = "key"
@@ -50,12 +50,18 @@ async def fits(database: Database, key: bytes) -> Finding:
             await asyncio.to_thread(secrets.opened, key, id_, sealed)
         except NotOpenedError:
             shut.append(f"webhook {id_}")
+    sent = await digest_store.every_sealed(database)
+    for id_, address in sent.items():
+        try:
+            await asyncio.to_thread(digest_store.opened, key, id_, address)
+        except NotOpenedError:
+            shut.append(f"digest {id_}")
     rows = [row for row in await importer_store.rows(database) if row[4] is not None]
     shut += [f"importer {row[0]}" for row in rows if not importer_store.fits(row, key)]
     if shut:
         what = f"Sealed under another key: {', '.join(shut)}. Tokens made then do not work either."
         return problem(TOPIC, what, _RESTORE)
-    count = len(kept) + len(hooks) + len(rows)
+    count = len(kept) + len(hooks) + len(sent) + len(rows)
     if count:
         return ok(TOPIC, f"It opens the {count} sealed secrets of the database.")
     return await _untried(database)
