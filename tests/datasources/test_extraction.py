@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from factbook.datasources.custom import extraction
 from factbook.datasources.custom.extraction import NOTHING, expression, extract, pattern
+from factbook.datasources.custom.interpreter import LARGEST
 from factbook.errors import InputError
 from factbook.facts.schema import FactType
 from factbook.outbound.outcomes import Missing, Outcome
@@ -127,10 +128,10 @@ def test_an_expression_that_takes_long_ends_with_its_bound() -> None:
 @pytest.mark.parametrize(
     ("text", "document"),
     [
-        ("@", "x" * (extraction.LARGEST + 1)),
+        ("@", "x" * (LARGEST + 1)),
         ("[@, @]", ["x" * 1_000] * 600),
-        ("@", [1] * extraction.LARGEST),
-        ("@", {"k" * 2_000: 1, "l" * (extraction.LARGEST - 1_000): 1}),
+        ("@", [1] * LARGEST),
+        ("@", {"k" * 2_000: 1, "l" * (LARGEST - 1_000): 1}),
         ("to_string([@, @, @])", ["x" * 400_000]),
         ("join('', [@, @, @])", "x" * 400_000),
         ("[[[[[@]]]]]", json.loads("[" * 96 + "]" * 96)),

@@ -17,8 +17,8 @@ from factbook.checks.state import FAIL, PASS, UNKNOWN
 from factbook.checks.time_conditions import TIME_CONDITIONS
 from factbook.facts.reasons import NOT_APPLICABLE, word
 
-# A value that does not fit its operator, and a pattern that takes too long.
-_BROKEN: Final = (TypeError, ValueError, TimeoutError)
+# A value that does not fit its operator, and an object that is too large for a path.
+_BROKEN: Final = (TypeError, ValueError)
 
 
 def compiled_rule(rule: Rule) -> CompiledRule:
@@ -122,10 +122,10 @@ def _stored(source: str, fact: str, holds: operators.Test) -> Evaluate:
 
 def _tested(read: Read, holds: operators.Test) -> Evaluate:
     def evaluate(entity: CheckedEntity, now: int) -> int:
-        value = read(entity)
-        if value is None:
-            return UNKNOWN
         try:
+            value = read(entity)
+            if value is None:
+                return UNKNOWN
             return PASS if holds(value) else FAIL
         except _BROKEN:
             return UNKNOWN
@@ -135,10 +135,10 @@ def _tested(read: Read, holds: operators.Test) -> Evaluate:
 
 def _fact_to_fact(read: Read, other: Read, test: Callable[[Any], operators.Test]) -> Evaluate:
     def evaluate(entity: CheckedEntity, now: int) -> int:
-        value, wanted = read(entity), other(entity)
-        if value is None or wanted is None:
-            return UNKNOWN
         try:
+            value, wanted = read(entity), other(entity)
+            if value is None or wanted is None:
+                return UNKNOWN
             return PASS if test(wanted)(value) else FAIL
         except _BROKEN:
             return UNKNOWN
@@ -148,7 +148,14 @@ def _fact_to_fact(read: Read, other: Read, test: Callable[[Any], operators.Test]
 
 def _is_known(leaf: FactCondition) -> CompiledRule:
     read = reader(leaf.fact)
-    return CompiledRule(lambda entity, now: FAIL if read(entity) is None else PASS, ())
+
+    def evaluate(entity: CheckedEntity, now: int) -> int:
+        try:
+            return FAIL if read(entity) is None else PASS
+        except ValueError:
+            return UNKNOWN
+
+    return CompiledRule(evaluate, ())
 
 
 def _is_unknown(leaf: FactCondition) -> CompiledRule:
@@ -159,8 +166,11 @@ def _reason_is(leaf: FactCondition) -> CompiledRule:
     fact, wanted, read = leaf.fact, leaf.value, reader(leaf.fact)
 
     def evaluate(entity: CheckedEntity, now: int) -> int:
-        if read(entity) is not None:
-            return FAIL
+        try:
+            if read(entity) is not None:
+                return FAIL
+        except ValueError:
+            return UNKNOWN
         # What was collected has nothing at the path.
         is_collected = fact.path is not None and entity.value(fact) is not None
         reason = NOT_APPLICABLE if is_collected else word(entity.reason(fact))

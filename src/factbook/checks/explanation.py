@@ -89,9 +89,9 @@ def _leaves(check: Check, state: int) -> Iterator[tuple[str, FactCondition]]:
 
 def _evidence(leaf: FactCondition, path: str, entity: CheckedEntity, now: int) -> Evidence:
     state = compiled_rule(leaf).evaluate(entity, now)
-    value = reader(leaf.fact)(entity)
+    value = _read(leaf.fact, entity)
     other = leaf.value if isinstance(leaf.value, FactReference) else None
-    wanted = leaf.value if other is None else reader(other)(entity)
+    wanted = leaf.value if other is None else _read(other, entity)
     asks_why = state == UNKNOWN or (value is None and leaf.operator in operators.KNOWLEDGE)
     facts = [leaf.fact] if other is None else [leaf.fact, other]
     return Evidence(
@@ -106,12 +106,24 @@ def _evidence(leaf: FactCondition, path: str, entity: CheckedEntity, now: int) -
     )
 
 
+def _read(fact: FactReference, entity: CheckedEntity) -> Any | None:
+    """The value of a fact; None if it is unknown, or too large to be read."""
+    try:
+        return reader(fact)(entity)
+    except ValueError:
+        return None
+
+
 def _reason(leaf: FactCondition, facts: list[FactReference], entity: CheckedEntity) -> str:
     """The reason for which a comparison is unknown: of the first fact that is, or an error."""
     for fact in facts:
         if entity.value(fact) is None:
             return entity.reason(fact)
-        if reader(fact)(entity) is None:
+        try:
+            found = reader(fact)(entity)
+        except ValueError:
+            return f"{CHECK_ERROR}: {fact.fact} is too large for {fact.path}"
+        if found is None:
             return f"{NOT_APPLICABLE}: {fact.fact} has nothing at {fact.path}"
     return f"{CHECK_ERROR}: {leaf.operator} cannot be asked of this value"
 

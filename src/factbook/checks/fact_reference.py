@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from factbook.checks.readers import Report
 from factbook.datasources.custom import extraction
+from factbook.datasources.custom.interpreter import depth
 from factbook.errors import InputError
 
 # The catalog document of the entity.
@@ -15,6 +16,8 @@ ENTITY: Final = "entity"
 CHECKS: Final = "checks"
 
 _LONGEST: Final = 300
+# Few enough that the stack is never too short for them, wherever an evaluation begins.
+_DEEPEST: Final = 50
 
 
 class FactReference(Struct, frozen=True):
@@ -50,6 +53,9 @@ def _check_path(text: object, source: object, path: str, report: Report) -> None
         report(path, f"is for facts of type object; the source `{source}` has none")
     else:
         try:
-            extraction.expression(text)
+            found = extraction.expression(text)
         except InputError as error:
             report(path, error.message)
+            return
+        if depth(found.parsed.parsed) > _DEEPEST:
+            report(path, f"is nested more than {_DEEPEST} levels deep")

@@ -105,7 +105,8 @@ _TABLE: Final = (
 
 OPERATORS: Final[Mapping[str, Operator]] = {one.name: one for one in _TABLE}
 
-# They ask about the knowledge of a fact, and are never unknown themselves.
+# They ask about the knowledge of a fact, and are not unknown themselves, unless an object is too
+# large for a path.
 KNOWLEDGE: Final = frozenset({"isKnown", "isUnknown", "reasonIs"})
 
 

@@ -1,7 +1,7 @@
 """Functions that rules are compiled to: of one entity at a time."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from factbook.checks.checked_entity import CheckedEntity
 from factbook.checks.fact_reference import ENTITY, FactReference
@@ -12,7 +12,11 @@ from factbook.outbound.outcomes import Missing
 Evaluate = Callable[[CheckedEntity, int], int]
 # The time at which the state may change although nothing is written; None if there is none.
 Due = Callable[[CheckedEntity, int], int | None]
+# Raises ValueError for a value that cannot be read.
 Read = Callable[[CheckedEntity], Any]
+
+# About a tenth of a second.
+_MOST_STEPS: Final = 100_000
 
 
 class CompiledRule(NamedTuple):
@@ -23,7 +27,10 @@ class CompiledRule(NamedTuple):
 
 
 def reader(fact: FactReference) -> Read:
-    """A function that reads the fact of an entity; it gives None for what is unknown."""
+    """A function that reads the fact of an entity; it gives None for what is unknown.
+
+    It raises ValueError for an object that is too large for the expression of its path.
+    """
     if fact.source == ENTITY:
         place = fact.fact
         return lambda entity: entity.at(place)
@@ -33,7 +40,9 @@ def reader(fact: FactReference) -> Read:
 
     def read(entity: CheckedEntity) -> Any:
         value = entity.value(fact)
-        found = None if value is None else expression.of(value)
+        found = None if value is None else expression.of(value, _MOST_STEPS)
+        if found is extraction.TOO_SLOW or found is extraction.TOO_LARGE:
+            raise ValueError(fact.path)
         return None if isinstance(found, Missing) else found
 
     return read

@@ -45,7 +45,10 @@ def _moment_of(fact: FactReference) -> Callable[[CheckedEntity], int | None]:
     read = reader(fact)
 
     def time(entity: CheckedEntity) -> int | None:
-        value = read(entity)
+        try:
+            value = read(entity)
+        except ValueError:
+            return None
         return clock.milliseconds(value) if isinstance(value, str) else None
 
     return time

@@ -15,9 +15,15 @@ import msgspec
 from jmespath.exceptions import JMESPathError
 from jmespath.functions import Functions
 from jmespath.parser import ParsedResult
-from jmespath.visitor import Options, TreeInterpreter
 from msgspec import Struct
 
+from factbook.datasources.custom.interpreter import (
+    LARGEST,
+    BoundedInterpreter,
+    TooLargeError,
+    TooManyStepsError,
+    json_size,
+)
 from factbook.errors import InputError
 from factbook.facts.schema import FactType
 from factbook.outbound.outcomes import Missing, Outcome
@@ -32,9 +38,8 @@ MOST_COPIES: Final = 100
 PATTERN_SECONDS: Final = 0.2
 EXPRESSION_SECONDS: Final = 1.0
 LONGEST_SECONDS: Final = 2.0
-# About what the facts of one entity may take together, in characters of JSON, and how deep.
-LARGEST: Final = 1024 * 1024
-DEEPEST: Final = 100
+# More than can be taken within the time, but for a single one that is far too long.
+_MOST_STEPS: Final = 10_000_000
 _LONGEST_GLUE: Final = 10
 # A hundredth of a second for each 5,000, or so.
 MOST_WORK: Final = 30_000
@@ -48,8 +53,8 @@ _QUOTED: Final = re.compile(
 _ESCAPED: Final = re.compile(r"\\(?:[pPN]\{[^{}()+]*\}|.)", re.DOTALL)
 
 NOTHING: Final = Missing(Outcome.NOT_APPLICABLE, "the document has no such value")
-_TOO_SLOW: Final = Missing(Outcome.TRANSIENT, "the extraction took too long")
-_TOO_LARGE: Final = Missing(Outcome.TOO_LARGE, "what was extracted is too large for facts")
+TOO_SLOW: Final = Missing(Outcome.TRANSIENT, "the extraction took too long")
+TOO_LARGE: Final = Missing(Outcome.TOO_LARGE, "what was extracted is too large for facts")
 
 
 class Extractor(Protocol):
@@ -65,13 +70,17 @@ class Expression(Struct, frozen=True):
     text: str
     parsed: ParsedResult
 
-    def of(self, document: Any) -> Any | Missing:
+    def of(self, document: Any, most_steps: int | None = None) -> Any | Missing:
+        """The value; the bound is a time, unless it is a number of steps."""
         try:
-            found = _Interpreter().visit(self.parsed.parsed, document)
-        except TimeoutError:
-            return _TOO_SLOW
-        except _TooLargeError:
-            return _TOO_LARGE
+            interpreter = (
+                _TimedInterpreter() if most_steps is None else BoundedInterpreter(most_steps)
+            )
+            found = interpreter.visit(self.parsed.parsed, document)
+        except (TimeoutError, TooManyStepsError):
+            return TOO_SLOW
+        except TooLargeError:
+            return TOO_LARGE
         except (JMESPathError, TypeError, ValueError, ArithmeticError):
             return Missing(Outcome.TRANSIENT, "the expression does not fit the document")
         except RecursionError:
@@ -96,7 +105,7 @@ class Pattern(Struct, frozen=True):
                 return list(dict.fromkeys(self._all(text)))
             found = self.pattern.search(text, timeout=PATTERN_SECONDS, concurrent=True)
         except TimeoutError:
-            return _TOO_SLOW
+            return TOO_SLOW
         if self.type == "boolean":
             return found is not None
         return NOTHING if found is None else _typed(_occurrence(found), self.type)
@@ -106,23 +115,11 @@ class Pattern(Struct, frozen=True):
         return map(_occurrence, found)
 
 
-class _TooLargeError(Exception):
-    """A text would exceed the size of any fact."""
-
-
-class _Functions(Functions):
-    def call_function(self, function_name: str, resolved_args: Any) -> Any:
-        """The result of a function; raises _TooLargeError before it makes a text too large."""
-        if function_name in {"to_string", "join"} and _size([*resolved_args], LARGEST) > LARGEST:
-            raise _TooLargeError
-        return super().call_function(function_name, resolved_args)
-
-
-class _Interpreter(TreeInterpreter):
+class _TimedInterpreter(BoundedInterpreter):
     """Evaluates an expression within a time limit."""
 
     def __init__(self) -> None:
-        super().__init__(Options(custom_functions=_Functions()))
+        super().__init__(_MOST_STEPS)
         self._end = time.monotonic() + EXPRESSION_SECONDS
 
     def visit(self, node: Any, *args: Any, **kwargs: Any) -> Any:
@@ -178,31 +175,11 @@ def extract(extractors: Mapping[str, Extractor], document: Any) -> dict[str, Any
     end, room = time.monotonic() + LONGEST_SECONDS, LARGEST
     found: dict[str, Any | Missing] = {}
     for name, extractor in extractors.items():
-        value = extractor.of(document) if time.monotonic() < end else _TOO_SLOW
-        size = 0 if isinstance(value, Missing) else _size(value, room)
-        found[name] = _TOO_LARGE if size > room else value
+        value = extractor.of(document) if time.monotonic() < end else TOO_SLOW
+        size = 0 if isinstance(value, Missing) else json_size(value, room)
+        found[name] = TOO_LARGE if size > room else value
         room -= 0 if size > room else size
     return found
-
-
-def _size(value: Any, most: int) -> int:
-    """The approximate JSON length of a value, in characters; more than `most` if it is too deep."""
-    size, level = 0, [value]
-    for _ in range(DEEPEST):
-        below: list[Any] = []
-        for one in level:
-            is_long = isinstance(one, str | dict | list)
-            size += 1 + (len(one) if is_long else 0)
-            if isinstance(one, dict):
-                size += sum(map(len, one))
-            if size > most:
-                return size
-            if isinstance(one, dict | list):
-                below.extend(one.values() if isinstance(one, dict) else one)
-        if not below:
-            return size
-        level = below
-    return most + 1
 
 
 def _check_quoted(text: str) -> None:
