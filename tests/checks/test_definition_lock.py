@@ -12,11 +12,15 @@ from factbook.checks import (
     check_store,
     definition_lock,
     definition_writes,
+    exemption_store,
     grade_slots,
     publication,
     regrade,
     scorecard_store,
 )
+from factbook.checks.exemption import ExemptionActor, ExemptionRequest
+from factbook.checks.scorecard import ExemptionRules
+from factbook.clock import DAY
 from factbook.storage import Database, Transaction
 from tests.checks.catalog import ACTOR, CheckedCatalog, a_check, leaf
 from tests.checks.scorecards import document
@@ -172,3 +176,32 @@ async def test_changes_of_definitions_never_wait_for_each_other(
     await first.end()
     await other.end()
     assert (first.runs, other.runs) == (1, 1)
+
+
+@pytest.mark.parametrize("step", [exemption_store.begin, exemption_store.expire])
+async def test_exemptions_that_begin_or_end_never_wait_for_a_change_of_definitions(
+    catalog: CheckedCatalog, step: Callable[[Transaction, int], Any]
+) -> None:
+    """The deletion of a check deletes its exemptions, too, after it has the lock."""
+    database = catalog.database
+    asked = ExemptionRequest("c1", None, "component:default/a", "Frozen", NOON, NOON + DAY)
+    ann = ExemptionActor("user:default/ann", may_decide=True)
+    rules = [ExemptionRules()]
+    one = await database.write(
+        lambda tx: exemption_store.request(tx, asked, rules, ann, NOON - DAY)
+    )
+    await database.write(
+        lambda tx: exemption_store.decide(tx, one.id, "approve", rules, ann, NOON - 1, own=True)
+    )
+
+    def delete(transaction: Transaction) -> None:
+        exemption_store.delete_of(transaction, "check", "c1")
+
+    deleting = PausedWrite(database, definition_lock.take, delete)
+    await deleting.stops()
+    stepping = PausedWrite(database, lambda tx: step(tx, NOON + DAY))
+    stepping.go_on()
+    await soon(partial(waits, database))
+    await deleting.end()
+    await stepping.end()
+    assert (deleting.runs, stepping.runs) == (1, 1)

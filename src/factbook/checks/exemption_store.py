@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, Literal, NamedTuple
 
 from factbook.catalog.store import collectable
-from factbook.checks import exemption
+from factbook.checks import definition_lock, exemption
 from factbook.checks.exemption import (
     Decision,
     Exemption,
@@ -113,22 +113,19 @@ def decide(
 
 def begin(transaction: Transaction, now: int) -> list[Exemption]:
     """Have entities evaluated for some of the exemptions that have begun; returns these."""
+    definition_lock.share(transaction)
     found = _read(transaction.all(_BEGUN, (now, _AT_ONCE)))
-    if found:
-        transaction.run(_NOTE_BEGUN, (now, [one.id for one in found]))
-        _touch(transaction, found)
-    return found
+    rows = _locked(transaction, _NOTE_BEGUN, found, now)
+    begun = [one for one in found if one.id in rows]
+    _touch(transaction, begun)
+    return begun
 
 
 def expire(transaction: Transaction, now: int) -> list[Exemption]:
     """Expire some of the exemptions and requests whose end has passed; returns them."""
+    definition_lock.share(transaction)
     found = _read(transaction.all(_ENDED, (now, _AT_ONCE)))
-    for one in sorted(found, key=lambda one: one.id):
-        transaction.lock(f"exemption {one.id}")
-    ids = [one.id for one in found]
-    # Somebody may have decided on one meanwhile.
-    rows = transaction.all(_EXPIRE, (ids,)) if ids else []
-    expired = {id_ for (id_,) in rows}
+    expired = _locked(transaction, _EXPIRE, found)
     gone = [one._replace(state="expired") for one in found if one.id in expired]
     _touch(transaction, gone)
     _tell(transaction, "expired", gone, now)
@@ -194,6 +191,16 @@ async def page(
         values += after
     where = " AND ".join(conditions) or "1 = 1"
     return _read(await database.search(_PAGE.replace("{}", where), (*values, limit)))
+
+
+def _locked(
+    transaction: Transaction, statement: str, found: Iterable[Exemption], *values: object
+) -> set[str]:
+    """The ids of the exemptions that a statement changes, once nobody else decides on them."""
+    ids = sorted(one.id for one in found)
+    for id_ in ids:
+        transaction.lock(f"exemption {id_}")
+    return {id_ for (id_,) in transaction.all(statement, (*values, ids))} if ids else set()
 
 
 def _together(held: Sequence[Exemption]) -> EntityExemptions:
@@ -277,7 +284,10 @@ UPDATE exemptions SET state = 'expired'
 WHERE id IN LIST(?) AND state IN ('requested', 'approved') RETURNING id
 """
 
-_NOTE_BEGUN: Final = "UPDATE exemptions SET began_at = ? WHERE id IN LIST(?)"
+_NOTE_BEGUN: Final = """
+UPDATE exemptions SET began_at = ?
+WHERE id IN LIST(?) AND state = 'approved' AND began_at IS NULL RETURNING id
+"""
 
 _ANNOUNCED: Final = "UPDATE exemptions SET warned_at = ? WHERE id IN LIST(?)"
 
