@@ -58,6 +58,18 @@ async def since(
     return _read(await database.search(_SINCE, (*place, limit)))
 
 
+async def latest_of_check(database: Database, check_id: str, limit: int) -> list[Change]:
+    """The last changes of a check for any entity, newest first."""
+    return _read(await database.all(_OF_CHECK, (check_id, limit)))
+
+
+async def last_of_entities(
+    database: Database, check_id: str, entity_ids: Sequence[int]
+) -> dict[int, int]:
+    """The time of the last change of a check for each of these entities that has one."""
+    return dict(await database.all(_LAST_OF_ENTITIES, (check_id, list(entity_ids))))
+
+
 async def last_of(database: Database, check_id: str) -> int | None:
     """The time of the last change of a check for any entity."""
     row = await database.one("SELECT MAX(at) FROM check_changes WHERE check_id = ?", (check_id,))
@@ -105,6 +117,16 @@ def _read(rows: Sequence[Row]) -> list[Change]:
 _OF_ENTITY = """
 SELECT id, check_id, entity_id, at, before, after, why FROM check_changes
 WHERE entity_id = ? AND check_id = ? AND (at, id) < (?, ?) ORDER BY at DESC, id DESC LIMIT ?
+"""
+
+_OF_CHECK = """
+SELECT id, check_id, entity_id, at, before, after, why FROM check_changes
+WHERE check_id = ? ORDER BY at DESC, id DESC LIMIT ?
+"""
+
+_LAST_OF_ENTITIES = """
+SELECT entity_id, MAX(at) FROM check_changes WHERE check_id = ? AND entity_id IN LIST(?)
+GROUP BY entity_id
 """
 
 _SINCE = """

@@ -43,6 +43,19 @@ async def between(
     return found
 
 
+async def of_entities(
+    database: Database, source_ids: Sequence[str], entity_ids: Sequence[int]
+) -> FactsOfEntities:
+    """The same about some entities, for those who read."""
+    if not (source_ids and entity_ids):
+        return {}
+    rows = await database.all(*latest_rows.among(source_ids, entity_ids))
+    found, own = latest_rows.by_entity(rows), _own(source_ids)
+    if own:
+        _add(found, own, await collectable.bits_of_ids(database, list(entity_ids)))
+    return found
+
+
 async def own_of(database: Database, entity_id: int) -> dict[str, Latest]:
     """The catalog's own facts about an entity, by source."""
     found: FactsOfEntities = {}

@@ -56,6 +56,12 @@ async def portion(database: Database, first: int, last: int) -> dict[int, bytes]
     return dict(await database.search(_PORTION, (first, last)))
 
 
+async def of_entities(database: Database, entity_ids: Sequence[int]) -> dict[int, EntityStates]:
+    """The states of these entities, for those who read."""
+    rows = await database.search(_READ, (list(entity_ids),))
+    return {row[0]: EntityStates(*row) for row in rows}
+
+
 def remove(transaction: Transaction, entity_ids: Sequence[int]) -> None:
     """Remove the states of entities."""
     if entity_ids:

@@ -73,6 +73,11 @@ def bits_of(transaction: Transaction, ids: list[int]) -> list[tuple[int, int, in
     return [(id_, bits, at) for id_, bits, at in transaction.all(_BITS_OF, (ids,))]
 
 
+async def bits_of_ids(database: Database, ids: list[int]) -> list[tuple[int, int, int]]:
+    """The same, for those who read."""
+    return [(id_, bits, at) for id_, bits, at in await database.all(_BITS_OF, (ids,))]
+
+
 async def bits_between(database: Database, first: int, last: int) -> list[tuple[int, int, int]]:
     """The same of the entities from one id to another."""
     return [

@@ -1,0 +1,64 @@
+"""Results of one check for the entities of a page, each with what it rests on."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from factbook.catalog.store import collectable
+from factbook.checks import change_store, condition, latest_facts, state, state_store, templates
+from factbook.checks.check_set import CheckCache
+from factbook.checks.checked_entity import CheckedEntity
+from factbook.checks.definition import Check
+from factbook.checks.explanation import Explanation, explain
+from factbook.checks.fact_reference import CHECKS, ENTITY
+from factbook.checks.results import CheckedRow
+from factbook.checks.state_update import SlotStates
+from factbook.storage import Database
+
+_NOTHING: Final[Mapping[str, Any]] = {}
+
+
+class ExplainedRow(NamedTuple):
+    """A result with the title of its entity, '' without one.
+
+    `since` is None if it never changed; `explanation` is None if the check is not about the entity.
+    """
+
+    row: CheckedRow
+    title: str
+    since: int | None
+    explanation: Explanation | None
+
+
+async def of_rows(
+    database: Database, check: Check, rows: Sequence[CheckedRow], now: int
+) -> list[ExplainedRow]:
+    """The rows explained, in their order; all are read at once."""
+    ids = [row.entity_id for row in rows]
+    found = collectable.read(await database.all(*collectable.among(collectable.EVERYTHING, ids)))
+    documents = {id_: document for id_, _, document in found}
+    facts = await latest_facts.of_entities(database, _sources(check), ids)
+    known = await database.remembered.of(CheckCache).loaded(database)
+    states = await state_store.of_entities(database, ids)
+    times = await change_store.last_of_entities(database, check.id, ids)
+    explained = []
+    for row in rows:
+        id_, document = row.entity_id, documents.get(row.entity_id, _NOTHING)
+        entity = CheckedEntity(row.ref, document, facts.get(id_, {}))
+        if id_ in states:
+            entity.states = SlotStates(known.slots, states[id_].padded(known.width))
+        is_about = row.state & ~state.EXEMPT not in (state.NONE, state.OUT)
+        explanation = explain(check, entity, now) if is_about and document else None
+        explained.append(ExplainedRow(row, _title(document), times.get(id_), explanation))
+    return explained
+
+
+def _sources(check: Check) -> list[str]:
+    """The data sources that the rules and the texts of a check read."""
+    facts = [one for _, rule in check.rules() for one in condition.references(rule)]
+    facts += [one for _, text in check.templates() for one in templates.parse(text).facts()]
+    return sorted({one.source for one in facts} - {ENTITY, CHECKS})
+
+
+def _title(document: Mapping[str, Any]) -> str:
+    found = document.get("metadata", _NOTHING).get("title")
+    return found if isinstance(found, str) else ""
