@@ -16,6 +16,7 @@ from factbook.web.admin.audit import AUDIT
 from factbook.web.admin.connections import CONNECTIONS
 from factbook.web.admin.people import PEOPLE
 from factbook.web.admin.webhooks import WEBHOOKS
+from factbook.web.checks.scorecard_list import SCORECARD_LIST
 from factbook.web.connect.page import CONNECT
 from factbook.web.connect.playground import PLAYGROUND
 from factbook.web.data_sources.detail import DATA_SOURCE
@@ -61,6 +62,7 @@ PAGES: Sequence[PageRoute] = (
     *SETS,
     *IMPORTS,
     *IMPORTERS,
+    *SCORECARD_LIST,
     *DATA_SOURCES,
     *SOURCE_EDITOR,
     *DATA_SOURCE,

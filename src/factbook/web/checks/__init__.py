@@ -1,0 +1,1 @@
+"""Pages of scorecards, checks and exemptions."""
