@@ -16,7 +16,10 @@ from factbook.web.admin.audit import AUDIT
 from factbook.web.admin.connections import CONNECTIONS
 from factbook.web.admin.people import PEOPLE
 from factbook.web.admin.webhooks import WEBHOOKS
+from factbook.web.checks.matrix_pages import SCORECARD_MATRICES
+from factbook.web.checks.publishing import PUBLISHING
 from factbook.web.checks.scorecard_list import SCORECARD_LIST
+from factbook.web.checks.scorecard_page import SCORECARD_PAGE
 from factbook.web.connect.page import CONNECT
 from factbook.web.connect.playground import PLAYGROUND
 from factbook.web.data_sources.detail import DATA_SOURCE
@@ -63,6 +66,9 @@ PAGES: Sequence[PageRoute] = (
     *IMPORTS,
     *IMPORTERS,
     *SCORECARD_LIST,
+    *SCORECARD_PAGE,
+    *SCORECARD_MATRICES,
+    *PUBLISHING,
     *DATA_SOURCES,
     *SOURCE_EDITOR,
     *DATA_SOURCE,

@@ -1,0 +1,244 @@
+"""Matrices of a scorecard: its checks for each entity, and for each team; and levels as CSV."""
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Final, NamedTuple
+from urllib.parse import quote
+
+from factbook.auth.permissions import CATALOG_READ, CHECK_READ
+from factbook.checks import check_store, count_store, level_pages, level_store, matrix, state
+from factbook.checks.count_store import StateCounts
+from factbook.checks.level_pages import LevelFilter
+from factbook.checks.levels import GradedLevel
+from factbook.checks.matrix import MatrixFilter
+from factbook.checks.scorecard import Scorecard
+from factbook.checks.scorecard_figures import ScorecardInEffect
+from factbook.datasources.fact_columns import NOTHING
+from factbook.errors import InputError
+from factbook.http import csv_lines
+from factbook.http.requests import Reply
+from factbook.storage import Database
+from factbook.web.checks import filters, scorecard_page, shares
+from factbook.web.checks.shares import NO_LEVEL_WORD, ResultFigures
+from factbook.web.data_sources.fact_across import Address
+from factbook.web.site import formatting
+from factbook.web.site.endpoint import PageRoute
+from factbook.web.site.page_context import PageContext
+
+_ROWS: Final = 50
+_COLUMNS: Final = 50
+_FILTERS: Final = ("owner", "team", "level", "state")
+_HEADER: Final = ("entity", "level", "levelIfKnown", "score", "coverage")
+# Told of by a link to what the result rests on.
+_TELLING: Final = frozenset({"fail", "unknown", "exempt"})
+
+
+class MatrixColumn(NamedTuple):
+    """A check of a matrix with the title of its level."""
+
+    id: str
+    title: str
+    level: str
+    path: str
+
+
+class MatrixCell(NamedTuple):
+    """A state, or a share with the state that it comes to; `path` leads to what it rests on."""
+
+    word: str
+    path: str | None
+    text: str = ""
+
+
+class MatrixLine(NamedTuple):
+    """An entity or a team with its level, and a cell for each check."""
+
+    title: str
+    path: str
+    owner: str
+    level: str
+    score: int | None
+    cells: list[MatrixCell]
+
+
+async def entities(visit: PageContext) -> Reply:
+    """Matrix of the entities of a scorecard and its checks."""
+    shown, given = await scorecard_page.in_effect(visit)
+    address = filters.address(
+        visit, shares.scorecard_path(shown.card.id, "entities"), (*_FILTERS, "columns")
+    )
+    columns = await _columns(visit, given.card)
+    start = _column(visit)
+    wanted = MatrixFilter(await _levels(visit, given), filters.state_asked(visit))
+    chosen = columns[start : start + _COLUMNS]
+    ids = [one.id for one in chosen]
+    after, database = filters.place(visit), visit.state.database
+    page = await matrix.page(database, given, ids, wanted, after, _ROWS)
+    return visit.page(
+        "scorecard-matrix.html",
+        current="entities",
+        card=given.card,
+        columns=chosen,
+        lines=[_entity(given.card, ids, row) for row in page.rows],
+        address=address,
+        chosen=[(name, address.query[name]) for name in _FILTERS if name in address.query],
+        levels=[("", "Any"), *_level_choices(given.card)],
+        states=filters.STATES,
+        asked={name: visit.query(name) for name in _FILTERS},
+        before=address.to() if after else None,
+        after=address.to(after=str(page.next)) if page.next else None,
+        column_pages=_column_pages(address, columns, start),
+        export=address._replace(path=shares.scorecard_path(given.card.id, "export")).to(
+            state=None, columns=None
+        ),
+    )
+
+
+async def teams(visit: PageContext) -> Reply:
+    """Matrix of the teams that own entities of a scorecard, and its checks."""
+    shown, given = await scorecard_page.in_effect(visit)
+    database = visit.state.database
+    address = filters.address(visit, shares.scorecard_path(shown.card.id, "teams"), ("columns",))
+    columns, start = await _columns(visit, given.card), _column(visit)
+    chosen = columns[start : start + _COLUMNS]
+    owners = sorted({one.owner for one in await level_store.by_owner(database, given.slot)})
+    number = filters.page_number(visit)
+    page = owners[(number - 1) * _ROWS : number * _ROWS]
+    counts = await count_store.by_check_and_owner(database, [one.id for one in chosen], page)
+    return visit.page(
+        "scorecard-matrix.html",
+        current="teams",
+        card=given.card,
+        columns=chosen,
+        lines=[_team(given.card, owner, chosen, counts) for owner in page],
+        address=address,
+        before=address.to(page=str(number - 1)) if number > 1 else None,
+        after=address.to(page=str(number + 1)) if number * _ROWS < len(owners) else None,
+        column_pages=_column_pages(address, columns, start),
+    )
+
+
+async def export(visit: PageContext) -> Reply:
+    """The levels of the entities as CSV."""
+    _, given = await scorecard_page.in_effect(visit)
+    return Reply(
+        _lines(visit.state.database, given, await _levels(visit, given)),
+        headers=csv_lines.attachment(given.card.id),
+        content_type=csv_lines.CONTENT_TYPE,
+    )
+
+
+async def _lines(
+    database: Database, given: ScorecardInEffect, wanted: LevelFilter
+) -> AsyncIterator[bytes]:
+    yield csv_lines.line(_HEADER).encode()
+    async for found in level_pages.everything(database, given, wanted):
+        yield "".join(csv_lines.line((ref, *_cells(given, one))) for ref, one in found).encode()
+
+
+def _cells(given: ScorecardInEffect, graded: GradedLevel) -> tuple[object, ...]:
+    names = given.names
+    level, best = names.get(graded.level), names.get(graded.level_if_known)
+    return level, best, graded.score, graded.coverage
+
+
+async def _columns(visit: PageContext, card: Scorecard) -> list[MatrixColumn]:
+    """The checks of a scorecard by level, those that count for the score alone last."""
+    stored = await check_store.everything(visit.state.database)
+    titles = {one.id: str(one.current.get("title", one.id)) for one in stored}
+    last = len(card.levels) + 1
+    return [
+        MatrixColumn(
+            one.check,
+            titles.get(one.check, one.check),
+            scorecard_page.level_title(card, one.level),
+            shares.check_path(one.check),
+        )
+        for one in sorted(card.entries, key=lambda one: card.rank(one.level) or last)
+    ]
+
+
+async def _levels(visit: PageContext, given: ScorecardInEffect) -> LevelFilter:
+    level, owners = visit.query("level"), await filters.owners(visit)
+    if not level or level == NO_LEVEL_WORD:
+        return LevelFilter(owners, 0 if level else None)
+    if level not in given.card.ranks:
+        raise InputError("The scorecard has no such level.")
+    return LevelFilter(owners, given.card.rank(level))
+
+
+def _level_choices(card: Scorecard) -> list[tuple[str, str]]:
+    found = [(level.id, level.title) for level in reversed(card.levels)]
+    return [*found, (NO_LEVEL_WORD, "No level")]
+
+
+def _entity(card: Scorecard, check_ids: Sequence[str], row: matrix.MatrixRow) -> MatrixLine:
+    query = f"?entity={quote(row.ref, safe='')}"
+    cells = []
+    for id_, byte in zip(check_ids, row.states, strict=True):
+        word = state.word(byte)
+        cells.append(MatrixCell(word, shares.check_path(id_) + query if word in _TELLING else None))
+    return MatrixLine(
+        formatting.short_ref(row.ref),
+        formatting.entity_path(row.ref),
+        row.owner,
+        scorecard_page.rank_title(card, row.graded.level),
+        row.graded.score,
+        cells,
+    )
+
+
+def _team(
+    card: Scorecard,
+    owner: str,
+    columns: Sequence[MatrixColumn],
+    counts: dict[tuple[str, str], StateCounts],
+) -> MatrixLine:
+    own = owner or NOTHING
+    cells = [_share(one.id, own, counts.get((one.id, owner), StateCounts())) for one in columns]
+    title = formatting.short_owner(owner) or "without an owner"
+    path = shares.scorecard_path(card.id, "entities", owner=own)
+    return MatrixLine(title, path, "", "", None, cells)
+
+
+def _share(check_id: str, owner: str, counts: StateCounts) -> MatrixCell:
+    """How many of a team pass, as the worst state that there is."""
+    found = ResultFigures(counts)
+    if not found.total:
+        word = "exempt" if counts.exempt else "not-applicable"
+        return MatrixCell(word, None)
+    word = "fail" if counts.failing else "unknown" if counts.undecided else "pass"
+    text = f"{counts.passing} of {found.total}"
+    return MatrixCell(word, shares.check_path(check_id, owner=owner, state=word), text)
+
+
+def _column(visit: PageContext) -> int:
+    """The place of the first check that is shown."""
+    text = visit.query("columns")
+    if text and not (text.isascii() and text.isdigit() and len(text) <= 3):
+        raise InputError("The address of this page is incomplete.")
+    return int(text or 0)
+
+
+def _column_pages(
+    address: Address, columns: Sequence[MatrixColumn], start: int
+) -> list[tuple[str, str, bool]]:
+    """(words, path, whether it is shown) of each part of the checks, if they are many."""
+    if len(columns) <= _COLUMNS:
+        return []
+    return [
+        (
+            f"{first + 1} to {min(first + _COLUMNS, len(columns))}",
+            address.to(columns=str(first)),
+            first == start,
+        )
+        for first in range(0, len(columns), _COLUMNS)
+    ]
+
+
+_NEEDS: Final = (CATALOG_READ, CHECK_READ)
+
+SCORECARD_MATRICES: Sequence[PageRoute] = (
+    PageRoute("GET", "/scorecards/{id}/entities", entities, _NEEDS),
+    PageRoute("GET", "/scorecards/{id}/teams", teams, _NEEDS),
+    PageRoute("GET", "/scorecards/{id}/export", export, _NEEDS),
+)

@@ -1,0 +1,71 @@
+"""Publication of a scorecard with those of its checks that are drafts, in one transaction."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from factbook.audit.trail import AuditEntry
+from factbook.auth.permissions import CHECK_READ, CHECK_WRITE, SCORECARD_WRITE
+from factbook.checks import check_store, definition_lock, definition_writes, scorecard_store
+from factbook.checks.scorecard_store import StoredScorecard
+from factbook.http.requests import Reply
+from factbook.storage import Transaction
+from factbook.web.checks import filters, shares
+from factbook.web.site.endpoint import PageRoute
+from factbook.web.site.page_context import PageContext
+
+
+class PublishedTogether(NamedTuple):
+    """A scorecard that was published, and the ids of the checks that were with it."""
+
+    stored: StoredScorecard
+    checks: list[str]
+
+
+async def publish(visit: PageContext) -> Reply:
+    """Publish the draft of a scorecard and the checks of it that nobody has published."""
+    id_, seen = filters.definition_id(visit, "scorecard"), visit.sent.one("seen")
+    actor, now = visit.person.ref, visit.now
+
+    def work(transaction: Transaction) -> PublishedTogether:
+        definition_lock.take(transaction)
+        before = scorecard_store.read(transaction, id_)
+        if before is None:
+            raise definition_writes.missing(id_, "scorecard")
+        definition_writes.check_tag(before, [seen])
+        drafts = _drafts(transaction, before)
+        for check_id in drafts:
+            check_store.publish(transaction, check_id, actor, now)
+        return PublishedTogether(scorecard_store.publish(transaction, id_, actor, now), drafts)
+
+    def about(done: PublishedTogether) -> AuditEntry:
+        version = done.stored.pending_version or done.stored.version
+        detail = {"version": version, "checks": done.checks}
+        return AuditEntry("scorecard.publish", id_, detail)
+
+    await visit.writing(about)(work)
+    return visit.redirect(
+        shares.scorecard_path(id_), "It is published. Levels come as entities are evaluated."
+    )
+
+
+def _drafts(transaction: Transaction, stored: StoredScorecard) -> list[str]:
+    """The checks of a scorecard that were never published."""
+    document = stored.draft or stored.current
+    wanted = {
+        one if isinstance(one, str) else one.get("check") for one in document.get("entries", [])
+    }
+    return [
+        one.id
+        for one in check_store.all_within(transaction)
+        if one.id in wanted and one.published is None and one.pending is None
+    ]
+
+
+PUBLISHING: Sequence[PageRoute] = (
+    PageRoute(
+        "POST",
+        "/scorecards/{id}/publish",
+        publish,
+        (CHECK_READ, CHECK_WRITE, SCORECARD_WRITE),
+    ),
+)

@@ -1,0 +1,224 @@
+"""Page of a scorecard: its levels, trend and checks, and the teams with all below them."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from factbook.auth.permissions import CATALOG_READ, CHECK_READ, CHECK_WRITE, SCORECARD_WRITE
+from factbook.checks import (
+    check_store,
+    count_store,
+    definition_writes,
+    level_store,
+    scorecard,
+    scorecard_figures,
+    scorecard_store,
+)
+from factbook.checks.count_store import StateCounts
+from factbook.checks.rollup import LevelTally
+from factbook.checks.scorecard import Scorecard, ScorecardEntry
+from factbook.checks.scorecard_figures import RollupGroup, ScorecardInEffect
+from factbook.checks.scorecard_store import StoredScorecard
+from factbook.checks.stored_check import StoredCheck
+from factbook.clock import DAY
+from factbook.errors import NotFoundError
+from factbook.http.requests import Reply
+from factbook.web.charts.charts import line_chart
+from factbook.web.checks import filters, scorecard_list, shares
+from factbook.web.checks.shares import ResultFigures
+from factbook.web.data_sources.fact_across import Address, Share
+from factbook.web.site import formatting
+from factbook.web.site.endpoint import PageRoute
+from factbook.web.site.page_context import PageContext
+
+NOUN: Final = "scorecard"
+_DAYS: Final = 90
+_TEAMS: Final = 50
+
+
+class OpenedScorecard(NamedTuple):
+    """A scorecard that a page is about; `given` is None before its first grading is done."""
+
+    stored: StoredScorecard
+    card: Scorecard
+    given: ScorecardInEffect | None
+
+
+class EntryRow(NamedTuple):
+    """A check of a scorecard; `level` is the title of its level, `title` its own."""
+
+    entry: ScorecardEntry
+    level: str
+    title: str
+    is_draft: bool
+    figures: ResultFigures
+
+
+class TeamRow(NamedTuple):
+    """A team with all below it; `entities` is the path of those, `path` that of the teams below."""
+
+    name: str
+    title: str
+    is_child: bool
+    path: str | None
+    entities: str
+    tally: LevelTally
+    levels: list[Share]
+
+
+async def show(visit: PageContext) -> Reply:
+    """Page of a scorecard."""
+    shown = await of_address(visit)
+    card, given, database = shown.card, shown.given, visit.state.database
+    stored = {one.id: one for one in await check_store.everything(database)}
+    counts = await count_store.totals(database)
+    entries = [_entry(card, one, stored, counts) for one in card.entries]
+    common: dict[str, Any] = {
+        "shown": shown,
+        "card": card,
+        "entries": sorted(
+            entries, key=lambda row: card.rank(row.entry.level) or len(card.levels) + 1
+        ),
+        "drafts": [row.entry.check for row in entries if row.is_draft],
+        "may_write": visit.may(SCORECARD_WRITE),
+        "may_publish": visit.may(SCORECARD_WRITE, CHECK_WRITE),
+        "seen": definition_writes.tag(shown.stored),
+    }
+    if given is None:
+        return visit.page("scorecard.html", tally=None, team=None, **common)
+    team = filters.team(visit)
+    owners = await filters.owners(visit) if team else None
+    tally = await level_store.total(database, given.slot, owners)
+    rows, has_more = await _teams(visit, given, team)
+    address = filters.address(visit, shares.scorecard_path(card.id), ("team",))
+    number = filters.page_number(visit)
+    query = {"team": team} if team else {}
+    return visit.page(
+        "scorecard.html",
+        tally=tally,
+        figures=scorecard_list.figures(card, counts),
+        levels=shares.of_levels(card, tally, **query),
+        target=_target(card, tally),
+        chart=await _chart(visit, given, team),
+        team=team,
+        teams=rows,
+        before=_numbered(address, number - 1) if number > 1 else None,
+        after=_numbered(address, number + 1) if has_more else None,
+        all_path=shares.scorecard_path(card.id),
+        server=visit.server,
+        **common,
+    )
+
+
+async def of_address(visit: PageContext) -> OpenedScorecard:
+    """The scorecard in the address; raises NotFoundError, also if this release cannot read it."""
+    id_ = filters.definition_id(visit, NOUN)
+    stored = await definition_writes.existing(scorecard_store, visit.state.database, id_, NOUN)
+    card = scorecard_list.read(stored)
+    if card is None:
+        raise NotFoundError(f"The scorecard {id_} was made by another release, which reads it.")
+    is_graded = stored.slot is not None and stored.published is not None
+    given = ScorecardInEffect(card, stored.slot or 0) if is_graded else None
+    return OpenedScorecard(stored, card, given)
+
+
+async def in_effect(visit: PageContext) -> tuple[OpenedScorecard, ScorecardInEffect]:
+    """The same, with results; raises NotFoundError before there are any."""
+    shown = await of_address(visit)
+    if shown.given is None:
+        raise NotFoundError(f"The scorecard {shown.stored.id} has no results yet.")
+    return shown, shown.given
+
+
+def level_title(card: Scorecard, level: str | None) -> str:
+    """The title of a level of a check; '' of one that counts for the score alone."""
+    return next((one.title for one in card.levels if one.id == level), "")
+
+
+def rank_title(card: Scorecard, rank: int) -> str:
+    """The title of the level of an entity."""
+    return card.levels[rank - 1].title if rank else "no level"
+
+
+def _entry(
+    card: Scorecard,
+    entry: ScorecardEntry,
+    stored: Mapping[str, StoredCheck],
+    counts: Mapping[str, StateCounts],
+) -> EntryRow:
+    found = stored.get(entry.check)
+    return EntryRow(
+        entry,
+        level_title(card, entry.level),
+        str(found.current.get("title", entry.check)) if found else entry.check,
+        found is not None and found.published is None and found.pending is None,
+        ResultFigures(counts.get(entry.check, StateCounts())),
+    )
+
+
+def _target(card: Scorecard, tally: LevelTally) -> dict[str, Any] | None:
+    """How many have reached the level that all should have by a day."""
+    if card.target is None:
+        return None
+    rank = card.rank(card.target.level)
+    reached = sum(count for one, count in tally.levels.items() if one >= rank)
+    return {
+        "title": level_title(card, card.target.level),
+        "day": scorecard.shown_day(card.target.by),
+        "reached": reached,
+        "percent": formatting.percent(reached, tally.total),
+        "ends_at": card.target.ends_at,
+    }
+
+
+async def _chart(visit: PageContext, given: ScorecardInEffect, team: str | None) -> Any:
+    now = visit.now
+    first = now // DAY - _DAYS
+    found = await scorecard_figures.over_time(visit.state.database, given, team, first, now)
+    points = scorecard_list.points(found)
+    if all(value is None for _, value in points):
+        return None
+    return line_chart(
+        points, title="Mean score", unit="%", start=first * DAY, end=now, ident="trend-chart"
+    )
+
+
+async def _teams(
+    visit: PageContext, given: ScorecardInEffect, team: str | None
+) -> tuple[list[TeamRow], bool]:
+    """A page of the teams below one, or of those at the top, each with those right below it."""
+    found = await scorecard_figures.rolled_up(visit.state.database, given, "owner", team)
+    rows = list(_flat(given.card, found))
+    start = (filters.page_number(visit) - 1) * _TEAMS
+    return rows[start : start + _TEAMS], len(rows) > start + _TEAMS
+
+
+def _flat(
+    card: Scorecard, groups: Sequence[RollupGroup], *, is_child: bool = False
+) -> Iterator[TeamRow]:
+    for one in groups:
+        yield _team(card, one, is_child=is_child)
+        yield from _flat(card, one.children, is_child=True)
+
+
+def _team(card: Scorecard, group: RollupGroup, *, is_child: bool) -> TeamRow:
+    is_group = group.name.startswith("group:")
+    query = {"team": group.name} if is_group else {"owner": group.name or "-"}
+    path = shares.scorecard_path(card.id, team=group.name) if is_group else None
+    return TeamRow(
+        group.name,
+        formatting.short_owner(group.name) or "without an owner",
+        is_child,
+        path,
+        shares.scorecard_path(card.id, "entities", **query),
+        group.tally,
+        shares.of_levels(card, group.tally, **query),
+    )
+
+
+def _numbered(address: Address, number: int) -> str:
+    return f"{address.to(page=str(number))}#teams"
+
+
+SCORECARD_PAGE: Sequence[PageRoute] = (
+    PageRoute("GET", "/scorecards/{id}", show, (CATALOG_READ, CHECK_READ)),
+)
