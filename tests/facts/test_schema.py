@@ -98,6 +98,7 @@ def test_a_descriptor_names_its_fact_and_says_what_is_known() -> None:
         "metadata": {"key": "time"},
         "unit": "hours",
     }
+    assert Fact("time", "float", title="Time to merge").descriptor()["title"] == "Time to merge"
     assert Fact("time", "float").descriptor() == {"type": "float", "metadata": {"key": "time"}}
 
 

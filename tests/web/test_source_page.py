@@ -193,9 +193,9 @@ async def test_a_pushed_source_shows_how_to_push_and_what_the_last_pushes_brough
     [item] = answer.json()["items"]
     assert (item["stored"], item["problems"]) == (["p95", "passed", "tags"], [])
     shown = words(await visitor.text("/data-sources/load-test"))
-    [entity] = [name for name in ("it's", "web") if f"component:{name} p95" in shown]
-    assert f"Last pushes Of Entity Result now component:{entity} p95 1.5 ms" in shown
-    assert "p95 1.5 ms, passed yes, tags one, two" in shown
+    [entity] = [name for name in ("it's", "web") if f"component:{name} P95" in shown]
+    assert f"Last pushes Of Entity Result now component:{entity} P95 1.5 ms" in shown
+    assert "P95 1.5 ms, Passed yes, Tags one, two" in shown
 
 
 async def test_a_push_of_many_facts_says_how_many_more_there_are(service: Service) -> None:
@@ -205,4 +205,4 @@ async def test_a_push_of_many_facts_says_how_many_more_there_are(service: Servic
     body = {"items": [{"entity": "component:web", "facts": facts}]}
     await service.http.post("/api/tech-insights/v1/facts/load-test", json=body)
     shown = words(await (await signed_in(service)).text("/data-sources/load-test"))
-    assert "component:web p95 81.5 ms, passed no, tags a and 1 more fact" in shown
+    assert "component:web P95 81.5 ms, Passed no, Tags a and 1 more fact" in shown

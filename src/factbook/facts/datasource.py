@@ -268,7 +268,7 @@ def _fact(name: str, value: object, path: str, report: _Report) -> Fact:
         report(f"{path}.metadata.key", "has to be the name of the fact")
     texts = {
         key: _text(given[key], f"{path}.{key}", report)
-        for key in ("description", "unit")
+        for key in ("description", "unit", "title")
         if given.get(key) is not None
     }
     return Fact(_string(name, path, report), cast(FactType, type_), **texts)

@@ -20,18 +20,20 @@ _SURROGATES = re.compile("[\ud800-\udfff]")
 
 @dataclass(frozen=True)
 class Fact:
-    """A fact of a data source; `unit` is set if a number has one."""
+    """A fact of a data source; `unit` is set if a number has one, `title` if people chose one."""
 
     name: str
     type: FactType
     description: str = ""
     unit: str | None = None
+    title: str = ""
 
     def descriptor(self) -> dict[str, Any]:
-        """The fact as shown by discovery: `{type, description, metadata: {key}, unit}`."""
+        """The fact as shown by discovery: `{type, description, metadata: {key}, unit, title}`."""
         description = {"description": self.description} if self.description else {}
-        unit = {"unit": self.unit} if self.unit else {}
-        return {"type": self.type, **description, "metadata": {"key": self.name}, **unit}
+        further = {"unit": self.unit, "title": self.title}
+        texts = {name: text for name, text in further.items() if text}
+        return {"type": self.type, **description, "metadata": {"key": self.name}, **texts}
 
 
 class CheckedValues(NamedTuple):

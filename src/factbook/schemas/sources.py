@@ -27,6 +27,9 @@ class FactType(Wire):
     type: Literal["integer", "float", "string", "boolean", "datetime", "set", "object"]
     description: Annotated[_OptionalText, Meta(description="What it says.")] = UNSET
     unit: Annotated[_OptionalText, Meta(description="Of a number.")] = UNSET
+    title: Annotated[
+        _OptionalText, Meta(description="What pages call it, in place of its name.")
+    ] = UNSET
     extract: Annotated[
         _OptionalObject,
         Meta(
@@ -141,6 +144,7 @@ class ShownFact(WireAnswer):
     metadata: dict[str, str]
     description: str | None = None
     unit: str | None = None
+    title: str | None = None
 
 
 class ShownSource(WireAnswer):

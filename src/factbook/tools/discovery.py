@@ -75,6 +75,7 @@ _FACT: Schema = {
         "type": {"type": "string", "enum": list(TYPES)},
         "description": _TEXT,
         "unit": _TEXT,
+        "title": text("What people call it."),
         "metadata": {"type": "object", "properties": {"key": _TEXT}},
     },
     "required": ["type"],

@@ -48,7 +48,7 @@ _SHAPED: Final = {
 
 # About two seconds of compiling.
 _MOST_WORK: Final = 20 * extraction.MOST_WORK
-_MEMBERS: Final = frozenset({"type", "description", "unit", "metadata", "extract"})
+_MEMBERS: Final = frozenset({"type", "description", "unit", "title", "metadata", "extract"})
 
 _Report = Callable[[str, str], None]
 _Body = Template | dict[str, Any] | list[Any] | int | float | bool | None

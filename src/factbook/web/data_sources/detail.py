@@ -21,6 +21,7 @@ from factbook.scheduling import runs
 from factbook.web.data_sources import source_labels, table_rows
 from factbook.web.data_sources.table_rows import SourceRow
 from factbook.web.entity import fact_values
+from factbook.web.site import fact_titles
 from factbook.web.site.endpoint import PageRoute
 from factbook.web.site.formatting import commands, quoted, segment, word_of
 from factbook.web.site.page_context import PageContext
@@ -212,7 +213,9 @@ async def _pushes(visit: PageContext, source: DataSource) -> Pushes:
 def _push(source: DataSource, ref: str, written_at: int, text: str) -> EntityPush:
     values: dict[str, Any] = msgspec.json.decode(text)
     known = [fact for fact in source.schema if fact.name in values]
-    shown = [(fact.name, fact_values.in_words(fact, values[fact.name])) for fact in known]
+    shown = [
+        (fact_titles.title(fact), fact_values.in_words(fact, values[fact.name])) for fact in known
+    ]
     return EntityPush(ref, written_at, shown[:_EXAMPLES], len(values) - len(shown[:_EXAMPLES]))
 
 

@@ -21,7 +21,7 @@ from factbook.web.charts import scales
 from factbook.web.charts.histogram import Column, histogram
 from factbook.web.entity import fact_values
 from factbook.web.entity.fact_values import Reason, Value
-from factbook.web.site import formatting
+from factbook.web.site import fact_titles, formatting
 from factbook.web.site.endpoint import PageRoute
 from factbook.web.site.formatting import segment
 from factbook.web.site.page_context import PageContext
@@ -106,7 +106,7 @@ async def show(visit: PageContext) -> Reply:
         "data-source-fact.html",
         source=column.source,
         fact=fact,
-        label=fact_values.label(fact.name.rpartition(".")[2], fact.unit),
+        label=fact_titles.title(fact),
         address=address,
         found=found,
         figures=list(_figures(fact, found)),
@@ -179,7 +179,7 @@ def _chart(address: Address, fact: Fact, bins: Sequence[Bin]) -> Any:
         words = f"{_range(fact, one)}: {formatting.counted(one.number, 'entity', 'entities')}"
         edge = "older" if one.start is None else _edge(fact, one.start)
         columns.append(Column(one.number, words, edge, address.of_values(**given)))
-    return histogram(columns, title=f"Entities by {fact.name}", ident="spread")
+    return histogram(columns, title=f"Entities by {fact_titles.title(fact)}", ident="spread")
 
 
 def _shares(address: Address, fact: Fact, found: Distribution) -> Iterator[Share]:

@@ -8,8 +8,7 @@ import msgspec
 from factbook.catalog.kinds import RELATIONS
 from factbook.catalog.store.by_ref import EntityDetail
 from factbook.integrations import catalog
-from factbook.web.entity import fact_values
-from factbook.web.site import formatting
+from factbook.web.site import fact_titles, formatting
 
 _ITEMS = 20  # of a list of the spec
 _ENTRIES = 200  # annotations, labels, links and tags
@@ -181,7 +180,7 @@ def _field(kind: str, namespace: str, name: str, value: Any) -> SpecField:
             href = ref and formatting.entity_path(ref)
         parts.append(_part(one, href, room))
         room = max(0, room - len(parts[-1].text))
-    return SpecField(fact_values.label(name), parts, max(0, len(values) - _ITEMS))
+    return SpecField(fact_titles.label(name), parts, max(0, len(values) - _ITEMS))
 
 
 def _part(value: Any, href: str | None, room: int) -> Part:

@@ -25,6 +25,7 @@ from factbook.web.entity import fact_values, page
 from factbook.web.entity.fact_values import Reason, Value
 from factbook.web.entity.facts import placed
 from factbook.web.entity.page import EntityView
+from factbook.web.site import fact_titles
 from factbook.web.site.endpoint import PageRoute
 from factbook.web.site.formatting import segment
 from factbook.web.site.page_context import PageContext
@@ -167,7 +168,7 @@ def _drawn(
             first = excerpt.start if start is None else start
             chart = line_chart(
                 points,
-                title=f"{fact.name} over time",
+                title=f"{fact_titles.title(fact)} over time",
                 unit=unit,
                 start=first or points[0][0],
                 end=now,

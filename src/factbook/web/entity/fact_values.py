@@ -1,6 +1,5 @@
 """Display of facts: their names, their values, and reasons for missing ones."""
 
-import re
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final, Literal, NamedTuple
@@ -18,23 +17,6 @@ _ITEMS = 12  # of a set that are shown at once
 _MOST_ITEMS = 500
 
 _PERCENT: Final = frozenset({"%", "percent", "percent, 0 to 100"})
-_WORDS: Final = {
-    "api": "API",
-    "apis": "APIs",
-    "avg": "average",
-    "ci": "CI",
-    "id": "ID",
-    "javascript": "JavaScript",
-    "max": "longest",
-    "min": "shortest",
-    "pr": "PR",
-    "slo": "SLO",
-    "url": "URL",
-    "yaml": "YAML",
-}
-_BOUNDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[_\s-]+")
-
-_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 
 
 class Reason(NamedTuple):
@@ -95,24 +77,9 @@ def in_words(fact: Fact, value: Any) -> str:
     return text if len(text) <= _LONG else f"{text[:_LONG]}…"
 
 
-def label(name: str, unit: str | None = None) -> str:
-    """Format a name such as `mergedLastMonth`: `Merged last month`; any other stays as it is."""
-    if not _NAME.fullmatch(name):
-        return name
-    parts = [part for part in _BOUNDS.split(name) if part]
-    if len(parts) > 1 and parts[-1].lower() == (unit or "").lower():
-        parts.pop()  # the figure says it
-    text = " ".join(_WORDS.get(part.lower(), _lowered(part)) for part in parts)
-    return text[:1].upper() + text[1:]
-
-
 def unit_of(fact: Fact) -> str:
     """Unit in the form that follows a figure."""
     return "%" if fact.unit in _PERCENT else fact.unit or ""
-
-
-def _lowered(part: str) -> str:
-    return part if part.isupper() and len(part) > 1 else part.lower()
 
 
 def _number(value: float, unit: str) -> Value:

@@ -22,6 +22,7 @@ from factbook.web.charts.charts import sparkline
 from factbook.web.charts.svg import ident_of
 from factbook.web.entity import fact_values
 from factbook.web.entity.fact_values import Reason, Value
+from factbook.web.site import fact_titles
 from factbook.web.site.formatting import entity_path, segment
 from factbook.web.site.page_context import PageContext
 
@@ -173,7 +174,7 @@ async def _lines(
     return {
         fact.name: sparkline(
             scales.downsampled(points[fact.name], _DRAWN),
-            f"{fact_values.label(fact.name.rpartition('.')[2])} over time",
+            f"{fact_titles.title(fact)} over time",
             ident=ident_of(source.id, fact.name),
         )
         for fact in numeric
@@ -212,18 +213,18 @@ def _groups(
 def placed(fact: Fact) -> tuple[str, str, str]:
     """Title and description of a fact's group, and the fact's label within it."""
     first, _, rest = fact.name.partition(".")
-    if not rest:
-        return "", "", fact_values.label(fact.name)
     shape = next((one for one in shapes.SHAPES if one.name == first), None)
-    member, _, leaf = rest.rpartition(".")
+    if not rest:
+        return "", "", fact_titles.title(fact)
     if shape is None:
-        return first, "", fact_values.label(rest)
+        return first, "", fact_titles.title(fact) if fact.title else fact_titles.label(rest)
+    member, _, leaf = rest.rpartition(".")
     group = next(
         (one for one in shape.members if isinstance(one, ShapeGroup) and one.name == member), None
     )
     if group is None:
-        return shape.title, "", fact_values.label(leaf, fact.unit)
-    return fact_values.label(group.name), group.description, fact_values.label(leaf, fact.unit)
+        return shape.title, "", fact_titles.label(leaf, fact.unit)
+    return fact_titles.label(group.name), group.description, fact_titles.label(leaf, fact.unit)
 
 
 def _lacking(source: DataSource, matcher: Matcher) -> Lacking | None:

@@ -23,7 +23,7 @@ from factbook.http.context import State
 from factbook.http.requests import Reply, Request
 from factbook.storage import Write
 from factbook.web.charts.svg import kind_glyph, kind_shape
-from factbook.web.site import assets, cookies, formatting, navigation
+from factbook.web.site import assets, cookies, fact_titles, formatting, navigation
 from factbook.web.site.forms import Form
 
 if TYPE_CHECKING:
@@ -213,6 +213,7 @@ def _environment() -> Environment:
         finalize=_visible,
     )
     environment.filters |= formatting.FILTERS | {
+        "fact_title": fact_titles.title,
         "kind_glyph": kind_glyph,
         "kind_shape": kind_shape,
     }
