@@ -24,7 +24,8 @@ from factbook.catalog.sets import prepare
 from factbook.catalog.store import stored_sets
 from factbook.catalog.store.apply import Actor
 from factbook.catalog.store.diff import Guards
-from factbook.checks import check_store, incremental, publication
+from factbook.checks import incremental, publication
+from factbook.checks.check_store import check_store
 from factbook.checks.definition import parse
 from factbook.checks.preview import preview
 from factbook.facts import store

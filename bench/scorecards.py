@@ -12,9 +12,9 @@ import msgspec
 from bench.databases import DIALECTS, Database
 from bench.findings import Findings
 from bench.run import Run
-from factbook.checks import check_store, grade_slots, level_store, scorecard_figures
-from factbook.checks import scorecard_store as scorecards
+from factbook.checks import definition_lock, grade_slots, level_store, scorecard_figures
 from factbook.checks.level_store import LevelDeltas, LevelRow
+from factbook.checks.scorecard_store import scorecard_store as scorecards
 from factbook.clock import DAY
 from factbook.storage import Transaction
 from factbook.storage.database_url import open_database
@@ -85,7 +85,7 @@ def _define(transaction: Transaction) -> None:
     """A scorecard in effect, groups in a tree of ten below each, and systems of domains."""
     columns = ("id", "draft", "version", "created_at", "created_by", "updated_at", "updated_by")
     transaction.insert("checks", columns, [("one", "{}", "0.0.0", 0, _ACTOR, 0, _ACTOR)])
-    transaction.lock(check_store.LOCK)
+    transaction.lock(definition_lock.LOCK)
     scorecards.put(transaction, _CARD, _ACTOR, NOW)
     scorecards.publish(transaction, "readiness", _ACTOR, NOW)
     grade_slots.put_into_effect(transaction)

@@ -75,6 +75,13 @@ class InvalidItemsError(InputError):
         count = f"{len(problems)} problem{'s' if len(problems) > 1 else ''}"
         super().__init__(f"{count}, nothing was written: {first}{more}", problems=problems)
 
+    def after(self, problems: list[dict[str, str]]) -> "InvalidItemsError":
+        """The same error with more problems before its own."""
+        error = InvalidItemsError([*problems, *self.details["problems"]])
+        if isinstance(self.withheld, InvalidItemsError):
+            error.withheld = self.withheld.after(problems)
+        return error
+
 
 class AuthenticationError(FactbookError):
     """Missing credentials."""

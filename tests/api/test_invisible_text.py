@@ -12,7 +12,7 @@ from factbook.catalog.sets import Prepared
 from factbook.catalog.store import stored_sets
 from factbook.catalog.store.apply import Actor
 from factbook.catalog.store.diff import Guards
-from factbook.datasources import definitions
+from factbook.datasources.source_store import source_store
 from tests.api.auditing import TOKENS
 from tests.api.defining import FACTS, SOURCES, define, item, problems, pushed
 from tests.service import NOON, PUSH, TOOLS, Service, call, component
@@ -52,8 +52,8 @@ async def filled(service: Service) -> None:
     document = pushed(title=TEXT, description=TEXT, schema=schema)
     database = service.state.database
     by = "user:default/tester"
-    await database.write(lambda tx: definitions.create(tx, document, by, NOON))
-    await database.write(lambda tx: definitions.publish(tx, "coverage", by, NOON))
+    await database.write(lambda tx: source_store.create(tx, document, by, NOON))
+    await database.write(lambda tx: source_store.publish(tx, "coverage", by, NOON))
     service.state.registry.forget()
     for number, when in enumerate(("2026-11-20T12:00:00Z", "2026-11-21T11:00:00Z")):
         facts = {"note": f"{number} {TEXT}", f"n{ORDER}": {"ok": 1, f"ok{ORDER}": 2}}

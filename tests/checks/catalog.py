@@ -11,7 +11,8 @@ from factbook.catalog.sets import prepare
 from factbook.catalog.store import collectable, stored_sets
 from factbook.catalog.store.apply import Actor
 from factbook.catalog.store.diff import Guards
-from factbook.checks import check_store, incremental, publication
+from factbook.checks import incremental, publication
+from factbook.checks.check_store import check_store
 from factbook.facts import store
 from factbook.facts.datasource import DataSource
 from factbook.facts.merge import Observation
@@ -72,7 +73,7 @@ class CheckedCatalog:
         for document in documents:
             write = self.database.write
             await write(partial(check_store.put, document=document, **by_me))
-            await write(partial(check_store.publish, check_id=document["id"], **by_me))
+            await write(partial(check_store.publish, id_=document["id"], **by_me))
         if settled:
             await publication.finish(self.database, self.time)
 

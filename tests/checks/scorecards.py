@@ -2,8 +2,9 @@
 
 from typing import Any
 
-from factbook.checks import check_store, grade_slots, scorecard_store
-from factbook.checks.scorecard_store import StoredScorecard
+from factbook.checks import definition_lock, grade_slots
+from factbook.checks.grade_slots import StoredScorecard
+from factbook.checks.scorecard_store import scorecard_store
 from factbook.storage import Database, Transaction
 from tests.service import NOON
 
@@ -42,7 +43,7 @@ async def effect(database: Database) -> list[str]:
     """Put what is pending into effect."""
 
     def work(transaction: Transaction) -> list[str]:
-        transaction.lock(check_store.LOCK)
+        transaction.lock(definition_lock.LOCK)
         return grade_slots.put_into_effect(transaction)
 
     return await database.write(work)

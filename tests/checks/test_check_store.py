@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from factbook.checks import check_store
-from factbook.checks.stored_check import StoredCheck
+from factbook.checks import definition_lock
+from factbook.checks.check_store import StoredCheck, check_store
 from factbook.errors import ConflictError, InvalidItemsError, NotFoundError
 from factbook.storage import Database, Transaction
 from tests.service import NOON
@@ -36,7 +36,7 @@ async def publish(database: Database, id_: str) -> StoredCheck:
 
 async def effect(database: Database, *ids: str) -> None:
     def work(tx: Transaction) -> None:
-        tx.lock(check_store.LOCK)
+        tx.lock(definition_lock.LOCK)
         found = [one for one in check_store.all_within(tx) if one.id in ids]
         check_store.put_into_effect(tx, found, NOON)
 

@@ -9,17 +9,17 @@ from typing import Any
 import pytest
 
 from factbook.checks import (
-    check_store,
     definition_lock,
     definition_writes,
     exemption_store,
     grade_slots,
     publication,
     regrade,
-    scorecard_store,
 )
+from factbook.checks.check_store import check_store
 from factbook.checks.exemption import ExemptionActor, ExemptionRequest
 from factbook.checks.scorecard import ExemptionRules
+from factbook.checks.scorecard_store import scorecard_store
 from factbook.clock import DAY
 from factbook.storage import Database, Transaction
 from tests.checks.catalog import ACTOR, CheckedCatalog, a_check, leaf
@@ -86,7 +86,7 @@ def published(store: Any) -> Work:
 
 
 def deleted(store: Any) -> Work:
-    return definition_writes.removal(store, DRAFTS[store]["id"], "definition", None)
+    return definition_writes.removal(store, DRAFTS[store]["id"], None)
 
 
 def share(transaction: Transaction) -> None:
@@ -103,7 +103,7 @@ def publishing(catalog: CheckedCatalog) -> asyncio.Future[Any]:
 
 
 def deletion(catalog: CheckedCatalog) -> asyncio.Future[Any]:
-    work = definition_writes.removal(scorecard_store, "readiness", "scorecard", None)
+    work = definition_writes.removal(scorecard_store, "readiness", None)
     return asyncio.ensure_future(catalog.database.write(work))
 
 

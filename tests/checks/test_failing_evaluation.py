@@ -6,7 +6,7 @@ from typing import NoReturn
 import pytest
 from structlog.testing import capture_logs
 
-from factbook.checks import check_store, definition_lock, regrade
+from factbook.checks import definition_lock, regrade
 from factbook.checks.check_grades import grading_of
 from factbook.checks.check_set import CheckCache, CheckSet
 from factbook.checks.state import FAIL, PASS, UNKNOWN
@@ -99,7 +99,7 @@ async def test_a_scorecard_that_raises_leaves_its_levels_and_nothing_that_is_wri
     before = await database.all("SELECT entity_id, levels FROM scorecard_levels")
 
     def grading(transaction: Transaction) -> None:
-        transaction.lock(check_store.LOCK, shared=True)
+        transaction.lock(definition_lock.LOCK, shared=True)
         found = database.remembered.of(CheckCache).current(transaction)
         for one in grading_of(transaction, found).graders:
             one.grader.encoded = raises  # type: ignore[assignment, method-assign]

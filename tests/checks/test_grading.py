@@ -6,19 +6,13 @@ from typing import Any
 
 import pytest
 
-from factbook.checks import (
-    check_store,
-    grade_slots,
-    level_store,
-    regrade,
-    scorecard_store,
-    state,
-)
+from factbook.checks import definition_lock, grade_slots, level_store, regrade, state
 from factbook.checks.entity_place import EntityPlace
 from factbook.checks.grades import CountedCheck, GradedEntity, Grading
 from factbook.checks.level_store import LevelDeltas
 from factbook.checks.levels import Grader, decoded
 from factbook.checks.scorecard import parse
+from factbook.checks.scorecard_store import scorecard_store
 from factbook.events import store as events
 from factbook.facts.entity_filter import Matcher
 from factbook.storage import Database, Transaction
@@ -54,7 +48,7 @@ async def grade(
     """Grade entities as a transaction that writes their states does."""
 
     def work(transaction: Transaction) -> None:
-        transaction.lock(check_store.LOCK, shared=True)
+        transaction.lock(definition_lock.LOCK, shared=True)
         found = Grading(scorecard_store.all_within(transaction), checks or CHECKS)
         deltas = LevelDeltas()
         found.update(transaction, entities, now, deltas, reached=reached)

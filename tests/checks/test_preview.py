@@ -2,7 +2,8 @@
 
 import pytest
 
-from factbook.checks import check_store, state
+from factbook.checks import state
+from factbook.checks.check_store import check_store
 from factbook.checks.count_store import StateCounts
 from factbook.checks.definition import parse
 from factbook.checks.preview import PreviewScope, preview

@@ -4,7 +4,8 @@ from functools import partial
 
 import pytest
 
-from factbook.checks import change_store, check_store, count_store, due, publication, results, state
+from factbook.checks import change_store, count_store, due, publication, results, state
+from factbook.checks.check_store import check_store
 from factbook.checks.count_store import StateCounts
 from factbook.checks.results import EntityResults, ResultFilter
 from factbook.clock import DAY, HOUR
@@ -145,7 +146,7 @@ async def test_readers_see_the_version_before_until_every_entity_is_evaluated(
 async def test_a_check_that_was_deleted_leaves_nothing(catalog: CheckedCatalog, time: Time) -> None:
     database = catalog.database
     for id_ in ("on", "few"):
-        await database.write(partial(check_store.delete, check_id=id_))
+        await database.write(partial(check_store.delete, id_=id_))
     assert await words(catalog, "a") == {}
     await publication.finish(database, time)
     for read in (

@@ -8,15 +8,7 @@ from typing import Any
 import pytest
 
 from factbook.catalog.store import collectable
-from factbook.checks import (
-    check_store,
-    definition_lock,
-    exemption_store,
-    level_store,
-    regrade,
-    scorecard_store,
-    state,
-)
+from factbook.checks import definition_lock, exemption_store, level_store, regrade, state
 from factbook.checks.background import Evaluation
 from factbook.checks.check_grades import grading_of
 from factbook.checks.check_set import CheckCache
@@ -27,6 +19,7 @@ from factbook.checks.grades import GradedEntity
 from factbook.checks.level_store import LevelDeltas
 from factbook.checks.levels import in_slot
 from factbook.checks.scorecard import ExemptionRules
+from factbook.checks.scorecard_store import scorecard_store
 from factbook.clock import DAY, HOUR
 from factbook.facts.entity_filter import Matcher
 from factbook.storage import Database, Transaction
@@ -144,7 +137,7 @@ async def verify(database: Database, now: int) -> Counter[int]:
     """Compare levels, counts and exempt states with those of a grading anew; levels seen."""
 
     def anew(transaction: Transaction) -> tuple[Any, ...]:
-        transaction.lock(check_store.LOCK, shared=True)
+        transaction.lock(definition_lock.LOCK, shared=True)
         known = CheckCache().current(transaction)
         rows = transaction.all(*collectable.page(collectable.EVERYTHING, 0, 1_000))
         entities = collectable.read(rows)

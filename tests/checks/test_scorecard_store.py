@@ -5,7 +5,9 @@ from typing import Any
 
 import pytest
 
-from factbook.checks import check_store, scorecard_store
+from factbook.checks import definition_lock
+from factbook.checks.check_store import check_store
+from factbook.checks.scorecard_store import scorecard_store
 from factbook.errors import ConflictError, InvalidItemsError, NotFoundError
 from factbook.storage import Database, Transaction
 from tests.checks.scorecards import ACTOR, add_checks, document, effect, publish, put, stored
@@ -111,7 +113,7 @@ async def test_scorecards_with_a_check_are_graded_again_and_all_from_the_first_e
     await effect(database)
 
     def again(transaction: Transaction) -> None:
-        transaction.lock(check_store.LOCK)
+        transaction.lock(definition_lock.LOCK)
         scorecard_store.grade_again(transaction, ["c1"], NOON + 5)
 
     await database.write(again)

@@ -2,16 +2,10 @@
 
 import pytest
 
-from factbook.checks import (
-    check_store,
-    definition,
-    scorecard,
-    scorecard_store,
-    starter,
-    trial,
-    validation,
-)
+from factbook.checks import definition, scorecard, starter, trial, validation
+from factbook.checks.check_store import check_store
 from factbook.checks.files import DefinitionDocument
+from factbook.checks.scorecard_store import scorecard_store
 from factbook.checks.validation import CheckContext
 from factbook.facts import shapes
 from factbook.facts.datasource import DataSource

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from factbook.catalog.store import collectable
-from factbook.checks import check_store, state
+from factbook.checks import definition_lock, state
 from factbook.checks.check_set import CheckCache, CheckSet
 from factbook.checks.checked_entity import CheckedEntity
 from factbook.checks.count_store import PLACES, StateCounts
@@ -47,7 +47,7 @@ async def verify(database: Database, now: int) -> dict[str, StoredStates]:
 
 def current(transaction: Transaction) -> CheckSet:
     """The checks in effect, without what any process has in memory."""
-    transaction.lock(check_store.LOCK, shared=True)
+    transaction.lock(definition_lock.LOCK, shared=True)
     return CheckCache().current(transaction)
 
 

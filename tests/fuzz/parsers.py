@@ -8,14 +8,13 @@ _FILES: Final = "reads the file, whose content goes to cli.documents.parse"
 
 NO_PARSERS: Final[dict[str, str]] = {
     "catalog.store.collectable.read": _ROWS,
-    "checks.check_store.read": _ROWS,
+    "checks.check_documents.read_check": "calls definition.parse, which has a target",
+    "checks.check_documents.read_scorecard": "calls scorecard.parse, which has a target",
     "checks.levels.decoded": _ROWS,
-    "checks.scorecard_store.read": _ROWS,
     "checks.state_store.read": _ROWS,
-    "checks.stored_check.read": _ROWS,
     "datasources.connection_store.read": _ROWS,
     "datasources.define.read": "calls datasources.custom.definition.parse and looks connections up",
-    "datasources.definitions.read": _ROWS,
+    "definitions.documents.read": "calls the parser of what is defined",
     "cli.checks.files.read": _FILES,
     "cli.documents.read": _FILES,
     "cli.sources.files.read": _FILES,

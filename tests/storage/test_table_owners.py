@@ -81,9 +81,11 @@ def texts(tree: ast.Module) -> Iterator[str]:
 
 
 def named_in_calls(tree: ast.Module) -> Iterator[str]:
-    """The tables of `transaction.insert(table, …)` and `transaction.delete(table, …)`."""
+    """The tables of `transaction.insert(table, …)` and the like, and of stores of definitions."""
     for node in ast.walk(tree):
         match node:
+            case ast.Call(func=ast.Name(id="DefinitionTables"), args=[*names, _]):
+                yield from (str(name.value) for name in names if isinstance(name, ast.Constant))
             case ast.Call(
                 func=ast.Attribute(attr="insert" | "delete"), args=[ast.Constant(value=name), *_]
             ):
@@ -115,6 +117,7 @@ def test_sql_is_found_in_texts_and_calls() -> None:
         'A = "SELECT 1 FROM runs r, people JOIN batches b ON b.id = r.id"\n'
         'B = f"UPDATE queues SET {what}"\n'
         't.insert("tokens", columns, rows)\n'
+        'DefinitionTables("checks", "check_versions", "check_id")\n'
         '"""Rows come from sets, as audit does."""\n'
     )
     found = {(use.table, use.writes) for use in uses(source, "catalog/any.py")}
@@ -124,6 +127,8 @@ def test_sql_is_found_in_texts_and_calls() -> None:
         ("batches", False),
         ("queues", True),
         ("tokens", True),
+        ("checks", True),
+        ("check_versions", True),
     }
     assert all(use.is_foreign for use in uses(source, "catalog/any.py"))
 

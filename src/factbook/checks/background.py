@@ -5,7 +5,8 @@ from typing import Final
 
 from factbook.audit import trail
 from factbook.audit.trail import AuditEntry, Caller
-from factbook.checks import check_store, due, exemption_store, publication, regrade
+from factbook.checks import due, exemption_store, publication, regrade
+from factbook.checks.check_store import check_store
 from factbook.checks.exemption import Exemption
 from factbook.checks.sweep import StateSweep
 from factbook.clock import MINUTE, Clock

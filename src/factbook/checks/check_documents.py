@@ -1,20 +1,21 @@
-"""Documents of checks as interfaces take them: read whole, against all that they refer to."""
+"""Documents of checks and scorecards as interfaces take them, against all that they refer to."""
 
 import asyncio
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final
 
 import msgspec
 
-from factbook import invisible
-from factbook.catalog.validation import deeper_than, too_deep
-from factbook.checks import check_store, definition, validation
+from factbook.checks import definition, scorecard, validation
+from factbook.checks.check_store import check_store
 from factbook.checks.definition import Check
 from factbook.checks.fact_reference import CHECKS
+from factbook.checks.scorecard import Scorecard
 from factbook.checks.validation import CheckContext
-from factbook.datasources import definitions
 from factbook.datasources.registry import Registry
-from factbook.errors import FactbookError, InputError, InvalidItemsError
+from factbook.definitions import documents
+from factbook.errors import FactbookError, InvalidItemsError
 from factbook.storage import Database
 
 Document = dict[str, Any]
@@ -23,39 +24,34 @@ _UNTOLD: Final = "does not fit the data sources and checks that there are"
 _READS_CHECKS: Final = f'"{CHECKS}"'.encode()
 
 
-async def checked(
+async def read_check(
     document: Document,
     database: Database,
     registry: Registry,
     max_depth: int,
     check_id: str | None = None,
 ) -> Check:
-    """The check in a document; raises InvalidItemsError with every mistake and its path.
-
-    With `check_id` the document must be of that check.
-    """
-    if deeper_than(document, max_depth):
-        raise InputError(f"{too_deep(max_depth)}.")
-    problems = definitions.service_set(document) + _unseen(document)
-    if check_id is not None and document.get("id") != check_id:
-        problems.append({"path": "id", "message": f"has to be {check_id}, as in the address"})
+    """The check in a document; raises the errors of `documents.read`."""
     context = await _context(document, database, registry)
-    try:
-        # One with many conditions takes some time.
-        found, mistakes = await asyncio.to_thread(_read, document, context)
-    except InvalidItemsError as error:
-        raise InvalidItemsError([*problems, *error.details["problems"]]) from None
-    if problems or mistakes:
-        # What is wrong with a reference tells what is stored.
-        untold = [{"path": one["path"], "message": _UNTOLD} for one in mistakes]
-        told = InvalidItemsError([*problems, *mistakes])
-        raise told.unless_read(InvalidItemsError([*problems, *untold]))
-    return found
+    return await documents.read(document, partial(_parse, context=context), max_depth, check_id)
 
 
-def _read(document: Document, context: CheckContext) -> tuple[Check, list[dict[str, str]]]:
+async def read_scorecard(
+    document: Document, database: Database, max_depth: int, scorecard_id: str | None = None
+) -> Scorecard:
+    """The scorecard in a document; raises the errors of `documents.read`."""
+    known = {one.id for one in await check_store.everything(database)}
+    parse = partial(scorecard.parse, checks=known)
+    return await documents.read(document, parse, max_depth, scorecard_id)
+
+
+def _parse(document: Document, context: CheckContext) -> Check:
     found = definition.parse(document)
-    return found, validation.problems(found, context)
+    if problems := validation.problems(found, context):
+        # What is wrong with a reference tells what is stored.
+        untold = [{"path": one["path"], "message": _UNTOLD} for one in problems]
+        raise InvalidItemsError(problems).unless_read(InvalidItemsError(untold))
+    return found
 
 
 async def _context(document: Document, database: Database, registry: Registry) -> CheckContext:
@@ -64,23 +60,16 @@ async def _context(document: Document, database: Database, registry: Registry) -
     if _READS_CHECKS not in msgspec.json.encode(document):
         return CheckContext(known.sources, {})
     stored = await check_store.everything(database)
-    documents = [one.draft or one.pending or one.published or {} for one in stored]
-    return CheckContext(known.sources, await asyncio.to_thread(_parsed, documents))
+    newest = [one.draft or one.newest or {} for one in stored]
+    return CheckContext(known.sources, await asyncio.to_thread(_parsed, newest))
 
 
-def _parsed(documents: list[Document]) -> Mapping[str, Check]:
+def _parsed(newest: list[Document]) -> Mapping[str, Check]:
     found: dict[str, Check] = {}
-    for document in documents:
+    for document in newest:
         try:
             check = definition.parse(document)
         except FactbookError:
             continue  # an older release took it; nothing can be said of what it reads
         found[check.id] = check
     return found
-
-
-def _unseen(document: Document) -> list[dict[str, str]]:
-    title = document.get("title")
-    if isinstance(title, str) and invisible.has(title):
-        return [{"path": "title", "message": "has an invisible character"}]
-    return []

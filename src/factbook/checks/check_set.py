@@ -8,11 +8,11 @@ from typing import Final, NamedTuple
 import msgspec
 import structlog
 
-from factbook.checks import check_store, condition, definition, slots
+from factbook.checks import condition, definition, definition_lock, slots
+from factbook.checks.check_store import StoredCheck, check_store
 from factbook.checks.compiled_check import CompiledCheck, compiled, in_order
 from factbook.checks.definition import Check
 from factbook.checks.grades import Grading
-from factbook.checks.stored_check import StoredCheck
 from factbook.errors import FactbookError
 from factbook.facts.entity_filter import EntityFilter, Matcher
 from factbook.storage import Database, Transaction, counters
@@ -182,7 +182,7 @@ class CheckCache:
 
     def current(self, transaction: Transaction) -> CheckSet:
         """The checks in effect and pending; the transaction holds the lock of the definitions."""
-        revision = counters.value_within(transaction, check_store.REVISION)
+        revision = counters.value_within(transaction, definition_lock.REVISION)
         known = self.known
         if known.revision != revision:
             stored = check_store.all_within(transaction)

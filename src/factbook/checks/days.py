@@ -3,7 +3,8 @@
 from functools import partial
 from typing import Final, NamedTuple
 
-from factbook.checks import check_store, count_store
+from factbook.checks import count_store, definition_lock
+from factbook.checks.check_store import check_store
 from factbook.checks.count_store import StateCounts
 from factbook.clock import DAY, Throttle
 from factbook.storage import Database, Transaction
@@ -67,7 +68,7 @@ async def sweep(database: Database, before: int, pace: Throttle) -> int:
 
 def _record(transaction: Transaction, check_id: str, day: int) -> int:
     # Its slot may be another one by now.
-    transaction.lock(check_store.LOCK, shared=True)
+    transaction.lock(definition_lock.LOCK, shared=True)
     row = transaction.one("SELECT slot FROM checks WHERE id = ?", (check_id,))
     if row is None or row[0] is None:
         return 0

@@ -3,7 +3,7 @@
 from functools import partial
 from typing import Final
 
-from factbook.checks import check_store, incremental, state_store
+from factbook.checks import definition_lock, incremental, state_store
 from factbook.checks.check_set import CheckCache
 from factbook.clock import Clock
 from factbook.storage import Database, Transaction
@@ -26,7 +26,7 @@ async def work(database: Database, clock: Clock) -> int:
 def _evaluate(transaction: Transaction, cache: CheckCache, now: int) -> int:
     if not transaction.try_lock_each(_LOCK):
         return 0
-    transaction.lock(check_store.LOCK, shared=True)
+    transaction.lock(definition_lock.LOCK, shared=True)
     ids = state_store.due(transaction, now, _AT_ONCE)
     if ids:
         known = cache.current(transaction)

@@ -5,18 +5,12 @@ from typing import NamedTuple
 
 from factbook.auth.permissions import EXEMPTION_DECIDE, EXEMPTION_REQUEST
 from factbook.catalog.store import membership
-from factbook.checks import (
-    check_store,
-    definition_lock,
-    exemption,
-    exemption_store,
-    grade_slots,
-    scorecard,
-)
-from factbook.checks import scorecard_store as scorecards
+from factbook.checks import definition_lock, exemption, exemption_store, grade_slots, scorecard
+from factbook.checks.check_store import check_store
 from factbook.checks.exemption import Decision, Exemption, ExemptionActor, ExemptionRequest
+from factbook.checks.grade_slots import StoredScorecard
 from factbook.checks.scorecard import ExemptionRules
-from factbook.checks.scorecard_store import StoredScorecard
+from factbook.checks.scorecard_store import scorecard_store
 from factbook.errors import NotFoundError
 from factbook.storage import Transaction
 
@@ -77,11 +71,11 @@ def _rules(
     if check is not None:
         if check_store.read(transaction, check) is None:
             raise NotFoundError(f'There is no check "{check}".')
-        stored = scorecards.all_within(transaction)
+        stored = scorecard_store.all_within(transaction)
         named = set(grade_slots.naming(stored, [check]))
         found = [one for one in stored if one.id in named]
     else:
-        one = scorecards.read(transaction, scorecard_id or "")
+        one = scorecard_store.read(transaction, scorecard_id or "")
         if one is None:
             raise NotFoundError(f'There is no scorecard "{scorecard_id}".')
         found = [one]

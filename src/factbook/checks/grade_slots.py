@@ -6,21 +6,30 @@ left in it is never read. At its end all pending slots come into effect together
 
 from collections.abc import Iterable, Mapping
 from itertools import count
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from factbook.checks.staged_store import StagedDefinition
 from factbook.storage import Transaction
-
-if TYPE_CHECKING:
-    from factbook.checks.scorecard_store import StoredScorecard
-
 
 # Held alone by a batch of the grading of all entities, and shared by whoever grades some: an entity
 # whose transaction is open is not seen by the batch, and has to see how far that has got.
 PROGRESS: Final = "scorecard progress"
 
 
+class StoredScorecard(StagedDefinition, frozen=True):
+    """A stored scorecard."""
+
+    graded_up_to: int | None
+    graded_at: int | None
+    pending_graded_at: int | None
+
+    @property
+    def reached(self) -> int | None:
+        return self.graded_up_to
+
+
 def naming(
-    stored: "Iterable[StoredScorecard]", check_ids: Iterable[str], *, drafts: bool = False
+    stored: Iterable[StoredScorecard], check_ids: Iterable[str], *, drafts: bool = False
 ) -> list[str]:
     """The ids of the scorecards with one of the checks in a published version, or a draft."""
     wanted = set(check_ids)
@@ -32,7 +41,7 @@ def naming(
     ]
 
 
-def begin(transaction: Transaction, stored: "StoredScorecard", now: int) -> None:
+def begin(transaction: Transaction, stored: StoredScorecard, now: int) -> None:
     """Grade all entities for a pending slot, and again for those that are pending already.
 
     So all of them get equally far. The transaction holds the lock of the definitions alone, here
@@ -63,7 +72,7 @@ def put_into_effect(transaction: Transaction) -> list[str]:
     return [id_ for id_, _ in found]
 
 
-def release(transaction: Transaction, stored: "StoredScorecard") -> None:
+def release(transaction: Transaction, stored: StoredScorecard) -> None:
     """Forget the counts of a scorecard that is deleted."""
     for slot in (stored.slot, stored.pending_slot):
         transaction.run(_FORGET_COUNTS, (slot,))

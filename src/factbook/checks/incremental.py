@@ -17,7 +17,7 @@ from factbook.catalog.store import apply, removed
 from factbook.checks import (
     change_events,
     change_store,
-    check_store,
+    definition_lock,
     exemption_moves,
     exemption_store,
     state_store,
@@ -80,7 +80,7 @@ def evaluate_touched(transaction: Transaction, cache: CheckCache, clock: Clock) 
     sources = list(facts_touched.changed(transaction.touched))
     if not entity_ids and not exemptions and not sources:
         return
-    transaction.lock(check_store.LOCK, shared=True)
+    transaction.lock(definition_lock.LOCK, shared=True)
     exemption_moves.follow(transaction, removed.moved(transaction.touched))
     known = cache.current(transaction)
     if known.is_empty:

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from factbook.catalog.store import collectable
-from factbook.checks import check_store, level_store, state, state_store
+from factbook.checks import level_store, state, state_store
 from factbook.checks.check_set import CheckCache, CheckSet
+from factbook.checks.check_store import check_store
 from factbook.checks.level_pages import LevelFilter
 from factbook.checks.levels import GradedLevel
 from factbook.checks.scorecard_figures import ScorecardInEffect

@@ -19,7 +19,6 @@ from factbook.catalog.store import collectable
 from factbook.checks import (
     change_events,
     change_store,
-    check_store,
     count_store,
     definition_lock,
     dependencies,
@@ -31,11 +30,11 @@ from factbook.checks import (
 from factbook.checks.batch_size import BatchSize, EvaluationBatchSize
 from factbook.checks.change_store import ChangeRow
 from factbook.checks.check_set import CheckCache, CheckSelection
+from factbook.checks.check_store import StoredCheck, check_store
 from factbook.checks.count_store import CountRow
 from factbook.checks.incremental import Task
 from factbook.checks.state_columns import StatePair, by_owner
 from factbook.checks.state_store import EntityStates
-from factbook.checks.stored_check import StoredCheck
 from factbook.clock import Clock
 from factbook.storage import Database, Transaction
 
@@ -79,7 +78,7 @@ def _batch(transaction: Transaction, cache: CheckCache, paced: BatchSize, clock:
     """Evaluate what is pending for the next entities; returns false if nothing is left."""
     if not transaction.try_lock_each(_LOCK):
         return False
-    transaction.lock(check_store.LOCK, shared=True)
+    transaction.lock(definition_lock.LOCK, shared=True)
     began = time.monotonic()
     places = check_store.progress(transaction)
     begun = {id_: place for id_, place in places.items() if place < _ALL}
@@ -169,7 +168,7 @@ def _clear(transaction: Transaction, cache: CheckCache) -> bool:
     places = slots.retired(transaction)
     if not places:
         return False
-    transaction.lock(check_store.LOCK, shared=True)
+    transaction.lock(definition_lock.LOCK, shared=True)
     after, retired = min(places.values()), list(places)
     ids = state_store.ids_after(transaction, after, _CLEARED)
     state_store.lock(transaction, ids)

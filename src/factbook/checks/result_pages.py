@@ -3,7 +3,8 @@
 from collections.abc import AsyncIterator, Sequence
 from typing import Final, NamedTuple
 
-from factbook.checks import check_store, results
+from factbook.checks import results
+from factbook.checks.check_store import check_store
 from factbook.checks.results import CheckedRow, ResultFilter
 from factbook.storage import Database
 

@@ -4,9 +4,10 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from factbook.catalog.store import collectable
-from factbook.checks import change_store, check_store, latest_facts, state
+from factbook.checks import change_store, definition_lock, latest_facts, state
 from factbook.checks.change_store import Change
 from factbook.checks.check_set import CheckCache, CheckSet, EvaluatedCheck
+from factbook.checks.check_store import check_store
 from factbook.checks.checked_entity import CheckedEntity
 from factbook.checks.definition import Check
 from factbook.checks.explanation import Explanation, explain
@@ -172,7 +173,7 @@ def _places(values: Sequence[object]) -> str:
 
 _OF_ENTITY = """
 SELECT {revision}, s.owner, s.states FROM check_states s WHERE s.entity_id = ?
-""".replace("{revision}", counters.expression(check_store.REVISION))
+""".replace("{revision}", counters.expression(definition_lock.REVISION))
 
 _OF_CHECK = """
 SELECT e.ref, e.id, s.owner, SUBSTR(s.states, CAST(c.slot AS INTEGER), 1)

@@ -4,10 +4,11 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from factbook.catalog.store import hierarchy
-from factbook.checks import level_store, rollup, scorecard_store, trend
+from factbook.checks import level_store, rollup, trend
 from factbook.checks.group_hierarchy import GroupHierarchy
 from factbook.checks.rollup import NOTHING, LevelTally
 from factbook.checks.scorecard import Scorecard, parse
+from factbook.checks.scorecard_store import scorecard_store
 from factbook.checks.trend import EVERYBODY, TrendPoint
 from factbook.clock import DAY
 from factbook.errors import InputError, NotFoundError

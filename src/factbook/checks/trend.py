@@ -10,11 +10,12 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from factbook.catalog.store import hierarchy
-from factbook.checks import level_store, rollup, scorecard_store
+from factbook.checks import level_store, rollup
 from factbook.checks.definition_lock import LOCK
 from factbook.checks.group_hierarchy import GroupHierarchy
 from factbook.checks.rollup import NOTHING, LevelTally
 from factbook.checks.scorecard import Scorecard, parse
+from factbook.checks.scorecard_store import scorecard_store
 from factbook.clock import DAY, iso
 from factbook.storage import Database, Row, Transaction
 

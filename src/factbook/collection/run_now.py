@@ -13,8 +13,9 @@ from factbook.catalog.store import collectable
 from factbook.clock import Clock
 from factbook.collection import run_start
 from factbook.collection.run_start import NothingToCollectError, UnderWayError
-from factbook.datasources import catalog_samples, define
+from factbook.datasources import catalog_samples
 from factbook.datasources.registry import Registry, SourceSnapshot
+from factbook.datasources.source_store import source_store
 from factbook.errors import ConflictError, NotFoundError
 from factbook.facts import refresh_requests
 from factbook.facts.datasource import DataSource
@@ -49,7 +50,7 @@ async def run(
     """
     known = await registry.latest()
     if source_id not in known.sources:
-        raise define.missing(source_id)
+        raise source_store.missing(source_id)
     ref = None if entity is None else str(refs.parse(entity))
     id_ = None if ref is None else await entity_id(database, ref)
     now = await lease.time(database, clock)

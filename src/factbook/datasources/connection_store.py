@@ -13,9 +13,9 @@ import structlog
 
 from factbook.auth import encryption
 from factbook.auth.encryption import NotOpenedError
-from factbook.datasources import definitions
 from factbook.datasources.custom import SourceConnection, Unusable
 from factbook.datasources.custom.definition import HEADER, NOT_A_HEADER
+from factbook.datasources.source_store import source_store
 from factbook.errors import (
     ConfigurationError,
     ConflictError,
@@ -108,14 +108,14 @@ def put(
     created = (now, actor) if before is None else (before.created_at, before.created_by)
     row = (name, _json(options), _sealed(name, connection, key), *created, now, actor)
     transaction.run(_PUT, row)
-    definitions.raise_revision(transaction)
+    source_store.raise_revision(transaction)
     return _stored(row)
 
 
 def remove(transaction: Transaction, name: str) -> None:
     """Remove a connection."""
     transaction.run("DELETE FROM connections WHERE name = ?", (name,))
-    definitions.raise_revision(transaction)
+    source_store.raise_revision(transaction)
 
 
 def _headers(name: str, wanted: ConnectionInput) -> dict[str, str | None]:

@@ -11,12 +11,11 @@ from typing import Any
 import structlog
 
 from factbook import invisible
-from factbook.catalog.validation import deeper_than, too_deep
-from factbook.datasources import definitions
 from factbook.datasources.custom import CustomSourceDefinition, validation
-from factbook.datasources.definitions import StoredSource
 from factbook.datasources.registry import Registry
-from factbook.errors import ConflictError, InputError, InvalidItemsError, NotFoundError
+from factbook.datasources.source_store import StoredSource, source_store
+from factbook.definitions import documents
+from factbook.errors import ConflictError, InvalidItemsError
 from factbook.facts import removal
 from factbook.facts.datasource import DataSource
 from factbook.integrations import VENDORS
@@ -27,46 +26,32 @@ log = structlog.get_logger("factbook.data_sources")
 Document = dict[str, Any]
 
 
-async def checked(
-    document: Document, registry: Registry, max_depth: int, source_id: str | None = None
-) -> Document:
-    """The document; raises InvalidItemsError with all problems, and ConflictError for its id.
-
-    With `source_id` the document must be of that source.
-    """
-    await read(document, registry, max_depth, source_id)
-    return document
-
-
 async def read(
     document: Document, registry: Registry, max_depth: int, source_id: str | None = None
 ) -> CustomSourceDefinition:
-    """The definition in a document; raises the errors of `checked`."""
-    if deeper_than(document, max_depth):
-        raise InputError(f"{too_deep(max_depth)}.")
-    problems = definitions.service_set(document) + _unseen(document)
-    if source_id is not None and document.get("id") != source_id:
-        problems.append({"path": "id", "message": f"has to be {source_id}, as in the address"})
-    try:
-        # A definition with many expressions takes some time to read.
-        found = await asyncio.to_thread(validation.read, document)
-    except InvalidItemsError as error:
-        raise InvalidItemsError([*problems, *error.details["problems"]]) from None
-    if problems:
-        raise InvalidItemsError(problems)
+    """The definition in a document.
+
+    Raises the errors of `documents.read`, and ConflictError for the id of a builtin source.
+    """
+    found = await documents.read(document, _parse, max_depth, source_id)
     check_custom(document["id"], registry)
     return found
 
 
-def _unseen(document: Document) -> list[dict[str, str]]:
-    """A problem for each name with invisible characters."""
+def _parse(document: Document) -> CustomSourceDefinition:
     schema = document.get("schema")
-    names = {f"schema.{name}": name for name in (schema if isinstance(schema, dict) else ())}
-    return [
-        {"path": path, "message": "has an invisible character"}
-        for path, text in ({"title": document.get("title")} | names).items()
-        if isinstance(text, str) and invisible.has(text)
+    unseen = [
+        {"path": f"schema.{name}", "message": "has an invisible character"}
+        for name in (schema if isinstance(schema, dict) else ())
+        if invisible.has(name)
     ]
+    try:
+        found = validation.read(document)
+    except InvalidItemsError as error:
+        raise error.after(unseen) from None
+    if unseen:
+        raise InvalidItemsError(unseen)
+    return found
 
 
 def check_custom(source_id: str, registry: Registry) -> None:
@@ -77,25 +62,12 @@ def check_custom(source_id: str, registry: Registry) -> None:
         raise ConflictError(f"{source_id} is the id of a built-in data source; choose another one.")
 
 
-def missing(source_id: str) -> NotFoundError:
-    """The error for an unknown source."""
-    return NotFoundError(f'There is no data source "{source_id}".')
-
-
 async def known(registry: Registry, source_id: str) -> DataSource:
     """The source with this id, builtin or custom, as it is at this moment; raises NotFoundError."""
     source = (await registry.latest()).sources.get(source_id)
     if source is None:
-        raise missing(source_id)
+        raise source_store.missing(source_id)
     return source
-
-
-async def existing(database: Database, source_id: str) -> StoredSource:
-    """The custom source with this id; raises NotFoundError."""
-    stored = await definitions.one(database, source_id)
-    if stored is None:
-        raise missing(source_id)
-    return stored
 
 
 async def problem(registry: Registry, stored: StoredSource) -> str | None:
@@ -108,7 +80,7 @@ async def create(
     registry: Registry, document: Document, *, actor: str, now: int, write: Write
 ) -> StoredSource:
     """Store a checked document as a new draft; raises ConflictError if it is not new."""
-    work = partial(definitions.create, document=document, actor=actor, now=now)
+    work = partial(source_store.create, document=document, actor=actor, now=now)
     stored = await write(work)
     return _noted("created", stored, registry, actor)
 
@@ -120,7 +92,7 @@ async def replace(
 
     An equal document changes nothing.
     """
-    work = partial(definitions.put, document=document, actor=actor, now=now)
+    work = partial(source_store.put, document=document, actor=actor, now=now)
     stored = await write(work)
     return _noted("replaced", stored, registry, actor)
 
@@ -141,8 +113,8 @@ async def publish(
     removed or has another type.
     """
     check_custom(source_id, registry)
-    await existing(database, source_id)
-    work = partial(definitions.publish, source_id=source_id, actor=actor, now=now, force=force)
+    await source_store.existing(database, source_id)
+    work = partial(source_store.publish, id_=source_id, actor=actor, now=now, force=force)
     stored = await write(work)
     return _noted("published", stored, registry, actor)
 
@@ -155,13 +127,13 @@ async def delete(
     Raises NotFoundError, and ConflictError for a builtin source.
     """
     check_custom(source_id, registry)
-    await existing(database, source_id)
+    await source_store.existing(database, source_id)
     # What is large goes in portions, and first: what is left of it can be deleted again.
     await removal.drop_history(database, source_id)
 
     def work(transaction: Transaction) -> None:
-        if not definitions.delete(transaction, source_id):
-            raise missing(source_id)
+        if not source_store.delete(transaction, source_id):
+            raise source_store.missing(source_id)
 
     await write(work)
     registry.forget()

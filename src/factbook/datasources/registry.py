@@ -8,10 +8,10 @@ from typing import NamedTuple
 import structlog
 
 from factbook.clock import SECOND, Clock
-from factbook.datasources import connection_store, custom, definitions
+from factbook.datasources import connection_store, custom
 from factbook.datasources.connection_store import Key
 from factbook.datasources.custom import CustomSourceDefinition, Files, SourceConnection, Unusable
-from factbook.datasources.definitions import StoredSource
+from factbook.datasources.source_store import StoredSource, source_store
 from factbook.errors import FactbookError, InputError
 from factbook.facts.datasource import DataSource
 from factbook.integrations.integration import Integration
@@ -125,12 +125,12 @@ class Registry:
         # What is written from here on may be missed, and `forget` then tells.
         self._asked_at = self._clock()
         try:
-            revision = await definitions.revision(self._database)
+            revision = await source_store.revision(self._database)
             if revision == self._revision:
                 return
             kept = await connection_store.usable(self._database, self._key)
             self._connections = {**kept, **self.configured}
-            stored = await definitions.everything(self._database)
+            stored = await source_store.everything(self._database)
             self._read = await self._read_all(stored)
         except BaseException:
             self._asked_at = None

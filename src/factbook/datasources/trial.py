@@ -14,6 +14,7 @@ from factbook.datasources.clients import Connect
 from factbook.datasources.custom import CustomSourceDefinition, fact_extraction
 from factbook.datasources.custom.fact_extraction import SourceReply
 from factbook.datasources.registry import Registry
+from factbook.datasources.source_store import source_store
 from factbook.errors import NotFoundError
 from factbook.outbound.outcomes import Missing
 from factbook.storage import Database
@@ -71,11 +72,11 @@ async def to_try(
 ) -> CustomSourceDefinition:
     """The definition in a document, or the stored one of the source, preferring its draft.
 
-    Raises the errors of `define.checked`, and NotFoundError.
+    Raises the errors of `define.read`, and NotFoundError.
     """
     if document is not None:
         return await define.read(document, registry, max_depth, source_id)
-    stored = await define.existing(database, source_id)
+    stored = await source_store.existing(database, source_id)
     return await asyncio.to_thread(custom.parse, stored.draft or stored.current)
 
 

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from factbook.auth.tokens import StoredToken
     from factbook.catalog.sets import PreparedPush
     from factbook.catalog.store.stored_sets import PushResult
-    from factbook.checks.definition_writes import StoredDefinition
     from factbook.checks.exemption import Exemption
+    from factbook.checks.staged_store import StagedDefinition
     from factbook.datasources.connection_store import StoredConnection
-    from factbook.datasources.definitions import StoredSource
+    from factbook.datasources.source_store import StoredSource
     from factbook.facts.pushed_facts import FactItemResult
     from factbook.importers.importer_store import StoredImporter
     from factbook.scheduling.run_queue import Begun
@@ -121,10 +121,10 @@ def of_source(action: str, now: int) -> About:
 def of_definition(action: str, now: int) -> About:
     """Entry for a change of a check or scorecard at this time, false if nothing changed."""
 
-    def about(stored: "StoredDefinition") -> AuditEntry:
+    def about(stored: "StagedDefinition") -> AuditEntry:
         changed = now in (stored.updated_at, stored.published_at)
-        version = stored.pending_version or stored.version
-        return AuditEntry(action, stored.id, {"version": version, "changed": changed})
+        detail = {"version": stored.newest_version, "changed": changed}
+        return AuditEntry(action, stored.id, detail)
 
     return about
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from factbook.datasources.definitions import UNPUBLISHED
+from factbook.definitions.store import UNPUBLISHED
 from factbook.errors import ToolError
 from factbook.facts.datasource import DataSource
 from factbook.tools.tool import Context

@@ -12,15 +12,14 @@ from factbook.catalog import ref as refs
 from factbook.catalog.store import collectable
 from factbook.checks import (
     change_store,
-    check_store,
     count_store,
-    definition_writes,
     exemption_store,
     result_pages,
     results,
     scorecard,
     state,
 )
+from factbook.checks.check_store import check_store
 from factbook.checks.count_store import StateCounts
 from factbook.checks.exemption_store import ExemptionFilter
 from factbook.checks.explanation import Evidence, Explanation
@@ -72,7 +71,7 @@ async def export(request: Request, state: HandlerContext) -> JsonReply[str]:
 async def overview(request: Request, state: HandlerContext) -> JsonReply[answers.CheckOverview]:
     """The numbers of entities by their state, kept as results change."""
     id_ = parameters.CHECK.of(request)
-    stored = await definition_writes.existing(check_store, state.database, id_, "check")
+    stored = await check_store.existing(state.database, id_)
     counts = (await count_store.totals(state.database)).get(id_, StateCounts())
     changed = await change_store.last_of(state.database, id_)
     known = counts.passing + counts.failing
@@ -100,7 +99,7 @@ async def get(request: Request, state: HandlerContext) -> JsonReply[answers.OneC
     A token that may not read data sources is shown no values, nor texts that may hold some.
     """
     ref, id_ = str(refs.parse(request.parameter("ref"))), parameters.CHECK.of(request)
-    await definition_writes.existing(check_store, state.database, id_, "check")
+    await check_store.existing(state.database, id_)
     found = await _of_entity(state, ref, [id_])
     if not found.results:
         raise NotFoundError(f"The check {id_} has no results yet; it is not published.")
@@ -118,7 +117,7 @@ async def history(request: Request, state: HandlerContext) -> JsonReply[answers.
     """The changes of a result, newest first, with what was written at each."""
     parts = (request.parameter(name) for name in ("kind", "namespace", "name"))
     ref, id_ = str(refs.parse("{}:{}/{}".format(*parts))), parameters.CHECK.of(request)
-    await definition_writes.existing(check_store, state.database, id_, "check")
+    await check_store.existing(state.database, id_)
     entity_id = await collectable.id_of(state.database, ref)
     if entity_id is None:
         raise _missing(ref)

@@ -12,7 +12,8 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from factbook.catalog import ref as refs
 from factbook.catalog.store import collectable
-from factbook.checks import check_store, results, state
+from factbook.checks import results, state
+from factbook.checks.check_store import check_store
 from factbook.checks.condition import leaves
 from factbook.checks.definition import Check, parse
 from factbook.checks.explanation import Explanation

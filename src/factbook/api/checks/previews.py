@@ -9,14 +9,8 @@ from factbook.api.checks.check_results import seen
 from factbook.catalog import ref as refs
 from factbook.catalog.store import collectable
 from factbook.catalog.validation import deeper_than, too_deep
-from factbook.checks import (
-    check_documents,
-    check_store,
-    definition_writes,
-    explanation,
-    preview,
-    state,
-)
+from factbook.checks import check_documents, explanation, preview, state
+from factbook.checks.check_store import check_store
 from factbook.checks.checked_entity import CheckedEntity
 from factbook.checks.count_store import StateCounts
 from factbook.checks.definition import Check
@@ -56,13 +50,13 @@ async def _check(asked: NewPreview, state: SourceContext) -> Check:
         raise InputError("Give a definition, or the checkId of a stored one.")
     if given is msgspec.UNSET:
         id_ = str(check_id)
-        stored = await definition_writes.existing(check_store, state.database, id_, "check")
+        stored = await check_store.existing(state.database, id_)
         changes = {} if asked.changes is msgspec.UNSET else asked.changes
         merged = {**(stored.draft or stored.current), **changes}
         given = {name: value for name, value in merged.items() if value is not None}
     elif asked.changes is not msgspec.UNSET:
         raise InputError("changes are for a stored check; change the definition itself.")
-    return await check_documents.checked(given, state.database, state.registry, depth)
+    return await check_documents.read_check(given, state.database, state.registry, depth)
 
 
 def _scope(asked: NewPreview, depth: int) -> PreviewScope:

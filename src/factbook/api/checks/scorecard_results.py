@@ -7,19 +7,12 @@ from factbook.api.checks import result_parameters as parameters
 from factbook.api.checks.check_results import fix_of, reads_values
 from factbook.api.checks.parameters import PAGE_LIMIT
 from factbook.catalog import ref as refs
-from factbook.checks import (
-    level_pages,
-    level_store,
-    next_steps,
-    rollup,
-    scorecard_figures,
-    scorecard_store,
-    state,
-)
+from factbook.checks import level_pages, level_store, next_steps, rollup, scorecard_figures, state
 from factbook.checks.level_pages import LevelFilter
 from factbook.checks.levels import GradedLevel, Step
 from factbook.checks.results import CheckResult
 from factbook.checks.scorecard_figures import ScorecardInEffect
+from factbook.checks.scorecard_store import scorecard_store
 from factbook.clock import DAY
 from factbook.errors import InputError, NotFoundError
 from factbook.http import csv_lines

@@ -10,8 +10,8 @@ from factbook.audit.trail import AuditEntry
 from factbook.auth.permissions import SOURCE_WRITE
 from factbook.clock import iso, iso_or_none
 from factbook.collection import run_now
-from factbook.datasources import define, definitions
-from factbook.datasources.definitions import StoredSource
+from factbook.datasources import define
+from factbook.datasources.source_store import StoredSource, source_store
 from factbook.errors import NotFoundError
 from factbook.facts import datasource
 from factbook.facts.datasource import DataSource
@@ -73,7 +73,7 @@ async def get(request: Request, state: SourceContext) -> JsonReply[OneSource]:
     source_id = SOURCE_ID.of(request)
     if source_id in state.sources:
         return reply(_shown(state.sources[source_id]))
-    return await _one(request, state, await define.existing(state.database, source_id))
+    return await _one(request, state, await source_store.existing(state.database, source_id))
 
 
 async def replace(request: Request, state: SourceContext) -> JsonReply[OneSource]:
@@ -158,7 +158,9 @@ async def _document(
     """The document in the body; raises InvalidItemsError with all that is wrong with it."""
     body = await request.json_body(_LARGEST, "a data source")
     depth = state.settings.max_json_depth
-    return await define.checked(decode(body, Document), state.registry, depth, source_id)
+    document: Document = decode(body, Document)
+    await define.read(document, state.registry, depth, source_id)
+    return document
 
 
 async def _one(
@@ -170,8 +172,8 @@ async def _one(
 ) -> JsonReply[OneSource]:
     if not request.may_read:
         return reply(_shown(_unread(stored, sent)), status)
-    versions = await definitions.versions(state.database, stored.id)
-    shown = _shown(definitions.shown(stored), await define.problem(state.registry, stored))
+    versions = await source_store.versions(state.database, stored.id)
+    shown = _shown(stored.shown(), await define.problem(state.registry, stored))
     definition = Definition(
         pending=stored.draft is not None,
         created_by=stored.created_by,

@@ -21,7 +21,9 @@ from factbook.catalog.store.conditions import EntityRange
 from factbook.catalog.validation import deeper_than
 from factbook.clock import iso, iso_or_none, milliseconds
 from factbook.collection import run_now
-from factbook.datasources import define, definitions
+from factbook.datasources import define
+from factbook.datasources.source_store import source_store
+from factbook.definitions.store import UNPUBLISHED
 from factbook.errors import ConflictError, InputError
 from factbook.facts import pushed_facts, store, time_series
 from factbook.facts.datasource import DataSource
@@ -156,10 +158,10 @@ def _store(
     transaction: Transaction, *, source_id: str, read: list[_Read], now: int
 ) -> tuple[str, list[FactItemResult]]:
     """Store the items; return the version of the source and the outcome of each item."""
-    stored = definitions.read(transaction, source_id)
+    stored = source_store.read(transaction, source_id)
     if stored is None:  # deleted a moment ago
-        raise define.missing(source_id)
-    source = definitions.shown(stored)
+        raise source_store.missing(source_id)
+    source = stored.shown()
     _check_pushed(source)
     items = [each for each in read if isinstance(each, FactItem)]
     found = iter(pushed_facts.push(transaction, source, items, now))
@@ -246,6 +248,6 @@ def _past(entry: HistoryEntry) -> PastFacts:
         version=entry.version,
         facts=stored(entry.facts),
         reasons=stored(entry.reasons),
-        draft=entry.version == definitions.UNPUBLISHED,
+        draft=entry.version == UNPUBLISHED,
         confirmed_at=iso_or_none(entry.confirmed_at),
     )

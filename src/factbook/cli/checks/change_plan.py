@@ -11,7 +11,7 @@ from factbook.cli.sources.change_plan import FieldDifference, differences
 from factbook.client import ApiError, Client
 from factbook.client.calls import Call, get, segment, send
 from factbook.client.responses import nothing
-from factbook.datasources.definitions import same
+from factbook.definitions.documents import same
 from factbook.schemas.previews import Preview
 
 Kind = Literal["check", "scorecard"]

@@ -11,7 +11,8 @@ from factbook.cli.failures import NOT_AUTHORISED, REFUSED, USAGE, CommandError
 from factbook.cli.output import say_coloured
 from factbook.cli.sources.files import Read
 from factbook.client import ApiError, Client, DataSource
-from factbook.datasources.definitions import Document, lost, same
+from factbook.datasources.source_store import lost
+from factbook.definitions.documents import Document, same
 
 Action = Literal["create", "change", "publish", "delete"]
 _Path = tuple[str, ...]

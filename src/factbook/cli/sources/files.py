@@ -11,9 +11,10 @@ from factbook.cli.connection import count
 from factbook.cli.definition_files import content, every_file
 from factbook.cli.documents import STDIN, DocumentsError, parse
 from factbook.cli.failures import USAGE, CommandError
-from factbook.datasources import custom, definitions
+from factbook.datasources import custom
 from factbook.datasources.custom import CustomSourceDefinition, yaml_text
 from factbook.datasources.custom.documents import UnreadableDocumentError
+from factbook.definitions import documents
 from factbook.errors import InputError, InvalidItemsError
 
 
@@ -87,6 +88,6 @@ def _definitions(file: str, problems: list[str]) -> list[Read]:
 
 
 def _definition(document: dict[str, Any]) -> CustomSourceDefinition:
-    if problems := definitions.service_set(document):
+    if problems := documents.service_set(document):
         raise InvalidItemsError(problems)
     return custom.parse(document)

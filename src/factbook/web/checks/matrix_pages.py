@@ -5,7 +5,8 @@ from typing import Final, NamedTuple
 from urllib.parse import quote
 
 from factbook.auth.permissions import CATALOG_READ, CHECK_READ
-from factbook.checks import check_store, count_store, level_pages, level_store, matrix, state
+from factbook.checks import count_store, level_pages, level_store, matrix, state
+from factbook.checks.check_store import check_store
 from factbook.checks.count_store import StateCounts
 from factbook.checks.level_pages import LevelFilter
 from factbook.checks.levels import GradedLevel

@@ -5,8 +5,10 @@ from typing import NamedTuple
 
 from factbook.audit.trail import AuditEntry
 from factbook.auth.permissions import CHECK_READ, CHECK_WRITE, SCORECARD_WRITE
-from factbook.checks import check_store, definition_lock, definition_writes, scorecard_store
-from factbook.checks.scorecard_store import StoredScorecard
+from factbook.checks import definition_lock, definition_writes
+from factbook.checks.check_store import check_store
+from factbook.checks.grade_slots import StoredScorecard
+from factbook.checks.scorecard_store import scorecard_store
 from factbook.http.requests import Reply
 from factbook.storage import Transaction
 from factbook.web.checks import filters, shares
@@ -28,9 +30,7 @@ async def publish(visit: PageContext) -> Reply:
 
     def work(transaction: Transaction) -> PublishedTogether:
         definition_lock.take(transaction)
-        before = scorecard_store.read(transaction, id_)
-        if before is None:
-            raise definition_writes.missing(id_, "scorecard")
+        before = scorecard_store.existing_within(transaction, id_)
         definition_writes.check_tag(before, [seen])
         drafts = _drafts(transaction, before)
         for check_id in drafts:
@@ -38,8 +38,7 @@ async def publish(visit: PageContext) -> Reply:
         return PublishedTogether(scorecard_store.publish(transaction, id_, actor, now), drafts)
 
     def about(done: PublishedTogether) -> AuditEntry:
-        version = done.stored.pending_version or done.stored.version
-        detail = {"version": version, "checks": done.checks}
+        detail = {"version": done.stored.newest_version, "checks": done.checks}
         return AuditEntry("scorecard.publish", id_, detail)
 
     await visit.writing(about)(work)

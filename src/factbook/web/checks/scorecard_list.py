@@ -12,22 +12,22 @@ from factbook.auth.permissions import (
     SOURCE_READ,
 )
 from factbook.checks import (
-    check_store,
     count_store,
     definition_lock,
     exemption_store,
     level_store,
     scorecard,
     scorecard_figures,
-    scorecard_store,
     starter,
 )
+from factbook.checks.check_store import check_store
 from factbook.checks.count_store import StateCounts
 from factbook.checks.exemption_store import ExemptionFilter
+from factbook.checks.grade_slots import StoredScorecard
 from factbook.checks.rollup import NOTHING, LevelTally
 from factbook.checks.scorecard import Scorecard
 from factbook.checks.scorecard_figures import ScorecardInEffect
-from factbook.checks.scorecard_store import StoredScorecard
+from factbook.checks.scorecard_store import scorecard_store
 from factbook.checks.starter import Adoption
 from factbook.checks.trend import TrendPoint
 from factbook.clock import DAY

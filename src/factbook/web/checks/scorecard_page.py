@@ -5,20 +5,19 @@ from typing import Any, Final, NamedTuple
 
 from factbook.auth.permissions import CATALOG_READ, CHECK_READ, CHECK_WRITE, SCORECARD_WRITE
 from factbook.checks import (
-    check_store,
     count_store,
     definition_writes,
     level_store,
     scorecard,
     scorecard_figures,
-    scorecard_store,
 )
+from factbook.checks.check_store import StoredCheck, check_store
 from factbook.checks.count_store import StateCounts
+from factbook.checks.grade_slots import StoredScorecard
 from factbook.checks.rollup import LevelTally
 from factbook.checks.scorecard import Scorecard, ScorecardEntry
 from factbook.checks.scorecard_figures import RollupGroup, ScorecardInEffect
-from factbook.checks.scorecard_store import StoredScorecard
-from factbook.checks.stored_check import StoredCheck
+from factbook.checks.scorecard_store import scorecard_store
 from factbook.clock import DAY
 from factbook.errors import NotFoundError
 from factbook.http.requests import Reply
@@ -112,7 +111,7 @@ async def show(visit: PageContext) -> Reply:
 async def of_address(visit: PageContext) -> OpenedScorecard:
     """The scorecard in the address; raises NotFoundError, also if this release cannot read it."""
     id_ = filters.definition_id(visit, NOUN)
-    stored = await definition_writes.existing(scorecard_store, visit.state.database, id_, NOUN)
+    stored = await scorecard_store.existing(visit.state.database, id_)
     card = scorecard_list.read(stored)
     if card is None:
         raise NotFoundError(f"The scorecard {id_} was made by another release, which reads it.")

@@ -8,10 +8,10 @@ import msgspec
 from factbook.audit.trail import AuditEntry
 from factbook.auth.permissions import CATALOG_READ, SOURCE_READ, SOURCE_RUN, SOURCE_WRITE
 from factbook.clock import DAY
-from factbook.datasources import define, definitions
+from factbook.datasources import define
 from factbook.datasources.custom import yaml_text
-from factbook.datasources.definitions import StoredSource
 from factbook.datasources.registry import SourceSnapshot
+from factbook.datasources.source_store import StoredSource, source_store
 from factbook.facts import source_overview
 from factbook.facts.datasource import DataSource
 from factbook.facts.source_overview import Failures
@@ -93,10 +93,10 @@ async def subject(visit: PageContext) -> SourceView:
     known = await state.registry.latest()
     stored = None
     if source_id not in known.sources and source_id not in known.problems:
-        raise define.missing(source_id)
+        raise source_store.missing(source_id)
     times: dict[str, int] = {}
     if source_id not in state.sources:
-        stored = await definitions.one(state.database, source_id)
+        stored = await source_store.one(state.database, source_id)
         times = await source_overview.last_written(state.database, [source_id])
     health = await runs.health_of(state.database, source_id)
     row = table_rows.row(known, source_id, health, times.get(source_id), visit.now)
@@ -142,7 +142,7 @@ async def page(
     can_run = is_collected and visit.may(SOURCE_RUN)
     last = found.row.last
     has_failures = bool(last and last.failed and visit.may(CATALOG_READ))
-    versions = await definitions.versions(database, found.id) if found.stored else []
+    versions = await source_store.versions(database, found.id) if found.stored else []
     return visit.page(
         "data-source.html",
         status,

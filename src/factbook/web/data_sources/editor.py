@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from factbook.auth.permissions import CATALOG_READ, SOURCE_WRITE
-from factbook.datasources import connections, define, definitions
+from factbook.datasources import connections, define
 from factbook.datasources.custom import CustomSourceDefinition, starters, yaml_text
-from factbook.datasources.definitions import StoredSource
+from factbook.datasources.source_store import StoredSource, source_store
 from factbook.errors import ConflictError, FactbookError, InputError, InvalidItemsError
 from factbook.facts import source_overview
 from factbook.http import audit
@@ -69,7 +69,7 @@ async def begin(visit: PageContext) -> Reply:
         _check_address(source_id)
     except FactbookError as error:
         return _kinds(visit, type_, source_id, error.message)
-    if await definitions.one(visit.state.database, source_id) is not None:
+    if await source_store.one(visit.state.database, source_id) is not None:
         return _kinds(visit, type_, source_id, _taken(source_id))
     return await _editor(visit, None, await _read_quietly(visit, _Editing(text, "")))
 
@@ -131,7 +131,7 @@ async def _save(
     except _OvertakenError as error:
         return await _overtaken(visit, stored, editing, error)
     except ConflictError as error:
-        taken = await definitions.one(state.database, document["id"]) is not None
+        taken = await source_store.one(state.database, document["id"]) is not None
         message = _taken(document["id"]) if taken else error.message
         editing.problems, editing.status = [{"path": "id", "message": message}], error.status
         return await _editor(visit, stored, editing)
@@ -225,13 +225,13 @@ async def _stored(visit: PageContext) -> StoredSource:
     """Custom source in the address; raises NotFoundError, ConflictError for a builtin one."""
     source_id = visit.request.parameter("id")
     define.check_custom(source_id, visit.state.registry)
-    return await define.existing(visit.state.database, source_id)
+    return await source_store.existing(visit.state.database, source_id)
 
 
 async def _read(
     visit: PageContext, document: dict[str, Any], stored: StoredSource | None
 ) -> CustomSourceDefinition:
-    depth, source_id = visit.state.settings.max_json_depth, stored and stored.id
+    depth, source_id = visit.state.settings.max_json_depth, stored.id if stored else None
     return await define.read(document, visit.state.registry, depth, source_id)
 
 
@@ -263,7 +263,7 @@ def _unless_overtaken(write: Write, source_id: str, seen: str) -> Write:
 
     def guarded(function: Callable[[Transaction], T]) -> Any:
         def work(transaction: Transaction) -> T:
-            there = definitions.read(transaction, source_id)
+            there = source_store.read(transaction, source_id)
             if there is None or _edition(there) != seen:
                 raise _OvertakenError(there)
             return function(transaction)

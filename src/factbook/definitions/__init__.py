@@ -1,0 +1,1 @@
+"""Definitions that people write: documents with drafts and versions, whatever they define."""
