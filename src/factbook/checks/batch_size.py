@@ -27,3 +27,7 @@ class EvaluationBatchSize(BatchSize):
 
 class GradingBatchSize(BatchSize):
     """Of the grading of all entities."""
+
+
+class DueBatchSize(BatchSize):
+    """Of what is due because time passed."""

@@ -1,34 +1,43 @@
 """States that change as time passes: evaluated when they are due, though nothing is written."""
 
+import time
 from functools import partial
 from typing import Final
 
 from factbook.checks import definition_lock, incremental, state_store
+from factbook.checks.batch_size import BatchSize, DueBatchSize
 from factbook.checks.check_set import CheckCache
 from factbook.clock import Clock
 from factbook.storage import Database, Transaction
 
-# Entities of one transaction, so that no other write waits long.
-_AT_ONCE: Final = 500
 # Held by the process that does this, for one transaction.
 _LOCK: Final = {"checks due": False}
 
 
 async def work(database: Database, clock: Clock) -> int:
-    """Evaluate what is due; returns the number of entities."""
-    cache, count, found = database.remembered.of(CheckCache), 0, _AT_ONCE
-    while found == _AT_ONCE:
-        found = await database.write(partial(_evaluate, cache=cache, now=clock()))
+    """Evaluate what is due, in batches; returns the number of entities."""
+    cache, paced = database.remembered.of(CheckCache), database.remembered.of(DueBatchSize)
+    count, has_more = 0, True
+    while has_more:
+        size = paced.entities
+        batch = partial(_evaluate, cache=cache, paced=paced, size=size, now=clock())
+        found = await database.write(batch)
         count += found
+        has_more = found == size
     return count
 
 
-def _evaluate(transaction: Transaction, cache: CheckCache, now: int) -> int:
+def _evaluate(
+    transaction: Transaction, cache: CheckCache, paced: BatchSize, size: int, now: int
+) -> int:
     if not transaction.try_lock_each(_LOCK):
         return 0
     transaction.lock(definition_lock.LOCK, shared=True)
-    ids = state_store.due(transaction, now, _AT_ONCE)
+    began = time.monotonic()
+    ids = state_store.due(transaction, now, size)
     if ids:
         known = cache.current(transaction)
         incremental.update(transaction, known, [incremental.time_task(known, ids)], now)
+    if len(ids) == size:
+        paced.note(size, time.monotonic() - began)
     return len(ids)
