@@ -20,6 +20,7 @@ from factbook.checks import (
     definition_lock,
     exemption_moves,
     exemption_store,
+    slot_filling,
     state_store,
     subjects,
 )
@@ -57,7 +58,8 @@ class Task(NamedTuple):
     """A selection of checks to evaluate for some entities; `why` is told with what changes.
 
     `reads` brings the entities; if it is None, their documents are as they were, but for new ones.
-    `has_dues` if the selection has every check whose state changes with time.
+    `has_dues` if the selection has every check whose state changes with time. `fills` if nothing
+    but the slot of a pending check is to change, as slot_filling does it.
     """
 
     selection: CheckSelection
@@ -65,6 +67,7 @@ class Task(NamedTuple):
     why: str
     reads: subjects.Read | None = None
     has_dues: bool = False
+    fills: bool = False
 
 
 def attach(database: Database, clock: Clock) -> None:
@@ -138,7 +141,7 @@ def update(transaction: Transaction, known: CheckSet, tasks: Iterable[Task], now
     state_store.lock(transaction, ids)
     work = _Update(transaction, known, now)
     for task in found:
-        remaining = iter(task.entity_ids)
+        remaining = iter(task.entity_ids if not task.fills else work.fill(task))
         while some := list(islice(remaining, AT_ONCE)):
             work.evaluate(task, some)
     work.write_counts()
@@ -156,6 +159,11 @@ class _Update:
         self._levels = LevelDeltas()
         self._changes: list[ChangeRow] = []
         self.changed = 0
+
+    def fill(self, task: Task) -> Sequence[int]:
+        """Fill the slot of the check of a task; returns the entities that this cannot do."""
+        some = task.selection, task.entity_ids
+        return slot_filling.fill(self._transaction, self._known, *some, self._now)
 
     def evaluate(self, task: Task, entity_ids: Sequence[int]) -> None:
         """Evaluate some of the entities of a task, and write what changed."""

@@ -23,6 +23,7 @@ from factbook.checks import (
     definition_lock,
     dependencies,
     incremental,
+    slot_filling,
     slots,
     state_store,
     subjects,
@@ -93,7 +94,8 @@ def _batch(transaction: Transaction, cache: CheckCache, paced: BatchSize, clock:
     size = min(paced.entities, max(_LEAST, _EVALUATIONS // max(1, len(selection.checks))))
     found = collectable.ids_after(transaction, after, size)
     ids = [id_ for id_ in found if id_ <= end]
-    task = Task(selection, ids, "", reads=_reads(selection))
+    fills = slot_filling.fits(selection)
+    task = Task(selection, ids, "", reads=_reads(selection), fills=fills)
     incremental.update(transaction, known, [task], clock())
     is_end = len(ids) < len(found) or len(found) < size
     check_store.note_progress(transaction, sorted(chosen), end if is_end else ids[-1])

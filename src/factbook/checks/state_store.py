@@ -40,6 +40,17 @@ def read(transaction: Transaction, entity_ids: Sequence[int]) -> dict[int, Entit
     return {row[0]: EntityStates(*row) for row in rows}
 
 
+def existing(transaction: Transaction, entity_ids: Sequence[int]) -> list[int]:
+    """Those of these entities that have states."""
+    return [entity_id for (entity_id,) in transaction.all(_EXISTING, (list(entity_ids),))]
+
+
+def put(transaction: Transaction, slot: int, state: int, entity_ids: Sequence[int]) -> None:
+    """Put a state in a slot of entities that have states, and leave the others as they are."""
+    zeros, own = b"\0" * slot, bytes([state])
+    transaction.run(_PUT, (zeros, slot - 1, own, slot + 1, list(entity_ids)))
+
+
 def write(transaction: Transaction, rows: Iterable[EntityStates], stored: Iterable[int]) -> None:
     """Write the states of entities; `stored` are those that have some already."""
     known, new, changed = frozenset(stored), list[EntityStates](), list[EntityStates]()
@@ -119,6 +130,16 @@ _REMOVE_EMPTY = "DELETE FROM check_states WHERE entity_id IN LIST(?) AND length(
 
 _READ = """
 SELECT entity_id, owner, states, due_at FROM check_states WHERE entity_id IN LIST(?)
+"""
+
+_EXISTING = "SELECT entity_id FROM check_states WHERE entity_id IN LIST(?) AND length(states) > 0"
+
+# States that end before the slot are filled up with zeros.
+_PUT = """
+UPDATE check_states SET states = CAST(
+    substr(CAST(states || substr(?, length(states) + 1) AS BLOB), 1, ?) || ? || substr(states, ?)
+    AS BLOB)
+WHERE entity_id IN LIST(?)
 """
 
 _PORTION = "SELECT entity_id, states FROM check_states WHERE entity_id BETWEEN ? AND ?"

@@ -85,6 +85,14 @@ def by_filters(
     owners: dict[int, str | None] = dict.fromkeys(known)
     if new:
         owners |= collectable.owners(transaction, new)
+    return meeting_filters(transaction, selection, owners)
+
+
+def meeting_filters(
+    transaction: Transaction, selection: CheckSelection, owners: Mapping[int, str | None]
+) -> dict[int, Subject]:
+    """The same of entities that exist, which `owners` has with their owners."""
+    ids = list(owners)
     matching = [_matching(transaction, one, ids) for one in selection.filters.values()]
     facts = latest_facts.among(transaction, selection.sources, ids)
     return {

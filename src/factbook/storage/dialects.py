@@ -105,6 +105,6 @@ def sqlite_find(sql: str) -> str:
 @lru_cache(maxsize=1024)
 def postgresql(sql: str) -> str:
     """The statement for psycopg."""
-    sql = sql.replace("%", "%%").replace("LIST_OF(", "array_agg(")
+    sql = sql.replace("%", "%%").replace("LIST_OF(", "array_agg(").replace(" BLOB)", " BYTEA)")
     sql = _MEMBER.sub(_POSTGRESQL_MEMBER, sql.replace("DATABASE_TIME()", _POSTGRESQL_TIME))
     return sql.replace("IN LIST(?)", "= ANY(?)").replace("?", "%s")
