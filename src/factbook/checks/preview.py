@@ -65,10 +65,12 @@ async def preview(
     work = _Preview(database, evaluated_check(check, 0, is_pending=False), scope, now)
     counts_now, counts_then, changed = [0] * 5, [0] * 5, list[PreviewedChange]()
     async for portion in work.portions():
-        states = await state_store.portion(database, portion[0][0], portion[-1][0])
-        after = await work.evaluate(portion, states, known.slots)
+        first, last = portion[0][0], portion[-1][0]
+        states = await state_store.of_slot(database, slot, first, last)
+        after = await work.evaluate(portion, known.slots)
         for id_, ref in portion:
-            before, then = _byte(states.get(id_, b""), slot), after.get(id_, OUT)
+            # Without a state it is empty.
+            before, then = ord(states.get(id_) or b"\0"), after.get(id_, OUT)
             if before & EXEMPT and then in (PASS, FAIL, UNKNOWN):
                 then |= EXEMPT
             _count(counts_now, before)
@@ -76,8 +78,8 @@ async def preview(
             if before != then and (before != NONE or then != OUT):
                 changed.append(PreviewedChange(ref, before, then))
         await asyncio.sleep(0)
-    first = sorted(changed)[:limit]
-    return CheckPreview(StateCounts(*counts_now), StateCounts(*counts_then), len(changed), first)
+    some = sorted(changed)[:limit]
+    return CheckPreview(StateCounts(*counts_now), StateCounts(*counts_then), len(changed), some)
 
 
 class _Preview:
@@ -103,10 +105,7 @@ class _Preview:
             after = found[-1][0]
 
     async def evaluate(
-        self,
-        portion: Sequence[tuple[int, str]],
-        states: Mapping[int, bytes],
-        slots: Mapping[str, int],
+        self, portion: Sequence[tuple[int, str]], slots: Mapping[str, int]
     ) -> dict[int, int]:
         """The states of those of the entities that the check is about, by id."""
         first, last = portion[0][0], portion[-1][0]
@@ -114,6 +113,9 @@ class _Preview:
         where = collectable.EVERYTHING if filter_ is None else entity_filter.where(filter_)
         matching = await collectable.between(self._database, where, first, last)
         facts = await self._facts(first, last)
+        states: Mapping[int, bytes] = {}
+        if self._check.checks:
+            states = await state_store.portion(self._database, first, last)
         documents: Mapping[int, Mapping[str, Any]] = {}
         if self._check.reads_entity:
             rows = await self._database.search(*collectable.range_(first, last))
@@ -148,10 +150,6 @@ def _with(latest: Latest | None, values: Mapping[str, object], now: int) -> Late
     """Facts as they would be with other values."""
     before = latest or Latest({}, {}, "", now)
     return before._replace(facts={**before.facts, **values}, written_at=now)
-
-
-def _byte(states: bytes, slot: int) -> int:
-    return states[slot - 1] if 0 < slot <= len(states) else NONE
 
 
 def _count(counts: list[int], state: int) -> None:

@@ -8,7 +8,7 @@ publication was known.
 """
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Final
 
@@ -48,6 +48,8 @@ _EVALUATIONS: Final = 100_000
 _LEAST: Final = 200
 # With more filters than that, reading the documents is quicker than asking for each filter.
 _FEW_FILTERS: Final = 4
+# That many are picked from the states of an entity sooner than all of them are read.
+_FEW_SLOTS: Final = 8
 _CLEARED: Final = 5_000
 _PAGE: Final = 5_000
 # The last entity, of a version that is evaluated for all.
@@ -146,8 +148,10 @@ def _take_stock(transaction: Transaction, ready: Sequence[StoredCheck], now: int
     """Count the states of versions that come into effect, and tell what they change."""
     pairs = [StatePair(one.id, one.slot, one.pending_slot or 0) for one in ready]
     whys = {one.id: msgspec.json.encode({"version": one.pending_version}).decode() for one in ready}
-    width = max((slot for pair in pairs for slot in (pair.before or 0, pair.after)), default=0)
-    for group in by_owner(_pages(transaction), width):
+    slots = _slots(pairs)
+    if not slots:
+        return
+    for group in by_owner(_pages(transaction, slots), slots):
         counts, changes = list[CountRow](), list[ChangeRow]()
         for pair in pairs:
             counts += group.counts(pair)
@@ -156,9 +160,15 @@ def _take_stock(transaction: Transaction, ready: Sequence[StoredCheck], now: int
         change_store.append(transaction, changes, now)
 
 
-def _pages(transaction: Transaction) -> Iterator[list[EntityStates]]:
+def _slots(pairs: Iterable[StatePair]) -> Sequence[int]:
+    """The slots to read: those of the pairs, or with many also all between them."""
+    found = sorted({slot for pair in pairs for slot in (pair.before, pair.after) if slot})
+    return found if len(found) <= _FEW_SLOTS else range(1, found[-1] + 1)
+
+
+def _pages(transaction: Transaction, slots: Sequence[int]) -> Iterator[list[EntityStates]]:
     place = ("", -1)
-    while page := state_store.by_owner(transaction, place, _PAGE):
+    while page := state_store.by_owner(transaction, place, _PAGE, slots):
         yield page
         place = page[-1].owner, page[-1].entity_id
 

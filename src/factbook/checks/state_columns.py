@@ -18,12 +18,12 @@ class StatePair(NamedTuple):
 
 
 class OwnedStates(NamedTuple):
-    """The states of the entities of one owner, one after the other, each of the same width."""
+    """The states of the entities of one owner in these slots, one entity after the other."""
 
     owner: str
     entity_ids: Sequence[int]
     states: bytes
-    width: int
+    slots: Sequence[int]
 
     def counts(self, pair: StatePair) -> list[CountRow]:
         """The row of counts of a slot, if it has anything to count."""
@@ -48,19 +48,21 @@ class OwnedStates(NamedTuple):
                 yield pair.check_id, entity_id, was, now, why
 
     def _column(self, slot: int) -> bytes:
-        return self.states[slot - 1 :: self.width]
+        return self.states[self.slots.index(slot) :: len(self.slots)]
 
 
-def by_owner(pages: Iterable[Sequence[EntityStates]], width: int) -> Iterator[OwnedStates]:
-    """The states of entities that come by owner, up to the slot `width`."""
+def by_owner(
+    pages: Iterable[Sequence[EntityStates]], slots: Sequence[int]
+) -> Iterator[OwnedStates]:
+    """The states of entities that come by owner, which are those in these slots."""
     owner, ids, gathered = "", list[int](), list[bytes]()
     for page in pages:
         for one in page:
             if one.owner != owner and ids:
-                yield OwnedStates(owner, ids, b"".join(gathered), width)
+                yield OwnedStates(owner, ids, b"".join(gathered), slots)
                 ids, gathered = [], []
             owner = one.owner
             ids.append(one.entity_id)
-            gathered.append(one.states[:width].ljust(width, b"\0"))
+            gathered.append(one.states)
     if ids:
-        yield OwnedStates(owner, ids, b"".join(gathered), width)
+        yield OwnedStates(owner, ids, b"".join(gathered), slots)

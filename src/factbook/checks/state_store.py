@@ -73,6 +73,11 @@ async def of_entities(database: Database, entity_ids: Sequence[int]) -> dict[int
     return {row[0]: EntityStates(*row) for row in rows}
 
 
+async def of_slot(database: Database, slot: int, first: int, last: int) -> dict[int, bytes]:
+    """The state in a slot of entities from one id to another; it is empty beyond the end."""
+    return dict(await database.search(_OF_SLOT, (slot, first, last)))
+
+
 def remove(transaction: Transaction, entity_ids: Sequence[int]) -> None:
     """Remove the states of entities."""
     if entity_ids:
@@ -113,9 +118,28 @@ def clear(transaction: Transaction, entity_ids: Sequence[int], slots: Iterable[i
     remove(transaction, [one.entity_id for one in empty])
 
 
-def by_owner(transaction: Transaction, after: tuple[str, int], limit: int) -> list[EntityStates]:
-    """Up to `limit` entities by owner, after an owner and entity."""
-    return [EntityStates(*row) for row in transaction.all(_BY_OWNER, (*after, limit))]
+def by_owner(
+    transaction: Transaction, after: tuple[str, int], limit: int, slots: Sequence[int]
+) -> list[EntityStates]:
+    """Up to `limit` entities by owner, after an owner and entity, with the states in some slots.
+
+    The slots are a range from the first one on, or a few.
+    """
+    if isinstance(slots, range):
+        rows = transaction.all(
+            _BY_OWNER.format("substr(states, 1, ?)"), (len(slots), *after, limit)
+        )
+    else:
+        few = ", ".join(["substr(states, ?, 1)"] * len(slots))
+        rows = transaction.all(_BY_OWNER.format(few), (*slots, *after, limit))
+    return [EntityStates(id_, owner, _joined(states, slots), None) for id_, owner, *states in rows]
+
+
+def _joined(states: Sequence[bytes], slots: Sequence[int]) -> bytes:
+    # Those beyond the end are empty.
+    if len(states) == 1:
+        return states[0].ljust(len(slots), b"\0")
+    return b"".join([one or b"\0" for one in states])
 
 
 # Locks each row in turn, whether it is there or not: what comes later in the same transaction reads
@@ -144,11 +168,13 @@ WHERE entity_id IN LIST(?)
 
 _PORTION = "SELECT entity_id, states FROM check_states WHERE entity_id BETWEEN ? AND ?"
 
+_OF_SLOT = _PORTION.replace("states FROM", "substr(states, ?, 1) FROM")
+
 _DUE = "SELECT entity_id FROM check_states WHERE due_at <= ? ORDER BY due_at LIMIT ?"
 
 _IDS = "SELECT entity_id FROM check_states WHERE entity_id > ? ORDER BY entity_id LIMIT ?"
 
 _BY_OWNER = """
-SELECT entity_id, owner, states, due_at FROM check_states WHERE (owner, entity_id) > (?, ?)
+SELECT entity_id, owner, {} FROM check_states WHERE (owner, entity_id) > (?, ?)
 ORDER BY owner, entity_id LIMIT ?
 """
