@@ -120,7 +120,7 @@ MEASURES = (
                 ("owner", "rollup by 1,000 groups"),
                 ("system", "rollup by 2,000 systems"),
                 ("domain", "rollup by domain"),
-                ("label", "rollup by a label, from all entities with it"),
+                ("label", "rollup by a label"),
                 ("trend", "trend of a year"),
             )
         ),

@@ -121,21 +121,19 @@ def _define(transaction: Transaction) -> None:
 
 
 def _fill(transaction: Transaction) -> None:
-    """Levels of every entity, counted, and a label of each."""
+    """Levels of every entity, counted, with a label of few values and one of its own."""
     chance, deltas, rows = random.Random(1), LevelDeltas(), list[LevelRow]()
     for id_ in range(1, ENTITIES + 1):
         system = chance.randrange(_SYSTEMS)
         owner = f"group:default/g{system % _GROUPS}"
         place = owner, f"system:default/s{system}", chance.choice(["component", "api"])
+        labels = f'{{"app":"app{id_}","tier":"tier{id_ % 5}"}}'
         own = bytes((chance.randint(1, 4), 4, chance.randrange(101), 100))
-        deltas.add(1, place, own, 1)
+        deltas.add(1, (*place, labels), own, 1, id_)
         # Beside those of nine other scorecards.
-        rows.append(LevelRow(id_, *place, own * 10))
+        rows.append(LevelRow(id_, *place, own * 10, labels))
     level_store.write(transaction, rows, ())
     deltas.write(transaction)
-    transaction.insert("search_keys", ("id", "key"), [(1, "metadata.labels.tier")])
-    tiers = sorted((1, f"tier{id_ % 5}", "", id_) for id_ in range(1, ENTITIES + 1))
-    transaction.insert("search", ("key_id", "value", "original", "entity_id"), tiers)
 
 
 def _keep_days(transaction: Transaction) -> None:

@@ -47,7 +47,7 @@ class CheckedCatalog:
                     {
                         "apiVersion": "backstage.io/v1alpha1",
                         "kind": "Component",
-                        "metadata": {"name": name},
+                        "metadata": {"name": name, "labels": {"name": name, "Tier": "One"}},
                         "spec": {"type": "service"} | ({"owner": owner} if owner else {}),
                     }
                 )

@@ -154,10 +154,14 @@ class CheckWriter:
         document: dict[str, Any] = {
             "apiVersion": "backstage.io/v1alpha1",
             "kind": KINDS[NAMES.index(name) % 2],
-            "metadata": {"name": name},
+            "metadata": {"name": name, "labels": self._labels()},
             "spec": {**spec, "dependsOn": [f"component:{pick(NAMES)}"]},
         }
         return msgspec.Raw(msgspec.json.encode(document))
+
+    def _labels(self) -> dict[str, str]:
+        every = {"Tier": self.chance.choice(["one", "Two"]), "on-call": "yes"}
+        return {label: value for label, value in every.items() if self.chance.random() < 0.7}
 
     def _observation(self, entity_id: int) -> Observation:
         chance = self.chance.random()

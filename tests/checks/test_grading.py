@@ -35,7 +35,7 @@ def entity(
 ) -> GradedEntity:
     """An entity whose document was written."""
     matcher = Matcher({"kind": kind, "metadata": {"name": f"e{id_}"}})
-    return GradedEntity(id_, states, EntityPlace(owner, "", kind, matcher))
+    return GradedEntity(id_, states, EntityPlace(owner, "", kind, "", matcher))
 
 
 async def grade(

@@ -4,7 +4,8 @@ from functools import partial
 
 import pytest
 
-from factbook.checks import check_store, count_store, publication
+from factbook.checks import count_store, publication
+from factbook.checks.check_store import check_store
 from factbook.checks.count_store import StateCounts
 from factbook.storage import Database
 from tests.checks.catalog import CheckedCatalog, a_check, leaf
@@ -51,7 +52,7 @@ async def test_a_check_gets_its_byte_and_leaves_those_of_others(catalog: Checked
 async def test_states_that_end_before_the_slot_are_filled_up(catalog: CheckedCatalog) -> None:
     await catalog.publish(a_check("first", ON))
     await catalog.publish(a_check("gone", ON), a_check("second", OFF), settled=False)
-    await catalog.database.write(partial(check_store.delete, check_id="gone"))
+    await catalog.database.write(partial(check_store.delete, id_="gone"))
     await publication.finish(catalog.database, catalog.time)
     assert await states(catalog) == {"a": b"\1\0\2", "b": b"\2\0\1", "c": b"\3\0\3"}
 

@@ -3,12 +3,13 @@
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from factbook.catalog.store import hierarchy
-from factbook.checks import level_store, levels, scorecard_figures, trend
+from factbook.checks import label_store, level_store, levels, scorecard_figures, trend
 from factbook.checks.level_store import LevelDeltas, LevelRow
 from factbook.checks.trend import TrendFigures, TrendPoint
 from factbook.clock import DAY
@@ -21,6 +22,7 @@ from tests.service import NOON
 TOP, MIDDLE, LEAF = (f"group:default/{name}" for name in ("top", "middle", "leaf"))
 ANN = "user:default/ann"
 GROUPS = (TOP, MIDDLE, LEAF, "system:default/shop")
+LABELS = {11: '{"tier":"one","zone":"x"}', 12: '{"tier":"one"}', 13: '{"tier":"two"}'}
 TODAY = NOON // DAY
 
 
@@ -58,11 +60,11 @@ async def stand(database: Database, *entities: tuple[int, str, str, int]) -> Non
         deltas, rows = LevelDeltas(), []
         for id_, owner, system, level in entities:
             own = bytes((level + 1, 3, level * 50, 100))
-            place = owner, system, "component"
+            place = owner, system, "component", LABELS.get(id_, "")
             if old := before.get(id_):
-                deltas.add(1, old.place, levels.in_slot(old.levels, 1), -1)
-            deltas.add(1, place, own, 1)
-            rows.append(LevelRow(id_, *place, own))
+                deltas.add(1, old.place, levels.in_slot(old.levels, 1), -1, id_)
+            deltas.add(1, place, own, 1, id_)
+            rows.append(LevelRow(id_, *place[:3], own, place[3]))
         level_store.write(transaction, rows, before)
         deltas.write(transaction)
 
@@ -130,17 +132,6 @@ async def test_figures_by_system_domain_kind_and_label(database: Database) -> No
     assert totals(await rollup(database, "domain")) == {None: 4, "domain:default/sales": 1}
     assert totals(await rollup(database, "kind")) == {"component": 5}
 
-    def label(transaction: Transaction) -> None:
-        transaction.insert("search_keys", ("id", "key"), [(1, "metadata.labels.tier")])
-        rows = [
-            (1, "one", "One", 11),
-            (1, "one", "One", 12),
-            (1, "two", "", 13),
-            (1, "two", "", 99),
-        ]
-        transaction.insert("search", ("key_id", "value", "original", "entity_id"), rows)
-
-    await database.write(label)
     found = await rollup(database, "label:Tier")
     assert [(one["name"], one["total"], one["score"]) for one in found] == [
         ("one", 2, 50.0),
@@ -228,3 +219,15 @@ async def test_parents_are_known_whichever_of_two_groups_names_the_other(
     assert await hierarchy.system_domains(database) == {
         "system:default/shop": "domain:default/sales"
     }
+
+
+def test_entities_are_counted_by_the_labels_that_the_catalog_finds() -> None:
+    long = "x" * 201
+    labels = {"Tier": "One", long: "a", "b": long, **{f"c{n:03}": "" for n in range(60)}}
+    stored = msgspec.json.decode(label_store.counted({"metadata": {"labels": labels}}))
+    assert stored.pop("tier", None) is None
+    assert list(stored) == [f"c{n:03}" for n in range(label_store.MOST_LABELS)]
+    assert label_store.counted({"metadata": {"labels": {"Tier": "One"}}}) == '{"tier":"one"}'
+    unlabelled: list[dict[str, Any]] = [{}, {"metadata": {}}, {"metadata": {"labels": {}}}]
+    for bare in unlabelled:
+        assert label_store.counted(bare) == ""

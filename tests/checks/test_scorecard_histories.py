@@ -171,7 +171,7 @@ async def verify(database: Database, now: int) -> Counter[int]:
             # An entity without states of any check has not been graded since it came.
             assert stored == wanted or (stored is None and not known.checks), (ref, one.slot)
             if stored is not None:
-                deltas.add(one.slot, entity.place[:3], wanted, 1)
+                deltas.add(one.slot, entity.place[:4], wanted, 1, id_)
                 seen[wanted[0]] += 1
     for card in cards:
         assert card.pending_slot is None
@@ -185,6 +185,8 @@ async def verify(database: Database, now: int) -> Counter[int]:
                 ]
                 for one in counts
             } == deltas.of_slot(card.slot)
+            by_label = await database.all(_BY_LABEL, (card.slot,))
+            assert {row[:4]: list(row[4:]) for row in by_label} == deltas.labels.of_slot(card.slot)
     return seen
 
 
@@ -201,6 +203,11 @@ async def test_levels_and_exemptions_follow_every_history(
             seen.update(await verify(databases[0], time()))
     assert len(seen) >= 3, seen
 
+
+_BY_LABEL = """
+SELECT label, value, level, block, entities, scored, score FROM scorecard_label_counts
+WHERE slot = ? AND (entities <> 0 OR scored <> 0 OR score <> 0)
+"""
 
 _LEVELS_OF_NOTHING = """
 SELECT entity_id FROM scorecard_levels WHERE entity_id NOT IN (SELECT id FROM entities)

@@ -26,6 +26,7 @@ _WRITTEN = (
     "SELECT t.* FROM check_counts t ORDER BY slot, owner",
     "SELECT t.* FROM scorecard_levels t ORDER BY entity_id",
     "SELECT t.* FROM scorecard_counts t ORDER BY slot, owner, level",
+    "SELECT t.* FROM scorecard_label_counts t ORDER BY slot, label, value, level",
     "SELECT t.* FROM events t ORDER BY id",
 )
 
@@ -110,6 +111,7 @@ async def test_counts_that_are_wrong_are_repaired(catalog: CheckedCatalog) -> No
     def spoil(transaction: Transaction) -> None:
         transaction.run("UPDATE check_counts SET passing = passing + 3")
         transaction.run("UPDATE scorecard_counts SET entities = entities - 1, score = 7")
+        transaction.run("UPDATE scorecard_label_counts SET entities = entities + 1")
         transaction.run(
             "INSERT INTO check_counts (slot, owner, passing, failing, undecided, exempt, "
             "inapplicable) SELECT slot, 'group:default/gone', 1, 0, 0, 0, 0 FROM checks"
@@ -121,6 +123,20 @@ async def test_counts_that_are_wrong_are_repaired(catalog: CheckedCatalog) -> No
     await restart(catalog)
     await agree(catalog)
     assert await catalog.database.all(_COUNTS) == right
+
+
+async def test_labels_of_which_the_release_before_knew_nothing_are_counted(
+    catalog: CheckedCatalog,
+) -> None:
+    def forget(transaction: Transaction) -> None:
+        transaction.run("UPDATE scorecard_levels SET labels = ''")
+        transaction.run("DELETE FROM scorecard_label_counts")
+
+    await catalog.database.write(forget)
+    with pytest.raises(AssertionError):
+        await verify_levels(catalog.database, catalog.time())
+    await restart(catalog)
+    await agree(catalog)
 
 
 async def test_what_is_written_while_a_process_runs_is_swept_once_a_day(

@@ -185,6 +185,11 @@ LANDED = (
         "0.1.0",
         "5b12f8290299b4ba7b6e1062dae2fe5fdb9e270567f07556806a25f9b5f0e278",
     ),
+    Landed(
+        "0034_label_counts.sql",
+        "0.1.0",
+        "6f7ef686bd69497aa52ed880d4cd3d953833d39083e2d3a1662a23ca7af52bed",
+    ),
 )
 
 # Three of them had another form before, with which databases were made: their first texts.

@@ -16,8 +16,8 @@ OWNERS: Final = {
     "set_items sets",
     "checks": (
         "check_changes check_counts check_days check_states check_versions checks exemptions "
-        "retired_slots scorecard_counts scorecard_days scorecard_levels scorecard_versions "
-        "scorecards"
+        "retired_slots scorecard_counts scorecard_days scorecard_label_counts scorecard_levels "
+        "scorecard_versions scorecards"
     ),
     "datasources": "connections data_source_versions data_sources memories",
     "events": "events",

@@ -1,19 +1,21 @@
-"""Place of an entity in counts: its owner, system and kind."""
+"""Place of an entity in counts: its owner, system, kind and labels."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
+from factbook.checks import label_store
 from factbook.facts.entity_filter import Matcher
 
 _SYSTEM = "system:"
 
 
 class EntityPlace(NamedTuple):
-    """Owner, system and kind of an entity, '' without one, and its document to be matched."""
+    """Owner, system and kind of an entity, '' without one, its labels and what to match."""
 
     owner: str
     system: str
     kind: str
+    labels: str
     matcher: Matcher
 
 
@@ -26,7 +28,8 @@ def place_of(ref: str, document: Mapping[str, Any], matcher: Matcher) -> EntityP
     """The place of an entity in the form that the catalog shows: its first owner and system."""
     wholes = _targets(document.get("relations", ()), "partOf")
     systems = (one for one in wholes if one.startswith(_SYSTEM))
-    return EntityPlace(owner_of(document), next(systems, ""), ref.partition(":")[0], matcher)
+    kind, labels = ref.partition(":")[0], label_store.counted(document)
+    return EntityPlace(owner_of(document), next(systems, ""), kind, labels, matcher)
 
 
 def _targets(relations: Iterable[Mapping[str, str]], type_: str) -> Iterator[str]:

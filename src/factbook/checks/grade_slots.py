@@ -48,7 +48,8 @@ def begin(transaction: Transaction, stored: StoredScorecard, now: int) -> None:
     and below.
     """
     transaction.run(_BEGIN, (stored.pending_slot or _free(transaction), now, stored.id))
-    transaction.run(_FORGET_PENDING)
+    for sql in _FORGET_PENDING:
+        transaction.run(sql)
     transaction.run(_RESTART)
 
 
@@ -67,7 +68,7 @@ def put_into_effect(transaction: Transaction) -> list[str]:
     """Make pending slots those that readers see; returns the ids of their scorecards."""
     found = transaction.all(_BOTH_SLOTS)
     for _, slot in found:
-        transaction.run(_FORGET_COUNTS, (slot,))
+        _forget(transaction, slot)
     transaction.run(_PUT_INTO_EFFECT)
     return [id_ for id_, _ in found]
 
@@ -75,7 +76,12 @@ def put_into_effect(transaction: Transaction) -> list[str]:
 def release(transaction: Transaction, stored: StoredScorecard) -> None:
     """Forget the counts of a scorecard that is deleted."""
     for slot in (stored.slot, stored.pending_slot):
-        transaction.run(_FORGET_COUNTS, (slot,))
+        _forget(transaction, slot)
+
+
+def _forget(transaction: Transaction, slot: int | None) -> None:
+    for sql in _FORGET_COUNTS:
+        transaction.run(sql, (slot,))
 
 
 def _free(transaction: Transaction) -> int:
@@ -104,10 +110,6 @@ _RESTART: Final = "UPDATE scorecards SET graded_up_to = 0 WHERE pending_slot IS 
 
 _PROGRESS: Final = "UPDATE scorecards SET graded_up_to = ? WHERE pending_slot IS NOT NULL"
 
-_FORGET_PENDING: Final = """
-DELETE FROM scorecard_counts
-WHERE slot IN (SELECT pending_slot FROM scorecards WHERE pending_slot IS NOT NULL)
-"""
 
 _PUT_INTO_EFFECT: Final = """
 UPDATE scorecards SET published = pending, version = pending_version, slot = pending_slot,
@@ -116,4 +118,12 @@ UPDATE scorecards SET published = pending, version = pending_version, slot = pen
 WHERE pending_slot IS NOT NULL
 """
 
-_FORGET_COUNTS: Final = "DELETE FROM scorecard_counts WHERE slot = ?"
+_FORGET_COUNTS: Final = (
+    "DELETE FROM scorecard_counts WHERE slot = ?",
+    "DELETE FROM scorecard_label_counts WHERE slot = ?",
+)
+
+_FORGET_PENDING: Final = [
+    sql.replace("= ?", "IN (SELECT pending_slot FROM scorecards WHERE pending_slot IS NOT NULL)")
+    for sql in _FORGET_COUNTS
+]

@@ -1,8 +1,8 @@
 """Grading of entities in the transaction that writes the states of their checks.
 
-One pass over the entities of a transaction writes levels, the counts of levels by owner, system and
-kind, and the events about levels. The caller holds the rows of the entities' states, so that nobody
-else grades them meanwhile.
+One pass over the entities of a transaction writes levels, the counts of levels by owner, system,
+kind and label, and the events about levels. The caller holds the rows of the entities' states, so
+that nobody else grades them meanwhile.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,6 +26,7 @@ log = structlog.get_logger("factbook.checks")
 
 # Levels that a row of events tells of.
 _IN_A_ROW: Final = 1_000
+_NO_PLACE: Final = ("", "", "", "")
 
 
 class CountedCheck(NamedTuple):
@@ -161,7 +162,8 @@ class Grading:
         for row in found.values():
             for one in self.graders:
                 if not one.is_pending or row.entity_id <= bound:
-                    deltas.add(one.slot, row.place, in_slot(row.levels, one.slot), -1)
+                    own = in_slot(row.levels, one.slot)
+                    deltas.add(one.slot, row.place, own, -1, row.entity_id)
         level_store.remove(transaction, list(found))
 
     def _add(
@@ -196,7 +198,7 @@ class Grading:
         bounds: tuple[int, int],
     ) -> LevelRow:
         """The new row of an entity; `bounds` are the progress before and after the transaction."""
-        place = entity.place[:3] if entity.place else old.place if old else ("", "", "")
+        place = entity.place[:4] if entity.place else old.place if old else _NO_PLACE
         was = old.place if old else place
         levels = old.levels if old else b""
         new: list[tuple[int, bytes]] = []
@@ -209,11 +211,12 @@ class Grading:
             after = one.own(entity, before)
             new.append((one.slot, after))
             if (before, was) != (after, place):
-                deltas.add(one.slot, was, before, -1)
-                deltas.add(one.slot, place, after, 1)
+                deltas.add(one.slot, was, before, -1, entity.id)
+                deltas.add(one.slot, place, after, 1, entity.id)
             if not one.is_pending and before[0] != after[0]:
                 changes += _change(entity.id, one.grader.scorecard, before, after)
-        return LevelRow(entity.id, *place, with_slots(levels, new))
+        owner, system, kind, labels = place
+        return LevelRow(entity.id, owner, system, kind, with_slots(levels, new), labels)
 
 
 def _dates(card: Scorecard, checks: Mapping[str, CountedCheck], at: int) -> set[tuple[str, int]]:

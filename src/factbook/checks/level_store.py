@@ -3,12 +3,14 @@
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
-from factbook.catalog.store import labels
-from factbook.checks.levels import OUTSIDE, WIDTH, GradedLevel, graded, in_slot
+from factbook.checks.label_store import LabelDeltas, block_of
+from factbook.checks.levels import WIDTH, GradedLevel, graded, in_slot
 from factbook.checks.rollup import LevelCount, LevelTally, added
 from factbook.storage import Database, Row, Transaction
 
-_COLUMNS: Final = ("entity_id", "owner", "system", "kind", "levels")
+_COLUMNS: Final = ("entity_id", "owner", "system", "kind", "levels", "labels")
+
+CountedPlace = tuple[str, str, str, str]
 
 
 class LevelRow(NamedTuple):
@@ -19,11 +21,12 @@ class LevelRow(NamedTuple):
     system: str
     kind: str
     levels: bytes
+    labels: str = ""
 
     @property
-    def place(self) -> tuple[str, str, str]:
-        """Key by which it is counted."""
-        return self.owner, self.system, self.kind
+    def place(self) -> CountedPlace:
+        """Owner, system, kind and labels by which it is counted."""
+        return self.owner, self.system, self.kind, self.labels
 
 
 class LevelDeltas:
@@ -31,17 +34,25 @@ class LevelDeltas:
 
     def __init__(self) -> None:
         self._deltas: dict[tuple[int, str, str, str, int], list[int]] = {}
+        self.labels = LabelDeltas()
 
-    def add(self, slot: int, place: tuple[str, str, str], own: bytes, sign: int) -> None:
-        """Count an entity with these bytes in a slot once more, or with -1 once less."""
+    def add(
+        self, slot: int, place: CountedPlace, own: bytes, sign: int, entity_id: int | None = None
+    ) -> None:
+        """Count an entity with these bytes in a slot once more, or with -1 once less.
+
+        Without its id it is counted by everything but its labels.
+        """
         found = graded(own)
         if found is None:
             return
-        numbers = self._deltas.setdefault((slot, *place, found.level), [0, 0, 0])
+        numbers = self._deltas.setdefault((slot, *place[:3], found.level), [0, 0, 0])
         numbers[0] += sign
         if found.score is not None:
             numbers[1] += sign
             numbers[2] += sign * found.score
+        if entity_id is not None:
+            self.labels.add(slot, block_of(entity_id), place[3], found, sign)
 
     def subtract(self, key: tuple[int, str, str, str, int], counts: Sequence[int]) -> None:
         """Count so much less: entities, those with a score, and the sum of scores."""
@@ -50,7 +61,7 @@ class LevelDeltas:
             numbers[place] -= number
 
     def __bool__(self) -> bool:
-        return any(map(any, self._deltas.values()))
+        return bool(self.labels) or any(map(any, self._deltas.values()))
 
     def of_slot(self, slot: int) -> dict[tuple[str, str, str, int], list[int]]:
         """The changes of a slot: entities, those with a score, and the sum of scores."""
@@ -61,6 +72,7 @@ class LevelDeltas:
         rows = [(*key, *numbers) for key, numbers in sorted(self._deltas.items()) if any(numbers)]
         if rows:
             transaction.many(_ADD, rows)
+        self.labels.write(transaction)
 
 
 def rows(transaction: Transaction, entity_ids: Sequence[int]) -> dict[int, LevelRow]:
@@ -78,12 +90,12 @@ def missing(compared: Iterable[Row], slots: Sequence[int]) -> LevelDeltas:
     """Differences of rows of `COMPARISON` from the right counts of these slots in effect."""
     deltas, wanted = LevelDeltas(), frozenset(slots)
     for owner, system, kind, slot, levels, *numbers in compared:
-        place = owner, system, kind
+        place = owner, system, kind, ""
         if slot is None:
             for one in slots:
                 deltas.add(one, place, in_slot(levels, one), numbers[0])
         elif slot in wanted:
-            deltas.subtract((slot, *place, numbers[0]), numbers[1:])
+            deltas.subtract((slot, owner, system, kind, numbers[0]), numbers[1:])
     return deltas
 
 
@@ -143,20 +155,6 @@ def by_owner_within(transaction: Transaction, slot: int) -> list[LevelCount]:
     return _counts(transaction.all(_BY_OWNER, (slot,)))
 
 
-async def by_label(database: Database, slot: int, label: str) -> dict[str, LevelTally]:
-    """The sums of a slot by the value of a label, in lower case, over entities with it."""
-    values, parameters = labels.values(label)
-    start = (slot - 1) * WIDTH + 1
-    rows = await database.search(_BY_LABEL.format(values), (start, WIDTH, *parameters))
-    found: dict[str, list[LevelTally]] = {}
-    for value, own, count in rows:
-        level = graded(bytes(own) or OUTSIDE)
-        if level is not None:
-            scored, score = (0, 0) if level.score is None else (count, count * level.score)
-            found.setdefault(value, []).append(LevelTally({level.level: count}, scored, score))
-    return {value: added(tallies) for value, tallies in found.items()}
-
-
 async def page(
     database: Database, slot: int, after: int, limit: int, owners: Sequence[str] = ()
 ) -> list[tuple[int, GradedLevel]]:
@@ -173,7 +171,8 @@ def _counts(found: Iterable[Row]) -> list[LevelCount]:
 
 
 _READ: Final = """
-SELECT entity_id, owner, system, kind, levels FROM scorecard_levels WHERE entity_id IN LIST(?)
+SELECT entity_id, owner, system, kind, levels, labels FROM scorecard_levels
+WHERE entity_id IN LIST(?)
 """
 
 _IDS: Final = """
@@ -225,8 +224,3 @@ WHERE entity_id > ? AND substr(levels, ?, 1) NOT IN (?, ?, ?) ORDER BY entity_id
 """
 
 _PAGE_OF: Final = _PAGE.replace("ORDER", "AND owner IN LIST(?) ORDER")
-
-_BY_LABEL: Final = """
-SELECT v.value, substr(l.levels, ?, ?), COUNT(*) FROM ({}) v
-JOIN scorecard_levels l ON l.entity_id = v.entity_id GROUP BY 1, 2
-"""

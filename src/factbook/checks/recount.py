@@ -4,11 +4,13 @@ Counts change in the transactions of what they count. So in one snapshot, which 
 the difference between the two is a fault, whoever writes meanwhile; to add it is the repair.
 """
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import Final
 
 import structlog
 
-from factbook.checks import count_store, level_store
+from factbook.checks import count_store, label_store, level_store
 from factbook.checks.count_store import CountDeltas
 from factbook.checks.definition_lock import LOCK
 from factbook.checks.level_store import LevelDeltas
@@ -17,9 +19,22 @@ from factbook.storage import Database, Transaction
 log = structlog.get_logger("factbook.checks")
 
 
-async def owners(database: Database) -> list[str]:
-    """The owners with anything to count."""
-    return [owner for (owner,) in await database.search(_OWNERS)]
+Repair = Callable[[Database], Awaitable[bool]]
+
+# Owners whose counts are compared at once.
+_AT_ONCE: Final = 50
+
+
+async def repairs(database: Database) -> list[Repair]:
+    """The pieces of a comparison of all counts; each returns true if it had to repair some."""
+    owners = [owner for (owner,) in await database.search(_OWNERS)]
+    found: list[Repair] = [
+        partial(repair, owners=owners[start : start + _AT_ONCE])
+        for start in range(0, len(owners), _AT_ONCE)
+    ]
+    return found + [
+        partial(repair_labels, block=block) for block in await label_store.blocks(database)
+    ]
 
 
 async def repair(database: Database, owners: Sequence[str]) -> bool:
@@ -51,6 +66,26 @@ def _repair(transaction: Transaction, owners: Sequence[str]) -> bool:
     if is_repaired:
         log.warning("checks.recounted", first=owners[0], last=owners[-1])
     return is_repaired
+
+
+async def repair_labels(database: Database, block: int) -> bool:
+    """Repair the counts by label of a block of entities; see `repair`."""
+    slots = _numbers(await database.all(_LEVEL_SLOTS))
+    rows = await database.search(label_store.COMPARISON, label_store.comparison(block))
+    if not label_store.missing(rows, block, slots):
+        return False
+    return await database.write(partial(_repair_labels, block=block))
+
+
+def _repair_labels(transaction: Transaction, block: int) -> bool:
+    transaction.lock(LOCK, shared=True)
+    rows = transaction.all(label_store.COMPARISON, label_store.comparison(block))
+    slots = _numbers(transaction.all(_LEVEL_SLOTS))
+    deltas = label_store.missing(rows, block, slots)
+    deltas.write(transaction)
+    if deltas:
+        log.warning("checks.recounted", block=block)
+    return bool(deltas)
 
 
 def _numbers(rows: Sequence[tuple[int, ...]]) -> list[int]:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from factbook.catalog.store import hierarchy
-from factbook.checks import level_store, rollup, trend
+from factbook.checks import label_store, level_store, rollup, trend
 from factbook.checks.group_hierarchy import GroupHierarchy
 from factbook.checks.rollup import NOTHING, LevelTally
 from factbook.checks.scorecard import Scorecard, parse
@@ -72,7 +72,7 @@ async def rolled_up(
     """
     if by.startswith(_LABEL) and len(by) > len(_LABEL):
         label = by.removeprefix(_LABEL)
-        return _flat(await level_store.by_label(database, given.slot, label))
+        return _flat(await label_store.tallies(database, given.slot, label))
     if by == "owner":
         own = rollup.by("owner", await level_store.by_owner(database, given.slot))
         tree = GroupHierarchy(await hierarchy.group_parents(database))

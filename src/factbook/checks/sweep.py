@@ -20,6 +20,7 @@ from factbook.checks import incremental, level_store, recount, state_store, subj
 from factbook.checks.check_set import CheckCache, CheckSet
 from factbook.checks.definition_lock import LOCK
 from factbook.checks.incremental import Task
+from factbook.checks.recount import Repair
 from factbook.clock import DAY, MINUTE, Clock
 from factbook.storage import Database, Transaction, counters
 
@@ -33,8 +34,6 @@ _LOCK: Final = {"check sweep": False}
 _EVALUATIONS: Final = 20_000
 _LEAST: Final = 20
 _MOST: Final = 500
-# Owners whose counts are compared at once.
-_OWNERS: Final = 50
 # By then a process of the release before has ended whose place this one takes.
 _AFTER_START: Final = MINUTE
 # The last entity, of a sweep that has reached all.
@@ -56,13 +55,12 @@ class StateSweep:
         self._started_at: int | None = None
         self._has_begun = False
         self._looked_at: int | None = None  # when there was nothing to do
-        self._owners: list[str] = []  # of those that are left to be counted
+        self._repairs: list[Repair] = []  # of counts that are left to be compared
 
     async def tick(self) -> bool:
         """Do the next portion; returns false if there is none to do here."""
-        if self._owners:
-            some, self._owners = self._owners[:_OWNERS], self._owners[_OWNERS:]
-            await recount.repair(self._database, some)
+        if self._repairs:
+            await self._repairs.pop()(self._database)
             return True
         now = self._clock()
         if self._started_at is None:
@@ -78,7 +76,7 @@ class StateSweep:
             return False
         self._has_begun = self._has_begun or begins
         if position == _ALL:
-            self._owners = await recount.owners(self._database)
+            self._repairs = await recount.repairs(self._database)
         self._looked_at = now if position == _NOTHING else None
         return position != _NOTHING
 
