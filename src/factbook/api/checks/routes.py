@@ -1,6 +1,8 @@
 """The interface of checks, scorecards, results and exemptions as a table."""
 
 from collections.abc import Sequence
+from types import ModuleType
+from typing import Any
 
 from factbook.api.checks import checks, exemptions, previews, scorecards
 from factbook.api.checks.parameters import (
@@ -17,8 +19,10 @@ from factbook.api.checks.parameters import (
     PAGE_LIMIT,
     PUBLISH,
     SCORECARD_ID,
+    DefinitionId,
 )
-from factbook.api.endpoint import Route
+from factbook.api.endpoint import Handler, Route
+from factbook.api.openapi.parameter_types import Parameter
 from factbook.auth.permissions import (
     CATALOG_READ,
     CHECK_READ,
@@ -31,31 +35,40 @@ from factbook.schemas import checks as check_schemas
 from factbook.schemas import exemptions as exemption_schemas
 from factbook.schemas import previews as preview_schemas
 from factbook.schemas import scorecards as scorecard_schemas
+from factbook.schemas.common import Wire
 
 _READ = (CHECK_READ,)
-_WRITE_CHECK = (CHECK_WRITE,)
-_WRITE_SCORECARD = (SCORECARD_WRITE,)
 _CHECKS = "/checks"
-_CHECK = f"{_CHECKS}/{{id}}"
 _SCORECARDS = "/scorecards"
-_SCORECARD = f"{_SCORECARDS}/{{id}}"
 _EXEMPTIONS = "/exemptions"
 _CHANGED = (ConflictError, PreconditionFailedError)
 
+
+def _definitions(
+    path: str, handlers: ModuleType, id_: DefinitionId, permission: str, body: type[Wire]
+) -> Sequence[Route]:
+    """The interface of the definitions of a kind, whose handlers have the same names."""
+    one, write = f"{path}/{{id}}", (permission,)
+
+    def writing(method: str, path: str, handler: Handler, *parameters: Parameter[Any]) -> Route:
+        route = Route(method, path, handler, write, parameters, headers=(ETAG,))
+        return route._replace(refusals=_CHANGED, reading=_READ)
+
+    return (
+        Route("GET", path, handlers.list_all, _READ, (PAGE_LIMIT, ID_CURSOR)),
+        writing("POST", path, handlers.create)._replace(
+            body=body, status=201, refusals=(ConflictError,)
+        ),
+        Route("GET", one, handlers.get, _READ, (id_,), headers=(ETAG,)),
+        writing("PUT", one, handlers.replace, id_, PUBLISH, IF_MATCH)._replace(body=body),
+        writing("DELETE", one, handlers.delete, id_, IF_MATCH)._replace(status=204, headers=()),
+        writing("POST", f"{one}/publish", handlers.publish, id_, IF_MATCH),
+        Route("GET", f"{one}/versions", handlers.list_versions, _READ, (id_,)),
+    )
+
+
 # Below /api/tech-insights/v1.
 CHECK_ROUTES: Sequence[Route] = (
-    Route("GET", _CHECKS, checks.list_all, _READ, (PAGE_LIMIT, ID_CURSOR)),
-    Route(
-        "POST",
-        _CHECKS,
-        checks.create,
-        _WRITE_CHECK,
-        body=check_schemas.NewCheck,
-        status=201,
-        headers=(ETAG,),
-        refusals=(ConflictError,),
-        reading=_READ,
-    ),
     Route(
         "POST",
         f"{_CHECKS}/preview",
@@ -66,84 +79,10 @@ CHECK_ROUTES: Sequence[Route] = (
         refusals=(NotFoundError,),
         reading=_READ,
     ),
-    Route("GET", _CHECK, checks.get, _READ, (CHECK_ID,), headers=(ETAG,)),
-    Route(
-        "PUT",
-        _CHECK,
-        checks.replace,
-        _WRITE_CHECK,
-        (CHECK_ID, PUBLISH, IF_MATCH),
-        body=check_schemas.NewCheck,
-        headers=(ETAG,),
-        refusals=_CHANGED,
-        reading=_READ,
+    *_definitions(_CHECKS, checks, CHECK_ID, CHECK_WRITE, check_schemas.NewCheck),
+    *_definitions(
+        _SCORECARDS, scorecards, SCORECARD_ID, SCORECARD_WRITE, scorecard_schemas.NewScorecard
     ),
-    Route(
-        "DELETE",
-        _CHECK,
-        checks.delete,
-        _WRITE_CHECK,
-        (CHECK_ID, IF_MATCH),
-        status=204,
-        refusals=_CHANGED,
-        reading=_READ,
-    ),
-    Route(
-        "POST",
-        f"{_CHECK}/publish",
-        checks.publish,
-        _WRITE_CHECK,
-        (CHECK_ID, IF_MATCH),
-        headers=(ETAG,),
-        refusals=_CHANGED,
-        reading=_READ,
-    ),
-    Route("GET", f"{_CHECK}/versions", checks.list_versions, _READ, (CHECK_ID,)),
-    Route("GET", _SCORECARDS, scorecards.list_all, _READ, (PAGE_LIMIT, ID_CURSOR)),
-    Route(
-        "POST",
-        _SCORECARDS,
-        scorecards.create,
-        _WRITE_SCORECARD,
-        body=scorecard_schemas.NewScorecard,
-        status=201,
-        headers=(ETAG,),
-        refusals=(ConflictError,),
-        reading=_READ,
-    ),
-    Route("GET", _SCORECARD, scorecards.get, _READ, (SCORECARD_ID,), headers=(ETAG,)),
-    Route(
-        "PUT",
-        _SCORECARD,
-        scorecards.replace,
-        _WRITE_SCORECARD,
-        (SCORECARD_ID, PUBLISH, IF_MATCH),
-        body=scorecard_schemas.NewScorecard,
-        headers=(ETAG,),
-        refusals=_CHANGED,
-        reading=_READ,
-    ),
-    Route(
-        "DELETE",
-        _SCORECARD,
-        scorecards.delete,
-        _WRITE_SCORECARD,
-        (SCORECARD_ID, IF_MATCH),
-        status=204,
-        refusals=_CHANGED,
-        reading=_READ,
-    ),
-    Route(
-        "POST",
-        f"{_SCORECARD}/publish",
-        scorecards.publish,
-        _WRITE_SCORECARD,
-        (SCORECARD_ID, IF_MATCH),
-        headers=(ETAG,),
-        refusals=_CHANGED,
-        reading=_READ,
-    ),
-    Route("GET", f"{_SCORECARD}/versions", scorecards.list_versions, _READ, (SCORECARD_ID,)),
     Route(
         "GET",
         _EXEMPTIONS,
