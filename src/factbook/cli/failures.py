@@ -13,6 +13,8 @@ REFUSED = 1
 USAGE = 2
 NOT_AUTHORISED = 3
 NOT_REACHABLE = 4
+# A plan ends with it, so that a script can tell a difference from a mistake.
+DIFFERENT = 5
 
 EXIT_CODES = """\b
 Exit codes:
@@ -22,6 +24,7 @@ Exit codes:
   3  not authorised: no token, an expired one, or one that lacks a permission
   4  the server cannot be reached
 """
+PLAN_CODES = f"{EXIT_CODES}  {DIFFERENT}  there is something to apply\n"
 
 
 class CommandError(Exception):

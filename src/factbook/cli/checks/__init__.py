@@ -1,5 +1,6 @@
 """`factbook checks`: checks, scorecards and exemptions as code."""
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -8,17 +9,13 @@ import typer
 from factbook.cli.checks import questions
 from factbook.cli.checks.questions import Places
 from factbook.cli.connection import DEFAULT_SERVER, Server, Token, confirm, connected
-from factbook.cli.failures import EXIT_CODES, REFUSED, CommandError
-from factbook.cli.output import Json, note, print_json, progress, say
+from factbook.cli.failures import EXIT_CODES, PLAN_CODES, CommandError
+from factbook.cli.output import Json, note, print_json, progress
 from factbook.cli.sections import Sections
 
 if TYPE_CHECKING:
     from factbook.cli.checks.change_plan import DefinitionStep
     from factbook.client import Client
-
-# `plan` ends with it, so that a script can tell a difference from a mistake.
-DIFFERENT = 5
-_PLAN_CODES = f"{EXIT_CODES}  {DIFFERENT}  there is something to apply\n"
 
 app = typer.Typer(cls=Sections, no_args_is_help=True)
 
@@ -61,7 +58,7 @@ def new(
     note(f"Edit it, then run its tests: factbook checks test {file}")
 
 
-@app.command(epilog=_PLAN_CODES)
+@app.command(epilog=PLAN_CODES)
 def plan(
     context: typer.Context,
     places: Places,
@@ -82,17 +79,11 @@ def plan(
       factbook checks plan checks/
       factbook checks plan checks/ scorecards/ --prune || test $? = 5
     """
-    from factbook.cli.checks import change_plan
+    from factbook.cli import definition_plan
 
     with connected(context, server, token) as client:
         steps = _steps(client, places, draft, prune)
-    if as_json:
-        print_json([step.as_json() for step in steps])
-    else:
-        change_plan.show(steps)
-        say(change_plan.summary(steps))
-    if steps:
-        raise typer.Exit(DIFFERENT)
+    definition_plan.report(steps, as_json=as_json)
 
 
 @app.command(epilog=EXIT_CODES)
@@ -116,19 +107,18 @@ def apply(
       factbook checks apply checks/
       factbook checks apply checks/ scorecards/ --yes --prune
     """
+    from factbook.cli import definition_plan
     from factbook.cli.checks import change_plan
 
     with connected(context, server, token) as client:
         steps = _steps(client, places, draft, prune)
-        change_plan.show(steps)
-        say(change_plan.summary(steps))
+        definition_plan.show(steps)
         if not steps:
             return
         if not yes:
             confirm()
-        refused = change_plan.apply(client, steps, drafts=draft, tell=say)
-    if refused:
-        raise CommandError("The server refused:", REFUSED, refused)
+        run = partial(change_plan.run, client=client, drafts=draft)
+        definition_plan.apply(steps, run)
 
 
 @app.command(epilog=EXIT_CODES)

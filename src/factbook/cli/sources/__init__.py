@@ -10,20 +10,16 @@ import typer
 
 from factbook.cli import collection
 from factbook.cli.connection import DEFAULT_SERVER, Server, Token, confirm, connected
-from factbook.cli.failures import EXIT_CODES, REFUSED, CommandError
+from factbook.cli.failures import EXIT_CODES, PLAN_CODES, CommandError
 from factbook.cli.local import DatabaseUrl
-from factbook.cli.output import Json, note, print_json, progress, say
+from factbook.cli.output import Json, note, print_json, progress
 from factbook.cli.sections import Sections
 from factbook.cli.sources.types import Type
 from factbook.errors import InputError
 
 if TYPE_CHECKING:
-    from factbook.cli.sources.change_plan import PlanStep
+    from factbook.cli.sources.change_plan import SourceStep
     from factbook.client import Client
-
-# `plan` ends with it, so that a script can tell a difference from a mistake.
-DIFFERENT = 5
-_PLAN_CODES = f"{EXIT_CODES}  {DIFFERENT}  there is something to apply\n"
 
 app = typer.Typer(cls=Sections)
 
@@ -101,7 +97,7 @@ def new(
     note(hint)
 
 
-@app.command(epilog=_PLAN_CODES)
+@app.command(epilog=PLAN_CODES)
 def plan(
     context: typer.Context,
     places: Places,
@@ -122,16 +118,10 @@ def plan(
       factbook sources plan builds.yaml coverage.yaml
       factbook sources plan sources/ --prune || test $? = 5
     """
-    from factbook.cli.sources import change_plan
+    from factbook.cli import definition_plan
 
     steps = _steps(partial(connected, context, server, token), places, draft, prune)
-    if as_json:
-        print_json([step.as_json() for step in steps])
-    else:
-        change_plan.show(steps)
-        say(change_plan.summary(steps))
-    if steps:
-        raise typer.Exit(DIFFERENT)
+    definition_plan.report(steps, as_json=as_json)
 
 
 @app.command(epilog=EXIT_CODES)
@@ -160,12 +150,12 @@ def apply(
       factbook sources apply sources/ --yes --prune
       factbook sources apply builds.yaml --draft
     """
+    from factbook.cli import definition_plan
     from factbook.cli.sources import change_plan
 
     connect = partial(connected, context, server, token)
     steps = _steps(connect, places, draft, prune)
-    change_plan.show(steps)
-    say(change_plan.summary(steps))
+    definition_plan.show(steps)
     if not steps:
         return
     if not force:
@@ -173,9 +163,8 @@ def apply(
     if not yes:
         confirm()
     with connect() as client:
-        refused = change_plan.apply(client, steps, drafts=draft, force=force, tell=say)
-    if refused:
-        raise CommandError("The server refused:", REFUSED, refused)
+        run = partial(change_plan.run, client=client, drafts=draft, force=force)
+        definition_plan.apply(steps, run)
 
 
 @app.command("test", epilog=EXIT_CODES)
@@ -236,7 +225,7 @@ def _steps(
     places: list[str],
     drafts: bool,
     prune: bool,
-) -> list["PlanStep"]:
+) -> list["SourceStep"]:
     """Steps that make the server match the files."""
     from factbook.cli.sources import change_plan, files
 
