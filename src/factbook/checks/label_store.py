@@ -7,7 +7,7 @@ import msgspec
 
 from factbook.catalog import search
 from factbook.checks.levels import GradedLevel, graded, in_slot
-from factbook.checks.rollup import LevelTally, added
+from factbook.checks.rollup import LevelTally, tallied
 from factbook.storage import Database, Row, Transaction
 
 # Labels by which an entity is counted, the first by name: each is a row to be written with a level.
@@ -74,11 +74,7 @@ def block_of(entity_id: int) -> int:
 
 async def tallies(database: Database, slot: int, label: str) -> dict[str, LevelTally]:
     """The sums of a slot by the value of a label, in lower case, over entities with it."""
-    found: dict[str, list[LevelTally]] = {}
-    for value, level, *numbers in await database.search(_TALLIES, (slot, label.lower())):
-        entities, scored, score = map(int, numbers)
-        found.setdefault(value, []).append(LevelTally({level: entities}, scored, score))
-    return {value: added(some) for value, some in found.items()}
+    return tallied(await database.search(_TALLIES, (slot, label.lower())))
 
 
 async def blocks(database: Database) -> list[int]:
@@ -125,8 +121,9 @@ ON CONFLICT (slot, label, value, level, block) DO UPDATE SET
 """
 
 _TALLIES: Final = """
-SELECT value, level, SUM(entities), SUM(scored), SUM(score) FROM scorecard_label_counts
-WHERE slot = ? AND label = ? AND entities > 0 GROUP BY value, level
+SELECT value, level, CAST(SUM(entities) AS BIGINT), CAST(SUM(scored) AS BIGINT),
+    CAST(SUM(score) AS BIGINT)
+FROM scorecard_label_counts WHERE slot = ? AND label = ? AND entities > 0 GROUP BY value, level
 """
 
 _BLOCKS: Final = """

@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 
 from factbook.checks.label_store import LabelDeltas, block_of
 from factbook.checks.levels import WIDTH, GradedLevel, graded, in_slot
-from factbook.checks.rollup import LevelCount, LevelTally, added
+from factbook.checks.rollup import NOTHING, LevelCount, LevelTally, tallied
 from factbook.storage import Database, Row, Transaction
 
 _COLUMNS: Final = ("entity_id", "owner", "system", "kind", "levels", "labels")
@@ -128,31 +128,30 @@ async def counts(database: Database, slot: int) -> list[LevelCount]:
     return _counts(await database.search(_COUNTS, (slot,)))
 
 
-async def by_owner(database: Database, slot: int) -> list[LevelCount]:
-    """The counts of a slot by owner alone."""
-    return _counts(await database.search(_BY_OWNER, (slot,)))
+async def by_owner(database: Database, slot: int) -> dict[str, LevelTally]:
+    """The sums of a slot by owner; "" is without one."""
+    return tallied(await database.search(_BY_OWNER, (slot,)))
 
 
 async def total(database: Database, slot: int, owners: Sequence[str] | None = None) -> LevelTally:
     """The sum of a slot over everybody, or over these owners."""
     sql, more = (_TOTAL, []) if owners is None else (_TOTAL_OF, [list(owners)])
-    rows = _counts(await database.search(sql, (slot, *more)))
-    return added(LevelTally({one.level: one.entities}, one.scored, one.score) for one in rows)
+    return tallied(await database.search(sql, (slot, *more))).get("", NOTHING)
 
 
-async def by_system(database: Database, slot: int) -> list[LevelCount]:
-    """The counts of a slot by system alone."""
-    return _counts(await database.search(_BY_SYSTEM, (slot,)))
+async def by_system(database: Database, slot: int) -> dict[str, LevelTally]:
+    """The sums of a slot by system; "" is without one."""
+    return tallied(await database.search(_BY_SYSTEM, (slot,)))
 
 
-async def by_kind(database: Database, slot: int) -> list[LevelCount]:
-    """The counts of a slot by kind alone."""
-    return _counts(await database.search(_BY_KIND, (slot,)))
+async def by_kind(database: Database, slot: int) -> dict[str, LevelTally]:
+    """The sums of a slot by kind."""
+    return tallied(await database.search(_BY_KIND, (slot,)))
 
 
-def by_owner_within(transaction: Transaction, slot: int) -> list[LevelCount]:
-    """The same within a transaction."""
-    return _counts(transaction.all(_BY_OWNER, (slot,)))
+def by_owner_within(transaction: Transaction, slot: int) -> dict[str, LevelTally]:
+    """The sums of a slot by owner, within a transaction."""
+    return tallied(transaction.all(_BY_OWNER, (slot,)))
 
 
 async def page(
@@ -203,7 +202,7 @@ WHERE slot = ? AND entities > 0
 """
 
 _BY_OWNER: Final = """
-SELECT owner, '', '', level, CAST(SUM(entities) AS BIGINT), CAST(SUM(scored) AS BIGINT),
+SELECT owner, level, CAST(SUM(entities) AS BIGINT), CAST(SUM(scored) AS BIGINT),
     CAST(SUM(score) AS BIGINT)
 FROM scorecard_counts WHERE slot = ? AND entities > 0 GROUP BY owner, level
 """
@@ -212,11 +211,9 @@ _TOTAL: Final = _BY_OWNER.replace("SELECT owner", "SELECT ''").replace("BY owner
 
 _TOTAL_OF: Final = _TOTAL.replace("GROUP", "AND owner IN LIST(?) GROUP")
 
-_BY_SYSTEM: Final = _BY_OWNER.replace("owner, '', ''", "'', system, ''").replace(
-    "BY owner", "BY system"
-)
+_BY_SYSTEM: Final = _BY_OWNER.replace("owner", "system")
 
-_BY_KIND: Final = _BY_OWNER.replace("owner, '', ''", "'', '', kind").replace("BY owner", "BY kind")
+_BY_KIND: Final = _BY_OWNER.replace("owner", "kind")
 
 _PAGE: Final = """
 SELECT entity_id, substr(levels, ?, ?) FROM scorecard_levels

@@ -5,12 +5,9 @@ levels change, so nothing looks at entities.
 """
 
 from collections.abc import Iterable, Mapping
-from operator import itemgetter
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from factbook.checks.group_hierarchy import GroupHierarchy
-
-By = Literal["owner", "system", "domain", "kind"]
 
 # The rank of an entity that nothing counts for yet, or that is below the first level.
 NO_LEVEL: Final = 0
@@ -74,26 +71,20 @@ def added(tallies: Iterable[LevelTally]) -> LevelTally:
     return LevelTally(levels, scored, score)
 
 
-_NAMES: Final = {name: itemgetter(place) for place, name in enumerate(LevelCount._fields[:3])}
+def tallied(counts: Iterable[tuple[str, int, int, int, int]]) -> dict[str, LevelTally]:
+    """The sums by name of a name, a level, and entities, those with a score and their scores.
 
-
-def by(
-    what: Literal["owner", "system", "kind"], counts: Iterable[LevelCount]
-) -> dict[str, LevelTally]:
-    """The sums by one member of the counts; "" holds entities without one."""
-    name_of = _NAMES[what]
-    levels: dict[str, dict[int, int]] = {}
-    scores: dict[str, list[int]] = {}
-    for row in counts:
-        name, level = name_of(row), row[3]
-        own = levels.get(name)
-        if own is None:
-            own, scores[name] = levels.setdefault(name, {}), [0, 0]
-        own[level] = own.get(level, 0) + row[4]
-        sums = scores[name]
-        sums[0] += row[5]
-        sums[1] += row[6]
-    return {name: LevelTally(own, *scores[name]) for name, own in levels.items()}
+    "" holds entities without one. Each name has a level once.
+    """
+    found: dict[str, LevelTally] = {}
+    for name, level, entities, scored, score in counts:
+        known = found.get(name)
+        if known is None:
+            found[name] = LevelTally({level: entities}, scored, score)
+        else:
+            levels = {**known.levels, level: entities}
+            found[name] = LevelTally(levels, known.scored + scored, known.score + score)
+    return found
 
 
 def by_domain(own: Mapping[str, LevelTally], domains: Mapping[str, str]) -> dict[str, LevelTally]:
@@ -118,4 +109,4 @@ def by_group(own: Mapping[str, LevelTally], tree: GroupHierarchy) -> dict[str, L
     for owner, tally in own.items():
         for group in tree.above(owner):
             above.setdefault(group, []).append(tally)
-    return {group: added(tallies) for group, tallies in above.items()}
+    return {group: some[0] if len(some) == 1 else added(some) for group, some in above.items()}

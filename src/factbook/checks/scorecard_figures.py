@@ -74,14 +74,14 @@ async def rolled_up(
         label = by.removeprefix(_LABEL)
         return _flat(await label_store.tallies(database, given.slot, label))
     if by == "owner":
-        own = rollup.by("owner", await level_store.by_owner(database, given.slot))
+        own = await level_store.by_owner(database, given.slot)
         tree = GroupHierarchy(await hierarchy.group_parents(database))
         return _groups(own, tree, group, depth)
     if by not in BY:
         raise InputError(f"by: has to be one of {', '.join(BY)}, or label: and the name of one.")
     if by == "kind":
-        return _flat(rollup.by("kind", await level_store.by_kind(database, given.slot)))
-    systems = rollup.by("system", await level_store.by_system(database, given.slot))
+        return _flat(await level_store.by_kind(database, given.slot))
+    systems = await level_store.by_system(database, given.slot)
     if by == "system":
         return _flat(systems)
     return _flat(rollup.by_domain(systems, await hierarchy.system_domains(database)))

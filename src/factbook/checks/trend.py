@@ -96,7 +96,7 @@ def record(transaction: Transaction, now: int) -> int:
     changed = 0
     for stored in scorecard_store.all_within(transaction):
         if stored.slot is not None and stored.published is not None:
-            own = rollup.by("owner", level_store.by_owner_within(transaction, stored.slot))
+            own = level_store.by_owner_within(transaction, stored.slot)
             card = parse(stored.published)
             found = {EVERYBODY: rollup.added(own.values()), **rollup.by_group(own, tree)}
             changed += _record(transaction, card, found, now // DAY)

@@ -7,7 +7,7 @@ from factbook.api.checks import result_parameters as parameters
 from factbook.api.checks.check_results import fix_of, reads_values
 from factbook.api.checks.parameters import PAGE_LIMIT
 from factbook.catalog import ref as refs
-from factbook.checks import level_pages, level_store, next_steps, rollup, scorecard_figures, state
+from factbook.checks import level_pages, level_store, next_steps, scorecard_figures, state
 from factbook.checks.level_pages import LevelFilter
 from factbook.checks.levels import GradedLevel, Step
 from factbook.checks.results import CheckResult
@@ -115,8 +115,7 @@ async def _in_effect(request: Request, state: HandlerContext) -> ScorecardInEffe
 async def _figures(state: HandlerContext, scorecard_id: str) -> answers.ScorecardFigures:
     stored = await scorecard_store.one(state.database, scorecard_id)
     given = await scorecard_figures.in_effect(state.database, scorecard_id)
-    own = rollup.by("owner", await level_store.by_owner(state.database, given.slot))
-    shown = rollup.added(own.values()).render(given.names)
+    shown = (await level_store.total(state.database, given.slot)).render(given.names)
     return answers.ScorecardFigures(
         scorecard_id=scorecard_id,
         title=given.card.title,

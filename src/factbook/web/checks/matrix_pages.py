@@ -101,7 +101,7 @@ async def teams(visit: PageContext) -> Reply:
     address = filters.address(visit, shares.scorecard_path(shown.card.id, "teams"), ("columns",))
     columns, start = await _columns(visit, given.card), _column(visit)
     chosen = columns[start : start + _COLUMNS]
-    owners = sorted({one.owner for one in await level_store.by_owner(database, given.slot)})
+    owners = sorted(await level_store.by_owner(database, given.slot))
     number = filters.page_number(visit)
     page = owners[(number - 1) * _ROWS : number * _ROWS]
     counts = await count_store.by_check_and_owner(database, [one.id for one in chosen], page)
