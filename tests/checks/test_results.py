@@ -113,6 +113,8 @@ async def test_counts_are_by_state_and_owner(catalog: CheckedCatalog) -> None:
         "few": StateCounts(failing=1, undecided=2),
         "on": StateCounts(passing=1, failing=1, undecided=1),
     }
+    only = await count_store.totals(database, ["on", "none"])
+    assert list(only) == ["on"]
     found = await count_store.by_owner(database, "on")
     assert {owner: one for owner, one in found.items() if any(one)} == {
         "": StateCounts(undecided=1),

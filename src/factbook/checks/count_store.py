@@ -96,9 +96,12 @@ async def by_owner(database: Database, check_id: str) -> dict[str, StateCounts]:
     return dict(map(_counts, await database.all(_BY_OWNER, (check_id,))))
 
 
-async def totals(database: Database) -> dict[str, StateCounts]:
-    """The counts of every check in effect, by its id."""
-    return dict(map(_counts, await database.all(_TOTALS)))
+async def totals(
+    database: Database, check_ids: Sequence[str] | None = None
+) -> dict[str, StateCounts]:
+    """The counts of every check in effect, or of those among these, by its id."""
+    sql, values = (_TOTALS, []) if check_ids is None else (_TOTALS_OF, [list(check_ids)])
+    return dict(map(_counts, await database.search(sql, values)))
 
 
 async def of_owners(database: Database, owners: Sequence[str]) -> dict[str, StateCounts]:
@@ -162,6 +165,8 @@ SELECT c.id, COALESCE(SUM(n.passing), 0), COALESCE(SUM(n.failing), 0),
 FROM checks c LEFT JOIN check_counts n ON n.slot = c.slot WHERE c.slot IS NOT NULL
 GROUP BY c.id ORDER BY c.id
 """
+
+_TOTALS_OF = _TOTALS.replace("GROUP BY", "AND c.id IN LIST(?) GROUP BY")
 
 _OF_OWNERS = _TOTALS.replace("n.slot = c.slot", "n.slot = c.slot AND n.owner IN LIST(?)")
 

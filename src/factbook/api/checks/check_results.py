@@ -72,7 +72,7 @@ async def overview(request: Request, state: HandlerContext) -> JsonReply[answers
     """The numbers of entities by their state, kept as results change."""
     id_ = parameters.CHECK.of(request)
     stored = await check_store.existing(state.database, id_)
-    counts = (await count_store.totals(state.database)).get(id_, StateCounts())
+    counts = (await count_store.totals(state.database, [id_])).get(id_, StateCounts())
     changed = await change_store.last_of(state.database, id_)
     known = counts.passing + counts.failing
     times = [at for at in (changed, stored.in_effect_at) if at is not None]

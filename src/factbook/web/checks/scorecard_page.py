@@ -69,7 +69,7 @@ async def show(visit: PageContext) -> Reply:
     shown = await of_address(visit)
     card, given, database = shown.card, shown.given, visit.state.database
     stored = {one.id: one for one in await check_store.everything(database)}
-    counts = await count_store.totals(database)
+    counts = await count_store.totals(database, [one.check for one in card.entries])
     entries = [_entry(card, one, stored, counts) for one in card.entries]
     common: dict[str, Any] = {
         "shown": shown,
