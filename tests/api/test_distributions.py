@@ -1,5 +1,6 @@
 """`/api/tech-insights/v1/facts/{id}`: one fact of every entity, counted, in pages and as CSV."""
 
+import asyncio
 import csv
 import io
 from typing import Any
@@ -8,7 +9,8 @@ import httpx2
 import pytest
 
 from factbook.auth.permissions import CATALOG_READ, SOURCE_READ
-from factbook.clock import DAY
+from factbook.clock import DAY, MINUTE, iso
+from factbook.facts.kept_answers import KeptAnswers
 from tests.api.defining import FACTS, SOURCES, define, item, push, pushed, refusal
 from tests.service import NOON, Service, component, resource
 
@@ -361,3 +363,64 @@ async def test_moments_ahead_have_a_bar_of_their_own(hosts: Service) -> None:
     found = await read(hosts, "distribution", "pushed")
     assert found["histogram"][-1] == {"count": 1, "min": "2026-11-22T12:00:00.001+00:00"}
     assert found["histogram"][0]["count"] == 1
+
+
+async def test_figures_of_a_large_catalog_are_kept_for_a_minute_and_say_so(hosts: Service) -> None:
+    hosts.state.database.remembered.of(KeptAnswers).large = 1
+    await push(hosts, *(item(ref, score=float(n)) for n, ref in enumerate(REFS)), to="hosts")
+    started = iso(hosts.time())
+    found = await read(hosts, "distribution", "score")
+    assert (found["known"], found["asOf"]) == (6, started)
+    hosts.time.advance(MINUTE)
+    await push(hosts, item(REFS[0], score=None), to="hosts")
+    assert await read(hosts, "distribution", "score") == found
+    # Another question has an answer of its own.
+    assert (await read(hosts, "distribution", "score", owner="payments"))["known"] == 2
+    path, asked = f"{FACTS}/hosts/distribution", {"fact": "score"}
+    fresh = {"cache-control": "max-age=0, No-Cache"}
+    anew = (await hosts.http.get(path, params=asked, headers=fresh)).json()
+    assert (anew["known"], anew["asOf"]) == (5, iso(hosts.time()))
+    assert (await read(hosts, "distribution", "score"))["known"] == 5
+    await push(hosts, item(REFS[1], score=None), to="hosts")
+    hosts.time.advance(MINUTE + 1)
+    assert (await read(hosts, "distribution", "score"))["known"] == 4
+
+
+async def test_pages_by_value_of_a_large_catalog_are_of_one_reading(hosts: Service) -> None:
+    hosts.state.database.remembered.of(KeptAnswers).large = 1
+    await push(hosts, *(item(ref, open=n) for n, ref in enumerate(REFS[:5])), to="hosts")
+    started = iso(hosts.time())
+    first = await read(hosts, "values", "open", sort="-value", limit=2)
+    assert [one["value"] for one in first["entities"]] == [4, 3]
+    hosts.time.advance(1)
+    await push(hosts, item(REFS[2], open=9), item(REFS[0], open=None), to="hosts")
+    second = await read(hosts, "values", "open", sort="-value", limit=2, cursor=first["nextCursor"])
+    assert [one["value"] for one in second["entities"]] == [2, 1]
+    assert first["asOf"] == second["asOf"] == started
+    third = await read(hosts, "values", "open", sort="-value", limit=9, cursor=second["nextCursor"])
+    # Those without a value are read as they are.
+    assert [one["entityRef"] for one in third["entities"]] == [REFS[0], REFS[0], REFS[5]]
+    hosts.time.advance(MINUTE)
+    assert await refs(hosts, "open", sort="-value") == ["c", "e", "d", "b", "a", "f"]
+
+
+async def test_a_small_catalog_is_counted_for_every_question(hosts: Service) -> None:
+    for number in range(1, 4):
+        await push(hosts, item(REFS[number], score=1.0), to="hosts")
+        assert (await read(hosts, "distribution", "score"))["known"] == number
+
+
+async def test_those_who_ask_the_same_together_wait_for_one_count(hosts: Service) -> None:
+    hosts.state.database.remembered.of(KeptAnswers).large = 1
+    asked = (read(hosts, "distribution", "score", by="owner") for _ in range(5))
+    first, *others = await asyncio.gather(*asked)
+    assert others == [first] * 4
+
+
+async def test_answers_that_were_asked_for_long_ago_are_forgotten(hosts: Service) -> None:
+    hosts.state.database.remembered.of(KeptAnswers).large = 1
+    assert (await read(hosts, "distribution", "score"))["known"] == 0
+    await push(hosts, item(REFS[0], score=1.0), to="hosts")
+    for top in range(21, 85):
+        await read(hosts, "distribution", "score", top=top)
+    assert (await read(hosts, "distribution", "score"))["known"] == 1

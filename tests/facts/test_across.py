@@ -18,7 +18,7 @@ from factbook.facts import across, bins, distribution, entity_values, store
 from factbook.facts.across import CountedValue, CountedValues, FactColumn
 from factbook.facts.datasource import parse
 from factbook.facts.ends import ends
-from factbook.facts.entity_values import EntityValue, ValueQuery
+from factbook.facts.entity_values import NO_WINDOW, EntityValue, ValueQuery, ValueWindow
 from factbook.facts.merge import Latest, reason_of
 from factbook.facts.reasons import NEVER_COLLECTED, word
 from factbook.facts.schema import Fact, FactType
@@ -127,11 +127,13 @@ def in_order(fact: Fact, row: EntityValue) -> Any:
     return row.value if place is None else place
 
 
-async def every_page(service: Service, asked: ValueQuery, limit: int) -> list[EntityValue]:
+async def every_page(
+    service: Service, asked: ValueQuery, limit: int, window: ValueWindow = NO_WINDOW
+) -> list[EntityValue]:
     found: list[EntityValue] = []
     after = None
     for _ in range(100):
-        page = await entity_values.page(service.state.database, asked, after, limit)
+        page = await entity_values.page(service.state.database, asked, after, limit, window)
         assert len(page.rows) <= limit
         found += page.rows
         if page.more is None:
@@ -187,7 +189,12 @@ async def test_pages_equal_entities_that_are_ordered_and_chosen_one_by_one(
         if asked.column.is_ordered:
             rest = [row for row in rows if row.value is None]
             up = sorted(known, key=lambda row: (in_order(fact, row), row.ref))
-            assert await every_page(service, asked._replace(sort="value"), 4) == up + rest
+            by_value = asked._replace(sort="value")
+            assert await every_page(service, by_value, 4) == up + rest
+            for size in (0, 1, 9, 99):
+                window = await entity_values.window(service.state.database, by_value, size)
+                assert len(window.rows) == min(size, len(known))
+                assert await every_page(service, by_value, 4, window) == up + rest
             both = await ends(service.state.database, asked, 4)
             has_ends = fact.type != "string"
             assert both.lowest == (up[:4] if has_ends else [])

@@ -54,6 +54,8 @@ def show(
     for title, rows in _tables(found):
         say("")
         print_table(title, rows)
+    if found.as_of:
+        note(f"Counted at {found.as_of}.")
     if found.truncated:
         note("There is too much to count: the figures are of a part of the entities.")
     if found.more_groups:

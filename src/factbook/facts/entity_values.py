@@ -1,7 +1,7 @@
 """Entities with their value of one fact: pages in the order of either, and all of them."""
 
 import heapq
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any, Final, Literal, NamedTuple
 
@@ -45,6 +45,34 @@ class EntityValues(NamedTuple):
     more: Place | None
 
 
+class PlacedValue(NamedTuple):
+    """An entity with its value, and the place of that in an order of values."""
+
+    place: Any
+    row: EntityValue
+
+
+class ValueWindow(NamedTuple):
+    """The first entities in the order of their values; `is_whole` if there are no others."""
+
+    rows: Sequence[PlacedValue]
+    is_whole: bool
+
+    def behind(self, after: Place | None, count: int) -> Sequence[PlacedValue] | None:
+        """Up to `count` of them behind a place; None where others may follow that are not here."""
+        start = 0
+        if after is not None:
+            keys = ((one.place, one.row.ref) for one in self.rows)
+            found = (number for number, key in enumerate(keys, 1) if key == after[1:])
+            start = next(found, len(self.rows) + 1)
+        rows = self.rows[start : start + count]
+        is_enough = len(rows) == count or (self.is_whole and start <= len(self.rows))
+        return rows if is_enough else None
+
+
+NO_WINDOW: Final = ValueWindow((), is_whole=False)
+
+
 class ValueQuery(NamedTuple):
     """A fact of a part of the catalog, restrictions on its value, and an order."""
 
@@ -55,18 +83,24 @@ class ValueQuery(NamedTuple):
 
 
 async def page(
-    database: Database, asked: ValueQuery, after: Place | None, limit: int
+    database: Database,
+    asked: ValueQuery,
+    after: Place | None,
+    limit: int,
+    window: ValueWindow = NO_WINDOW,
 ) -> EntityValues:
     """Up to `limit` entities behind a place; those without a value come last by value.
 
-    A page may hold fewer although more follow.
+    A page may hold fewer although more follow. By value it is taken from the window if that has it.
     """
     if asked.sort == "entity":
         return await _read(database, asked, None, after, limit)
     found = EntityValues([], None)
     if not asked.wanted.of_unknown and (after is None or after[0]):
-        read = _read_moments if asked.column.fact.type == "datetime" else _read_ordered
-        found = await read(database, asked, after, limit)
+        rows = window.behind(after, limit + 1)
+        if rows is None:
+            rows = await _ordered(database, asked, after, limit + 1)
+        found = _page_of(rows, limit)
         after = None
     if found.more is not None or asked.wanted.of_values:
         return found
@@ -74,6 +108,12 @@ async def page(
         return found._replace(more=(False, None, ""))
     rest = await _read(database, asked, False, after, limit - len(found.rows))
     return EntityValues([*found.rows, *rest.rows], rest.more)
+
+
+async def window(database: Database, asked: ValueQuery, size: int) -> ValueWindow:
+    """The first entities by value, up to `size` of those with one."""
+    rows = await _ordered(database, asked, None, size + 1)
+    return ValueWindow(rows[:size], len(rows) <= size)
 
 
 async def everything(database: Database, asked: ValueQuery) -> AsyncIterator[list[EntityValue]]:
@@ -133,10 +173,24 @@ async def _read_rest(
     return EntityValues(every[:limit], more)
 
 
+def _page_of(rows: Sequence[PlacedValue], limit: int) -> EntityValues:
+    """The page of rows of which one more than it has were read."""
+    found = [row for _, row in rows[:limit]]
+    more = (True, rows[limit - 1].place, found[-1].ref) if len(rows) > limit else None
+    return EntityValues(found, more)
+
+
+async def _ordered(
+    database: Database, asked: ValueQuery, after: Place | None, most: int
+) -> list[PlacedValue]:
+    """Up to `most` of those with a value behind a place, in the order of their values."""
+    read = _read_moments if asked.column.fact.type == "datetime" else _read_ordered
+    return await read(database, asked, after, most)
+
+
 async def _read_ordered(
-    database: Database, asked: ValueQuery, after: Place | None, limit: int
-) -> EntityValues:
-    """A page of those with a value, in the order of their values."""
+    database: Database, asked: ValueQuery, after: Place | None, most: int
+) -> list[PlacedValue]:
     inner, parameters = across.selected(asked.column, asked.part, "e.ref AS ref", collected=True)
     conditions, values = value_conditions.conditions(asked.column, asked.wanted)
     sign, direction = (">", "") if asked.sort == "value" else ("<", " DESC")
@@ -148,17 +202,15 @@ async def _read_ordered(
         place=value_conditions.place(asked.column),
         where=conditions,
         direction=direction,
-        most=limit + 1,
+        most=most,
     )
     rows = await database.search(sql, [*parameters, *values])
-    found = [entity_value(asked.column.fact, *row[:-1]) for row in rows[:limit]]
-    more = None if len(rows) <= limit else (True, rows[limit - 1][-1], rows[limit - 1][0])
-    return EntityValues(found, more)
+    return [PlacedValue(row[-1], entity_value(asked.column.fact, *row[:-1])) for row in rows]
 
 
 async def _read_moments(
-    database: Database, asked: ValueQuery, after: Place | None, limit: int
-) -> EntityValues:
+    database: Database, asked: ValueQuery, after: Place | None, most: int
+) -> list[PlacedValue]:
     """The same of moments, whose texts have another order, because of their offsets."""
     fact, sign = asked.column.fact, 1 if asked.sort == "value" else -1
     best: list[tuple[float, str, EntityValue]] = []
@@ -166,10 +218,8 @@ async def _read_moments(
     async for rows in everything(database, known):
         every = placed(fact, rows, sign)
         behind = (one for one in every if after is None or one[:2] > (sign * after[1], after[2]))
-        best = heapq.nsmallest(limit + 1, chain(best, behind))
-    found = [row for _, _, row in best[:limit]]
-    more = None if len(best) <= limit else (True, sign * best[limit - 1][0], found[-1].ref)
-    return EntityValues(found, more)
+        best = heapq.nsmallest(most, chain(best, behind))
+    return [PlacedValue(sign * place, row) for place, _, row in best]
 
 
 def placed(

@@ -146,6 +146,11 @@ class Request:
         """A parameter of the path."""
         return str(self.scope["path_params"][name])
 
+    @property
+    def wants_fresh(self) -> bool:
+        """True if it asks not to be answered from what is kept."""
+        return "no-cache" in (self.header(b"cache-control") or "").lower()
+
     def header(self, name: bytes) -> str | None:
         """Value of a header."""
         value = self.headers.get(name)

@@ -86,6 +86,7 @@ class FactDistribution(WireAnswer):
     truncated: Annotated[
         bool, Meta(description="There was too much to count: the figures are of a part.")
     ] = False
+    as_of: Annotated[Time, Meta(description="When it was counted.")] | None = None
     oldest: Annotated[Time, Meta(description="When the oldest value was found.")] | None = None
     newest: Annotated[Time, Meta(description="When the newest one was found.")] | None = None
     booleans: dict[str, int] | None = None
@@ -111,6 +112,7 @@ class ValuePage(WireAnswer):
     fact: FactShown
     entities: list[ValueOfEntity]
     draft: Annotated[bool, Meta(description="The source was never published.")] = False
+    as_of: Annotated[Time, Meta(description="When the values were read.")] | None = None
     next_cursor: (
         Annotated[str, Meta(description="Asks for the next page; a page may have few entities.")]
         | None

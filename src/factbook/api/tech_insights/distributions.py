@@ -1,16 +1,16 @@
 """One fact of many entities over HTTP: its distribution, and the entities with their values."""
 
-import asyncio
 from typing import Any, cast
 
 from factbook.api.openapi.parameters import FACTS_LIMIT, SOURCE_ID
 from factbook.api.tech_insights import value_parameters
 from factbook.clock import iso, iso_or_none
 from factbook.datasources import fact_columns, value_filters
-from factbook.facts import across, distribution, ends, entity_values
+from factbook.facts import catalog_figures, distribution
 from factbook.facts.across import By, FactColumn
-from factbook.facts.ends import Ends
+from factbook.facts.catalog_figures import CatalogFigures
 from factbook.facts.entity_values import EntityValue, ValueQuery
+from factbook.facts.kept_answers import KeptAnswer
 from factbook.facts.schema import Fact
 from factbook.facts.value_conditions import ValueFilter
 from factbook.http import csv_lines
@@ -27,28 +27,31 @@ async def show(request: Request, state: SourceContext) -> JsonReply[answers.Fact
     """The distribution of a fact over the entities that its source is about.
 
     What is unknown is counted by its reason, and is no value. `lowest` and `highest` are the
-    entities at both ends of what has an order.
+    entities at both ends of what has an order. In a catalog of 20,000 entities or more, figures are
+    kept for a minute: `asOf` says when they were counted, and `Cache-Control: no-cache` in the
+    request has them counted anew.
     """
     asked = await _asked(request, state)
     by = cast("By | None", value_parameters.BY.of(request))
     top = value_parameters.TOP.of(request)
-    counted = await across.counted(state.database, asked.column, asked.part, by)
-    found = await asyncio.to_thread(
-        distribution.of,
-        asked.column.fact,
-        counted,
-        top=_TOP if top is None else top,
-        now=state.clock(),
-    )
     count = value_parameters.ENDS.of(request)
-    both = await ends.ends(state.database, asked, _ENDS if count is None else count)
-    return reply(_shown(asked.column, found, by, both))
+    found = await catalog_figures.figures(
+        state.database,
+        state.clock,
+        asked,
+        by,
+        top=_TOP if top is None else top,
+        ends=_ENDS if count is None else count,
+        anew=request.wants_fresh,
+    )
+    return reply(_shown(asked.column, found, by))
 
 
 async def values(request: Request, state: SourceContext) -> JsonReply[answers.ValuePage]:
     """The entities that a source is about with their value of a fact, or why they have none.
 
-    By value, those without one come last.
+    By value, those without one come last, and `asOf` says when the others were read, as for
+    distributions.
     """
     asked = await _asked(request, state)
     column = asked.column
@@ -58,13 +61,16 @@ async def values(request: Request, state: SourceContext) -> JsonReply[answers.Va
     )
     after = value_filters.place(column.fact, value_parameters.VALUE_CURSOR.of(request))
     limit = FACTS_LIMIT.of(request) or _PAGE
-    found = await entity_values.page(state.database, asked, after, limit)
+    found, at = await catalog_figures.values(
+        state.database, state.clock, asked, after, limit, anew=request.wants_fresh
+    )
     return reply(
         answers.ValuePage(
             data_source_id=column.source.id,
             fact=_fact(column.fact),
             entities=[_entity(row) for row in found.rows],
             draft=column.source.draft,
+            as_of=iso(at),
             next_cursor=value_filters.cursor(found.more),
         )
     )
@@ -102,13 +108,10 @@ def _filter(request: Request, fact: Fact) -> ValueFilter:
 
 
 def _shown(
-    column: FactColumn,
-    found: distribution.Distribution,
-    by: By | None,
-    both: Ends,
+    column: FactColumn, kept: KeptAnswer[CatalogFigures], by: By | None
 ) -> answers.FactDistribution:
-    fact = column.fact
-    lowest, highest = ([_entity(row) for row in rows] for rows in both)
+    fact, found = column.fact, kept.value.distribution
+    lowest, highest = ([_entity(row) for row in rows] for rows in kept.value.ends)
     shown = answers.FactDistribution(
         data_source_id=column.source.id,
         fact=_fact(fact),
@@ -119,6 +122,7 @@ def _shown(
         kept=found.kept,
         draft=column.source.draft,
         truncated=not found.is_whole,
+        as_of=iso(kept.at),
         oldest=iso_or_none(found.oldest),
         newest=iso_or_none(found.newest),
         lowest=lowest or None,

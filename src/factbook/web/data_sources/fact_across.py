@@ -1,6 +1,5 @@
 """Page of one fact across the catalog: its distribution, groups, and the entities with values."""
 
-import asyncio
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple, cast
 from urllib.parse import urlencode
@@ -9,7 +8,7 @@ from factbook.auth.permissions import CATALOG_READ, SOURCE_READ
 from factbook.clock import iso
 from factbook.datasources import fact_columns, value_filters
 from factbook.errors import InputError
-from factbook.facts import across, distribution, entity_values
+from factbook.facts import across, catalog_figures
 from factbook.facts.across import By
 from factbook.facts.bins import Bin
 from factbook.facts.distribution import Distribution, GroupFigures
@@ -97,10 +96,11 @@ async def show(visit: PageContext) -> Reply:
     by = cast("By", visit.query("by") or "owner")
     if by not in _GROUPS:
         raise InputError("The address of this page is incomplete.")
-    counted = await across.counted(database, column, asked.part, by)
-    found = await asyncio.to_thread(distribution.of, fact, counted, top=_TOP, now=visit.now)
+    clock, anew = visit.state.clock, visit.request.wants_fresh
+    kept = await catalog_figures.figures(database, clock, asked, by, top=_TOP, anew=anew)
+    found = kept.value.distribution
     after = value_filters.place(fact, visit.query("cursor"))
-    page = await entity_values.page(database, asked, after, _ROWS)
+    page, _ = await catalog_figures.values(database, clock, asked, after, _ROWS, anew=anew)
     more = value_filters.cursor(page.more)
     return visit.page(
         "data-source-fact.html",
@@ -109,6 +109,7 @@ async def show(visit: PageContext) -> Reply:
         label=fact_titles.title(fact),
         address=address,
         found=found,
+        counted_at=kept.at if kept.at < visit.now else None,
         figures=list(_figures(fact, found)),
         chart=_chart(address, fact, found.histogram),
         shares=list(_shares(address, fact, found)),
