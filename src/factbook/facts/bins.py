@@ -2,10 +2,10 @@
 
 import math
 import sys
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from fractions import Fraction
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Final, NamedTuple
 
 from factbook.clock import DAY
@@ -36,16 +36,17 @@ def of_numbers(values: Sequence[Weighted], *, whole: bool) -> list[Bin]:
     if not values:
         return []
     low, high = values[0][0], values[-1][0]
-    top = _usual(values)
+    sums = [0, *accumulate(count for _, count in values)]
+    top = values[bisect_left(sums, _MOST_OF_ALL * sums[-1], 1) - 1][0]
     is_cut = low < top and high / _FAR - low / _FAR > top - low
     edges = _edges(low, top if is_cut else high, whole=whole)
-    counts = [0] * len(edges)
-    for value, count in values:
-        counts[bisect_right(edges, value) - 1] += count
+    below = [sums[bisect_left(values, (edge,))] for edge in edges]
     found = [
-        Bin(start, end, count) for (start, end), count in zip(pairwise(edges), counts, strict=False)
+        Bin(*bounds, after - before)
+        for bounds, (before, after) in zip(pairwise(edges), pairwise(below), strict=True)
     ]
-    return [*found, Bin(edges[-1], None, counts[-1])] if counts[-1] else found
+    rest = sums[-1] - below[-1]
+    return [*found, Bin(edges[-1], None, rest)] if rest else found
 
 
 def of_moments(values: Sequence[Weighted], now: int) -> list[Bin]:
@@ -57,16 +58,6 @@ def of_moments(values: Sequence[Weighted], now: int) -> list[Bin]:
     bounds = [None, *edges, None]
     bins = [Bin(bounds[n], bounds[n + 1], counts[n]) for n in range(len(counts))]
     return bins if bins[-1].number else bins[:-1]
-
-
-def _usual(values: Sequence[Weighted]) -> float:
-    """The value that nearly all others do not exceed."""
-    left = _MOST_OF_ALL * sum(count for _, count in values)
-    for value, count in values:
-        left -= count
-        if left <= 0:
-            return value
-    return values[-1][0]
 
 
 def _edges(low: float, high: float, *, whole: bool) -> list[float]:

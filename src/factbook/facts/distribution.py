@@ -99,17 +99,22 @@ def of(fact: Fact, counted: CountedValues, *, top: int, now: int) -> Distributio
 def position(fact: Fact, value: Any) -> float | None:
     """The place of a value in the order of its type; None without one."""
     if fact.type == "datetime":
-        return (datetime.fromisoformat(value.upper()) - _EPOCH) // timedelta(milliseconds=1)
+        return _moment(value)
     return float(value) if fact.type in NUMBERS else None
+
+
+def _moment(value: str) -> int:
+    return (datetime.fromisoformat(value.upper()) - _EPOCH) // timedelta(milliseconds=1)
 
 
 def _ordered(fact: Fact, rows: Iterable[CountedValue]) -> list[Weighted]:
     """Numbers and moments, ascending."""
-    found = Counter[float]()
-    for row in rows:
-        place = position(fact, row.value)
-        if place is not None:
-            found[place] += row.number
+    if fact.type != "datetime" and fact.type not in NUMBERS:
+        return []
+    found: dict[float, int] = {}
+    for _, value, _, number, *_ in rows:
+        place = float(value) if fact.type in NUMBERS else _moment(value)
+        found[place] = found.get(place, 0) + number
     return sorted(found.items())
 
 
@@ -139,7 +144,7 @@ def _histogram(fact: Fact, values: Sequence[Weighted], now: int) -> list[Bin]:
 def _spread(fact: Fact, values: Sequence[Weighted]) -> Spread | None:
     if not values:
         return None
-    least, lower, middle, upper, largest = (quantile(values, n / 4) for n in range(5))
+    least, lower, middle, upper, largest = quantiles(values, [n / 4 for n in range(5)])
     mean = None
     if fact.type in NUMBERS:
         # Divided first: the sum of large ones may be too large.
@@ -150,11 +155,20 @@ def _spread(fact: Fact, values: Sequence[Weighted]) -> Spread | None:
 
 def quantile(values: Sequence[Weighted], part: float) -> float:
     """The value below which a part of the others lies, between two where it falls between them."""
+    return quantiles(values, [part])[0]
+
+
+def quantiles(values: Sequence[Weighted], parts: Iterable[float]) -> list[float]:
+    """The same of several parts."""
     ends = list(accumulate(count for _, count in values))
-    place = part * (ends[-1] - 1)
-    low, high = math.floor(place), math.ceil(place)
-    first, second = (values[bisect_right(ends, at)][0] for at in (low, high))
-    return first if first == second else first * (high - place) + second * (place - low)
+    found = []
+    for part in parts:
+        place = part * (ends[-1] - 1)
+        low, high = math.floor(place), math.ceil(place)
+        first, second = (values[bisect_right(ends, at)][0] for at in (low, high))
+        is_one = first == second
+        found.append(first if is_one else first * (high - place) + second * (place - low))
+    return found
 
 
 def _groups(fact: Fact, rows: Iterable[CountedValue]) -> list[GroupFigures]:
