@@ -27,6 +27,7 @@ RULES = PushRules(Annotator("factbook", "factbook"))
 SETS = ("one", "two", "three")
 NAMES = tuple("abcdefgh")
 KINDS = ("Component", "API")
+PEOPLE = ("Group red", "Group blue", "User mary", "Component owner")
 SOURCES = tuple(
     DataSource(
         id=id_,
@@ -60,6 +61,7 @@ class CheckWriter:
             *(self.push,) * 4,
             *(self.record,) * 12,
             *(self.push_facts,) * 2,
+            *(self.push_people,) * 2,
             self.remove,
             *(self.drop,) * 2,
             *(self.publish,) * 5,
@@ -81,6 +83,14 @@ class CheckWriter:
         guards = Guards(take=self.chance.random() < 0.7)
         actor = Actor("user:default/tester", self.time())
         await stored_sets.replace(self.database, name, items, actor, guards, kept=5)
+
+    async def push_people(self) -> None:
+        """Let owners come and go."""
+        people = self.chance.sample(PEOPLE, self.chance.randint(0, len(PEOPLE)))
+        documents = [_person(*one.split()) for one in people]
+        items = prepare(documents, "people", RULES).items
+        actor = Actor("user:default/tester", self.time())
+        await stored_sets.replace(self.database, "people", items, actor, Guards(), kept=5)
 
     async def remove(self) -> None:
         """Remove one entity."""
@@ -150,7 +160,7 @@ class CheckWriter:
         pick = self.chance.choice
         spec = {"type": pick(["service", "library"]), "lifecycle": pick(["production", "old"])}
         if self.chance.random() < 0.8:
-            spec["owner"] = pick(["red", "blue", "user:mary"])
+            spec["owner"] = pick(["red", "blue", "user:mary", "component:owner"])
         document: dict[str, Any] = {
             "apiVersion": "backstage.io/v1alpha1",
             "kind": KINDS[NAMES.index(name) % 2],
@@ -213,12 +223,24 @@ class CheckWriter:
             (source, "at", "olderThan", {"hours": self.chance.choice([1, 26])}),
             (source, "open", "freshWithin", {"hours": 2}),
             ("entity", "spec.lifecycle", "equal", "production"),
+            *[("entity-ownership", "ownerExists", "equal", True)] * 2,
             ("entity", "relations.dependencyOf", "isNotEmpty", None),
             ("checks", self.chance.choice(earlier), "equal", "pass"),
         ]
         source, fact, operator, value = self.chance.choice(leaves)
         leaf = {"source": source, "fact": fact, "operator": operator}
         return leaf if value is None else {**leaf, "value": value}
+
+
+def _person(kind: str, name: str) -> msgspec.Raw:
+    spec = {"Group": {"type": "team", "children": []}, "User": {"memberOf": []}}
+    document = {
+        "apiVersion": "backstage.io/v1alpha1",
+        "kind": kind,
+        "metadata": {"name": name},
+        "spec": spec.get(kind, {"type": "service", "lifecycle": "old"}),
+    }
+    return msgspec.Raw(msgspec.json.encode(document))
 
 
 def attached(database: Database, time: Time) -> None:

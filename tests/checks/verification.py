@@ -1,7 +1,7 @@
 """Full evaluation of every check for every entity, to compare with what is stored."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
 from factbook.catalog.store import collectable
@@ -12,6 +12,7 @@ from factbook.checks.count_store import PLACES, StateCounts
 from factbook.checks.entity_place import owner_of
 from factbook.facts import store
 from factbook.facts.entity_filter import Matcher
+from factbook.facts.merge import Latest
 from factbook.storage import Database, Transaction
 
 
@@ -30,8 +31,9 @@ async def verify(database: Database, now: int) -> dict[str, StoredStates]:
     )
     stored = {row[0]: row[1:] for row in await database.all(_STATES)}
     found: dict[str, StoredStates] = {}
+    refs = {ref for _, ref, _ in entities}
     for id_, ref, document in entities:
-        facts = await store.latest_for_entity(database, id_)
+        facts = {**await store.latest_for_entity(database, id_), **ownership(document, refs)}
         wanted, due = evaluated(known, ref, document, facts, now)
         owner, states, due_at = stored.pop(id_, ("", b"", None))
         has = {check: byte(states, slot) for check, slot in known.slots.items()}
@@ -43,6 +45,14 @@ async def verify(database: Database, now: int) -> dict[str, StoredStates]:
     assert not stored, "states of entities that are not there"
     assert await counts(database) == recounted(known, found.values())
     return found
+
+
+def ownership(document: Mapping[str, Any], refs: Collection[str]) -> dict[str, Latest]:
+    """What the catalog itself knows of an entity's owner, where these entities are there."""
+    relations = document.get("relations", ())
+    owners = [one["targetRef"] for one in relations if one["type"] == "ownedBy"]
+    facts = {"hasOwner": bool(owners), "ownerExists": any(owner in refs for owner in owners)}
+    return {"entity-ownership": Latest(facts, {}, "", 0)}
 
 
 def current(transaction: Transaction) -> CheckSet:

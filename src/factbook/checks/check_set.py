@@ -126,6 +126,7 @@ class CheckSet:
         self.slots_pending = {**self.slots, **{one.id: one.slot for one in pending}}
         self.sources = frozenset[str]().union(*(one.compiled.sources for one in found))
         self.fresh = frozenset[str]().union(*(one.fresh for one in found))
+        self.reads_owners = any(one.compiled.reads_owner for one in found)
         # Made where a transaction first grades entities (checks/check_grades.py).
         self.grading: Grading | None = None
         self._pending: dict[frozenset[str], CheckSelection] = {}

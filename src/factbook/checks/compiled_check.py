@@ -12,6 +12,7 @@ from factbook.checks.fact_reference import CHECKS, ENTITY
 from factbook.checks.rule_functions import Evaluate
 from factbook.checks.state import FAIL, INAPPLICABLE, PASS, UNKNOWN
 from factbook.facts.entity_filter import Matcher
+from factbook.integrations import catalog
 
 
 class CheckOutcome(NamedTuple):
@@ -32,11 +33,14 @@ _OUTCOMES: Final[Mapping[int, CheckOutcome]] = {
 class CompiledCheck:
     """A check as functions; `slot` is the place of its state among those of an entity.
 
-    `sources` are the data sources whose facts it reads, `checks` the other checks, and
-    `reads_entity` tells if it reads the document for more than `appliesTo`.
+    `sources` are the data sources whose facts it reads, `checks` the other checks. It may
+    `reads_entity` for more than `appliesTo`, and `reads_owner`: whether the owner exists.
     """
 
-    __slots__ = ("check", "checks", "evaluate", "has_failed", "reads_entity", "slot", "sources")
+    __slots__ = (
+        *("check", "checks", "evaluate", "has_failed"),
+        *("reads_entity", "reads_owner", "slot", "sources"),
+    )
 
     def __init__(self, check: Check, slot: int) -> None:
         self.check = check
@@ -45,6 +49,7 @@ class CompiledCheck:
         self.sources = frozenset(fact.source for fact in facts) - {ENTITY, CHECKS}
         self.checks = frozenset(fact.fact for fact in facts if fact.source == CHECKS)
         self.reads_entity = any(fact.source == ENTITY for fact in facts)
+        self.reads_owner = any(catalog.tells_of_owner(fact.source, fact.fact) for fact in facts)
         # The outcome for an entity that the check applies to, at a time.
         self.evaluate = _evaluation(check)
         # An exception was raised by it, and has been logged.

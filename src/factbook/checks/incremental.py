@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from factbook.catalog.store import apply, removed
+from factbook.catalog.store import apply, ownership, removed
 from factbook.checks import (
     change_events,
     change_store,
@@ -42,6 +42,7 @@ from factbook.checks.state_update import (
 from factbook.checks.subjects import Subject
 from factbook.clock import Clock
 from factbook.facts import touched as facts_touched
+from factbook.integrations import catalog
 from factbook.storage import Database, Transaction, before_commit
 from factbook.storage.touches import Touched
 
@@ -88,6 +89,10 @@ def evaluate_touched(transaction: Transaction, cache: CheckCache, clock: Clock) 
     known = cache.current(transaction)
     if known.is_empty:
         return
+    if known.reads_owners and entity_ids:
+        owned = ownership.owned(transaction)
+        for source_id in catalog.owner_sources():
+            facts_touched.values(transaction, source_id, owned)
     update(transaction, known, _tasks(known, entity_ids, transaction.touched), clock())
 
 

@@ -1,7 +1,6 @@
 """Latest facts as checks read them: those collected, and the catalog's own, kept as bits."""
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import Final
 
 import msgspec
 
@@ -13,9 +12,6 @@ from factbook.storage import Database, Transaction
 
 FactsOfEntities = dict[int, dict[str, Latest]]
 
-# It changes with another entity than its own, which tells nobody.
-_UNTOLD: Final = "ownerExists"
-
 
 def among(
     transaction: Transaction, source_ids: Sequence[str], entity_ids: Sequence[int]
@@ -26,7 +22,7 @@ def among(
     rows = transaction.all(*latest_rows.among(source_ids, entity_ids))
     found, own = latest_rows.by_entity(rows), _own(source_ids)
     if own:
-        _add(found, own, collectable.bits_of(transaction, list(entity_ids)))
+        _add(found, own, collectable.bits_of(transaction, list(entity_ids), owners=_owners(own)))
     return found
 
 
@@ -39,7 +35,7 @@ async def between(
     rows = await database.search(*latest_rows.between(source_ids, first, last))
     found, own = latest_rows.by_entity(rows), _own(source_ids)
     if own:
-        _add(found, own, await collectable.bits_between(database, first, last))
+        _add(found, own, await collectable.bits_between(database, first, last, owners=_owners(own)))
     return found
 
 
@@ -52,7 +48,8 @@ async def of_entities(
     rows = await database.all(*latest_rows.among(source_ids, entity_ids))
     found, own = latest_rows.by_entity(rows), _own(source_ids)
     if own:
-        _add(found, own, await collectable.bits_of_ids(database, list(entity_ids)))
+        rows = await collectable.bits_of_ids(database, list(entity_ids), owners=_owners(own))
+        _add(found, own, rows)
     return found
 
 
@@ -60,12 +57,16 @@ async def own_of(database: Database, entity_id: int) -> dict[str, Latest]:
     """The catalog's own facts about an entity, by source."""
     found: FactsOfEntities = {}
     own = [source.id for source in catalog.SOURCES]
-    _add(found, own, await collectable.bits_between(database, entity_id, entity_id))
+    _add(found, own, await collectable.bits_between(database, entity_id, entity_id, owners=True))
     return found.get(entity_id, {})
 
 
 def _own(source_ids: Iterable[str]) -> list[str]:
     return [id_ for id_ in source_ids if catalog.answers(id_)]
+
+
+def _owners(source_ids: Iterable[str]) -> bool:
+    return any(map(catalog.looks_for_owners, source_ids))
 
 
 def _add(
@@ -75,5 +76,4 @@ def _add(
     for id_, bits, updated_at in rows:
         for source in own:
             facts = msgspec.json.decode(catalog.facts(source, bits), type=dict[str, object])
-            facts.pop(_UNTOLD, None)
             found.setdefault(id_, {})[source] = Latest(facts, {}, "", updated_at)

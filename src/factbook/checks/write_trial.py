@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Final, NamedTuple, TypeVar, cast
 
-from factbook.catalog.store import apply, collectable
+from factbook.catalog.store import apply, collectable, ownership
 from factbook.checks import incremental, state, state_store
 from factbook.checks.check_set import CheckCache
 from factbook.checks.state_store import EntityStates
@@ -57,7 +57,8 @@ class WriteTrial:
 
     def _evaluated(self, transaction: Transaction) -> Iterator[ResultDifference]:
         cache = self._database.remembered.of(CheckCache)
-        ids = sorted(transaction.touched.get(apply.TOUCHED, ()))
+        touched = transaction.touched.get(apply.TOUCHED, set[int]())
+        ids = sorted(touched | ownership.owned(transaction))
         before = state_store.read(transaction, ids)
         incremental.evaluate_touched(transaction, cache, self._clock)
         after = state_store.read(transaction, ids)

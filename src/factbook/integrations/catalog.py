@@ -107,6 +107,16 @@ def bit(source_id: str, fact_name: str) -> int | None:
     return next((fact.bit for fact in known if fact.name == fact_name), None)
 
 
+def owner_sources() -> list[str]:
+    """The sources with facts that change as the owner of an entity comes and goes."""
+    return [source.id for source in _SOURCES if looks_for_owners(source.id)]
+
+
+def tells_of_owner(source_id: str, fact_name: str) -> bool:
+    """True if the fact changes as the owner of an entity comes and goes."""
+    return bit(source_id, fact_name) == bits.OWNER_EXISTS
+
+
 @lru_cache
 def looks_for_owners(source_id: str) -> bool:
     """True if facts of the source need the bit of the owner, which is not stored."""

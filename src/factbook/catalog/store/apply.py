@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from factbook.catalog import compliance, relations
 from factbook.catalog.piecewise import ordered, slices
 from factbook.catalog.sets import Prepared
-from factbook.catalog.store import removed, revisions, set_events
+from factbook.catalog.store import ownership, removed, revisions, set_events
 from factbook.catalog.store.diff import Existing, SetRow, WritePlan
 from factbook.catalog.store.documents import DOCUMENT, split
 from factbook.catalog.store.index_rows import (
@@ -90,8 +90,9 @@ def apply(
         _write_membership(transaction, target.id, plan, changed.ids)
     events.append(transaction, set_events.of_plan(target, plan, actor.ref, restored), actor.now)
     changed.rendering.others(added)
-    gone = (item.id for item in plan.removed)
+    gone = {item.id for item in plan.removed}
     transaction.touch(TOUCHED, {*changed.ids.values(), *changed.rendering.rendered, *gone})
+    transaction.touch(ownership.TOUCHED, gone.union(changed.ids[item.ref] for item in plan.added))
     items |= {ref: (uid, actor.ref, actor.now) for ref, uid in changed.uids.items()}
     return WriteResult(target.revision if target else 0, items)
 

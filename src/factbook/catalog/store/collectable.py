@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from factbook.catalog.store.by_ref import COMPLIANCE
 from factbook.catalog.store.conditions import SQL
 from factbook.catalog.store.documents import COLUMNS, StoredEntity
 from factbook.storage import Database, Row, Transaction
@@ -65,24 +66,31 @@ async def between(database: Database, where: SQL, first: int, last: int) -> set[
     return {id_ for (id_,) in await database.search(sql, (first, last, *values))}
 
 
-def bits_of(transaction: Transaction, ids: list[int]) -> list[tuple[int, int, int]]:
+def bits_of(
+    transaction: Transaction, ids: list[int], *, owners: bool
+) -> list[tuple[int, int, int]]:
     """(id, bits of `catalog.compliance`, time of the last change) of entities.
 
-    The bit that the owner exists is not looked up.
+    Without `owners` the bit that the owner exists is not looked up, which is faster.
     """
-    return [(id_, bits, at) for id_, bits, at in transaction.all(_BITS_OF, (ids,))]
+    rows = transaction.all(f"{_BITS[owners]} e.id IN LIST(?)", (ids,))
+    return [(id_, bits, at) for id_, bits, at in rows]
 
 
-async def bits_of_ids(database: Database, ids: list[int]) -> list[tuple[int, int, int]]:
+async def bits_of_ids(
+    database: Database, ids: list[int], *, owners: bool
+) -> list[tuple[int, int, int]]:
     """The same, for those who read."""
-    return [(id_, bits, at) for id_, bits, at in await database.all(_BITS_OF, (ids,))]
+    rows = await database.all(f"{_BITS[owners]} e.id IN LIST(?)", (ids,))
+    return [(id_, bits, at) for id_, bits, at in rows]
 
 
-async def bits_between(database: Database, first: int, last: int) -> list[tuple[int, int, int]]:
+async def bits_between(
+    database: Database, first: int, last: int, *, owners: bool
+) -> list[tuple[int, int, int]]:
     """The same of the entities from one id to another."""
-    return [
-        (id_, bits, at) for id_, bits, at in await database.search(_BITS_BETWEEN, (first, last))
-    ]
+    rows = await database.search(f"{_BITS[owners]} e.id BETWEEN ? AND ?", (first, last))
+    return [(id_, bits, at) for id_, bits, at in rows]
 
 
 async def refs_after(
@@ -138,6 +146,9 @@ LEFT JOIN relations r ON r.source_id = e.id AND r.type = 'ownedBy'
 WHERE e.id IN LIST(?) GROUP BY e.id
 """
 
-_BITS_OF = "SELECT id, compliance, updated_at FROM entities WHERE id IN LIST(?)"
-_BITS_BETWEEN = "SELECT id, compliance, updated_at FROM entities WHERE id BETWEEN ? AND ?"
+# Without and with the bit of the owner.
+_BITS = tuple(
+    f"SELECT e.id, {bits}, e.updated_at FROM entities e WHERE"
+    for bits in ("e.compliance", COMPLIANCE)
+)
 _SELECT = f"SELECT e.id, {COLUMNS} FROM entities e"

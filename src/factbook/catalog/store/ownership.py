@@ -1,0 +1,40 @@
+"""Entities whose owners come into the catalog or leave it.
+
+An entity names its owner whether that is there or not, so an owner that comes or goes changes what
+is known of others. A write that names an owner and one that adds or removes it wait for each other
+(catalog/store/locks.py): whoever is second sees what the first has committed.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from factbook.catalog.piecewise import slices
+from factbook.catalog.store import removed
+from factbook.storage import Transaction
+
+# Told of entities that were added, removed, or moved to another reference.
+TOUCHED: Final = ("entities that come and go",)
+_AT_ONCE: Final = 500
+
+
+def owned(transaction: Transaction) -> set[int]:
+    """The entities whose owner the transaction adds, removes or moves."""
+    found: set[int] = set()
+    for refs in slices(_references(transaction), _AT_ONCE):
+        found.update(id_ for (id_,) in transaction.all(_OWNED, (refs,)))
+    return found
+
+
+def _references(transaction: Transaction) -> Iterator[str]:
+    """The references, before and after, of what comes and goes."""
+    yield from removed.moved(transaction.touched)
+    for ids in slices(sorted(transaction.touched.get(TOUCHED, ())), _AT_ONCE):
+        yield from (ref for (ref,) in transaction.all(_REFERENCES, (ids, ids)))
+
+
+_REFERENCES: Final = """
+SELECT ref FROM entities WHERE id IN LIST(?)
+UNION SELECT ref FROM removed_entities WHERE id IN LIST(?)
+"""
+
+_OWNED: Final = "SELECT source_id FROM relations WHERE type = 'ownedBy' AND target_ref IN LIST(?)"
