@@ -43,6 +43,7 @@ READS: Final = frozenset(
         "POST /api/tech-insights/v1/data-sources/{id}/test",
         "POST /api/events/webhooks/{id}/test",
         "POST /api/tech-insights/v1/checks/preview",
+        "POST /api/tech-insights/v1/check-results/preview",
         "POST /api/tech-insights/checks/run",
         "POST /api/tech-insights/checks/run/{namespace}/{kind}/{name}",
         # A hint: what is read and written after it is recorded.

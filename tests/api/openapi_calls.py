@@ -337,6 +337,9 @@ async def _results(service: Service) -> AsyncIterator[Call]:
     yield "previewsCreate", 400, await http.post(f"{CHECKS}/preview", json={})
     none = {"checkId": "none"}
     yield "previewsCreate", 404, await http.post(f"{CHECKS}/preview", json=none)
+    items = {"items": [component("alone"), component("new")], "paths": ["README.md"]}
+    yield "entityPreviewsCreate", 200, await http.post(f"{RESULTS}/preview", json=items)
+    yield "entityPreviewsCreate", 400, await http.post(f"{RESULTS}/preview", json={})
     public = scorecard(entries=["owned"], public=True)
     await http.put(f"{SCORECARDS}/readiness?publish=true", json=public)
     await evaluated(service)

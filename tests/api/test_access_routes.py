@@ -81,14 +81,14 @@ def expected(route: Route) -> set[str]:
 
 def expected_of_checks(route: Route) -> set[str] | None:
     """Those of checks, scorecards, results and exemptions; None for other routes."""
+    if route.path.endswith(("/checks/preview", "/check-results/preview")):
+        return {CATALOG_READ, SOURCE_READ}
     if "-results" in route.path:
         overviews = ("/check-results/{id}", "/scorecard-results")
         return {CHECK_READ} | (set() if route.path.endswith(overviews) else {CATALOG_READ})
     if "/exemptions" in route.path:
         # Who may ask and decide: tests/api/test_exemptions.py.
         return {CHECK_READ}
-    if route.path.endswith("/checks/preview"):
-        return {CATALOG_READ, SOURCE_READ}
     for part, needed in OF_CHECKS.items():
         if route.path.startswith(f"/api/tech-insights/v1/{part}"):
             return {CHECK_READ} if route.method == "GET" else needed

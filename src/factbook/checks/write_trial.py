@@ -1,6 +1,6 @@
 """Trials of writes: what they would change in the results of checks. Nothing of them stays."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Final, NamedTuple, TypeVar, cast
 
@@ -25,6 +25,9 @@ class ResultDifference(NamedTuple):
     after: str
 
 
+Look = Callable[[Transaction, Sequence[ResultDifference]], None]
+
+
 class _TakenBackError(Exception):
     """A write was done and evaluated, and is taken back."""
 
@@ -43,16 +46,23 @@ class WriteTrial:
         self._clock = clock
         self.differences: list[ResultDifference] = []
 
-    async def write(self, function: Callable[[Transaction], T]) -> T:
-        """Run the function, note what it would change, and return its result."""
+    async def write(self, function: Callable[[Transaction], T], look: Look | None = None) -> T:
+        """Run the function, note what it would change, and return its result.
+
+        `look` is called with the differences, while they can still be looked into.
+        """
         try:
-            return await self._database.write(partial(self._try, function=function))
+            return await self._database.write(partial(self._try, function=function, look=look))
         except _TakenBackError as taken:
             return cast("T", taken.result)
 
-    def _try(self, transaction: Transaction, function: Callable[[Transaction], T]) -> T:
+    def _try(
+        self, transaction: Transaction, function: Callable[[Transaction], T], look: Look | None
+    ) -> T:
         result = function(transaction)
         self.differences = sorted(self._evaluated(transaction), key=lambda one: one[:2])
+        if look is not None:
+            look(transaction, self.differences)
         raise _TakenBackError(result)
 
     def _evaluated(self, transaction: Transaction) -> Iterator[ResultDifference]:

@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 
-from factbook.api.checks import badges, check_results, scorecard_results
+from factbook.api.checks import badges, check_results, entity_previews, scorecard_results
 from factbook.api.checks import result_parameters as parameters
 from factbook.api.checks.parameters import PAGE_LIMIT
 from factbook.api.endpoint import Route
-from factbook.auth.permissions import CATALOG_READ, CHECK_READ
+from factbook.auth.permissions import CATALOG_READ, CHECK_READ, SOURCE_READ
 from factbook.errors import NotFoundError
 from factbook.http.csv_lines import CSV
+from factbook.schemas import entity_previews as preview_schemas
 
 _READ = (CHECK_READ,)
 # Results name entities, and say what is known of them.
@@ -42,6 +43,15 @@ RESULT_ROUTES: Sequence[Route] = (
         _READ_RESULTS,
         parameters.FILTERS,
         media=CSV,
+    ),
+    Route(
+        "POST",
+        f"{_RESULTS}/preview",
+        entity_previews.create,
+        # Messages tell facts, and who may read these may read checks.
+        (CATALOG_READ, SOURCE_READ),
+        body=preview_schemas.NewEntityPreview,
+        reading=_READ,
     ),
     Route("GET", _ONE, check_results.overview, _READ, (parameters.CHECK,)),
     Route("GET", f"{_ONE}/{{ref:path}}", check_results.get, _READ_RESULTS, (parameters.CHECK,)),
