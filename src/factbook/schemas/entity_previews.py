@@ -15,7 +15,7 @@ class NewEntityPreview(Wire, forbid_unknown_fields=True):
 
     items: Annotated[
         list[dict[str, Any]],
-        Meta(min_length=1, max_length=100, description="Entities, in the form of a push."),
+        Meta(min_length=1, max_length=500, description="Entities, in the form of a push."),
     ]
     paths: (
         Annotated[

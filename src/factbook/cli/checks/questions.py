@@ -6,7 +6,8 @@ import typer
 
 from factbook.cli.connection import DEFAULT_SERVER, Server, Token, connected
 from factbook.cli.failures import CommandError
-from factbook.cli.output import Json, print_json, say
+from factbook.cli.output import Json, print_json
+from factbook.errors import InputError
 
 Places = Annotated[
     list[str],
@@ -18,10 +19,28 @@ Places = Annotated[
 
 def preview(
     context: typer.Context,
-    places: Places,
+    places: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[DIR|FILE]...",
+            help="Files of checks, of YAML or JSON, or directories with them; - is stdin.",
+        ),
+    ] = None,
     *,
+    path: Annotated[
+        str | None,
+        typer.Option("--path", metavar="DIR", help="A working tree with files of entities."),
+    ] = None,
+    catalog: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FILE",
+            help="A file of the tree with entities beside catalog-info.yaml; may be repeated.",
+        ),
+    ] = None,
     entity: Annotated[
-        list[str] | None, typer.Option(metavar="REF", help="Only for this one; may be repeated.")
+        list[str] | None,
+        typer.Option(metavar="REF", help="Files of checks: only for this one; may be repeated."),
     ] = None,
     markdown: Annotated[
         bool, typer.Option("--markdown", help="Print Markdown for a pull request.")
@@ -30,30 +49,35 @@ def preview(
     token: Token = None,
     as_json: Json = False,
 ) -> None:
-    """Show what the checks of files would change: which entities would pass, fail, be unknown.
+    """Show what files would change: which entities would pass, fail, or be unknown.
 
-    Nothing is written. Exit code 1 means that an entity would fail which does not fail now.
+    With files of checks, for all entities; with --path, for the entities of a working tree and the
+    checks of the server. What rests on facts from elsewhere is told, and is no failure of the tree.
+    Nothing is written. Exit code 1 means that an entity would fail which does not fail now; with
+    --path, a required check. 2 means that something cannot be read, and was left out.
 
     \b
     Examples:
       factbook checks preview checks/
       factbook checks preview has-runbook.yaml --entity payments
-      factbook checks preview checks/ --markdown >> $GITHUB_STEP_SUMMARY
+      factbook checks preview --path . --markdown >> $GITHUB_STEP_SUMMARY
     """
     from factbook.catalog.ref import parse
-    from factbook.cli.checks import files, previews
+    from factbook.cli.checks import files, previews, tree_preview, working_tree
+    from factbook.cli.checks.preview_report import PreviewReport
 
     refs = [str(parse(one, kind="component")) for one in entity or []]
-    read = files.read(places)
+    if path is None and not places:
+        raise InputError("Give files of checks, or a working tree with --path.")
+    if path is None and catalog:
+        raise InputError("--catalog names files of the tree that --path names.")
+    read = files.read(places) if places else []
+    tree = None if path is None else working_tree.read(path, catalog or [])
     with connected(context, server, token) as client:
-        found = previews.asked(client, read, refs)
-    if as_json:
-        print_json([one.as_json() for one in found])
-    else:
-        for line in previews.markdown(found) if markdown else previews.lines(found):
-            say(line)
-    if failures := [one.id for one in found if one.failures]:
-        raise CommandError(f"Entities would newly fail: {', '.join(failures)}.")
+        checks = previews.asked(client, read, refs)
+        report = PreviewReport(checks, None if tree is None else tree_preview.asked(client, tree))
+    report.show(markdown=markdown, as_json=as_json)
+    report.refuse()
 
 
 def gate(

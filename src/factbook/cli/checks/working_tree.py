@@ -1,0 +1,161 @@
+"""Entities in a working tree, as an import of it would read them, and the paths of its files."""
+
+import asyncio
+import os
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from factbook.errors import InputError
+from factbook.importers.catalog_info import reader
+from factbook.importers.catalog_info.documents import LARGEST
+from factbook.importers.catalog_info.locations import FileLocation
+from factbook.importers.catalog_info.reader import RootFile
+from factbook.importers.code_host.options import CATALOG_FILES
+from factbook.outbound.outcomes import Missing, Outcome
+
+# The file that a tree names when it is no repository; nothing looks at it.
+_HERE: Final = "tree"
+_HEAD: Final = "HEAD"
+_OUTSIDE: Final = Missing(Outcome.NOT_FOUND, "it is not in the tree")
+
+
+class TreeEntity(NamedTuple):
+    """Entity of a file, and its place, e.g. `catalog-info.yaml line 12`."""
+
+    entity: dict[str, Any]
+    origin: str
+
+
+class TreeContent(NamedTuple):
+    """Entities of a tree, what could not be read of it, and the paths of all files.
+
+    `paths` is None for a folder inside a repository, as facts are about the whole of that.
+    """
+
+    entities: list[TreeEntity]
+    problems: list[str]
+    paths: list[str] | None
+
+
+def read(place: str, named: Sequence[str] = ()) -> TreeContent:
+    """The content of a tree, from its catalog files and those named; raises InputError."""
+    root = Path(place)
+    if not root.is_dir():
+        raise InputError(f"{place} is not a directory.")
+    return asyncio.run(_read(root, named))
+
+
+async def _read(root: Path, named: Sequence[str]) -> TreeContent:
+    tracked = await _tracked(root)
+    paths = sorted(_walked(root) if tracked is None else _existing(root, tracked))
+    files = _TreeFiles(root, paths)
+    catalog = [path for path in paths if path.rpartition("/")[2].lower() in CATALOG_FILES]
+    roots = dict.fromkeys([*(_below(root, one) for one in named), *catalog])
+    if not roots:
+        raise InputError(
+            f"There is no {' or '.join(CATALOG_FILES)} in {root}. --catalog names others."
+        )
+    locations = [FileLocation(_HERE, _HEAD, path) for path in roots]
+    contents = await files.read(locations)
+    problems = [
+        f"{one.path} cannot be read: {found.detail}."
+        for one, found in contents.items()
+        if isinstance(found, Missing)
+    ]
+    given = [
+        RootFile(one.path, one, found)
+        for one, found in contents.items()
+        if not isinstance(found, Missing)
+    ]
+    entities = dict[str, TreeEntity]()
+    for reading in (await reader.read(given, files)).values():
+        problems += [_told(one.file, one.line, one.message) for one in reading.problems]
+        for found in reading.entities:
+            origin = f"{found.location.path} line {found.document.line}"
+            entities.setdefault(origin, TreeEntity(found.entity, origin))
+    is_part = tracked is not None and not (root / ".git").exists()
+    return TreeContent(
+        list(entities.values()), list(dict.fromkeys(problems)), None if is_part else paths
+    )
+
+
+class _TreeFiles:
+    """Access to the files of a tree, none of which is read from outside of it."""
+
+    def __init__(self, root: Path, paths: Sequence[str]) -> None:
+        self._root = root
+        self._paths = paths
+
+    def located(self, url: str) -> FileLocation | str:
+        """No file: an address is not looked for in the tree."""
+        return f"{url} is an address, and not a file of this tree"
+
+    async def read(self, wanted: Sequence[FileLocation]) -> Mapping[FileLocation, bytes | Missing]:
+        """The content of each of the files."""
+        return {one: self._content(one.path) for one in wanted}
+
+    async def paths(
+        self, wanted: Iterable[tuple[str, str]]
+    ) -> Mapping[tuple[str, str], Sequence[str] | Missing]:
+        """The paths of all files."""
+        return dict.fromkeys(wanted, self._paths)
+
+    def _content(self, path: str) -> bytes | Missing:
+        file = Path(os.path.realpath(self._root / path))
+        # A link may lead anywhere on this machine.
+        if not file.is_relative_to(os.path.realpath(self._root)):
+            return _OUTSIDE
+        try:
+            if not file.is_file():
+                return _OUTSIDE
+            with file.open("rb") as stream:
+                return stream.read(LARGEST + 1)
+        except OSError as error:
+            return Missing(Outcome.DENIED, str(error.strerror))
+
+
+async def _tracked(root: Path) -> list[str] | None:
+    """The files that git has or would add; None where there is no repository, or no git."""
+    path = shutil.which("git")
+    if path is None:
+        return None
+    process = await asyncio.create_subprocess_exec(
+        *(path, "-c", "core.fsmonitor=false", "ls-files", "-z"),
+        *("--cached", "--others", "--exclude-standard"),
+        cwd=root,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+    )
+    output, _ = await process.communicate()
+    if process.returncode:
+        return None
+    return [name for name in output.decode("utf-8", "replace").split("\0") if name]
+
+
+def _existing(root: Path, paths: Iterable[str]) -> set[str]:
+    """Those of the paths that have a file, or a link; git has deleted ones until a commit."""
+    return {path for path in paths if os.path.lexists(root / path)}
+
+
+def _walked(root: Path) -> list[str]:
+    """Every file below a folder, but for those of hidden folders; links are not followed."""
+    found = []
+    for folder, below, names in os.walk(root):
+        below[:] = [name for name in below if not name.startswith(".")]
+        found += [Path(folder, name).relative_to(root).as_posix() for name in names]
+    return found
+
+
+def _below(root: Path, file: str) -> str:
+    """The path of a named file in the tree; raises InputError."""
+    try:
+        return Path(os.path.realpath(file)).relative_to(os.path.realpath(root)).as_posix()
+    except ValueError:
+        raise InputError(f"{file} is not below {root}.") from None
+
+
+def _told(file: str, line: int, message: str) -> str:
+    return f"{file.removeprefix(f'{_HERE}/')}{f' line {line}' if line else ''}: {message}"
