@@ -22,7 +22,7 @@ def preview(
     places: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[DIR|FILE]...",
+            metavar="DIR|FILE",
             help="Files of checks, of YAML or JSON, or directories with them; - is stdin.",
         ),
     ] = None,
