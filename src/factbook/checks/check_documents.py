@@ -1,7 +1,7 @@
 """Documents of checks and scorecards as interfaces take them, against all that they refer to."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final
 
@@ -20,7 +20,6 @@ from factbook.storage import Database
 
 Document = dict[str, Any]
 
-_UNTOLD: Final = "does not fit the data sources and checks that there are"
 _READS_CHECKS: Final = f'"{CHECKS}"'.encode()
 
 
@@ -30,10 +29,15 @@ async def read_check(
     registry: Registry,
     max_depth: int,
     check_id: str | None = None,
+    authorize: Callable[[Check], None] = lambda _: None,
 ) -> Check:
-    """The check in a document; raises the errors of `documents.read`."""
+    """The check in a document; raises the errors of `documents.read`.
+
+    `authorize` is asked before anything is told about what the check refers to.
+    """
     context = await _context(document, database, registry)
-    return await documents.read(document, partial(_parse, context=context), max_depth, check_id)
+    parse = partial(_parse, context=context, authorize=authorize)
+    return await documents.read(document, parse, max_depth, check_id)
 
 
 async def read_scorecard(
@@ -45,12 +49,11 @@ async def read_scorecard(
     return await documents.read(document, parse, max_depth, scorecard_id)
 
 
-def _parse(document: Document, context: CheckContext) -> Check:
+def _parse(document: Document, context: CheckContext, authorize: Callable[[Check], None]) -> Check:
     found = definition.parse(document)
+    authorize(found)
     if problems := validation.problems(found, context):
-        # What is wrong with a reference tells what is stored.
-        untold = [{"path": one["path"], "message": _UNTOLD} for one in problems]
-        raise InvalidItemsError(problems).unless_read(InvalidItemsError(untold))
+        raise InvalidItemsError(problems)
     return found
 
 

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from factbook.catalog import url
 from factbook.checks.checked_entity import CheckedEntity
-from factbook.checks.fact_reference import FactReference
+from factbook.checks.fact_reference import ENTITY, FactReference
 from factbook.errors import InputError
 from factbook.facts.shape import UNKNOWN
 
@@ -44,8 +44,11 @@ class MessageTemplate(Struct, frozen=True):
 
     def facts(self) -> list[FactReference]:
         """The facts that the template shows."""
-        places = [part for part in self.parts if isinstance(part, tuple)]
-        return [FactReference(keys[1], keys[2]) for keys in places if keys[0] == "facts"]
+        return [FactReference(keys[1], keys[2]) for keys in self._places() if keys[0] == "facts"]
+
+    def sources(self) -> set[str]:
+        """The sources of what the template shows, of which one may be the entity itself."""
+        return {keys[1] if keys[0] == "facts" else ENTITY for keys in self._places()}
 
     def text(self, entity: CheckedEntity) -> str:
         """The text for an entity."""
@@ -70,6 +73,9 @@ class MessageTemplate(Struct, frozen=True):
             return None
         is_link = found.lower().startswith(_SCHEMES) and not _MISLEADING.search(found)
         return found if is_link and url.is_absolute(found) else None
+
+    def _places(self) -> list[Keys]:
+        return [part for part in self.parts if isinstance(part, tuple)]
 
     def _filled(self, fill: Callable[[Keys], str]) -> str:
         return "".join(part if isinstance(part, str) else fill(part) for part in self.parts)

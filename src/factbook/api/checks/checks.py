@@ -4,9 +4,10 @@ from typing import Any, Final
 
 from factbook.api.checks.definitions import DefinitionHandlers
 from factbook.api.checks.parameters import CHECK_ID
-from factbook.checks import check_documents, sentence
+from factbook.api.endpoint import authorize
+from factbook.checks import author_permissions, check_documents, sentence
 from factbook.checks.check_store import StoredCheck, check_store
-from factbook.checks.definition import parse
+from factbook.checks.definition import Check, parse
 from factbook.errors import FactbookError
 from factbook.http.context import HandlerContext, SourceContext
 from factbook.http.requests import JsonReply, Reply, Request, reply
@@ -21,6 +22,7 @@ async def list_all(request: Request, state: HandlerContext) -> JsonReply[Checks]
 async def create(request: Request, state: SourceContext) -> JsonReply[ShownCheck]:
     """Define a check; it is a draft until it is published.
 
+    It takes the permissions to read what the check reads: results tell about values.
     Every mistake is told at once: operators that do not fit a fact's type, facts that no source
     has, rules that always hold, and checks that would read themselves.
     """
@@ -35,7 +37,8 @@ async def get(request: Request, state: HandlerContext) -> JsonReply[ShownCheck]:
 async def replace(request: Request, state: SourceContext) -> JsonReply[ShownCheck]:
     """Make the body the draft of a check, which is made when there is none.
 
-    With `publish` it is published in the same transaction. What says the same changes nothing.
+    With `publish` it is published in the same transaction. What says the same changes nothing. It
+    takes the permissions to read what the check reads.
     """
     return await _HANDLERS.replace(request, state)
 
@@ -59,10 +62,17 @@ async def list_versions(request: Request, state: HandlerContext) -> JsonReply[De
     return await _HANDLERS.versions(request, state)
 
 
-async def _verify(state: SourceContext, document: dict[str, Any], check_id: str | None) -> object:
-    depth = state.settings.max_json_depth
+async def _verify(
+    request: Request, state: SourceContext, document: dict[str, Any], check_id: str | None
+) -> object:
+    token, depth = request.token, state.settings.max_json_depth
+
+    def authorized(check: Check) -> None:
+        if token is not None:
+            authorize(token, author_permissions.needed(check))
+
     return await check_documents.read_check(
-        document, state.database, state.registry, depth, check_id
+        document, state.database, state.registry, depth, check_id, authorized
     )
 
 

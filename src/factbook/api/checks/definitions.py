@@ -33,7 +33,8 @@ Members = dict[str, Any]
 class DefinitionHandlers(Generic[S, A]):
     """Handlers of the definitions in a store.
 
-    `verify` refuses a document that is wrong; the second text is the id in the address.
+    `verify` refuses a document that is wrong, or not for who sent it; the text is the id in the
+    address.
     """
 
     def __init__(
@@ -42,7 +43,7 @@ class DefinitionHandlers(Generic[S, A]):
         id_: DefinitionId,
         answer: type[A],
         *,
-        verify: Callable[[SourceContext, Document, str | None], Awaitable[object]],
+        verify: Callable[[Request, SourceContext, Document, str | None], Awaitable[object]],
         members: Callable[[S], Members] = lambda _: {},
     ) -> None:
         """`members` are those of an answer that are not of the document."""
@@ -121,7 +122,7 @@ class DefinitionHandlers(Generic[S, A]):
         """The document in the body; raises InvalidItemsError with all that is wrong with it."""
         body = await request.json_body(_LARGEST, f"a {self._store.noun}")
         document: Document = decode(body, Document)
-        await self._verify(state, document, id_)
+        await self._verify(request, state, document, id_)
         return document
 
     async def _written(

@@ -54,7 +54,7 @@ async def list_versions(request: Request, state: HandlerContext) -> JsonReply[De
 
 
 async def _verify(
-    state: SourceContext, document: dict[str, Any], scorecard_id: str | None
+    _: Request, state: SourceContext, document: dict[str, Any], scorecard_id: str | None
 ) -> object:
     depth = state.settings.max_json_depth
     return await check_documents.read_scorecard(document, state.database, depth, scorecard_id)

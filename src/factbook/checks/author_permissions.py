@@ -1,0 +1,29 @@
+"""Permissions that the author of a check needs, beside the one to write checks.
+
+Results tell about what a rule reads, and rules can ask for every value: who may not read a value
+could find it by saving checks.
+"""
+
+from collections.abc import Iterator
+
+from factbook.auth.permissions import CATALOG_READ, CHECK_READ, SOURCE_READ
+from factbook.checks import condition, templates
+from factbook.checks.definition import Check
+from factbook.checks.fact_reference import CHECKS, ENTITY
+
+_OF_SOURCES = {ENTITY: CATALOG_READ, CHECKS: CHECK_READ}
+
+
+def needed(check: Check) -> tuple[str, ...]:
+    """The permissions to read what the check reads, sorted."""
+    found = {_OF_SOURCES.get(source, SOURCE_READ) for source in _sources(check)}
+    if check.applies_to is not None:
+        found.add(CATALOG_READ)
+    return tuple(sorted(found))
+
+
+def _sources(check: Check) -> Iterator[str]:
+    for _, rule in check.rules():
+        yield from (fact.source for fact in condition.references(rule))
+    for _, text in check.templates():
+        yield from templates.parse(text).sources()
