@@ -231,3 +231,65 @@ def test_a_check_reads_the_state_of_another(
     one = check({"source": "checks", "fact": "two", "operator": operator, **given})
 
     assert evaluated(one, entity(states={"two": state})).state == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "other", "state"),
+    [
+        ([1], [1.0], P),
+        ([1], [True], F),
+        ([0], [False], F),
+        ([[1]], [[True]], F),
+        ({"a": {"b": [1]}}, {"a": {"b": [True]}}, F),
+        ({"a": {"b": [1]}}, {"a": {"b": [1.0]}}, P),
+        ({"a": 1, "b": None}, {"b": None, "a": 1}, P),
+        ({"a": 1}, {"a": 1, "b": None}, F),
+        ([1, 2], [2, 1], F),
+        ([1], [1, 1], F),
+        (["1"], [1], F),
+        ([], {}, U),
+        ([1], 1, U),
+        (1, [1], U),
+        (1, True, U),
+    ],
+)
+def test_lists_and_objects_are_equal_as_in_json(value: Any, other: Any, state: int) -> None:
+    rule = {"source": "s", "fact": "f", "operator": "equal", "value": OTHER}
+    opposite = {P: F, F: P, U: U}[state]
+    given = entity({"s": {"f": value, "g": other}})
+
+    assert evaluated(check(rule), given).state == state
+    assert evaluated(check({**rule, "operator": "notEqual"}), given).state == opposite
+
+
+@pytest.mark.parametrize(
+    ("value", "items", "state"),
+    [
+        (1, [1, None], P),
+        (2, [1, None], U),
+        (2, [None], U),
+        (2, [], F),
+        ("a", [], F),
+        ("a", [1, None], U),
+        ("a", [1], U),
+        ("a", [1, "b"], F),
+        (True, [1], U),
+        (1, [True], U),
+        (1, [[1]], U),
+        ([1], [1], U),
+        ([1], [], U),
+        (1, "1", U),
+    ],
+)
+def test_a_value_may_be_one_of_a_list_with_unknown_items(
+    value: Any, items: Any, state: int
+) -> None:
+    rule = {"source": "s", "fact": "f", "operator": "in", "value": OTHER}
+    opposite = {P: F, F: P, U: U}[state]
+    given = entity({"s": {"f": value, "g": items}})
+
+    assert evaluated(check(rule), given).state == state
+    assert evaluated(check({**rule, "operator": "notIn"}), given).state == opposite
+
+
+OTHER = {"source": "s", "fact": "g"}

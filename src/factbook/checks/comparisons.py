@@ -20,6 +20,8 @@ PATTERN_SECONDS: Final = 60.0
 
 def equal(wanted: Any) -> Test:
     kind = _kind(wanted)
+    if kind in (list, dict):
+        return lambda value: _equal_within(value, wanted)
 
     def test(value: Any) -> bool:
         return bool(value == wanted) if type(value) is kind else _equal(value, wanted)
@@ -32,15 +34,21 @@ def not_equal(wanted: Any) -> Test:
 
 
 def is_in(wanted: Sequence[Any]) -> Test:
-    items = frozenset(_listed(wanted))
-    kinds = set(map(_kind, wanted))
+    """Unknown for what is not among the known items where others are null, which could be it."""
+    items = frozenset(one for one in _listed(wanted) if one is not None)
+    kinds = set(map(_kind, items))
     if bool in kinds:
         raise TypeError
+    is_whole = None not in wanted
 
     def test(value: Any) -> bool:
-        if _kind(value) not in kinds:
+        if kinds and _kind(value) not in kinds:
             raise TypeError
-        return value in items
+        if value in items:
+            return True
+        if is_whole:
+            return False
+        raise TypeError
 
     return test
 
@@ -189,6 +197,23 @@ def _equal(value: Any, wanted: Any) -> bool:
     if _kind(value) is not _kind(wanted):
         raise TypeError
     return bool(value == wanted)
+
+
+def _equal_within(value: Any, wanted: Any) -> bool:
+    """The equality of lists and objects in JSON, in which true is no number either."""
+    if type(value) is not type(wanted):
+        raise TypeError
+    return _is_same(value, wanted)
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    if _kind(one) is not _kind(other):
+        return False
+    if isinstance(one, list):
+        return len(one) == len(other) and all(map(_is_same, one, other))
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(_is_same(one[k], other[k]) for k in one)
+    return bool(one == other)
 
 
 def _number(value: Any) -> float:
