@@ -1,7 +1,6 @@
 """The lock of the definitions: shared by evaluations, held alone by who changes definitions."""
 
 import asyncio
-import threading
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -23,41 +22,12 @@ from factbook.checks.scorecard_store import scorecard_store
 from factbook.clock import DAY
 from factbook.storage import Database, Transaction
 from tests.checks.catalog import ACTOR, CheckedCatalog, a_check, leaf
+from tests.checks.paused_write import PausedWrite, Work
 from tests.checks.scorecards import document
 from tests.service import NOON, Time
 from tests.waiting import LONG, soon
 
 pytestmark = pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
-
-Work = Callable[[Transaction], Any]
-
-
-class PausedWrite:
-    """A write that stops in its midst until it is told to go on; `runs` counts its attempts."""
-
-    def __init__(self, database: Database, first: Work, then: Work = lambda _: None) -> None:
-        self.runs = 0
-        self._first, self._then = first, then
-        self._goes_on = threading.Event()
-        self._loop, self._stopped = asyncio.get_running_loop(), asyncio.Event()
-        self._task = asyncio.create_task(database.write(self))
-
-    def __call__(self, transaction: Transaction) -> None:
-        self.runs += 1
-        self._first(transaction)
-        self._loop.call_soon_threadsafe(self._stopped.set)
-        assert self._goes_on.wait(LONG)
-        self._then(transaction)
-
-    async def stops(self) -> None:
-        await self._stopped.wait()
-
-    def go_on(self) -> None:
-        self._goes_on.set()
-
-    async def end(self) -> None:
-        self._goes_on.set()
-        await self._task
 
 
 @pytest.fixture

@@ -4,7 +4,9 @@ from functools import partial
 
 import pytest
 
+from factbook.catalog.store import collectable
 from factbook.checks import change_store, count_store, due, publication, results, state
+from factbook.checks.change_store import Change
 from factbook.checks.check_store import check_store
 from factbook.checks.count_store import StateCounts
 from factbook.checks.results import EntityResults, ResultFilter
@@ -44,6 +46,15 @@ async def words(catalog: CheckedCatalog, name: str) -> dict[str, str]:
     return {one.check.id: state.word(one.state) for one in (await of(catalog, name)).results}
 
 
+async def history(
+    catalog: CheckedCatalog, name: str, check_id: str = "on", **place: tuple[int, int]
+) -> list[Change]:
+    """The changes of a result, newest first."""
+    entity_id = await collectable.id_of(catalog.database, f"component:default/{name}")
+    assert entity_id is not None
+    return await change_store.of_entity(catalog.database, entity_id, check_id, 10, **place)
+
+
 async def test_an_entity_has_results_with_what_they_rest_on(catalog: CheckedCatalog) -> None:
     found = await of(catalog, "b")
     assert (found.ref, found.owner) == ("component:default/b", "group:default/blue")
@@ -67,14 +78,10 @@ async def test_a_fact_is_evaluated_with_its_commit_and_tells_its_change(
     assert (await words(catalog, "b"))["on"] == "pass"
     [on] = [one for one in (await of(catalog, "b")).results if one.check.id == "on"]
     assert on.since == time()
-    [(ref, change)] = await results.changes_since(catalog.database, (0, 0), 10)
-    assert ref == "component:default/b"
+    [change] = await history(catalog, "b")
     assert (change.check_id, change.before, change.after) == ("on", state.FAIL, state.PASS)
     assert change.why == {"sources": ["host"]}
-    place = (change.at, change.id)
-    assert await results.changes_since(catalog.database, place, 10) == []
-    history = await change_store.of_entity(catalog.database, change.entity_id, "on", 10)
-    assert history == [change]
+    assert await history(catalog, "b", before=(change.at, change.id)) == []
 
 
 async def test_a_result_that_flips_often_is_marked(catalog: CheckedCatalog, time: Time) -> None:
@@ -139,9 +146,8 @@ async def test_readers_see_the_version_before_until_every_entity_is_evaluated(
         assert (await words(catalog, "a"))["on"] == "pass"
         assert await publication.work(catalog.database, time)
     assert [(await words(catalog, name))["on"] for name in "abc"] == ["fail", "pass", "fail"]
-    changed = await results.changes_since(catalog.database, (time(), 1), 10)
-    assert {ref: one.why for ref, one in changed} == {
-        f"component:default/{name}": {"version": "1.1.0"} for name in "abc"
+    assert {name: (await history(catalog, name))[0].why for name in "abc"} == {
+        name: {"version": "1.1.0"} for name in "abc"
     }
 
 

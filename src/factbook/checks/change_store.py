@@ -1,4 +1,9 @@
-"""The store of changes: each time at which a check of an entity went from one state to another."""
+"""The store of changes: each time at which a check of an entity went from one state to another.
+
+The time of a change is that of its evaluation, before the commit: of two transactions the earlier
+may be seen later. So nobody reads on from a time; the feed of events is what tells every change
+once, in an order that stays.
+"""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
@@ -47,15 +52,6 @@ async def of_entity(
 ) -> list[Change]:
     """The changes of one check for an entity before a place, newest first."""
     return _read(await database.all(_OF_ENTITY, (entity_id, check_id, *before, limit)))
-
-
-async def since(
-    database: Database, place: tuple[int, int], limit: int, check_ids: Sequence[str] = ()
-) -> list[Change]:
-    """The changes after a place, oldest first; a place is the time and the id of a change."""
-    if check_ids:
-        return _read(await database.search(_SINCE_OF, (list(check_ids), *place, limit)))
-    return _read(await database.search(_SINCE, (*place, limit)))
 
 
 async def latest_of_check(database: Database, check_id: str, limit: int) -> list[Change]:
@@ -128,13 +124,6 @@ _LAST_OF_ENTITIES = """
 SELECT entity_id, MAX(at) FROM check_changes WHERE check_id = ? AND entity_id IN LIST(?)
 GROUP BY entity_id
 """
-
-_SINCE = """
-SELECT id, check_id, entity_id, at, before, after, why FROM check_changes
-WHERE (at, id) > (?, ?) ORDER BY at, id LIMIT ?
-"""
-
-_SINCE_OF = _SINCE.replace("WHERE", "WHERE check_id IN LIST(?) AND")
 
 _TIMES = """
 SELECT check_id, at FROM check_changes WHERE entity_id = ? ORDER BY at DESC LIMIT ?

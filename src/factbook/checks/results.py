@@ -5,7 +5,6 @@ from typing import Any, Final, NamedTuple
 
 from factbook.catalog.store import collectable
 from factbook.checks import change_store, definition_lock, latest_facts, state
-from factbook.checks.change_store import Change
 from factbook.checks.check_set import CheckCache, CheckSet, EvaluatedCheck
 from factbook.checks.check_store import check_store
 from factbook.checks.checked_entity import CheckedEntity
@@ -131,22 +130,6 @@ async def of_check(
     sql = _OF_CHECK.replace("{}", " AND ".join(conditions))
     rows = await database.search(sql, (*parameters, limit))
     return [CheckedRow(ref, id_, owner, byte[0]) for ref, id_, owner, byte in rows]
-
-
-async def changes_since(
-    database: Database,
-    place: tuple[int, int],
-    limit: int,
-    *,
-    check_ids: Sequence[str] = (),
-) -> list[tuple[str | None, Change]]:
-    """Changes after a place (time and id of a change), oldest first, with references.
-
-    A reference is None for an entity that is gone.
-    """
-    found = await change_store.since(database, place, limit, check_ids)
-    refs = await collectable.refs_of_ids(database, {one.entity_id for one in found})
-    return [(refs.get(one.entity_id), one) for one in found]
 
 
 async def _states(database: Database, entity_id: int) -> tuple[CheckSet, str, bytearray]:

@@ -1,0 +1,50 @@
+"""The feed of what changes: complete up to where it was read, whoever commits when."""
+
+import pytest
+
+from factbook.checks import incremental
+from factbook.checks.check_set import CheckCache
+from factbook.clock import HOUR
+from factbook.events import store as events
+from factbook.events.event import FeedPosition
+from factbook.facts import store
+from factbook.facts.merge import Observation
+from factbook.storage import Database, Transaction
+from tests.checks.catalog import HOST, CheckedCatalog, a_check, leaf
+from tests.checks.paused_write import PausedWrite
+from tests.service import Time
+
+CHANGED = events.EventFilter(types=["check.changed"])
+
+
+async def changed(
+    database: Database, after: FeedPosition | None = None
+) -> tuple[list[str], FeedPosition]:
+    """The references of results that changed, in the order of the feed, and the place behind."""
+    page = await events.page(database, after, CHANGED, 100)
+    return [str(one.data["entityRef"]) for one in page.events], page.next
+
+
+@pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
+async def test_a_change_that_is_committed_late_is_told_to_who_read_on(database: Database) -> None:
+    """SQLite has one writer at a time."""
+    time = Time()
+    catalog = CheckedCatalog(database, time)
+    await catalog.push(a="red", b="blue")
+    await catalog.record("a", on=True)
+    blue = {"source": "entity", "fact": "spec.owner", "operator": "equal", "value": "blue"}
+    await catalog.publish(a_check("on", leaf("on", "equal", value=True)), a_check("blue", blue))
+
+    def late(transaction: Transaction) -> None:
+        store.record(transaction, HOST, [Observation(1, {"on": False}, {})], time())
+        incremental.evaluate_touched(transaction, database.remembered.of(CheckCache), time)
+
+    slow = PausedWrite(database, late)
+    await slow.stops()
+    time.advance(HOUR)
+    await catalog.push(a="red", b="green")
+    seen, place = await changed(database)
+    assert seen == ["component:default/b"]
+    await slow.end()
+    rest, _ = await changed(database, place)
+    assert rest == ["component:default/a"]
