@@ -8,6 +8,7 @@ from factbook.clock import DAY
 from tests.api.checking import (
     CARDS,
     COVERED,
+    RESULTS,
     SCORECARDS,
     check,
     evaluated,
@@ -164,3 +165,27 @@ async def test_next_steps_show_values_to_who_may_read_them(service: Service) -> 
         answer = await http.get(f"{CARDS}/readiness/next-steps", params={"entity": API})
         assert [one["checkId"] for one in answer.json()["steps"]] == ["covered", "much"]
         assert "message" not in answer.json()["steps"][0]
+
+
+async def test_a_check_before_its_day_is_shown_and_counts_from_then_on(service: Service) -> None:
+    only = {"kind": "component"}
+    later = check(rule={"not": COVERED}, appliesTo=only, effectiveFrom="2026-11-23")
+    assert (await put(service, later, publish=True)).status_code == 200
+    await evaluated(service)
+
+    async def seen() -> tuple[str, int, str | None]:
+        result = await service.http.get(f"{RESULTS}/covered/{API}")
+        found = await service.http.get(f"{CARDS}/readiness")
+        [one] = [one for one in found.json()["entities"] if one["entityRef"] == API]
+        return result.json()["state"], one["score"], one.get("level")
+
+    assert await seen() == ("pass", 0, None)
+    # The last moment before the day, and its first.
+    service.time.now = 1_795_392_000_000 - 1
+    await evaluated(service)
+    assert await seen() == ("pass", 0, None)
+    service.time.advance(1)
+    # Grading is begun by one round, and done by the next.
+    await evaluated(service)
+    await evaluated(service)
+    assert await seen() == ("pass", 25, "bronze")

@@ -14,7 +14,7 @@ NOW = 1_764_000_000_000
 
 def check(rule: object, **members: Any) -> Check:
     """A check with this rule."""
-    return parse({"id": "one", "title": "One", "rule": rule, **members})
+    return parse({"id": "one", "title": "One", "rule": rule} | members)
 
 
 def entity(

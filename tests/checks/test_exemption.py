@@ -16,7 +16,7 @@ from factbook.checks.exemption import (
     ExemptionState,
 )
 from factbook.checks.scorecard import ExemptionRules
-from factbook.clock import DAY
+from factbook.clock import DAY, HOUR
 from factbook.errors import ConflictError, InputError, InvalidItemsError, NotAllowedError
 from tests.service import NOON
 
@@ -64,6 +64,41 @@ def test_a_request_may_name_times_and_begins_now_otherwise() -> None:
     assert found.subject == "scorecard s"
     assert found.until is not None
     assert found.until % DAY == DAY // 4
+
+
+@pytest.mark.parametrize(
+    ("start", "until", "hours"),
+    [
+        ("2027-01-01", "2027-01-01", 24),
+        ("2027-01-01T00:00:00+14:00", "2027-01-01T00:00:00-12:00", 26),
+        # The night in which clocks are set back, and the one in which they are set forward.
+        ("2027-10-31T02:30:00+02:00", "2027-10-31T02:30:00+01:00", 1),
+        ("2027-03-28", "2027-03-28", 24),
+        ("2027-03-28T01:59:00+01:00", "2027-03-28T03:59:00+02:00", 1),
+    ],
+)
+def test_times_of_a_request_are_those_of_its_offsets(start: str, until: str, hours: int) -> None:
+    found = exemption.parse(DOCUMENT | {"from": start, "until": until}, NOON)
+    assert found.until is not None
+    assert found.until - found.starts_at == hours * HOUR
+
+
+@pytest.mark.parametrize(
+    ("start", "until"),
+    [
+        ("2027-03-31", "2027-03-30"),
+        ("2027-03-31T12:00:00Z", "2027-03-31T12:00:00Z"),
+        # It looks later, and is earlier.
+        ("2027-03-31T12:00:00+00:00", "2027-03-31T13:00:00+02:00"),
+        ("2027-01-01T00:00:00-12:00", "2027-01-01T00:00:00+14:00"),
+        ("2027-10-31T02:30:00+01:00", "2027-10-31T02:30:00+02:00"),
+        ("2000-01-01", "2000-01-02"),
+        ("1970-01-01T00:00:00Z", "1970-01-01T00:00:00Z"),
+    ],
+)
+def test_an_exemption_that_ends_before_it_begins_is_refused(start: str, until: str) -> None:
+    told = {"until": "has to be after the start, and not over"}
+    assert problems_of(DOCUMENT | {"from": start, "until": until}) == told
 
 
 def test_every_mistake_is_reported_with_its_path() -> None:

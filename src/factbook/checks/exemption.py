@@ -121,7 +121,7 @@ def parse(document: object, now: int) -> ExemptionRequest:
         if len(values.keys() & {"check", "scorecard"}) != 1:
             report("check", "has to be given, or `scorecard`, and not both")
         until = values.get("until")
-        if until and until < max(now, values.get("starts_at", 0)):
+        if until is not None and until <= max(now, values.get("starts_at", 0)):
             report("until", "has to be after the start, and not over")
 
     values = readers.members(document, _MEMBERS, "exemption", further)
@@ -214,12 +214,14 @@ def _distinct(problems: list[dict[str, str]]) -> list[dict[str, str]]:
 
 def _start(value: object, path: str, report: Report) -> int:
     """A time, or the start of a day."""
-    return _time(value) or readers.day(value, path, report)
+    found = _time(value)
+    return readers.day(value, path, report) if found is None else found
 
 
 def _end(value: object, path: str, report: Report) -> int:
     """A time, or the end of a day."""
-    return _time(value) or readers.day(value, path, report) + DAY
+    found = _time(value)
+    return readers.day(value, path, report) + DAY if found is None else found
 
 
 def _time(value: object) -> int | None:

@@ -1,0 +1,94 @@
+"""Checks whose ids differ in nothing but case, and names that only look alike."""
+
+from functools import partial
+from typing import Any
+
+import pytest
+
+from factbook.checks import count_store, publication, results, state
+from factbook.checks.check_store import check_store
+from factbook.checks.count_store import StateCounts
+from factbook.checks.results import ResultFilter
+from factbook.storage import Database
+from tests.checks.catalog import CheckedCatalog, a_check, leaf
+from tests.checks.making import problems
+from tests.checks.scorecards import document, put
+from tests.service import Time
+
+UPPER = a_check("A", leaf("on", "equal", value=True))
+LOWER = a_check("a", leaf("on", "equal", value=False))
+READER = a_check("reader", leaf("A", "equal", "pass", source="checks"))
+RULE = leaf("on", "isKnown")
+
+
+@pytest.fixture
+async def catalog(database: Database) -> CheckedCatalog:
+    """A component for which one of two checks passes, and the other fails."""
+    catalog = CheckedCatalog(database, Time())
+    await catalog.push(shop="red")
+    await catalog.record("shop", on=True)
+    await catalog.publish(UPPER, LOWER, READER)
+    return catalog
+
+
+async def words(catalog: CheckedCatalog) -> dict[str, str]:
+    found = await results.of_entity(catalog.database, "component:default/shop", catalog.time())
+    assert found is not None
+    return {one.check.id: state.word(one.state) for one in found.results}
+
+
+async def test_checks_whose_ids_differ_in_case_stay_apart(catalog: CheckedCatalog) -> None:
+    database = catalog.database
+    assert await words(catalog) == {"A": "pass", "a": "fail", "reader": "pass"}
+    await catalog.record("shop", on=False)
+    assert await words(catalog) == {"A": "fail", "a": "pass", "reader": "fail"}
+    assert await count_store.totals(database) == {
+        "A": StateCounts(failing=1),
+        "a": StateCounts(passing=1),
+        "reader": StateCounts(failing=1),
+    }
+    failing = ResultFilter(states=["fail"])
+    assert len(await results.of_check(database, "A", failing, 10)) == 1
+    assert await results.of_check(database, "a", failing, 10) == []
+    await database.write(partial(check_store.delete, id_="a"))
+    await publication.finish(database, catalog.time)
+    assert await words(catalog) == {"A": "fail", "reader": "fail"}
+    [change] = await database.all(
+        "SELECT DISTINCT check_id FROM check_changes WHERE check_id <> ?", ("reader",)
+    )
+    assert change == ("A",)
+
+
+async def test_scorecards_whose_ids_differ_in_case_stay_apart(catalog: CheckedCatalog) -> None:
+    for id_, entry in (("Ready", "A"), ("ready", "a")):
+        await put(catalog.database, document(id_, entries=[entry]))
+    stored = await catalog.database.all("SELECT id, draft FROM scorecards")
+    assert {id_: '"entries":["A"]' in draft for id_, draft in stored} == {
+        "Ready": True,
+        "ready": False,
+    }
+
+
+@pytest.mark.parametrize(
+    ("members", "path"),
+    [
+        ({"id": "x" * 101}, "id"),
+        ({"id": ""}, "id"),
+        ({"id": "\u0430"}, "id"),  # Cyrillic
+        ({"id": "ﬁx"}, "id"),
+        ({"id": "a/b"}, "id"),
+        ({"id": "a\n"}, "id"),
+        ({"id": ".."}, "id"),
+        ({"id": "-a"}, "id"),
+        ({"id": "\u0661"}, "id"),
+        ({"title": "a\u202eb"}, "title"),
+        ({"title": "a\u200bb"}, "title"),
+        ({"labels": ["pro\u00add"]}, "labels[0]"),
+        ({"labels": ["prod", "pro\u200bd"]}, "labels[1]"),
+        ({"labels": ["x" * 201]}, "labels[0]"),
+    ],
+)
+def test_ids_and_labels_that_look_like_others_are_refused(
+    members: dict[str, Any], path: str
+) -> None:
+    assert set(problems(RULE, **members)) == {path}
