@@ -41,6 +41,26 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     "/imports/{importer}/{part}": ("/imports/ldif/people", "/imports/fake/none"),
     "/importers/new": ("/importers/new", "/importers/new?kind=github"),
     "/importers/{importer}/edit": ("/importers/none/edit",),
+    "/scorecards": ("/scorecards", "/scorecards?after=z"),
+    "/scorecards/{id}": (
+        "/scorecards/readiness",
+        "/scorecards/readiness?team=group:team-checkout",
+        "/scorecards/draft",
+    ),
+    "/scorecards/{id}/entities": (
+        "/scorecards/readiness/entities",
+        "/scorecards/readiness/entities?level=none&state=unknown",
+        "/scorecards/readiness/entities?owner=-",
+    ),
+    "/scorecards/{id}/teams": ("/scorecards/readiness/teams",),
+    "/checks": ("/checks", "/checks?q=nothing"),
+    "/checks/{id}": (
+        "/checks/has-runbook",
+        "/checks/has-runbook?entity=component:checkout",
+        "/checks/covered?state=unknown",
+        "/checks/built?state=exempt",
+        "/checks/draft",
+    ),
     "/data-sources": ("/data-sources", "/data-sources?show=problems", "/data-sources?q=nothing"),
     "/data-sources/new": ("/data-sources/new", "/data-sources/new?type=http&id=another"),
     "/data-sources/{id}": (
@@ -96,5 +116,7 @@ NO_PAGES: Final = frozenset(
         f"{_ENTITY}/raw.yaml",
         "/administration/audit/export",
         "/data-sources/{id}/values/{fact:path}",
+        "/scorecards/{id}/export",
+        "/checks/{id}/export",
     }
 )

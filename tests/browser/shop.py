@@ -27,6 +27,10 @@ SOURCES = "/api/tech-insights/v1/data-sources"
 FACTS = "/api/tech-insights/v1/facts"
 CONNECTIONS = "/api/tech-insights/v1/connections"
 
+_CHECKS = "/api/tech-insights/v1/checks"
+_SCORECARDS = "/api/tech-insights/v1/scorecards"
+_RESULTS = "/api/tech-insights/v1/scorecard-results"
+
 # A name that no entity may have.
 BROKEN = person("not/a/name", 99)
 
@@ -67,6 +71,50 @@ BUILDS: dict[str, Any] = {
         "passed": {"type": "boolean", "extract": {"jmespath": "ok"}},
         "seconds": {"type": "integer", "unit": "seconds", "extract": {"jmespath": "seconds"}},
     },
+}
+ABOUT: dict[str, Any] = {"appliesTo": {"kind": "component"}}
+CHECKS: list[dict[str, Any]] = [
+    {
+        "id": "has-runbook",
+        "title": "Who is on call finds a runbook",
+        "description": "At night nobody searches.",
+        "owner": "group:default/team-checkout",
+        "rule": {"source": "runbooks", "fact": "hasRunbook", "operator": "equal", "value": True},
+        "messages": {"fail": "{{ metadata.name }} has no link with the title Runbook."},
+        "fix": {
+            "link": "https://wiki.example.com/runbooks/{{ metadata.name }}",
+            "instructions": "Add a link to its catalog file.",
+        },
+        **ABOUT,
+    },
+    {
+        "id": "covered",
+        "title": "Tests cover enough",
+        "rule": {"source": "coverage", "fact": "lines", "operator": "greaterThan", "value": 70},
+        **ABOUT,
+    },
+    {
+        "id": "built",
+        "title": "The last build passed",
+        "rule": {"source": "builds", "fact": "passed", "operator": "equal", "value": True},
+        **ABOUT,
+    },
+]
+DRAFT_CHECK: dict[str, Any] = {**CHECKS[1], "id": "draft", "title": "A draft of a check"}
+SCORECARD: dict[str, Any] = {
+    "id": "readiness",
+    "title": "Readiness",
+    "description": "What has to be there before somebody is on call for it.",
+    "owner": "group:default/team-checkout",
+    "levels": [{"id": "bronze", "title": "Bronze"}, {"id": "silver", "title": "Silver"}],
+    "entries": [
+        {"check": "has-runbook", "level": "bronze"},
+        {"check": "built", "level": "silver"},
+        {"check": "covered", "weight": 2},
+    ],
+    "target": {"level": "bronze", "by": "2027-06-30"},
+    "public": True,
+    **ABOUT,
 }
 DRAFT = {
     **RUNBOOKS,
@@ -146,7 +194,20 @@ class Shop:
         self.run = self.post(f"{SOURCES}/builds/run")["id"]
         self.wait_for_run("builds")
         self.wait_for_run("runbooks")
+        self.check()
         self.import_people()
+
+    def check(self) -> None:
+        """Publish checks and a scorecard over what is known, and keep a draft of each."""
+        for document in CHECKS:
+            self.put(f"{_CHECKS}/{document['id']}?publish=true", document)
+        self.put(f"{_CHECKS}/draft", DRAFT_CHECK)
+        self.put(f"{_SCORECARDS}/draft", {**SCORECARD, "id": "draft", "title": "Another draft"})
+        self.put(f"{_SCORECARDS}/readiness?publish=true", SCORECARD)
+        until(self._is_graded)
+
+    def _is_graded(self) -> bool:
+        return bool(self.http.get(f"{_RESULTS}/readiness").is_success)
 
     def import_people(self) -> None:
         """Import a directory, and then one that has lost most people and has a broken one."""

@@ -45,7 +45,7 @@ async def every_form(service: Service) -> AsyncIterator[Sent]:
     """Each is to be sent before the next is asked for."""
     ada = await with_password(service)
     await add_person(service, "vic", "viewer")
-    catalog = (_catalog, _imports, _importers)
+    catalog = (_catalog, _scorecards, _imports, _importers)
     for part in (_signing_in, _account, _people, *catalog, _connections, _webhooks):
         async for sent in part(service, ada):
             yield sent
@@ -129,6 +129,16 @@ async def _catalog(service: Service, ada: Browser) -> AsyncIterator[Sent]:
     again = ada.send("/data-sources/owners/given-up")
     yield Sent(f"{one}/given-up", again, ("data-source.run",))
     yield Sent(f"{one}/delete", ada.send("/data-sources/owners/delete"), ("data-source.delete",))
+
+
+async def _scorecards(service: Service, ada: Browser) -> AsyncIterator[Sent]:
+    adopted = ada.send("/scorecards/-/starter")
+    yield Sent("/scorecards/-/starter", adopted, ("scorecard.create",))
+    [(id_,)] = await service.state.database.all("SELECT id FROM scorecards")
+    seen = re.search(r'name="seen" value="(\w+)"', (await ada.open(f"/scorecards/{id_}")).text)
+    assert seen
+    published = ada.send(f"/scorecards/{id_}/publish", seen=seen[1])
+    yield Sent("/scorecards/{id}/publish", published, ("scorecard.publish",))
 
 
 async def _imports(service: Service, ada: Browser) -> AsyncIterator[Sent]:

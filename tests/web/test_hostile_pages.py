@@ -4,6 +4,7 @@ import asyncio
 import re
 import time
 from collections.abc import Iterator
+from typing import Any
 from urllib.parse import quote, urlsplit
 
 import pytest
@@ -13,6 +14,7 @@ from factbook.auth import passwords
 from factbook.importers.snapshot import ReadingProblem
 from factbook.web.admin.account import PATH as ACCOUNT
 from factbook.web.routes import PAGES
+from tests.api.checking import SCORECARDS, evaluated, put, scorecard
 from tests.api.defining import CONNECTIONS, define, item, of_entities, push, pushed
 from tests.conftest import StartService
 from tests.importers.reading import Imports
@@ -41,6 +43,7 @@ _PARAMETERS = (
     *("type", "client", "run", "name", "entityRef", "dataSourceId", "limit", "show", "id", "actor"),
     *("known", "reason", "value", "min", "below", "system", "lifecycle", "by", "sort", "cursor"),
     *("action", "object", "outcome", "from", "to", "all", "next", "state", "code", "iss", "error"),
+    *("team", "level", "columns", "entity", "check"),
 )
 _FIELDS = (
     *("name", "display_name", "password", "again", "current", "role", "session", "theme", "text"),
@@ -66,6 +69,7 @@ async def filled(service: Service) -> Browser:
     await push(service, item(tool=HOSTILE))
     await define(service, {**source, "title": f"Draft {HOSTILE_NAME}"}, publish=False)
     await define(service, of_entities(title=HOSTILE_NAME))
+    await _with_checks(service)
     sent = {"baseUrl": "https://ci.example.com/<b>", "headers": {"x-a": "<script>alert(1)"}}
     made = await service.http.put(f"{CONNECTIONS}/ci", json=sent)
     assert made.status_code == 200, made.text
@@ -83,6 +87,22 @@ async def filled(service: Service) -> Browser:
     await ada.send("/administration/people/-/invitations", role="viewer")
     await ada.done("/data-sources/owners/runs")
     return ada
+
+
+async def _with_checks(service: Service) -> None:
+    """A check and a scorecard over it, with every text that their authors can choose."""
+    fix = {"link": "https://x.example/{{ metadata.name }}", "instructions": HOSTILE}
+    rule = {"source": "entity", "fact": "metadata.title", "operator": "equal", "value": HOSTILE}
+    texts: dict[str, Any] = {"description": HOSTILE, "owner": f"group:default/{NAME}"}
+    messages = {"fail": "{{ metadata.title }}" + HOSTILE}
+    known = {"title": HOSTILE_NAME, "rule": rule, "fix": fix, "messages": messages, **texts}
+    known["labels"] = [HOSTILE_NAME]
+    answer = await put(service, {"id": "covered", **known}, publish=True)
+    assert answer.status_code == 200, answer.text
+    card = {**scorecard(title=HOSTILE_NAME), **texts, "public": True}
+    made = await service.http.put(f"{SCORECARDS}/readiness?publish=true", json=card)
+    assert made.status_code == 200, made.text
+    await evaluated(service)
 
 
 def page_of(path: str) -> str | None:

@@ -16,6 +16,8 @@ from factbook.web.admin.audit import AUDIT
 from factbook.web.admin.connections import CONNECTIONS
 from factbook.web.admin.people import PEOPLE
 from factbook.web.admin.webhooks import WEBHOOKS
+from factbook.web.checks.check_list import CHECK_LIST
+from factbook.web.checks.check_page import CHECK_PAGE
 from factbook.web.checks.matrix_pages import SCORECARD_MATRICES
 from factbook.web.checks.publishing import PUBLISHING
 from factbook.web.checks.scorecard_list import SCORECARD_LIST
@@ -69,6 +71,8 @@ PAGES: Sequence[PageRoute] = (
     *SCORECARD_PAGE,
     *SCORECARD_MATRICES,
     *PUBLISHING,
+    *CHECK_LIST,
+    *CHECK_PAGE,
     *DATA_SOURCES,
     *SOURCE_EDITOR,
     *DATA_SOURCE,
