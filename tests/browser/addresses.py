@@ -61,6 +61,8 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
         "/checks/built?state=exempt",
         "/checks/draft",
     ),
+    "/exemptions": ("/exemptions", "/exemptions?state=approved", "/exemptions?state=revoked"),
+    "/exemptions/-/new": ("/exemptions/-/new?check=has-runbook&entity=component:checkout",),
     "/data-sources": ("/data-sources", "/data-sources?show=problems", "/data-sources?q=nothing"),
     "/data-sources/new": ("/data-sources/new", "/data-sources/new?type=http&id=another"),
     "/data-sources/{id}": (

@@ -139,6 +139,21 @@ async def _scorecards(service: Service, ada: Browser) -> AsyncIterator[Sent]:
     assert seen
     published = ada.send(f"/scorecards/{id_}/publish", seen=seen[1])
     yield Sent("/scorecards/{id}/publish", published, ("scorecard.publish",))
+    new = "/exemptions/-/new"
+    wish = {"check": "catalog-has-owner", "entity": "component:web", "reason": "Soon gone"}
+    asked = ada.send(new, **wish, until="2027-01-31")
+    yield Sent(new, asked, ("exemption.request",))
+    bob = await signed_in(service, "decider")
+    for decision in ("approve", "revoke"):
+        [(id_,)] = await service.state.database.all("SELECT id FROM exemptions")
+        sent = bob.send(f"/exemptions/{id_}/{decision}")
+        yield Sent(f"/exemptions/{{id}}/{decision}", sent, (f"exemption.{decision}",))
+    await ada.done(new, **{**wish, "check": "catalog-has-description"}, until="2027-01-31")
+    [(id_,)] = await service.state.database.all(
+        "SELECT id FROM exemptions WHERE state = 'requested'"
+    )
+    denied = bob.send(f"/exemptions/{id_}/deny")
+    yield Sent("/exemptions/{id}/deny", denied, ("exemption.deny",))
 
 
 async def _imports(service: Service, ada: Browser) -> AsyncIterator[Sent]:

@@ -149,6 +149,15 @@ def check_requester(actor: ExemptionActor, owners: Collection[str]) -> None:
         )
 
 
+def may_decide(actor: ExemptionActor, rules: Iterable[ExemptionRules]) -> bool:
+    """Return true if the person is an approver by the rules of the scorecards with the check."""
+    try:
+        _check_approver(actor, rules)
+    except NotAllowedError:
+        return False
+    return True
+
+
 def decided(
     exemption: Exemption,
     decision: Decision,

@@ -18,6 +18,7 @@ from factbook.web.admin.people import PEOPLE
 from factbook.web.admin.webhooks import WEBHOOKS
 from factbook.web.checks.check_list import CHECK_LIST
 from factbook.web.checks.check_page import CHECK_PAGE
+from factbook.web.checks.exemptions import EXEMPTIONS
 from factbook.web.checks.matrix_pages import SCORECARD_MATRICES
 from factbook.web.checks.publishing import PUBLISHING
 from factbook.web.checks.scorecard_list import SCORECARD_LIST
@@ -73,6 +74,7 @@ PAGES: Sequence[PageRoute] = (
     *PUBLISHING,
     *CHECK_LIST,
     *CHECK_PAGE,
+    *EXEMPTIONS,
     *DATA_SOURCES,
     *SOURCE_EDITOR,
     *DATA_SOURCE,

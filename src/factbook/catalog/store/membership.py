@@ -2,12 +2,17 @@
 
 from typing import Final
 
-from factbook.storage import Transaction
+from factbook.storage import Database, Transaction
 
 
 def groups_of(transaction: Transaction, ref: str) -> frozenset[str]:
     """The groups that a person is a direct member of."""
     return frozenset(group for (group,) in transaction.all(_GROUPS, (ref, ref)))
+
+
+async def read_groups(database: Database, ref: str) -> frozenset[str]:
+    """The same, for those who read."""
+    return frozenset(group for (group,) in await database.all(_GROUPS, (ref, ref)))
 
 
 def owners_of(transaction: Transaction, ref: str) -> frozenset[str]:

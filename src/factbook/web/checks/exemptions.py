@@ -1,0 +1,215 @@
+"""Pages of exemptions: the queue with its decisions, and the form to ask for one."""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Final, NamedTuple
+
+from factbook.auth.permissions import (
+    CATALOG_READ,
+    CHECK_READ,
+    EXEMPTION_DECIDE,
+    EXEMPTION_REQUEST,
+)
+from factbook.catalog.store import membership
+from factbook.checks import exemption, exemption_store, exemption_writes
+from factbook.checks.exemption import STATES, Decision, Exemption, ExemptionActor
+from factbook.checks.exemption_store import ExemptionFilter
+from factbook.checks.exemption_writes import ExemptionCaller
+from factbook.checks.scorecard import Scorecard
+from factbook.checks.scorecard_store import scorecard_store
+from factbook.clock import DAY, iso
+from factbook.errors import FactbookError, InputError, InvalidItemsError, NotFoundError
+from factbook.http import audit
+from factbook.http.requests import Reply
+from factbook.web.checks import scorecard_list, shares
+from factbook.web.site import formatting
+from factbook.web.site.endpoint import PageRoute
+from factbook.web.site.page_context import PageContext
+
+PATH: Final = "/exemptions"
+_NEW: Final = f"{PATH}/-/new"
+_ROWS: Final = 25
+_USUAL_DAYS: Final = 90
+_FIELDS: Final = ("check", "scorecard", "entity", "reason", "link", "until")
+_DECISIONS: Final[Mapping[str, tuple[Decision, ...]]] = {
+    "requested": ("approve", "deny"),
+    "approved": ("revoke",),
+}
+_DONE: Final = {"approve": "approved", "deny": "denied", "revoke": "revoked"}
+
+
+class ExemptionRow(NamedTuple):
+    """An exemption with the page of what it is from, and what the person may decide on it."""
+
+    exemption: Exemption
+    subject: str
+    path: str
+    holds: bool
+    link: str | None
+    decisions: Sequence[Decision]
+    is_own: bool
+
+
+async def show(visit: PageContext) -> Reply:
+    """Page of the exemptions in one state, newest first."""
+    state = visit.query("state") or STATES[0]
+    if state not in STATES:
+        raise InputError(f"An exemption is {', '.join(STATES)}.")
+    wanted = ExemptionFilter(state)
+    after = _place(visit.query("cursor"))
+    found = await exemption_store.page(visit.state.database, wanted, _ROWS + 1, after)
+    page = found[:_ROWS]
+    people = [one.requested_by for one in page] + [one.decided_by or "" for one in page]
+    path = f"{PATH}?state={state}"
+    more = f"{path}&cursor={page[-1].requested_at}-{page[-1].id}" if len(found) > _ROWS else None
+    return visit.page(
+        "exemptions.html",
+        state=state,
+        states=STATES,
+        rows=await _rows(visit, page),
+        known=await visit.known(people),
+        first=path if after else None,
+        more=more,
+    )
+
+
+async def begin(visit: PageContext) -> Reply:
+    """Form to ask for an exemption."""
+    given = {name: visit.query(name) for name in _FIELDS}
+    given["until"] = iso(visit.now + _USUAL_DAYS * DAY)[:10]
+    return _form(visit, given, [])
+
+
+async def ask(visit: PageContext) -> Reply:
+    """Ask for an exemption."""
+    given, now = {name: visit.sent.one(name) for name in _FIELDS}, visit.now
+    write = visit.writing(audit.of_exemption("exemption.request"))
+    try:
+        wanted = exemption.parse({name: text for name, text in given.items() if text}, now)
+        caller = _caller(visit)
+        await write(partial(exemption_writes.ask, wanted=wanted, caller=caller, now=now))
+    except InvalidItemsError as error:
+        return _form(visit, given, error.details["problems"], error.status)
+    except FactbookError as error:
+        if error.status >= 500:
+            raise
+        return _form(visit, given, [{"path": "", "message": error.message}], error.status)
+    return visit.redirect(PATH, "The exemption is asked for. It holds once it is approved.")
+
+
+async def _decide(visit: PageContext, decision: Decision) -> Reply:
+    work = partial(
+        exemption_writes.decide,
+        exemption_id=_id(visit),
+        decision=decision,
+        caller=_caller(visit),
+        now=visit.now,
+        comment=visit.sent.one("comment") or None,
+    )
+    done = await visit.writing(audit.of_exemption(f"exemption.{decision}"))(work)
+    entity = formatting.short_ref(done.entity)
+    return visit.redirect(PATH, f"The exemption of {entity} is {_DONE[decision]}.")
+
+
+async def approve(visit: PageContext) -> Reply:
+    """Approve a request."""
+    return await _decide(visit, "approve")
+
+
+async def deny(visit: PageContext) -> Reply:
+    """Deny a request."""
+    return await _decide(visit, "deny")
+
+
+async def revoke(visit: PageContext) -> Reply:
+    """Revoke an exemption; the check counts again at once."""
+    return await _decide(visit, "revoke")
+
+
+def _form(
+    visit: PageContext,
+    given: Mapping[str, str],
+    problems: Sequence[Mapping[str, str]],
+    status: int = 200,
+) -> Reply:
+    fields = {one["path"]: one["message"] for one in reversed(problems) if one["path"] in _FIELDS}
+    return visit.page(
+        "exemption-new.html",
+        status,
+        given=given,
+        problems=[one for one in problems if one["path"] not in fields],
+        wrong={name: fields.get(name, "") for name in _FIELDS},
+    )
+
+
+async def _rows(visit: PageContext, found: Sequence[Exemption]) -> list[ExemptionRow]:
+    stored = await scorecard_store.everything(visit.state.database)
+    cards = [card for card in map(scorecard_list.read, stored) if card is not None]
+    ref = visit.person.ref
+    actor = ExemptionActor(
+        ref,
+        await membership.read_groups(visit.state.database, ref),
+        may_request=visit.may(EXEMPTION_REQUEST),
+        may_decide=visit.may(EXEMPTION_DECIDE),
+    )
+    return [_row(visit, one, cards, actor) for one in found]
+
+
+def _row(
+    visit: PageContext, one: Exemption, cards: Sequence[Scorecard], actor: ExemptionActor
+) -> ExemptionRow:
+    of_check = one.check is not None
+    rules = [
+        card.exemptions
+        for card in cards
+        if (one.check in card.checks if of_check else card.id == one.scorecard)
+    ]
+    decisions = _DECISIONS.get(one.state, ())
+    is_own = one.requested_by == actor.ref and one.state == "requested"
+    if not exemption.may_decide(actor, rules):
+        decisions = ()
+    elif is_own:
+        decisions = tuple(each for each in decisions if each != "approve")
+    subject = one.check or one.scorecard or ""
+    path = shares.check_path(subject, entity=one.entity) if of_check else ""
+    return ExemptionRow(
+        one,
+        subject,
+        path or shares.scorecard_path(subject),
+        one.holds(visit.now),
+        formatting.external(one.link),
+        decisions,
+        is_own,
+    )
+
+
+def _caller(visit: PageContext) -> ExemptionCaller:
+    return ExemptionCaller(visit.person.ref, visit.person.permissions)
+
+
+def _id(visit: PageContext) -> str:
+    text = visit.request.parameter("id")
+    if not (text.isascii() and text.isalnum()):
+        raise NotFoundError("There is no such exemption.")
+    return text
+
+
+def _place(text: str) -> tuple[int, str] | None:
+    if not text:
+        return None
+    at, _, id_ = text.partition("-")
+    if not (at.isascii() and at.isdigit() and len(at) < 16 and id_.isascii() and id_.isalnum()):
+        raise InputError("The address of this page is incomplete.")
+    return int(at), id_
+
+
+_NEEDS: Final = (CATALOG_READ, CHECK_READ)
+# Groups that scorecards name decide without the permission: each is judged by what it decides on.
+EXEMPTIONS: Sequence[PageRoute] = (
+    PageRoute("GET", PATH, show, _NEEDS),
+    PageRoute("GET", _NEW, begin, _NEEDS),
+    PageRoute("POST", _NEW, ask, _NEEDS),
+    PageRoute("POST", f"{PATH}/{{id}}/approve", approve, _NEEDS),
+    PageRoute("POST", f"{PATH}/{{id}}/deny", deny, _NEEDS),
+    PageRoute("POST", f"{PATH}/{{id}}/revoke", revoke, _NEEDS),
+)
