@@ -10,6 +10,7 @@ import httpx2
 from factbook.collection.run_start import work_of
 from factbook.scheduling import given_up
 from factbook.scheduling.given_up import GivenUpBatch
+from factbook.web.checks import skeletons
 from tests.api.defining import define, of_entities
 from tests.importers.madeup import known_to
 from tests.importers.reading import Imports
@@ -45,7 +46,7 @@ async def every_form(service: Service) -> AsyncIterator[Sent]:
     """Each is to be sent before the next is asked for."""
     ada = await with_password(service)
     await add_person(service, "vic", "viewer")
-    catalog = (_catalog, _scorecards, _imports, _importers)
+    catalog = (_catalog, _scorecards, _definitions, _imports, _importers)
     for part in (_signing_in, _account, _people, *catalog, _connections, _webhooks):
         async for sent in part(service, ada):
             yield sent
@@ -154,6 +155,23 @@ async def _scorecards(service: Service, ada: Browser) -> AsyncIterator[Sent]:
     )
     denied = bob.send(f"/exemptions/{id_}/deny")
     yield Sent("/exemptions/{id}/deny", denied, ("exemption.deny",))
+
+
+async def _definitions(service: Service, ada: Browser) -> AsyncIterator[Sent]:
+    """A definition of each kind is written, and written anew."""
+    for path, kind, text in (
+        ("/checks", "check", skeletons.CHECK),
+        ("/scorecards", "scorecard", skeletons.SCORECARD),
+    ):
+        made = ada.send(f"{path}/-/new", text=text, do="save")
+        yield Sent(f"{path}/-/new", made, (f"{kind}.create",))
+        id_ = text.split()[1]
+        page = (await ada.open(f"{path}/{id_}/edit")).text
+        seen = re.search(r'name="seen" value="(\w+)"', page)
+        assert seen
+        changed = text.replace("title: ", "title: New ")
+        saved = ada.send(f"{path}/{id_}/edit", text=changed, do="save", seen=seen[1])
+        yield Sent(f"{path}/{{id}}/edit", saved, (f"{kind}.replace",))
 
 
 async def _imports(service: Service, ada: Browser) -> AsyncIterator[Sent]:

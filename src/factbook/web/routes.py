@@ -18,6 +18,7 @@ from factbook.web.admin.people import PEOPLE
 from factbook.web.admin.webhooks import WEBHOOKS
 from factbook.web.checks.check_list import CHECK_LIST
 from factbook.web.checks.check_page import CHECK_PAGE
+from factbook.web.checks.definition_editor import DEFINITION_EDITORS
 from factbook.web.checks.exemptions import EXEMPTIONS
 from factbook.web.checks.matrix_pages import SCORECARD_MATRICES
 from factbook.web.checks.publishing import PUBLISHING
@@ -75,6 +76,7 @@ PAGES: Sequence[PageRoute] = (
     *CHECK_LIST,
     *CHECK_PAGE,
     *EXEMPTIONS,
+    *DEFINITION_EDITORS,
     *DATA_SOURCES,
     *SOURCE_EDITOR,
     *DATA_SOURCE,

@@ -1,0 +1,94 @@
+"""Previews of checks and scorecards for their editors: nothing is written."""
+
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
+
+from factbook.auth.permissions import CATALOG_READ, SOURCE_READ
+from factbook.checks import preview, scorecard_preview, sentence, state, trial
+from factbook.checks.count_store import StateCounts
+from factbook.checks.definition import Check
+from factbook.checks.scorecard import Scorecard
+from factbook.checks.trial import CheckTrial
+from factbook.web.checks import shares
+from factbook.web.data_sources.fact_across import Share
+from factbook.web.site import formatting
+from factbook.web.site.page_context import PageContext
+
+_SHOWN: Final = 20
+# Rules can ask for every fact of every entity.
+NEEDS: Final = (CATALOG_READ, SOURCE_READ)
+
+
+class ChangedEntity(NamedTuple):
+    """An entity whose result or level would be another one, in words."""
+
+    ref: str
+    before: str
+    after: str
+
+
+class DefinitionPreview(NamedTuple):
+    """What a definition would do: counts as bars, changes, and what to think of.
+
+    `figures` are the counts beside those that are, as pairs of words; `tests` are those of a check.
+    """
+
+    words: str
+    bars: Sequence[Share]
+    figures: Sequence[tuple[str, int, int]]
+    changed: int
+    first: Sequence[ChangedEntity]
+    tests: Sequence[CheckTrial]
+    gaps: Sequence[tuple[str, str]]
+    is_check: bool
+
+
+async def of_check(visit: PageContext, check: Check) -> DefinitionPreview:
+    """The results of a check for every entity, and of the tests that it carries."""
+    found = await preview.preview(visit.state.database, check, visit.now, _SHOWN)
+    first = [
+        ChangedEntity(one.ref, state.word(one.before), state.word(one.after)) for one in found.first
+    ]
+    return DefinitionPreview(
+        sentence.of(check.rule),
+        _bars(found.then),
+        list(_pairs(found.now, found.then)),
+        found.changed,
+        first,
+        trial.tried(check, visit.now),
+        list(trial.gaps(check)) if check.tests else [],
+        is_check=True,
+    )
+
+
+async def of_scorecard(visit: PageContext, card: Scorecard) -> DefinitionPreview:
+    """The levels of every entity."""
+    found = await scorecard_preview.preview(visit.state.database, card, visit.now, _SHOWN)
+    titles = {level.id: level.title for level in card.levels}
+    first = [
+        ChangedEntity(one.ref, _level(titles, one.before), _level(titles, one.after))
+        for one in found.first
+    ]
+    bars = [one._replace(path=None) for one in shares.of_levels(card, found.then)]
+    words = formatting.counted(found.then.total, "entity", "entities")
+    return DefinitionPreview(
+        f"It is about {words}.", bars, [], found.changed, first, [], [], is_check=False
+    )
+
+
+def _bars(counts: StateCounts) -> list[Share]:
+    most = sum(counts)
+    return [
+        Share(word, count, most, None, kind)
+        for (word, kind), count in zip(shares.KINDS.items(), counts, strict=True)
+    ]
+
+
+def _pairs(now: StateCounts, then: StateCounts) -> Iterator[tuple[str, int, int]]:
+    yield from zip(shares.KINDS, now, then, strict=True)
+
+
+def _level(titles: dict[str, str], level: str | None) -> str:
+    if level is None:
+        return "not in it"
+    return titles.get(level, level) or "no level"
