@@ -1,6 +1,7 @@
 """Page of a check: its rule as a sentence, who fails with what was seen, its past and its use."""
 
 from collections.abc import Mapping, Sequence
+from itertools import dropwhile
 from typing import Any, Final, NamedTuple
 
 from factbook.auth.permissions import CATALOG_READ, CHECK_READ, CHECK_WRITE
@@ -25,6 +26,7 @@ from factbook.errors import NotFoundError
 from factbook.http import csv_lines
 from factbook.http.requests import Reply
 from factbook.web.charts.charts import line_chart
+from factbook.web.charts.scales import Point
 from factbook.web.checks import check_list, filters, result_rows, scorecard_list, shares
 from factbook.web.checks.shares import ResultFigures
 from factbook.web.site.endpoint import PageRoute
@@ -158,9 +160,9 @@ async def _chart(visit: PageContext, stored: StoredCheck) -> Any:
     first, today = now // DAY - _DAYS, now // DAY
     found = await days.totals(visit.state.database, stored.id, first, today - 1)
     totals = await count_store.totals(visit.state.database)
-    points: list[tuple[int, float | None]] = [
-        (one.day * DAY, one.counts.failing if any(one.counts) else None) for one in found
-    ]
+    # Before the first of them nothing was counted.
+    kept = dropwhile(lambda one: not any(one.counts), found)
+    points: list[Point] = [(one.day * DAY, one.counts.failing) for one in kept]
     points.append((now, totals.get(stored.id, StateCounts()).failing))
     return line_chart(
         points, title="Failing entities", unit="", start=first * DAY, end=now, ident="failing"

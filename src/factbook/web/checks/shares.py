@@ -48,9 +48,9 @@ class ResultFigures(NamedTuple):
 
     @property
     def meter(self) -> Share:
-        """The pass rate as a bar."""
-        label = f"{self.passing} of known results pass"
-        return Share(label, self.counts.passing, self.known, None, "good")
+        """What passes as a part of all, so that what is unknown is left empty."""
+        label = f"{self.counts.passing} of {self.total} pass"
+        return Share(label, self.counts.passing, self.total, None, "good")
 
 
 def check_path(check_id: str, **query: str) -> str:
