@@ -18,7 +18,6 @@ async def test_everything_that_an_entity_says_is_shown(service: Service) -> None
         "The shop Component service production owned by team-a",
         "component:default/web",
         "What customers see.",
-        "Owner team-a",
         "System shop",
         "Depends on resource:db component:basket",
         "Replicas 3",

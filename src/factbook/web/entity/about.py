@@ -1,6 +1,6 @@
 """Description of an entity: its head, its spec, its annotations, and its compliance."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -15,7 +15,7 @@ _ENTRIES = 200  # annotations, labels, links and tags
 _LONG = 240  # characters of a text that is shown whole
 _LONGEST = 20_000  # of all that a field shows
 
-_HEAD = frozenset({"type", "lifecycle"})  # what the page's head says
+_HEAD = frozenset({"type", "lifecycle", "owner"})  # what the page's head says
 
 
 class Point(NamedTuple):
@@ -139,17 +139,21 @@ class About(NamedTuple):
         return sum(check.met is True for check in self.points)
 
 
-def about(shown: EntityDetail, entity: Mapping[str, Any]) -> About:
-    """Describe an entity, given as the catalog shows it."""
+def about(shown: EntityDetail, entity: Mapping[str, Any], told: Collection[str]) -> About:
+    """Describe an entity, given as the catalog shows it, without the addresses told already."""
     metadata: Mapping[str, Any] = entity["metadata"]
     spec: Mapping[str, Any] = entity.get("spec") or {}
     ref = shown.stored.ref
     kind, namespace = ref.partition(":")[0], ref.partition(":")[2].partition("/")[0]
-    fields = [_field(kind, namespace, name, spec[name]) for name in spec if name not in _HEAD]
+    fields = [
+        _field(kind, namespace, name, spec[name])
+        for name in spec
+        if not _is_in_head(name, spec[name])
+    ]
     return About(
         description=metadata.get("description") or "",
         tags=list(metadata.get("tags") or ())[:_ENTRIES],
-        links=_links(metadata),
+        links=[link for link in _links(metadata) if link.href not in told],
         labels=list((metadata.get("labels") or {}).items())[:_ENTRIES],
         annotations=[
             (name, text, formatting.external(text))
@@ -160,6 +164,10 @@ def about(shown: EntityDetail, entity: Mapping[str, Any]) -> About:
         points=_points(shown, kind),
         problems=[item["message"] for item in (entity.get("status") or {}).get("items", ())],
     )
+
+
+def _is_in_head(name: str, value: Any) -> bool:
+    return name in _HEAD and isinstance(value, str)
 
 
 def _links(metadata: Mapping[str, Any]) -> list[EntityLink]:

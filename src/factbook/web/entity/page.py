@@ -18,6 +18,7 @@ from factbook.scheduling import runs
 from factbook.web.data_sources import source_labels
 from factbook.web.entity import facts, relation_list
 from factbook.web.entity.about import about
+from factbook.web.entity.outward_links import OutwardLink, outward_links
 from factbook.web.site import formatting
 from factbook.web.site.endpoint import Handler, PageRoute
 from factbook.web.site.page_context import PageContext
@@ -37,6 +38,7 @@ class EntityView(NamedTuple):
     shown: EntityDetail
     entity: dict[str, Any]
     relations: list[relation_list.EntityRelation]
+    links: list[OutwardLink]
 
     @property
     def ref(self) -> str:
@@ -79,17 +81,20 @@ async def _find(visit: PageContext) -> EntityView | Reply:
 
 def _decoded(shown: EntityDetail) -> EntityView:
     entity = msgspec.json.decode(shown.stored.render())
-    return EntityView(shown, entity, relation_list.of(shown))
+    return EntityView(shown, entity, relation_list.of(shown), outward_links(entity))
 
 
 async def show(visit: PageContext, found: EntityView) -> Reply:
     """Page of an entity."""
     database = visit.state.database
+    head = frame(found, "Overview")
+    owned = ("ownedBy", head["owner_ref"])
+    others = [one for one in found.relations if (one.type, one.target_ref) != owned]
     return visit.page(
         "entity.html",
-        **frame(found, "Overview"),
-        about=about(found.shown, found.entity),
-        relations=await relation_list.groups(database, found.relations, f"{found.path}/relations"),
+        **head,
+        about=about(found.shown, found.entity, {link.href for link in found.links}),
+        relations=await relation_list.groups(database, others, f"{found.path}/relations"),
         known=await visit.known([found.shown.updated_by]),
         facts=await facts.of_entity(visit, found.shown.id, found.ref, found.entity),
         cadence=source_labels.cadence,
@@ -182,6 +187,7 @@ def frame(found: EntityView, tab: str) -> dict[str, Any]:
         "kinds": [spec[name] for name in ("type", "lifecycle") if isinstance(spec.get(name), str)],
         "owner": owner,
         "owner_ref": formatting.reference(owner, "group", rest.partition("/")[0]),
+        "links": found.links,
         "tabs": [
             ("Overview", found.path, None),
             ("Relations", f"{found.path}/relations", len(found.relations)),
