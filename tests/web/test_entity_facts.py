@@ -74,8 +74,10 @@ async def test_sources_that_brought_nothing_say_so(knowing: Service) -> None:
     visitor = await signed_in(knowing)
     await knowing.push("all", component("web"))
     text = words(await visitor.text(WEB))
-    assert "Deliveries not collected yet unknown not collected yet Nothing was brought for" in text
-    assert "It is collected every hour." in text
+    assert "Not collected yet: Deliveries ." in text
+    own = words(await visitor.text(f"{WEB}/facts/deliveries"))
+    assert "Deliveries not collected yet unknown not collected yet Nothing was brought for" in own
+    assert "It is collected every hour." in own
     assert "More is needed for 1 data source" in text
     assert "Annotated needs the annotation acme.example/id" in text
     await write(knowing, REF, {}, reasons={"": "rate-limited: 429"})
@@ -160,7 +162,9 @@ async def test_who_may_run_sources_can_collect_one_now(service: Service) -> None
     assert f'name="entity" value="{REF}"' in form
     assert f'name="next" value="{WEB}"' in form
     assert "Collect now" in form
-    assert "The data source is a draft, which is collected only on demand." in words(page)
+    assert "Not collected yet: Names (a draft)." in words(page)
+    own = words(await (await signed_in(service, "eve")).text(f"{WEB}/facts/names"))
+    assert "The data source is a draft, which is collected only on demand." in own
     viewed = await (await signed_in(service, "vic", "viewer")).text(WEB)
     assert "Names" in viewed
     assert "Collect now" not in viewed

@@ -1,10 +1,12 @@
 """The way of one entity to the next level of a scorecard: what keeps it, the cheapest first."""
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from factbook.checks import level_store, results
 from factbook.checks.levels import GradedLevel, Grader, Step, decoded
 from factbook.checks.results import CheckResult
+from factbook.checks.scorecard import Scorecard
 from factbook.checks.scorecard_figures import ScorecardInEffect
 from factbook.storage import Database
 
@@ -27,11 +29,17 @@ async def standing(
     graded = decoded(await level_store.of_entity(database, found.entity_id), given.slot)
     if graded is None:
         return EntityStanding(ref, None, [])
-    counted = [one for one in found.results if _counts(one, now)]
-    places = {one.check.id: place for place, one in enumerate(counted, 1)}
-    steps = Grader(given.card, places).steps(bytes(one.state for one in counted))
-    by_id = {one.check.id: one for one in counted}
-    return EntityStanding(ref, graded, [(step, by_id[step.check]) for step in steps])
+    return EntityStanding(ref, graded, steps(given.card, found.results, now))
+
+
+def steps(
+    card: Scorecard, found: Iterable[CheckResult], now: int
+) -> list[tuple[Step, CheckResult]]:
+    """The steps that results of an entity leave in a scorecard, each with its result."""
+    counted = {one.check.id: one for one in found if _counts(one, now)}
+    places = {id_: place for place, id_ in enumerate(counted, 1)}
+    left = Grader(card, places).steps(bytes(one.state for one in counted.values()))
+    return [(step, counted[step.check]) for step in left]
 
 
 def _counts(result: CheckResult, now: int) -> bool:

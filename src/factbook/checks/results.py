@@ -22,6 +22,8 @@ _STATES: Final[Mapping[str, Sequence[int]]] = {
     "exempt": tuple(one | state.EXEMPT for one in (state.PASS, state.FAIL, state.UNKNOWN)),
     "not-applicable": (state.OUT, state.INAPPLICABLE),
 }
+# The states of a check that is about the entity.
+ABOUT_ENTITY: Final = frozenset({state.PASS, state.FAIL, state.UNKNOWN, state.INAPPLICABLE})
 _SLOTS_READ: Final = 3  # times, of states that were moved to another slot meanwhile
 
 
@@ -71,11 +73,17 @@ class CheckedRow(NamedTuple):
 
 
 async def of_entity(
-    database: Database, ref: str, now: int, *, only: Collection[str] = (), explained: bool = True
+    database: Database,
+    ref: str,
+    now: int,
+    *,
+    only: Collection[str] = (),
+    explained: Collection[int] = ABOUT_ENTITY,
 ) -> EntityResults | None:
     """The results of checks for the entity with this canonical reference; None without entity.
 
-    `only` are the ids of the wanted checks, all if it is empty.
+    `only` are the ids of the wanted checks, all if it is empty. `explained` are the states whose
+    results are explained.
     """
     entity_id = await collectable.id_of(database, ref)
     document = await collectable.entity(database, ref)
@@ -93,7 +101,7 @@ async def of_entity(
         found, flips = by_id[one.id], times.get(one.id, [])
         recent = [at for at in flips if at >= looks_back_to(now)]
         check = one.compiled.check
-        is_about = explained and found & ~state.EXEMPT not in (state.NONE, state.OUT)
+        is_about = found & ~state.EXEMPT in explained
         results.append(
             CheckResult(
                 check,

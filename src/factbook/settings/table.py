@@ -173,6 +173,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         int, _about("Days for which changes of checks and their daily counts are kept.")
     ] = 365
 
+    key_figures: Annotated[
+        list[str],
+        _about(
+            "Facts that the page of an entity shows first, up to eight: names of facts, or "
+            "`SOURCE:FACT`. Empty: what fits the data sources that know the entity."
+        ),
+    ] = []
+
     integrations: Annotated[
         dict[str, dict[str, dict[str, Any]]],
         _about(

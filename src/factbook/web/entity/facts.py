@@ -87,13 +87,16 @@ class Lacking(NamedTuple):
 class Facts(NamedTuple):
     """Cards of a page; further sources without a card; sources that the entity lacks fields for.
 
-    `waiting` are cards of several sources that have not been collected yet, summed up in one line.
+    `waiting` are cards of sources that have not been collected yet, summed up in one line.
+    `sources` are all that know the entity, with their `latest` facts.
     """
 
     cards: list[Card]
     waiting: list[Card]
     others: list[DataSource]
     lacking: list[Lacking]
+    sources: list[DataSource]
+    latest: Mapping[str, Latest]
 
 
 async def of_entity(visit: PageContext, id_: int, ref: str, entity: dict[str, Any]) -> Facts:
@@ -118,13 +121,10 @@ async def of_entity(visit: PageContext, id_: int, ref: str, entity: dict[str, An
         for one in shown
     ]  # fmt: skip
     waiting = [one for one in cards if one.written_at is None and one.source.id not in latest]
-    if len(waiting) > 1:
-        cards = [one for one in cards if one not in waiting]
-    else:
-        waiting = []
+    cards = [one for one in cards if one not in waiting]
     missing = [one for one in collected if not matcher.lets_through(one.entity_filter)]
     lacking = [found for one in missing if (found := _lacking(one, matcher))]
-    return Facts(cards, waiting, others[:_OTHERS], lacking[:_OTHERS])
+    return Facts(cards, waiting, others[:_OTHERS], lacking[:_OTHERS], tracking, latest)
 
 
 def can_collect(visit: PageContext, known: Sources, source: DataSource) -> bool:
@@ -207,7 +207,27 @@ def _groups(
         missing[title, reason].facts.append((label, where))
     for group in groups.values():
         group.known.sort(key=lambda fact: fact.value.is_wide)
-    return list(groups.values())
+    return _merged(list(groups.values()))
+
+
+def _merged(groups: Sequence[FactGroup]) -> list[FactGroup]:
+    """The groups with those that are wholly unknown for the same reason as one."""
+    found = [one for one in groups if one.known or len(one.unknown) != 1]
+    alike: dict[Reason, list[FactGroup]] = {}
+    for one in groups:
+        if one not in found:
+            alike.setdefault(one.unknown[0].reason, []).append(one)
+    for reason, some in alike.items():
+        if len(some) == 1:
+            found += some
+            continue
+        facts = [
+            (f"{one.title}: {label}" if one.title else label, path)
+            for one in some
+            for label, path in one.unknown[0].facts
+        ]
+        found.append(FactGroup("", "", [], [Unknown(reason, facts)]))
+    return found
 
 
 def placed(fact: Fact) -> tuple[str, str, str]:

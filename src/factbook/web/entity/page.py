@@ -16,8 +16,9 @@ from factbook.http.requests import Reply, offloaded
 from factbook.integrations import catalog
 from factbook.scheduling import runs
 from factbook.web.data_sources import source_labels
-from factbook.web.entity import facts, relation_list
+from factbook.web.entity import check_results, facts, relation_list
 from factbook.web.entity.about import about
+from factbook.web.entity.key_figures import key_figures
 from factbook.web.entity.outward_links import OutwardLink, outward_links
 from factbook.web.site import formatting
 from factbook.web.site.endpoint import Handler, PageRoute
@@ -86,7 +87,8 @@ def _decoded(shown: EntityDetail) -> EntityView:
 
 async def show(visit: PageContext, found: EntityView) -> Reply:
     """Page of an entity."""
-    database = visit.state.database
+    database, known = visit.state.database, await visit.known([found.shown.updated_by])
+    about_facts = await facts.of_entity(visit, found.shown.id, found.ref, found.entity)
     head = frame(found, "Overview")
     owned = ("ownedBy", head["owner_ref"])
     others = [one for one in found.relations if (one.type, one.target_ref) != owned]
@@ -95,8 +97,18 @@ async def show(visit: PageContext, found: EntityView) -> Reply:
         **head,
         about=about(found.shown, found.entity, {link.href for link in found.links}),
         relations=await relation_list.groups(database, others, f"{found.path}/relations"),
-        known=await visit.known([found.shown.updated_by]),
-        facts=await facts.of_entity(visit, found.shown.id, found.ref, found.entity),
+        known=known,
+        facts=about_facts,
+        figures=await key_figures(
+            database,
+            found.shown.id,
+            found.path,
+            about_facts.sources,
+            about_facts.latest,
+            visit.state.settings.key_figures,
+            visit.now,
+        ),
+        checks=await check_results.of_entity(database, found.ref, visit.now),
         cadence=source_labels.cadence,
     )
 

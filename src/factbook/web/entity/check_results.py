@@ -1,0 +1,182 @@
+"""Checks and scorecards of one entity: what fails and how to fix it, and what a level lacks."""
+
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
+
+from factbook.checks import level_store, next_steps, results, scorecard, scorecard_store
+from factbook.checks import state as states
+from factbook.checks.check_set import CheckCache
+from factbook.checks.checked_entity import CHECK_UNKNOWN
+from factbook.checks.definition import Check
+from factbook.checks.explanation import CHECK_ERROR, Explanation
+from factbook.checks.levels import GradedLevel, Step, decoded
+from factbook.checks.results import CheckResult
+from factbook.checks.scorecard import Scorecard
+from factbook.checks.scorecard_store import StoredScorecard
+from factbook.errors import FactbookError
+from factbook.facts.reasons import word
+from factbook.storage import Database
+from factbook.web.entity import fact_values
+from factbook.web.entity.fact_values import Reason
+from factbook.web.site import formatting
+from factbook.web.site.formatting import segment
+
+_MOST: Final = 200  # of a group
+_MISSING: Final = 5  # checks of a scorecard that are named
+_REASONS: Final = 3
+_EXPLAINED: Final = frozenset({states.FAIL, states.UNKNOWN})
+_OWN_REASONS: Final = {
+    CHECK_ERROR: Reason(
+        "cannot be checked",
+        "A value is not what the check compares. Whoever owns the check can correct it.",
+    ),
+    CHECK_UNKNOWN: Reason("other check unknown", "It reads a check that is unknown itself."),
+}
+
+
+class ShownResult(NamedTuple):
+    """The result of a check: its word, what is said about it, and how to fix it.
+
+    `reasons` say why it is unknown.
+    """
+
+    title: str
+    path: str
+    word: str
+    message: str
+    fix: str
+    fix_link: str | None
+    reasons: list[Reason]
+    since: int | None
+    is_flapping: bool
+    is_advisory: bool
+
+
+class ResultGroups(NamedTuple):
+    """The results for an entity by their words; `others` counts checks that are not about it."""
+
+    failing: list[ShownResult]
+    unknown: list[ShownResult]
+    exempt: list[ShownResult]
+    passing: list[ShownResult]
+    others: int
+
+    @property
+    def total(self) -> int:
+        """The number of checks that are about the entity."""
+        return sum(map(len, self[:4]))
+
+
+class EntityScorecard(NamedTuple):
+    """A scorecard with the level of an entity, None below the first, and what the next one lacks.
+
+    `missing` are the first checks that block the next level, or, at the highest, lower the score;
+    `more` counts the others.
+    """
+
+    title: str
+    path: str
+    level: str | None
+    next_level: str | None
+    score: int | None
+    coverage: int | None
+    missing: list[ShownResult]
+    more: int
+
+
+class EntityChecks(NamedTuple):
+    """Everything that checks say about an entity."""
+
+    results: ResultGroups
+    scorecards: list[EntityScorecard]
+
+
+async def of_entity(database: Database, ref: str, now: int) -> EntityChecks | None:
+    """The checks of the entity with this reference; None if there are no checks at all."""
+    known = await database.remembered.of(CheckCache).loaded(database)
+    if known.is_empty:
+        return None
+    found = await results.of_entity(database, ref, now, explained=_EXPLAINED)
+    if found is None or not found.results:
+        return None
+    levels = await level_store.of_entity(database, found.entity_id)
+    stored = await scorecard_store.everything(database)
+    cards = [card for one in stored if (card := _scorecard(one, levels, found.results, now))]
+    return EntityChecks(_groups(found.results), cards)
+
+
+def _groups(found: Iterable[CheckResult]) -> ResultGroups:
+    by_word: dict[str, list[ShownResult]] = {name: [] for name in states.WORDS}
+    for one in found:
+        by_word[states.word(one.state)].append(_shown(one))
+    for group in by_word.values():
+        group.sort(key=lambda one: (one.is_advisory, formatting.naturally(one.title)))
+    return ResultGroups(
+        by_word["fail"][:_MOST],
+        by_word["unknown"][:_MOST],
+        by_word["exempt"][:_MOST],
+        by_word["pass"][:_MOST],
+        len(by_word["not-applicable"]),
+    )
+
+
+def _shown(result: CheckResult) -> ShownResult:
+    check, explanation = result.check, result.explanation
+    return ShownResult(
+        check.title,
+        f"/checks/{segment(check.id)}",
+        states.word(result.state),
+        _message(check, explanation),
+        (explanation and explanation.fix_instructions) or "",
+        formatting.external(explanation.fix_link) if explanation else None,
+        [_reason(one) for one in explanation.reasons[:_REASONS]] if explanation else [],
+        result.since,
+        result.is_flapping,
+        check.severity == "advisory",
+    )
+
+
+def _message(check: Check, explanation: Explanation | None) -> str:
+    """What the check says about the entity, or else what it is about."""
+    return (explanation and explanation.message) or check.description or ""
+
+
+def _reason(reason: str) -> Reason:
+    own = _OWN_REASONS.get(word(reason))
+    return own or fact_values.plain(reason)
+
+
+def _scorecard(
+    stored: StoredScorecard, levels: bytes, found: Sequence[CheckResult], now: int
+) -> EntityScorecard | None:
+    """The place of the entity in a scorecard; None if it is outside it."""
+    if stored.slot is None or stored.published is None:
+        return None
+    graded = decoded(levels, stored.slot)
+    if graded is None:
+        return None
+    try:
+        card = scorecard.parse(stored.published)
+    except FactbookError:
+        return None  # one of a later release, which the log tells of
+    return _placed(card, graded, next_steps.steps(card, found, now))
+
+
+def _placed(
+    card: Scorecard, graded: GradedLevel, steps: Sequence[tuple[Step, CheckResult]]
+) -> EntityScorecard:
+    titles = [None, *(level.title for level in card.levels)]
+    is_highest = graded.level == len(card.levels)
+    wanted = [
+        _shown(result) for step, result in steps if is_highest or 0 < step.rank <= graded.level + 1
+    ]
+    return EntityScorecard(
+        card.title,
+        f"/scorecards/{segment(card.id)}",
+        titles[graded.level],
+        None if is_highest else titles[graded.level + 1],
+        graded.score,
+        graded.coverage,
+        wanted[:_MISSING],
+        len(wanted[_MISSING:]),
+    )
