@@ -36,7 +36,9 @@ from factbook.web.entity.importers import IMPORTERS
 from factbook.web.entity.imports import IMPORTS
 from factbook.web.entity.list import CATALOG
 from factbook.web.entity.page import ENTITY
+from factbook.web.entity.revisions import ENTITY_HISTORY
 from factbook.web.entity.sets import SETS
+from factbook.web.entity.summary import ENTITY_SUMMARY
 from factbook.web.overview import OVERVIEW
 from factbook.web.sign_in.openid_sign_in import SIGNING_IN_ELSEWHERE
 from factbook.web.sign_in.password_sign_in import SIGNING_IN
@@ -64,7 +66,9 @@ PAGES: Sequence[PageRoute] = (
     *PEOPLE,
     *AUDIT,
     *CATALOG,
+    *ENTITY_SUMMARY,
     *ENTITY,
+    *ENTITY_HISTORY,
     *FACTS,
     *SETS,
     *IMPORTS,

@@ -1,4 +1,4 @@
-"""Page of one entity: its description, its relations, and its facts."""
+"""Pages of one entity: their frame, its relations, its document, and the facts of a source."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NamedTuple
@@ -16,9 +16,7 @@ from factbook.http.requests import Reply, offloaded
 from factbook.integrations import catalog
 from factbook.scheduling import runs
 from factbook.web.data_sources import source_labels
-from factbook.web.entity import check_results, facts, relation_list
-from factbook.web.entity.about import about
-from factbook.web.entity.key_figures import key_figures
+from factbook.web.entity import facts, relation_list
 from factbook.web.entity.outward_links import OutwardLink, outward_links
 from factbook.web.site import formatting
 from factbook.web.site.endpoint import Handler, PageRoute
@@ -83,34 +81,6 @@ async def _find(visit: PageContext) -> EntityView | Reply:
 def _decoded(shown: EntityDetail) -> EntityView:
     entity = msgspec.json.decode(shown.stored.render())
     return EntityView(shown, entity, relation_list.of(shown), outward_links(entity))
-
-
-async def show(visit: PageContext, found: EntityView) -> Reply:
-    """Page of an entity."""
-    database, known = visit.state.database, await visit.known([found.shown.updated_by])
-    about_facts = await facts.of_entity(visit, found.shown.id, found.ref, found.entity)
-    head = frame(found, "Overview")
-    owned = ("ownedBy", head["owner_ref"])
-    others = [one for one in found.relations if (one.type, one.target_ref) != owned]
-    return visit.page(
-        "entity.html",
-        **head,
-        about=about(found.shown, found.entity, {link.href for link in found.links}),
-        relations=await relation_list.groups(database, others, f"{found.path}/relations"),
-        known=known,
-        facts=about_facts,
-        figures=await key_figures(
-            database,
-            found.shown.id,
-            found.path,
-            about_facts.sources,
-            about_facts.latest,
-            visit.state.settings.key_figures,
-            visit.now,
-        ),
-        checks=await check_results.of_entity(database, found.ref, visit.now),
-        cadence=source_labels.cadence,
-    )
 
 
 async def relations(visit: PageContext, found: EntityView) -> Reply:
@@ -203,6 +173,7 @@ def frame(found: EntityView, tab: str) -> dict[str, Any]:
         "tabs": [
             ("Overview", found.path, None),
             ("Relations", f"{found.path}/relations", len(found.relations)),
+            ("History", f"{found.path}/history", None),
             ("Raw", f"{found.path}/raw", None),
         ],
         "tab": tab,
@@ -238,7 +209,6 @@ def _number(text: str) -> int:
 _NEEDS = (CATALOG_READ, SOURCE_READ)
 
 ENTITY: Sequence[PageRoute] = (
-    PageRoute("GET", PATH, of_entity(show), _NEEDS),
     PageRoute("GET", f"{PATH}/relations", of_entity(relations), _NEEDS),
     PageRoute("GET", f"{PATH}/raw", of_entity(raw), _NEEDS),
     PageRoute("GET", f"{PATH}/raw.json", of_entity(as_json), _NEEDS),
