@@ -15,14 +15,13 @@ from factbook.facts.datasource import DataSource
 from factbook.facts.merge import Latest, reason_of
 from factbook.facts.reasons import NEVER_COLLECTED
 from factbook.facts.schema import Fact
-from factbook.facts.time_series import Excerpt, HistoryPosition, Point
+from factbook.facts.time_series import Excerpt, Point
 from factbook.http.requests import Reply
 from factbook.integrations import catalog
-from factbook.scheduling.schedule import next_start
 from factbook.web.charts import scales
+from factbook.web.charts.band import Stretch, band
 from factbook.web.charts.charts import line_chart
-from factbook.web.entity import fact_values, page
-from factbook.web.entity.fact_values import Reason, Value
+from factbook.web.entity import fact_medians, fact_rows, fact_values, page
 from factbook.web.entity.facts import placed
 from factbook.web.entity.page import EntityView
 from factbook.web.site import fact_titles
@@ -31,9 +30,7 @@ from factbook.web.site.formatting import segment
 from factbook.web.site.page_context import PageContext
 
 _POINTS: Final = 500
-_ROWS: Final = 50
 _CHANGES: Final = 50
-_TABLE_BYTES: Final = 4_000_000
 _LONGEST_TIME: Final = 15  # digits
 _SPANS: Final[dict[str, tuple[str, int | None]]] = {
     "day": ("Day", DAY),
@@ -44,19 +41,6 @@ _SPANS: Final[dict[str, tuple[str, int | None]]] = {
     "all": ("All", None),
 }
 _SPAN: Final = "month"
-
-
-class HistoryRow(NamedTuple):
-    """Row of one collection: a value, or the reason for none; neither if it was kept.
-
-    `until` is the last later collection that found the same.
-    """
-
-    at: int
-    until: int | None
-    value: Value | None
-    reason: Reason | None
-    version: str
 
 
 class ValuePeriod(NamedTuple):
@@ -102,19 +86,25 @@ async def show(visit: PageContext, found: EntityView) -> Reply:
     )
     points = time_series.points(excerpt.rows, [asked.fact.name])[asked.fact.name]
     before = _time(visit.query("before"))
-    rows, more = await _table(visit, asked, before)
+    rows, more = await fact_rows.before(
+        visit.state.database, asked.source, asked.fact, found.shown.id, asked.facts, before
+    )
     path = f"{found.path}/facts/{segment(asked.source.id)}"
     here = f"{path}/{segment(asked.fact.name)}?span={span}"
     group, _, label = placed(asked.fact)
+    frame = page.frame(found, "")
+    owner = frame["owner_ref"]
     return visit.page(
         "fact.html",
-        **page.frame(found, ""),
+        **frame,
         source=asked.source,
         source_path=found.path if catalog.answers(asked.source.id) else path,
         fact=asked.fact,
         group=group,
         label=label,
         **_now(asked),
+        medians=await fact_medians.medians(visit.state.database, asked.source, asked.fact, owner),
+        owner_path=owner and fact_medians.across_path(asked.source.id, asked.fact.name, owner),
         **_drawn(asked, excerpt, points, start, visit.now),
         step=None if excerpt.is_whole else excerpt.step,
         spans=[(title, f"?span={name}", name == span) for name, (title, _) in _SPANS.items()],
@@ -177,7 +167,19 @@ def _drawn(
         figures = _figures(_weighed(asked, excerpt), unit)
     else:
         changes = _changes(fact, points)
+        if fact.type == "boolean" and changes:
+            chart = _band(asked, changes, start, now)
     return {"chart": chart, "figures": figures, "changes": changes, "points": len(points)}
+
+
+def _band(
+    asked: _FactContext, changes: Sequence[ValuePeriod], start: int | None, now: int
+) -> Markup:
+    """The periods of a boolean as a band."""
+    first = changes[-1].since if start is None else start
+    stretches = [Stretch(one.value, one.since, one.until or now) for one in reversed(changes)]
+    title = f"{fact_titles.title(asked.fact)} over time"
+    return band(stretches, title=title, start=first, end=now, ident="over-time")
 
 
 def _weighed(asked: _FactContext, excerpt: Excerpt) -> list[tuple[float | None, int]]:
@@ -185,18 +187,8 @@ def _weighed(asked: _FactContext, excerpt: Excerpt) -> list[tuple[float | None, 
     name, source, found = asked.fact.name, asked.source, list[tuple[float | None, int]]()
     for row in excerpt.rows:
         for _, value in time_series.points([row], [name])[name][:1]:
-            found.append((value, 1 + _times(source, row.written_at, row.confirmed_at)))
+            found.append((value, 1 + fact_rows.times(source, row.written_at, row.confirmed_at)))
     return found
-
-
-def _times(source: DataSource, start: int, end: int | None) -> int:
-    """About how many collections followed one at the start until the end, at the least one."""
-    if end is None:
-        return 0
-    if source.cadence is None:
-        return 1
-    first = next_start(source.id, source.cadence, start)
-    return max(1, (end - start) // (next_start(source.id, source.cadence, first) - first))
 
 
 def _figures(values: Sequence[tuple[float | None, int]], unit: str) -> ValueSummary | None:
@@ -223,35 +215,6 @@ def _changes(fact: Fact, points: Sequence[Point]) -> list[ValuePeriod]:
             found.append(ValuePeriod(words, at, None))
         before = value
     return found[::-1][:_CHANGES]
-
-
-async def _table(
-    visit: PageContext, asked: _FactContext, before: int | None
-) -> tuple[list[HistoryRow], int | None]:
-    """The last rows written before a time, and the time to continue from."""
-    limit = time_series.bounded(asked.facts, _ROWS, _TABLE_BYTES)
-    after = None if before is None else HistoryPosition(before, "")
-    rows = await time_series.history_page(
-        visit.state.database, [asked.source.id], asked.subject.shown.id,
-        None, None, after, limit + 1,
-    )  # fmt: skip
-    name, shown = asked.fact.name, []
-    for row in rows[:limit]:
-        found = time_series.points([row], [name])[name]
-        value = found[0][1] if found else None
-        reason = None
-        if found and value is None:
-            reason = reason_of(name, msgspec.json.decode(row.reasons))
-        shown.append(
-            HistoryRow(
-                row.written_at,
-                row.confirmed_at,
-                None if value is None else fact_values.shown(asked.fact, value),
-                None if reason is None else fact_values.plain(reason),
-                row.version,
-            )
-        )
-    return shown, rows[limit - 1].written_at if len(rows) > limit else None
 
 
 def _time(text: str) -> int | None:

@@ -22,6 +22,7 @@ from factbook.http.admission import RateLimit
 from factbook.http.context import State
 from factbook.http.requests import Reply, Request
 from factbook.storage import Write
+from factbook.web.charts import scales
 from factbook.web.charts.svg import kind_glyph, kind_shape
 from factbook.web.site import assets, cookies, fact_titles, formatting, navigation
 from factbook.web.site.forms import Form
@@ -215,6 +216,7 @@ def _environment() -> Environment:
     environment.filters |= formatting.FILTERS | {
         "fact_title": fact_titles.title,
         "kind_glyph": kind_glyph,
+        "moment": scales.moment,
         "kind_shape": kind_shape,
     }
     environment.globals |= {"asset": assets.url, "version": __version__}
