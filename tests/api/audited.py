@@ -5,7 +5,16 @@ from typing import Any, Final, NamedTuple
 
 import httpx2
 
-from tests.api.checking import CHECKS, EXEMPTIONS, OWNED, SCORECARDS, check, scorecard, wish
+from tests.api.checking import (
+    CHECKS,
+    DIGESTS,
+    EXEMPTIONS,
+    OWNED,
+    SCORECARDS,
+    check,
+    scorecard,
+    wish,
+)
 from tests.api.defining import CONNECTIONS, FACTS, SOURCES, item, of_entities, pushed
 from tests.importers.madeup import known_to
 from tests.importers.reading import Imports
@@ -42,6 +51,7 @@ READS: Final = frozenset(
         # Trials: what they bring is shown and not stored.
         "POST /api/tech-insights/v1/data-sources/{id}/test",
         "POST /api/events/webhooks/{id}/test",
+        "POST /api/tech-insights/v1/digests/{id}/test",
         "POST /api/tech-insights/v1/checks/preview",
         "POST /api/tech-insights/v1/check-results/preview",
         "POST /api/tech-insights/checks/run",
@@ -108,6 +118,11 @@ async def _access(service: Service) -> AsyncIterator[Done]:
     one = f"{WEBHOOKS}/{(await http.get(WEBHOOKS)).json()['webhooks'][0]['id']}"
     yield Done(f"POST {WEBHOOKS}/{{id}}/enable", http.post(f"{one}/enable"), "webhook.enable")
     yield Done(f"DELETE {WEBHOOKS}/{{id}}", http.delete(one), "webhook.delete")
+    digest = {"form": "slack", "url": "https://127.0.0.1:9/hook"}
+    yield Done(f"POST {DIGESTS}", http.post(DIGESTS, json=digest), "digest.create")
+    one = f"{DIGESTS}/{(await http.get(DIGESTS)).json()['digests'][0]['id']}"
+    yield Done(f"PUT {DIGESTS}/{{id}}", http.put(one, json=digest), "digest.replace")
+    yield Done(f"DELETE {DIGESTS}/{{id}}", http.delete(one), "digest.delete")
 
 
 async def _sources(service: Service) -> AsyncIterator[Done]:

@@ -15,6 +15,7 @@ SCORECARDS = f"{_PATH}/scorecards"
 RESULTS = f"{_PATH}/check-results"
 CARDS = f"{_PATH}/scorecard-results"
 EXEMPTIONS = f"{_PATH}/exemptions"
+DIGESTS = f"{_PATH}/digests"
 COVERED = {"source": "coverage", "fact": "lines", "operator": "greaterThan", "value": 80}
 OWNED = {"source": "entity", "fact": "spec.owner", "operator": "isKnown"}
 

@@ -13,6 +13,7 @@ from tests.api.checking import (
     BADGES,
     CARDS,
     CHECKS,
+    DIGESTS,
     EXEMPTIONS,
     OWNED,
     RESULTS,
@@ -62,6 +63,7 @@ async def every_call(service: Service) -> AsyncIterator[Call]:
         _connections,
         _facts,
         _events,
+        _digests,
         _imports,
         _removals,
     )
@@ -468,6 +470,27 @@ async def _events(service: Service) -> AsyncIterator[Call]:
     yield "webhooksTest", 200, await http.post(f"{one}/test")
     yield "webhooksDelete", 204, await http.delete(one)
     yield "webhooksDelete", 404, await http.delete(one)
+
+
+async def _digests(service: Service) -> AsyncIterator[Call]:
+    http = service.http
+    # Nothing listens there.
+    body = {"owner": "group:shop", "form": "slack", "url": "https://127.0.0.1:9/hook"}
+    made = await http.post(DIGESTS, json=body)
+    yield "digestsCreate", 201, made
+    yield "digestsCreate", 400, await http.post(DIGESTS, json={**body, "timeZone": "Nowhere"})
+    one = f"{DIGESTS}/{made.json()['id']}"
+    yield "digestsListAll", 200, await http.get(DIGESTS)
+    yield "digestsGet", 200, await http.get(one)
+    yield "digestsGet", 404, await http.get(f"{DIGESTS}/none")
+    daily = {"form": "teams", "cadence": "daily", "hour": 6, "timeZone": "Europe/Paris"}
+    yield "digestsReplace", 200, await http.put(one, json=daily)
+    yield "digestsReplace", 400, await http.put(one, json={**daily, "hour": 24})
+    yield "digestsReplace", 404, await http.put(f"{DIGESTS}/none", json=daily)
+    yield "digestsTest", 200, await http.post(f"{one}/test")
+    yield "digestsTest", 404, await http.post(f"{DIGESTS}/none/test")
+    yield "digestsDelete", 204, await http.delete(one)
+    yield "digestsDelete", 404, await http.delete(one)
 
 
 async def _removals(service: Service) -> AsyncIterator[Call]:

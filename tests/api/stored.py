@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 import httpx2
 
 from tests.api.audited import CATALOG, TOKENS, WEBHOOKS
-from tests.api.checking import CHECKS, EXEMPTIONS, SCORECARDS, check, put, scorecard, wish
+from tests.api.checking import CHECKS, DIGESTS, EXEMPTIONS, SCORECARDS, check, put, scorecard, wish
 from tests.api.defining import CONNECTIONS, FACTS, SOURCES, define, item, of_entities, pushed
 from tests.importers.madeup import known_to
 from tests.importers.reading import Imports
@@ -291,6 +291,12 @@ async def _of_ids(service: Service) -> AsyncIterator[Attempt]:
     yield Attempt(f"POST {WEBHOOKS}/{{id}}/enable", f"{hook}/enable")
     yield Attempt(f"POST {WEBHOOKS}/{{id}}/test", f"{hook}/test")
     yield Attempt(f"DELETE {WEBHOOKS}/{{id}}", hook, status=204)
+    wanted = {"form": "slack", "url": "https://127.0.0.1:9/hook"}
+    yield Attempt(f"POST {DIGESTS}", DIGESTS, wanted, status=201)
+    sent = f"{DIGESTS}/{(await _json(service, DIGESTS))['digests'][0]['id']}"
+    yield Attempt(f"PUT {DIGESTS}/{{id}}", sent, wanted)
+    yield Attempt(f"POST {DIGESTS}/{{id}}/test", f"{sent}/test")
+    yield Attempt(f"DELETE {DIGESTS}/{{id}}", sent, status=204)
 
 
 async def _of_exemptions(service: Service) -> AsyncIterator[Attempt]:

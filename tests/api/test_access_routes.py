@@ -83,6 +83,8 @@ def expected_of_checks(route: Route) -> set[str] | None:
     """Those of checks, scorecards, results and exemptions; None for other routes."""
     if route.path.endswith(("/checks/preview", "/check-results/preview")):
         return {CATALOG_READ, SOURCE_READ}
+    if "/digests" in route.path:
+        return {CATALOG_READ, CHECK_READ, MANAGE}
     if "-results" in route.path:
         overviews = ("/check-results/{id}", "/scorecard-results")
         return {CHECK_READ} | (set() if route.path.endswith(overviews) else {CATALOG_READ})

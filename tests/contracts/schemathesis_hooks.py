@@ -86,6 +86,7 @@ schemathesis.openapi.format(
     "webhook-address",
     st.sampled_from(["https://events.example.com/factbook", "https://other.example"]),
 )
+schemathesis.openapi.format("time-zone", st.sampled_from(["UTC", "Europe/Paris"]))
 schemathesis.openapi.format("set-id", st.sampled_from(["payments", "other"]) | NAMES)
 schemathesis.openapi.format("entity-name", NAMES)
 schemathesis.openapi.format("token-name", NAMES)

@@ -119,6 +119,9 @@ def fill(world: World, client: Visitor) -> None:
     made = client.ask("POST", HOOKS, json=hook)
     vault.keep("secret of a webhook", made.json()["secret"].removeprefix("whsec_"))
     client.ask("POST", f"{HOOKS}/{made.json()['id']}/test")
+    channel = f"{world.receiver.url}/{vault.new('address of a digest')}"
+    made = client.ask("POST", f"{INSIGHTS}/digests", json={"form": "slack", "url": channel})
+    client.ask("POST", f"{INSIGHTS}/digests/{made.json()['id']}/test")
     stored = {"authorization": f"Bearer {vault.new('header of a stored connection')}"}
     echo = world.server.environment["FACTBOOK_CONNECTIONS__CI__BASE_URL"]
     body = {"baseUrl": echo, "headers": stored}

@@ -2,8 +2,8 @@
 
 import pytest
 
-from factbook.checks.digest import DigestForm
 from factbook.outbound import HostReply
+from factbook.schemas.digests import DigestForm
 from factbook.webhooks import digest_replies
 
 

@@ -8,10 +8,10 @@ import pytest
 import structlog
 
 from factbook.checks import state
-from factbook.checks.digest import DigestForm
 from factbook.clock import DAY, HOUR, MINUTE
 from factbook.errors import ConflictError, InputError, NotFoundError
 from factbook.outbound import HostReply
+from factbook.schemas.digests import DigestForm
 from factbook.settings import Settings
 from factbook.storage import Database
 from factbook.webhooks import GuardedPost, Post, digest_store, digests

@@ -8,6 +8,7 @@ from starlette.types import ASGIApp
 from factbook.api.access import audit, tokens
 from factbook.api.catalog.routes import CATALOG_ROUTES
 from factbook.api.checks.community_routes import COMMUNITY_ROUTES
+from factbook.api.checks.digest_routes import DIGEST_ROUTES
 from factbook.api.checks.result_routes import RESULT_ROUTES
 from factbook.api.checks.routes import CHECK_ROUTES
 from factbook.api.endpoint import NOTHING_STORED, Endpoint, Route
@@ -87,7 +88,7 @@ ROUTES: Sequence[Route] = (
     *(route._replace(path=f"/api/catalog{route.path}") for route in CATALOG_ROUTES),
     *(
         route._replace(path=f"{TECH_INSIGHTS}{route.path}")
-        for route in (*TECH_INSIGHTS_ROUTES, *CHECK_ROUTES, *RESULT_ROUTES)
+        for route in (*TECH_INSIGHTS_ROUTES, *CHECK_ROUTES, *RESULT_ROUTES, *DIGEST_ROUTES)
     ),
     *(route._replace(path=f"{COMMUNITY}{route.path}") for route in COMMUNITY_ROUTES),
     Route("GET", TOKENS, tokens.list_all, _TOKENS),

@@ -6,12 +6,12 @@ Teams takes Adaptive Cards in the form of its workflows, which replace the conne
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from factbook.checks import flaps, state
 from factbook.clock import iso
+from factbook.schemas.digests import DigestForm
 
-DigestForm = Literal["slack", "teams"]
 # Entities by the id of their level, by scorecard.
 DigestLevels = Mapping[str, Mapping[str, int]]
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from factbook.facts.pushed_facts import FactItemResult
     from factbook.importers.importer_store import StoredImporter
     from factbook.scheduling.run_queue import Begun
-    from factbook.webhooks import StoredWebhook
+    from factbook.webhooks import StoredDigest, StoredWebhook
 
 
 def caller(request: Request, state: HandlerContext) -> Caller:
@@ -180,6 +180,16 @@ def of_webhook(action: str) -> About:
 
     def about(webhook: "StoredWebhook") -> AuditEntry:
         return AuditEntry(action, webhook.id, {"url": webhook.url, "types": list(webhook.types)})
+
+    return about
+
+
+def of_digest(action: str) -> About:
+    """Entry for a change of a digest: whom it is about, and the host that it is sent to."""
+
+    def about(digest: "StoredDigest") -> AuditEntry:
+        detail = {"owner": digest.owner or None, "form": digest.form, "url": digest.url}
+        return AuditEntry(action, digest.id, detail)
 
     return about
 

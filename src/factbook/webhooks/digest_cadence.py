@@ -1,14 +1,12 @@
 """When digests are sent: at an hour of each day or of one day of the week, in a time zone."""
 
 from datetime import UTC, datetime, time, timedelta, tzinfo
-from typing import Final, Literal, NamedTuple, get_args
+from typing import Final, NamedTuple, get_args
 from zoneinfo import ZoneInfo
 
 from factbook.clock import SECOND
 from factbook.errors import InputError
-
-CadenceUnit = Literal["weekly", "daily"]
-Weekday = Literal["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
+from factbook.schemas.digests import CadenceUnit, Weekday
 
 WEEKDAYS: Final[tuple[Weekday, ...]] = get_args(Weekday)
 LONGEST_ZONE: Final = 64

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 import msgspec
 
-from factbook.checks.digest import DigestForm
 from factbook.outbound import HostReply
+from factbook.schemas.digests import DigestForm
 
 _WORD: Final = re.compile(rb"[A-Za-z][A-Za-z_]{1,59}")
 _ACCEPTED: Final = frozenset({b"", b"ok"})

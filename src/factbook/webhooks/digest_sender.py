@@ -13,9 +13,10 @@ import structlog
 
 from factbook.auth.encryption import NotOpenedError
 from factbook.checks import digest, digest_figures
-from factbook.checks.digest import Digest, DigestForm
+from factbook.checks.digest import Digest
 from factbook.clock import DAY, HOUR, MINUTE, Clock
 from factbook.outbound.client import USER_AGENT
+from factbook.schemas.digests import DigestForm
 from factbook.storage import Database
 from factbook.webhooks import digest_replies, digest_store, sender
 from factbook.webhooks.digest_store import ClaimedDigest

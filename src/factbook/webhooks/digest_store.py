@@ -5,8 +5,9 @@ from typing import Final, NamedTuple
 import msgspec
 
 from factbook.auth import encryption
-from factbook.checks.digest import DigestForm, DigestLevels
+from factbook.checks.digest import DigestLevels
 from factbook.errors import ConflictError, NotFoundError
+from factbook.schemas.digests import DigestForm
 from factbook.storage import Database, Row, Transaction
 from factbook.webhooks.digest_cadence import DigestCadence
 

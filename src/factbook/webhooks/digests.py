@@ -2,13 +2,14 @@
 
 import secrets as chance
 import time
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from factbook.auth.encryption import NotOpenedError
 from factbook.catalog import ref
 from factbook.checks import digest_figures
-from factbook.checks.digest import EVERYTHING, DigestForm
-from factbook.errors import ConflictError
+from factbook.checks.digest import EVERYTHING
+from factbook.errors import ConflictError, InputError
+from factbook.schemas.digests import DigestForm
 from factbook.storage import Database, Transaction, Write
 from factbook.webhooks import digest_cadence, digest_sender, digest_store, secrets
 from factbook.webhooks.digest_cadence import DigestCadence
@@ -17,6 +18,8 @@ from factbook.webhooks.management import DeliveryResult
 from factbook.webhooks.transport import Post
 
 listed = digest_store.listed
+
+_OWNERS: Final = frozenset({"group", "user"})
 
 
 class WantedDigest(NamedTuple):
@@ -47,7 +50,7 @@ async def create(
 ) -> StoredDigest:
     """Send digests of an owner to an address from now on, which is never shown again.
 
-    Raises InputError for an address that may not be called or an unknown time zone, ConflictError.
+    Raises InputError for what does not fit or an address that may not be called, ConflictError.
     """
     url, owner = wanted.url or "", _owner(wanted)
     digest_cadence.check_zone(wanted.cadence.time_zone)
@@ -158,4 +161,9 @@ async def try_out(
 
 
 def _owner(wanted: WantedDigest) -> str:
-    return ref.canonical(wanted.owner, kind="group") if wanted.owner else EVERYTHING
+    if not wanted.owner:
+        return EVERYTHING
+    owner = ref.parse(wanted.owner, kind="group")
+    if owner.kind not in _OWNERS:
+        raise InputError("owner: has to be a group or a user.")
+    return str(owner)

@@ -1,0 +1,113 @@
+"""Digests over HTTP; an address is taken and never given back."""
+
+from typing import Final
+
+from msgspec import UNSET
+
+from factbook.api.openapi.parameter_types import PathPart
+from factbook.clock import iso, iso_or_none
+from factbook.http import audit
+from factbook.http.context import WebhookContext
+from factbook.http.requests import JsonReply, Reply, Request, reply
+from factbook.schemas.digests import ChangedDigest, NewDigest, ShownDigest, ShownDigests
+from factbook.schemas.events import TriedWebhook
+from factbook.webhooks import DigestCadence, StoredDigest, WantedDigest, digests
+
+_LARGEST: Final = 16 * 1024
+
+ID: Final = PathPart(name="id", description="The digest's id.", format="digest-id")
+
+
+async def list_all(request: Request, state: WebhookContext) -> JsonReply[ShownDigests]:
+    """Every digest, and of its address the scheme and host alone."""
+    found = await digests.listed(state.database)
+    return reply(ShownDigests([_shown(one) for one in found]))
+
+
+async def get(request: Request, state: WebhookContext) -> JsonReply[ShownDigest]:
+    """A digest, with what became of the last one."""
+    return reply(_shown(await digests.one(state.database, ID.of(request))))
+
+
+async def create(request: Request, state: WebhookContext) -> JsonReply[ShownDigest]:
+    """Send what changes from now on to a channel of Slack or Microsoft Teams.
+
+    Nothing is sent when nothing changed. The address is public, or in a network that the setting
+    `outgoing_networks` names.
+    """
+    wanted = _wanted(await request.json(NewDigest, _LARGEST))
+    made = await digests.create(
+        state.database,
+        state.post,
+        state.token_key,
+        wanted,
+        actor=request.actor,
+        now=state.clock(),
+        write=audit.writing(request, state, audit.of_digest("digest.create"), 201),
+    )
+    return reply(_shown(made), 201)
+
+
+async def replace(request: Request, state: WebhookContext) -> JsonReply[ShownDigest]:
+    """Change a digest. One of another owner tells what changes from now on."""
+    wanted = _wanted(await request.json(ChangedDigest, _LARGEST))
+    changed = await digests.replace(
+        state.database,
+        state.post,
+        state.token_key,
+        ID.of(request),
+        wanted,
+        now=state.clock(),
+        write=audit.writing(request, state, audit.of_digest("digest.replace")),
+    )
+    return reply(_shown(changed))
+
+
+async def delete(request: Request, state: WebhookContext) -> Reply:
+    """Remove a digest; nothing is sent any more."""
+    write = audit.writing(request, state, audit.of_digest("digest.delete"), 204)
+    await digests.remove(ID.of(request), write=write)
+    return Reply(status=204)
+
+
+async def test(request: Request, state: WebhookContext) -> JsonReply[TriedWebhook]:
+    """Send what the next one would tell by now, once, also if that is nothing.
+
+    It is marked as a test, and what it tells is told again in its time.
+    """
+    tried = await digests.try_out(
+        state.database,
+        state.post,
+        state.token_key,
+        ID.of(request),
+        state.clock(),
+        state.settings.public_url,
+    )
+    return reply(TriedWebhook(delivered=tried.error is None, **tried._asdict()))
+
+
+def _wanted(given: NewDigest | ChangedDigest) -> WantedDigest:
+    cadence = DigestCadence(given.cadence, given.day, given.hour, given.time_zone)
+    url = None if given.url is UNSET else given.url
+    return WantedDigest(given.owner or None, given.form, cadence, url)
+
+
+def _shown(stored: StoredDigest) -> ShownDigest:
+    unit, day, hour, time_zone = stored.cadence
+    return ShownDigest(
+        id=stored.id,
+        owner=stored.owner or None,
+        form=stored.form,
+        url=stored.url,
+        cadence=unit,
+        hour=hour,
+        time_zone=time_zone,
+        created_at=iso(stored.created_at),
+        created_by=stored.created_by,
+        told_up_to=iso(stored.told_up_to),
+        next_at=iso(stored.next_at),
+        last_success_at=iso_or_none(stored.sent_at),
+        last_failure_at=iso_or_none(stored.failed_at),
+        last_error=stored.error,
+        day=day if unit == "weekly" else None,
+    )
