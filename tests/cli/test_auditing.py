@@ -42,6 +42,7 @@ OTHERS = {
     *(("push",), ("sets",), ("entities",), ("facets",), ("facts",), ("call",), ("push-facts",)),
     ("events",),
     *(("webhooks", each) for each in ("list", "show", "create", "test", "enable", "delete")),
+    *(("digests", each) for each in ("list", "create", "change", "test", "delete")),
     *(("sources", each) for each in ("list", "show", "new", "plan", "apply", "test")),
     *(
         ("checks", each)

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from factbook import __version__
-from factbook.cli import audit, checks, imports, people, sources, tokens, webhooks
+from factbook.cli import audit, checks, digests, imports, people, sources, tokens, webhooks
 from factbook.cli.agent_setup import connect
 from factbook.cli.backups import backup, restore
 from factbook.cli.collection import collect, worker
@@ -63,6 +63,7 @@ app.add_typer(imports.app, name="import", epilog=EXIT_CODES)
 app.add_typer(tokens.app, name="token")
 app.add_typer(people.app, name="people")
 app.add_typer(webhooks.app, name="webhooks")
+app.add_typer(digests.app, name="digests")
 app.add_typer(audit.app, name="audit")
 
 

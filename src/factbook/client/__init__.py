@@ -28,6 +28,7 @@ from factbook.client.errors import (
     ToolCallError,
     UnexpectedAnswer,
 )
+from factbook.schemas.digests import ShownDigest as Digest
 from factbook.schemas.distributions import FactDistribution, ValuePage
 from factbook.schemas.entities import Ancestor, Ancestry, FacetValue, PageInfo
 from factbook.schemas.entities import EntityPage as QueryPage
@@ -57,6 +58,7 @@ __all__ = [
     "ConnectionFailed",
     "DataSource",
     "Difference",
+    "Digest",
     "Entity",
     "EntityFacts",
     "Event",

@@ -7,7 +7,14 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 import httpx2
 
-from factbook.client import calls, catalog_calls, event_calls, source_calls, tool_calls
+from factbook.client import (
+    calls,
+    catalog_calls,
+    digest_calls,
+    event_calls,
+    source_calls,
+    tool_calls,
+)
 from factbook.client.answers import Entity
 from factbook.client.calls import Call
 from factbook.client.catalog_calls import EntityBatch
@@ -179,6 +186,12 @@ class Client:
     delete_webhook = _now(event_calls.delete_webhook)
     enable_webhook = _now(event_calls.enable_webhook)
     test_webhook = _now(event_calls.test_webhook)
+    digests = _now(digest_calls.digests)
+    digest = _now(digest_calls.digest)
+    create_digest = _now(digest_calls.create_digest)
+    replace_digest = _now(digest_calls.replace_digest)
+    delete_digest = _now(digest_calls.delete_digest)
+    test_digest = _now(digest_calls.test_digest)
     initialize = _now(tool_calls.initialize)
     tools = _now(tool_calls.tools)
     call = _now(tool_calls.call)
@@ -251,6 +264,12 @@ class AsyncClient:
     delete_webhook = _soon(event_calls.delete_webhook)
     enable_webhook = _soon(event_calls.enable_webhook)
     test_webhook = _soon(event_calls.test_webhook)
+    digests = _soon(digest_calls.digests)
+    digest = _soon(digest_calls.digest)
+    create_digest = _soon(digest_calls.create_digest)
+    replace_digest = _soon(digest_calls.replace_digest)
+    delete_digest = _soon(digest_calls.delete_digest)
+    test_digest = _soon(digest_calls.test_digest)
     initialize = _soon(tool_calls.initialize)
     tools = _soon(tool_calls.tools)
     call = _soon(tool_calls.call)
