@@ -7,10 +7,11 @@ from tests.browser.shop import ADMINISTRATOR, VIEWER
 _ACCOUNT: Final = "/administration/account"
 _CONNECTIONS: Final = "/administration/connections"
 _WEBHOOKS: Final = "/administration/webhooks"
+_DIGESTS: Final = "/administration/digests"
 _ENTITY: Final = "/catalog/{kind}/{namespace}/{name}"
 _CHECKOUT: Final = "/catalog/component/default/checkout"
 
-# RUN is in the place of the number of a run, WEBHOOK of the id of a webhook.
+# RUN is in the place of the number of a run, WEBHOOK and DIGEST of ids.
 EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     "/": ("/", "/?kind=api"),
     "/catalog": ("/catalog", "/catalog?q=checkout&owner=%5B", "/catalog?q=nothing+like+it"),
@@ -105,6 +106,8 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     f"{_CONNECTIONS}/{{name}}/edit": (f"{_CONNECTIONS}/ci/edit",),
     _WEBHOOKS: (_WEBHOOKS,),
     f"{_WEBHOOKS}/{{id}}": (f"{_WEBHOOKS}/WEBHOOK",),
+    _DIGESTS: (_DIGESTS,),
+    f"{_DIGESTS}/{{id}}": (f"{_DIGESTS}/DIGEST",),
     "/help": ("/help",),
     "/help/{page:path}": ("/help/pages", "/help/reference/tools", "/help/nothing"),
     "/administration/audit": ("/administration/audit", "/administration/audit?action=set.replace"),

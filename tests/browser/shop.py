@@ -149,6 +149,7 @@ class Shop:
         self.states: dict[str, Any] = {}
         self.run = 0
         self.webhook = ""
+        self.digest = ""
 
     @property
     def url(self) -> str:
@@ -162,8 +163,9 @@ class Shop:
             yield opened
 
     def filled(self, path: str) -> str:
-        """A path with what was made in the place of RUN and WEBHOOK."""
-        return path.replace("RUN", str(self.run)).replace("WEBHOOK", self.webhook)
+        """A path with what was made in the place of RUN, WEBHOOK and DIGEST."""
+        path = path.replace("RUN", str(self.run)).replace("WEBHOOK", self.webhook)
+        return path.replace("DIGEST", self.digest)
 
     def add_people(self) -> None:
         """An administrator by the link of the first start, and a viewer by an invitation."""
@@ -182,6 +184,8 @@ class Shop:
         self.put(f"{CONNECTIONS}/ci", {"baseUrl": build_server})
         hook = {"url": f"{build_server}/events", "types": ["source.down", "source.up"]}
         self.webhook = self.post("/api/events/webhooks", hook)["id"]
+        digest = {"owner": "group:team-checkout", "form": "slack", "url": f"{build_server}/channel"}
+        self.digest = self.post("/api/tech-insights/v1/digests", digest)["id"]
         self.push("examples", example_entities()[:-1])
         self.push("examples", example_entities())
         for source in (RUNBOOKS, BUILDS, COVERAGE):

@@ -94,6 +94,12 @@ def test_nothing_is_wrong_with_the_pages_outside(shop: Shop) -> None:
             "Webhooks",
         ),
         (
+            "/administration/digests",
+            {"Address": "ftp://elsewhere.example"},
+            "Create digest",
+            "Digests",
+        ),
+        (
             "/data-sources/builds/edit",
             {"Definition, in YAML or JSON": "id: [builds"},
             "Save the draft",

@@ -29,9 +29,17 @@ from tests.web.visiting import PASSWORD, Browser, add_person, browser, signed_in
 ACCOUNT: Final = "/administration/account"
 PEOPLE: Final = "/administration/people"
 WEBHOOKS: Final = "/administration/webhooks"
+DIGESTS: Final = "/administration/digests"
 NEW: Final = "another correct horse"
 # Forms that store nothing: a cookie of the browser, questions, and a message to try it out.
-NO_WRITES: Final = frozenset({f"{ACCOUNT}/theme", "/connect/check", f"{WEBHOOKS}/{{id}}/test"})
+NO_WRITES: Final = frozenset(
+    {
+        f"{ACCOUNT}/theme",
+        "/connect/check",
+        f"{WEBHOOKS}/{{id}}/test",
+        f"{DIGESTS}/{{id}}/test",
+    }
+)
 
 
 class Sent(NamedTuple):
@@ -47,7 +55,7 @@ async def every_form(service: Service) -> AsyncIterator[Sent]:
     ada = await with_password(service)
     await add_person(service, "vic", "viewer")
     catalog = (_catalog, _scorecards, _definitions, _imports, _importers)
-    for part in (_signing_in, _account, _people, *catalog, _connections, _webhooks):
+    for part in (_signing_in, _account, _people, *catalog, _connections, _webhooks, _digests):
         async for sent in part(service, ada):
             yield sent
 
@@ -214,3 +222,13 @@ async def _webhooks(service: Service, ada: Browser) -> AsyncIterator[Sent]:
     for verb in ("enable", "delete"):
         sent = ada.send(f"{WEBHOOKS}/{id_}/{verb}")
         yield Sent(f"{WEBHOOKS}/{{id}}/{verb}", sent, (f"webhook.{verb}",))
+
+
+async def _digests(service: Service, ada: Browser) -> AsyncIterator[Sent]:
+    fields = {"form": "slack", "day": "monday", "hour": "8", "time_zone": "UTC"}
+    made = ada.send(DIGESTS, url="https://events.example.com/factbook", **fields)
+    yield Sent(DIGESTS, made, ("digest.create",))
+    [(id_,)] = await service.state.database.all("SELECT id FROM digests")
+    yield Sent(f"{DIGESTS}/{{id}}", ada.send(f"{DIGESTS}/{id_}", **fields), ("digest.replace",))
+    deleted = ada.send(f"{DIGESTS}/{id_}/delete")
+    yield Sent(f"{DIGESTS}/{{id}}/delete", deleted, ("digest.delete",))

@@ -76,6 +76,9 @@ async def filled(service: Service) -> Browser:
     hook = {"url": "https://events.example.com/<b>{{7*7}}"}
     made = await service.http.post("/api/events/webhooks", json=hook)
     assert made.status_code == 201, made.text
+    digest = {"owner": f"group:{HOSTILE_NAME}", "form": "slack", "url": hook["url"]}
+    made = await service.http.post("/api/tech-insights/v1/digests", json=digest)
+    assert made.status_code == 201, made.text
     imports, problem = Imports(service.state.database), ReadingProblem(HOSTILE, HOSTILE, HOSTILE)
     await imports.write(imported(imported_item(f"{NAME} imported")))
     await imports.write(imported(problems=[problem]))

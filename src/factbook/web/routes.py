@@ -14,6 +14,7 @@ from factbook.web.admin.account import ACCOUNT
 from factbook.web.admin.api_access import API_ACCESS
 from factbook.web.admin.audit import AUDIT
 from factbook.web.admin.connections import CONNECTIONS
+from factbook.web.admin.digests import DIGESTS
 from factbook.web.admin.people import PEOPLE
 from factbook.web.admin.webhooks import WEBHOOKS
 from factbook.web.checks.check_list import CHECK_LIST
@@ -88,6 +89,7 @@ PAGES: Sequence[PageRoute] = (
     *SOURCE_RUNS,
     *CONNECTIONS,
     *WEBHOOKS,
+    *DIGESTS,
     *CONNECT,
     *PLAYGROUND,
     *HELP,

@@ -3,7 +3,14 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from factbook.auth.permissions import AUDIT_READ, EVENTS_READ, SOURCE_WRITE, TOKEN_MANAGE
+from factbook.auth.permissions import (
+    AUDIT_READ,
+    CATALOG_READ,
+    CHECK_READ,
+    EVENTS_READ,
+    SOURCE_WRITE,
+    TOKEN_MANAGE,
+)
 
 
 class Section(NamedTuple):
@@ -38,6 +45,7 @@ _ADMINISTRATION = (
     ("People", "/administration/people", "people", (TOKEN_MANAGE,)),
     ("Connections", "/administration/connections", "connections", (SOURCE_WRITE,)),
     ("Webhooks", "/administration/webhooks", "webhooks", (EVENTS_READ, TOKEN_MANAGE)),
+    ("Digests", "/administration/digests", "digests", (CATALOG_READ, CHECK_READ, TOKEN_MANAGE)),
     ("Audit", "/administration/audit", "audit", (AUDIT_READ,)),
 )
 
@@ -61,6 +69,7 @@ _HELP = (
     ("/administration/people", "/help/how-to/people"),
     ("/administration/connections", "/help/how-to/define-sources#make-a-connection"),
     ("/administration/webhooks", "/help/how-to/events#webhooks"),
+    ("/administration/digests", "/help/how-to/scorecards#tell-teams-what-changed"),
     ("/administration/audit", "/help/how-to/people#the-audit"),
     ("/help", "/help"),
     ("/", "/help/pages"),
