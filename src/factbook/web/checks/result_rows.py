@@ -65,7 +65,7 @@ async def of_entity(visit: PageContext, check: Check, entity: str) -> list[Resul
     """The result of one entity; raises InputError for what is no reference."""
     ref = str(refs.parse(entity))
     found = await results.of_entity(
-        visit.state.database, ref, visit.now, only=[check.id], explained=False
+        visit.state.database, ref, visit.now, only=[check.id], explained=()
     )
     if found is None or not found.results:
         return []
