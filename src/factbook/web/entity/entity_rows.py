@@ -36,6 +36,13 @@ class _RowMetadata(msgspec.Struct):
 class _Spec(msgspec.Struct):
     type: Any = None
     owner: Any = None
+    profile: Any = None
+
+    @property
+    def display_name(self) -> str:
+        """That of a person or group."""
+        found = self.profile.get("displayName") if isinstance(self.profile, dict) else None
+        return found if isinstance(found, str) else ""
 
 
 class _RowDocument(msgspec.Struct):
@@ -52,11 +59,12 @@ def row(listed: EntityRow) -> EntityListRow:
     kind, _, rest = listed.ref.partition(":")
     owner = spec.owner if isinstance(spec.owner, str) else ""
     owner_ref = formatting.reference(owner, "group", rest.partition("/")[0])
+    title = metadata.title or spec.display_name or metadata.name
     return EntityListRow(
         listed.ref,
         kind,
-        metadata.title or metadata.name,
-        metadata.name if metadata.title and metadata.title != metadata.name else None,
+        title,
+        metadata.name if title != metadata.name else None,
         spec.type if isinstance(spec.type, str) else "",
         formatting.short_owner(owner_ref) if owner_ref else owner,
         owner_ref,

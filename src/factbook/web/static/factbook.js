@@ -90,8 +90,23 @@ function closing() {
   });
 }
 
+// The search for anything has the focus after "/" or Ctrl+K, wherever nothing is being written.
+function seeking() {
+  const writes = (element) => element.closest("input, textarea, select, [contenteditable]");
+  document.addEventListener("keydown", (event) => {
+    const chord = event.key.toLowerCase() === "k" && (event.ctrlKey || event.metaKey);
+    const slash = event.key === "/" && !event.ctrlKey && !event.metaKey && !event.altKey;
+    if (!chord && !(slash && !writes(event.target))) return;
+    const field = find("#search-text, [data-search-anywhere]").find((each) => each.offsetParent);
+    event.preventDefault();
+    if (field) field.select();
+    else if (find("[data-search-anywhere]").length) location.assign("/search");
+  });
+}
+
 copying(document);
 searching();
 following();
 closing();
+seeking();
 document.querySelector("[data-focus]")?.focus();
