@@ -118,6 +118,7 @@ async def walked(ada: Browser) -> dict[str, list[str]]:
     waiting = ["/", f"{ACCOUNT}/api-access", ACCOUNT]
     waiting += [f"/data-sources/{one}" for one in ("coverage", "owners")]
     waiting += ["/data-sources/new?type=push&id=another", "/data-sources/coverage/failures"]
+    waiting += ["/search?q=w", "/search?q=%3Cscript%3Ealert(1)%3C/script%3E"]
     waiting += ["/data-sources/owners/runs"]  # linked where there are many
     seen, found = set(waiting), dict[str, list[str]]()
     while waiting:

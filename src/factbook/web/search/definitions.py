@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Protocol
 
-from factbook.checks import check_store, scorecard_store
+from factbook.checks.check_store import check_store
+from factbook.checks.scorecard_store import scorecard_store
 from factbook.storage import Database
 
 

@@ -97,7 +97,8 @@ function seeking() {
     const chord = event.key.toLowerCase() === "k" && (event.ctrlKey || event.metaKey);
     const slash = event.key === "/" && !event.ctrlKey && !event.metaKey && !event.altKey;
     if (!chord && !(slash && !writes(event.target))) return;
-    const field = find("#search-text, [data-search-anywhere]").find((each) => each.offsetParent);
+    const fields = [...find("#search-text"), ...find("[data-search-anywhere]")];
+    const field = fields.find((each) => each.checkVisibility());
     event.preventDefault();
     if (field) field.select();
     else if (find("[data-search-anywhere]").length) location.assign("/search");
@@ -109,4 +110,7 @@ searching();
 following();
 closing();
 seeking();
-document.querySelector("[data-focus]")?.focus();
+// What is written into a field already goes on at its end.
+const first = document.querySelector("[data-focus]");
+first?.focus();
+if (first?.type === "search") first.setSelectionRange(first.value.length, first.value.length);
