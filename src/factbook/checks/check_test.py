@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from factbook.catalog.validation import deeper_than
 from factbook.checks import state, wanted_values
 from factbook.checks.readers import Report
 
@@ -68,7 +69,7 @@ def _entity(value: object, path: str, report: Report) -> Mapping[str, Any] | Non
     """The document of an entity, with the parts that the catalog reads in their places."""
     if value is None:
         return None
-    if not isinstance(value, dict) or not _is_shallow(value):
+    if not isinstance(value, dict) or deeper_than(value, _DEEPEST):
         report(path, f"has to be an object of {_DEEPEST} levels at most")
         return None
     if not isinstance(value.get("metadata", {}), dict):
@@ -85,17 +86,6 @@ def _is_relation(value: object) -> bool:
     if not isinstance(value, dict):
         return False
     return all(isinstance(value.get(name), str) for name in ("type", "targetRef"))
-
-
-def _is_shallow(value: object) -> bool:
-    level = [value]
-    for _ in range(_DEEPEST):
-        below: list[object] = []
-        for one in level:
-            if isinstance(one, dict | list):
-                below.extend(one.values() if isinstance(one, dict) else one)
-        level = below
-    return not level
 
 
 def _states(value: object, path: str, report: Report) -> Mapping[str, str]:

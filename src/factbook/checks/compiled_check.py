@@ -1,10 +1,9 @@
 """A check ready to be evaluated for many entities."""
 
 from collections.abc import Callable, Iterable, Mapping
-from graphlib import CycleError, TopologicalSorter
 from typing import Final, NamedTuple
 
-from factbook.checks import condition
+from factbook.checks import condition, dependencies
 from factbook.checks.checked_entity import CheckedEntity
 from factbook.checks.definition import Check
 from factbook.checks.evaluation import compiled_rule
@@ -98,13 +97,7 @@ def compiled(check: Check, slot: int) -> CompiledCheck:
 
 
 def in_order(checks: Iterable[CompiledCheck]) -> list[CompiledCheck]:
-    """The checks, each after those whose states it reads.
-
-    Those of a cycle, which saving them refuses, come in any order.
-    """
+    """The checks, each after those whose states it reads."""
     by_id = {one.check.id: one for one in checks}
-    sorter = TopologicalSorter({id_: one.checks & by_id.keys() for id_, one in by_id.items()})
-    try:
-        return [by_id[id_] for id_ in sorter.static_order()]
-    except CycleError:
-        return list(by_id.values())
+    reads = {id_: one.checks for id_, one in by_id.items()}
+    return [by_id[id_] for id_ in dependencies.in_order(reads)]

@@ -1,10 +1,13 @@
 """Checks that read the states of other checks: which, and that none reads itself in the end."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 import msgspec
 
+from factbook.checks import condition
+from factbook.checks.definition import Check
 from factbook.checks.fact_reference import CHECKS
 from factbook.errors import InvalidItemsError
 from factbook.storage import Transaction
@@ -21,6 +24,36 @@ def referenced(document: Document) -> dict[str, str]:
     return found
 
 
+def read_by(check: Check) -> frozenset[str]:
+    """The ids of the checks whose states a check reads."""
+    facts = (fact for _, rule in check.rules() for fact in condition.references(rule))
+    return frozenset(fact.fact for fact in facts if fact.source == CHECKS)
+
+
+def in_order(reads: Mapping[str, Set[str]]) -> list[str]:
+    """The ids of checks, each after those that it reads.
+
+    Those of a cycle, which saving them refuses, come in any order.
+    """
+    sorter = TopologicalSorter({id_: read & reads.keys() for id_, read in reads.items()})
+    try:
+        return list(sorter.static_order())
+    except CycleError:
+        return list(reads)
+
+
+def way_back(own: str, first: str, reads: Callable[[str], Iterable[str]]) -> list[str]:
+    """The shortest way from a check back to itself by way of `first`; empty if there is none."""
+    ways, seen = [[own, first]], set[str]()
+    for way in ways:
+        if way[-1] == own:
+            return way
+        if way[-1] not in seen:
+            seen.add(way[-1])
+            ways += [[*way, id_] for id_ in reads(way[-1])]
+    return []
+
+
 def verify(document: Document, others: Mapping[str, Document], known: set[str]) -> None:
     """Raise InvalidItemsError if a document reads checks that do not exist, or itself in the end.
 
@@ -31,7 +64,7 @@ def verify(document: Document, others: Mapping[str, Document], known: set[str]) 
     for check_id, path in referenced(document).items():
         if check_id != own and check_id not in known:
             problems.append({"path": path, "message": f"there is no check {check_id}"})
-        elif circle := _circle(own, check_id, others):
+        elif circle := way_back(own, check_id, lambda id_: referenced(others.get(id_, {}))):
             words = " → ".join(circle)
             problems.append({"path": path, "message": f"the check would read itself: {words}"})
     if problems:
@@ -49,19 +82,6 @@ def readers(transaction: Transaction, check_id: str, *, drafts: bool = False) ->
         found |= new
         new = {id_ for id_, read in reads.items() if id_ not in found and read & found}
     return sorted(found - {check_id})
-
-
-def _circle(own: str, first: str, others: Mapping[str, Document]) -> list[str]:
-    """The way from a check back to itself by way of `first`; empty if there is none."""
-    ways, seen = [[own, first]], set[str]()
-    while ways:
-        way = ways.pop()
-        if way[-1] == own:
-            return way
-        if way[-1] not in seen:
-            seen.add(way[-1])
-            ways += [[*way, id_] for id_ in referenced(others.get(way[-1], {}))]
-    return []
 
 
 def _mentions(condition: Any, path: str) -> Iterator[tuple[str, str]]:

@@ -1,10 +1,10 @@
 """Validation of a check against what it refers to: data sources, their facts, and other checks."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, Final, NamedTuple
 
-from factbook.checks import condition, state, templates
+from factbook.checks import condition, dependencies, state, templates
 from factbook.checks.condition import FactCondition, Rule
 from factbook.checks.contradictions import report_constant
 from factbook.checks.definition import Check
@@ -184,32 +184,16 @@ def _type(reference: FactReference, context: CheckContext) -> FactType | None:
 
 def _check_cycle(check: Check, context: CheckContext, report: Report) -> None:
     checks = {**context.checks, check.id: check}
+
+    def reads(check_id: str) -> Iterable[str]:
+        return dependencies.read_by(checks[check_id]) if check_id in checks else ()
+
     for path, rule in check.rules():
         for where, leaf in condition.leaves(rule, path):
             if leaf.fact.source == CHECKS:
-                way = _way(leaf.fact.fact, check.id, checks)
+                way = dependencies.way_back(check.id, leaf.fact.fact, reads)
                 if way:
-                    report(f"{where}.fact", f"makes a cycle: {' → '.join([check.id, *way])}")
-
-
-def _way(start: str, end: str, checks: Mapping[str, Check]) -> Sequence[str]:
-    """The ids of checks from one to another that it depends on; empty if it does not."""
-    ways, waiting = {start: [start]}, [start]
-    while waiting:
-        id_ = waiting.pop(0)
-        if id_ == end:
-            return ways[id_]
-        for other in dependencies(checks[id_]) if id_ in checks else ():
-            if other not in ways:
-                ways[other] = [*ways[id_], other]
-                waiting.append(other)
-    return []
-
-
-def dependencies(check: Check) -> frozenset[str]:
-    """The ids of the checks whose states the check reads."""
-    facts = (fact for _, rule in check.rules() for fact in condition.references(rule))
-    return frozenset(fact.fact for fact in facts if fact.source == CHECKS)
+                    report(f"{where}.fact", f"makes a cycle: {' → '.join(way)}")
 
 
 def _at(path: str, report: Report) -> Report:

@@ -2,10 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from graphlib import CycleError, TopologicalSorter
 from typing import Any, Final, Literal, NamedTuple
 
-from factbook.checks.validation import dependencies
+from factbook.checks import dependencies
 from factbook.cli.checks.files import ReadDocument
 from factbook.cli.definition_plan import DELETION, PlanStep, StoredDocuments, change
 from factbook.client import ApiError, Client
@@ -123,13 +122,8 @@ def _kind(one: ReadDocument) -> Kind:
 def _in_order(read: Sequence[ReadDocument]) -> list[ReadDocument]:
     """Checks, each after those that it reads, then scorecards; the server refuses a cycle."""
     checks = {one.id: one for one in read if one.check is not None}
-    reads = {
-        id_: dependencies(one.check) & checks.keys() for id_, one in checks.items() if one.check
-    }
-    try:
-        ordered = [checks[id_] for id_ in TopologicalSorter(reads).static_order()]
-    except CycleError:
-        ordered = list(checks.values())
+    reads = {id_: dependencies.read_by(one.check) for id_, one in checks.items() if one.check}
+    ordered = [checks[id_] for id_ in dependencies.in_order(reads)]
     return [*ordered, *(one for one in read if one.kind == "scorecard")]
 
 
