@@ -9,6 +9,7 @@ from structlog.testing import capture_logs
 from factbook.checks import definition_lock, regrade
 from factbook.checks.check_grades import grading_of
 from factbook.checks.check_set import CheckCache, CheckSet
+from factbook.checks.scorecard_store import scorecard_store
 from factbook.checks.state import FAIL, PASS, UNKNOWN
 from factbook.errors import UnavailableError
 from factbook.storage import Database, Transaction
@@ -123,7 +124,7 @@ async def test_a_scorecard_that_cannot_be_read_is_left_out(catalog: CheckedCatal
     def of_a_later_release(transaction: Transaction) -> None:
         transaction.run("UPDATE scorecards SET published = ?", ('{"id": 1}',))
         transaction.lock(definition_lock.LOCK)
-        definition_lock.raise_revision(transaction)
+        scorecard_store.raise_revision(transaction)
 
     await database.write(of_a_later_release)
     with capture_logs() as logs:

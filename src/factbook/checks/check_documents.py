@@ -63,13 +63,13 @@ async def _context(document: Document, database: Database, registry: Registry) -
     if _READS_CHECKS not in msgspec.json.encode(document):
         return CheckContext(known.sources, {})
     stored = await check_store.everything(database)
-    newest = [one.draft or one.newest or {} for one in stored]
-    return CheckContext(known.sources, await asyncio.to_thread(_parsed, newest))
+    written = [one.written for one in stored]
+    return CheckContext(known.sources, await asyncio.to_thread(_parsed, written))
 
 
-def _parsed(newest: list[Document]) -> Mapping[str, Check]:
+def _parsed(written: list[Document]) -> Mapping[str, Check]:
     found: dict[str, Check] = {}
-    for document in newest:
+    for document in written:
         try:
             check = definition.parse(document)
         except FactbookError:

@@ -68,7 +68,7 @@ async def sweep(database: Database, before: int, pace: Throttle) -> int:
 
 def _record(transaction: Transaction, check_id: str, day: int) -> int:
     # Its slot may be another one by now.
-    transaction.lock(definition_lock.LOCK, shared=True)
+    definition_lock.share(transaction)
     row = transaction.one("SELECT slot FROM checks WHERE id = ?", (check_id,))
     if row is None or row[0] is None:
         return 0

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from factbook.storage import Transaction, counters
+from factbook.storage import Transaction
 
 # Held shared by whoever evaluates or grades, and alone by whoever changes for which definitions.
 LOCK: Final = "check definitions"
@@ -18,10 +18,5 @@ def take(transaction: Transaction) -> None:
 
 
 def share(transaction: Transaction) -> None:
-    """Keep definitions as they are; to be called first, too, by who evaluates in the end."""
+    """Keep definitions as they are; to be called first, too, by what evaluates in the end."""
     transaction.lock(LOCK, shared=True)
-
-
-def raise_revision(transaction: Transaction) -> None:
-    """Make every process reload the definitions."""
-    counters.take(transaction, REVISION)

@@ -65,9 +65,7 @@ async def _changes(
     else:
         rows = await database.search(_CHANGES, (list(owners), since, until, _MOST + 1))
     refs = await collectable.refs_of_ids(database, {row[1] for row in rows})
-    titles = {
-        one.id: one.current.get("title", one.id) for one in await check_store.everything(database)
-    }
+    titles = {one.id: one.title for one in await check_store.everything(database)}
     return [
         StateChange(titles[check], refs[entity], *rest)
         for check, entity, *rest in rows

@@ -32,7 +32,7 @@ def _evaluate(
 ) -> int:
     if not transaction.try_lock_each(_LOCK):
         return 0
-    transaction.lock(definition_lock.LOCK, shared=True)
+    definition_lock.share(transaction)
     began = time.monotonic()
     ids = state_store.due(transaction, now, size)
     if ids:

@@ -4,10 +4,11 @@ A grading of all entities fills a pending slot from the first entity on, and wha
 left in it is never read. At its end all pending slots come into effect together.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from itertools import count
-from typing import Any, Final
+from typing import Final
 
+from factbook.checks import scorecard
 from factbook.checks.staged_store import StagedDefinition
 from factbook.storage import Transaction
 
@@ -37,7 +38,7 @@ def naming(
         one.id
         for one in stored
         for documents in [[one.published, one.pending, *([one.draft] if drafts else [])]]
-        if any(wanted & _checks(document) for document in documents)
+        if any(wanted & scorecard.checks_of(document or {}) for document in documents)
     ]
 
 
@@ -87,11 +88,6 @@ def _forget(transaction: Transaction, slot: int | None) -> None:
 def _free(transaction: Transaction) -> int:
     used = {slot for slots in transaction.all(_USED) for slot in slots}
     return next(slot for slot in count(1) if slot not in used)
-
-
-def _checks(document: Mapping[str, Any] | None) -> set[str]:
-    entries = (document or {}).get("entries", ())
-    return {one if isinstance(one, str) else one["check"] for one in entries}
 
 
 _USED: Final = "SELECT slot, pending_slot FROM scorecards"

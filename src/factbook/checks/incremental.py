@@ -84,7 +84,7 @@ def evaluate_touched(transaction: Transaction, cache: CheckCache, clock: Clock) 
     sources = list(facts_touched.changed(transaction.touched))
     if not entity_ids and not exemptions and not sources:
         return
-    transaction.lock(definition_lock.LOCK, shared=True)
+    definition_lock.share(transaction)
     exemption_moves.follow(transaction, removed.moved(transaction.touched))
     known = cache.current(transaction)
     if known.is_empty:

@@ -81,7 +81,7 @@ def _batch(transaction: Transaction, cache: CheckCache, paced: BatchSize, clock:
     """Evaluate what is pending for the next entities; returns false if nothing is left."""
     if not transaction.try_lock_each(_LOCK):
         return False
-    transaction.lock(definition_lock.LOCK, shared=True)
+    definition_lock.share(transaction)
     began = time.monotonic()
     places = check_store.progress(transaction)
     begun = {id_: place for id_, place in places.items() if place < _ALL}
@@ -123,7 +123,7 @@ def _put_into_effect(transaction: Transaction, clock: Clock) -> bool:
     now = clock()
     _take_stock(transaction, ready, now)
     check_store.put_into_effect(transaction, ready, now)
-    versions = [(one.id, one.pending_version or one.version) for one in ready]
+    versions = [(one.id, one.newest_version) for one in ready]
     change_events.tell_published(transaction, versions, now)
     log.info("check.published", checks=[one.id for one in ready])
     return bool(ready)
@@ -180,7 +180,7 @@ def _clear(transaction: Transaction, cache: CheckCache) -> bool:
     places = slots.retired(transaction)
     if not places:
         return False
-    transaction.lock(definition_lock.LOCK, shared=True)
+    definition_lock.share(transaction)
     after, retired = min(places.values()), list(places)
     ids = state_store.ids_after(transaction, after, _CLEARED)
     state_store.lock(transaction, ids)

@@ -10,9 +10,8 @@ from typing import Final
 
 import structlog
 
-from factbook.checks import count_store, label_store, level_store
+from factbook.checks import count_store, definition_lock, label_store, level_store
 from factbook.checks.count_store import CountDeltas
-from factbook.checks.definition_lock import LOCK
 from factbook.checks.level_store import LevelDeltas
 from factbook.storage import Database, Transaction
 
@@ -53,7 +52,7 @@ async def repair(database: Database, owners: Sequence[str]) -> bool:
 
 
 def _repair(transaction: Transaction, owners: Sequence[str]) -> bool:
-    transaction.lock(LOCK, shared=True)
+    definition_lock.share(transaction)
     states = transaction.all(count_store.COMPARISON, (list(owners), list(owners)))
     levels = transaction.all(level_store.COMPARISON, (list(owners), list(owners)))
     deltas: tuple[CountDeltas, LevelDeltas] = (
@@ -78,7 +77,7 @@ async def repair_labels(database: Database, block: int) -> bool:
 
 
 def _repair_labels(transaction: Transaction, block: int) -> bool:
-    transaction.lock(LOCK, shared=True)
+    definition_lock.share(transaction)
     rows = transaction.all(label_store.COMPARISON, label_store.comparison(block))
     slots = _numbers(transaction.all(_LEVEL_SLOTS))
     deltas = label_store.missing(rows, block, slots)

@@ -15,7 +15,6 @@ from factbook.checks import definition_lock, exemption_store, grade_slots, state
 from factbook.checks.batch_size import BatchSize, GradingBatchSize
 from factbook.checks.check_grades import grading_of
 from factbook.checks.check_set import CheckCache
-from factbook.checks.definition_lock import LOCK, raise_revision
 from factbook.checks.entity_place import place_of
 from factbook.checks.exemption_store import NOT_EXEMPT
 from factbook.checks.grades import GradedEntity
@@ -65,7 +64,7 @@ def _batch(transaction: Transaction, cache: CheckCache, paced: BatchSize, now: i
     """Grade the next entities; returns false if nothing is left."""
     if not transaction.try_lock_each(_LOCK):
         return False
-    transaction.lock(LOCK, shared=True)
+    definition_lock.share(transaction)
     known = cache.current(transaction)
     grading = grading_of(transaction, known)
     after = grade_slots.progress(transaction)
@@ -114,13 +113,13 @@ def _put_into_effect(transaction: Transaction) -> bool:
     if grade_slots.progress(transaction) != _ALL:
         return False  # begun again meanwhile
     graded = grade_slots.put_into_effect(transaction)
-    raise_revision(transaction)
+    scorecard_store.raise_revision(transaction)
     log.info("scorecard.graded", scorecards=graded)
     return True
 
 
 def _due(transaction: Transaction, cache: CheckCache, now: int) -> list[str]:
-    transaction.lock(LOCK, shared=True)
+    definition_lock.share(transaction)
     return grading_of(transaction, cache.current(transaction)).due(now)
 
 

@@ -121,6 +121,12 @@ def parse(document: object, checks: Collection[str] | None = None) -> Scorecard:
     return Scorecard(**readers.members(document, _MEMBERS, "scorecard", _relations(checks)))
 
 
+def checks_of(document: Mapping[str, Any]) -> set[str]:
+    """The ids of the checks in a stored document, which another release may have taken."""
+    entries = document.get("entries", ())
+    return {one if isinstance(one, str) else one["check"] for one in entries}
+
+
 def shown_day(moment: int) -> str:
     """The date of a moment, as documents write it."""
     return iso(moment)[:10]

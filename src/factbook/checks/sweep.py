@@ -16,9 +16,15 @@ import msgspec
 import structlog
 
 from factbook.catalog.store import collectable
-from factbook.checks import incremental, level_store, recount, state_store, subjects
+from factbook.checks import (
+    definition_lock,
+    incremental,
+    level_store,
+    recount,
+    state_store,
+    subjects,
+)
 from factbook.checks.check_set import CheckCache, CheckSet
-from factbook.checks.definition_lock import LOCK
 from factbook.checks.incremental import Task
 from factbook.checks.recount import Repair
 from factbook.clock import DAY, MINUTE, Clock
@@ -90,7 +96,7 @@ def _portion(transaction: Transaction, cache: CheckCache, now: int, *, begins: b
     """Evaluate the next entities; returns the last of them, None if another process does that."""
     if not transaction.try_lock_each(_LOCK):
         return None
-    transaction.lock(LOCK, shared=True)
+    definition_lock.share(transaction)
     after = counters.value_within(transaction, _POSITION)
     if begins or not 0 <= now - counters.value_within(transaction, _BEGUN) < DAY:
         after = 0

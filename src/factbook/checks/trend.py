@@ -10,8 +10,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from factbook.catalog.store import hierarchy
-from factbook.checks import level_store, rollup
-from factbook.checks.definition_lock import LOCK
+from factbook.checks import definition_lock, level_store, rollup
 from factbook.checks.group_hierarchy import GroupHierarchy
 from factbook.checks.rollup import NOTHING, LevelTally
 from factbook.checks.scorecard import Scorecard, parse
@@ -91,7 +90,7 @@ async def of_group(
 def record(transaction: Transaction, now: int) -> int:
     """Keep the figures of today for what differs from the last ones; returns how many."""
     # A slot may be another one's by the end of a grading.
-    transaction.lock(LOCK, shared=True)
+    definition_lock.share(transaction)
     tree = GroupHierarchy(hierarchy.group_parents_within(transaction))
     changed = 0
     for stored in scorecard_store.all_within(transaction):

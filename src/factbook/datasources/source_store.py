@@ -80,7 +80,7 @@ class SourceStore(DefinitionStore[StoredSource]):
         removed or has another type.
         """
         before = self.existing_within(transaction, id_)
-        facts = lost(before.current, before.draft or before.current)
+        facts = lost(before.current, before.written)
         if facts and not force:
             raise _breaking(facts)
         after = super().publish(transaction, id_, actor, now)

@@ -77,7 +77,7 @@ async def to_try(
     if document is not None:
         return await define.read(document, registry, max_depth, source_id)
     stored = await source_store.existing(database, source_id)
-    return await asyncio.to_thread(custom.parse, stored.draft or stored.current)
+    return await asyncio.to_thread(custom.parse, stored.written)
 
 
 async def _result(

@@ -54,6 +54,16 @@ class StoredDefinition(msgspec.Struct, frozen=True):
         return self.published
 
     @property
+    def written(self) -> dict[str, Any]:
+        """The document that was written last, published or not."""
+        return self.draft or self.newest or {}
+
+    @property
+    def title(self) -> str:
+        """The title in effect, or the id without one."""
+        return str(self.current.get("title", self.id))
+
+    @property
     def newest_version(self) -> str:
         """The version of that document."""
         return self.version

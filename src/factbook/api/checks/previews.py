@@ -52,7 +52,7 @@ async def _check(asked: NewPreview, state: SourceContext) -> Check:
         id_ = str(check_id)
         stored = await check_store.existing(state.database, id_)
         changes = {} if asked.changes is msgspec.UNSET else asked.changes
-        merged = {**(stored.draft or stored.current), **changes}
+        merged = {**stored.written, **changes}
         given = {name: value for name, value in merged.items() if value is not None}
     elif asked.changes is not msgspec.UNSET:
         raise InputError("changes are for a stored check; change the definition itself.")

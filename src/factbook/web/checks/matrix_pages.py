@@ -145,7 +145,7 @@ def _cells(given: ScorecardInEffect, graded: GradedLevel) -> tuple[object, ...]:
 async def _columns(visit: PageContext, card: Scorecard) -> list[MatrixColumn]:
     """The checks of a scorecard by level, those that count for the score alone last."""
     stored = await check_store.everything(visit.state.database)
-    titles = {one.id: str(one.current.get("title", one.id)) for one in stored}
+    titles = {one.id: one.title for one in stored}
     last = len(card.levels) + 1
     return [
         MatrixColumn(

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from factbook.audit.trail import AuditEntry
 from factbook.auth.permissions import CHECK_READ, CHECK_WRITE, SCORECARD_WRITE
-from factbook.checks import definition_lock, definition_writes
+from factbook.checks import definition_lock, definition_writes, scorecard
 from factbook.checks.check_store import check_store
 from factbook.checks.grade_slots import StoredScorecard
 from factbook.checks.scorecard_store import scorecard_store
@@ -49,14 +49,9 @@ async def publish(visit: PageContext) -> Reply:
 
 def _drafts(transaction: Transaction, stored: StoredScorecard) -> list[str]:
     """The checks of a scorecard that were never published."""
-    document = stored.draft or stored.current
-    wanted = {
-        one if isinstance(one, str) else one.get("check") for one in document.get("entries", [])
-    }
+    wanted = scorecard.checks_of(stored.written)
     return [
-        one.id
-        for one in check_store.all_within(transaction)
-        if one.id in wanted and one.published is None and one.pending is None
+        one.id for one in check_store.all_within(transaction) if one.id in wanted and one.is_draft
     ]
 
 

@@ -73,9 +73,7 @@ async def show(visit: PageContext) -> Reply:
     after = visit.query("after")
     rest = [one for one in found if one.id > after]
     counts = await count_store.totals(database)
-    titles = {
-        one.id: one.current.get("title", one.id) for one in await check_store.everything(database)
-    }
+    titles = {one.id: one.title for one in await check_store.everything(database)}
     waiting = await exemption_store.page(database, ExemptionFilter("requested"), _MOST_SHOWN + 1)
     return visit.page(
         "scorecards.html",

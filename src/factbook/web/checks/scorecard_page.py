@@ -148,8 +148,8 @@ def _entry(
     return EntryRow(
         entry,
         level_title(card, entry.level),
-        str(found.current.get("title", entry.check)) if found else entry.check,
-        found is not None and found.published is None and found.pending is None,
+        found.title if found else entry.check,
+        found is not None and found.is_draft,
         ResultFigures(counts.get(entry.check, StateCounts())),
     )
 

@@ -82,7 +82,7 @@ async def create(visit: PageContext) -> Reply:
 async def edit(visit: PageContext) -> Reply:
     """Editor of a source, with its draft or the published definition."""
     stored = await _stored(visit)
-    editing = _Editing(yaml_text.written(stored.draft or stored.current), _edition(stored))
+    editing = _Editing(yaml_text.written(stored.written), _edition(stored))
     return await _editor(visit, stored, await _read_quietly(visit, editing))
 
 
@@ -94,7 +94,7 @@ async def save(visit: PageContext) -> Reply:
 async def publish(visit: PageContext) -> Reply:
     """Publish the stored draft; with the form's consent even if facts are lost."""
     stored, sent = await _stored(visit), visit.sent
-    editing = _Editing(yaml_text.written(stored.draft or stored.current), sent.one("seen"))
+    editing = _Editing(yaml_text.written(stored.written), sent.one("seen"))
     return await _publish(visit, stored, editing, force=sent.one("force") == "yes")
 
 
