@@ -33,11 +33,6 @@ class CheckLine(NamedTuple):
     sentence: str
     figures: ResultFigures
 
-    @property
-    def title(self) -> str:
-        """Its title, or its id."""
-        return str(self.stored.current.get("title") or self.stored.id)
-
 
 async def show(visit: PageContext) -> Reply:
     """Page of the checks."""
@@ -83,7 +78,7 @@ def _line(stored: StoredCheck, counts: StateCounts) -> CheckLine:
 
 
 def _is_named(stored: StoredCheck, text: str) -> bool:
-    names = (stored.id, str(stored.current.get("title", "")), str(stored.current.get("owner", "")))
+    names = (stored.id, stored.title, str(stored.current.get("owner", "")))
     return any(text in name.casefold() for name in names)
 
 

@@ -70,7 +70,7 @@ class DefinitionEditor:
     async def edit(self, visit: PageContext) -> Reply:
         """Editor of a definition, with its draft or what is published."""
         stored = await self._stored(visit)
-        text = yaml_text.written(stored.draft or stored.current)
+        text = yaml_text.written(stored.written)
         return self._page(visit, stored, _Editing(text, definition_writes.tag(stored)))
 
     async def create(self, visit: PageContext) -> Reply:
@@ -117,8 +117,7 @@ class DefinitionEditor:
         saved = await visit.writing(audit.of_definition(f"{kind.noun}.{verb}", now))(work)
         path = f"{kind.path}/{segment(saved.id)}"
         if publish:
-            version = saved.pending_version or saved.version
-            return visit.redirect(path, f"Version {version} is published.")
+            return visit.redirect(path, f"Version {saved.newest_version} is published.")
         if saved.draft is None:
             return visit.redirect(f"{path}/edit", "Nothing differs from what is published.")
         return visit.redirect(
