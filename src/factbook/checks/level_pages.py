@@ -6,8 +6,13 @@ from typing import Final, NamedTuple
 from factbook.catalog.store import collectable
 from factbook.checks import level_store
 from factbook.checks.levels import GradedLevel
+from factbook.checks.scorecard import Scorecard
 from factbook.checks.scorecard_figures import ScorecardInEffect
+from factbook.errors import InputError
 from factbook.storage import Database
+
+# Of entities below the first level.
+NO_LEVEL_WORD: Final = "none"
 
 # Entities that a page looks at: with a filter that few of them meet it holds few.
 _LOOKED_AT: Final = 10_000
@@ -19,6 +24,17 @@ class LevelFilter(NamedTuple):
 
     owners: Sequence[str] = ()
     rank: int | None = None
+
+
+def at_level(card: Scorecard, level: str | None, owners: Sequence[str]) -> LevelFilter:
+    """A filter by the id of a level, or the word for none; raises InputError for another word."""
+    if level is None:
+        return LevelFilter(owners)
+    if level == NO_LEVEL_WORD:
+        return LevelFilter(owners, 0)
+    if level not in card.ranks:
+        raise InputError(f"level has to be one of {', '.join([*card.ranks, NO_LEVEL_WORD])}.")
+    return LevelFilter(owners, card.rank(level))
 
 
 class RankedEntity(NamedTuple):

@@ -6,6 +6,7 @@ from typing import Any, Final, NamedTuple
 from factbook.catalog.store import hierarchy
 from factbook.checks import label_store, level_store, rollup, trend
 from factbook.checks.group_hierarchy import GroupHierarchy
+from factbook.checks.levels import GradedLevel
 from factbook.checks.rollup import NOTHING, LevelTally
 from factbook.checks.scorecard import Scorecard, parse
 from factbook.checks.scorecard_store import scorecard_store
@@ -51,12 +52,15 @@ class ScorecardInEffect(NamedTuple):
         """The ids of the levels by rank."""
         return {rank: level.id for rank, level in enumerate(self.card.levels, 1)}
 
+    def named(self, graded: GradedLevel) -> tuple[str | None, str | None]:
+        """The ids of the level and of the level if known; None below the first."""
+        names = self.names
+        return names.get(graded.level), names.get(graded.level_if_known)
+
 
 async def in_effect(database: Database, scorecard_id: str) -> ScorecardInEffect:
     """The scorecard in effect; raises NotFoundError, also before its first grading is done."""
-    stored = await scorecard_store.one(database, scorecard_id)
-    if stored is None:
-        raise NotFoundError(f"There is no scorecard {scorecard_id}.")
+    stored = await scorecard_store.existing(database, scorecard_id)
     if stored.slot is None or stored.published is None:
         raise NotFoundError(f"The scorecard {scorecard_id} has no results yet.")
     return ScorecardInEffect(parse(stored.published), stored.slot)

@@ -1,4 +1,4 @@
-"""CSV (RFC 4180) that no spreadsheet takes for formulas: lines, and the values of a fact."""
+"""CSV (RFC 4180) that no spreadsheet takes for formulas: lines, values of a fact, and levels."""
 
 import re
 from collections.abc import AsyncIterator, Iterable
@@ -6,6 +6,9 @@ from typing import Any, Final
 
 import msgspec
 
+from factbook.checks import level_pages
+from factbook.checks.level_pages import LevelFilter
+from factbook.checks.scorecard_figures import ScorecardInEffect
 from factbook.clock import iso_or_none
 from factbook.facts import entity_values
 from factbook.facts.entity_values import EntityValue, ValueQuery
@@ -17,6 +20,7 @@ CONTENT_TYPE: Final = b"text/csv; charset=utf-8; header=present"
 # What spreadsheets take for the start of a formula, also in the width of East Asian characters.
 _FORMULA: Final = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
 _QUOTED: Final = frozenset('",\r\n')
+_LEVELS: Final = ("entity", "level", "levelIfKnown", "score", "coverage")
 _HEADER: Final = ("entityRef", "value", "unknownReason", "collectedAt", "kept")
 
 
@@ -32,6 +36,16 @@ def attachment(name: str) -> dict[str, str]:
     """The header by which a browser saves an answer under this name."""
     safe = re.sub(r"[^A-Za-z0-9._-]+", "-", name)
     return {"content-disposition": f'attachment; filename="{safe}.csv"'}
+
+
+async def of_levels(
+    database: Database, given: ScorecardInEffect, wanted: LevelFilter
+) -> AsyncIterator[bytes]:
+    """The entities with their levels of a scorecard, in pieces."""
+    yield line(_LEVELS).encode()
+    async for page in level_pages.everything(database, given, wanted):
+        rows = ((ref, *given.named(one), one.score, one.coverage) for ref, one in page)
+        yield "".join(map(line, rows)).encode()
 
 
 async def of_values(database: Database, asked: ValueQuery) -> AsyncIterator[bytes]:

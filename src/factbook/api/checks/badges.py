@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from factbook.api.checks import result_parameters as parameters
+from factbook.api.checks.parameters import SCORECARD_ID
 from factbook.catalog import ref as refs
 from factbook.catalog.store import collectable
 from factbook.checks import badge, level_store, scorecard_figures
@@ -43,7 +43,7 @@ async def _badge(request: Request, state: HandlerContext) -> Badge:
     parts = (request.parameter(name) for name in ("kind", "namespace", "name"))
     try:
         ref = str(refs.parse("{}:{}/{}".format(*parts)))
-        given = await scorecard_figures.in_effect(state.database, parameters.SCORECARD.of(request))
+        given = await scorecard_figures.in_effect(state.database, SCORECARD_ID.of(request))
     except (InputError, NotFoundError):
         raise missing from None
     entity_id = await collectable.id_of(state.database, ref) if given.card.public else None

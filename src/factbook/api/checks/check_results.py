@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 
 from factbook.api.checks import result_parameters as parameters
-from factbook.api.checks.parameters import PAGE_LIMIT
+from factbook.api.checks.parameters import CHECK_ID, PAGE_LIMIT
 from factbook.auth.permissions import SOURCE_READ
 from factbook.catalog import ref as refs
 from factbook.catalog.store import collectable
@@ -63,14 +63,14 @@ async def export(request: Request, state: HandlerContext) -> JsonReply[str]:
     """
     return JsonReply(
         _lines(state, _ids(request), _wanted(request)),
-        headers={"content-disposition": 'attachment; filename="check-results.csv"'},
+        headers=csv_lines.attachment("check-results"),
         content_type=csv_lines.CONTENT_TYPE,
     )
 
 
 async def overview(request: Request, state: HandlerContext) -> JsonReply[answers.CheckOverview]:
     """The numbers of entities by their state, kept as results change."""
-    id_ = parameters.CHECK.of(request)
+    id_ = CHECK_ID.of(request)
     stored = await check_store.existing(state.database, id_)
     counts = (await count_store.totals(state.database, [id_])).get(id_, StateCounts())
     changed = await change_store.last_of(state.database, id_)
@@ -98,7 +98,7 @@ async def get(request: Request, state: HandlerContext) -> JsonReply[answers.OneC
 
     A token that may not read data sources is shown no values, nor texts that may hold some.
     """
-    ref, id_ = str(refs.parse(request.parameter("ref"))), parameters.CHECK.of(request)
+    ref, id_ = str(refs.parse(request.parameter("ref"))), CHECK_ID.of(request)
     await check_store.existing(state.database, id_)
     found = await _of_entity(state, ref, [id_])
     if not found.results:
@@ -116,7 +116,7 @@ async def get(request: Request, state: HandlerContext) -> JsonReply[answers.OneC
 async def history(request: Request, state: HandlerContext) -> JsonReply[answers.ResultHistory]:
     """The changes of a result, newest first, with what was written at each."""
     parts = (request.parameter(name) for name in ("kind", "namespace", "name"))
-    ref, id_ = str(refs.parse("{}:{}/{}".format(*parts))), parameters.CHECK.of(request)
+    ref, id_ = str(refs.parse("{}:{}/{}".format(*parts))), CHECK_ID.of(request)
     await check_store.existing(state.database, id_)
     entity_id = await collectable.id_of(state.database, ref)
     if entity_id is None:
@@ -180,10 +180,9 @@ def _ids(request: Request) -> list[str]:
 
 
 def _wanted(request: Request) -> ResultFilter:
-    owner = parameters.OWNER.of(request)
     return ResultFilter(
         states=parameters.STATE.of(request),
-        owners=[] if owner is None else [refs.canonical(owner, kind="group") if owner else ""],
+        owners=parameters.owners(request),
         kind=parameters.KIND.of(request),
         changed_since=parameters.CHANGED_SINCE.of(request),
     )

@@ -3,16 +3,14 @@
 import re
 from typing import Final
 
-from factbook.api.checks.parameters import DefinitionId
 from factbook.api.openapi.parameter_types import AnswerHeader, Integer, Moment, Text, Texts
+from factbook.catalog import ref as refs
 from factbook.checks import state
+from factbook.http.requests import Request
 from factbook.schemas import patterns
 
 MOST_CHECKS: Final = 500
 
-CHECK: Final = DefinitionId(
-    name="id", description="The check's id.", example="has-owner", format="check-id", noun="check"
-)
 CHECK_IDS: Final = Texts(
     name="checkIds",
     description="Only of these checks, separated by commas; of every one when left out.",
@@ -65,13 +63,6 @@ FILTERS: Final = (CHECK_IDS, STATE, OWNER, KIND, CHANGED_SINCE)
 
 # Of scorecards
 
-SCORECARD: Final = DefinitionId(
-    name="id",
-    description="The scorecard's id.",
-    example="readiness",
-    format="scorecard-id",
-    noun="scorecard",
-)
 LEVEL: Final = Text(
     name="level",
     description="Only entities at this level; `none` for those below the first.",
@@ -118,3 +109,11 @@ STEP: Final = Integer(
 BADGE_TAG: Final = AnswerHeader(
     name="ETag", description="Of the badge; asked with `If-None-Match`, the same one is 304."
 )
+
+
+def owners(request: Request) -> list[str]:
+    """The owner that is asked for, '' for entities without one; nothing for any."""
+    owner = OWNER.of(request)
+    if owner is None:
+        return []
+    return [refs.canonical(owner, kind="group") if owner else ""]

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from factbook.api.checks import badges, check_results, entity_previews, scorecard_results
 from factbook.api.checks import result_parameters as parameters
-from factbook.api.checks.parameters import PAGE_LIMIT
+from factbook.api.checks.parameters import CHECK_ID, PAGE_LIMIT, SCORECARD_ID
 from factbook.api.endpoint import Route
 from factbook.auth.permissions import CATALOG_READ, CHECK_READ, SOURCE_READ
 from factbook.errors import NotFoundError
@@ -19,7 +19,7 @@ _ONE = f"{_RESULTS}/{{id}}"
 _CARDS = "/scorecard-results"
 _CARD = f"{_CARDS}/{{id}}"
 _OF_CARD = (
-    parameters.SCORECARD,
+    SCORECARD_ID,
     parameters.LEVEL,
     parameters.OWNER,
     PAGE_LIMIT,
@@ -53,14 +53,14 @@ RESULT_ROUTES: Sequence[Route] = (
         body=preview_schemas.NewEntityPreview,
         reading=_READ,
     ),
-    Route("GET", _ONE, check_results.overview, _READ, (parameters.CHECK,)),
-    Route("GET", f"{_ONE}/{{ref:path}}", check_results.get, _READ_RESULTS, (parameters.CHECK,)),
+    Route("GET", _ONE, check_results.overview, _READ, (CHECK_ID,)),
+    Route("GET", f"{_ONE}/{{ref:path}}", check_results.get, _READ_RESULTS, (CHECK_ID,)),
     Route(
         "GET",
         f"{_ONE}/{{kind}}:{{namespace}}/{{name}}/history",
         check_results.history,
         _READ_RESULTS,
-        (parameters.CHECK, PAGE_LIMIT, parameters.HISTORY_CURSOR),
+        (CHECK_ID, PAGE_LIMIT, parameters.HISTORY_CURSOR),
     ),
     Route("GET", _CARDS, scorecard_results.list_all, _READ),
     # Before the one whose id could end so.
@@ -69,7 +69,7 @@ RESULT_ROUTES: Sequence[Route] = (
         f"{_CARD}.csv",
         scorecard_results.export,
         _READ_RESULTS,
-        (parameters.SCORECARD, parameters.LEVEL, parameters.OWNER),
+        (SCORECARD_ID, parameters.LEVEL, parameters.OWNER),
         media=CSV,
     ),
     Route("GET", _CARD, scorecard_results.get, _READ_RESULTS, _OF_CARD),
@@ -87,21 +87,21 @@ RESULT_ROUTES: Sequence[Route] = (
         f"{_CARD}/rollup",
         scorecard_results.roll_up,
         _READ_RESULTS,
-        (parameters.SCORECARD, parameters.BY, parameters.GROUP, parameters.DEPTH),
+        (SCORECARD_ID, parameters.BY, parameters.GROUP, parameters.DEPTH),
     ),
     Route(
         "GET",
         f"{_CARD}/trend",
         scorecard_results.follow,
         _READ_RESULTS,
-        (parameters.SCORECARD, parameters.GROUP, parameters.TREND_START, parameters.STEP),
+        (SCORECARD_ID, parameters.GROUP, parameters.TREND_START, parameters.STEP),
     ),
     Route(
         "GET",
         f"{_CARD}/next-steps",
         scorecard_results.plan,
         _READ_RESULTS,
-        (parameters.SCORECARD, parameters.ENTITY_WANTED),
+        (SCORECARD_ID, parameters.ENTITY_WANTED),
     ),
     *(
         Route(
@@ -109,7 +109,7 @@ RESULT_ROUTES: Sequence[Route] = (
             f"/badges/{{id}}/{{kind}}:{{namespace}}/{{name}}.{ending}",
             handler,
             None,
-            (parameters.SCORECARD,),
+            (SCORECARD_ID,),
             media=media,
             headers=(parameters.BADGE_TAG,),
         )

@@ -1,11 +1,10 @@
 """Results of scorecards over HTTP: levels, rollups, trends and next steps."""
 
-from collections.abc import AsyncIterator
 from typing import Final
 
 from factbook.api.checks import result_parameters as parameters
 from factbook.api.checks.check_results import fix_of, reads_values
-from factbook.api.checks.parameters import PAGE_LIMIT
+from factbook.api.checks.parameters import PAGE_LIMIT, SCORECARD_ID
 from factbook.catalog import ref as refs
 from factbook.checks import level_pages, level_store, next_steps, scorecard_figures, state
 from factbook.checks.level_pages import LevelFilter
@@ -14,7 +13,7 @@ from factbook.checks.results import CheckResult
 from factbook.checks.scorecard_figures import ScorecardInEffect
 from factbook.checks.scorecard_store import scorecard_store
 from factbook.clock import DAY
-from factbook.errors import InputError, NotFoundError
+from factbook.errors import NotFoundError
 from factbook.http import csv_lines
 from factbook.http.context import HandlerContext
 from factbook.http.requests import JsonReply, Request, reply
@@ -23,8 +22,6 @@ from factbook.schemas import scorecard_results as answers
 _PAGE: Final = 100
 _DAYS: Final = 90
 _MOST_STEPS: Final = 100
-_HEADER: Final = ("entity", "level", "levelIfKnown", "score", "coverage")
-_NO_LEVEL: Final = "none"
 
 
 async def list_all(request: Request, state: HandlerContext) -> JsonReply[answers.ScorecardResults]:
@@ -57,8 +54,8 @@ async def export(request: Request, state: HandlerContext) -> JsonReply[str]:
     """The levels of all entities of a scorecard as CSV."""
     given = await _in_effect(request, state)
     return JsonReply(
-        _lines(state, given, _wanted(request, given)),
-        headers={"content-disposition": f'attachment; filename="{given.card.id}.csv"'},
+        csv_lines.of_levels(state.database, given, _wanted(request, given)),
+        headers=csv_lines.attachment(given.card.id),
         content_type=csv_lines.CONTENT_TYPE,
     )
 
@@ -109,7 +106,7 @@ async def plan(request: Request, state: HandlerContext) -> JsonReply[answers.Nex
 
 
 async def _in_effect(request: Request, state: HandlerContext) -> ScorecardInEffect:
-    return await scorecard_figures.in_effect(state.database, parameters.SCORECARD.of(request))
+    return await scorecard_figures.in_effect(state.database, SCORECARD_ID.of(request))
 
 
 async def _figures(state: HandlerContext, scorecard_id: str) -> answers.ScorecardFigures:
@@ -128,27 +125,9 @@ async def _figures(state: HandlerContext, scorecard_id: str) -> answers.Scorecar
     )
 
 
-async def _lines(
-    state: HandlerContext, given: ScorecardInEffect, wanted: LevelFilter
-) -> AsyncIterator[bytes]:
-    yield csv_lines.line(_HEADER).encode()
-    async for entities in level_pages.everything(state.database, given, wanted):
-        lines = (
-            csv_lines.line((ref, *_levels(given, graded), graded.score, graded.coverage))
-            for ref, graded in entities
-        )
-        yield "".join(lines).encode()
-
-
 def _wanted(request: Request, given: ScorecardInEffect) -> LevelFilter:
-    owner, level = parameters.OWNER.of(request), parameters.LEVEL.of(request)
-    owners = [] if owner is None else [refs.canonical(owner, kind="group") if owner else ""]
-    if level is None or level == _NO_LEVEL:
-        return LevelFilter(owners, None if level is None else 0)
-    if level not in given.card.ranks:
-        known = ", ".join([*given.card.ranks, _NO_LEVEL])
-        raise InputError(f"level has to be one of {known}.")
-    return LevelFilter(owners, given.card.rank(level))
+    level, owners = parameters.LEVEL.of(request), parameters.owners(request)
+    return level_pages.at_level(given.card, level, owners)
 
 
 def _group(request: Request) -> str | None:
@@ -156,12 +135,8 @@ def _group(request: Request) -> str | None:
     return None if group is None else refs.canonical(group, kind="group")
 
 
-def _levels(given: ScorecardInEffect, graded: GradedLevel) -> tuple[str | None, str | None]:
-    return given.names.get(graded.level), given.names.get(graded.level_if_known)
-
-
 def _entity(given: ScorecardInEffect, ref: str, graded: GradedLevel) -> answers.EntityLevel:
-    return answers.EntityLevel(ref, *_levels(given, graded), graded.score, graded.coverage)
+    return answers.EntityLevel(ref, *given.named(graded), graded.score, graded.coverage)
 
 
 def _step(

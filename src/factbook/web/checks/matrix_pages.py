@@ -1,6 +1,6 @@
 """Matrices of a scorecard: its checks for each entity, and for each team; and levels as CSV."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 from urllib.parse import quote
 
@@ -8,8 +8,7 @@ from factbook.auth.permissions import CATALOG_READ, CHECK_READ
 from factbook.checks import count_store, level_pages, level_store, matrix, state
 from factbook.checks.check_store import check_store
 from factbook.checks.count_store import StateCounts
-from factbook.checks.level_pages import LevelFilter
-from factbook.checks.levels import GradedLevel
+from factbook.checks.level_pages import NO_LEVEL_WORD, LevelFilter
 from factbook.checks.matrix import MatrixFilter
 from factbook.checks.scorecard import Scorecard
 from factbook.checks.scorecard_figures import ScorecardInEffect
@@ -17,9 +16,8 @@ from factbook.datasources.fact_columns import NOTHING
 from factbook.errors import InputError
 from factbook.http import csv_lines
 from factbook.http.requests import Reply
-from factbook.storage import Database
 from factbook.web.checks import filters, scorecard_page, shares
-from factbook.web.checks.shares import NO_LEVEL_WORD, ResultFigures
+from factbook.web.checks.shares import ResultFigures
 from factbook.web.data_sources.fact_across import Address
 from factbook.web.site import formatting
 from factbook.web.site.endpoint import PageRoute
@@ -28,7 +26,6 @@ from factbook.web.site.page_context import PageContext
 _ROWS: Final = 50
 _COLUMNS: Final = 50
 _FILTERS: Final = ("owner", "team", "level", "state")
-_HEADER: Final = ("entity", "level", "levelIfKnown", "score", "coverage")
 # Told of by a link to what the result rests on.
 _TELLING: Final = frozenset({"fail", "unknown", "exempt"})
 
@@ -122,24 +119,10 @@ async def export(visit: PageContext) -> Reply:
     """The levels of the entities as CSV."""
     _, given = await scorecard_page.in_effect(visit)
     return Reply(
-        _lines(visit.state.database, given, await _levels(visit, given)),
+        csv_lines.of_levels(visit.state.database, given, await _levels(visit, given)),
         headers=csv_lines.attachment(given.card.id),
         content_type=csv_lines.CONTENT_TYPE,
     )
-
-
-async def _lines(
-    database: Database, given: ScorecardInEffect, wanted: LevelFilter
-) -> AsyncIterator[bytes]:
-    yield csv_lines.line(_HEADER).encode()
-    async for found in level_pages.everything(database, given, wanted):
-        yield "".join(csv_lines.line((ref, *_cells(given, one))) for ref, one in found).encode()
-
-
-def _cells(given: ScorecardInEffect, graded: GradedLevel) -> tuple[object, ...]:
-    names = given.names
-    level, best = names.get(graded.level), names.get(graded.level_if_known)
-    return level, best, graded.score, graded.coverage
 
 
 async def _columns(visit: PageContext, card: Scorecard) -> list[MatrixColumn]:
@@ -159,12 +142,8 @@ async def _columns(visit: PageContext, card: Scorecard) -> list[MatrixColumn]:
 
 
 async def _levels(visit: PageContext, given: ScorecardInEffect) -> LevelFilter:
-    level, owners = visit.query("level"), await filters.owners(visit)
-    if not level or level == NO_LEVEL_WORD:
-        return LevelFilter(owners, 0 if level else None)
-    if level not in given.card.ranks:
-        raise InputError("The scorecard has no such level.")
-    return LevelFilter(owners, given.card.rank(level))
+    owners = await filters.owners(visit)
+    return level_pages.at_level(given.card, visit.query("level") or None, owners)
 
 
 def _level_choices(card: Scorecard) -> list[tuple[str, str]]:
