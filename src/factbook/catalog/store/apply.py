@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from factbook.catalog import compliance, relations
 from factbook.catalog.piecewise import ordered, slices
 from factbook.catalog.sets import Prepared
-from factbook.catalog.store import ownership, removed, revisions, set_events
+from factbook.catalog.store import removed, revisions, set_events
 from factbook.catalog.store.diff import Existing, SetRow, WritePlan
 from factbook.catalog.store.documents import DOCUMENT, split
 from factbook.catalog.store.index_rows import (
@@ -35,6 +35,8 @@ _RELATION_COLUMNS = ("source_id", "type", "target_ref")
 
 # Told of entities that were added, changed or removed, or whose relations changed.
 TOUCHED: Final = ("entities",)
+# Told of those that were added, removed, or moved to another reference.
+COME_AND_GONE: Final = ("entities that come and go",)
 
 Edge = tuple[int, str, str]  # source, type, target reference
 
@@ -92,7 +94,8 @@ def apply(
     changed.rendering.others(added)
     gone = {item.id for item in plan.removed}
     transaction.touch(TOUCHED, {*changed.ids.values(), *changed.rendering.rendered, *gone})
-    transaction.touch(ownership.TOUCHED, gone.union(changed.ids[item.ref] for item in plan.added))
+    came = {changed.ids[item.ref] for item in plan.added}
+    transaction.touch(COME_AND_GONE, came | gone)
     items |= {ref: (uid, actor.ref, actor.now) for ref, uid in changed.uids.items()}
     return WriteResult(target.revision if target else 0, items)
 

@@ -9,11 +9,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from factbook.catalog.piecewise import slices
-from factbook.catalog.store import removed
+from factbook.catalog.store import apply, removed
 from factbook.storage import Transaction
 
-# Told of entities that were added, removed, or moved to another reference.
-TOUCHED: Final = ("entities that come and go",)
 _AT_ONCE: Final = 500
 
 
@@ -28,7 +26,7 @@ def owned(transaction: Transaction) -> set[int]:
 def _references(transaction: Transaction) -> Iterator[str]:
     """The references, before and after, of what comes and goes."""
     yield from removed.moved(transaction.touched)
-    for ids in slices(sorted(transaction.touched.get(TOUCHED, ())), _AT_ONCE):
+    for ids in slices(sorted(transaction.touched.get(apply.COME_AND_GONE, ())), _AT_ONCE):
         yield from (ref for (ref,) in transaction.all(_REFERENCES, (ids, ids)))
 
 
