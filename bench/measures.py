@@ -107,6 +107,9 @@ MEASURES = (
                 ("owner", "distribution of a boolean by owner", 300.0),
                 ("page", "100 entities with their values, by reference", 100.0),
                 ("page-by-value", "100 entities with the lowest values", 100.0),
+                ("kept", "distribution by owner, counted within the last minute", 100.0),
+                ("kept-page-by-value", "the lowest values, read within the last minute", 100.0),
+                ("web-page", "page of a fact, counted within the last minute", 100.0),
             )
         ),
     ),

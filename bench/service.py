@@ -65,9 +65,10 @@ class Client:
         self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=_TIMEOUT)
         self._used = time.monotonic()
 
-    def get(self, path: str) -> Any:
-        """The decoded JSON at a path."""
-        return msgspec.json.decode(self._send("GET", path))
+    def get(self, path: str, *, fresh: bool = False) -> Any:
+        """The decoded JSON at a path; `fresh`: not from what the server keeps."""
+        headers = {"cache-control": "no-cache"} if fresh else {}
+        return msgspec.json.decode(self._send("GET", path, headers=headers))
 
     def ask(self, tool: str, **arguments: Any) -> bytes:
         """The answer to a bare tools/call."""
@@ -105,18 +106,30 @@ class Client:
         """Hang up; the next request connects again."""
         self._connection.close()
 
-    def _send(self, method: str, path: str, body: bytes | None = None) -> bytes:
-        response = self._request(method, path, body)
+    def _send(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None = None,
+        headers: Mapping[str, str] = MappingProxyType({}),
+    ) -> bytes:
+        response = self._request(method, path, body, headers)
         found = response.read()
         self._used = time.monotonic()
         if not 200 <= response.status < 300:
             raise RuntimeError(f"{method} {path}: {response.status} {found[:300]!r}")
         return found
 
-    def _request(self, method: str, path: str, body: bytes | None) -> http.client.HTTPResponse:
+    def _request(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None,
+        headers: Mapping[str, str] = MappingProxyType({}),
+    ) -> http.client.HTTPResponse:
         if time.monotonic() - self._used > _IDLE_SECONDS:
             self.close()
-        self._connection.request(method, path, body, self.headers)
+        self._connection.request(method, path, body, {**self.headers, **headers})
         return self._connection.getresponse()
 
 

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from factbook.clock import DAY
+from factbook.facts.kept_answers import KeptAnswers
 from factbook.integrations import SOURCES as CATALOGS
 from tests.conftest import StartService
 from tests.service import Service, component, resource
@@ -55,6 +56,21 @@ async def test_a_number_is_drawn_and_each_column_leads_to_its_entities(
     for path, _, count in columns:
         shown = await visitor.text(unescape(path))
         assert f"{count} entit" in words(shown).partition("Save as CSV")[2]
+
+
+async def test_figures_of_a_large_catalog_say_when_they_were_counted(
+    knowing: Service, visitor: Browser
+) -> None:
+    knowing.state.database.remembered.of(KeptAnswers).large = 1
+    await fill(knowing, "leadTime", 1.0)
+    assert "Counted" not in words(await visitor.text(f"{FACTS}/leadTime"))
+    await fill(knowing, "leadTime", 1.0, 2.0)
+    knowing.time.advance(30_000)
+    text = words(await visitor.text(f"{FACTS}/leadTime?sort=value"))
+    assert "1 of 5 entities known" in text
+    assert re.search(r"Counted .*30 (s|seconds)", text), text
+    knowing.time.advance(60_000)
+    assert "2 of 5 entities known" in words(await visitor.text(f"{FACTS}/leadTime"))
 
 
 async def test_booleans_texts_and_sets_are_bars_with_links(
