@@ -12,7 +12,8 @@ from factbook.cli.output import print_json, say, say_coloured
 from factbook.client import ApiError
 from factbook.definitions.documents import Document, ordered, same
 
-Action = Literal["create", "change", "publish", "delete"]
+# Of a definition, and of an exemption.
+Action = Literal["create", "change", "publish", "delete", "request", "approve", "replace", "revoke"]
 _Path = tuple[str, ...]
 
 _CONFIG: Final = ("handlerDefinition", "config")
@@ -22,19 +23,25 @@ _SECRET_MEMBER: Final = re.compile(rf'"[^"]*({_WORDS})[^"]*":', re.IGNORECASE)
 _HIDDEN: Final = "(not shown)"
 _LONGEST: Final = 200
 
-# Statuses that are about one definition; after any other no definition would fare better.
-_ITS_OWN: Final = {400, 404, 409, 413}
 _COLOURS: Final = {"+": "green", "-": "red", "~": "yellow"}
 _MARKS: Final[Mapping[Action, str]] = {
     "create": "+",
     "change": "~",
     "publish": "~",
     "delete": "-",
+    "request": "+",
+    "approve": "+",
+    "replace": "~",
+    "revoke": "-",
 }
 _NEWS: Final[Mapping[Action, str]] = {
     "create": "is new",
     "change": "differs",
     "publish": "is a draft, to be published",
+    "request": "is new, to be asked for",
+    "approve": "is asked for, to be approved",
+    "replace": "differs, to be revoked and asked for anew",
+    "revoke": "is in no file, to be revoked",
 }
 
 
@@ -75,10 +82,12 @@ class DefinitionChange(NamedTuple):
 class PlanStep:
     """Change of one definition; `document` is None for one that is deleted.
 
-    `results` is the word for what is deleted along.
+    `results` is the word for what is deleted along. `own_statuses` are those of answers about this
+    definition; after any other no definition would fare better.
     """
 
     results: ClassVar[str] = "results"
+    own_statuses: ClassVar[frozenset[int]] = frozenset({400, 404, 409, 413})
 
     change: DefinitionChange
     id: str
@@ -157,7 +166,7 @@ def apply(steps: Iterable[S], run: Callable[[S], str]) -> None:
         try:
             say(f"{step.name}: {run(step)}")
         except ApiError as error:
-            if error.status not in _ITS_OWN:
+            if error.status not in step.own_statuses:
                 raise
             problems = error.details.get("problems") or []
             lines = [f"{problem['path']}: {problem['message']}" for problem in problems]

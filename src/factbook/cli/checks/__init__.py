@@ -14,7 +14,7 @@ from factbook.cli.output import Json, note, print_json, progress
 from factbook.cli.sections import Sections
 
 if TYPE_CHECKING:
-    from factbook.cli.checks.change_plan import DefinitionStep
+    from factbook.cli.definition_plan import PlanStep
     from factbook.client import Client
 
 app = typer.Typer(cls=Sections, no_args_is_help=True)
@@ -22,6 +22,16 @@ app = typer.Typer(cls=Sections, no_args_is_help=True)
 Draft = Annotated[bool, typer.Option("--draft", help="Save as drafts, which give no results.")]
 Prune = Annotated[
     bool, typer.Option("--prune", help="Delete checks and scorecards that are in no file.")
+]
+Approve = Annotated[
+    bool, typer.Option("--approve", help="Approve exemptions that others asked for by these files.")
+]
+Revoke = Annotated[
+    bool,
+    typer.Option(
+        "--revoke",
+        help="Revoke exemptions that are in no file, and ask anew for those that differ.",
+    ),
 ]
 Peer = Literal["backstage", "rhdh", "roadie"]
 
@@ -65,14 +75,16 @@ def plan(
     *,
     draft: Draft = False,
     prune: Prune = False,
+    approve: Approve = False,
+    revoke: Revoke = False,
     server: Server = DEFAULT_SERVER,
     token: Token = None,
     as_json: Json = False,
 ) -> None:
-    """Show how checks and scorecards of the server differ from files, and results that change.
+    """Show how checks, scorecards and exemptions of the server differ from files.
 
-    Nothing is written. Exit code 0 means that there is nothing to apply. Exemptions in files are
-    checked and left alone: they are asked for, and decided, on the server.
+    With the results that each check would change. Nothing is written. Exit code 0 means that there
+    is nothing to apply.
 
     \b
     Examples:
@@ -82,7 +94,7 @@ def plan(
     from factbook.cli import definition_plan
 
     with connected(context, server, token) as client:
-        steps = _steps(client, places, draft, prune)
+        steps = _steps(client, places, (draft, prune), (approve, revoke))
     definition_plan.report(steps, as_json=as_json)
 
 
@@ -94,13 +106,16 @@ def apply(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask before writing.")] = False,
     draft: Draft = False,
     prune: Prune = False,
+    approve: Approve = False,
+    revoke: Revoke = False,
     server: Server = DEFAULT_SERVER,
     token: Token = None,
 ) -> None:
-    """Bring checks and scorecards of the server in line with the files, and publish them.
+    """Bring checks, scorecards and exemptions of the server in line with the files.
 
-    First shows what differs, as `plan` does, and asks. One that is refused does not keep the others
-    from being written; run it again to continue.
+    First shows what differs, as `plan` does, and asks. Checks and scorecards are published;
+    exemptions are asked for, and approved by a run with --approve and the token of somebody else.
+    One that is refused does not keep the others from being written; run it again to continue.
 
     \b
     Examples:
@@ -108,16 +123,16 @@ def apply(
       factbook checks apply checks/ scorecards/ --yes --prune
     """
     from factbook.cli import definition_plan
-    from factbook.cli.checks import change_plan
+    from factbook.cli.checks import file_plan
 
     with connected(context, server, token) as client:
-        steps = _steps(client, places, draft, prune)
+        steps = _steps(client, places, (draft, prune), (approve, revoke))
         definition_plan.show(steps)
         if not steps:
             return
         if not yes:
             confirm()
-        run = partial(change_plan.run, client=client, drafts=draft)
+        run = partial(file_plan.run, client=client, drafts=draft)
         definition_plan.apply(steps, run)
 
 
@@ -152,15 +167,24 @@ app.command(epilog=EXIT_CODES)(questions.gate)
 
 
 def _steps(
-    client: "Client", places: list[str], drafts: bool, prune: bool
-) -> list["DefinitionStep"]:
-    """Steps that make the server match the files."""
-    from factbook.cli.checks import change_plan, files
+    client: "Client",
+    places: list[str],
+    definitions: tuple[bool, bool],
+    exemptions: tuple[bool, bool],
+) -> "list[PlanStep]":
+    """Steps that make the server match the files: drafts and pruning, approvals and revocations."""
+    from factbook.cli.checks import file_plan, files
+    from factbook.cli.checks.exemption_plan import ExemptionOptions
 
+    drafts, prune = definitions
     with progress("Reading") as show:
         read = files.read(places)
         show(f"Comparing {len(read):,} documents")
-        return change_plan.plan(client, read, drafts=drafts, prune=prune)
+        options = ExemptionOptions(*exemptions)
+        found = file_plan.plan(client, read, options, drafts=drafts, prune=prune)
+    for line in found.notes:
+        note(line)
+    return found.steps
 
 
 @app.command("import", epilog=EXIT_CODES)
