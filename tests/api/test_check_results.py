@@ -186,6 +186,13 @@ async def test_a_preview_says_who_would_change_and_writes_nothing(service: Servi
     assert await found(service) == before
 
 
+async def test_a_preview_explains_what_the_catalog_itself_knows(service: Service) -> None:
+    owner = leaf_of("entity-ownership", "ownerExists")
+    answer = await previewed(service, definition=check("exists", rule=owner), entities=[WEB])
+    [one] = answer["entities"]
+    assert (one["then"], one["because"][0]["value"]) == ("fail", False)
+
+
 async def test_a_preview_asks_what_if_of_facts_entities_and_times(service: Service) -> None:
     what_if = {"checkId": "covered", "entities": [OLD], "facts": {"coverage": {"lines": 99}}}
     answer = await previewed(service, **what_if)

@@ -9,7 +9,7 @@ from factbook.api.checks.check_results import seen
 from factbook.catalog import ref as refs
 from factbook.catalog.store import collectable
 from factbook.catalog.validation import deeper_than, too_deep
-from factbook.checks import check_documents, explanation, preview, state
+from factbook.checks import check_documents, explanation, latest_facts, preview, state
 from factbook.checks.check_store import check_store
 from factbook.checks.checked_entity import CheckedEntity
 from factbook.checks.count_store import StateCounts
@@ -80,10 +80,12 @@ async def _explain(
     shown: PreviewedResult, check: Check, state: SourceContext, scope: PreviewScope, now: int
 ) -> None:
     """Add what the result would rest on, where the check is about the entity."""
+    entity_id = await collectable.id_of(state.database, shown.entity_ref)
     document = await collectable.entity(state.database, shown.entity_ref)
-    if document is None or shown.then == _OUT:
+    if entity_id is None or document is None or shown.then == _OUT:
         return
-    facts = await store.latest_of_ref(state.database, shown.entity_ref)
+    own = await latest_facts.own_of(state.database, entity_id)
+    facts = {**await store.latest_of_ref(state.database, shown.entity_ref), **own}
     latest = preview.with_facts(facts, scope.facts, now)
     told = explanation.explain(check, CheckedEntity(shown.entity_ref, document, latest), now)
     shown.message = told.message
