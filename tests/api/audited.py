@@ -11,6 +11,7 @@ from tests.api.checking import (
     EXEMPTIONS,
     OWNED,
     SCORECARDS,
+    STARTER,
     check,
     scorecard,
     wish,
@@ -79,7 +80,7 @@ REFUSED_ALWAYS: Final = frozenset(
 
 async def every_write(service: Service) -> AsyncIterator[Done]:
     """Each is to be made before the next is asked for."""
-    for part in (_sets, _entities, _access, _sources, _checks, _imports, _provisioning):
+    for part in (_sets, _entities, _access, _sources, _checks, _starter, _imports, _provisioning):
         async for done in part(service):
             yield done
 
@@ -159,6 +160,10 @@ async def _checks(service: Service) -> AsyncIterator[Done]:
     yield Done(f"PUT {place}", http.put(card, json=document), "scorecard.replace")
     yield Done(f"POST {place}/publish", http.post(f"{card}/publish"), "scorecard.publish")
     yield Done(f"DELETE {place}", http.delete(card), "scorecard.delete")
+
+
+async def _starter(service: Service) -> AsyncIterator[Done]:
+    yield Done(f"POST {STARTER}", service.http.post(STARTER), "scorecard.create")
 
 
 async def _exemptions(service: Service) -> AsyncIterator[Done]:

@@ -16,6 +16,7 @@ RESULTS = f"{_PATH}/check-results"
 CARDS = f"{_PATH}/scorecard-results"
 EXEMPTIONS = f"{_PATH}/exemptions"
 DIGESTS = f"{_PATH}/digests"
+STARTER = f"{_PATH}/starter-scorecard"
 COVERED = {"source": "coverage", "fact": "lines", "operator": "greaterThan", "value": 80}
 OWNED = {"source": "entity", "fact": "spec.owner", "operator": "isKnown"}
 

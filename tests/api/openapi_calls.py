@@ -18,6 +18,7 @@ from tests.api.checking import (
     OWNED,
     RESULTS,
     SCORECARDS,
+    STARTER,
     check,
     evaluated,
     scorecard,
@@ -64,6 +65,7 @@ async def every_call(service: Service) -> AsyncIterator[Call]:
         _facts,
         _events,
         _digests,
+        _starter,
         _imports,
         _removals,
     )
@@ -470,6 +472,11 @@ async def _events(service: Service) -> AsyncIterator[Call]:
     yield "webhooksTest", 200, await http.post(f"{one}/test")
     yield "webhooksDelete", 204, await http.delete(one)
     yield "webhooksDelete", 404, await http.delete(one)
+
+
+async def _starter(service: Service) -> AsyncIterator[Call]:
+    yield "starterScorecardGet", 200, await service.http.get(STARTER)
+    yield "starterScorecardAdopt", 200, await service.http.post(STARTER)
 
 
 async def _digests(service: Service) -> AsyncIterator[Call]:

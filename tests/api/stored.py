@@ -9,7 +9,17 @@ from typing import Any, Final, NamedTuple
 import httpx2
 
 from tests.api.audited import CATALOG, TOKENS, WEBHOOKS
-from tests.api.checking import CHECKS, DIGESTS, EXEMPTIONS, SCORECARDS, check, put, scorecard, wish
+from tests.api.checking import (
+    CHECKS,
+    DIGESTS,
+    EXEMPTIONS,
+    SCORECARDS,
+    STARTER,
+    check,
+    put,
+    scorecard,
+    wish,
+)
 from tests.api.defining import CONNECTIONS, FACTS, SOURCES, define, item, of_entities, pushed
 from tests.importers.madeup import known_to
 from tests.importers.reading import Imports
@@ -146,6 +156,8 @@ async def attempts(service: Service) -> AsyncIterator[Attempt]:
     ):
         yield part
     async for one in _of_ids(service):
+        yield one
+    async for one in _of_starter(service):
         yield one
     async for one in _of_exemptions(service):
         yield one
@@ -297,6 +309,10 @@ async def _of_ids(service: Service) -> AsyncIterator[Attempt]:
     yield Attempt(f"PUT {DIGESTS}/{{id}}", sent, wanted)
     yield Attempt(f"POST {DIGESTS}/{{id}}/test", f"{sent}/test")
     yield Attempt(f"DELETE {DIGESTS}/{{id}}", sent, status=204)
+
+
+async def _of_starter(service: Service) -> AsyncIterator[Attempt]:
+    yield Attempt(f"POST {STARTER}", STARTER)
 
 
 async def _of_exemptions(service: Service) -> AsyncIterator[Attempt]:

@@ -51,6 +51,12 @@ FEEDS = {
     "/api/access/v1/audit/export": {AUDIT_READ},
     "/api/events": {EVENTS_READ},
 }
+OF_STARTER = {CHECK_WRITE, SCORECARD_WRITE}
+OF_OTHERS = {
+    "/digests": {CATALOG_READ, CHECK_READ, MANAGE},
+    # Who may ask and decide: tests/api/test_exemptions.py.
+    "/exemptions": {CHECK_READ},
+}
 OF_CHECKS = {"checks": {CHECK_WRITE}, "scorecards": {SCORECARD_WRITE}}
 READING_POSTS = {"by-refs", "by-query", "entity-facets", "validate-entity", "analyze-location"}
 UID = "6e1f3f0c-0000-4000-8000-000000000000"
@@ -83,14 +89,14 @@ def expected_of_checks(route: Route) -> set[str] | None:
     """Those of checks, scorecards, results and exemptions; None for other routes."""
     if route.path.endswith(("/checks/preview", "/check-results/preview")):
         return {CATALOG_READ, SOURCE_READ}
-    if "/digests" in route.path:
-        return {CATALOG_READ, CHECK_READ, MANAGE}
+    for part, needed in OF_OTHERS.items():
+        if part in route.path:
+            return needed
     if "-results" in route.path:
         overviews = ("/check-results/{id}", "/scorecard-results")
         return {CHECK_READ} | (set() if route.path.endswith(overviews) else {CATALOG_READ})
-    if "/exemptions" in route.path:
-        # Who may ask and decide: tests/api/test_exemptions.py.
-        return {CHECK_READ}
+    if route.path.endswith("/starter-scorecard"):
+        return {SOURCE_READ} | (OF_STARTER if route.method == "POST" else set())
     for part, needed in OF_CHECKS.items():
         if route.path.startswith(f"/api/tech-insights/v1/{part}"):
             return {CHECK_READ} if route.method == "GET" else needed

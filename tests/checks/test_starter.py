@@ -67,3 +67,10 @@ async def test_what_is_adopted_are_drafts_and_what_was_there_stays(database: Dat
     card = await scorecard_store.one(database, "starter")
     assert card is not None
     assert card.published is None
+
+
+def test_checks_of_facts_that_no_source_has_are_left_out_and_named() -> None:
+    left_out = {one.check: one.fact for one in starter.missing([OTHER])}
+    assert left_out["protected-branch"] == "branchProtection.enabled"
+    assert len(left_out) == 5
+    assert starter.missing([OTHER, *HOSTS]) == []

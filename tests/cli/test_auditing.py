@@ -46,7 +46,10 @@ OTHERS = {
     *(("sources", each) for each in ("list", "show", "new", "plan", "apply", "test")),
     *(
         ("checks", each)
-        for each in ("new", "test", "plan", "apply", "export", "gate", "import", "preview")
+        for each in (
+            *("new", "test", "plan", "apply", "export"),
+            *("gate", "import", "preview", "starter"),
+        )
     ),
     *(("import", "list"), ("import", "show")),
     *(("token", "list"), ("people", "list"), ("audit", "export")),

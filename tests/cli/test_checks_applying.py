@@ -203,3 +203,19 @@ async def test_a_preview_without_new_failures_ends_well(served: Run, service: Se
 
     [found] = json.loads(answer.stdout)
     assert (answer.exit_code, found["changed"], found["newFailures"]) == (0, 1, [])
+
+
+async def test_the_starter_is_written_as_files_that_apply_as_they_are(
+    served: Run, service: Service
+) -> None:
+    written = await served("checks", "starter", "--to", "begin")
+    assert written.exit_code == 0, written.output
+    assert "Left out: protected-branch, as no data source has branchProtection.enabled." in (
+        written.stderr
+    )
+    assert (await served("checks", "test", "begin")).exit_code == 0
+    applied = await served("checks", "apply", "begin", "--yes")
+    assert applied.exit_code == 0, applied.output
+    assert (await served("checks", "plan", "begin")).exit_code == 0
+    again = await served("checks", "starter", "--adopt")
+    assert again.stdout == "0 drafts are made, 6 were there before.\n"

@@ -30,6 +30,14 @@ class Adoption(NamedTuple):
     kept: tuple[str, ...]
 
 
+class MissingFact(NamedTuple):
+    """A check of code hosts that is left out, as no data source has its fact."""
+
+    check: str
+    title: str
+    fact: str
+
+
 def documents(sources: Iterable[DataSource]) -> list[DefinitionDocument]:
     """The checks of the catalog and of the code hosts among the sources, and the scorecard."""
     given = _given()
@@ -41,6 +49,16 @@ def documents(sources: Iterable[DataSource]) -> list[DefinitionDocument]:
     return [
         *(DefinitionDocument("check", _check(one, card["appliesTo"])) for one in found),
         DefinitionDocument("scorecard", card),
+    ]
+
+
+def missing(sources: Iterable[DataSource]) -> list[MissingFact]:
+    """The checks of code hosts that are left out."""
+    known = {fact.name for source in sources for fact in source.schema}
+    return [
+        MissingFact(one["check"], one["title"], one["fact"])
+        for one in _given()["codeHost"]
+        if one["fact"] not in known
     ]
 
 

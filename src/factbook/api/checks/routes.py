@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
 
-from factbook.api.checks import checks, exemptions, previews, scorecards
+from factbook.api.checks import checks, exemptions, previews, scorecards, starter_scorecard
 from factbook.api.checks.parameters import (
     CHECK_ID,
     ETAG,
@@ -41,6 +41,7 @@ _READ = (CHECK_READ,)
 _CHECKS = "/checks"
 _SCORECARDS = "/scorecards"
 _EXEMPTIONS = "/exemptions"
+_STARTER = "/starter-scorecard"
 _CHANGED = (ConflictError, PreconditionFailedError)
 
 
@@ -82,6 +83,16 @@ CHECK_ROUTES: Sequence[Route] = (
     *_definitions(_CHECKS, checks, CHECK_ID, CHECK_WRITE, check_schemas.NewCheck),
     *_definitions(
         _SCORECARDS, scorecards, SCORECARD_ID, SCORECARD_WRITE, scorecard_schemas.NewScorecard
+    ),
+    Route("GET", _STARTER, starter_scorecard.get, (SOURCE_READ,)),
+    Route(
+        "POST",
+        _STARTER,
+        starter_scorecard.adopt,
+        # It is made for the data sources that there are.
+        (CHECK_WRITE, SCORECARD_WRITE, SOURCE_READ),
+        refusals=(ConflictError,),
+        reading=(SOURCE_READ,),
     ),
     Route(
         "GET",

@@ -8,6 +8,7 @@ import typer
 
 from factbook.cli.checks import questions
 from factbook.cli.checks.questions import Places
+from factbook.cli.checks.starter import starter
 from factbook.cli.connection import DEFAULT_SERVER, Server, Token, confirm, connected
 from factbook.cli.failures import EXIT_CODES, PLAN_CODES, CommandError
 from factbook.cli.output import Json, note, print_json, progress
@@ -162,6 +163,7 @@ def export(
     takeovers.write_all(found, to)
 
 
+app.command(epilog=EXIT_CODES)(starter)
 app.command(epilog=EXIT_CODES)(questions.preview)
 app.command(epilog=EXIT_CODES)(questions.gate)
 
