@@ -5,13 +5,14 @@ import http.client
 import os
 import re
 import time
+from functools import partial
 from statistics import median
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode, urlsplit
 
 import msgspec
 
-from bench import catalog
+from bench import catalog, scored
 from bench.databases import DIALECTS
 from bench.findings import Findings
 from bench.processes import Server
@@ -90,6 +91,7 @@ def pages(run: Run) -> Findings:
     for dialect in DIALECTS:
         service = run.large(dialect)
         _add_facts(service)
+        scored.define(partial(_call, service), _SOURCE, "milliseconds")
         person = signed_in(run, service)
         paths = _paths(run)
         for page in paths.values():  # the templates are read, and the database has seen them
@@ -135,6 +137,7 @@ def _paths(run: Run) -> dict[str, str]:
         "revision": f"{large}/revisions/1",
         "data-sources": "/data-sources",
         "data-source": f"/data-sources/{_SOURCE}",
+        **scored.paths(f"{key.kind}:default/{key.name}".lower()),
         "connect": "/connect",
         "playground": f"/connect/tools/get-entity-facts?{urlencode({'name': key.name})}",
         "account": "/administration/account",
@@ -182,12 +185,14 @@ def _add_facts(service: Factbook) -> None:
     _call(service, "POST", f"{_FACTS}/{_SOURCE}", {"items": items})
 
 
-def _call(service: Factbook, method: str, path: str, body: Any) -> None:
+def _call(service: Factbook, method: str, path: str, body: Any) -> Any:
     connection = http.client.HTTPConnection("127.0.0.1", service.server.port, timeout=60)
     headers = {**service.client.headers}
-    connection.request(method, path, msgspec.json.encode(body), headers)
+    sent = None if body is None else msgspec.json.encode(body)
+    connection.request(method, path, sent, headers)
     answer = connection.getresponse()
     content = answer.read()
     connection.close()
     if answer.status >= 300:
         raise RuntimeError(f"{method} {path}: {answer.status} {content[:300]!r}")
+    return msgspec.json.decode(content) if content else None
