@@ -7,8 +7,9 @@ from factbook.checks.check_store import check_store
 from factbook.checks.files import DefinitionDocument
 from factbook.checks.scorecard_store import scorecard_store
 from factbook.checks.validation import CheckContext
-from factbook.facts import shapes
 from factbook.facts.datasource import DataSource
+from factbook.facts.shapes import CODEHOST, SECURITY
+from factbook.integrations.integration import facts_of
 from factbook.storage import Database
 from tests.service import NOON
 
@@ -17,7 +18,7 @@ HOSTS = [
     DataSource(
         id=id_,
         title=id_.title(),
-        schema=(*shapes.facts(shapes.CODEHOST), *shapes.facts(shapes.SECURITY)),
+        schema=(*facts_of(CODEHOST), *facts_of(SECURITY, "dependencyAlerts")),
         entity_filter=[{f"metadata.annotations.{id_}.com/slug": {"exists": True}}],
     )
     for id_ in ("github", "gitlab")
