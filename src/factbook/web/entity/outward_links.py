@@ -55,7 +55,6 @@ _WORDS: Final[Mapping[str, str]] = {
     "runbooks": RUNBOOK,
     "playbook": RUNBOOK,
     "oncall": ON_CALL,
-    "call": ON_CALL,
     "pager": ON_CALL,
     "pagerduty": ON_CALL,
     "opsgenie": ON_CALL,
@@ -123,7 +122,8 @@ def _of_links(links: Any) -> Iterator[OutwardLink]:
 def _purpose(link: Mapping[str, Any]) -> str | None:
     """The purpose of a link; None if nothing says it."""
     for name in ("type", "icon", "title"):
-        words = re.findall(r"[a-z]+", str(link.get(name) or "")[:200].lower())
+        text = str(link.get(name) or "")[:200].lower()
+        words = re.findall(r"[a-z]+", re.sub(r"on[- ]call", "oncall", text))
         if found := next((_WORDS[word] for word in words if word in _WORDS), None):
             return found
     return None
