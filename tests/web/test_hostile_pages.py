@@ -61,6 +61,9 @@ async def filled(service: Service) -> Browser:
     harmful["metadata"]["links"] = [{"url": "javascript:alert(1)", "title": HOSTILE}]
     await service.push(NAME, harmful, component("web"))
     await service.push(NAME, component("web", owner=HOSTILE), harmful)
+    group = {**component(NAME), "kind": "Group", "spec": {"type": HOSTILE, "children": [NAME]}}
+    group["metadata"]["title"] = HOSTILE
+    await service.push("groups <b>", group, component("owned", owner=NAME))
     await service.push("emptied <b>", component("gone"))
     await service.push("emptied <b>")
     fact = {"type": "string", "description": HOSTILE, "unit": "<b>"}
@@ -118,8 +121,8 @@ async def walked(ada: Browser) -> dict[str, list[str]]:
     waiting = ["/", f"{ACCOUNT}/api-access", ACCOUNT]
     waiting += [f"/data-sources/{one}" for one in ("coverage", "owners")]
     waiting += ["/data-sources/new?type=push&id=another", "/data-sources/coverage/failures"]
-    waiting += ["/search?q=w", "/search?q=%3Cscript%3Ealert(1)%3C/script%3E"]
     waiting += ["/data-sources/owners/runs"]  # linked where there are many
+    waiting += [f"/catalog/group/default/{quote(NAME.lower(), safe='')}"]
     seen, found = set(waiting), dict[str, list[str]]()
     while waiting:
         where = waiting.pop(0)

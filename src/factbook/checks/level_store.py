@@ -123,6 +123,12 @@ async def of_entity(database: Database, entity_id: int) -> bytes:
     return bytes(row[0]) if row else b""
 
 
+async def of_entities(database: Database, entity_ids: Sequence[int]) -> dict[int, bytes]:
+    """The levels of these entities by slot, for those that have any."""
+    rows = await database.search(_READ, (list(entity_ids),))
+    return {row[0]: bytes(LevelRow(*row).levels) for row in rows}
+
+
 async def counts(database: Database, slot: int) -> list[LevelCount]:
     """The counts of a slot."""
     return _counts(await database.search(_COUNTS, (slot,)))

@@ -32,6 +32,7 @@ from factbook.web.data_sources.editor import SOURCE_EDITOR
 from factbook.web.data_sources.fact_across import FACT_ACROSS
 from factbook.web.data_sources.list import DATA_SOURCES
 from factbook.web.data_sources.runs import SOURCE_RUNS
+from factbook.web.entity.contents import ENTITY_CONTENTS
 from factbook.web.entity.fact_history import FACTS
 from factbook.web.entity.importers import IMPORTERS
 from factbook.web.entity.imports import IMPORTS
@@ -41,7 +42,6 @@ from factbook.web.entity.revisions import ENTITY_HISTORY
 from factbook.web.entity.sets import SETS
 from factbook.web.entity.summary import ENTITY_SUMMARY
 from factbook.web.overview import OVERVIEW
-from factbook.web.search.page import SEARCH
 from factbook.web.sign_in.openid_sign_in import SIGNING_IN_ELSEWHERE
 from factbook.web.sign_in.password_sign_in import SIGNING_IN
 from factbook.web.site import assets
@@ -63,7 +63,6 @@ PAGES: Sequence[PageRoute] = (
     *SIGNING_IN,
     *SIGNING_IN_ELSEWHERE,
     *OVERVIEW,
-    *SEARCH,
     *ACCOUNT,
     *API_ACCESS,
     *PEOPLE,
@@ -71,6 +70,7 @@ PAGES: Sequence[PageRoute] = (
     *CATALOG,
     *ENTITY_SUMMARY,
     *ENTITY,
+    *ENTITY_CONTENTS,
     *ENTITY_HISTORY,
     *FACTS,
     *SETS,

@@ -1,7 +1,7 @@
 """Pages of one entity: their frame, its relations, its document, and the facts of a source."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -22,6 +22,8 @@ from factbook.web.site import formatting
 from factbook.web.site.endpoint import Handler, PageRoute
 from factbook.web.site.page_context import PageContext
 
+# Kinds that hold others, each with the title of what it holds.
+CONTENTS: Final = {"group": "Owns", "system": "Contains", "domain": "Contains"}
 PATH = "/catalog/{kind}/{namespace}/{name}"
 
 _NEAR = 5
@@ -172,6 +174,7 @@ def frame(found: EntityView, tab: str) -> dict[str, Any]:
         "links": found.links,
         "tabs": [
             ("Overview", found.path, None),
+            *([(CONTENTS[kind], f"{found.path}/contents", None)] if kind in CONTENTS else []),
             ("Relations", f"{found.path}/relations", len(found.relations)),
             ("History", f"{found.path}/history", None),
             ("Raw", f"{found.path}/raw", None),

@@ -6,7 +6,15 @@ from typing import Final
 from factbook.auth.permissions import CATALOG_READ, SOURCE_READ
 from factbook.http.requests import Reply
 from factbook.web.data_sources import source_labels
-from factbook.web.entity import check_results, facts, page, relation_list, revisions
+from factbook.web.entity import (
+    check_results,
+    contents,
+    facts,
+    page,
+    relation_list,
+    revisions,
+    team_scorecards,
+)
 from factbook.web.entity.about import about
 from factbook.web.entity.facts import Facts
 from factbook.web.entity.key_figures import KeyFigure, key_figures
@@ -16,6 +24,7 @@ from factbook.web.site.endpoint import PageRoute
 from factbook.web.site.page_context import PageContext
 
 _CHANGES: Final = 5
+_CONTENTS: Final = 10
 
 
 async def show(visit: PageContext, found: EntityView) -> Reply:
@@ -25,6 +34,8 @@ async def show(visit: PageContext, found: EntityView) -> Reply:
     changes = await revisions.latest(database, found, _CHANGES)
     people = [found.shown.updated_by, *(each.revision.created_by for each in changes)]
     head = page.frame(found, "Overview")
+    belonging = await contents.contained(database, found)
+    has_parts = belonging is not None
     return visit.page(
         "entity.html",
         **head,
@@ -34,6 +45,10 @@ async def show(visit: PageContext, found: EntityView) -> Reply:
         facts=known_facts,
         cadence=source_labels.cadence,
         relations=await _relations(visit, found, head["owner_ref"]),
+        contents=belonging and await contents.table(visit, belonging, _CONTENTS),
+        standing=await team_scorecards.of_entity(database, found.ref, visit.now)
+        if has_parts
+        else None,
         changes=changes,
         known=await visit.known(people),
     )

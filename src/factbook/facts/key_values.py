@@ -1,0 +1,33 @@
+"""Single facts about the entities of a page."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from factbook.facts import latest_rows
+from factbook.facts.merge import Latest
+from factbook.storage import Database
+
+
+async def of_entities(
+    database: Database, wanted: Mapping[str, Sequence[str]], entity_ids: Sequence[int]
+) -> dict[str, dict[int, tuple[str, Any]]]:
+    """(source, value) by fact and entity id: of the first source of a fact that knows it.
+
+    `wanted` has the sources of each fact.
+    """
+    sources = sorted({source for some in wanted.values() for source in some})
+    if not sources or not entity_ids:
+        return {name: {} for name in wanted}
+    rows = await database.all(*latest_rows.among(sources, entity_ids))
+    latest = latest_rows.by_entity(rows)
+    return {
+        name: {id_: found for id_, own in latest.items() if (found := _first(own, name, some))}
+        for name, some in wanted.items()
+    }
+
+
+def _first(own: Mapping[str, Latest], name: str, sources: Sequence[str]) -> tuple[str, Any] | None:
+    for source in sources:
+        if source in own and name in own[source].facts:
+            return source, own[source].facts[name]
+    return None

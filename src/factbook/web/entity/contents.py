@@ -1,0 +1,188 @@
+"""What a team owns, or a system or domain contains: entities with levels, checks and findings."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+from urllib.parse import quote
+
+import msgspec
+
+from factbook.auth.permissions import CATALOG_READ, SOURCE_READ
+from factbook.catalog.store import entity_query, hierarchy, totals
+from factbook.catalog.store.conditions import Related
+from factbook.catalog.store.documents import DOCUMENT
+from factbook.catalog.store.entity_query import Query
+from factbook.checks import failing_counts, level_store
+from factbook.checks.failing_counts import FailingCounts
+from factbook.checks.group_hierarchy import GroupHierarchy
+from factbook.checks.levels import decoded
+from factbook.checks.scorecard import Scorecard
+from factbook.errors import InputError, NotFoundError
+from factbook.facts import key_values
+from factbook.facts.schema import Fact
+from factbook.http.requests import Reply, offloaded
+from factbook.storage import Database
+from factbook.web.entity import fact_values, page, team_scorecards
+from factbook.web.entity.page import EntityView
+from factbook.web.site import fact_titles, formatting
+from factbook.web.site.endpoint import PageRoute
+from factbook.web.site.formatting import segment
+from factbook.web.site.page_context import PageContext
+
+ON_PAGE: Final = 50
+_SCORECARDS: Final = 3  # that have a column
+_LONGEST: Final = 1_000  # characters of a place in an address
+# Facts with a column, if a data source has them: what goes on, and what was found.
+_FACTS: Final = (
+    "incident.incidentMetrics.monthlyIncidents",
+    "security.scannerIssues.critical",
+    "security.scannerIssues.high",
+    "security.dependencyAlerts.open",
+)
+
+
+class Contained(NamedTuple):
+    """The entities that belong to one: relations of `type` to one of the targets."""
+
+    type: str
+    targets: list[str]
+
+    @property
+    def condition(self) -> Related:
+        """The condition on entities."""
+        return Related([self.type], self.targets)
+
+
+class ContentsRow(NamedTuple):
+    """An entity with its levels, the numbers of its checks, and its figures with their paths.
+
+    A level is None outside a scorecard, "" below the first.
+    """
+
+    ref: str
+    title: str
+    kind: str
+    levels: list[str | None]
+    counts: FailingCounts | None
+    figures: list[tuple[str, str] | None]
+
+
+class ContentsTable(NamedTuple):
+    """A page of rows; `total` counts those of all pages, `after` is the place of the next one."""
+
+    scorecards: list[Scorecard]
+    figures: list[str]
+    rows: list[ContentsRow]
+    total: int
+    after: str | None
+
+
+class _Item(NamedTuple):
+    ref: str
+    id: int
+    document: str
+
+
+async def contained(database: Database, found: EntityView) -> Contained | None:
+    """What belongs to an entity with all below it; None for a kind that holds nothing."""
+    kind = found.ref.partition(":")[0]
+    if kind == "group":
+        tree = GroupHierarchy(await hierarchy.group_parents(database))
+        return Contained("ownedby", sorted(tree.within(found.ref)))
+    if kind == "domain":
+        domains = await hierarchy.system_domains(database)
+        systems = [system for system, domain in domains.items() if domain == found.ref]
+        return Contained("partof", [found.ref, *sorted(systems)])
+    return Contained("partof", [found.ref]) if kind == "system" else None
+
+
+async def table(
+    visit: PageContext, about: Contained, limit: int, after: str | None = None
+) -> ContentsTable:
+    """Up to `limit` of the entities after a reference."""
+    database = visit.state.database
+    query = Query(condition=about.condition, limit=limit, after=[after] if after else None)
+    found = await entity_query.page_of(database, query, f"e.ref, e.id, {DOCUMENT}", _Item)
+    ids = [one.id for one in found.items]
+    cards = (await team_scorecards.in_effect(database))[:_SCORECARDS]
+    levels = await level_store.of_entities(database, ids) if cards else {}
+    counts = await failing_counts.of_entities(database, ids)
+    facts = await _facts(visit, ids)
+    rows = [
+        ContentsRow(
+            one.ref,
+            title,
+            one.ref.partition(":")[0],
+            [_level(card, levels.get(one.id, b""), slot) for card, slot in cards],
+            counts.get(one.id),
+            [_figure(one, name, facts[name].get(one.id)) for name in facts],
+        )
+        for one, title in zip(found.items, await offloaded(_titles, found.items), strict=True)
+    ]
+    return ContentsTable(
+        [card for card, _ in cards],
+        [fact_titles.title(Fact(name, "integer")) for name in facts],
+        rows,
+        await totals.bounded(database, about.condition),
+        rows[-1].ref if found.after and rows else None,
+    )
+
+
+async def show(visit: PageContext, found: EntityView) -> Reply:
+    """Page of everything that an entity owns or contains."""
+    about = await contained(visit.state.database, found)
+    if about is None:
+        raise NotFoundError("Only groups, systems and domains have this page.")
+    after = visit.query("after")
+    if len(after) > _LONGEST or "\0" in after:
+        raise InputError("The address of this page is incomplete.")
+    shown = await table(visit, about, ON_PAGE, after or None)
+    path = f"{found.path}/contents"
+    return visit.page(
+        "entity-contents.html",
+        **page.frame(found, page.CONTENTS[found.ref.partition(":")[0]]),
+        contents=shown,
+        most=totals.BOUND,
+        first=path if after else None,
+        next=shown.after and f"{path}?after={quote(shown.after, safe='')}",
+    )
+
+
+async def _facts(
+    visit: PageContext, ids: Sequence[int]
+) -> Mapping[str, Mapping[int, tuple[str, Any]]]:
+    """The facts with a column that a source has, with (source, value) by entity."""
+    known = (await visit.state.registry.current()).sources
+    having = {
+        name: [id_ for id_, one in known.items() if any(fact.name == name for fact in one.schema)]
+        for name in _FACTS
+    }
+    wanted = {name: sources for name, sources in having.items() if sources}
+    return await key_values.of_entities(visit.state.database, wanted, ids)
+
+
+def _level(card: Scorecard, levels: bytes, slot: int) -> str | None:
+    graded = decoded(levels, slot)
+    if graded is None:
+        return None
+    return card.levels[graded.level - 1].title if graded.level else ""
+
+
+def _figure(one: _Item, name: str, found: tuple[str, Any] | None) -> tuple[str, str] | None:
+    if found is None:
+        return None
+    source, value = found
+    path = f"{formatting.entity_path(one.ref)}/facts/{segment(source)}/{segment(name)}"
+    return fact_values.in_words(Fact(name, "float"), value), path
+
+
+def _titles(items: Sequence[_Item]) -> list[str]:
+    found = []
+    for one in items:
+        metadata = msgspec.json.decode(one.document)["metadata"]
+        found.append(metadata.get("title") or metadata["name"])
+    return found
+
+
+ENTITY_CONTENTS: Sequence[PageRoute] = (
+    PageRoute("GET", f"{page.PATH}/contents", page.of_entity(show), (CATALOG_READ, SOURCE_READ)),
+)

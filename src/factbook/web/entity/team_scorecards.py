@@ -1,0 +1,164 @@
+"""Scorecards over what a team owns or a system or domain contains: levels, score and trend."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
+
+from markupsafe import Markup
+
+from factbook.catalog.store import hierarchy
+from factbook.checks import level_store, rollup, scorecard, trend
+from factbook.checks.group_hierarchy import GroupHierarchy
+from factbook.checks.rollup import NOTHING, LevelTally
+from factbook.checks.scorecard import Scorecard
+from factbook.checks.scorecard_figures import ScorecardInEffect
+from factbook.checks.scorecard_store import scorecard_store
+from factbook.checks.trend import TrendPoint
+from factbook.clock import DAY
+from factbook.errors import FactbookError
+from factbook.storage import Database
+from factbook.web.charts.charts import sparkline
+from factbook.web.charts.svg import ident_of
+from factbook.web.checks import shares
+from factbook.web.data_sources.fact_across import Share
+from factbook.web.site import formatting
+
+_SHOWN: Final = 5
+_DAYS: Final = 30
+_BELOW: Final = 20
+NO_QUERY: Final[Mapping[str, str]] = {}
+
+
+class TeamScorecard(NamedTuple):
+    """A scorecard over some entities: their levels as bars, mean score, and its change in words."""
+
+    title: str
+    path: str
+    entities: int
+    score: str
+    change: str
+    line: Markup | None
+    levels: list[Share]
+
+
+class GroupBelow(NamedTuple):
+    """A group below another: its entities and mean score with all below it, by scorecard."""
+
+    ref: str
+    scores: list[tuple[int, str]]
+
+
+class TeamStanding(NamedTuple):
+    """The scorecards of a team, and the groups below it; `more` of these are not shown."""
+
+    scorecards: list[TeamScorecard]
+    below: list[GroupBelow]
+    more: int
+
+
+async def in_effect(database: Database) -> list[ScorecardInEffect]:
+    """The scorecards that have results and that this release can read, by title."""
+    found = []
+    for stored in await scorecard_store.everything(database):
+        if stored.slot is None or stored.published is None:
+            continue
+        try:
+            found.append(ScorecardInEffect(scorecard.parse(stored.published), stored.slot))
+        except FactbookError:
+            continue  # one of another release, which the log tells of
+    return sorted(found, key=lambda one: (formatting.naturally(one.card.title), one.card.id))
+
+
+async def of_entity(database: Database, ref: str, now: int) -> TeamStanding | None:
+    """The standing of a group, system or domain; None without scorecards."""
+    given = (await in_effect(database))[:_SHOWN]
+    if not given:
+        return None
+    if ref.startswith("group:"):
+        return await _of_group(database, given, ref, now)
+    cards = [_scorecard(one.card, await _tally(database, one, ref)) for one in given]
+    path = f"{formatting.entity_path(ref)}/contents"
+    cards = [one._replace(path=path, levels=_leading(one.levels, path)) for one in cards]
+    return TeamStanding(cards, [], 0)
+
+
+async def _of_group(
+    database: Database, given: Sequence[ScorecardInEffect], group: str, now: int
+) -> TeamStanding:
+    tree = GroupHierarchy(await hierarchy.group_parents(database))
+    below = sorted(tree.children.get(group, set()))
+    rows: dict[str, list[tuple[int, str]]] = {child: [] for child in below[:_BELOW]}
+    cards = []
+    for one in given:
+        own = await level_store.by_owner(database, one.slot)
+        tally = rollup.of_group(own, tree, group)
+        scores = await _scores(database, one.card, tally, group, now // DAY)
+        cards.append(_scorecard(one.card, tally, {"team": group}, scores))
+        for child, found in rows.items():
+            part = rollup.of_group(own, tree, child)
+            found.append((part.total, _score(part)))
+    groups = [GroupBelow(child, found) for child, found in rows.items()]
+    return TeamStanding(cards, groups, len(below[_BELOW:]))
+
+
+async def _scores(
+    database: Database, card: Scorecard, tally: LevelTally, group: str, today: int
+) -> list[tuple[int, float]]:
+    """The mean scores of the last days, today's as it is now."""
+    first = today - _DAYS
+    kept = await trend.of_group(database, card.id, group, first, today - 1)
+    points = [*kept, TrendPoint(today, trend.figures(card, tally))]
+    return [
+        (point.day * DAY, point.figures.score / point.figures.scored)
+        for point in trend.series(points, first, today)
+        if point.figures.scored
+    ]
+
+
+async def _tally(database: Database, one: ScorecardInEffect, ref: str) -> LevelTally:
+    """The sum over a system or a domain."""
+    own = await level_store.by_system(database, one.slot)
+    if ref.startswith("domain:"):
+        own = rollup.by_domain(own, await hierarchy.system_domains(database))
+    return own.get(ref, NOTHING)
+
+
+def _scorecard(
+    card: Scorecard,
+    tally: LevelTally,
+    query: Mapping[str, str] = NO_QUERY,
+    scores: Sequence[tuple[int, float]] = (),
+) -> TeamScorecard:
+    return TeamScorecard(
+        card.title,
+        shares.scorecard_path(card.id, **query),
+        tally.total,
+        _score(tally),
+        _change(scores),
+        sparkline(
+            [*scores],
+            f"Score of {card.title} over {_DAYS} days",
+            ident=ident_of("team", card.id),
+        )
+        if len(scores) > 1
+        else None,
+        shares.of_levels(card, tally, **query),
+    )
+
+
+def _leading(levels: Sequence[Share], path: str) -> list[Share]:
+    return [one._replace(path=path) for one in levels]
+
+
+def _score(tally: LevelTally) -> str:
+    return "" if tally.mean is None else f"{tally.mean:.0f}%"
+
+
+def _change(scores: Sequence[tuple[int, float]]) -> str:
+    """The change of the mean score since the first day of the trend."""
+    if len(scores) < 2:
+        return ""
+    difference = round(scores[-1][1] - scores[0][1])
+    if not difference:
+        return f"as {_DAYS} days ago"
+    sign = "+" if difference > 0 else "\N{MINUS SIGN}"
+    return f"{sign}{abs(difference)} points in {_DAYS} days"
