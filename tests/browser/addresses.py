@@ -22,6 +22,8 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
         "/catalog/component/default/nobody",
     ),
     f"{_ENTITY}/relations": (f"{_CHECKOUT}/relations",),
+    f"{_ENTITY}/history": (f"{_CHECKOUT}/history", "/catalog/group/default/team-checkout/history"),
+    f"{_ENTITY}/contents": ("/catalog/group/default/team-checkout/contents",),
     f"{_ENTITY}/raw": (f"{_CHECKOUT}/raw",),
     f"{_ENTITY}/facts/{{source}}": (f"{_CHECKOUT}/facts/coverage", f"{_CHECKOUT}/facts/builds"),
     f"{_ENTITY}/facts/{{source}}/{{fact:path}}": (

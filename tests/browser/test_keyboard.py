@@ -162,6 +162,8 @@ def test_what_asks_once_more_opens_closes_and_is_done(shop: Shop) -> None:
         "/",
         "/catalog",
         "/catalog/component/default/checkout",
+        "/catalog/component/default/checkout/history",
+        "/catalog/group/default/team-checkout/contents",
         "/sets/examples/revisions/2",
         "/imports/ldif",
         "/importers/new?kind=github",
