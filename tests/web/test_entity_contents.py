@@ -3,6 +3,9 @@
 import re
 from typing import Any
 
+import pytest
+
+from factbook.catalog.store import totals
 from factbook.checks import trend
 from factbook.clock import DAY
 from tests.api.defining import item, push
@@ -120,3 +123,21 @@ async def test_other_kinds_have_no_such_page(service: Service) -> None:
     for query in ("", "?after=zzz", f"?after={HOSTILE[:20]}"):
         assert is_harmless(await visitor.text(f"/catalog/group/default/team-a/contents{query}"))
     await visitor.text("/catalog/group/default/team-a/contents?after=%00", 400)
+
+
+async def test_of_very_many_entities_the_pages_are_in_order_too(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(totals, "BOUND", 100)
+    monkeypatch.setattr(totals, "MORE", 101)
+    others = [component(f"d{number:03}", owner="team-b") for number in range(30)]
+    await service.push("all", *(component(f"c{number:03}") for number in range(130)), *others,
+                       thing("Group", "team-a", type="team", children=[]))  # fmt: skip
+    visitor = await signed_in(service)
+    first = await visitor.text("/catalog/group/default/team-a/contents")
+    assert "Owns more than 100 entities" in words(first)
+    link = re.search(r'href="([^"]+)" rel="next"', first)
+    assert link is not None
+    second = await visitor.text(link[1])
+    found = re.findall(r'title="component:default/(\w\d+)"', first + second)
+    assert found == [f"c{number:03}" for number in range(100)]

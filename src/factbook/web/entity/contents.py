@@ -7,10 +7,8 @@ from urllib.parse import quote
 import msgspec
 
 from factbook.auth.permissions import CATALOG_READ, SOURCE_READ
-from factbook.catalog.store import entity_query, hierarchy, totals
-from factbook.catalog.store.conditions import Related
-from factbook.catalog.store.documents import DOCUMENT
-from factbook.catalog.store.entity_query import Query
+from factbook.catalog.store import belonging, hierarchy, totals
+from factbook.catalog.store.belonging import Belonging, BelongingEntity
 from factbook.checks import failing_counts, level_store
 from factbook.checks.failing_counts import FailingCounts
 from factbook.checks.group_hierarchy import GroupHierarchy
@@ -40,18 +38,6 @@ _FACTS: Final = (
 )
 
 
-class Contained(NamedTuple):
-    """The entities that belong to one: relations of `type` to one of the targets."""
-
-    type: str
-    targets: list[str]
-
-    @property
-    def condition(self) -> Related:
-        """The condition on entities."""
-        return Related([self.type], self.targets)
-
-
 class ContentsRow(NamedTuple):
     """An entity with its levels, the numbers of its checks, and its figures with their paths.
 
@@ -76,33 +62,26 @@ class ContentsTable(NamedTuple):
     after: str | None
 
 
-class _Item(NamedTuple):
-    ref: str
-    id: int
-    document: str
-
-
-async def contained(database: Database, found: EntityView) -> Contained | None:
+async def contained(database: Database, found: EntityView) -> Belonging | None:
     """What belongs to an entity with all below it; None for a kind that holds nothing."""
     kind = found.ref.partition(":")[0]
     if kind == "group":
         tree = GroupHierarchy(await hierarchy.group_parents(database))
-        return Contained("ownedby", sorted(tree.within(found.ref)))
+        return Belonging("ownedBy", sorted(tree.within(found.ref)))
     if kind == "domain":
         domains = await hierarchy.system_domains(database)
         systems = [system for system, domain in domains.items() if domain == found.ref]
-        return Contained("partof", [found.ref, *sorted(systems)])
-    return Contained("partof", [found.ref]) if kind == "system" else None
+        return Belonging("partOf", [found.ref, *sorted(systems)])
+    return Belonging("partOf", [found.ref]) if kind == "system" else None
 
 
 async def table(
-    visit: PageContext, about: Contained, limit: int, after: str | None = None
+    visit: PageContext, about: Belonging, limit: int, after: str | None = None
 ) -> ContentsTable:
     """Up to `limit` of the entities after a reference."""
     database = visit.state.database
-    query = Query(condition=about.condition, limit=limit, after=[after] if after else None)
-    found = await entity_query.page_of(database, query, f"e.ref, e.id, {DOCUMENT}", _Item)
-    ids = [one.id for one in found.items]
+    found = await belonging.page(database, about, after, limit)
+    ids = [one.id for one in found.entities]
     cards = (await team_scorecards.in_effect(database))[:_SCORECARDS]
     levels = await level_store.of_entities(database, ids) if cards else {}
     counts = await failing_counts.of_entities(database, ids)
@@ -116,14 +95,14 @@ async def table(
             counts.get(one.id),
             [_figure(one, name, facts[name].get(one.id)) for name in facts],
         )
-        for one, title in zip(found.items, await offloaded(_titles, found.items), strict=True)
+        for one, title in zip(found.entities, await offloaded(_titles, found.entities), strict=True)
     ]
     return ContentsTable(
         [card for card, _ in cards],
         [fact_titles.title(Fact(name, "integer")) for name in facts],
         rows,
-        await totals.bounded(database, about.condition),
-        rows[-1].ref if found.after and rows else None,
+        found.total,
+        rows[-1].ref if found.has_more else None,
     )
 
 
@@ -167,7 +146,9 @@ def _level(card: Scorecard, levels: bytes, slot: int) -> str | None:
     return card.levels[graded.level - 1].title if graded.level else ""
 
 
-def _figure(one: _Item, name: str, found: tuple[str, Any] | None) -> tuple[str, str] | None:
+def _figure(
+    one: BelongingEntity, name: str, found: tuple[str, Any] | None
+) -> tuple[str, str] | None:
     if found is None:
         return None
     source, value = found
@@ -175,7 +156,7 @@ def _figure(one: _Item, name: str, found: tuple[str, Any] | None) -> tuple[str, 
     return fact_values.in_words(Fact(name, "float"), value), path
 
 
-def _titles(items: Sequence[_Item]) -> list[str]:
+def _titles(items: Sequence[BelongingEntity]) -> list[str]:
     found = []
     for one in items:
         metadata = msgspec.json.decode(one.document)["metadata"]

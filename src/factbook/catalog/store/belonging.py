@@ -1,0 +1,60 @@
+"""Entities that belong to others by one type of relation: counted, and page by page."""
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from factbook.catalog.store import entity_query, totals
+from factbook.catalog.store.conditions import Related
+from factbook.catalog.store.documents import DOCUMENT
+from factbook.catalog.store.entity_query import Query
+from factbook.storage import Database
+
+
+class Belonging(NamedTuple):
+    """The relation, as in `ownedBy`, and the entities of which one is its target."""
+
+    type: str
+    targets: Sequence[str]
+
+
+class BelongingEntity(NamedTuple):
+    """An entity with its document as pushed."""
+
+    ref: str
+    id: int
+    document: str
+
+
+class BelongingPage(NamedTuple):
+    """Entities by reference; `total` counts those of all pages, up to `totals.MORE`."""
+
+    entities: list[BelongingEntity]
+    total: int
+    has_more: bool
+
+
+async def page(
+    database: Database, about: Belonging, after: str | None, limit: int
+) -> BelongingPage:
+    """Up to `limit` entities after a reference."""
+    condition = Related([about.type.lower()], about.targets)
+    total = await totals.bounded(database, condition)
+    if total < totals.MORE:
+        query = Query(condition=condition, limit=limit, after=[after] if after else None)
+        columns = f"e.ref, e.id, {DOCUMENT}"
+        found = await entity_query.page_of(database, query, columns, BelongingEntity)
+        return BelongingPage(found.items, total, found.after)
+    # Of so many, the next ones are found by looking at one entity after the other.
+    rows = await database.search(
+        _IN_ORDER, (after or "", about.type, list(about.targets), limit + 1)
+    )
+    entities = [BelongingEntity(*row) for row in rows[:limit]]
+    return BelongingPage(entities, total, len(rows) > limit)
+
+
+_IN_ORDER: Final = f"""
+SELECT e.ref, e.id, {DOCUMENT} FROM entities e WHERE e.ref > ? AND EXISTS (
+    SELECT 1 FROM relations r
+    WHERE r.source_id = e.id AND r.type = ? AND r.target_ref IN LIST(?)
+) ORDER BY e.ref LIMIT ?
+"""
