@@ -147,3 +147,28 @@ async def test_each_step_is_in_the_feed_and_the_list_goes_by_state(service: Serv
     query = {"state": "requested", "entity": "component:web", "check": "covered"}
     found = (await service.http.get(EXEMPTIONS, params=query)).json()["exemptions"]
     assert [one["id"] for one in found] == [other]
+
+
+async def test_a_setting_lets_people_approve_what_they_asked_for(
+    service: Service, start: StartService
+) -> None:
+    id_ = await asked(service)
+    other = await start(exemption_self_approval=True)
+    # The permission to decide is needed as before.
+    assert (await call(other, "kim", f"/{id_}/approve")).status_code == 403
+    own = await call(other, "kim", f"/{id_}/approve", None, READ, DECIDE)
+    assert own.json()["state"] == "approved"
+
+
+async def test_a_setting_limits_exemptions_where_no_scorecard_does(
+    service: Service, start: StartService
+) -> None:
+    strict = await start(exemption_days=30)
+    refused = await call(strict, "kim", "", wish(until="2026-12-25"))
+    assert problems(refused) == {"until": "can be 30 days after the start at most"}
+    assert (await call(strict, "kim", "", wish(until="2026-12-19"))).status_code == 201
+    card = scorecard(exemptions={"maxDays": 90})
+    answer = await service.http.put(f"{SCORECARDS}/readiness?publish=true", json=card)
+    assert answer.status_code == 200, answer.text
+    longer = wish(check=None, scorecard="readiness", until="2027-02-01")
+    assert (await call(strict, "kim", "", longer)).status_code == 201

@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, NamedTuple, get_args
 from factbook import clock
 from factbook.checks import readers
 from factbook.checks.readers import DocumentMember, Report
-from factbook.checks.scorecard import NO_RULES, ExemptionRules
+from factbook.checks.scorecard import DEFAULT_DAYS, NO_RULES, ExemptionRules
 from factbook.clock import DAY, iso_or_none
 from factbook.errors import ConflictError, InputError, InvalidItemsError, NotAllowedError
 
@@ -129,12 +129,14 @@ def parse(document: object, now: int) -> ExemptionRequest:
     return ExemptionRequest(**{**blank, **values})
 
 
-def check_rules(request: ExemptionRequest, rules: Iterable[ExemptionRules]) -> None:
+def check_rules(
+    request: ExemptionRequest, rules: Iterable[ExemptionRules], usual_days: int = DEFAULT_DAYS
+) -> None:
     """Raise InvalidItemsError unless each of the scorecards with the check allows the request."""
     problems = [
         {"path": path, "message": message}
         for one in tuple(rules) or (NO_RULES,)
-        for path, message in _broken(request, one)
+        for path, message in _broken(request, one, usual_days)
     ]
     if problems:
         raise InvalidItemsError(_distinct(problems))
@@ -192,15 +194,18 @@ def decided(
     )
 
 
-def _broken(request: ExemptionRequest, rules: ExemptionRules) -> Iterable[tuple[str, str]]:
+def _broken(
+    request: ExemptionRequest, rules: ExemptionRules, usual_days: int
+) -> Iterable[tuple[str, str]]:
     """The rules that a request does not keep."""
+    most_days = rules.most_days(usual_days)
     if not rules.enabled:
         yield "check", "a scorecard of it allows no exemptions"
     if request.until is None:
         if not rules.permanent:
             yield "until", "is required; an exemption without an end is not allowed here"
-    elif rules.most_days and request.until - request.starts_at > rules.most_days * DAY:
-        yield "until", f"can be {rules.most_days} days after the start at most"
+    elif most_days and request.until - request.starts_at > most_days * DAY:
+        yield "until", f"can be {most_days} days after the start at most"
 
 
 def _check_approver(actor: ExemptionActor, rules: Iterable[ExemptionRules]) -> None:

@@ -16,7 +16,7 @@ from factbook.checks.exemption import (
     ExemptionActor,
     ExemptionRequest,
 )
-from factbook.checks.scorecard import ExemptionRules
+from factbook.checks.scorecard import DEFAULT_DAYS, ExemptionRules
 from factbook.clock import DAY
 from factbook.errors import ConflictError, NotFoundError
 from factbook.events import event
@@ -57,13 +57,14 @@ def request(
     rules: Iterable[ExemptionRules],
     actor: ExemptionActor,
     now: int,
+    usual_days: int = DEFAULT_DAYS,
 ) -> Exemption:
     """Store a request; `rules` are those of the scorecards with the check.
 
     Raises InvalidItemsError if a rule forbids it, NotFoundError for an unknown entity, and
     ConflictError if there is an open exemption of the same.
     """
-    exemption.check_rules(wanted, rules)
+    exemption.check_rules(wanted, rules, usual_days)
     transaction.lock(MOVES, shared=True)
     transaction.lock(f"exemptions of {wanted.entity}")
     if not collectable.ids_of(transaction, [wanted.entity]):

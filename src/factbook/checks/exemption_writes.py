@@ -9,7 +9,7 @@ from factbook.checks import definition_lock, exemption, exemption_store, grade_s
 from factbook.checks.check_store import check_store
 from factbook.checks.exemption import Decision, Exemption, ExemptionActor, ExemptionRequest
 from factbook.checks.grade_slots import StoredScorecard
-from factbook.checks.scorecard import ExemptionRules
+from factbook.checks.scorecard import DEFAULT_DAYS, ExemptionRules
 from factbook.checks.scorecard_store import scorecard_store
 from factbook.errors import NotFoundError
 from factbook.storage import Transaction
@@ -23,9 +23,15 @@ class ExemptionCaller(NamedTuple):
 
 
 def ask(
-    transaction: Transaction, wanted: ExemptionRequest, caller: ExemptionCaller, now: int
+    transaction: Transaction,
+    wanted: ExemptionRequest,
+    caller: ExemptionCaller,
+    now: int,
+    usual_days: int = DEFAULT_DAYS,
 ) -> Exemption:
     """Store a request; raises the errors of `exemption_store.request`.
+
+    It lasts `usual_days` at most unless a scorecard says otherwise.
 
     Raises NotAllowedError unless the caller may ask, and NotFoundError for an unknown check,
     scorecard or entity.
@@ -34,7 +40,7 @@ def ask(
     actor = _actor(transaction, caller)
     exemption.check_requester(actor, membership.owners_of(transaction, wanted.entity))
     rules = _rules(transaction, wanted.check, wanted.scorecard)
-    return exemption_store.request(transaction, wanted, rules, actor, now)
+    return exemption_store.request(transaction, wanted, rules, actor, now, usual_days)
 
 
 def decide(
@@ -44,14 +50,18 @@ def decide(
     caller: ExemptionCaller,
     now: int,
     comment: str | None = None,
+    own: bool = False,
 ) -> Exemption:
-    """Store a decision; raises the errors of `exemption_store.decide`."""
+    """Store a decision, with `own` also on what the caller asked for.
+
+    Raises the errors of `exemption_store.decide`.
+    """
     definition_lock.share(transaction)
     found = exemption_store.within(transaction, exemption_id)
     rules = _rules(transaction, found.check, found.scorecard)
     actor = _actor(transaction, caller)
     return exemption_store.decide(
-        transaction, exemption_id, decision, rules, actor, now, comment=comment
+        transaction, exemption_id, decision, rules, actor, now, comment=comment, own=own
     )
 
 

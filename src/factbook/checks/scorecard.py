@@ -54,11 +54,10 @@ class ExemptionRules(NamedTuple):
     approvers: tuple[str, ...] = ()
     permanent: bool = False
 
-    @property
-    def most_days(self) -> int | None:
-        """The most days that an exemption lasts; None if any number."""
+    def most_days(self, usual: int) -> int | None:
+        """The most days that an exemption lasts, `usual` if nothing is said; None if any number."""
         # An end in ten thousand years is as good as none.
-        return self.max_days or (None if self.permanent else DEFAULT_DAYS)
+        return self.max_days or (None if self.permanent else usual)
 
 
 # The rules of a scorecard that says nothing, and for a check outside every scorecard.

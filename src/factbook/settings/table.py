@@ -34,6 +34,7 @@ _LEAST = {
     "audit_days": 0,
     "event_days": 1,
     "check_days": 1,
+    "exemption_days": 1,
 }
 _LAST_PORT = 65535
 
@@ -172,6 +173,16 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     check_days: Annotated[
         int, _about("Days for which changes of checks and their daily counts are kept.")
     ] = 365
+    exemption_days: Annotated[
+        int,
+        _about(
+            "Most days of an exemption from a check of which no scorecard says otherwise, by "
+            "`maxDays` or `permanent`."
+        ),
+    ] = 365
+    exemption_self_approval: Annotated[
+        bool, _about("Lets people approve the exemptions that they asked for themselves.")
+    ] = False
 
     key_figures: Annotated[
         list[str],

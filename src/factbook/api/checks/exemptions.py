@@ -53,7 +53,10 @@ async def create(request: Request, state: HandlerContext) -> JsonReply[ShownExem
     body: dict[str, Any] = decode(await request.json_body(_SMALL, "an exemption"), dict[str, Any])
     now = state.clock()
     wanted = exemption.parse(body, now)
-    work = partial(exemption_writes.ask, wanted=wanted, caller=_caller(request), now=now)
+    usual = state.settings.exemption_days
+    work = partial(
+        exemption_writes.ask, wanted=wanted, caller=_caller(request), now=now, usual_days=usual
+    )
     write = audit.writing(request, state, audit.of_exemption("exemption.request"), 201)
     return reply(_shown(await write(work)), 201)
 
@@ -64,7 +67,7 @@ async def get(request: Request, state: HandlerContext) -> JsonReply[ShownExempti
 
 
 async def approve(request: Request, state: HandlerContext) -> JsonReply[ShownExemption]:
-    """Approve a request; somebody else than who asked for it has to.
+    """Approve a request; somebody else than who asked for it has to, unless a setting allows it.
 
     Where scorecards with the check name groups that approve, members of each of them decide.
     """
@@ -93,6 +96,7 @@ async def _decide(
         caller=_caller(request),
         now=state.clock(),
         comment=given.comment,
+        own=state.settings.exemption_self_approval,
     )
     write = audit.writing(request, state, audit.of_exemption(f"exemption.{decision}"))
     return reply(_shown(await write(work)))

@@ -76,7 +76,9 @@ async def show(visit: PageContext) -> Reply:
 async def begin(visit: PageContext) -> Reply:
     """Form to ask for an exemption."""
     given = {name: visit.query(name) for name in _FIELDS}
-    given["until"] = iso(visit.now + _USUAL_DAYS * DAY)[:10]
+    days = min(_USUAL_DAYS, visit.state.settings.exemption_days)
+    # The day is part of it.
+    given["until"] = iso(visit.now + (days - 1) * DAY)[:10]
     return _form(visit, given, [])
 
 
@@ -87,7 +89,10 @@ async def ask(visit: PageContext) -> Reply:
     try:
         wanted = exemption.parse({name: text for name, text in given.items() if text}, now)
         caller = _caller(visit)
-        await write(partial(exemption_writes.ask, wanted=wanted, caller=caller, now=now))
+        usual = visit.state.settings.exemption_days
+        await write(
+            partial(exemption_writes.ask, wanted=wanted, caller=caller, now=now, usual_days=usual)
+        )
     except InvalidItemsError as error:
         return _form(visit, given, error.details["problems"], error.status)
     except FactbookError as error:
@@ -105,6 +110,7 @@ async def _decide(visit: PageContext, decision: Decision) -> Reply:
         caller=_caller(visit),
         now=visit.now,
         comment=visit.sent.one("comment") or None,
+        own=visit.state.settings.exemption_self_approval,
     )
     done = await visit.writing(audit.of_exemption(f"exemption.{decision}"))(work)
     entity = formatting.short_ref(done.entity)
@@ -166,6 +172,7 @@ def _row(
     ]
     decisions = _DECISIONS.get(one.state, ())
     is_own = one.requested_by == actor.ref and one.state == "requested"
+    is_own = is_own and not visit.state.settings.exemption_self_approval
     if not exemption.may_decide(actor, rules):
         decisions = ()
     elif is_own:
