@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from operator import itemgetter
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 import msgspec
@@ -12,6 +13,7 @@ from factbook.checks import condition, definition, definition_lock, slots
 from factbook.checks.check_store import StoredCheck, check_store
 from factbook.checks.compiled_check import CompiledCheck, compiled, in_order
 from factbook.checks.definition import Check
+from factbook.checks.explanation import Explainer
 from factbook.checks.grades import Grading
 from factbook.errors import FactbookError
 from factbook.facts.entity_filter import EntityFilter, Matcher
@@ -111,8 +113,12 @@ class CheckSet:
         counted: Sequence[int],
         *,
         has_retired: bool = False,
+        in_effect_at: Mapping[str, int | None] = MappingProxyType({}),
     ) -> None:
         found = list(checks)
+        # Since when each version is in effect, where that is known.
+        self.in_effect_at = in_effect_at
+        self._explainers: dict[str, Explainer] = {}
         self.is_empty = not found and not counted and not has_retired
         self.revision = revision
         published = [one for one in found if not one.is_pending]
@@ -131,6 +137,13 @@ class CheckSet:
         self.grading: Grading | None = None
         self._pending: dict[frozenset[str], CheckSelection] = {}
         self._selections: dict[tuple[frozenset[str], frozenset[str]], CheckSelection] = {}
+
+    def explainer(self, one: EvaluatedCheck) -> Explainer:
+        """What explains results of a check in effect; made once for this revision."""
+        found = self._explainers.get(one.id)
+        if found is None:
+            found = self._explainers[one.id] = Explainer(one.compiled.check, one.compiled)
+        return found
 
     @cached_property
     def everything(self) -> CheckSelection:
@@ -204,7 +217,10 @@ class CheckCache:
     ) -> CheckSet:
         counted = [one.slot for one in stored if one.slot is not None]
         checks = self._compiled(stored)
-        self.known = found = CheckSet(revision, checks, counted, has_retired=has_retired)
+        times = {one.id: one.in_effect_at for one in stored}
+        self.known = found = CheckSet(
+            revision, checks, counted, has_retired=has_retired, in_effect_at=times
+        )
         return found
 
     def _compiled(self, stored: Iterable[StoredCheck]) -> Iterator[EvaluatedCheck]:

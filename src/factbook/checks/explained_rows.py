@@ -8,7 +8,7 @@ from factbook.checks import change_store, condition, latest_facts, state, state_
 from factbook.checks.check_set import CheckCache
 from factbook.checks.checked_entity import CheckedEntity
 from factbook.checks.definition import Check
-from factbook.checks.explanation import Explanation, explain
+from factbook.checks.explanation import Explainer, Explanation
 from factbook.checks.fact_reference import CHECKS, ENTITY
 from factbook.checks.results import CheckedRow
 from factbook.checks.state_update import SlotStates
@@ -40,14 +40,14 @@ async def of_rows(
     known = await database.remembered.of(CheckCache).loaded(database)
     states = await state_store.of_entities(database, ids)
     times = await change_store.last_of_entities(database, check.id, ids)
-    explained = []
+    explained, explainer = [], Explainer(check)
     for row in rows:
         id_, document = row.entity_id, documents.get(row.entity_id, _NOTHING)
         entity = CheckedEntity(row.ref, document, facts.get(id_, {}))
         if id_ in states:
             entity.states = SlotStates(known.slots, states[id_].padded(known.width))
         is_about = row.state & ~state.EXEMPT not in (state.NONE, state.OUT)
-        explanation = explain(check, entity, now) if is_about and document else None
+        explanation = explainer.explained(entity, now) if is_about and document else None
         explained.append(ExplainedRow(row, _title(document), times.get(id_), explanation))
     return explained
 

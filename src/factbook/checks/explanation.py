@@ -7,13 +7,14 @@ import msgspec
 
 from factbook.checks import condition, operators, templates
 from factbook.checks.checked_entity import CheckedEntity
-from factbook.checks.compiled_check import compiled
+from factbook.checks.compiled_check import CompiledCheck, compiled
 from factbook.checks.condition import FactCondition, Rule
 from factbook.checks.definition import Check
 from factbook.checks.evaluation import compiled_rule
 from factbook.checks.fact_reference import FactReference
-from factbook.checks.rule_functions import reader
+from factbook.checks.rule_functions import Evaluate, reader
 from factbook.checks.state import FAIL, INAPPLICABLE, PASS, UNKNOWN
+from factbook.checks.templates import MessageTemplate
 from factbook.facts.reasons import NOT_APPLICABLE
 
 # The reason of a comparison that cannot be made, for instance since a fact has another type now.
@@ -60,22 +61,58 @@ class Explanation(NamedTuple):
         return list(dict.fromkeys(one.reason for one in self.because if one.reason))
 
 
+class ComparedFact(NamedTuple):
+    """A comparison of a check, with its place and its evaluation."""
+
+    path: str
+    leaf: FactCondition
+    evaluate: Evaluate
+
+
+class Explainer:
+    """A check ready to explain its results, for any number of entities."""
+
+    def __init__(self, check: Check, compiled_check: CompiledCheck | None = None) -> None:
+        """`compiled_check` is the same check, where it is known already."""
+        self._check = check
+        self._evaluate = (compiled_check or compiled(check, 0)).evaluate
+        # By state, as the first result with it needs them.
+        self._compared: dict[int, list[ComparedFact]] = {}
+        self._messages: dict[int, MessageTemplate | None] = {}
+        fix = check.fix
+        self._link = templates.parse_link(fix.link) if fix and fix.link else None
+        self._instructions = templates.parse(fix.instructions) if fix and fix.instructions else None
+
+    def explained(self, entity: CheckedEntity, now: int) -> Explanation:
+        """The result for an entity that the check applies to, explained."""
+        state = self._evaluate(entity, now).state
+        if state not in self._compared:
+            self._prepare(state)
+        message = self._messages[state]
+        is_to_fix = state in (FAIL, UNKNOWN)
+        return Explanation(
+            state,
+            message.text(entity) if message else None,
+            self._link.link(entity) if self._link and is_to_fix else None,
+            self._instructions.text(entity) if self._instructions and is_to_fix else None,
+            [_evidence(one, entity, now) for one in self._compared[state]],
+        )
+
+    def _prepare(self, state: int) -> None:
+        messages = self._check.messages
+        text = {PASS: messages.passing, FAIL: messages.failing, UNKNOWN: messages.unknown}.get(
+            state
+        )
+        self._messages[state] = templates.parse(text) if text else None
+        self._compared[state] = [
+            ComparedFact(path, leaf, compiled_rule(leaf).evaluate)
+            for path, leaf in _leaves(self._check, state)
+        ]
+
+
 def explain(check: Check, entity: CheckedEntity, now: int) -> Explanation:
-    """The result for an entity that the check applies to, explained."""
-    state = compiled(check, 0).evaluate(entity, now).state
-    message = {
-        PASS: check.messages.passing,
-        FAIL: check.messages.failing,
-        UNKNOWN: check.messages.unknown,
-    }.get(state)
-    fix = check.fix if state in (FAIL, UNKNOWN) else None
-    return Explanation(
-        state,
-        templates.parse(message).text(entity) if message else None,
-        templates.parse_link(fix.link).link(entity) if fix and fix.link else None,
-        templates.parse(fix.instructions).text(entity) if fix and fix.instructions else None,
-        [_evidence(leaf, path, entity, now) for path, leaf in _leaves(check, state)],
-    )
+    """The result for one entity that the check applies to, explained."""
+    return Explainer(check).explained(entity, now)
 
 
 def _leaves(check: Check, state: int) -> Iterator[tuple[str, FactCondition]]:
@@ -87,8 +124,9 @@ def _leaves(check: Check, state: int) -> Iterator[tuple[str, FactCondition]]:
         yield from condition.leaves(rule, path)
 
 
-def _evidence(leaf: FactCondition, path: str, entity: CheckedEntity, now: int) -> Evidence:
-    state = compiled_rule(leaf).evaluate(entity, now)
+def _evidence(compared: ComparedFact, entity: CheckedEntity, now: int) -> Evidence:
+    path, leaf, evaluate = compared
+    state = evaluate(entity, now)
     value = _read(leaf.fact, entity)
     other = leaf.value if isinstance(leaf.value, FactReference) else None
     wanted = leaf.value if other is None else _read(other, entity)

@@ -6,10 +6,9 @@ from typing import Any, Final, NamedTuple
 from factbook.catalog.store import collectable
 from factbook.checks import change_store, definition_lock, latest_facts, state
 from factbook.checks.check_set import CheckCache, CheckSet, EvaluatedCheck
-from factbook.checks.check_store import check_store
 from factbook.checks.checked_entity import CheckedEntity
 from factbook.checks.definition import Check
-from factbook.checks.explanation import Explanation, explain
+from factbook.checks.explanation import Explanation
 from factbook.checks.flaps import is_flapping, looks_back_to
 from factbook.facts import store
 from factbook.storage import Database, counters
@@ -94,21 +93,19 @@ async def of_entity(
     facts = {**await store.latest_of_ref(database, ref), **own}
     by_id = {id_: states[slot] for id_, slot in known.slots.items()}
     entity = CheckedEntity(ref, document, facts, by_id)
-    stored = {one.id: one.in_effect_at for one in await check_store.everything(database)}
     times = await change_store.times(database, entity_id)
     results = []
     for one in _wanted(known, only):
         found, flips = by_id[one.id], times.get(one.id, [])
         recent = [at for at in flips if at >= looks_back_to(now)]
-        check = one.compiled.check
         is_about = found & ~state.EXEMPT in explained
         results.append(
             CheckResult(
-                check,
+                one.compiled.check,
                 found,
-                max(flips) if flips else stored.get(one.id),
+                max(flips) if flips else known.in_effect_at.get(one.id),
                 is_flapping(recent, now),
-                explain(check, entity, now) if is_about else None,
+                known.explainer(one).explained(entity, now) if is_about else None,
             )
         )
     return EntityResults(entity_id, ref, owner, results)

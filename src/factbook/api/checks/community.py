@@ -5,7 +5,8 @@ entity that is exempt, or that a check is not about, has no result.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Annotated, Any, Final
 
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -22,7 +23,7 @@ from factbook.checks.results import CheckResult
 from factbook.clock import iso, milliseconds
 from factbook.errors import FactbookError, InputError, NotFoundError
 from factbook.facts import store, time_series
-from factbook.facts.datasource import DataSource
+from factbook.facts.schema import Fact
 from factbook.http.context import HandlerContext, SourceContext
 from factbook.http.requests import JsonReply, Request, decode, reply
 
@@ -38,6 +39,7 @@ _IDS: Final = re.compile(r"ids(?:\[[0-9]{0,3}\])?")
 _RESULTS: Final = {state.PASS: True, state.FAIL: False, state.UNKNOWN: None, state.NONE: None}
 
 Shown = dict[str, Any]
+FactSchemas = Callable[[str], Mapping[str, Fact]]
 
 
 class CommunityRun(Struct):
@@ -78,7 +80,7 @@ async def run_one(request: Request, state: SourceContext) -> JsonReply[list[Show
     asked = decode(await request.json_body(_LARGEST, "a run") or b"{}", CommunityRun)
     parts = (request.parameter(name) for name in ("kind", "namespace", "name"))
     ref = str(refs.parse("{}:{}/{}".format(*parts)))
-    found = await _results(state, ref, asked)
+    found = await _results(state, ref, asked, await _schemas(state))
     if found is None:
         raise NotFoundError(f'There is no entity "{ref}" in the catalog.')
     return reply(found)
@@ -88,9 +90,11 @@ async def run_many(request: Request, state: SourceContext) -> JsonReply[list[Sho
     """The results of many entities; those that do not exist have none."""
     asked = decode(await request.json_body(_LARGEST, "a run"), CommunityBulkRun)
     answers: list[Shown] = []
+    schemas = await _schemas(state)
     for one in asked.entities:
         ref = str(refs.parse(f"{one.kind}:{one.namespace}/{one.name}"))
-        answers.append({"entity": ref, "results": await _results(state, ref, asked) or []})
+        found = await _results(state, ref, asked, schemas)
+        answers.append({"entity": ref, "results": found or []})
     return reply(answers)
 
 
@@ -143,16 +147,29 @@ async def fact_schemas(request: Request, state: SourceContext) -> JsonReply[list
     )
 
 
-async def _results(state: SourceContext, ref: str, asked: CommunityRun) -> list[Shown] | None:
+async def _schemas(state: SourceContext) -> FactSchemas:
+    """The facts of a source by name, arranged where a result first needs them."""
+    sources = (await state.registry.latest()).sources
+
+    @cache
+    def of(source_id: str) -> Mapping[str, Fact]:
+        source = sources.get(source_id)
+        return {} if source is None else {fact.name: fact for fact in source.schema}
+
+    return of
+
+
+async def _results(
+    state: SourceContext, ref: str, asked: CommunityRun, schemas: FactSchemas
+) -> list[Shown] | None:
     only = asked.checks or []
     found = await results.of_entity(state.database, ref, state.clock(), only=only)
     if found is None:
         return None
-    known = (await state.registry.latest()).sources
-    return [_result(one, known) for one in found.results if one.state in _RESULTS]
+    return [_result(one, schemas) for one in found.results if one.state in _RESULTS]
 
 
-def _result(found: CheckResult, sources: Mapping[str, DataSource]) -> Shown:
+def _result(found: CheckResult, schemas: FactSchemas) -> Shown:
     told, value = found.explanation, _RESULTS[found.state]
     check = _check(found.check)
     metadata: Shown = {"state": state.word(found.state)}
@@ -163,16 +180,15 @@ def _result(found: CheckResult, sources: Mapping[str, DataSource]) -> Shown:
             check["description"] = told.message
         if told.fix_link:
             check["links"] = [{"title": "Fix it", "url": told.fix_link}]
-    facts = {} if told is None else _facts(told, sources)
+    facts = {} if told is None else _facts(told, schemas)
     return {"facts": facts, "check": {**check, "metadata": metadata}, "result": value}
 
 
-def _facts(told: Explanation, sources: Mapping[str, DataSource]) -> Shown:
+def _facts(told: Explanation, schemas: FactSchemas) -> Shown:
     found: Shown = {}
     for seen in told.because:
-        name, source = seen.leaf.fact.fact, sources.get(seen.leaf.fact.source)
-        facts = {} if source is None else {fact.name: fact for fact in source.schema}
-        fact = facts.get(name)
+        name = seen.leaf.fact.fact
+        fact = schemas(seen.leaf.fact.source).get(name)
         found[name] = {
             "id": name,
             "type": "string" if fact is None else fact.type,
