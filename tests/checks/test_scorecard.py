@@ -129,6 +129,13 @@ def test_every_mistake_is_reported_with_its_path() -> None:
     assert found["levels"] == 'has the level "bronze" 2 times'
 
 
+@pytest.mark.parametrize("level", ["none", {"id": "none", "title": "Nothing"}])
+def test_a_level_cannot_be_called_as_what_has_none(level: object) -> None:
+    """Else nobody could ask for the entities of one of the two."""
+    found = problems_of({**DOCUMENT, "levels": ["bronze", level], "entries": ["slo"]})
+    assert found["levels"] == 'cannot have the level "none": so what has no level is called'
+
+
 def test_a_level_without_levels_is_refused() -> None:
     document = {
         "id": "a",

@@ -6,13 +6,10 @@ from typing import Final, NamedTuple
 from factbook.catalog.store import collectable
 from factbook.checks import level_store
 from factbook.checks.levels import GradedLevel
-from factbook.checks.scorecard import Scorecard
+from factbook.checks.scorecard import NO_LEVEL_WORD, Scorecard
 from factbook.checks.scorecard_figures import ScorecardInEffect
 from factbook.errors import InputError
 from factbook.storage import Database
-
-# Of entities below the first level.
-NO_LEVEL_WORD: Final = "none"
 
 # Entities that a page looks at: with a filter that few of them meet it holds few.
 _LOOKED_AT: Final = 10_000

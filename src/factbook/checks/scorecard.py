@@ -21,6 +21,8 @@ MOST_DAYS: Final = 3_650
 DEFAULT_DAYS: Final = 365
 MOST_WEIGHT: Final = 1_000
 MINIMUM_COVERAGE: Final = 0.5
+# In place of a level, where interfaces ask for entities or show them.
+NO_LEVEL_WORD: Final = "none"
 
 
 class ScorecardLevel(NamedTuple):
@@ -168,6 +170,8 @@ def _levels(value: object, path: str, report: Report) -> tuple[ScorecardLevel, .
     given = readers.array(value, path, report, MOST_LEVELS)
     found = tuple(_level(one, f"{path}[{place}]", report) for place, one in enumerate(given))
     readers.distinct([level.id for level in found], path, report, "level")
+    if NO_LEVEL_WORD in (level.id for level in found):
+        report(path, f'cannot have the level "{NO_LEVEL_WORD}": so what has no level is called')
     return found
 
 
