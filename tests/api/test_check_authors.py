@@ -4,7 +4,16 @@ from typing import Any
 
 import pytest
 
-from tests.api.checking import CHECKS, COVERED, OWNED, check, put, with_source
+from tests.api.checking import (
+    CHECKS,
+    COVERED,
+    OWNED,
+    SCORECARDS,
+    check,
+    put,
+    scorecard,
+    with_source,
+)
 from tests.conftest import StartService
 from tests.service import Service
 
@@ -70,6 +79,19 @@ async def test_who_may_not_read_a_source_learns_nothing_of_it_from_refusals(
         answers = [await http.post(CHECKS, json=check("spy", rule=rule)) for rule in rules]
     assert {one.status_code for one in answers} == {403}
     assert len({one.text.partition("requestId")[0] for one in answers}) == 1
+
+
+async def test_who_may_not_read_the_catalog_cannot_count_entities_by_scorecards(
+    service: Service,
+) -> None:
+    everything = scorecard()
+    some = scorecard(appliesTo={"metadata.name": "secret"})
+    writes = "tech-insights.scorecard.write"
+    async with service.client(await service.token(writes, READ)) as http:
+        assert (await http.put(f"{SCORECARDS}/readiness", json=some)).status_code == 403
+        assert (await http.put(f"{SCORECARDS}/readiness", json=everything)).status_code == 200
+    async with service.client(await service.token(writes, CATALOG)) as http:
+        assert (await http.put(f"{SCORECARDS}/readiness", json=some)).status_code == 200
 
 
 async def test_previews_are_for_who_may_read_sources(service: Service) -> None:

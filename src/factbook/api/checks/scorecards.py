@@ -4,6 +4,8 @@ from typing import Any, Final
 
 from factbook.api.checks.definitions import DefinitionHandlers
 from factbook.api.checks.parameters import SCORECARD_ID
+from factbook.api.endpoint import authorize
+from factbook.auth.permissions import CATALOG_READ
 from factbook.checks import check_documents
 from factbook.checks.scorecard_store import scorecard_store
 from factbook.http.context import HandlerContext, SourceContext
@@ -54,10 +56,14 @@ async def list_versions(request: Request, state: HandlerContext) -> JsonReply[De
 
 
 async def _verify(
-    _: Request, state: SourceContext, document: dict[str, Any], scorecard_id: str | None
+    request: Request, state: SourceContext, document: dict[str, Any], scorecard_id: str | None
 ) -> object:
     depth = state.settings.max_json_depth
-    return await check_documents.read_scorecard(document, state.database, depth, scorecard_id)
+    found = await check_documents.read_scorecard(document, state.database, depth, scorecard_id)
+    # Its figures count the entities that its filter lets through.
+    if request.token is not None and found.applies_to is not None:
+        authorize(request.token, (CATALOG_READ,))
+    return found
 
 
 _HANDLERS: Final = DefinitionHandlers(scorecard_store, SCORECARD_ID, ShownScorecard, verify=_verify)
