@@ -20,6 +20,7 @@ from factbook.checks.exemption import ExemptionActor, ExemptionRequest
 from factbook.checks.scorecard import ExemptionRules
 from factbook.checks.scorecard_store import scorecard_store
 from factbook.clock import DAY
+from factbook.errors import InvalidItemsError
 from factbook.storage import Database, Transaction
 from tests.checks.catalog import ACTOR, CheckedCatalog, a_check, leaf
 from tests.checks.paused_write import PausedWrite, Work
@@ -49,6 +50,11 @@ DRAFTS = {check_store: CHECK, scorecard_store: SCORECARD}
 def replaced(store: Any) -> Work:
     given = {**DRAFTS[store], "appliesTo": {"kind": "api"}}
     return definition_writes.replacement(store, given, ACTOR, NOON, tags=None, publish=True)
+
+
+def drafted(store: Any) -> Work:
+    given = {**DRAFTS[store], "appliesTo": {"kind": "api"}}
+    return definition_writes.replacement(store, given, ACTOR, NOON, tags=None, publish=False)
 
 
 def published(store: Any) -> Work:
@@ -130,7 +136,7 @@ async def test_a_publication_and_a_batch_never_wait_for_each_other(
 
 
 @pytest.mark.parametrize("store", [check_store, scorecard_store])
-@pytest.mark.parametrize("work", [replaced, published, deleted])
+@pytest.mark.parametrize("work", [drafted, replaced, published, deleted])
 async def test_changes_of_definitions_never_wait_for_each_other(
     catalog: CheckedCatalog, store: Any, work: Callable[[Any], Work]
 ) -> None:
@@ -138,7 +144,12 @@ async def test_changes_of_definitions_never_wait_for_each_other(
     database, id_ = catalog.database, DRAFTS[store]["id"]
     if store is check_store and work is deleted:
         await database.write(deleted(scorecard_store))
-    first = PausedWrite(database, definition_lock.take, lambda tx: store.read(tx, id_))
+
+    def change(transaction: Transaction) -> None:
+        definition_lock.take(transaction)
+        check_store.raise_revision(transaction)
+
+    first = PausedWrite(database, change, lambda tx: store.read(tx, id_))
     await first.stops()
     other = PausedWrite(database, work(store))
     other.go_on()
@@ -175,3 +186,19 @@ async def test_exemptions_that_begin_or_end_never_wait_for_a_change_of_definitio
     await deleting.end()
     await stepping.end()
     assert (deleting.runs, stepping.runs) == (1, 1)
+
+
+async def test_a_draft_cannot_read_a_check_that_is_deleted_meanwhile(
+    catalog: CheckedCatalog,
+) -> None:
+    database = catalog.database
+    await database.write(deleted(scorecard_store))
+    deleting = PausedWrite(database, deleted(check_store))
+    await deleting.stops()
+    reader = a_check("c2", leaf("c1", "equal", "pass", source="checks"))
+    work = definition_writes.replacement(check_store, reader, ACTOR, NOON, tags=None, publish=False)
+    drafting = asyncio.ensure_future(database.write(work))
+    await soon(partial(waits, database))
+    await deleting.end()
+    with pytest.raises(InvalidItemsError):
+        await drafting

@@ -18,5 +18,8 @@ def take(transaction: Transaction) -> None:
 
 
 def share(transaction: Transaction) -> None:
-    """Keep definitions as they are; to be called first, too, by what evaluates in the end."""
+    """Keep published definitions; to be called first, too, by what evaluates in the end.
+
+    Drafts are saved so: what they refer to stays, and locks of definitions come after this one.
+    """
     transaction.lock(LOCK, shared=True)

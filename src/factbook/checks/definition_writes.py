@@ -37,6 +37,8 @@ def replacement(
     def work(transaction: Transaction) -> S:
         if publish:
             definition_lock.take(transaction)
+        else:
+            definition_lock.share(transaction)
         check_tag(store.read(transaction, document["id"]), tags)
         stored = store.put(transaction, document, actor, now)
         return store.publish(transaction, stored.id, actor, now) if publish else stored

@@ -59,6 +59,11 @@ class StagedStore(DefinitionStore[S]):
         super().__init__(noun, tables, form, definition_lock.REVISION)
         self._exempt_from = noun
 
+    def create(self, transaction: Transaction, document: Document, actor: str, now: int) -> S:
+        """Store a new definition as a draft; what it refers to stays until it is stored."""
+        definition_lock.share(transaction)
+        return super().create(transaction, document, actor, now)
+
     def publish(self, transaction: Transaction, id_: str, actor: str, now: int) -> S:
         """Publish the draft under the next version; without a draft nothing changes.
 
