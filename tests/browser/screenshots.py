@@ -18,11 +18,14 @@ from playwright.async_api import async_playwright
 
 from factbook.app import Application
 from factbook.auth.permissions import CATALOG_READ, SET_WRITE, SOURCE_READ
-from factbook.clock import DAY, HOUR, MINUTE
+from factbook.checks import days, trend
+from factbook.checks.background import Evaluation
+from factbook.clock import DAY, HOUR, MINUTE, Throttle
 from factbook.collection import Collector
 from factbook.settings import Settings
 from factbook.telemetry import logs
-from tests.browser import driving, showcase
+from tests.api.checking import CHECKS, SCORECARDS
+from tests.browser import driving, graded, showcase
 from tests.browser.png import small
 from tests.browser.shop import COVERAGE, FACTS, SOURCES
 from tests.browser.vendors import Vendors
@@ -39,6 +42,11 @@ PAGES: Final = {
     "entity": "/catalog/component/default/checkout",
     "facts": "/catalog/component/default/checkout#facts",
     "fact": "/catalog/component/default/checkout/facts/coverage/lines",
+    "scorecards": "/scorecards",
+    "scorecard": "/scorecards/readiness",
+    "matrix": "/scorecards/readiness/entities",
+    "check": "/checks/covered",
+    "check-editor": "/checks/covered/edit",
     "data-sources": "/data-sources",
     "revision": "/sets/payments/revisions/2",
     "playground": "/connect/tools/get-codehost-metrics?run=1&name=checkout",
@@ -60,6 +68,7 @@ class Month:
             service.time,
             "pictures",
         )
+        self.evaluation = Evaluation(service.state.database, service.time)
 
     async def pass_by(self) -> None:
         """Push, define, and collect: once a day, on the last day as often as the sources say."""
@@ -71,9 +80,11 @@ class Month:
                 await self._change()
             await self._push_coverage(day)
             await self.collector.drain()
+            await self._keep_figures()
         for _ in range(HOURS):
             self._come_to(showcase.DAYS, self.service.time.now + HOUR)
             await self.collector.drain()
+        await self._keep_figures()
         self.service.time.advance(20 * MINUTE)
 
     def _come_to(self, day: int, moment: int) -> None:
@@ -86,6 +97,20 @@ class Month:
         source = f"{SOURCES}/{COVERAGE['id']}"
         assert (await self.service.http.put(source, json=COVERAGE)).is_success
         assert (await self.service.http.post(f"{source}/publish")).is_success
+        for document in graded.CHECKS:
+            await self._publish(f"{CHECKS}/{document['id']}", document)
+        await self._publish(f"{SCORECARDS}/{graded.SCORECARD['id']}", graded.SCORECARD)
+
+    async def _publish(self, path: str, document: dict[str, Any]) -> None:
+        answer = await self.service.http.put(path, json=document, params={"publish": "true"})
+        assert answer.is_success, answer.text
+
+    async def _keep_figures(self) -> None:
+        """Evaluate what is left, and keep the figures of the day, as the worker does."""
+        database, now = self.service.state.database, self.service.time.now
+        await self.evaluation.tick()
+        await days.record(database, now, Throttle())
+        await database.write(lambda transaction: trend.record(transaction, now))
 
     async def _change(self) -> None:
         """What two teams did this week."""
@@ -141,14 +166,14 @@ async def add_tokens(service: Service, owner: str) -> None:
     """Tokens that somebody has made over time, of which some are used."""
     now = service.time.now
     asks, pushes = (CATALOG_READ, SOURCE_READ), (SET_WRITE,)
-    for name, permissions, made, days, used in (
+    for name, permissions, made, lasting, used in (
         ("agents", asks, 82, 90, 1),
         ("laptop", asks, 20, 90, 3 * HOUR),
         ("pipeline", pushes, 64, 365, 26 * HOUR),
         ("workshop", asks, 2, 30, None),
     ):
         service.time.now = now - made * DAY
-        token = await service.token(*permissions, name=name, owner=owner, lifetime=days * DAY)
+        token = await service.token(*permissions, name=name, owner=owner, lifetime=lasting * DAY)
         if used is not None:
             service.time.now = now - used
             async with service.client(token) as http:
