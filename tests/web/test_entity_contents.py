@@ -1,6 +1,7 @@
 """What a team owns, and what a system or domain contains, with all below."""
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,9 +9,13 @@ import pytest
 from factbook.catalog.store import totals
 from factbook.checks import trend
 from factbook.clock import DAY
+from factbook.facts.schema import Fact
+from factbook.integrations import SOURCES as CATALOGS
 from tests.api.defining import item, push
+from tests.conftest import StartService
 from tests.service import Service, component
 from tests.web.graded import with_checks
+from tests.web.knowing import DELIVERIES, write
 from tests.web.markup import HOSTILE, hrefs, is_harmless
 from tests.web.visiting import signed_in, words
 
@@ -141,3 +146,23 @@ async def test_of_very_many_entities_the_pages_are_in_order_too(
     second = await visitor.text(link[1])
     found = re.findall(r'title="component:default/(\w\d+)"', first + second)
     assert found == [f"c{number:03}" for number in range(100)]
+
+
+async def test_findings_stand_beside_each_entity_as_far_as_they_are_known(
+    start: StartService,
+) -> None:
+    schema = tuple(Fact(f"security.scannerIssues.{one}", "integer") for one in ("critical", "high"))
+    scanner = replace(DELIVERIES, id="scanner", title="Scanner", schema=schema)
+    service = await start(sources=[*CATALOGS, scanner])
+    await service.push("all", *ENTITIES)
+    for name, facts in (("web", {schema[0].name: 3, schema[1].name: 0}), ("api", {})):
+        ref = f"component:default/{name}"
+        await write(service, ref, facts, source=scanner, reasons={"": "rate-limited: 429"})
+    page = await (await signed_in(service)).text(f"{DEPARTMENT}/contents")
+    text = words(page)
+    assert "Unknown Critical security issues High security issues api" in text
+    assert "api — not checked — not checked unknown unknown" in text
+    assert "old — not checked — not checked — no data source — no data source" in text
+    assert "web — not checked — not checked 3 0" in text
+    path = "/catalog/component/default/web/facts/scanner/security.scannerIssues.critical"
+    assert path in hrefs(page)

@@ -13,7 +13,8 @@ async def of_entities(
 ) -> dict[str, dict[int, tuple[str, Any]]]:
     """(source, value) by fact and entity id: of the first source of a fact that knows it.
 
-    `wanted` has the sources of each fact.
+    The value is None where a source that tells of the entity does not know it. `wanted` has the
+    sources of each fact.
     """
     sources = sorted({source for some in wanted.values() for source in some})
     if not sources or not entity_ids:
@@ -27,7 +28,8 @@ async def of_entities(
 
 
 def _first(own: Mapping[str, Latest], name: str, sources: Sequence[str]) -> tuple[str, Any] | None:
-    for source in sources:
-        if source in own and name in own[source].facts:
+    telling = [source for source in sources if source in own]
+    for source in telling:
+        if name in own[source].facts:
             return source, own[source].facts[name]
-    return None
+    return (telling[0], None) if telling else None

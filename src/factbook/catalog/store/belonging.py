@@ -37,9 +37,9 @@ async def page(
     database: Database, about: Belonging, after: str | None, limit: int
 ) -> BelongingPage:
     """Up to `limit` entities after a reference."""
-    condition = Related([about.type.lower()], about.targets)
-    total = await totals.bounded(database, condition)
+    total = await _total(database, about)
     if total < totals.MORE:
+        condition = Related([about.type.lower()], about.targets)
         query = Query(condition=condition, limit=limit, after=[after] if after else None)
         columns = f"e.ref, e.id, {DOCUMENT}"
         found = await entity_query.page_of(database, query, columns, BelongingEntity)
@@ -51,6 +51,20 @@ async def page(
     entities = [BelongingEntity(*row) for row in rows[:limit]]
     return BelongingPage(entities, total, len(rows) > limit)
 
+
+async def _total(database: Database, about: Belonging) -> int:
+    """The number of entities, counted up to `totals.MORE`."""
+    rows = await database.search(_COUNTED, (about.type, list(about.targets), totals.MORE))
+    found, distinct = rows[0]
+    return totals.MORE if found == totals.MORE else distinct
+
+
+# An entity may be part of several of the targets.
+_COUNTED: Final = """
+SELECT COUNT(*), COUNT(DISTINCT source_id) FROM (
+    SELECT r.source_id FROM relations r WHERE r.type = ? AND r.target_ref IN LIST(?) LIMIT ?
+) found
+"""
 
 _IN_ORDER: Final = f"""
 SELECT e.ref, e.id, {DOCUMENT} FROM entities e WHERE e.ref > ? AND EXISTS (

@@ -150,11 +150,11 @@ def _reason(reason: str) -> Reason:
 def _scorecard(
     stored: StoredScorecard, levels: bytes, found: Sequence[CheckResult], now: int
 ) -> EntityScorecard | None:
-    """The place of the entity in a scorecard; None if it is outside it."""
+    """The place of the entity in a scorecard; None outside it, and where nothing counts."""
     if stored.slot is None or stored.published is None:
         return None
     graded = decoded(levels, stored.slot)
-    if graded is None:
+    if graded is None or graded.coverage is None:
         return None
     try:
         card = scorecard.parse(stored.published)

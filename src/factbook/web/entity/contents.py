@@ -41,7 +41,8 @@ _FACTS: Final = (
 class ContentsRow(NamedTuple):
     """An entity with its levels, the numbers of its checks, and its figures with their paths.
 
-    A level is None outside a scorecard, "" below the first.
+    A level is None where nothing of a scorecard counts, "" below the first. A figure is None where
+    no data source tells of the entity, and its text "" where it is unknown.
     """
 
     ref: str
@@ -141,7 +142,7 @@ async def _facts(
 
 def _level(card: Scorecard, levels: bytes, slot: int) -> str | None:
     graded = decoded(levels, slot)
-    if graded is None:
+    if graded is None or graded.coverage is None:
         return None
     return card.levels[graded.level - 1].title if graded.level else ""
 
@@ -153,7 +154,7 @@ def _figure(
         return None
     source, value = found
     path = f"{formatting.entity_path(one.ref)}/facts/{segment(source)}/{segment(name)}"
-    return fact_values.in_words(Fact(name, "float"), value), path
+    return "" if value is None else fact_values.in_words(Fact(name, "float"), value), path
 
 
 def _titles(items: Sequence[BelongingEntity]) -> list[str]:
