@@ -43,8 +43,8 @@ class Key(NamedTuple):
 
 def organisation() -> list[Entity]:
     """The teams and systems that the other entities name."""
-    teams = [_plain("Group", _team(i), type="team", children=[]) for i in range(TEAMS)]
-    systems = [_plain("System", _system(i), owner=_team(i % TEAMS)) for i in range(SYSTEMS)]
+    teams = [_plain("Group", team(i), type="team", children=[]) for i in range(TEAMS)]
+    systems = [_plain("System", system(i), owner=team(i % TEAMS)) for i in range(SYSTEMS)]
     return teams + systems
 
 
@@ -137,8 +137,8 @@ def _entity(kind: str, name: str, dependency: str | None, chance: random.Random)
     spec: Entity = {
         "type": {"API": "openapi", "Resource": "database"}.get(kind, "service"),
         "lifecycle": chance.choice(("production", "experimental")),
-        "owner": _team(chance.randrange(TEAMS)),
-        "system": _system(chance.randrange(SYSTEMS)),
+        "owner": team(chance.randrange(TEAMS)),
+        "system": system(chance.randrange(SYSTEMS)),
     }
     if kind == "API":
         spec["definition"] = (
@@ -193,9 +193,11 @@ def _name(number: int) -> str:
     return f"{subject}-{role}-{number:06d}"
 
 
-def _team(number: int) -> str:
+def team(number: int) -> str:
+    """The name of a team."""
     return f"team-{number:02d}"
 
 
-def _system(number: int) -> str:
+def system(number: int) -> str:
+    """The name of a system."""
     return f"system-{number:03d}"
