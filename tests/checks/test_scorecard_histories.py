@@ -196,7 +196,7 @@ async def test_levels_and_exemptions_follow_every_history(
 ) -> None:
     people = [ScorecardWriter(one, time, f"{seed} {place}") for place, one in enumerate(databases)]
     seen: Counter[int] = Counter()
-    for step in range(180):
+    for step in range(240):
         await people[step % 2].step()
         if step % 30 == 29:
             await finish(databases[step % 2], time)
