@@ -139,7 +139,7 @@ class CheckSet:
         self._selections: dict[tuple[frozenset[str], frozenset[str]], CheckSelection] = {}
 
     def explainer(self, one: EvaluatedCheck) -> Explainer:
-        """What explains results of a check in effect; made once for this revision."""
+        """The explainer of results of a check in effect; made once for this revision."""
         found = self._explainers.get(one.id)
         if found is None:
             found = self._explainers[one.id] = Explainer(one.compiled.check, one.compiled)

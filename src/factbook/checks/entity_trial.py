@@ -54,7 +54,7 @@ Given = Callable[[Mapping[str, Any]], GivenFacts | None]
 
 
 class EntityChange(NamedTuple):
-    """What becomes of an entity of the documents: `added`, `updated` or `unchanged`."""
+    """Fate of an entity of the documents: `added`, `updated` or `unchanged`."""
 
     ref: str
     change: str

@@ -42,7 +42,7 @@ class MatrixPage(NamedTuple):
     next: int | None
 
 
-class _Found(NamedTuple):
+class _FoundEntity(NamedTuple):
     id: int
     graded: GradedLevel
     owner: str
@@ -75,7 +75,7 @@ async def _page(
     after: int,
     limit: int,
 ) -> MatrixPage:
-    found: list[_Found] = []
+    found: list[_FoundEntity] = []
     for _ in range(_LOOKED_AT // _PORTION):
         size = _PORTION if wanted.state or wanted.levels.rank is not None else limit + 1
         rows = await level_store.page(database, given.slot, after, size, wanted.levels.owners)
@@ -94,7 +94,7 @@ async def _meeting(
     rows: Sequence[tuple[int, GradedLevel]],
     places: Sequence[int],
     wanted: MatrixFilter,
-) -> list[_Found]:
+) -> list[_FoundEntity]:
     rank = wanted.levels.rank
     chosen = [(id_, graded) for id_, graded in rows if rank is None or graded.level == rank]
     states = await state_store.of_entities(database, [id_ for id_, _ in chosen])
@@ -105,11 +105,11 @@ async def _meeting(
         vector = own.padded(width)
         picked = tuple(vector[place] for place in places)
         if wanted.state is None or wanted.state in map(state.word, picked):
-            found.append(_Found(id_, graded, own.owner, picked))
+            found.append(_FoundEntity(id_, graded, own.owner, picked))
     return found
 
 
-async def _named(database: Database, found: Sequence[_Found]) -> list[MatrixRow]:
+async def _named(database: Database, found: Sequence[_FoundEntity]) -> list[MatrixRow]:
     refs = await collectable.refs_of_ids(database, [one.id for one in found])
     # One that has just gone has no reference.
     return [

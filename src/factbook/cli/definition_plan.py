@@ -105,7 +105,7 @@ class PlanStep:
         return self.id
 
     def lines(self) -> Iterator[tuple[str, str | None]]:
-        """What is shown below the step, each line with its colour."""
+        """The lines below the step, each with its colour."""
         for difference in self.change.differences:
             yield str(difference), _COLOURS[difference.mark]
 

@@ -27,7 +27,7 @@ class CatalogFigures(NamedTuple):
     ends: Ends
 
 
-class ValuePage(NamedTuple):
+class CurrentValues(NamedTuple):
     """A page of entities with their values, and the time at which these were read."""
 
     page: EntityValues
@@ -61,7 +61,7 @@ async def values(
     limit: int,
     *,
     anew: bool = False,
-) -> ValuePage:
+) -> CurrentValues:
     """Up to `limit` entities behind a place, as `entity_values.page` has them."""
     window = None
     is_by_value = asked.sort != "entity" and not asked.wanted.of_unknown
@@ -70,9 +70,9 @@ async def values(
         window = await kept_answers.answer(database, clock, repr(asked), count, anew=anew)
     at = clock()
     if window is None:
-        return ValuePage(await entity_values.page(database, asked, after, limit), at)
+        return CurrentValues(await entity_values.page(database, asked, after, limit), at)
     page = await entity_values.page(database, asked, after, limit, window.value)
-    return ValuePage(page, window.at)
+    return CurrentValues(page, window.at)
 
 
 async def _count(

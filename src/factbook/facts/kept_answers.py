@@ -41,7 +41,7 @@ class KeptAnswers:
         self._questions = OrderedDict[str, _Question]()
 
     def question(self, text: str) -> _Question:
-        """What is known of a question, also if that is nothing."""
+        """The answers to a question that are known, also if there are none."""
         found = self._questions.setdefault(text, _Question())
         self._questions.move_to_end(text)
         if len(self._questions) > _MOST:

@@ -1,4 +1,4 @@
-"""When digests are sent: at an hour of each day or of one day of the week, in a time zone."""
+"""Cadences of digests: an hour of each day or of one day of the week, in a time zone."""
 
 from datetime import UTC, datetime, time, timedelta, tzinfo
 from typing import Final, NamedTuple, get_args

@@ -31,7 +31,7 @@ class SourceStep(PlanStep):
 def plan(client: Client, read: Sequence[Read], *, drafts: bool, prune: bool) -> list[SourceStep]:
     """Steps from the server to the files: definitions in file order, then deletions.
 
-    Raises Failure for an id of a builtin source, and for a token that may not read definitions.
+    Raises CommandError for an id of a builtin source, or a token that may not read definitions.
     """
     ids = [source.id for source in every(client)]
     there = {one.id: client.data_source(one.id) for one in read if one.id in set(ids)}
@@ -56,7 +56,7 @@ def every(client: Client) -> Iterator[DataSource]:
 
 
 def check_breaking(steps: Iterable[SourceStep]) -> None:
-    """Raise Failure when publishing would remove facts."""
+    """Raise CommandError when publishing would remove facts."""
     lines = [f"{s.id}: {name} {what}" for s in steps for name, what in s.breaking.items()]
     if lines:
         raise CommandError(

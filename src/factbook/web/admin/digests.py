@@ -152,7 +152,7 @@ def _of(found: StoredDigest) -> DigestFields:
 
 
 def _told(error: InputError | ConflictError) -> str:
-    """What is wrong, with the name that the form has for it."""
+    """The problem, with the name that the form has for it."""
     name, colon, rest = error.message.partition(": ")
     return f"{_LABELS[name]}: {rest}" if colon and name in _LABELS else error.message
 

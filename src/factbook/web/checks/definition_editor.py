@@ -45,7 +45,7 @@ class EditedKind(NamedTuple):
 
 
 @dataclass
-class _Editing:
+class _DefinitionEditing:
     """State of the editor: the text, and the result of the last action."""
 
     text: str
@@ -65,13 +65,13 @@ class DefinitionEditor:
 
     async def begin(self, visit: PageContext) -> Reply:
         """Editor of a new definition, with an example."""
-        return self._page(visit, None, _Editing(self._kind.skeleton, ""))
+        return self._page(visit, None, _DefinitionEditing(self._kind.skeleton, ""))
 
     async def edit(self, visit: PageContext) -> Reply:
         """Editor of a definition, with its draft or what is published."""
         stored = await self._stored(visit)
         text = yaml_text.written(stored.written)
-        return self._page(visit, stored, _Editing(text, definition_writes.tag(stored)))
+        return self._page(visit, stored, _DefinitionEditing(text, definition_writes.tag(stored)))
 
     async def create(self, visit: PageContext) -> Reply:
         """Preview, save or publish a new definition."""
@@ -83,7 +83,7 @@ class DefinitionEditor:
 
     async def _answer(self, visit: PageContext, stored: StagedDefinition | None) -> Reply:
         sent = visit.sent
-        editing = _Editing(sent.raw("text"), sent.one("seen"))
+        editing = _DefinitionEditing(sent.raw("text"), sent.one("seen"))
         try:
             editing.document = await asyncio.to_thread(yaml_text.read, editing.text)
             found = await self._kind.read(visit, editing.document, stored.id if stored else None)
@@ -101,7 +101,7 @@ class DefinitionEditor:
             return self._page(visit, stored, editing)
 
     async def _save(
-        self, visit: PageContext, stored: StagedDefinition | None, editing: _Editing
+        self, visit: PageContext, stored: StagedDefinition | None, editing: _DefinitionEditing
     ) -> Reply:
         kind, sent, now = self._kind, visit.sent, visit.now
         publish = sent.one("do") == "publish"
@@ -128,7 +128,7 @@ class DefinitionEditor:
         self,
         visit: PageContext,
         stored: StagedDefinition | None,
-        editing: _Editing,
+        editing: _DefinitionEditing,
         error: PreconditionFailedError,
     ) -> Reply:
         """The editor with the text as sent, and the draft that it would have overwritten."""
@@ -139,7 +139,7 @@ class DefinitionEditor:
         return self._page(visit, newer, editing)
 
     def _page(
-        self, visit: PageContext, stored: StagedDefinition | None, editing: _Editing
+        self, visit: PageContext, stored: StagedDefinition | None, editing: _DefinitionEditing
     ) -> Reply:
         kind = self._kind
         path = f"{kind.path}/-/new" if stored is None else f"{kind.path}/{segment(stored.id)}/edit"

@@ -1,4 +1,4 @@
-"""What the pages of checks are asked: owners, teams with all below them, states."""
+"""Filters of the pages of checks: owners, teams with all below them, states."""
 
 import re
 from collections.abc import Iterable, Sequence

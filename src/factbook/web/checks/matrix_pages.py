@@ -181,7 +181,7 @@ def _team(
 
 
 def _share(check_id: str, owner: str, counts: StateCounts) -> MatrixCell:
-    """How many of a team pass, as the worst state that there is."""
+    """The number of a team that pass, as the worst state that there is."""
     found = ResultFigures(counts)
     if not found.total:
         word = "exempt" if counts.exempt else "not-applicable"

@@ -28,7 +28,7 @@ class ChangedEntity(NamedTuple):
 
 
 class DefinitionPreview(NamedTuple):
-    """What a definition would do: counts as bars, changes, and what to think of.
+    """Effects of a definition: counts as bars, changes, and what to think of.
 
     `figures` are the counts beside those that are, as pairs of words; `tests` are those of a check.
     """

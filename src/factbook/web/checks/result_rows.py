@@ -22,7 +22,7 @@ _MOST_SEEN: Final = 6
 
 
 class SeenValue(NamedTuple):
-    """What a comparison saw: its words, and the value with its time, or why there is none."""
+    """The words of what a comparison saw, and the value with its time, or why there is none."""
 
     words: str
     word: str

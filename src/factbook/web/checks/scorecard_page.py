@@ -155,7 +155,7 @@ def _entry(
 
 
 def _target(card: Scorecard, tally: LevelTally) -> dict[str, Any] | None:
-    """How many have reached the level that all should have by a day."""
+    """The number that have reached the level that all should have by a day."""
     if card.target is None:
         return None
     rank = card.rank(card.target.level)

@@ -47,7 +47,7 @@ class ResultFigures(NamedTuple):
 
     @property
     def meter(self) -> Share:
-        """What passes as a part of all, so that what is unknown is left empty."""
+        """The passing results as a part of all, so that what is unknown is left empty."""
         label = f"{self.counts.passing} of {self.total} pass"
         return Share(label, self.counts.passing, self.total, None, "good")
 

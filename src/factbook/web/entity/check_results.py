@@ -138,7 +138,7 @@ def _shown(result: CheckResult) -> ShownResult:
 
 
 def _message(check: Check, explanation: Explanation | None) -> str:
-    """What the check says about the entity, or else what it is about."""
+    """The message of the check about the entity, or else what it is about."""
     return (explanation and explanation.message) or check.description or ""
 
 

@@ -1,4 +1,4 @@
-"""What a team owns, or a system or domain contains: entities with levels, checks and findings."""
+"""Contents of a team, system or domain: entities with levels, checks and findings."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
@@ -64,7 +64,7 @@ class ContentsTable(NamedTuple):
 
 
 async def contained(database: Database, found: EntityView) -> Belonging | None:
-    """What belongs to an entity with all below it; None for a kind that holds nothing."""
+    """The entities that belong to one with all below it; None for a kind that holds nothing."""
     kind = found.ref.partition(":")[0]
     if kind == "group":
         tree = GroupHierarchy(await hierarchy.group_parents(database))

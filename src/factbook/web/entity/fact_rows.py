@@ -36,7 +36,7 @@ class HistoryRow(NamedTuple):
 
     @property
     def result(self) -> tuple[object, ...]:
-        """What equal rows have in common."""
+        """The part that equal rows have in common."""
         return self[3:]
 
 
