@@ -22,7 +22,7 @@ from factbook.web.checks.check_page import CHECK_PAGE
 from factbook.web.checks.definition_editor import DEFINITION_EDITORS
 from factbook.web.checks.exemptions import EXEMPTIONS
 from factbook.web.checks.matrix_pages import SCORECARD_MATRICES
-from factbook.web.checks.publishing import PUBLISHING
+from factbook.web.checks.publication import PUBLISHING
 from factbook.web.checks.scorecard_list import SCORECARD_LIST
 from factbook.web.checks.scorecard_page import SCORECARD_PAGE
 from factbook.web.connect.page import CONNECT
