@@ -98,18 +98,27 @@ async def over_time(
     first: int,
     now: int,
     step: int = 1,
+    tally: LevelTally | None = None,
 ) -> list[TrendPoint]:
-    """The figures of a group, or of everybody, from a day on, today's as they are now."""
+    """The figures of a group, or of everybody, from a day on, today's as they are now.
+
+    The `tally` is that of today, where it is known.
+    """
     today = now // DAY
-    owners = None
-    if group is not None:
-        tree = GroupHierarchy(await hierarchy.group_parents(database))
-        owners = sorted(tree.within(group))
-    tally = await level_store.total(database, given.slot, owners)
+    if tally is None:
+        tally = await _total(database, given, group)
     owner = EVERYBODY if group is None else group
     kept = await trend.of_group(database, given.card.id, owner, first, today - 1)
     points = [*kept, TrendPoint(today, trend.figures(given.card, tally))]
     return trend.series(points, first, today, step)
+
+
+async def _total(database: Database, given: ScorecardInEffect, group: str | None) -> LevelTally:
+    owners = None
+    if group is not None:
+        tree = GroupHierarchy(await hierarchy.group_parents(database))
+        owners = sorted(tree.within(group))
+    return await level_store.total(database, given.slot, owners)
 
 
 def _flat(tallies: Mapping[str, LevelTally]) -> list[RollupGroup]:

@@ -72,7 +72,9 @@ async def show(visit: PageContext) -> Reply:
     found = await scorecard_store.everything(database)
     after = visit.query("after")
     rest = [one for one in found if one.id > after]
-    counts = await count_store.totals(database)
+    cards = [card for one in rest[:_PAGE] if (card := read(one)) is not None]
+    ids = {entry.check for card in cards for entry in card.entries}
+    counts = await count_store.totals(database, sorted(ids))
     titles = {one.id: one.title for one in await check_store.everything(database)}
     waiting = await exemption_store.page(database, ExemptionFilter("requested"), _MOST_SHOWN + 1)
     return visit.page(
@@ -147,7 +149,9 @@ async def _summary(
     tally = await level_store.total(database, stored.slot)
     given = ScorecardInEffect(card, stored.slot)
     trend = points(
-        await scorecard_figures.over_time(database, given, None, now // DAY - _DAYS, now)
+        await scorecard_figures.over_time(
+            database, given, None, now // DAY - _DAYS, now, tally=tally
+        )
     )
     return ScorecardSummary(
         stored,

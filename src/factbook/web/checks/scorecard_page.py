@@ -97,7 +97,7 @@ async def show(visit: PageContext) -> Reply:
         figures=scorecard_list.figures(card, counts),
         levels=shares.of_levels(card, tally, **query),
         target=_target(card, tally),
-        chart=await _chart(visit, given, team),
+        chart=await _chart(visit, given, team, tally),
         team=team,
         teams=rows,
         before=_numbered(address, number - 1) if number > 1 else None,
@@ -169,10 +169,14 @@ def _target(card: Scorecard, tally: LevelTally) -> dict[str, Any] | None:
     }
 
 
-async def _chart(visit: PageContext, given: ScorecardInEffect, team: str | None) -> Any:
+async def _chart(
+    visit: PageContext, given: ScorecardInEffect, team: str | None, tally: LevelTally
+) -> Any:
     now = visit.now
     first = now // DAY - _DAYS
-    found = await scorecard_figures.over_time(visit.state.database, given, team, first, now)
+    found = await scorecard_figures.over_time(
+        visit.state.database, given, team, first, now, tally=tally
+    )
     points = scorecard_list.points(found)
     if all(value is None for _, value in points):
         return None
