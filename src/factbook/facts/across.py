@@ -28,8 +28,6 @@ MOST_COUNTED: Final = 500_000
 LONGEST_TEXT: Final = 400
 _LONGEST_NUMBER: Final = 300
 NUMBERS: Final = frozenset({"integer", "float"})
-# Of these nearly every entity has another value: to group them takes longer than to read them.
-_DIFFERENT: Final = frozenset({"float", "datetime"})
 
 
 class FactColumn(NamedTuple):
@@ -77,8 +75,7 @@ async def counted(
     value = f"SUBSTR(value, 1, {LONGEST_TEXT})" if column.fact.type == "string" else "value"
     if column.fact.type == "object":
         value = "SUBSTR(value, 1, 1)"
-    statement = _EACH if column.fact.type in _DIFFERENT else _COUNTED
-    sql = statement.format(found=inner, value=value, most=MOST_COUNTED + 1)
+    sql = _COUNTED.format(found=inner, value=value, most=MOST_COUNTED + 1)
     rows = await _read(database, sql, values)
     read = await asyncio.to_thread(_counted_rows, column.fact, rows[:MOST_COUNTED])
     return CountedValues(by, read, len(rows) <= MOST_COUNTED)
@@ -210,12 +207,4 @@ WITH found AS MATERIALIZED ({found})
 SELECT part, {value} AS shown, CASE WHEN value IS NULL THEN COALESCE(reasons, '{{}}') END AS why,
     COUNT(*), COUNT(kept), MIN(COALESCE(kept, written_at)), MAX(COALESCE(kept, written_at))
 FROM found GROUP BY 1, 2, 3 LIMIT {most}
-"""
-
-# A count of each entity by itself.
-_EACH: Final = """
-SELECT part, {value} AS shown, CASE WHEN value IS NULL THEN COALESCE(reasons, '{{}}') END AS why,
-    1, CASE WHEN kept IS NULL THEN 0 ELSE 1 END, COALESCE(kept, written_at),
-    COALESCE(kept, written_at)
-FROM ({found}) found LIMIT {most}
 """
