@@ -63,6 +63,7 @@ def facts_across(run: Run) -> Findings:
                 "web-page": partial(person.open, _PAGE),
             }
             for name, ask in asked.items():
+                person.close()  # a server hangs up on who asks nothing for long
                 if name not in _ASKED:
                     ask()
                 milliseconds, cpu = _time(service, ask)

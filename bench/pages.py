@@ -42,6 +42,10 @@ class Person:
         self._connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
         self._cookies: dict[str, str] = {}
 
+    def close(self) -> None:
+        """Hang up; the next page connects again."""
+        self._connection.close()
+
     def open(self, path: str) -> _Page:
         """A page; raises unless it is there."""
         status, _, page = self._send("GET", path, b"")
