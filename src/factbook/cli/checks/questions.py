@@ -72,7 +72,7 @@ def preview(
     if path is None and catalog:
         raise InputError("--catalog names files of the tree that --path names.")
     read = files.read(places) if places else []
-    tree = None if path is None else working_tree.read(path, catalog or [])
+    tree = None if path is None else working_tree.content(path, catalog or [])
     with connected(context, server, token) as client:
         checks = previews.asked(client, read, refs)
         report = PreviewReport(checks, None if tree is None else tree_preview.asked(client, tree))

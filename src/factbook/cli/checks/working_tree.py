@@ -39,15 +39,15 @@ class TreeContent(NamedTuple):
     paths: list[str] | None
 
 
-def read(place: str, named: Sequence[str] = ()) -> TreeContent:
+def content(place: str, named: Sequence[str] = ()) -> TreeContent:
     """The content of a tree, from its catalog files and those named; raises InputError."""
     root = Path(place)
     if not root.is_dir():
         raise InputError(f"{place} is not a directory.")
-    return asyncio.run(_read(root, named))
+    return asyncio.run(_content(root, named))
 
 
-async def _read(root: Path, named: Sequence[str]) -> TreeContent:
+async def _content(root: Path, named: Sequence[str]) -> TreeContent:
     tracked = await _tracked(root)
     paths = sorted(_walked(root) if tracked is None else _existing(root, tracked))
     files = _TreeFiles(root, paths)
