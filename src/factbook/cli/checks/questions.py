@@ -17,31 +17,37 @@ Places = Annotated[
 ]
 
 
+CheckPlaces = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="DIR|FILE",
+        help="Files of checks, of YAML or JSON, or directories with them; - is stdin.",
+    ),
+]
+WorkingTree = Annotated[
+    str | None,
+    typer.Option("--path", metavar="DIR", help="A working tree with files of entities."),
+]
+CatalogFiles = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="FILE",
+        help="A file of the tree with entities beside catalog-info.yaml; may be repeated.",
+    ),
+]
+PreviewedEntities = Annotated[
+    list[str] | None,
+    typer.Option(metavar="REF", help="Files of checks: only for this one; may be repeated."),
+]
+
+
 def preview(
     context: typer.Context,
-    places: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="DIR|FILE",
-            help="Files of checks, of YAML or JSON, or directories with them; - is stdin.",
-        ),
-    ] = None,
+    places: CheckPlaces = None,
     *,
-    path: Annotated[
-        str | None,
-        typer.Option("--path", metavar="DIR", help="A working tree with files of entities."),
-    ] = None,
-    catalog: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="FILE",
-            help="A file of the tree with entities beside catalog-info.yaml; may be repeated.",
-        ),
-    ] = None,
-    entity: Annotated[
-        list[str] | None,
-        typer.Option(metavar="REF", help="Files of checks: only for this one; may be repeated."),
-    ] = None,
+    path: WorkingTree = None,
+    catalog: CatalogFiles = None,
+    entity: PreviewedEntities = None,
     markdown: Annotated[
         bool, typer.Option("--markdown", help="Print Markdown for a pull request.")
     ] = False,
