@@ -4,7 +4,16 @@ import asyncio
 
 import pytest
 
-from tests.api.checking import CHECKS, COVERED, OWNED, check, put, shown, with_source
+from tests.api.checking import (
+    CHECKS,
+    COVERED,
+    OWNED,
+    SCORECARDS,
+    check,
+    put,
+    shown,
+    with_source,
+)
 from tests.api.defining import problems, refusal
 from tests.conftest import StartService
 from tests.service import Service
@@ -152,3 +161,11 @@ async def test_lists_go_by_id_and_on_after_a_cursor_that_is_gone(service: Servic
     assert "nextCursor" not in rest
     assert (await service.http.get(f"{CHECKS}/none")).status_code == 404
     assert (await service.http.get(f"{CHECKS}/no%20id")).status_code == 404
+
+
+async def test_clients_that_ask_to_expand_get_the_same(service: Service) -> None:
+    await put(service, check())
+    for path in (CHECKS, f"{CHECKS}/covered", SCORECARDS):
+        whole = await service.http.get(path)
+        expanded = await service.http.get(path, params={"expand": "rule"})
+        assert (expanded.status_code, expanded.json()) == (200, whole.json())

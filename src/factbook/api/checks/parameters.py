@@ -63,6 +63,11 @@ PAGE_LIMIT: Final = Integer(
     most=500,
     example=20,
 )
+EXPAND: Final = Text(
+    name="expand",
+    description="Taken from clients of Roadie, and changes nothing: every answer is whole.",
+    example="rule",
+)
 ID_CURSOR: Final = Text(
     name="cursor", description="The `nextCursor` of the page before.", longest=100
 )

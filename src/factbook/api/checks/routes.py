@@ -14,6 +14,7 @@ from factbook.api.checks.parameters import (
     EXEMPTION_ID,
     EXEMPTION_SCORECARD,
     EXEMPTION_STATE,
+    EXPAND,
     ID_CURSOR,
     IF_MATCH,
     PAGE_LIMIT,
@@ -56,11 +57,11 @@ def _definitions(
         return route._replace(refusals=_CHANGED, reading=_READ)
 
     return (
-        Route("GET", path, handlers.list_all, _READ, (PAGE_LIMIT, ID_CURSOR)),
+        Route("GET", path, handlers.list_all, _READ, (PAGE_LIMIT, ID_CURSOR, EXPAND)),
         writing("POST", path, handlers.create)._replace(
             body=body, status=201, refusals=(ConflictError,)
         ),
-        Route("GET", one, handlers.get, _READ, (id_,), headers=(ETAG,)),
+        Route("GET", one, handlers.get, _READ, (id_, EXPAND), headers=(ETAG,)),
         writing("PUT", one, handlers.replace, id_, PUBLISH, IF_MATCH)._replace(body=body),
         writing("DELETE", one, handlers.delete, id_, IF_MATCH)._replace(status=204, headers=()),
         writing("POST", f"{one}/publish", handlers.publish, id_, IF_MATCH),
