@@ -114,6 +114,21 @@ async def test_entities_of_a_check_come_by_state_owner_and_kind_in_pages(
     assert await results.of_check(database, "nope", ResultFilter(), 10) == []
 
 
+@pytest.mark.parametrize("number", [3, 100_000], ids=["few", "many"])
+async def test_entities_that_are_counted_come_in_the_same_pages(
+    catalog: CheckedCatalog, number: int
+) -> None:
+    async def refs(wanted: ResultFilter, limit: int = 10, after: str = "") -> list[str]:
+        rows = await results.counted_of_check(catalog.database, "on", wanted, limit, after, number)
+        return [row.ref.removeprefix("component:default/") for row in rows]
+
+    assert await refs(ResultFilter()) == ["a", "b", "c"]
+    assert await refs(ResultFilter(), 2) == ["a", "b"]
+    assert await refs(ResultFilter(), 2, "component:default/b") == ["c"]
+    assert await refs(ResultFilter(states=["fail"])) == ["b"]
+    assert await refs(ResultFilter(owners=["group:default/red", ""])) == ["a", "c"]
+
+
 async def test_counts_are_by_state_and_owner(catalog: CheckedCatalog) -> None:
     database = catalog.database
     assert await count_store.totals(database) == {

@@ -23,6 +23,8 @@ _STATES: Final[Mapping[str, Sequence[int]]] = {
 }
 # The states of a check that is about the entity.
 ABOUT_ENTITY: Final = frozenset({state.PASS, state.FAIL, state.UNKNOWN, state.INAPPLICABLE})
+# Of fewer entities every one is read to find the first of them; of more, those in their order.
+_FEW: Final = 2_000
 _SLOTS_READ: Final = 3  # times, of states that were moved to another slot meanwhile
 
 
@@ -112,19 +114,22 @@ async def of_entity(
 
 
 async def of_check(
-    database: Database, check_id: str, wanted: ResultFilter, limit: int, after: str = ""
+    database: Database,
+    check_id: str,
+    wanted: ResultFilter,
+    limit: int,
+    after: str = "",
+    last: str | None = None,
 ) -> list[CheckedRow]:
-    """Up to `limit` entities of a check in effect, by reference, after a reference.
+    """Up to `limit` entities of a check in effect, by reference, from one reference to another.
 
     Entities that the check is not about come only where `wanted.states` has "not-applicable".
     """
-    words = wanted.states or ("pass", "fail", "unknown", "exempt")
-    values = [bytes([one]) for word in words for one in _STATES[word]]
-    conditions = [f"SUBSTR(s.states, CAST(c.slot AS INTEGER), 1) IN ({_places(values)})"]
-    parameters: list[Any] = [check_id, after, *values]
-    if wanted.owners:
-        conditions.append("s.owner IN LIST(?)")
-        parameters.append(list(wanted.owners))
+    condition, values = _in_states(wanted)
+    conditions, parameters = [condition], [check_id, after, *values]
+    if last is not None:
+        conditions.append("e.ref <= ?")
+        parameters.append(last)
     for column, value in (("kind", wanted.kind), ("namespace", wanted.namespace)):
         if value is not None:
             conditions.append(f"e.{column} = ?")
@@ -135,6 +140,54 @@ async def of_check(
     sql = _OF_CHECK.replace("{}", " AND ".join(conditions))
     rows = await database.search(sql, (*parameters, limit))
     return [CheckedRow(ref, id_, owner, byte[0]) for ref, id_, owner, byte in rows]
+
+
+async def counted_of_check(
+    database: Database,
+    check_id: str,
+    wanted: ResultFilter,
+    limit: int,
+    after: str,
+    number: int,
+) -> list[CheckedRow]:
+    """The same where it is known that `number` entities have the wanted states and owners.
+
+    Few are found by their states, and of many the first ones by their references: neither reads
+    the whole catalog in the order of the other.
+    """
+    if number <= _FEW:
+        return await _few(database, check_id, wanted, limit, after)
+    found: list[CheckedRow] = []
+    place: str | None = after
+    while place is not None and len(found) < limit:
+        last = await collectable.ref_further(database, place, _FEW)
+        found += await of_check(database, check_id, wanted, limit - len(found), place, last)
+        place = last
+    return found
+
+
+async def _few(
+    database: Database, check_id: str, wanted: ResultFilter, limit: int, after: str
+) -> list[CheckedRow]:
+    condition, values = _in_states(wanted)
+    rows = await database.search(_BY_STATE.replace("{}", condition), (check_id, *values))
+    refs = await collectable.refs_of_ids(database, [id_ for id_, _, _ in rows])
+    found = [
+        CheckedRow(refs[id_], id_, owner, byte[0])
+        for id_, owner, byte in rows
+        if refs.get(id_, "") > after
+    ]
+    return sorted(found)[:limit]
+
+
+def _in_states(wanted: ResultFilter) -> tuple[str, list[Any]]:
+    """The condition for the wanted states and owners."""
+    words = wanted.states or ("pass", "fail", "unknown", "exempt")
+    values: list[Any] = [bytes([one]) for word in words for one in _STATES[word]]
+    condition = f"SUBSTR(s.states, CAST(c.slot AS INTEGER), 1) IN ({_places(values)})"
+    if wanted.owners:
+        return f"{condition} AND s.owner IN LIST(?)", [*values, list(wanted.owners)]
+    return condition, values
 
 
 async def _states(database: Database, entity_id: int) -> tuple[CheckSet, str, bytearray]:
@@ -167,6 +220,11 @@ _OF_CHECK = """
 SELECT e.ref, e.id, s.owner, SUBSTR(s.states, CAST(c.slot AS INTEGER), 1)
 FROM checks c, check_states s, entities e
 WHERE c.id = ? AND e.ref > ? AND s.entity_id = e.id AND {} ORDER BY e.ref LIMIT ?
+"""
+
+_BY_STATE = """
+SELECT s.entity_id, s.owner, SUBSTR(s.states, CAST(c.slot AS INTEGER), 1)
+FROM checks c, check_states s WHERE c.id = ? AND {}
 """
 
 _CHANGED_SINCE = """EXISTS (

@@ -109,6 +109,13 @@ async def refs_of_ids(database: Database, ids: Iterable[int]) -> dict[int, str]:
     )
 
 
+async def ref_further(database: Database, ref: str, count: int) -> str | None:
+    """The reference so many entities after one in their order; None beyond the last."""
+    sql = "SELECT ref FROM entities WHERE ref > ? ORDER BY ref LIMIT 1 OFFSET ?"
+    rows = await database.search(sql, (ref, count - 1))
+    return rows[0][0] if rows else None
+
+
 def meeting(transaction: Transaction, where: SQL, ids: list[int]) -> set[int]:
     """The given ids that belong to entities which meet the condition."""
     condition, values = where

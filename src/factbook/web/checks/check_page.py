@@ -140,11 +140,12 @@ async def _rows(
 ) -> tuple[list[result_rows.ResultRow], str | None]:
     if entity := visit.query("entity"):
         return await result_rows.of_entity(visit, check, entity), None
-    number = dict(zip(shares.KINDS, counts, strict=True))[word]
     # Entities that a check is not about are not counted.
-    if not number and word != "not-applicable":
+    counted = dict(zip(shares.KINDS, counts, strict=True))
+    number = None if word == "not-applicable" else counted[word]
+    if number == 0:
         return [], None
-    return await result_rows.page(visit, check, ResultFilter([word], owners), _ROWS)
+    return await result_rows.page(visit, check, ResultFilter([word], owners), _ROWS, number)
 
 
 def _about(stored: StoredCheck) -> str | None:

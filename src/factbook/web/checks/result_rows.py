@@ -50,13 +50,20 @@ class ResultRow(NamedTuple):
 
 
 async def page(
-    visit: PageContext, check: Check, wanted: ResultFilter, limit: int
+    visit: PageContext, check: Check, wanted: ResultFilter, limit: int, number: int | None
 ) -> tuple[list[ResultRow], str | None]:
-    """Up to `limit` results by reference, and the reference that the next page begins after."""
+    """Up to `limit` results by reference, and the reference that the next page begins after.
+
+    `number` is that of all of them, if it is counted.
+    """
     after = visit.query("cursor")
     if "\0" in after:
         raise InputError("The address of this page is incomplete.")
-    found = await results.of_check(visit.state.database, check.id, wanted, limit + 1, after)
+    asked = (visit.state.database, check.id, wanted, limit + 1, after)
+    if number is None:
+        found = await results.of_check(*asked)
+    else:
+        found = await results.counted_of_check(*asked, number)
     rows = await shown(visit, check, found[:limit])
     return rows, found[limit - 1].ref if len(found) > limit else None
 
