@@ -2,7 +2,8 @@
 
 import pytest
 
-from factbook.facts import shapes
+from factbook.facts.shapes import CODEHOST, SECURITY
+from factbook.integrations.integration import facts_of
 from tests.api.checking import CHECKS, RESULTS, SCORECARDS, STARTER, check, evaluated
 from tests.api.defining import SOURCES
 from tests.service import Service, component
@@ -12,7 +13,7 @@ pytestmark = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 
 async def define_host(service: Service) -> None:
     """A source with the facts of a code host."""
-    facts = (*shapes.facts(shapes.CODEHOST), *shapes.facts(shapes.SECURITY))
+    facts = (*facts_of(CODEHOST), *facts_of(SECURITY))
     source = {
         "id": "forge",
         "title": "Forge",
@@ -33,7 +34,7 @@ async def test_the_starter_is_shown_with_what_is_left_out_and_nothing_is_stored(
     assert found["missing"][0] == {
         "check": "protected-branch",
         "title": "The default branch is protected",
-        "fact": "branchProtection.enabled",
+        "fact": "codehost.branchProtection.enabled",
     }
     await define_host(service)
     more = (await service.http.get(STARTER)).json()

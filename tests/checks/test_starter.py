@@ -72,6 +72,6 @@ async def test_what_is_adopted_are_drafts_and_what_was_there_stays(database: Dat
 
 def test_checks_of_facts_that_no_source_has_are_left_out_and_named() -> None:
     left_out = {one.check: one.fact for one in starter.missing([OTHER])}
-    assert left_out["protected-branch"] == "branchProtection.enabled"
+    assert left_out["protected-branch"] == "codehost.branchProtection.enabled"
     assert len(left_out) == 5
     assert starter.missing([OTHER, *HOSTS]) == []

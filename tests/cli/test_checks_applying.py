@@ -210,9 +210,8 @@ async def test_the_starter_is_written_as_files_that_apply_as_they_are(
 ) -> None:
     written = await served("checks", "starter", "--to", "begin")
     assert written.exit_code == 0, written.output
-    assert "Left out: protected-branch, as no data source has branchProtection.enabled." in (
-        written.stderr
-    )
+    fact = "codehost.branchProtection.enabled"
+    assert f"Left out: protected-branch, as no data source has {fact}." in written.stderr
     assert (await served("checks", "test", "begin")).exit_code == 0
     applied = await served("checks", "apply", "begin", "--yes")
     assert applied.exit_code == 0, applied.output

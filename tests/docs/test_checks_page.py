@@ -8,13 +8,14 @@ import yaml
 
 from factbook.checks import check_test, definition, files, trial, validation
 from factbook.checks.validation import CheckContext
-from factbook.facts import shapes
 from factbook.facts.datasource import DataSource
+from factbook.facts.shapes import CODEHOST
+from factbook.integrations.integration import facts_of
 from tests.docs.parts import DOCS
 from tests.service import NOON
 
 PAGE = (DOCS / "reference" / "checks.md").read_text()
-GITHUB = DataSource(id="github", title="GitHub", schema=shapes.facts(shapes.CODEHOST))
+GITHUB = DataSource(id="github", title="GitHub", schema=facts_of(CODEHOST))
 
 
 @pytest.fixture

@@ -58,7 +58,7 @@ def facts(
       factbook facts api:billing/invoices --source entity-metadata
       factbook facts payments --json
       factbook facts --across entity-metadata hasOwner --by system
-      factbook facts --across github pullRequests.open --where owner=payments --output csv
+      factbook facts --across github codehost.issues.open --where owner=web --output csv
     """
     if across is not None:
         if ref is not None or source is not None:
