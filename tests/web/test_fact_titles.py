@@ -19,6 +19,8 @@ from tests.web.visiting import signed_in, words
         ("sizeMiB", None, "Size MiB"),
         ("builds.imageGB", None, "Image GB"),
         ("codehost.issues.open", None, "Open issues"),
+        ("maxHeap", "MiB", "Highest heap"),
+        ("minBuildSeconds", "seconds", "Shortest build"),
         ("sloCount", None, "SLO count"),
         ("Code coverage", None, "Code coverage"),
     ],

@@ -236,15 +236,17 @@ def placed(fact: Fact) -> tuple[str, str, str]:
     shape = next((one for one in shapes.SHAPES if one.name == first), None)
     if not rest:
         return "", "", fact_titles.title(fact)
+    chosen = fact.title.strip()
     if shape is None:
-        return first, "", fact_titles.title(fact) if fact.title else fact_titles.label(rest)
+        return first, "", chosen or fact_titles.label(rest, fact.unit)
     member, _, leaf = rest.rpartition(".")
     group = next(
         (one for one in shape.members if isinstance(one, ShapeGroup) and one.name == member), None
     )
     if group is None:
-        return shape.title, "", fact_titles.label(leaf, fact.unit)
-    return fact_titles.label(group.name), group.description, fact_titles.label(leaf, fact.unit)
+        return shape.title, "", chosen or fact_titles.label(leaf, fact.unit)
+    label = chosen or fact_titles.label(leaf, fact.unit)
+    return fact_titles.label(group.name), group.description, label
 
 
 def _lacking(source: DataSource, matcher: Matcher) -> Lacking | None:

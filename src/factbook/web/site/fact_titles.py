@@ -19,10 +19,8 @@ _WORDS: Final = {
     "javascript": "JavaScript",
     "kb": "kB",
     "kib": "KiB",
-    "max": "longest",
     "mb": "MB",
     "mib": "MiB",
-    "min": "shortest",
     "pr": "PR",
     "slo": "SLO",
     "tb": "TB",
@@ -30,6 +28,9 @@ _WORDS: Final = {
     "url": "URL",
     "yaml": "YAML",
 }
+_LENGTHS: Final = {"max": "longest", "min": "shortest"}
+_AMOUNTS: Final = {"max": "highest", "min": "lowest"}
+_TIMES: Final = frozenset({"days", "hours", "minutes", "seconds", "milliseconds", "ms"})
 _BOUNDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[_\s-]+")
 # One word each, which would else be two: `sizeMiB`.
 _SIZES = re.compile(r"([KMGT]i?B)(?![a-z])")
@@ -52,7 +53,8 @@ def label(name: str, unit: str | None = None) -> str:
     parts = [part for part in _BOUNDS.split(name) if part]
     if len(parts) > 1 and parts[-1].lower() == (unit or "").lower():
         parts.pop()  # the figure says it
-    text = " ".join(_WORDS.get(part.lower(), _lowered(part)) for part in parts)
+    words = _WORDS | (_LENGTHS if unit in _TIMES else _AMOUNTS)
+    text = " ".join(words.get(part.lower(), _lowered(part)) for part in parts)
     return text[:1].upper() + text[1:]
 
 
