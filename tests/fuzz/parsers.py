@@ -4,18 +4,22 @@ from typing import Final
 
 _ROWS: Final = "reads rows of the database, which the service wrote itself"
 _CALLS: Final = "asks by calls, whose answers msgspec checks"
+_DOCUMENTS: Final = "calls the parser of stored definitions, which has a target"
 _FILES: Final = "reads the file, whose content goes to cli.documents.parse"
 
 NO_PARSERS: Final[dict[str, str]] = {
     "catalog.store.collectable.read": _ROWS,
+    "catalog.store.membership.read_groups": _ROWS,
     "checks.check_documents.read_check": "calls definition.parse, which has a target",
     "checks.check_documents.read_scorecard": "calls scorecard.parse, which has a target",
+    "checks.dependencies.read_by": "follows the conditions of checks, which are parsed",
     "checks.levels.decoded": _ROWS,
     "checks.state_store.read": _ROWS,
     "datasources.connection_store.read": _ROWS,
     "datasources.define.read": "calls datasources.custom.definition.parse and looks connections up",
     "definitions.documents.read": "calls the parser of what is defined",
     "cli.checks.files.read": _FILES,
+    "cli.definition_files.read": _FILES,
     "cli.documents.read": _FILES,
     "cli.sources.files.read": _FILES,
     "importers.aws.organization.read": _CALLS,
@@ -39,6 +43,8 @@ NO_PARSERS: Final[dict[str, str]] = {
     "operations.doctor.key.read": "looks whether there is a key",
     "operations.import_snapshot.read_once": "calls the reader of an importer",
     "scheduling.retention_clock.read": _ROWS,
+    "web.checks.check_list.read": _DOCUMENTS,
+    "web.checks.scorecard_list.read": _DOCUMENTS,
     "webhooks.digest_store.opened": "calls auth.encryption.opened, which has a target",
     "outbound.calls.decoded": "decodes JSON with msgspec; targets of vendors begin before it",
     "integrations.file_tree.read": "asks by calls or by a clone, whose answers are read elsewhere",

@@ -9,7 +9,6 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Final, NamedTuple
 
-from factbook import safe_yaml
 from factbook.checks.check_store import check_store
 from factbook.checks.files import DefinitionDocument
 from factbook.checks.scorecard_store import scorecard_store
@@ -124,6 +123,9 @@ def _examples(one: Mapping[str, Any]) -> tuple[Any, Any]:
 
 @cache
 def _given() -> dict[str, Any]:
+    # Not with the service: few ask for the starter, and nothing else of it reads YAML so early.
+    from factbook import safe_yaml  # noqa: PLC0415
+
     text = files("factbook.checks").joinpath(_FILE).read_text("utf-8")
     found: dict[str, Any] = safe_yaml.load(text)
     return found

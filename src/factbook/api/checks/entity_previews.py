@@ -8,7 +8,6 @@ import msgspec
 from factbook.api.checks.check_results import seen
 from factbook.catalog.store.apply import Actor
 from factbook.checks.entity_trial import EntityTrial, GivenFacts, TriedEntityResult
-from factbook.datasources import tree_facts
 from factbook.http.context import SourceContext
 from factbook.http.requests import JsonReply, Request, decode, reply
 from factbook.outbound.outcomes import Missing
@@ -56,6 +55,9 @@ async def _given(
     state: SourceContext, paths: Collection[str] | None
 ) -> Callable[[Mapping[str, Any]], GivenFacts | None]:
     """A function that gives the facts of an entity's code host that follow from the paths."""
+    # Not with the service: it takes the integrations of all code hosts, for previews of trees.
+    from factbook.datasources import tree_facts  # noqa: PLC0415
+
     sources = (await state.registry.current()).sources
 
     def given(entity: Mapping[str, Any]) -> GivenFacts | None:
