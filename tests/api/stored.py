@@ -40,7 +40,10 @@ _SOURCE = f"{SOURCES}/{{id}}"
 
 
 class Attempt(NamedTuple):
-    """A call of a route; `shown`: who may read is answered with something that others stored."""
+    """A call of a route; `shown`: who may read is answered with something that others stored.
+
+    `unread` is the status for who may not read, if that is another.
+    """
 
     route: str  # its method and path, as the table has them
     path: str
@@ -49,6 +52,7 @@ class Attempt(NamedTuple):
     headers: Mapping[str, str] = {}
     status: int = 200
     shown: bool = False
+    unread: int | None = None
 
     @property
     def method(self) -> str:
@@ -257,11 +261,11 @@ def _of_checks() -> list[Attempt]:
     near = {"source": "coverage", "fact": f"{CANARY[:-1]}b", "operator": "isKnown"}
     old = {"if-match": '"1"'}
     return [
-        Attempt(post, CHECKS, check("fresh"), status=201),
-        Attempt(post, CHECKS, check("covered"), status=409),
-        Attempt(post, CHECKS, check("near", rule=near), status=400, shown=True),
-        Attempt(put, f"{CHECKS}/covered", check(), shown=True),
-        Attempt(put, f"{CHECKS}/covered", check(), headers=old, status=412),
+        Attempt(post, CHECKS, check("fresh"), status=201, unread=403),
+        Attempt(post, CHECKS, check("covered"), status=409, unread=403),
+        Attempt(post, CHECKS, check("near", rule=near), status=400, shown=True, unread=403),
+        Attempt(put, f"{CHECKS}/covered", check(), shown=True, unread=403),
+        Attempt(put, f"{CHECKS}/covered", check(), headers=old, status=412, unread=403),
         Attempt(publish, f"{CHECKS}/counted/publish", shown=True),
         Attempt(delete, f"{CHECKS}/read", status=409, shown=True),
         Attempt(delete, f"{CHECKS}/counted", status=204),

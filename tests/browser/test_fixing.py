@@ -52,7 +52,8 @@ def test_a_matrix_is_scrolled_with_the_keyboard_under_names_that_stay(shop: Shop
         table.focus()
         for _ in range(5):
             window.page.keyboard.press("ArrowRight")
-        window.page.wait_for_function("document.querySelector('.matrix-scroll').scrollLeft > 20")
+        expect(table.get_by_role("columnheader").last).to_be_in_viewport(ratio=0.9)
+        assert table.evaluate("each => each.scrollLeft") > 20
         assert _left(name) == left
         assert not window.scrolls_sideways
         window.resize(WIDE)
