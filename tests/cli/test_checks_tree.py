@@ -201,6 +201,24 @@ async def test_files_that_git_ignores_are_none_of_the_tree(served: Run, catalog:
     assert shown["entities"] == [{"entityRef": WEB, "change": "unchanged"}]
 
 
+@pytest.mark.parametrize("named", [".git/config", "secret.env", "linked"])
+async def test_files_beside_those_of_the_tree_are_not_read(
+    served: Run, catalog: Service, named: str
+) -> None:
+    git("init", "--quiet")
+    git("config", "http.extraheader", "AUTHORIZATION: hunter2")
+    text_file(".gitignore", "secret.env\n")
+    text_file("secret.env", "hunter2")
+    link("linked", Path(".git/config"))
+    entity = component("web")
+    entity["metadata"]["description"] = {"$text": f"./{named}"}
+    tree(catalog_info=entity)
+    answer = await served("checks", "preview", "--path", ".", "--json")
+    assert answer.exit_code == 2
+    assert f"catalog-info.yaml line 1: ./{named}: there is no such file" in answer.stderr
+    assert "hunter2" not in answer.output
+
+
 async def test_checks_of_files_and_a_tree_are_one_report(served: Run, catalog: Service) -> None:
     tree(catalog_info=component("web"))
     checks = write("titled.yaml", {"check": "titled", "title": "Titled", "rule": TITLED})

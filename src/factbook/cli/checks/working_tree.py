@@ -50,9 +50,9 @@ def content(place: str, named: Sequence[str] = ()) -> TreeContent:
 async def _content(root: Path, named: Sequence[str]) -> TreeContent:
     tracked = await _tracked(root)
     paths = sorted(_walked(root) if tracked is None else _existing(root, tracked))
-    files = _TreeFiles(root, paths)
     catalog = [path for path in paths if path.rpartition("/")[2].lower() in CATALOG_FILES]
     roots = dict.fromkeys([*(_below(root, one) for one in named), *catalog])
+    files = _TreeFiles(root, paths, roots)
     if not roots:
         raise InputError(
             f"There is no {' or '.join(CATALOG_FILES)} in {root}. --catalog names others."
@@ -82,11 +82,16 @@ async def _content(root: Path, named: Sequence[str]) -> TreeContent:
 
 
 class _TreeFiles:
-    """Access to the files of a tree, none of which is read from outside of it."""
+    """Access to the files of a tree, and to nothing that lies beside them.
 
-    def __init__(self, root: Path, paths: Sequence[str]) -> None:
-        self._root = root
+    The folder of a pipeline has secrets that are none of the tree, such as the token in
+    `.git/config`, and who writes a catalog file may name any path.
+    """
+
+    def __init__(self, root: Path, paths: Sequence[str], roots: Iterable[str]) -> None:
+        self._root = Path(os.path.realpath(root))
         self._paths = paths
+        self._files = {str(self._root / path) for path in (*paths, *roots)}
 
     def located(self, url: str) -> FileLocation | str:
         """No file: an address is not looked for in the tree."""
@@ -105,7 +110,7 @@ class _TreeFiles:
     def _content(self, path: str) -> bytes | Missing:
         file = Path(os.path.realpath(self._root / path))
         # A link may lead anywhere on this machine.
-        if not file.is_relative_to(os.path.realpath(self._root)):
+        if str(file) not in self._files:
             return _OUTSIDE
         try:
             if not file.is_file():
