@@ -17,6 +17,17 @@ def told(annotations: dict[str, str], *links: dict[str, Any]) -> list[tuple[str,
     return [(link.purpose, link.href) for link in outward_links({"metadata": metadata})]
 
 
+@pytest.mark.parametrize("address", ["https://u[@acme.example/", "https://\u2100@acme.example/"])
+async def test_an_address_that_only_browsers_read_keeps_no_page_from_being_shown(
+    service: Service, address: str
+) -> None:
+    entity = component("web")
+    entity["metadata"]["links"] = [{"url": address, "type": "dashboard"}]
+    assert (await service.push("s", entity)).status_code == 200
+    page = await (await signed_in(service)).text(WEB)
+    assert [link["title"] for link in links(page) if link["href"] == address] == ["Dashboard on "]
+
+
 @pytest.mark.parametrize(
     ("name", "value", "link"),
     [

@@ -76,8 +76,11 @@ class OutwardLink(NamedTuple):
 
     @property
     def host(self) -> str:
-        """The host of the address."""
-        return urlsplit(self.href).hostname or ""
+        """The host of the address, "" if browsers alone can read that."""
+        try:
+            return urlsplit(self.href).hostname or ""
+        except ValueError:
+            return ""
 
 
 def outward_links(entity: Mapping[str, Any]) -> list[OutwardLink]:
