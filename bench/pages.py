@@ -126,6 +126,8 @@ def _paths(run: Run) -> dict[str, str]:
     return {
         "overview": "/",
         "catalog": "/catalog",
+        "search": "/search?q=billing",
+        "search-letter": "/search?q=b",
         "catalog-kind": "/catalog?kind=component",
         "catalog-search": "/catalog?q=billing",
         "catalog-tag": "/catalog?tag=java",

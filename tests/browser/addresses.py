@@ -14,6 +14,7 @@ _CHECKOUT: Final = "/catalog/component/default/checkout"
 # RUN is in the place of the number of a run, WEBHOOK and DIGEST of ids.
 EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     "/": ("/", "/?kind=api"),
+    "/search": ("/search", "/search?q=c", "/search?q=nothing+like+it"),
     "/catalog": ("/catalog", "/catalog?q=checkout&owner=%5B", "/catalog?q=nothing+like+it"),
     _ENTITY: (
         _CHECKOUT,

@@ -119,6 +119,34 @@ def test_the_first_key_leads_past_the_navigation(shop: Shop) -> None:
         keyboard.to("Sets", "Shift+Tab")
 
 
+@pytest.mark.parametrize("keys", ["/", "Control+k"])
+def test_two_keys_lead_to_the_search_for_anything(shop: Shop, keys: str) -> None:
+    with shop.window() as window:
+        keyboard = Keyboard(window)
+        keyboard.open("/sets")
+        window.page.keyboard.press(keys)
+        window.page.keyboard.type("checkout")
+        with window.page.expect_navigation():
+            window.page.keyboard.press("Enter")
+        assert window.heading == "Search"
+        window.page.keyboard.type(" a/b")
+        expect(window.page.get_by_label("Name, title or text")).to_have_value("checkout a/b")
+        window.page.keyboard.press("Control+k")
+        window.page.keyboard.type("checkout")
+        expect(window.page.get_by_role("link", name="Checkout", exact=True)).to_have_count(1)
+        keyboard.press("Checkout")
+        assert window.path == "/catalog/component/default/checkout"
+        assert window.complaints == []
+
+
+def test_in_a_narrow_window_the_keys_lead_to_the_page_of_the_search(shop: Shop) -> None:
+    with shop.window(size=NARROW) as window:
+        Keyboard(window).open("/sets")
+        with window.page.expect_navigation():
+            window.page.keyboard.press("/")
+        assert window.heading == "Search"
+
+
 @pytest.mark.parametrize("opening", ["Enter", "Space"])
 def test_the_menu_of_narrow_windows_opens_and_leads_on(shop: Shop, opening: str) -> None:
     with shop.window(size=NARROW) as window:

@@ -123,6 +123,7 @@ async def walked(ada: Browser) -> dict[str, list[str]]:
     waiting += ["/data-sources/new?type=push&id=another", "/data-sources/coverage/failures"]
     waiting += ["/data-sources/owners/runs"]  # linked where there are many
     waiting += [f"/catalog/group/default/{quote(NAME.lower(), safe='')}"]
+    waiting += ["/search?q=w", "/search?q=%3Cscript%3Ealert(1)%3C/script%3E"]
     seen, found = set(waiting), dict[str, list[str]]()
     while waiting:
         where = waiting.pop(0)

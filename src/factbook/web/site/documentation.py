@@ -2,7 +2,7 @@
 
 import posixpath
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -28,6 +28,10 @@ _ROOT: Final = Path(__file__).parents[1] / "documentation"
 _LEFT_OUT: Final = frozenset({"performance", "scale"})
 _FOLDERS: Final = ("", "how-to/", "reference/", "reference/integrations/")
 _COMMENT: Final = re.compile(r"^<!--.*?-->\n?", re.MULTILINE)
+_FENCED: Final = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+_HEADING: Final = re.compile(r"^(#{1,3}) +(.+?) *$", re.MULTILINE)
+# What Markdown draws around words.
+_MARKS: Final = re.compile(r"[`*]|\[(?=[^\]]*\]\()|\]\([^)]*\)")
 _NO_WORD: Final = re.compile(r"[^\w\s-]")
 _EMPTY: Final = re.compile(r"<p>\s*</p>\n?")
 _PICTURES: Final = (".png", ".svg")
@@ -69,6 +73,42 @@ def document(name: str) -> DocumentationPage | None:
     return DocumentationPage(title, Markup(html), frozenset(anchors))  # noqa: S704 - of our own files
 
 
+class Heading(NamedTuple):
+    """A heading of the documentation, its address, and the title of its page."""
+
+    title: str
+    address: str
+    page: str
+
+
+@cache
+def headings() -> Sequence[Heading]:
+    """Headings of all pages, in the order of their names; read without building the pages."""
+    return [one for name in sorted(names()) for one in _headings(name)]
+
+
+def _headings(name: str) -> Iterator[Heading]:
+    text = _FENCED.sub("", (_ROOT / f"{name}.md").read_text("utf-8"))
+    page, taken = name, dict[str, str]()
+    for level, title in _HEADING.findall(text):
+        plain = _MARKS.sub("", title)
+        anchor = _anchor(plain, taken)
+        taken[anchor] = plain
+        if level == "#":
+            page = plain
+        yield Heading(plain, address(name if level == "#" else f"{name}#{anchor}"), page)
+
+
+def _anchor(heading: str, taken: Container[str]) -> str:
+    """The id of a heading, which is not among those that are taken."""
+    name = id_ = _BLANKS.sub("-", _NO_WORD.sub("", heading).strip().lower())
+    number = 0
+    while id_ in taken:
+        number += 1
+        id_ = f"{name}_{number}"
+    return id_
+
+
 def _marked(tokens: Sequence["Token"]) -> dict[str, str]:
     """Set the id of every heading; returns the headings by their ids."""
     found: dict[str, str] = {}
@@ -76,11 +116,7 @@ def _marked(tokens: Sequence["Token"]) -> dict[str, str]:
         if token.type != "heading_open":
             continue
         heading = "".join(each.content for each in content.children or ())
-        name = id_ = _BLANKS.sub("-", _NO_WORD.sub("", heading).strip().lower())
-        number = 0
-        while id_ in found:
-            number += 1
-            id_ = f"{name}_{number}"
+        id_ = _anchor(heading, found)
         found[id_] = heading
         token.attrSet("id", id_)
     return found

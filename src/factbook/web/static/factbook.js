@@ -90,8 +90,27 @@ function closing() {
   });
 }
 
+// The search for anything has the focus after "/" or Ctrl+K, wherever nothing is being written.
+function seeking() {
+  const writes = (element) => element.closest("input, textarea, select, [contenteditable]");
+  document.addEventListener("keydown", (event) => {
+    const chord = event.key.toLowerCase() === "k" && (event.ctrlKey || event.metaKey);
+    const slash = event.key === "/" && !event.ctrlKey && !event.metaKey && !event.altKey;
+    if (!chord && !(slash && !writes(event.target))) return;
+    const fields = [...find("#search-text"), ...find("[data-search-anywhere]")];
+    const field = fields.find((each) => each.checkVisibility());
+    event.preventDefault();
+    if (field) field.select();
+    else if (find("[data-search-anywhere]").length) location.assign("/search");
+  });
+}
+
 copying(document);
 searching();
 following();
 closing();
-document.querySelector("[data-focus]")?.focus();
+seeking();
+// What is written into a field already goes on at its end.
+const first = document.querySelector("[data-focus]");
+first?.focus();
+if (first?.type === "search") first.setSelectionRange(first.value.length, first.value.length);

@@ -1,0 +1,81 @@
+"""Rows of the lists of entities: names, owner, tags and the first line of the description."""
+
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from factbook.catalog.store.browse import EntityRow
+from factbook.web.site import formatting
+
+_TAGS: Final = 4
+
+
+class EntityListRow(NamedTuple):
+    """An entity in the list."""
+
+    ref: str
+    kind: str
+    title: str
+    name: str | None  # beside a title that is different
+    type: str
+    owner: str
+    owner_ref: str | None
+    tags: list[str]
+    more_tags: int
+    description: str
+    updated_at: int
+
+
+class _RowMetadata(msgspec.Struct):
+    name: str = ""
+    title: str = ""
+    description: str = ""
+    tags: list[str] = []
+
+
+class _Spec(msgspec.Struct):
+    type: Any = None
+    owner: Any = None
+    profile: Any = None
+
+    @property
+    def display_name(self) -> str:
+        """That of a person or group."""
+        found = self.profile.get("displayName") if isinstance(self.profile, dict) else None
+        return found if isinstance(found, str) else ""
+
+
+class _RowDocument(msgspec.Struct):
+    metadata: _RowMetadata
+    spec: _Spec = msgspec.field(default_factory=_Spec)
+
+
+_read = msgspec.json.Decoder(_RowDocument).decode
+
+
+def row(listed: EntityRow) -> EntityListRow:
+    """The row of an entity."""
+    metadata, spec = (document := _read(listed.document)).metadata, document.spec
+    kind, _, rest = listed.ref.partition(":")
+    owner = spec.owner if isinstance(spec.owner, str) else ""
+    owner_ref = formatting.reference(owner, "group", rest.partition("/")[0])
+    title = metadata.title or spec.display_name or metadata.name
+    return EntityListRow(
+        listed.ref,
+        kind,
+        title,
+        metadata.name if title != metadata.name else None,
+        spec.type if isinstance(spec.type, str) else "",
+        formatting.short_owner(owner_ref) if owner_ref else owner,
+        owner_ref,
+        metadata.tags[:_TAGS],
+        max(0, len(metadata.tags) - _TAGS),
+        _one_line(metadata.description),
+        listed.updated_at,
+    )
+
+
+def _one_line(text: str, longest: int = 200) -> str:
+    """Start of a text, without line breaks."""
+    line = " ".join(text[: 4 * longest].split())
+    return line if len(line) <= longest else f"{line[:longest].rstrip()}…"

@@ -1,0 +1,1 @@
+"""The search for anything: entities, people, checks, facts, sources and pages."""

@@ -1,0 +1,187 @@
+"""Search from anywhere: exact names first, then those that begin with the text, then words."""
+
+import asyncio
+import unicodedata
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, NamedTuple, TypeVar
+
+from factbook.auth.permissions import CATALOG_READ, CHECK_READ, SOURCE_READ
+from factbook.catalog.store import browse, named, totals
+from factbook.catalog.store.browse import Filter
+from factbook.http.requests import Reply
+from factbook.web.data_sources import fact_across
+from factbook.web.entity import entity_rows
+from factbook.web.entity import list as catalog_list
+from factbook.web.entity.entity_rows import EntityListRow
+from factbook.web.search import definitions, relevance
+from factbook.web.site import documentation, fact_titles, formatting, navigation
+from factbook.web.site.endpoint import PageRoute
+from factbook.web.site.page_context import PageContext
+
+PATH: Final = "/search"
+_LONGEST: Final = 200
+_ENTITIES: Final = 12
+_PEOPLE: Final = 6
+_OTHERS: Final = 8
+# More names than are shown begin with a text; the most relevant of them are not the shortest only.
+_CANDIDATES: Final = 40
+_PERSONAL: Final = frozenset({"user", "group"})
+# People look for software first.
+_KINDS: Final = ("component", "api", "system", "domain", "resource", "template")
+
+T = TypeVar("T")
+
+
+class Hit(NamedTuple):
+    """A search result that leads to a page of this service."""
+
+    title: str
+    path: str
+    about: str = ""
+
+
+class HitGroup(NamedTuple):
+    """The most relevant results of a sort, and how many there are."""
+
+    title: str
+    hits: Sequence[Hit]
+    total: int
+
+
+class EntityHits(NamedTuple):
+    """Entities among the results, most relevant first."""
+
+    rows: Sequence[EntityListRow]
+    people: Sequence[EntityListRow]
+    total: int
+
+
+async def show(visit: PageContext) -> Reply:
+    """Page of everything that a text leads to."""
+    shown = visit.query("q").replace("\0", "")[:_LONGEST]
+    text = unicodedata.normalize("NFC", " ".join(shown.lower().split()))
+    entities, groups = EntityHits((), (), 0), list[HitGroup]()
+    if text:
+        entities, *found = await asyncio.gather(
+            _entities(visit, text), _definitions(visit, text), _sources(visit, text)
+        )
+        groups = [group for part in found for group in part if group.hits]
+        groups += [group for group in _pages(visit, text) if group.hits]
+    return visit.page(
+        "search.html",
+        shown=shown,
+        entities=entities,
+        groups=groups,
+        bound=totals.BOUND,
+        in_catalog=catalog_list.CatalogQuery(q=shown).address(),
+    )
+
+
+async def _entities(visit: PageContext, text: str) -> EntityHits:
+    """Entities whose names fit, and after them those with the text elsewhere."""
+    if not visit.may(CATALOG_READ):
+        return EntityHits((), (), 0)
+    database = visit.state.database
+    by_name, by_text = await asyncio.gather(
+        named.beginning(database, text, _CANDIDATES),
+        browse.find(database, Filter(text=text), "name", _CANDIDATES),
+    )
+    known = {one.ref: one for one in (*by_name, *by_text.page.items)}
+    rows = sorted(map(entity_rows.row, known.values()), key=_order_by(text))
+    return EntityHits(
+        [row for row in rows if row.kind not in _PERSONAL][:_ENTITIES],
+        [row for row in rows if row.kind in _PERSONAL][:_PEOPLE],
+        by_text.total,
+    )
+
+
+def _order_by(text: str) -> Callable[[EntityListRow], tuple[int, int, int, str]]:
+    def order(row: EntityListRow) -> tuple[int, int, int, str]:
+        names = [row.title, row.name or "", formatting.name_of(row.ref), row.ref]
+        fit = relevance.relevance(text, names)
+        kind = _KINDS.index(row.kind) if row.kind in _KINDS else len(_KINDS)
+        return relevance.WITHIN + 1 if fit is None else fit, kind, len(row.title), row.ref
+
+    return order
+
+
+async def _definitions(visit: PageContext, text: str) -> list[HitGroup]:
+    """Scorecards and checks."""
+    if not visit.may(CHECK_READ):
+        return []
+    found = await definitions.current(visit.state.database)
+    return [
+        _group("Scorecards", text, found.scorecards, _of_definition("/scorecards")),
+        _group("Checks", text, found.checks, _of_definition("/checks")),
+    ]
+
+
+def _of_definition(path: str) -> Callable[[definitions.Definition], Hit]:
+    def hit(one: definitions.Definition) -> Hit:
+        return Hit(one.title, f"{path}/{formatting.segment(one.id)}", one.id)
+
+    return hit
+
+
+async def _sources(visit: PageContext, text: str) -> list[HitGroup]:
+    """Facts, and the sources that they are from."""
+    if not visit.may(SOURCE_READ):
+        return []
+    sources = (await visit.state.registry.current()).sources.values()
+    facts = [(source, fact) for source in sources for fact in source.schema]
+    return [
+        _group(
+            "Facts",
+            text,
+            facts,
+            lambda one: Hit(
+                fact_titles.title(one[1]),
+                fact_across.path_of(one[0].id, one[1].name),
+                f"{one[0].title}: {one[1].name}",
+            ),
+            lambda one: (fact_titles.title(one[1]), one[1].name),
+        ),
+        _group(
+            "Data sources",
+            text,
+            sources,
+            lambda one: Hit(one.title, f"/data-sources/{formatting.segment(one.id)}", one.id),
+        ),
+    ]
+
+
+def _pages(visit: PageContext, text: str) -> list[HitGroup]:
+    """Sections that the person sees, and what the documentation has headings about."""
+    sections = [
+        Hit(section.title, section.path)
+        for group in navigation.groups(visit.request.path, visit.may)
+        for section in group.sections
+    ]
+    headings = [
+        Hit(heading.title, heading.address, heading.page) for heading in documentation.headings()
+    ]
+    return [
+        _group("Pages", text, sections, _itself, lambda one: (one.title,)),
+        _group("Documentation", text, headings, _itself, lambda one: (one.title,)),
+    ]
+
+
+def _itself(hit: Hit) -> Hit:
+    return hit
+
+
+def _group(
+    title: str,
+    text: str,
+    items: Iterable[T],
+    hit: Callable[[T], Hit],
+    names: Callable[[T], Sequence[str]] | None = None,
+) -> HitGroup:
+    """The most relevant of the items by their names, which are those of the hit unless given."""
+    found, total = relevance.best(
+        text, items, names or (lambda item: (hit(item).title, hit(item).about)), _OTHERS
+    )
+    return HitGroup(title, [hit(one) for one in found], total)
+
+
+SEARCH: Final[Sequence[PageRoute]] = (PageRoute("GET", PATH, show),)
