@@ -102,6 +102,28 @@ async def test_a_report_in_markdown_is_one_table_of_plain_text(
     ]
 
 
+async def test_what_an_entity_says_breaks_out_of_no_line_nor_cell(
+    served: Run, catalog: Service
+) -> None:
+    fix = {"link": "{{ metadata.annotations['acme.example/fix'] }}"}
+    messages = {"fail": "{{ metadata.description }}"}
+    await put(catalog, document("team", rule=OWNER, fix=fix, messages=messages), publish=True)
+    await evaluated(catalog)
+    entity = component("web", owner="team-b")
+    entity["metadata"] |= {
+        "description": "told\n::stop-commands::x",
+        "annotations": {"acme.example/fix": "https://a.test/>)|>)`"},
+    }
+    tree(catalog_info=entity)
+    answer = await served("checks", "preview", "--path", ".")
+    assert answer.stdout.splitlines() == [
+        f"pass → fail team of {WEB}: told ::stop-commands::x (https://a.test/>)|>)`)",
+        "1 entity checked; 1 result would change; 1 new failure",
+    ]
+    answer = await served("checks", "preview", "--path", ".", "--markdown")
+    assert "[How to fix it](<https://a.test/%3E)%7C%3E)%60>) |" in answer.stdout
+
+
 async def test_what_rests_on_facts_from_elsewhere_is_told_and_does_not_count(
     served: Run, catalog: Service
 ) -> None:

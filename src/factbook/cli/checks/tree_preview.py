@@ -22,6 +22,8 @@ _ELSEWHERE: Final = "not known from this tree"
 # What Markdown, HTML and mentions of people are made of.
 _SIGNS: Final = re.compile(r"([\\`*_{}\[\]()#+!|~<>&])")
 
+_ENDS: Final = re.compile(r"[<>|`\s]")
+
 
 class TreePreview(NamedTuple):
     """Answer of the service about a tree, and the problems of what was left out.
@@ -71,7 +73,8 @@ def asked(client: Client, tree: TreeContent) -> TreePreview:
 def lines(preview: TreePreview) -> Iterator[str]:
     """The preview as text."""
     for one in (shown := _shown(preview))[:_MOST_SHOWN]:
-        told = f": {one.message}" if one.message else ""
+        # On one line: a pipeline takes some lines for its commands.
+        told = f": {' '.join(one.message.split())}" if one.message else ""
         link = f" ({one.fix.link})" if one.fix and one.fix.link else ""
         yield f"{_words(one)} {one.check_id} of {one.entity_ref}{told}{link}"
     if len(shown) > _MOST_SHOWN:
@@ -100,7 +103,7 @@ def _cells(one: EntityPreviewResult) -> Iterator[str]:
     yield f"{_text(one.title)} (`{_code(one.check_id)}`)"
     yield f"`{_code(one.entity_ref)}`"
     yield _text(_words(one))
-    link = f"[How to fix it](<{one.fix.link}>)" if one.fix and one.fix.link else ""
+    link = f"[How to fix it](<{_address(one.fix.link)}>)" if one.fix and one.fix.link else ""
     yield f"{_text(one.message or '')} {link}".strip()
 
 
@@ -167,3 +170,8 @@ def _text(text: str) -> str:
 def _code(text: str) -> str:
     """Text between back quotes, which end at a back quote, as a cell does at a bar."""
     return " ".join(text.split()).replace("`", "'").replace("|", "\\|")
+
+
+def _address(link: str) -> str:
+    """An address in a cell, without what would end it or the cell."""
+    return _ENDS.sub(lambda sign: f"%{ord(sign[0]):02X}", link)
