@@ -115,6 +115,9 @@ async def test_one_entity_owners_and_teams_are_asked_for(visitor: Browser) -> No
     assert "component:web" in of_team
     of_owner = await visitor.text(PATH, owner="team-b")
     assert "/checks/covered?owner=team-b&amp;state=unknown" in of_owner
+    assert 'class="rate" href="/checks/covered?state=pass"' not in of_owner
+    assert 'class="rate" href="/checks/covered?state=pass"' not in of_team
+    assert 'class="rate" href="/checks/covered?team=department&amp;state=pass"' in of_team
 
 
 async def test_many_entities_are_paged(scoring: Service, visitor: Browser) -> None:
