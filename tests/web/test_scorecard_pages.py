@@ -46,7 +46,10 @@ async def test_a_team_has_all_groups_below_it_and_leads_to_what_it_counts(
     page = await visitor.text(PATH)
     assert re.search(r"department 3 .*team-a 1 .*team-b 2", words(page))
     [below] = {path for path in hrefs(page) if path == f"{PATH}?team=group%3Adefault%2Fteam-b"}
-    of_team = words(await visitor.text(below))
+    shown = await visitor.text(below)
+    of_team = words(shown)
+    assert "Tests cover enough bronze 0% 50% known" in of_team
+    assert "/checks/covered?team=group%3Adefault%2Fteam-b&state=unknown" in hrefs(shown)
     assert "2 entities" in of_team
     assert "team: team-b" in of_team
     [counted, *_] = [path for path in hrefs(page) if "team=" in path and "level=none" in path]

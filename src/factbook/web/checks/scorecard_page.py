@@ -50,6 +50,11 @@ class EntryRow(NamedTuple):
     title: str
     is_draft: bool
     figures: ResultFigures
+    query: Mapping[str, str]
+
+    def path(self, word: str) -> str:
+        """The path of the entities with a state that are counted."""
+        return shares.check_path(self.entry.check, **self.query, state=word)
 
 
 class TeamRow(NamedTuple):
@@ -69,8 +74,11 @@ async def show(visit: PageContext) -> Reply:
     shown = await of_address(visit)
     card, given, database = shown.card, shown.given, visit.state.database
     stored = {one.id: one for one in await check_store.everything(database)}
-    counts = await count_store.totals(database, [one.check for one in card.entries])
-    entries = [_entry(card, one, stored, counts) for one in card.entries]
+    team = filters.team(visit)
+    owners = await filters.owners(visit) if team else None
+    counts = await _counts(visit, card, owners)
+    query = {"team": team} if team else {}
+    entries = [_entry(card, one, stored, counts, query) for one in card.entries]
     common: dict[str, Any] = {
         "shown": shown,
         "card": card,
@@ -84,13 +92,10 @@ async def show(visit: PageContext) -> Reply:
     }
     if given is None:
         return visit.page("scorecard.html", tally=None, team=None, **common)
-    team = filters.team(visit)
-    owners = await filters.owners(visit) if team else None
     tally = await level_store.total(database, given.slot, owners)
     rows, has_more = await _teams(visit, given, team)
     address = filters.address(visit, shares.scorecard_path(card.id), ("team",))
     number = filters.page_number(visit)
-    query = {"team": team} if team else {}
     return visit.page(
         "scorecard.html",
         tally=tally,
@@ -143,6 +148,7 @@ def _entry(
     entry: ScorecardEntry,
     stored: Mapping[str, StoredCheck],
     counts: Mapping[str, StateCounts],
+    query: Mapping[str, str],
 ) -> EntryRow:
     found = stored.get(entry.check)
     return EntryRow(
@@ -151,7 +157,17 @@ def _entry(
         found.title if found else entry.check,
         found is not None and found.is_draft,
         ResultFigures(counts.get(entry.check, StateCounts())),
+        query,
     )
+
+
+async def _counts(
+    visit: PageContext, card: Scorecard, owners: Sequence[str] | None
+) -> Mapping[str, StateCounts]:
+    """The counts of the checks, over the entities of some owners or of all."""
+    if owners is None:
+        return await count_store.totals(visit.state.database, [one.check for one in card.entries])
+    return await count_store.of_owners(visit.state.database, owners)
 
 
 def _target(card: Scorecard, tally: LevelTally) -> dict[str, Any] | None:
