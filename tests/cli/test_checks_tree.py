@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,12 @@ def tree(**files: dict[str, Any]) -> None:
 def text_file(name: str, text: str) -> None:
     Path(name).parent.mkdir(exist_ok=True)
     Path(name).write_text(text)
+
+
+def empty_files(names: Iterable[str]) -> None:
+    for name in names:
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        Path(name).touch()
 
 
 def link(name: str, target: Path) -> None:
@@ -221,6 +228,26 @@ async def test_files_that_git_ignores_are_none_of_the_tree(served: Run, catalog:
     shown = json.loads(answer.stdout)
     assert (answer.exit_code, shown["problems"]) == (0, [])
     assert shown["entities"] == [{"entityRef": WEB, "change": "unchanged"}]
+
+
+@pytest.mark.parametrize(("depth", "count"), [(4, 5_000), (6, 1)])
+async def test_a_tree_whose_paths_are_too_long_is_previewed_without_them(
+    served: Run, catalog: Service, depth: int, count: int
+) -> None:
+    tree(catalog_info=component("web"))
+    folder = "/".join("d" * 220 for _ in range(depth))
+    empty_files(f"{folder}/{number}" for number in range(count))
+    answer = await served("checks", "preview", "--path", ".")
+    assert (answer.exit_code, answer.stderr) == (0, "")
+
+
+async def test_a_file_whose_name_is_no_text_keeps_no_tree_from_being_previewed(
+    served: Run, catalog: Service
+) -> None:
+    tree(catalog_info=component("web"))
+    empty_files(["\udcff.txt"])
+    answer = await served("checks", "preview", "--path", ".")
+    assert (answer.exit_code, answer.stderr) == (0, "")
 
 
 @pytest.mark.parametrize("named", [".git/config", "secret.env", "linked"])

@@ -16,12 +16,16 @@ _PREVIEW: Final = "/api/tech-insights/v1/check-results/preview"
 # What the service takes at once.
 _MOST: Final = 500
 _MOST_PATHS: Final = 50_000
+_LONGEST_PATH: Final = 1_000
+_LARGEST_PATHS: Final = 3 * 1024 * 1024
 _MOST_SHOWN: Final = 100
 _ITEM: Final = re.compile(r"items\[(\d+)\]\.?(.*)")
 _ELSEWHERE: Final = "not known from this tree"
 # What Markdown, HTML and mentions of people are made of.
 _SIGNS: Final = re.compile(r"([\\`*_{}\[\]()#+!|~<>&])")
 
+# What Python puts for the bytes of a name that are no UTF-8.
+_HALVES: Final = re.compile(r"[\ud800-\udfff]")
 _ENDS: Final = re.compile(r"[<>|`\s]")
 
 
@@ -111,9 +115,17 @@ def _answer(
     client: Client, entities: Sequence[TreeEntity], paths: Collection[str] | None
 ) -> EntityPreview:
     body: dict[str, Any] = {"items": [one.entity for one in entities]}
-    if paths is not None and len(paths) <= _MOST_PATHS:
-        body["paths"] = list(paths)
+    known = [path for path in paths or () if _is_sent(path)]
+    if paths is not None and len(known) <= _MOST_PATHS:
+        # In a larger tree what is stored counts, as in one with more files.
+        text = msgspec.Raw(msgspec.json.encode(known))
+        body |= {"paths": text} if len(bytes(text)) <= _LARGEST_PATHS else {}
     return client.send(send("POST", _PREVIEW, EntityPreview, body))
+
+
+def _is_sent(path: str) -> bool:
+    """Return true for a path that is text, and that a code host would name."""
+    return len(path) <= _LONGEST_PATH and not _HALVES.search(path)
 
 
 def _refused(error: ApiError, entities: Sequence[TreeEntity]) -> list[tuple[int, str]]:
