@@ -8,8 +8,8 @@ from factbook.checks.scorecard_store import scorecard_store
 from factbook.storage import Database
 
 
-class Definition(NamedTuple):
-    """A scorecard or a check."""
+class DefinitionTitle(NamedTuple):
+    """A scorecard or a check, by its title."""
 
     id: str
     title: str
@@ -19,8 +19,8 @@ class Definitions(NamedTuple):
     """All of them, at a revision."""
 
     revision: int
-    scorecards: Sequence[Definition]
-    checks: Sequence[Definition]
+    scorecards: Sequence[DefinitionTitle]
+    checks: Sequence[DefinitionTitle]
 
 
 class _Stored(Protocol):
@@ -49,5 +49,5 @@ async def current(database: Database) -> Definitions:
     return known
 
 
-def _titles(found: Iterable[_Stored]) -> list[Definition]:
-    return [Definition(one.id, str(one.current.get("title", one.id))) for one in found]
+def _titles(found: Iterable[_Stored]) -> list[DefinitionTitle]:
+    return [DefinitionTitle(one.id, str(one.current.get("title", one.id))) for one in found]

@@ -116,8 +116,8 @@ async def _definitions(visit: PageContext, text: str) -> list[HitGroup]:
     ]
 
 
-def _of_definition(path: str) -> Callable[[definitions.Definition], Hit]:
-    def hit(one: definitions.Definition) -> Hit:
+def _of_definition(path: str) -> Callable[[definitions.DefinitionTitle], Hit]:
+    def hit(one: definitions.DefinitionTitle) -> Hit:
         return Hit(one.title, f"{path}/{formatting.segment(one.id)}", one.id)
 
     return hit
