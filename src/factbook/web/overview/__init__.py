@@ -1,0 +1,1 @@
+"""Overview: how everything stands, first what is the viewer's own."""
