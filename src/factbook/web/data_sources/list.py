@@ -17,8 +17,6 @@ from factbook.web.site.page_context import PageContext
 PATH: Final = "/data-sources"
 _PAGE: Final = 50
 _LARGEST_PAGE: Final = 10_000
-# States of a lower rank are problems.
-_FINE: Final = 2
 
 _SHOWN: Final = (
     ("", "All"),
@@ -38,7 +36,7 @@ class _Counts(NamedTuple):
 
 async def listed(visit: PageContext) -> Reply:
     """Page of every data source and its state."""
-    rows = await _rows(visit)
+    rows = await source_rows(visit)
     query, shown = visit.query("q"), visit.query("show")
     found = [row for row in rows if _is_meant(row, query.casefold(), shown)]
     number = _number(visit.query("page", "1"))
@@ -64,7 +62,8 @@ async def listed(visit: PageContext) -> Reply:
     )
 
 
-async def _rows(visit: PageContext) -> list[SourceRow]:
+async def source_rows(visit: PageContext) -> list[SourceRow]:
+    """Every data source, problems first."""
     state, now = visit.state, visit.now
     known = await state.registry.latest()
     health = await runs.health(state.database)
@@ -79,7 +78,7 @@ def _is_meant(row: SourceRow, text: str, shown: str) -> bool:
         return False
     match shown:
         case "problems":
-            return row.doing.rank < _FINE
+            return row.doing.is_problem
         case "builtin" | "custom":
             return row.is_builtin is (shown == "builtin")
     return True
@@ -89,7 +88,7 @@ def _counts(rows: Sequence[SourceRow]) -> _Counts:
     return _Counts(
         all=len(rows),
         builtin=sum(row.is_builtin for row in rows),
-        problems=sum(row.doing.rank < _FINE for row in rows),
+        problems=sum(row.doing.is_problem for row in rows),
         running=sum(row.running is not None for row in rows),
         drafts=sum(row.source.draft for row in rows),
     )

@@ -22,6 +22,11 @@ class Doing(NamedTuple):
     kind: Literal["good", "warn", "bad", "busy", ""]
     rank: int
 
+    @property
+    def is_problem(self) -> bool:
+        """True for a state in which facts are missing or late."""
+        return self.kind in ("bad", "warn")
+
 
 class SourceRow(NamedTuple):
     """A data source and its state; `way` is the way that its facts arrive."""

@@ -80,9 +80,17 @@ async def table(
     visit: PageContext, about: Belonging, limit: int, after: str | None = None
 ) -> ContentsTable:
     """Up to `limit` of the entities after a reference."""
+    found = await belonging.page(visit.state.database, about, after, limit)
+    shown = await of_entities(visit, found.entities)
+    return shown._replace(
+        total=found.total, after=found.entities[-1].ref if found.has_more else None
+    )
+
+
+async def of_entities(visit: PageContext, entities: Sequence[BelongingEntity]) -> ContentsTable:
+    """The rows of these entities, in their order."""
     database = visit.state.database
-    found = await belonging.page(database, about, after, limit)
-    ids = [one.id for one in found.entities]
+    ids = [one.id for one in entities]
     cards = (await team_scorecards.in_effect(database))[:_SCORECARDS]
     levels = await level_store.of_entities(database, ids) if cards else {}
     counts = await failing_counts.of_entities(database, ids)
@@ -96,14 +104,14 @@ async def table(
             counts.get(one.id),
             [_figure(one, name, facts[name].get(one.id)) for name in facts],
         )
-        for one, title in zip(found.entities, await offloaded(_titles, found.entities), strict=True)
+        for one, title in zip(entities, await offloaded(_titles, entities), strict=True)
     ]
     return ContentsTable(
         [card for card, _ in cards],
         [fact_titles.title(Fact(name, "integer")) for name in facts],
         rows,
-        found.total,
-        rows[-1].ref if found.has_more else None,
+        len(rows),
+        None,
     )
 
 

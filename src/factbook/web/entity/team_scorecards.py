@@ -133,7 +133,7 @@ def _scorecard(
         shares.scorecard_path(card.id, **query),
         tally.total,
         _score(tally),
-        _change(scores),
+        change(scores, _DAYS),
         sparkline(
             [*scores],
             f"Score of {card.title} over {_DAYS} days",
@@ -153,12 +153,12 @@ def _score(tally: LevelTally) -> str:
     return "" if tally.mean is None else f"{tally.mean:.0f}%"
 
 
-def _change(scores: Sequence[tuple[int, float]]) -> str:
-    """The change of the mean score since the first day of the trend."""
+def change(scores: Sequence[tuple[int, float]], days: int) -> str:
+    """The change of a mean score since the first day of its trend, in words."""
     if len(scores) < 2:
         return ""
     difference = round(scores[-1][1] - scores[0][1])
     if not difference:
-        return f"as {_DAYS} days ago"
+        return f"as {days} days ago"
     sign = "+" if difference > 0 else "\N{MINUS SIGN}"
-    return f"{sign}{abs(difference)} points in {_DAYS} days"
+    return f"{sign}{abs(difference)} points in {days} days"
