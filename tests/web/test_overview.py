@@ -1,11 +1,18 @@
-"""The overview: the catalog and its sources in pictures, and what to do first."""
+"""The overview: what the catalog holds, sources in trouble, what changed, and what to do first."""
 
 import pytest
 
-from factbook.clock import DAY
+from factbook.clock import DAY, HOUR
+from factbook.errors import ConfigurationError
+from factbook.outbound.outcomes import Missing, Outcome
 from factbook.web.site import formatting
-from tests.api.defining import define
+from tests.api.defining import define, of_entities
+from tests.conftest import StartService
+from tests.importers.madeup import ImportWorld, known_to
+from tests.importers.reading import part
 from tests.service import Service, component, resource
+from tests.web.markup import hrefs, is_harmless
+from tests.web.running import world
 from tests.web.visiting import signed_in, words
 
 HOSTILE = "<script>alert(1)</script>"
@@ -19,7 +26,7 @@ async def test_an_empty_catalog_says_what_to_do_first(service: Service) -> None:
         assert f'href="{path}"' in page
 
 
-async def test_entities_are_counted_by_kind(service: Service) -> None:
+async def test_entities_are_counted_by_kind_in_one_line_of_links(service: Service) -> None:
     visitor = await signed_in(service)
     await service.push("all", component("a"), component("b"), resource("c"))
     page = await visitor.text("/")
@@ -59,7 +66,7 @@ async def test_the_largest_changes_of_the_week_come_first(service: Service) -> N
     await service.push("small", component("s"))
     await service.push("large", *(component(f"l{n}") for n in range(5)))
     page = words(await visitor.text("/"))
-    changes = page.split("Largest changes of the week")[1]
+    changes = page.split("Largest changes of sets")[1]
     assert changes.index("large") < changes.index("small")
     assert "+5 added" in changes
     assert "old" not in changes
@@ -80,11 +87,64 @@ async def test_sources_that_facts_are_pushed_to_count_and_fall_silent(service: S
     await service.http.post("/api/tech-insights/v1/facts/coverage", json=body)
     shown = words(await visitor.text("/"))
     assert "facts from 1 data source." in shown
-    assert "Coverage up now —" in shown
+    assert "Every source is fine" in shown
     assert "Nothing collected yet" not in shown
     service.time.advance(60 * DAY)
     visitor = await signed_in(service, "eve")
-    assert "Coverage late 60 days ago —" in words(await visitor.text("/"))
+    page = await visitor.text("/")
+    assert "Coverage pushed late The last push came at 2" in words(page)
+    assert "Last success: 60 days ago" in words(page)
+    assert "/data-sources/coverage" in hrefs(page)
+
+
+async def test_sources_in_trouble_of_every_type_are_shown_with_their_reasons(
+    start: StartService,
+) -> None:
+    found = await world(start)
+    service = found.service
+    handler = {"type": "http", "config": {"id": "asking", "connection": "gone", "path": "/"}}
+    await define(service, of_entities("asking", handlerDefinition=handler))
+    await found.push("web")
+    found.vendor.faults[""] = Missing(Outcome.NOT_FOUND, "<b>gone</b>")
+    await found.collector.drain()
+    imports = ImportWorld(service.state.database)
+    known_to(service, imports.system.importer())
+    imports.time.now = service.time.now
+    imports.system.fault = ConfigurationError("the <i>account</i> is closed")
+    await imports.process.work()
+    page = await (await signed_in(service, role="viewer")).text("/")
+    text = words(page)
+    assert is_harmless(page)
+    assert "Vendor integration down Nothing since" in text
+    assert "not-found: <b>gone</b>" in text
+    assert "custom cannot run There is no connection 'gone'." in text
+    assert "fake importer failed the <i>account</i> is closed" in text
+    assert {"/data-sources/vendor", "/data-sources/asking", "/imports/fake"} <= set(hrefs(page))
+
+
+async def test_removals_that_wait_for_a_decision_are_trouble(service: Service) -> None:
+    await service.push("all", component("web"))
+    imports = ImportWorld(service.state.database)
+    known_to(service, imports.system.importer())
+    await imports.process.work()
+    visitor = await signed_in(service)
+    assert "Every source is fine" in words(await visitor.text("/"))
+    imports.system.parts = [part()]
+    imports.time.advance(HOUR)
+    await imports.process.work()
+    text = words(await visitor.text("/"))
+    assert "fake importer held 2 removals wait for a decision" in text
+
+
+async def test_an_importer_that_does_not_run_when_due_is_late(service: Service) -> None:
+    await service.push("all", component("web"))
+    imports = ImportWorld(service.state.database)
+    known_to(service, imports.system.importer())
+    imports.time.now = service.time.now
+    await imports.process.work()
+    service.time.advance(3 * DAY)
+    text = words(await (await signed_in(service)).text("/"))
+    assert "fake importer late A run was due and did not begin" in text
 
 
 async def test_a_quiet_week_is_called_one(service: Service) -> None:

@@ -1,140 +1,95 @@
-"""Overview: the catalog and its sources at a glance, and the first steps."""
+"""Page of the overview: the viewer's own, scorecards, what needs attention and what changed."""
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, Final
 
-from factbook.auth.permissions import CATALOG_READ, SOURCE_READ
-from factbook.catalog.store import overview, stored_sets
+from factbook.auth.permissions import CATALOG_READ, CHECK_READ, SOURCE_READ
+from factbook.catalog.store import hierarchy, overview, stored_sets, totals
+from factbook.checks import count_store
+from factbook.checks.check_store import check_store
+from factbook.checks.group_hierarchy import GroupHierarchy
 from factbook.clock import DAY
-from factbook.datasources.registry import SourceSnapshot
-from factbook.facts import health, source_overview
-from factbook.facts.datasource import DataSource
 from factbook.http.requests import Reply
-from factbook.scheduling import runs
-from factbook.scheduling.runs import SourceHealth
-from factbook.web.data_sources import fact_across, table_rows
-from factbook.web.entity import about
+from factbook.web.data_sources import fact_across
+from factbook.web.data_sources.fact_across import Share
+from factbook.web.entity import about, team_scorecards
+from factbook.web.overview import attention, own, standings, trouble
+from factbook.web.overview.standings import OwnedLevels
 from factbook.web.site import formatting
 from factbook.web.site.endpoint import PageRoute
 from factbook.web.site.page_context import PageContext
 
-_WEEK = 7 * DAY
-_CHANGES = 6
-_KINDS = 10
-
-# The states of sources, each with its kind of the pages.
-_STATES = (("up", "good"), ("partly failing or late", "warn"), ("down", "bad"), ("new", ""))
-
-
-class Bar(NamedTuple):
-    """A figure as a bar, drawn as a part of `most`; `path` is a page on this site."""
-
-    label: str
-    value: int
-    most: int
-    path: str | None = None
-    kind: str = ""
-
-
-class Freshness(NamedTuple):
-    """Age of a source's facts; `kind` is a state of the pages."""
-
-    source: DataSource
-    words: str
-    kind: str
-    succeeded_at: int | None
-    covered: int
-    entities: int
-    error: str | None
+_WEEK: Final = 7 * DAY
+_CHANGES: Final = 6
+_KINDS: Final = 8
+_SCORECARDS: Final = 3
 
 
 async def show(visit: PageContext) -> Reply:
     """Page of the state of everything at a glance."""
-    state = visit.state
-    database, now = state.database, visit.now
+    database = visit.state.database
     kinds = await overview.kinds(database)
     total = sum(kinds.values())
     if not total:
         return visit.page("overview-empty.html")
     asked = visit.query("kind", "component")
     kind = asked if asked in kinds else None
-    counts = await overview.compliance(database, kind)
-    known = await state.registry.current()
-    pushed = [id_ for id_, one in known.definitions.items() if one.type == "push"]
-    times = await source_overview.last_written(database, pushed)
-    fresh = freshness(known, await runs.health(database), times, now)
+    checked = await _checked(visit) if visit.may(CHECK_READ) else _UNCHECKED
+    tree = GroupHierarchy(await hierarchy.group_parents(database))
+    levels: list[OwnedLevels] = checked["levels"]
+    teams, more_teams = standings.by_team(levels, tree)
     return visit.page(
         "overview.html",
         total=total,
         sets=len(await stored_sets.summaries(database)),
-        kinds=_bars(kinds),
+        kinds=list(kinds.items())[:_KINDS],
+        other_kinds=len(kinds) > _KINDS,
         kind=kind,
         kind_options=[("", "All kinds"), *((each, formatting.kind_title(each)) for each in kinds)],
-        points=_points(counts, kind),
-        sources=fresh,
-        collected=len(fresh),
-        failing=[each for each in fresh if each.kind == "bad"],
-        states=_states(fresh),
-        changes=await overview.largest_changes(database, now - _WEEK, _CHANGES),
+        points=_points(await overview.compliance(database, kind), kind),
+        mine=await own.groups(visit, tree, levels),
+        most=totals.BOUND,
+        teams=teams,
+        more_teams=more_teams,
+        sources=await trouble.sources(visit),
+        changes=await overview.largest_changes(database, visit.now - _WEEK, _CHANGES),
+        **checked,
     )
 
 
-def freshness(
-    known: SourceSnapshot, healths: Mapping[str, SourceHealth], pushed: Mapping[str, int], now: int
-) -> list[Freshness]:
-    """Sources that are collected on a schedule or pushed to, those with problems first.
-
-    `pushed` has the time of the last push, by source.
-    """
-    found = [
-        _freshness(one.source, healths.get(id_), None, now)
-        for id_, one in known.integrations.items()
-        if one.source.cadence and not one.source.draft
-    ]
-    found += [
-        _freshness(known.sources[id_], None, at, now)
-        for id_, at in pushed.items()
-        if id_ in known.sources and not known.sources[id_].draft
-    ]
-    order = ("bad", "warn", "", "good")
-    return sorted(found, key=lambda one: (order.index(one.kind), one.source.id))
+_UNCHECKED: Final[Mapping[str, Any]] = {
+    "may_read_checks": False,
+    "levels": [],
+    "cards": [],
+    "more_cards": 0,
+    "checks": None,
+}
 
 
-def _freshness(
-    source: DataSource, found: SourceHealth | None, pushed_at: int | None, now: int
-) -> Freshness:
-    last = found.last if found else None
-    covered, entities = (last.covered, last.entities) if last else (0, 0)
-    succeeded = found.succeeded_at if found else pushed_at
-    state = health.condition(source, found, now, pushed_at=pushed_at).state
-    doing = table_rows.DOING[state]
-    error = last.error if last else None
-    return Freshness(source, doing.words, doing.kind, succeeded, covered, entities, error)
+async def _checked(visit: PageContext) -> Mapping[str, Any]:
+    """What the page shows of scorecards and checks; `checks` is None where there are none."""
+    database, now = visit.state.database, visit.now
+    given = await team_scorecards.in_effect(database)
+    levels = await standings.of_scorecards(database, given[:_SCORECARDS])
+    counts = await count_store.totals(database)
+    checks = None
+    if counts:
+        titles = {one.id: one.title for one in await check_store.everything(database)}
+        checks = await attention.checks_in_trouble(database, counts, titles, now)
+    return {
+        "may_read_checks": True,
+        "levels": levels,
+        "cards": [await standings.standing(database, one, counts, now) for one in levels],
+        "more_cards": len(given[_SCORECARDS:]),
+        "checks": checks,
+    }
 
 
-def _states(found: Sequence[Freshness]) -> list[Bar]:
-    """Number of sources in each state."""
-    kinds = [each.kind for each in found]
-    return [Bar(name, kinds.count(kind), len(kinds), kind=kind) for name, kind in _STATES]
-
-
-def _bars(kinds: Mapping[str, int]) -> list[Bar]:
-    """Number of entities of each kind; the rare kinds are counted together."""
-    rows = list(kinds.items())
-    rest = sum(count for _, count in rows[_KINDS:])
-    most = max([rest, *kinds.values()])
-    shown = [
-        Bar(formatting.kind_title(kind), count, most, f"/catalog?kind={formatting.segment(kind)}")
-        for kind, count in rows[:_KINDS]
-    ]
-    return [*shown, Bar("Other kinds", rest, most)] if rest else shown
-
-
-def _points(counts: Mapping[int, int], kind: str | None) -> list[Bar]:
+def _points(counts: Mapping[int, int], kind: str | None) -> list[Share]:
     """Number of entities that meet each point of compliance."""
     whole, query = sum(counts.values()), f"?kind={formatting.segment(kind)}" if kind else ""
     return [
-        Bar(
+        Share(
             point.title,
             sum(count for has, count in counts.items() if point.is_met(has)),
             whole,
