@@ -15,6 +15,8 @@ def is_flapping(flips: Sequence[int], now: int) -> bool:
 
     `flips` are the times at which its state became another one, in any order.
     """
+    if len(flips) < FLIPS:
+        return False
     past = sorted(at for at in flips if at <= now)
     if not past or now - past[-1] >= QUIET:
         return False
