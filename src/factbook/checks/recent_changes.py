@@ -9,7 +9,7 @@ from factbook.checks.digest import StateChange
 from factbook.storage import Database
 
 # That are looked at, newest first: a page has to be quick after the busiest week.
-MOST: Final = 5_000
+MOST: Final = 3_000
 
 
 class RecentChanges(NamedTuple):

@@ -14,6 +14,7 @@ from factbook.checks.failing_counts import FailingCounts
 from factbook.checks.group_hierarchy import GroupHierarchy
 from factbook.checks.levels import decoded
 from factbook.checks.scorecard import Scorecard
+from factbook.checks.scorecard_figures import ScorecardInEffect
 from factbook.errors import InputError, NotFoundError
 from factbook.facts import key_values
 from factbook.facts.schema import Fact
@@ -81,17 +82,19 @@ async def table(
 ) -> ContentsTable:
     """Up to `limit` of the entities after a reference."""
     found = await belonging.page(visit.state.database, about, after, limit)
-    shown = await of_entities(visit, found.entities)
+    cards = await team_scorecards.in_effect(visit.state.database)
+    shown = await of_entities(visit, found.entities, cards[:_SCORECARDS])
     return shown._replace(
         total=found.total, after=found.entities[-1].ref if found.has_more else None
     )
 
 
-async def of_entities(visit: PageContext, entities: Sequence[BelongingEntity]) -> ContentsTable:
-    """The rows of these entities, in their order."""
+async def of_entities(
+    visit: PageContext, entities: Sequence[BelongingEntity], cards: Sequence[ScorecardInEffect]
+) -> ContentsTable:
+    """The rows of these entities, in their order, with a column for each scorecard."""
     database = visit.state.database
     ids = [one.id for one in entities]
-    cards = (await team_scorecards.in_effect(database))[:_SCORECARDS]
     levels = await level_store.of_entities(database, ids) if cards else {}
     counts = await failing_counts.of_entities(database, ids)
     facts = await _facts(visit, ids)

@@ -68,6 +68,6 @@ async def _group(
         group,
         [one for one in scores if one is not None],
         found.total,
-        await contents.of_entities(visit, first),
+        await contents.of_entities(visit, first, [one.given for one in levels]),
         found.has_more,
     )
