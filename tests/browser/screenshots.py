@@ -53,6 +53,14 @@ PAGES: Final = {
     "api-access": "/administration/account/api-access",
 }
 
+# Who looks at the pages, and belongs to a team.
+VIEWER: Final = {
+    "apiVersion": "backstage.io/v1alpha1",
+    "kind": "User",
+    "metadata": {"name": "ada"},
+    "spec": {"profile": {"displayName": "Ada"}, "memberOf": ["team-payments"]},
+}
+
 
 class Month:
     """The service of the shop, from its first day to today."""
@@ -94,6 +102,7 @@ class Month:
     async def _begin(self) -> None:
         for team in showcase.teams():
             await self._as(team, f"{PUSH}/sets/{team}", {"items": showcase.entities(team)})
+        await self._as("identity", f"{PUSH}/sets/people", {"items": [VIEWER]})
         source = f"{SOURCES}/{COVERAGE['id']}"
         assert (await self.service.http.put(source, json=COVERAGE)).is_success
         assert (await self.service.http.post(f"{source}/publish")).is_success

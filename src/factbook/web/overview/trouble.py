@@ -63,7 +63,9 @@ def _brings_facts(row: SourceRow) -> bool:
 def _of_source(row: SourceRow, now: int) -> SourceTrouble:
     reason = row.problem
     if reason is None:
-        reason = health.condition(row.source, row.health, now, pushed_at=row.pushed_at).reason
+        state, reason = health.condition(row.source, row.health, now, pushed_at=row.pushed_at)
+        # Since when it is down is shown beside.
+        reason = (state == "down" and row.last and row.last.error) or reason
     return SourceTrouble(
         row.source.title,
         f"/data-sources/{segment(row.source.id)}",
