@@ -4,21 +4,22 @@ import asyncio
 import base64
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
 
 import msgspec
 
 from factbook.auth.permissions import CATALOG_READ
 from factbook.catalog import ref as refs
-from factbook.catalog.store import browse, totals
-from factbook.catalog.store.browse import BrowseResult, Filter, FilterChoice, Order
+from factbook.catalog.store import browse, filter_choices, totals
+from factbook.catalog.store.browse import BrowseResult, EntityRow, Filter, Order
 from factbook.catalog.store.entity_query import ResultPage
+from factbook.catalog.store.filter_choices import FilterChoice
 from factbook.catalog.store.sort_order import Place
 from factbook.clock import SECOND
 from factbook.errors import InputError
 from factbook.http.requests import Reply
-from factbook.web.entity import entity_rows
+from factbook.web.site import formatting
 from factbook.web.site.endpoint import PageRoute
 from factbook.web.site.page_context import PageContext
 
@@ -29,6 +30,7 @@ _CHOICES_KEPT = 30 * SECOND
 _LONGEST = 300  # characters of what is looked for; no value that the index has is longer
 _LONGEST_PLACE = 4_000  # characters of a position in an address
 _EXACT = "exact"
+_TAGS = 4  # of an entity in the list
 
 _ORDERS = (("name", "By name"), ("kind", "By kind"), ("updated", "Last changed first"))
 
@@ -83,6 +85,22 @@ class CatalogQuery:
         )
 
 
+class EntityListRow(NamedTuple):
+    """An entity in the list."""
+
+    ref: str
+    kind: str
+    title: str
+    name: str | None  # beside a title that is different
+    type: str
+    owner: str
+    owner_ref: str | None
+    tags: list[str]
+    more_tags: int
+    description: str
+    updated_at: int
+
+
 async def show(visit: PageContext) -> Reply:
     """Page of matching entities."""
     asked = CatalogQuery.of(visit)
@@ -106,7 +124,7 @@ async def show(visit: PageContext) -> Reply:
     return visit.page(
         "catalog.html",
         asked=asked,
-        rows=(rows := [entity_rows.row(each) for each in found.page.items]),
+        rows=(rows := [_row(each) for each in found.page.items]),
         row_kinds=sorted({row.kind for row in rows}),
         found=found,
         bound=totals.BOUND,
@@ -147,15 +165,15 @@ async def _choices(visit: PageContext) -> Sequence[list[FilterChoice]]:
     if visit.request.header(b"sec-fetch-dest") == "empty":
         return [], [], [], []
     database, now = visit.state.database, visit.now
-    revision = await browse.revision(database)
+    revision = await filter_choices.revision(database)
     remembered = database.remembered.of(_Remembered)
     known = remembered.choices
     if known is None or known.revision != revision or not 0 <= now - known.at < _CHOICES_KEPT:
         values = await asyncio.gather(
-            browse.namespaces(database, _CHOICES),
-            browse.owners(database, _CHOICES),
-            browse.tags(database, _CHOICES),
-            browse.sets(database, _CHOICES),
+            filter_choices.namespaces(database, _CHOICES),
+            filter_choices.owners(database, _CHOICES),
+            filter_choices.tags(database, _CHOICES),
+            filter_choices.sets(database, _CHOICES),
         )
         known = remembered.choices = _Choices(revision, now, values)
     return known.values
@@ -167,6 +185,52 @@ def _options(choices: Sequence[FilterChoice], chosen: str, nothing: str) -> list
     if chosen:
         options.setdefault(chosen, chosen)
     return [("", nothing), *sorted(options.items(), key=lambda option: option[0].casefold())]
+
+
+class _RowMetadata(msgspec.Struct):
+    name: str = ""
+    title: str = ""
+    description: str = ""
+    tags: list[str] = []
+
+
+class _Spec(msgspec.Struct):
+    type: Any = None
+    owner: Any = None
+
+
+class _RowDocument(msgspec.Struct):
+    metadata: _RowMetadata
+    spec: _Spec = msgspec.field(default_factory=_Spec)
+
+
+_read = msgspec.json.Decoder(_RowDocument).decode
+
+
+def _row(listed: EntityRow) -> EntityListRow:
+    metadata, spec = (document := _read(listed.document)).metadata, document.spec
+    kind, _, rest = listed.ref.partition(":")
+    owner = spec.owner if isinstance(spec.owner, str) else ""
+    owner_ref = formatting.reference(owner, "group", rest.partition("/")[0])
+    return EntityListRow(
+        listed.ref,
+        kind,
+        metadata.title or metadata.name,
+        metadata.name if metadata.title and metadata.title != metadata.name else None,
+        spec.type if isinstance(spec.type, str) else "",
+        formatting.short_owner(owner_ref) if owner_ref else owner,
+        owner_ref,
+        metadata.tags[:_TAGS],
+        max(0, len(metadata.tags) - _TAGS),
+        _one_line(metadata.description),
+        listed.updated_at,
+    )
+
+
+def _one_line(text: str, longest: int = 200) -> str:
+    """Start of a text, without line breaks."""
+    line = " ".join(text[: 4 * longest].split())
+    return line if len(line) <= longest else f"{line[:longest].rstrip()}…"
 
 
 def _place(visit: PageContext, order: Order) -> tuple[Place | None, bool]:
