@@ -29,6 +29,19 @@ class LevelRow(NamedTuple):
         return self.owner, self.system, self.kind, self.labels
 
 
+class AtLevel(NamedTuple):
+    """The condition on `entities e` that they are at a level, by slot and rank."""
+
+    slot: int
+    rank: int
+
+    def sql(self) -> tuple[str, list[object]]:
+        level = [(self.slot - 1) * WIDTH + 1, bytes((self.rank + 1,))]
+        return "e.id IN (SELECT entity_id FROM scorecard_levels WHERE substr(levels, ?, 1) = ?)", [
+            *level
+        ]
+
+
 class LevelDeltas:
     """Changes of counts, gathered over a transaction and written at its end."""
 

@@ -1,4 +1,4 @@
-"""Catalog browsing: a page of entities, counts by kind, and values to filter by."""
+"""Catalog browsing: a page of the entities that a filter lets through, and counts by kind."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
@@ -6,6 +6,8 @@ from typing import Literal, NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
+from factbook.catalog.compliance import HAS_OWNER_RELATION
+from factbook.catalog.kinds import RELATIONS
 from factbook.catalog.store import entity_query, overview, totals, trigrams
 from factbook.catalog.store.conditions import (
     SQL,
@@ -25,6 +27,7 @@ from factbook.storage import Database
 Order = Literal["name", "kind", "updated"]
 
 _TIME = "e.updated_at"
+_OWNED = [kind for kind, fields in RELATIONS.items() if "ownedBy" in {one.type for one in fields}]
 
 _ORDERS: Mapping[Order, Query] = {
     "name": Query(order=[SortField("metadata.name")]),
@@ -34,7 +37,7 @@ _ORDERS: Mapping[Order, Query] = {
 ORDERS: Sequence[Order] = tuple(_ORDERS)
 
 _TEXT_FIELDS = ("metadata.name", "metadata.title", "metadata.description", "metadata.tags")
-_COLUMNS = ("e.ref", DOCUMENT, _TIME)
+_COLUMNS = ("e.ref", DOCUMENT, _TIME, "e.id")
 
 
 class _OfKind(NamedTuple):
@@ -70,23 +73,40 @@ class _InSet(NamedTuple):
         return f"+e.id IN ({ids})", [self.name]
 
 
-class Filter(Struct, frozen=True):
-    """A filter of entities; an empty string means no restriction. `owner` is a canonical reference.
+class LacksOwner(NamedTuple):
+    """Entities of which no owner is derived, of the kinds that may have one."""
 
-    `kind`, `namespace`, `tag` and `text` are in lower case.
+    def sql(self) -> SQL:
+        # An index holds the bits beside the reference, which begins with the kind.
+        ranges = [narrowed(kind, None) for kind in _OWNED]
+        of_kinds = " OR ".join(f"({sql})" for sql, _ in ranges)
+        parameters = [bound for _, bounds in ranges for bound in bounds]
+        return f"(e.compliance & {HAS_OWNER_RELATION}) = 0 AND ({of_kinds})", parameters
+
+
+class Filter(Struct, frozen=True):
+    """A filter of entities; an empty string, or None, means no restriction.
+
+    `owners` and `systems` are canonical references, of which an entity has one; `kind`,
+    `namespace`, `tags`, `type`, `lifecycle` and `text` are in lower case. `others` are conditions
+    of other rooms.
     """
 
     kind: str = ""
     namespace: str = ""
-    owner: str = ""
-    tag: str = ""
+    owners: Sequence[str] | None = None
+    tags: Sequence[str] | None = None
     set: str = ""
     text: str = ""
+    type: str = ""
+    lifecycle: str = ""
+    systems: Sequence[str] | None = None
+    others: Sequence[Condition] = ()
 
     @property
     def is_quick(self) -> bool:
         """True if an index holds the matching entities ordered by name and by kind."""
-        return not (self.namespace or self.owner or self.tag or self.set or self.text)
+        return self == Filter(kind=self.kind)
 
     def condition(self, order: Order) -> AllOf:
         """The condition on `entities e`, suited to an order."""
@@ -97,10 +117,16 @@ class Filter(Struct, frozen=True):
             yield _OfKind(self.kind) if order == "updated" else Has("kind", [self.kind])
         if self.namespace:
             yield _InNamespace(self.namespace)
-        if self.owner:
-            yield Related(["ownedby"], [self.owner])
-        if self.tag:
-            yield Has("metadata.tags", [self.tag])
+        if self.owners is not None:
+            yield Related(["ownedby"], self.owners)
+        if self.systems is not None:
+            yield Related(["partof"], self.systems)
+        for key, value in (("spec.type", self.type), ("spec.lifecycle", self.lifecycle)):
+            if value:
+                yield Has(key, [value])
+        if self.tags is not None:
+            yield Has("metadata.tags", self.tags)
+        yield from self.others
         if self.text:
             yield Contains(_TEXT_FIELDS, self.text)
         if self.set:
@@ -113,6 +139,7 @@ class EntityRow(NamedTuple):
     ref: str
     document: str
     updated_at: int
+    id: int
 
 
 class BrowseResult(NamedTuple):

@@ -1,4 +1,4 @@
-"""Rows of the lists of entities: names, owner, tags and the first line of the description."""
+"""Rows of the catalog, from the documents of its entities."""
 
 from typing import Any, Final, NamedTuple
 
@@ -7,7 +7,7 @@ import msgspec
 from factbook.catalog.store.browse import EntityRow
 from factbook.web.site import formatting
 
-_TAGS: Final = 4
+_TAGS: Final = 4  # of an entity in the list
 
 
 class EntityListRow(NamedTuple):
@@ -36,13 +36,6 @@ class _RowMetadata(msgspec.Struct):
 class _Spec(msgspec.Struct):
     type: Any = None
     owner: Any = None
-    profile: Any = None
-
-    @property
-    def display_name(self) -> str:
-        """That of a person or group."""
-        found = self.profile.get("displayName") if isinstance(self.profile, dict) else None
-        return found if isinstance(found, str) else ""
 
 
 class _RowDocument(msgspec.Struct):
@@ -54,17 +47,16 @@ _read = msgspec.json.Decoder(_RowDocument).decode
 
 
 def row(listed: EntityRow) -> EntityListRow:
-    """The row of an entity."""
+    """Row of an entity."""
     metadata, spec = (document := _read(listed.document)).metadata, document.spec
     kind, _, rest = listed.ref.partition(":")
     owner = spec.owner if isinstance(spec.owner, str) else ""
     owner_ref = formatting.reference(owner, "group", rest.partition("/")[0])
-    title = metadata.title or spec.display_name or metadata.name
     return EntityListRow(
         listed.ref,
         kind,
-        title,
-        metadata.name if title != metadata.name else None,
+        metadata.title or metadata.name,
+        metadata.name if metadata.title and metadata.title != metadata.name else None,
         spec.type if isinstance(spec.type, str) else "",
         formatting.short_owner(owner_ref) if owner_ref else owner,
         owner_ref,

@@ -1,0 +1,143 @@
+"""Filter of the catalog for what a person typed: parts of names, their teams, levels."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from factbook.auth.permissions import CHECK_READ
+from factbook.catalog.store import affiliation, browse, filter_choices, membership
+from factbook.catalog.store.browse import Filter
+from factbook.catalog.store.conditions import CustomCondition, Related
+from factbook.checks.level_store import AtLevel
+from factbook.checks.scorecard import NO_LEVEL_WORD
+from factbook.checks.scorecard_figures import ScorecardInEffect
+from factbook.errors import InputError
+from factbook.storage import Database
+from factbook.web.entity import team_scorecards
+from factbook.web.entity.catalog_query import MINE, MISSING, NONE, CatalogQuery
+from factbook.web.site import formatting
+from factbook.web.site.page_context import PageContext
+
+# Names that a part of one may mean, and owners that are not in the catalog.
+_MATCHES: Final = 50
+_MISSING: Final = 1_000
+_GROUPS: Final = 50  # of a person
+
+
+class CatalogFilter(NamedTuple):
+    """The filter, and what is to be said of it."""
+
+    filter: Filter
+    hints: list[str]
+
+
+class _Matches(NamedTuple):
+    values: Sequence[str] | None
+    hint: str = ""
+
+
+_ANY: Final = _Matches(None)
+
+
+async def of(visit: PageContext, asked: CatalogQuery) -> CatalogFilter:
+    """The filter; raises InputError for a level that is none."""
+    database = visit.state.database
+    owners = await _owners(database, asked.owner)
+    systems = await _systems(database, asked.system)
+    tags = await _tags(database, asked.tag.lower())
+    others, said = await _of_ownership(visit, asked.ownership)
+    if asked.level:
+        others.append(_level(await scorecards(visit), asked.level))
+    hints = [owners.hint, systems.hint, tags.hint, said]
+    wanted = Filter(
+        kind=asked.kind.lower(),
+        namespace=asked.namespace.lower(),
+        owners=owners.values,
+        tags=tags.values,
+        set=asked.set,
+        text=asked.q.lower(),
+        type=asked.type.lower(),
+        lifecycle=asked.lifecycle.lower(),
+        systems=systems.values,
+        others=others,
+    )
+    return CatalogFilter(wanted, [hint for hint in hints if hint])
+
+
+async def scorecards(visit: PageContext) -> list[ScorecardInEffect]:
+    """The scorecards whose levels the person may see."""
+    return await team_scorecards.in_effect(visit.state.database) if visit.may(CHECK_READ) else []
+
+
+def level_choices(cards: Sequence[ScorecardInEffect]) -> list[tuple[str, str]]:
+    """Options for the levels of scorecards, the highest first."""
+    found = [("", "Any")]
+    for card, _ in cards:
+        levels = [(one.id, one.title) for one in reversed(card.levels)]
+        for id_, title in (*levels, (NO_LEVEL_WORD, "no level")):
+            found.append((f"{card.id}/{id_}", f"{card.title}: {title}"))
+    return found
+
+
+async def _owners(database: Database, text: str) -> _Matches:
+    """The owner that the text names, or else those that have it in their references."""
+    if not text:
+        return _ANY
+    exact = formatting.reference(text, "group", "default")
+    if exact and await filter_choices.is_target(database, "ownedBy", exact):
+        return _Matches([exact])
+    found = await filter_choices.owners_named(database, text.lower(), _MATCHES + 1)
+    return _some(found, "owners")
+
+
+async def _systems(database: Database, text: str) -> _Matches:
+    if not text:
+        return _ANY
+    exact = formatting.reference(text, "system", "default")
+    if exact and await filter_choices.is_target(database, "partOf", exact):
+        return _Matches([exact])
+    found = await filter_choices.systems_named(database, text.lower(), _MATCHES + 1)
+    return _some(found, "systems")
+
+
+async def _tags(database: Database, text: str) -> _Matches:
+    if not text:
+        return _ANY
+    found = await filter_choices.values_from(database, "metadata.tags", text, _MATCHES + 1)
+    return _Matches([text]) if found[:1] == [text] else _some(found, "tags")
+
+
+def _some(found: Sequence[str], noun: str) -> _Matches:
+    if not found:
+        return _Matches([], f"There are no such {noun}.")
+    if len(found) > _MATCHES:
+        return _Matches(found[:_MATCHES], f"The first {_MATCHES} of these {noun}. Type more.")
+    return _Matches(found)
+
+
+async def _of_ownership(visit: PageContext, ownership: str) -> tuple[list[CustomCondition], str]:
+    database = visit.state.database
+    if ownership == NONE:
+        return [browse.LacksOwner()], ""
+    if ownership == MISSING:
+        missing = await filter_choices.missing_owners(database, _MISSING + 1)
+        hint = f"Those of the first {_MISSING:,} owners." if len(missing) > _MISSING else ""
+        return [Related(["ownedby"], missing[:_MISSING])], hint
+    if ownership == MINE:
+        person = visit.person.ref
+        groups = sorted(await membership.read_groups(database, person))[:_GROUPS]
+        below = await asyncio.gather(*(affiliation.groups_below(database, one) for one in groups))
+        refs = dict.fromkeys([person, *(ref for some in below for ref in some)])
+        hint = "" if groups else f"The catalog has {formatting.short_ref(person)} in no group."
+        return [Related(["ownedby"], list(refs))], hint
+    return [], ""
+
+
+def _level(cards: Sequence[ScorecardInEffect], text: str) -> AtLevel:
+    wanted, _, level = text.partition("/")
+    for card, slot in cards:
+        if card.id == wanted and level == NO_LEVEL_WORD:
+            return AtLevel(slot, 0)
+        if card.id == wanted and level in card.ranks:
+            return AtLevel(slot, card.rank(level))
+    raise InputError("No scorecard with results has this level.")
