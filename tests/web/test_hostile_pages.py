@@ -43,7 +43,7 @@ _PARAMETERS = (
     *("type", "client", "run", "name", "entityRef", "dataSourceId", "limit", "show", "id", "actor"),
     *("known", "reason", "value", "min", "below", "system", "lifecycle", "by", "sort", "cursor"),
     *("action", "object", "outcome", "from", "to", "all", "next", "state", "code", "iss", "error"),
-    *("team", "level", "columns", "entity", "check"),
+    *("team", "level", "columns", "entity", "check", "ownership", "column"),
 )
 _FIELDS = (
     *("name", "display_name", "password", "again", "current", "role", "session", "theme", "text"),

@@ -27,6 +27,15 @@ async def of_entities(
     }
 
 
+async def latest_of_entities(
+    database: Database, source_ids: Sequence[str], entity_ids: Sequence[int]
+) -> Mapping[int, Mapping[str, Latest]]:
+    """The latest facts of sources by entity id and source id, in one statement."""
+    if not source_ids or not entity_ids:
+        return {}
+    return latest_rows.by_entity(await database.all(*latest_rows.among(source_ids, entity_ids)))
+
+
 def _first(own: Mapping[str, Latest], name: str, sources: Sequence[str]) -> tuple[str, Any] | None:
     telling = [source for source in sources if source in own]
     for source in telling:

@@ -57,10 +57,11 @@ async def of_values(database: Database, asked: ValueQuery) -> AsyncIterator[byte
 
 def _cells(row: EntityValue) -> tuple[object, ...]:
     kept = None if row.value is None else ("true" if row.kept else "false")
-    return row.ref, _plain(row.value), row.reason, iso_or_none(row.at), kept
+    return row.ref, plain(row.value), row.reason, iso_or_none(row.at), kept
 
 
-def _plain(value: Any) -> object:
+def plain(value: Any) -> object:
+    """A value of a fact as a cell: booleans and what has parts as JSON."""
     if isinstance(value, bool | list | dict):
         return msgspec.json.encode(value).decode()
     return value

@@ -32,6 +32,7 @@ from factbook.web.data_sources.editor import SOURCE_EDITOR
 from factbook.web.data_sources.fact_across import FACT_ACROSS
 from factbook.web.data_sources.list import DATA_SOURCES
 from factbook.web.data_sources.runs import SOURCE_RUNS
+from factbook.web.entity.catalog_export import CATALOG_EXPORT
 from factbook.web.entity.contents import ENTITY_CONTENTS
 from factbook.web.entity.fact_history import FACTS
 from factbook.web.entity.importers import IMPORTERS
@@ -70,6 +71,7 @@ PAGES: Sequence[PageRoute] = (
     *PEOPLE,
     *AUDIT,
     *CATALOG,
+    *CATALOG_EXPORT,
     *ENTITY_SUMMARY,
     *ENTITY,
     *ENTITY_CONTENTS,

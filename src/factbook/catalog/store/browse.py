@@ -1,6 +1,6 @@
 """Catalog browsing: a page of the entities that a filter lets through, and counts by kind."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from msgspec import Struct
@@ -192,6 +192,13 @@ async def find(
         return BrowseResult(page, kinds, _of_kind(kinds, wanted.kind))
     total = await totals.bounded(database, condition) if wanted.kind else totals.MORE
     return BrowseResult(page, kinds, total, bounded=True)
+
+
+async def stream(database: Database, wanted: Filter) -> AsyncIterator[list[EntityRow]]:
+    """All entities by reference, in portions, from one snapshot."""
+    condition = await trigrams.looked_up(database, wanted.condition("kind"))
+    async for rows in database.pages(*Query(condition=condition).sql(", ".join(_COLUMNS))):
+        yield [EntityRow(*row) for row in rows]
 
 
 def _most_first(kinds: Mapping[str, int]) -> Mapping[str, int]:

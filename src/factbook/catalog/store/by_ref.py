@@ -183,10 +183,14 @@ async def compliance_by_id(database: Database, after: int, limit: int) -> list[t
     return [(row[0], row[1]) for row in rows]
 
 
+async def compliance_of_ids(database: Database, ids: Sequence[int]) -> dict[int, int]:
+    """The compliance bits of those of the given entities that exist, by id."""
+    return dict(await database.all(_COMPLIANCE_OF, (list(ids),)))
+
+
 def compliance_of(transaction: Transaction, ids: list[int]) -> list[tuple[int, int]]:
     """(id, compliance bits) of those of the given entities that exist."""
-    sql = f"SELECT e.id, {COMPLIANCE} FROM entities e WHERE e.id IN LIST(?)"
-    rows = transaction.all(sql, (ids,))
+    rows = transaction.all(_COMPLIANCE_OF, (ids,))
     return [(row[0], row[1]) for row in rows]
 
 
@@ -206,6 +210,8 @@ _SHOWN = (
 
 _COMPLYING = f"SELECT e.ref, {COMPLIANCE}, e.updated_at FROM entities e WHERE e.ref IN LIST(?)"
 _COMPLYING_ALONE = "SELECT e.ref, e.compliance, e.updated_at FROM entities e WHERE e.ref IN LIST(?)"
+
+_COMPLIANCE_OF = f"SELECT e.id, {COMPLIANCE} FROM entities e WHERE e.id IN LIST(?)"
 
 _NAMES = """
 SELECT e.ref, CASE WHEN length(e.body) <= ? THEN e.head || e.body || '}' END FROM entities e

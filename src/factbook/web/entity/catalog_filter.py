@@ -39,7 +39,9 @@ class _Matches(NamedTuple):
 _ANY: Final = _Matches(None)
 
 
-async def of(visit: PageContext, asked: CatalogQuery) -> CatalogFilter:
+async def of(
+    visit: PageContext, asked: CatalogQuery, cards: Sequence[ScorecardInEffect]
+) -> CatalogFilter:
     """The filter; raises InputError for a level that is none."""
     database = visit.state.database
     owners = await _owners(database, asked.owner)
@@ -47,7 +49,7 @@ async def of(visit: PageContext, asked: CatalogQuery) -> CatalogFilter:
     tags = await _tags(database, asked.tag.lower())
     others, said = await _of_ownership(visit, asked.ownership)
     if asked.level:
-        others.append(_level(await scorecards(visit), asked.level))
+        others.append(_level(cards, asked.level))
     hints = [owners.hint, systems.hint, tags.hint, said]
     wanted = Filter(
         kind=asked.kind.lower(),

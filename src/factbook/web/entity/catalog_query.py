@@ -71,8 +71,8 @@ class CatalogQuery:
 
     @property
     def further(self) -> bool:
-        """True if it has a filter beyond the most usual ones, or columns."""
-        return any((self.namespace, self.system, self.level, self.set, self.column))
+        """True if it has a filter beyond the most usual ones."""
+        return any((self.namespace, self.system, self.level, self.set))
 
     def address(self, path: str = PATH, **others: str) -> str:
         """Address with other values for some parameters; empty ones are left out.

@@ -5,8 +5,12 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from factbook.catalog.store.browse import EntityRow
+from factbook.clock import iso
 from factbook.web.site import formatting
 
+EXPORTED: Final = (
+    *("entityRef", "kind", "title", "type", "lifecycle", "owner", "system", "tags", "updatedAt"),
+)
 _TAGS: Final = 4  # of an entity in the list
 
 
@@ -35,6 +39,8 @@ class _RowMetadata(msgspec.Struct):
 
 class _Spec(msgspec.Struct):
     type: Any = None
+    lifecycle: Any = None
+    system: Any = None
     owner: Any = None
 
 
@@ -64,6 +70,23 @@ def row(listed: EntityRow) -> EntityListRow:
         max(0, len(metadata.tags) - _TAGS),
         _one_line(metadata.description),
         listed.updated_at,
+    )
+
+
+def exported(listed: EntityRow) -> tuple[object, ...]:
+    """Cells of an entity in a file, by `EXPORTED`."""
+    metadata, spec = (document := _read(listed.document)).metadata, document.spec
+    plain = (spec.type, spec.lifecycle, spec.owner, spec.system)
+    texts = (text if isinstance(text, str) else "" for text in plain)
+    changed = iso(listed.updated_at)
+    kind = listed.ref.partition(":")[0]
+    return (
+        listed.ref,
+        kind,
+        metadata.title or metadata.name,
+        *texts,
+        " ".join(metadata.tags),
+        changed,
     )
 
 

@@ -13,8 +13,9 @@ from factbook.catalog.store.browse import Order
 from factbook.catalog.store.sort_order import Place
 from factbook.errors import InputError
 from factbook.http.requests import Reply
-from factbook.web.entity import catalog_filter, entity_rows, list_choices
-from factbook.web.entity.catalog_query import EXACT, OWNERSHIPS, PATH, CatalogQuery
+from factbook.web.entity import catalog_columns, catalog_filter, entity_rows, list_choices
+from factbook.web.entity.catalog_export import EXPORT
+from factbook.web.entity.catalog_query import EXACT, MOST_COLUMNS, OWNERSHIPS, PATH, CatalogQuery
 from factbook.web.site.endpoint import PageRoute
 from factbook.web.site.page_context import PageContext
 
@@ -29,29 +30,41 @@ async def show(visit: PageContext) -> Reply:
     asked, database = await CatalogQuery.of(visit), visit.state.database
     order = next(order for order in browse.ORDERS if order == (asked.order or "name"))
     place, backward = _place(visit, order)
-    wanted, hints = await catalog_filter.of(visit, asked)
+    cards = await catalog_filter.scorecards(visit)
+    wanted, hints = await catalog_filter.of(visit, asked, cards)
+    columns, unknown = await catalog_columns.chosen(visit, asked.column, cards)
     exact = asked.count == EXACT
     listed = browse.find(database, wanted, order, _ITEMS, place, backward=backward, exact=exact)
     found, choices = await asyncio.gather(listed, list_choices.of(visit))
+    values = await catalog_columns.values(database, columns, found.page.items)
     before, after = _beside(found.page.places, order, found.page.before, found.page.after)
     return visit.page(
         "catalog.html",
         asked=asked,
         rows=(rows := [entity_rows.row(each) for each in found.page.items]),
+        columns=columns,
+        cells=[
+            catalog_columns.cells(columns, row, own)
+            for row, own in zip(found.page.items, values, strict=True)
+        ],
+        column_choices=await catalog_columns.choices(visit, cards) if choices.is_asked else [],
+        most_columns=MOST_COLUMNS,
         row_kinds=sorted({row.kind for row in rows}),
         found=found,
         bound=totals.BOUND,
         exactly=asked.address(count=EXACT),
-        hints=hints,
+        hints=[*hints, *unknown],
+        export=asked.address(EXPORT),
         choices=choices,
         namespaces=list_choices.counted(choices.namespaces, asked.namespace, "Any namespace"),
         sets=list_choices.counted(choices.sets, asked.set, "Any set"),
         types=list_choices.plain(choices.types, asked.type.lower(), "Any type"),
         lifecycles=list_choices.plain(choices.lifecycles, asked.lifecycle.lower(), "Any"),
-        levels=catalog_filter.level_choices(await catalog_filter.scorecards(visit)),
+        levels=catalog_filter.level_choices(cards),
         ownerships=OWNERSHIPS,
         orders=_ORDERS,
         order=order,
+        order_of={name: asked.address(order=name) for name, _ in _ORDERS},
         before=before and asked.address(**before),
         after=after and asked.address(**after),
         server=visit.server,

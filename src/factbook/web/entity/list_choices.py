@@ -14,7 +14,7 @@ _KEPT: Final = 30 * SECOND
 
 
 class ListChoices(NamedTuple):
-    """The values by parameter, the most frequent or the first ones."""
+    """The values by parameter, the most frequent or the first ones; none if they are not asked."""
 
     namespaces: Sequence[FilterChoice] = ()
     owners: Sequence[FilterChoice] = ()
@@ -23,6 +23,7 @@ class ListChoices(NamedTuple):
     types: Sequence[str] = ()
     lifecycles: Sequence[str] = ()
     systems: Sequence[str] = ()
+    is_asked: bool = True
 
 
 class _Kept(NamedTuple):
@@ -42,7 +43,7 @@ class _Remembered:
 async def of(visit: PageContext) -> ListChoices:
     """The choices; none for the script, which takes only the results from the page."""
     if visit.request.header(b"sec-fetch-dest") == "empty":
-        return ListChoices()
+        return ListChoices(is_asked=False)
     database, now = visit.state.database, visit.now
     revision = await filter_choices.revision(database)
     remembered = database.remembered.of(_Remembered)
