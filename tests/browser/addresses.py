@@ -15,7 +15,13 @@ _CHECKOUT: Final = "/catalog/component/default/checkout"
 EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     "/": ("/", "/?kind=api"),
     "/search": ("/search", "/search?q=c", "/search?q=nothing+like+it"),
-    "/catalog": ("/catalog", "/catalog?q=checkout&owner=%5B", "/catalog?q=nothing+like+it"),
+    "/catalog": (
+        "/catalog",
+        "/catalog?q=checkout&owner=%5B",
+        "/catalog?q=nothing+like+it",
+        "/catalog?kind=component&namespace=default&column=coverage/lines&column=scorecard:readiness",
+        "/catalog?ownership=missing&order=updated",
+    ),
     _ENTITY: (
         _CHECKOUT,
         "/catalog/group/default/team-checkout",
@@ -127,6 +133,7 @@ NO_PAGES: Final = frozenset(
         f"{_ENTITY}/raw.json",
         f"{_ENTITY}/raw.yaml",
         "/administration/audit/export",
+        "/catalog/export",
         "/data-sources/{id}/values/{fact:path}",
         "/scorecards/{id}/export",
         "/checks/{id}/export",

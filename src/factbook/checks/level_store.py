@@ -30,16 +30,18 @@ class LevelRow(NamedTuple):
 
 
 class AtLevel(NamedTuple):
-    """The condition on `entities e` that they are at a level, by slot and rank."""
+    """The condition on `entities e` that they are at a level, by slot and rank.
+
+    `is_frequent`: so many are that entities are probed one by one.
+    """
 
     slot: int
     rank: int
+    is_frequent: bool = False
 
     def sql(self) -> tuple[str, list[object]]:
-        level = [(self.slot - 1) * WIDTH + 1, bytes((self.rank + 1,))]
-        return "e.id IN (SELECT entity_id FROM scorecard_levels WHERE substr(levels, ?, 1) = ?)", [
-            *level
-        ]
+        parameters = [(self.slot - 1) * WIDTH + 1, bytes((self.rank + 1,))]
+        return _AT_LEVEL_NEAR if self.is_frequent else _AT_LEVEL, [*parameters]
 
 
 class LevelDeltas:
@@ -187,6 +189,18 @@ async def page(
 def _counts(found: Iterable[Row]) -> list[LevelCount]:
     return list(map(LevelCount._make, found))
 
+
+_AT_LEVEL: Final = """
+e.id IN (SELECT entity_id FROM scorecard_levels WHERE substr(levels, ?, 1) = ?)
+"""
+
+# The offset keeps PostgreSQL from reading all of the level.
+_AT_LEVEL_NEAR: Final = """
+EXISTS (
+    SELECT 1 FROM scorecard_levels l WHERE l.entity_id = e.id AND substr(l.levels, ?, 1) = ?
+    LIMIT 1 OFFSET 0
+)
+"""
 
 _READ: Final = """
 SELECT entity_id, owner, system, kind, levels, labels FROM scorecard_levels

@@ -15,7 +15,6 @@ from factbook.catalog.store.conditions import (
     Condition,
     Contains,
     Has,
-    Related,
     escaped,
     narrowed,
 )
@@ -77,30 +76,28 @@ class LacksOwner(NamedTuple):
     """Entities of which no owner is derived, of the kinds that may have one."""
 
     def sql(self) -> SQL:
-        # An index holds the bits beside the reference, which begins with the kind.
+        # An index holds the bits and the id beside the reference, which begins with the kind.
         ranges = [narrowed(kind, None) for kind in _OWNED]
         of_kinds = " OR ".join(f"({sql})" for sql, _ in ranges)
         parameters = [bound for _, bounds in ranges for bound in bounds]
-        return f"(e.compliance & {HAS_OWNER_RELATION}) = 0 AND ({of_kinds})", parameters
+        lacking = f"(compliance & {HAS_OWNER_RELATION}) = 0 AND ({of_kinds})"
+        return f"e.id IN (SELECT id FROM entities WHERE {lacking})", parameters
 
 
 class Filter(Struct, frozen=True):
     """A filter of entities; an empty string, or None, means no restriction.
 
-    `owners` and `systems` are canonical references, of which an entity has one; `kind`,
-    `namespace`, `tags`, `type`, `lifecycle` and `text` are in lower case. `others` are conditions
-    of other rooms.
+    `kind`, `namespace`, `tags`, `type`, `lifecycle` and `text` are in lower case; an entity has one
+    of the tags. It meets all `others`.
     """
 
     kind: str = ""
     namespace: str = ""
-    owners: Sequence[str] | None = None
     tags: Sequence[str] | None = None
     set: str = ""
     text: str = ""
     type: str = ""
     lifecycle: str = ""
-    systems: Sequence[str] | None = None
     others: Sequence[Condition] = ()
 
     @property
@@ -117,10 +114,6 @@ class Filter(Struct, frozen=True):
             yield _OfKind(self.kind) if order == "updated" else Has("kind", [self.kind])
         if self.namespace:
             yield _InNamespace(self.namespace)
-        if self.owners is not None:
-            yield Related(["ownedby"], self.owners)
-        if self.systems is not None:
-            yield Related(["partof"], self.systems)
         for key, value in (("spec.type", self.type), ("spec.lifecycle", self.lifecycle)):
             if value:
                 yield Has(key, [value])

@@ -5,9 +5,10 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from factbook.auth.permissions import CHECK_READ
-from factbook.catalog.store import affiliation, browse, filter_choices, membership
+from factbook.catalog.store import affiliation, browse, filter_choices, frequent_targets, membership
 from factbook.catalog.store.browse import Filter
-from factbook.catalog.store.conditions import CustomCondition, Related
+from factbook.catalog.store.conditions import Condition
+from factbook.checks import level_store
 from factbook.checks.level_store import AtLevel
 from factbook.checks.scorecard import NO_LEVEL_WORD
 from factbook.checks.scorecard_figures import ScorecardInEffect
@@ -22,6 +23,8 @@ from factbook.web.site.page_context import PageContext
 _MATCHES: Final = 50
 _MISSING: Final = 1_000
 _GROUPS: Final = 50  # of a person
+# Of a level of more than one in so many, entities are probed until there are enough.
+_FREQUENT: Final = 8
 
 
 class CatalogFilter(NamedTuple):
@@ -48,19 +51,20 @@ async def of(
     systems = await _systems(database, asked.system)
     tags = await _tags(database, asked.tag.lower())
     others, said = await _of_ownership(visit, asked.ownership)
+    for type_, found in (("ownedBy", owners), ("partOf", systems)):
+        if found.values is not None:
+            others.append(await frequent_targets.related(database, type_, found.values))
     if asked.level:
-        others.append(_level(cards, asked.level))
+        others.append(await _level(database, cards, asked.level))
     hints = [owners.hint, systems.hint, tags.hint, said]
     wanted = Filter(
         kind=asked.kind.lower(),
         namespace=asked.namespace.lower(),
-        owners=owners.values,
         tags=tags.values,
         set=asked.set,
         text=asked.q.lower(),
         type=asked.type.lower(),
         lifecycle=asked.lifecycle.lower(),
-        systems=systems.values,
         others=others,
     )
     return CatalogFilter(wanted, [hint for hint in hints if hint])
@@ -117,29 +121,30 @@ def _some(found: Sequence[str], noun: str) -> _Matches:
     return _Matches(found)
 
 
-async def _of_ownership(visit: PageContext, ownership: str) -> tuple[list[CustomCondition], str]:
+async def _of_ownership(visit: PageContext, ownership: str) -> tuple[list[Condition], str]:
     database = visit.state.database
     if ownership == NONE:
         return [browse.LacksOwner()], ""
     if ownership == MISSING:
         missing = await filter_choices.missing_owners(database, _MISSING + 1)
         hint = f"Those of the first {_MISSING:,} owners." if len(missing) > _MISSING else ""
-        return [Related(["ownedby"], missing[:_MISSING])], hint
+        return [await frequent_targets.related(database, "ownedBy", missing[:_MISSING])], hint
     if ownership == MINE:
         person = visit.person.ref
         groups = sorted(await membership.read_groups(database, person))[:_GROUPS]
         below = await asyncio.gather(*(affiliation.groups_below(database, one) for one in groups))
         refs = dict.fromkeys([person, *(ref for some in below for ref in some)])
         hint = "" if groups else f"The catalog has {formatting.short_ref(person)} in no group."
-        return [Related(["ownedby"], list(refs))], hint
+        return [await frequent_targets.related(database, "ownedBy", list(refs))], hint
     return [], ""
 
 
-def _level(cards: Sequence[ScorecardInEffect], text: str) -> AtLevel:
+async def _level(database: Database, cards: Sequence[ScorecardInEffect], text: str) -> AtLevel:
     wanted, _, level = text.partition("/")
     for card, slot in cards:
-        if card.id == wanted and level == NO_LEVEL_WORD:
-            return AtLevel(slot, 0)
-        if card.id == wanted and level in card.ranks:
-            return AtLevel(slot, card.rank(level))
+        if card.id == wanted and (level == NO_LEVEL_WORD or level in card.ranks):
+            rank = 0 if level == NO_LEVEL_WORD else card.rank(level)
+            tally = await level_store.total(database, slot)
+            is_frequent = tally.levels.get(rank, 0) * _FREQUENT >= tally.total > 0
+            return AtLevel(slot, rank, is_frequent)
     raise InputError("No scorecard with results has this level.")
