@@ -7,8 +7,8 @@ from factbook.catalog.store import overview
 from factbook.catalog.store.conditions import SQL, Condition, Related
 from factbook.storage import Database
 
-# Of more than one in two, a page and a bounded number are found by probing one entity after the
-# other before all of them could be listed.
+# Of more than one in two, SQLite finds a page and a bounded number by probing one entity after the
+# other before it could list all of them. PostgreSQL probes each of them.
 _FREQUENT: Final = 2
 
 
@@ -20,21 +20,20 @@ class TargetedNear(NamedTuple):
 
     def sql(self) -> SQL:
         marks = ", ".join("?" * len(self.targets))
-        # The offset keeps PostgreSQL from reading all that have the targets.
-        probe = (
-            "SELECT 1 FROM relations o WHERE o.source_id = e.id AND o.type = ? "
-            f"AND o.target_ref IN ({marks}) LIMIT 1 OFFSET 0"
-        )
-        return f"EXISTS ({probe})", [self.type, *self.targets]
+        return (
+            "EXISTS (SELECT 1 FROM relations o WHERE o.source_id = e.id AND o.type = ? "
+            f"AND o.target_ref IN ({marks}))"
+        ), [self.type, *self.targets]
 
 
 async def related(database: Database, type_: str, targets: Sequence[str]) -> Condition:
     """The condition that an entity states a relation of a type to one of the targets."""
+    stated = Related([type_.lower()], targets)
+    if database.dialect != "sqlite" or not targets:
+        return stated
     enough = sum((await overview.kinds(database)).values()) // _FREQUENT + 1
     rows = await database.search(_COUNTED.format(most=enough), (type_, list(targets)))
-    if targets and rows[0][0] == enough:
-        return TargetedNear(type_, targets)
-    return Related([type_.lower()], targets)
+    return TargetedNear(type_, targets) if rows[0][0] == enough else stated
 
 
 _COUNTED: Final = """
