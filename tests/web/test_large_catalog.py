@@ -15,6 +15,9 @@ async def test_above_a_bound_matches_are_counted_on_demand(service: Service) -> 
     assert pushed.status_code == 200
     everything = await visitor.text("/catalog")
     assert "10,003 entities" in words(everything)
+    of_kind = await visitor.text("/catalog", kind="component")
+    assert "10,001 entities found" in words(of_kind)
+    assert "All 10,003 Component 10,001 Resource 2" in words(of_kind)
     page = await visitor.text("/catalog", q="pay")
     assert "More than 10,000 entities found · Count exactly" in words(page)
     assert "40 entities of more than 10,000" in words(page)

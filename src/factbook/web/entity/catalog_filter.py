@@ -65,7 +65,7 @@ async def of(
         text=asked.q.lower(),
         type=asked.type.lower(),
         lifecycle=asked.lifecycle.lower(),
-        others=others,
+        others=tuple(others),
     )
     return CatalogFilter(wanted, [hint for hint in hints if hint])
 
