@@ -161,7 +161,7 @@ async def try_out(
 
 
 def _owner(wanted: WantedDigest) -> str:
-    if not wanted.owner:
+    if wanted.owner is None:
         return EVERYTHING
     owner = ref.parse(wanted.owner, kind="group")
     if owner.kind not in _OWNERS:

@@ -88,8 +88,9 @@ async def test(request: Request, state: WebhookContext) -> JsonReply[TriedWebhoo
 
 def _wanted(given: NewDigest | ChangedDigest) -> WantedDigest:
     cadence = DigestCadence(given.cadence, given.day, given.hour, given.time_zone)
+    owner = None if given.owner is UNSET else given.owner
     url = None if given.url is UNSET else given.url
-    return WantedDigest(given.owner or None, given.form, cadence, url)
+    return WantedDigest(owner, given.form, cadence, url)
 
 
 def _shown(stored: StoredDigest) -> ShownDigest:

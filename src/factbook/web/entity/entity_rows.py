@@ -42,11 +42,23 @@ class _Spec(msgspec.Struct):
     lifecycle: Any = None
     system: Any = None
     owner: Any = None
+    profile: Any = None
+
+    @property
+    def display_name(self) -> str:
+        """That of a person or group."""
+        found = self.profile.get("displayName") if isinstance(self.profile, dict) else None
+        return found if isinstance(found, str) else ""
 
 
 class _RowDocument(msgspec.Struct):
     metadata: _RowMetadata
     spec: _Spec = msgspec.field(default_factory=_Spec)
+
+    @property
+    def title(self) -> str:
+        """The title, the display name, or else the name."""
+        return self.metadata.title or self.spec.display_name or self.metadata.name
 
 
 _read = msgspec.json.Decoder(_RowDocument).decode
@@ -61,8 +73,8 @@ def row(listed: EntityRow) -> EntityListRow:
     return EntityListRow(
         listed.ref,
         kind,
-        metadata.title or metadata.name,
-        metadata.name if metadata.title and metadata.title != metadata.name else None,
+        document.title,
+        metadata.name if document.title != metadata.name else None,
         spec.type if isinstance(spec.type, str) else "",
         formatting.short_owner(owner_ref) if owner_ref else owner,
         owner_ref,
@@ -83,7 +95,7 @@ def exported(listed: EntityRow) -> tuple[object, ...]:
     return (
         listed.ref,
         kind,
-        metadata.title or metadata.name,
+        document.title,
         *texts,
         " ".join(metadata.tags),
         changed,

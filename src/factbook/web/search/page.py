@@ -11,7 +11,7 @@ from factbook.catalog.store.browse import Filter
 from factbook.http.requests import Reply
 from factbook.web.data_sources import fact_across
 from factbook.web.entity import entity_rows
-from factbook.web.entity import list as catalog_list
+from factbook.web.entity.catalog_query import CatalogQuery
 from factbook.web.entity.entity_rows import EntityListRow
 from factbook.web.search import definitions, relevance
 from factbook.web.site import documentation, fact_titles, formatting, navigation
@@ -73,7 +73,7 @@ async def show(visit: PageContext) -> Reply:
         entities=entities,
         groups=groups,
         bound=totals.BOUND,
-        in_catalog=catalog_list.CatalogQuery(q=shown).address(),
+        in_catalog=CatalogQuery(q=shown).address(),
     )
 
 
