@@ -50,7 +50,7 @@ async def test_a_new_password_ends_the_other_sessions_and_the_old_password(
     [
         ("wrong password here", NEW, NEW, "The current password is wrong."),
         (PASSWORD, NEW, f"{NEW}!", "The two new passwords differ."),
-        (PASSWORD, "short", "short", "12"),
+        (PASSWORD, "hunter2", "hunter2", "12"),
         (PASSWORD, "", "", "12"),
     ],
 )

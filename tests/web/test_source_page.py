@@ -69,7 +69,7 @@ async def test_a_viewer_sees_no_definition_and_no_button(service: Service) -> No
     html = await viewer.text("/data-sources/owners")
     assert "jmespath" not in html
     assert "/edit" not in html
-    assert html.count("<form") == html.count('action="/sign-out"')
+    assert html.count('<form method="post"') == html.count('action="/sign-out"')
     assert "Define a source" not in await viewer.text("/data-sources")
 
 

@@ -63,7 +63,8 @@ class EntityChange(NamedTuple):
 class TriedEntityResult(NamedTuple):
     """A result that would be another one; `is_decided` by the documents, whatever else is known.
 
-    `explanation` is None where the check is no longer about the entity.
+    `explanation` is None where the check is no longer about the entity, and for entities that are
+    not among the documents.
     """
 
     difference: ResultDifference
@@ -170,7 +171,8 @@ class EntityTrial:
             is_decided = partial[ref].state(check.id) is not None
             fails = one.after == "fail" != one.before and check.severity == "required"
             told = None
-            if one.after in ("pass", "fail", "unknown"):
+            # What entities change for others may be thousands of results, of other people's facts.
+            if ref in self._own and one.after in ("pass", "fail", "unknown"):
                 told = explanation.explain(check, entities[ref], self._now)
             counts = fails and is_decided and check.is_effective(self._now)
             yield TriedEntityResult(one, check, is_decided, counts, told)

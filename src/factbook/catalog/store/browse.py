@@ -36,7 +36,8 @@ _ORDERS: Mapping[Order, Query] = {
 ORDERS: Sequence[Order] = tuple(_ORDERS)
 
 _TEXT_FIELDS = ("metadata.name", "metadata.title", "metadata.description", "metadata.tags")
-_COLUMNS = ("e.ref", DOCUMENT, _TIME, "e.id")
+# Of `entities e`, as an EntityRow has them.
+COLUMNS = ("e.ref", DOCUMENT, _TIME, "e.id")
 
 
 class _OfKind(NamedTuple):
@@ -173,13 +174,13 @@ async def find(
         condition = await trigrams.looked_up(database, replace(wanted, kind="").condition(order))
         among = replace(query, condition=condition)
         page, counted = await entity_query.page_and_kinds(
-            database, among, wanted.kind, _COLUMNS, EntityRow, most
+            database, among, wanted.kind, COLUMNS, EntityRow, most
         )
         if exact or sum(counted.values()) < totals.MORE:
             return BrowseResult(page, _most_first(counted), _of_kind(counted, wanted.kind))
     condition = wanted.condition(order)
     query = replace(query, condition=condition)
-    page = await entity_query.page_of(database, query, ", ".join(_COLUMNS), EntityRow)
+    page = await entity_query.page_of(database, query, ", ".join(COLUMNS), EntityRow)
     kinds = await overview.kinds(database)
     if wanted.is_quick:
         return BrowseResult(page, kinds, _of_kind(kinds, wanted.kind))
@@ -190,7 +191,7 @@ async def find(
 async def stream(database: Database, wanted: Filter) -> AsyncIterator[list[EntityRow]]:
     """All entities by reference, in portions, from one snapshot."""
     condition = await trigrams.looked_up(database, wanted.condition("kind"))
-    async for rows in database.pages(*Query(condition=condition).sql(", ".join(_COLUMNS))):
+    async for rows in database.pages(*Query(condition=condition).sql(", ".join(COLUMNS))):
         yield [EntityRow(*row) for row in rows]
 
 

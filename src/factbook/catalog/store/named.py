@@ -6,8 +6,7 @@ Names are those of the entity, its title, and the display name of a person or gr
 from typing import Final
 
 from factbook.catalog.search import EXISTS
-from factbook.catalog.store.browse import EntityRow
-from factbook.catalog.store.documents import DOCUMENT
+from factbook.catalog.store.browse import COLUMNS, EntityRow
 from factbook.storage import Database
 
 _KEYS: Final = ("metadata.title", "spec.profile.displayname")
@@ -42,6 +41,6 @@ SELECT id FROM (
 """
 
 _BEGINNING: Final = f"""
-SELECT e.ref, {DOCUMENT}, e.updated_at FROM entities e
+SELECT {", ".join(COLUMNS)} FROM entities e
 WHERE e.id IN ({" UNION ".join([_BY_NAME, *(_BY_TEXT for _ in _KEYS)])})
 """
