@@ -73,9 +73,9 @@ class Journey:
     def find_in_the_catalog(self) -> None:
         self.go("Catalog")
         expect(self.main.get_by_role("link", name="Web shop")).to_be_visible()
-        self.page.get_by_role("searchbox").press_sequentially("checko")
+        self.main.get_by_role("searchbox").press_sequentially("checko")
         if not self.scripts:
-            self.page.get_by_role("searchbox").press("Enter")
+            self.main.get_by_role("searchbox").press("Enter")
         expect(self.main.get_by_role("link", name="Web shop")).to_have_count(0)
         self.shown.follow(self.main.get_by_role("link", name="Checkout", exact=True))
         assert self.shown.heading == "Checkout"

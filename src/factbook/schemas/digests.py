@@ -12,7 +12,7 @@ DigestForm = Literal["slack", "teams"]
 CadenceUnit = Literal["weekly", "daily"]
 Weekday = Literal["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
 _Owner = Annotated[
-    str | UnsetType | None,
+    str,
     patterns.of(
         patterns.REFERENCE,
         "entity-reference",
@@ -33,7 +33,7 @@ _Url = Annotated[
 
 
 class _Digest(Wire, forbid_unknown_fields=True, kw_only=True):
-    owner: _Owner = UNSET
+    owner: _Owner | UnsetType | None = UNSET
     form: Annotated[DigestForm, Meta(description="What the address takes.")]
     cadence: CadenceUnit = "weekly"
     day: Annotated[Weekday, Meta(description="Of a weekly one.")] = "monday"
