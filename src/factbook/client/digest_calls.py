@@ -73,7 +73,7 @@ def _body(
     form: str, owner: str | None, cadence: str, day: str, hour: int, time_zone: str
 ) -> dict[str, Any]:
     return {
-        "owner": owner,
+        **({"owner": owner} if owner is not None else {}),
         "form": form,
         "cadence": cadence,
         "day": day,

@@ -33,7 +33,7 @@ _Url = Annotated[
 
 
 class _Digest(Wire, forbid_unknown_fields=True, kw_only=True):
-    owner: _Owner | UnsetType | None = UNSET
+    owner: _Owner | UnsetType = UNSET
     form: Annotated[DigestForm, Meta(description="What the address takes.")]
     cadence: CadenceUnit = "weekly"
     day: Annotated[Weekday, Meta(description="Of a weekly one.")] = "monday"
