@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from factbook.checks import patterns
+from factbook.checks.patterns import patterns
 from factbook.errors import InputError
 
 Tree = tuple[Any, ...]

@@ -8,7 +8,7 @@ import re
 from functools import lru_cache
 from typing import Final
 
-from factbook.checks.pattern_automaton import (
+from factbook.checks.patterns.pattern_automaton import (
     LINE_START,
     NOTHING,
     Automaton,

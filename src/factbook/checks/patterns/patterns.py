@@ -9,8 +9,8 @@ that it is tried with, and what comes of it never depends on how busy the machin
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from factbook.checks import pattern_syntax
-from factbook.checks.pattern_automaton import Automaton, optional
+from factbook.checks.patterns import pattern_syntax
+from factbook.checks.patterns.pattern_automaton import Automaton, optional
 from factbook.errors import InputError
 
 LONGEST_TEXT: Final = 5_000
