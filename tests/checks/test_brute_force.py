@@ -3,8 +3,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from factbook.checks.condition import leaves, read
-from factbook.checks.operators import KNOWLEDGE
+from factbook.checks.rules.condition import leaves, read
+from factbook.checks.rules.operators import KNOWLEDGE
 from factbook.checks.state import FAIL, PASS, UNKNOWN
 from factbook.clock import DAY
 from tests.checks import random_rules

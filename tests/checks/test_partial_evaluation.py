@@ -6,10 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from factbook.checks.compiled_check import compiled
-from factbook.checks.condition import references
 from factbook.checks.definition import Check
-from factbook.checks.fact_reference import FactReference
 from factbook.checks.partial_evaluation import PartialEvaluation
+from factbook.checks.rules.condition import references
+from factbook.checks.rules.fact_reference import FactReference
 from factbook.checks.state import FAIL, INAPPLICABLE, OUT, PASS, UNKNOWN
 from tests.checks import random_rules
 from tests.checks.making import NOW, check, entity, evaluated

@@ -2,8 +2,8 @@ from typing import Any
 
 import pytest
 
-from factbook.checks import sentence
-from factbook.checks.operators import OPERATORS
+from factbook.checks.rules import sentence
+from factbook.checks.rules.operators import OPERATORS
 from tests.checks.making import check
 from tests.checks.sources import leaf
 from tests.checks.test_operators import WANTED

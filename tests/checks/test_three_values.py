@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from factbook.checks.checked_entity import CheckedEntity
+from factbook.checks.rules.checked_entity import CheckedEntity
 from factbook.checks.state import FAIL, INAPPLICABLE, PASS, UNKNOWN
 from tests.checks.making import check, entity, evaluated
 

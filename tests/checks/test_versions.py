@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from factbook.checks import versions
+from factbook.checks.rules import versions
 
 # Each is before the next; those of one line are equal.
 ORDER = [

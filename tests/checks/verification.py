@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 from factbook.catalog.store import collectable
 from factbook.checks import definition_lock, state
 from factbook.checks.check_set import CheckCache, CheckSet
-from factbook.checks.checked_entity import CheckedEntity
 from factbook.checks.count_store import PLACES, StateCounts
 from factbook.checks.entity_place import owner_of
+from factbook.checks.rules.checked_entity import CheckedEntity
 from factbook.facts import store
 from factbook.facts.entity_filter import Matcher
 from factbook.facts.merge import Latest

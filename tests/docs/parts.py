@@ -22,7 +22,7 @@ from factbook.api.tech_insights.routes import TECH_INSIGHTS_ROUTES
 from factbook.auth import roles as known_roles
 from factbook.auth.oidc.options import ProviderOptions as OpenIDOptions
 from factbook.auth.permissions import NAMES, PERMISSIONS
-from factbook.checks.operators import OPERATORS
+from factbook.checks.rules.operators import OPERATORS
 from factbook.cli.commands import app
 from factbook.errors import FactbookError
 from factbook.facts import shapes

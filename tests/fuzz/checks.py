@@ -9,16 +9,15 @@ from factbook.checks import (
     exemption,
     files,
     scorecard,
-    sentence,
     state,
     templates,
     trial,
     validation,
-    versions,
 )
-from factbook.checks.checked_entity import CheckedEntity
 from factbook.checks.compiled_check import compiled
 from factbook.checks.explanation import explain
+from factbook.checks.rules import sentence, versions
+from factbook.checks.rules.checked_entity import CheckedEntity
 from factbook.checks.takeover import backstage, rhdh, roadie, thresholds
 from factbook.checks.validation import CheckContext
 from factbook.datasources import value_filters
@@ -123,12 +122,12 @@ TARGETS = [
         check,
         (
             "checks.check_test.read",
-            "checks.condition.read",
+            "checks.rules.condition.read",
             "checks.definition.parse",
             "checks.files.parse",
-            "checks.fact_reference.read_reference",
-            "checks.operators.read_value",
-            "checks.wanted_values.read",
+            "checks.rules.fact_reference.read_reference",
+            "checks.rules.operators.read_value",
+            "checks.rules.wanted_values.read",
         ),
     ),
     Target("check-template", template, ("checks.templates.parse", "checks.templates.parse_link")),
@@ -139,5 +138,5 @@ TARGETS = [
     ),
     Target("value-filter", value_filter, ("datasources.value_filters.read",)),
     Target("check-takeover", takeover, ("checks.takeover.thresholds.parse",)),
-    Target("version", version, ("checks.versions.parse",)),
+    Target("version", version, ("checks.rules.versions.parse",)),
 ]

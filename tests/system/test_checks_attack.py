@@ -14,8 +14,8 @@ import pytest
 
 from factbook.catalog.store import collectable
 from factbook.checks import exemption_store, state
-from factbook.checks.checked_entity import CheckedEntity
 from factbook.checks.entity_place import owner_of
+from factbook.checks.rules.checked_entity import CheckedEntity
 from factbook.facts import store
 from factbook.facts.entity_filter import Matcher
 from factbook.storage import Database

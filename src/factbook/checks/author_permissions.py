@@ -7,9 +7,10 @@ could find it by saving checks.
 from collections.abc import Iterator
 
 from factbook.auth.permissions import CATALOG_READ, CHECK_READ, SOURCE_READ
-from factbook.checks import condition, templates
+from factbook.checks import templates
 from factbook.checks.definition import Check
-from factbook.checks.fact_reference import CHECKS, ENTITY
+from factbook.checks.rules import condition
+from factbook.checks.rules.fact_reference import CHECKS, ENTITY
 
 _OF_SOURCES = {ENTITY: CATALOG_READ, CHECKS: CHECK_READ}
 

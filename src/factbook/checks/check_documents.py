@@ -10,7 +10,7 @@ import msgspec
 from factbook.checks import definition, scorecard, validation
 from factbook.checks.check_store import check_store
 from factbook.checks.definition import Check
-from factbook.checks.fact_reference import CHECKS
+from factbook.checks.rules.fact_reference import CHECKS
 from factbook.checks.scorecard import Scorecard
 from factbook.checks.validation import CheckContext
 from factbook.datasources.registry import Registry

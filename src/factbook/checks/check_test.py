@@ -6,8 +6,9 @@ from typing import Any, Final
 from msgspec import Struct
 
 from factbook.catalog.validation import deeper_than
-from factbook.checks import state, wanted_values
+from factbook.checks import state
 from factbook.checks.readers import Report
+from factbook.checks.rules import wanted_values
 
 _DEEPEST: Final = 20
 # A test has no exemptions.

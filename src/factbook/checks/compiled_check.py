@@ -3,12 +3,13 @@
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final, NamedTuple
 
-from factbook.checks import condition, dependencies
-from factbook.checks.checked_entity import CheckedEntity
+from factbook.checks import dependencies
 from factbook.checks.definition import Check
 from factbook.checks.evaluation import compiled_rule
-from factbook.checks.fact_reference import CHECKS, ENTITY
 from factbook.checks.rule_functions import Evaluate
+from factbook.checks.rules import condition
+from factbook.checks.rules.checked_entity import CheckedEntity
+from factbook.checks.rules.fact_reference import CHECKS, ENTITY
 from factbook.checks.state import FAIL, INAPPLICABLE, PASS, UNKNOWN
 from factbook.facts.entity_filter import Matcher
 from factbook.integrations import catalog

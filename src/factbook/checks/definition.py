@@ -5,10 +5,11 @@ from typing import Final
 
 from msgspec import Struct
 
-from factbook.checks import check_test, condition, readers, templates
+from factbook.checks import check_test, readers, templates
 from factbook.checks.check_test import CheckTest
-from factbook.checks.condition import Rule
 from factbook.checks.readers import DocumentMember, Report
+from factbook.checks.rules import condition
+from factbook.checks.rules.condition import Rule
 from factbook.checks.state import FAIL, PASS, UNKNOWN
 from factbook.errors import InputError
 from factbook.facts import entity_filter

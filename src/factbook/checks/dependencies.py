@@ -6,9 +6,9 @@ from typing import Any
 
 import msgspec
 
-from factbook.checks import condition
 from factbook.checks.definition import Check
-from factbook.checks.fact_reference import CHECKS
+from factbook.checks.rules import condition
+from factbook.checks.rules.fact_reference import CHECKS
 from factbook.errors import InvalidItemsError
 from factbook.storage import Transaction
 

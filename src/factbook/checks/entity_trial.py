@@ -20,11 +20,11 @@ from factbook.catalog.store.diff import Existing, WritePlan
 from factbook.catalog.store.locks import WriteLocks
 from factbook.checks import explanation, latest_facts, state_store
 from factbook.checks.check_set import CheckCache, CheckSet
-from factbook.checks.checked_entity import CheckedEntity
 from factbook.checks.definition import Check
 from factbook.checks.explanation import Explanation
-from factbook.checks.fact_reference import ENTITY, FactReference
 from factbook.checks.partial_evaluation import PartialEvaluation
+from factbook.checks.rules.checked_entity import CheckedEntity
+from factbook.checks.rules.fact_reference import ENTITY, FactReference
 from factbook.checks.state_update import SlotStates
 from factbook.checks.write_trial import ResultDifference, WriteTrial
 from factbook.facts import latest_rows, store

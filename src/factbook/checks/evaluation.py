@@ -8,11 +8,11 @@ unknown, or that cannot be compared, is unknown.
 from collections.abc import Callable
 from typing import Any, Final
 
-from factbook.checks import operators
-from factbook.checks.checked_entity import CheckedEntity
-from factbook.checks.condition import Every, FactCondition, Negation, Rule, Some
-from factbook.checks.fact_reference import CHECKS, ENTITY, FactReference
 from factbook.checks.rule_functions import CompiledRule, Evaluate, Read, reader
+from factbook.checks.rules import operators
+from factbook.checks.rules.checked_entity import CheckedEntity
+from factbook.checks.rules.condition import Every, FactCondition, Negation, Rule, Some
+from factbook.checks.rules.fact_reference import CHECKS, ENTITY, FactReference
 from factbook.checks.state import FAIL, PASS, UNKNOWN
 from factbook.checks.time_conditions import TIME_CONDITIONS
 from factbook.facts.reasons import NOT_APPLICABLE, word

@@ -4,13 +4,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from factbook.catalog.store import collectable
-from factbook.checks import change_store, condition, latest_facts, state, state_store, templates
+from factbook.checks import change_store, latest_facts, state, state_store, templates
 from factbook.checks.check_set import CheckCache
-from factbook.checks.checked_entity import CheckedEntity
 from factbook.checks.definition import Check
 from factbook.checks.explanation import Explainer, Explanation
-from factbook.checks.fact_reference import CHECKS, ENTITY
 from factbook.checks.results import CheckedRow
+from factbook.checks.rules import condition
+from factbook.checks.rules.checked_entity import CheckedEntity
+from factbook.checks.rules.fact_reference import CHECKS, ENTITY
 from factbook.checks.state_update import SlotStates
 from factbook.storage import Database
 

@@ -5,14 +5,15 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from factbook.checks import condition, operators, templates
-from factbook.checks.checked_entity import CheckedEntity
+from factbook.checks import templates
 from factbook.checks.compiled_check import CompiledCheck, compiled
-from factbook.checks.condition import FactCondition, Rule
 from factbook.checks.definition import Check
 from factbook.checks.evaluation import compiled_rule
-from factbook.checks.fact_reference import FactReference
 from factbook.checks.rule_functions import Evaluate, reader
+from factbook.checks.rules import condition, operators
+from factbook.checks.rules.checked_entity import CheckedEntity
+from factbook.checks.rules.condition import FactCondition, Rule
+from factbook.checks.rules.fact_reference import FactReference
 from factbook.checks.state import FAIL, INAPPLICABLE, PASS, UNKNOWN
 from factbook.checks.templates import MessageTemplate
 from factbook.facts.reasons import NOT_APPLICABLE

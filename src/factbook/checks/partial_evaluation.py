@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Mapping
 
-from factbook.checks import condition
-from factbook.checks.checked_entity import CheckedEntity
 from factbook.checks.compiled_check import CompiledCheck
-from factbook.checks.condition import Every, FactCondition, Negation, Rule, Some
 from factbook.checks.evaluation import compiled_rule
-from factbook.checks.fact_reference import CHECKS, FactReference
+from factbook.checks.rules import condition
+from factbook.checks.rules.checked_entity import CheckedEntity
+from factbook.checks.rules.condition import Every, FactCondition, Negation, Rule, Some
+from factbook.checks.rules.fact_reference import CHECKS, FactReference
 from factbook.checks.state import FAIL, INAPPLICABLE, OUT, PASS, UNKNOWN
 from factbook.facts.entity_filter import Matcher
 

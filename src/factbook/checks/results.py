@@ -6,10 +6,10 @@ from typing import Any, Final, NamedTuple
 from factbook.catalog.store import collectable
 from factbook.checks import change_store, definition_lock, latest_facts, state
 from factbook.checks.check_set import CheckCache, CheckSet, EvaluatedCheck
-from factbook.checks.checked_entity import CheckedEntity
 from factbook.checks.definition import Check
 from factbook.checks.explanation import Explanation
 from factbook.checks.flaps import is_flapping, looks_back_to
+from factbook.checks.rules.checked_entity import CheckedEntity
 from factbook.facts import store
 from factbook.storage import Database, counters
 

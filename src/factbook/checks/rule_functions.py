@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
-from factbook.checks.checked_entity import CheckedEntity
-from factbook.checks.fact_reference import ENTITY, FactReference
+from factbook.checks.rules.checked_entity import CheckedEntity
+from factbook.checks.rules.fact_reference import ENTITY, FactReference
 from factbook.datasources.custom import extraction
 from factbook.outbound.outcomes import Missing
 

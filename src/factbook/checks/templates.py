@@ -13,8 +13,8 @@ from urllib.parse import quote
 from msgspec import Struct
 
 from factbook.catalog import url
-from factbook.checks.checked_entity import CheckedEntity
-from factbook.checks.fact_reference import ENTITY, FactReference
+from factbook.checks.rules.checked_entity import CheckedEntity
+from factbook.checks.rules.fact_reference import ENTITY, FactReference
 from factbook.errors import InputError
 from factbook.facts.shape import UNKNOWN
 

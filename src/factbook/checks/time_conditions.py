@@ -4,11 +4,11 @@ from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
 from factbook import clock
-from factbook.checks import wanted_values
-from factbook.checks.checked_entity import CheckedEntity
-from factbook.checks.condition import FactCondition
-from factbook.checks.fact_reference import FactReference
 from factbook.checks.rule_functions import CompiledRule, reader
+from factbook.checks.rules import wanted_values
+from factbook.checks.rules.checked_entity import CheckedEntity
+from factbook.checks.rules.condition import FactCondition
+from factbook.checks.rules.fact_reference import FactReference
 from factbook.checks.state import FAIL, PASS, UNKNOWN
 
 

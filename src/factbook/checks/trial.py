@@ -3,15 +3,16 @@
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
-from factbook.checks import condition, state, templates
+from factbook.checks import state, templates
 from factbook.checks.check_test import CheckTest
-from factbook.checks.checked_entity import CheckedEntity
 from factbook.checks.compiled_check import compiled
-from factbook.checks.contradictions import report_constant
 from factbook.checks.definition import Check
 from factbook.checks.explanation import Explanation, explain
-from factbook.checks.fact_reference import FactReference
-from factbook.checks.operators import KNOWLEDGE
+from factbook.checks.rules import condition
+from factbook.checks.rules.checked_entity import CheckedEntity
+from factbook.checks.rules.contradictions import report_constant
+from factbook.checks.rules.fact_reference import FactReference
+from factbook.checks.rules.operators import KNOWLEDGE
 from factbook.facts.entity_filter import Matcher
 from factbook.facts.merge import Latest
 

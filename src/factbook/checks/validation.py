@@ -4,14 +4,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, Final, NamedTuple
 
-from factbook.checks import condition, dependencies, state, templates
-from factbook.checks.condition import FactCondition, Rule
-from factbook.checks.contradictions import report_constant
+from factbook.checks import dependencies, state, templates
 from factbook.checks.definition import Check
-from factbook.checks.fact_reference import CHECKS, ENTITY, FactReference
-from factbook.checks.operators import OPERATORS, Operator
 from factbook.checks.readers import Report
-from factbook.checks.wanted_values import ValueForm
+from factbook.checks.rules import condition
+from factbook.checks.rules.condition import FactCondition, Rule
+from factbook.checks.rules.contradictions import report_constant
+from factbook.checks.rules.fact_reference import CHECKS, ENTITY, FactReference
+from factbook.checks.rules.operators import OPERATORS, Operator
+from factbook.checks.rules.wanted_values import ValueForm
 from factbook.facts.datasource import DataSource
 from factbook.facts.schema import TYPES, Fact, FactType
 

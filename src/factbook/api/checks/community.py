@@ -15,11 +15,11 @@ from factbook.catalog import ref as refs
 from factbook.catalog.store import collectable
 from factbook.checks import results, state
 from factbook.checks.check_store import check_store
-from factbook.checks.condition import leaves
 from factbook.checks.definition import Check, parse
 from factbook.checks.explanation import Explanation
-from factbook.checks.fact_reference import CHECKS, ENTITY
 from factbook.checks.results import CheckResult
+from factbook.checks.rules.condition import leaves
+from factbook.checks.rules.fact_reference import CHECKS, ENTITY
 from factbook.clock import iso, milliseconds
 from factbook.errors import FactbookError, InputError, NotFoundError
 from factbook.facts import store, time_series

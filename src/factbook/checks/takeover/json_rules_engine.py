@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from factbook.checks.condition import DEEPEST
+from factbook.checks.rules.condition import DEEPEST
 from factbook.checks.takeover.remarks import Remarks
 
 # The members `source` and `fact` for a name; raises LookupError, whose text says what is wrong.

@@ -4,11 +4,12 @@ from collections.abc import Iterator, Mapping
 from itertools import islice, product
 from typing import Any, Final
 
-from factbook.checks import condition, samples, state
+from factbook.checks import state
 from factbook.checks.check_test import CheckTest
-from factbook.checks.condition import FactCondition
 from factbook.checks.definition import Check
-from factbook.checks.fact_reference import FactReference
+from factbook.checks.rules import condition, samples
+from factbook.checks.rules.condition import FactCondition
+from factbook.checks.rules.fact_reference import FactReference
 from factbook.checks.trial import outcome
 
 _MOST: Final = 2_000

@@ -4,9 +4,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from factbook.checks import sentence, trial
+from factbook.checks import trial
 from factbook.checks.definition import Check
 from factbook.checks.explanation import Evidence
+from factbook.checks.rules import sentence
 from factbook.checks.state import word
 from factbook.checks.trial import CheckTrial
 from factbook.cli.output import say

@@ -5,12 +5,13 @@ from typing import Any, Final, NamedTuple
 
 from factbook.auth.permissions import SOURCE_READ
 from factbook.catalog import ref as refs
-from factbook.checks import explained_rows, results, sentence, state
+from factbook.checks import explained_rows, results, state
 from factbook.checks.definition import Check
 from factbook.checks.explained_rows import ExplainedRow
 from factbook.checks.explanation import Evidence, Explanation
-from factbook.checks.fact_reference import CHECKS, ENTITY
 from factbook.checks.results import CheckedRow, ResultFilter
+from factbook.checks.rules import sentence
+from factbook.checks.rules.fact_reference import CHECKS, ENTITY
 from factbook.errors import InputError
 from factbook.web.checks import shares
 from factbook.web.site import formatting

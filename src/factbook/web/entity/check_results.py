@@ -6,12 +6,12 @@ from typing import Final, NamedTuple
 from factbook.checks import level_store, next_steps, results, scorecard
 from factbook.checks import state as states
 from factbook.checks.check_set import CheckCache
-from factbook.checks.checked_entity import CHECK_UNKNOWN
 from factbook.checks.definition import Check
 from factbook.checks.explanation import CHECK_ERROR, Explanation
 from factbook.checks.grade_slots import StoredScorecard
 from factbook.checks.levels import GradedLevel, Step, decoded
 from factbook.checks.results import CheckResult
+from factbook.checks.rules.checked_entity import CHECK_UNKNOWN
 from factbook.checks.scorecard import Scorecard
 from factbook.checks.scorecard_store import scorecard_store
 from factbook.errors import FactbookError

@@ -7,9 +7,9 @@ from enum import Enum
 from typing import Any, Final
 
 from factbook import clock
-from factbook.checks import versions
 from factbook.checks.patterns import patterns
 from factbook.checks.readers import Report
+from factbook.checks.rules import versions
 from factbook.clock import DAY
 from factbook.datasources.custom import extraction
 from factbook.errors import InputError

@@ -7,9 +7,9 @@ another kind than it compares, so that a value that cannot be compared never pas
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from factbook.checks import versions
 from factbook.checks.patterns import patterns
-from factbook.checks.versions import Version
+from factbook.checks.rules import versions
+from factbook.checks.rules.versions import Version
 from factbook.datasources.custom import extraction
 
 Test = Callable[[Any], bool]

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterable
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
-from factbook.checks import operators, wanted_values
-from factbook.checks.condition import FactCondition, Rule, leaves
-from factbook.checks.fact_reference import FactReference
-from factbook.checks.operators import KNOWLEDGE
+from factbook.checks.rules import operators, wanted_values
+from factbook.checks.rules.condition import FactCondition, Rule, leaves
+from factbook.checks.rules.fact_reference import FactReference
+from factbook.checks.rules.operators import KNOWLEDGE
 from factbook.facts.schema import FactType
 
 # Not a value that anyone compares with.

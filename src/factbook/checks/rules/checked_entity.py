@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from factbook.catalog.ref import DEFAULT_NAMESPACE
 from factbook.checks import state
-from factbook.checks.fact_reference import CHECKS, ENTITY, FactReference
+from factbook.checks.rules.fact_reference import CHECKS, ENTITY, FactReference
 from factbook.facts.merge import Latest, reason_of
 from factbook.facts.reasons import NEVER_COLLECTED, NOT_APPLICABLE
 

@@ -9,12 +9,12 @@ from itertools import product
 from math import prod
 from typing import Any, Final
 
-from factbook.checks import samples
-from factbook.checks.condition import Every, FactCondition, Negation, Rule, Some
-from factbook.checks.fact_reference import FactReference
-from factbook.checks.operators import KNOWLEDGE
 from factbook.checks.readers import Report
-from factbook.checks.samples import SampleFacet
+from factbook.checks.rules import samples
+from factbook.checks.rules.condition import Every, FactCondition, Negation, Rule, Some
+from factbook.checks.rules.fact_reference import FactReference
+from factbook.checks.rules.operators import KNOWLEDGE
+from factbook.checks.rules.samples import SampleFacet
 from factbook.checks.state import FAIL, PASS, UNKNOWN
 from factbook.facts.schema import FactType
 

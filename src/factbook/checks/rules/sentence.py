@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import Any, Final
 
-from factbook.checks.condition import Every, FactCondition, Negation, Rule, Some
-from factbook.checks.fact_reference import CHECKS, ENTITY, FactReference
-from factbook.checks.operators import OPERATORS
-from factbook.checks.wanted_values import ValueForm
+from factbook.checks.rules.condition import Every, FactCondition, Negation, Rule, Some
+from factbook.checks.rules.fact_reference import CHECKS, ENTITY, FactReference
+from factbook.checks.rules.operators import OPERATORS
+from factbook.checks.rules.wanted_values import ValueForm
 
 _MOST_ITEMS: Final = 10
 _MOST_PARTS: Final = 20
