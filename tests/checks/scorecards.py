@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from factbook.checks import definition_lock, grade_slots
+from factbook.checks import grade_slots
+from factbook.checks.definitions import definition_lock
 from factbook.checks.grade_slots import StoredScorecard
 from factbook.checks.scorecard_store import scorecard_store
 from factbook.storage import Database, Transaction

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from factbook.checks import exemption
+from factbook.checks.definitions.scorecard import ExemptionRules
 from factbook.checks.exemption import (
     STATES,
     Decision,
@@ -15,7 +16,6 @@ from factbook.checks.exemption import (
     ExemptionRequest,
     ExemptionState,
 )
-from factbook.checks.scorecard import ExemptionRules
 from factbook.clock import DAY, HOUR
 from factbook.errors import ConflictError, InputError, InvalidItemsError, NotAllowedError
 from tests.service import NOON

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from factbook.checks import exemption_store
+from factbook.checks.definitions.scorecard import ExemptionRules
 from factbook.checks.exemption import Exemption, ExemptionActor, ExemptionRequest
 from factbook.checks.exemption_store import EntityExemptions, ExemptionFilter
-from factbook.checks.scorecard import ExemptionRules
 from factbook.clock import DAY
 from factbook.errors import (
     ConflictError,

@@ -6,9 +6,10 @@ from typing import NoReturn
 import pytest
 from structlog.testing import capture_logs
 
-from factbook.checks import definition_lock, regrade
+from factbook.checks import regrade
 from factbook.checks.check_grades import grading_of
 from factbook.checks.check_set import CheckCache, CheckSet
+from factbook.checks.definitions import definition_lock
 from factbook.checks.scorecard_store import scorecard_store
 from factbook.checks.state import FAIL, PASS, UNKNOWN
 from factbook.errors import UnavailableError

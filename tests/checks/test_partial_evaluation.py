@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from factbook.checks.compiled_check import compiled
-from factbook.checks.definition import Check
+from factbook.checks.definitions.definition import Check
 from factbook.checks.partial_evaluation import PartialEvaluation
 from factbook.checks.rules.condition import references
 from factbook.checks.rules.fact_reference import FactReference

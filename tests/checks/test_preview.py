@@ -5,7 +5,7 @@ import pytest
 from factbook.checks import state
 from factbook.checks.check_store import check_store
 from factbook.checks.count_store import StateCounts
-from factbook.checks.definition import parse
+from factbook.checks.definitions.definition import parse
 from factbook.checks.preview import PreviewScope, preview
 from factbook.storage import Database
 from tests.checks.catalog import CheckedCatalog, a_check, leaf

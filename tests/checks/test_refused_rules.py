@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from factbook.checks.definition import parse
+from factbook.checks.definitions.definition import parse
 from factbook.errors import InvalidItemsError
 from tests.checks.making import problems
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from factbook.checks import scorecard
-from factbook.checks.scorecard import (
+from factbook.checks.definitions import scorecard
+from factbook.checks.definitions.scorecard import (
     ExemptionRules,
     Scorecard,
     ScorecardEntry,

@@ -8,17 +8,18 @@ from typing import Any
 import pytest
 
 from factbook.catalog.store import collectable
-from factbook.checks import definition_lock, exemption_store, level_store, regrade, state
+from factbook.checks import exemption_store, level_store, regrade, state
 from factbook.checks.background import Evaluation
 from factbook.checks.check_grades import grading_of
 from factbook.checks.check_set import CheckCache
+from factbook.checks.definitions import definition_lock
+from factbook.checks.definitions.scorecard import ExemptionRules
 from factbook.checks.entity_place import place_of
 from factbook.checks.exemption import ExemptionActor, ExemptionRequest
 from factbook.checks.exemption_store import ExemptionFilter
 from factbook.checks.grades import GradedEntity
 from factbook.checks.level_store import LevelDeltas
 from factbook.checks.levels import in_slot
-from factbook.checks.scorecard import ExemptionRules
 from factbook.checks.scorecard_store import scorecard_store
 from factbook.clock import DAY, HOUR
 from factbook.facts.entity_filter import Matcher

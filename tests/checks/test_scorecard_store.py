@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from factbook.checks import definition_lock
 from factbook.checks.check_store import check_store
+from factbook.checks.definitions import definition_lock
 from factbook.checks.scorecard_store import scorecard_store
 from factbook.errors import ConflictError, InvalidItemsError, NotFoundError
 from factbook.storage import Database, Transaction

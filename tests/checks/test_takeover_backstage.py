@@ -2,7 +2,8 @@ from typing import Any
 
 import pytest
 
-from factbook.checks import definition, trial
+from factbook.checks import trial
+from factbook.checks.definitions import definition
 from factbook.checks.takeover import backstage
 from factbook.checks.takeover.taken_over import TakenOver
 from factbook.errors import InputError

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from factbook.checks import templates
+from factbook.checks.definitions import templates
 from factbook.errors import InputError
 from tests.checks.making import entity
 

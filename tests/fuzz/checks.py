@@ -4,22 +4,14 @@ from typing import Any
 
 import msgspec
 
-from factbook.checks import (
-    definition,
-    exemption,
-    files,
-    scorecard,
-    state,
-    templates,
-    trial,
-    validation,
-)
+from factbook.checks import exemption, state, trial
 from factbook.checks.compiled_check import compiled
+from factbook.checks.definitions import definition, files, scorecard, templates, validation
+from factbook.checks.definitions.validation import CheckContext
 from factbook.checks.explanation import explain
 from factbook.checks.rules import sentence, versions
 from factbook.checks.rules.checked_entity import CheckedEntity
 from factbook.checks.takeover import backstage, rhdh, roadie, thresholds
-from factbook.checks.validation import CheckContext
 from factbook.datasources import value_filters
 from factbook.facts.merge import Latest
 from tests.checks.sources import CODE, SOURCES
@@ -121,20 +113,24 @@ TARGETS = [
         "check",
         check,
         (
-            "checks.check_test.read",
+            "checks.definitions.check_test.read",
             "checks.rules.condition.read",
-            "checks.definition.parse",
-            "checks.files.parse",
+            "checks.definitions.definition.parse",
+            "checks.definitions.files.parse",
             "checks.rules.fact_reference.read_reference",
             "checks.rules.operators.read_value",
             "checks.rules.wanted_values.read",
         ),
     ),
-    Target("check-template", template, ("checks.templates.parse", "checks.templates.parse_link")),
+    Target(
+        "check-template",
+        template,
+        ("checks.definitions.templates.parse", "checks.definitions.templates.parse_link"),
+    ),
     Target(
         "scorecard",
         document,
-        ("checks.exemption.parse", "checks.readers.read", "checks.scorecard.parse"),
+        ("checks.exemption.parse", "checks.readers.read", "checks.definitions.scorecard.parse"),
     ),
     Target("value-filter", value_filter, ("datasources.value_filters.read",)),
     Target("check-takeover", takeover, ("checks.takeover.thresholds.parse",)),

@@ -12,7 +12,7 @@ NO_PARSERS: Final[dict[str, str]] = {
     "catalog.store.membership.read_groups": _ROWS,
     "checks.check_documents.read_check": "calls definition.parse, which has a target",
     "checks.check_documents.read_scorecard": "calls scorecard.parse, which has a target",
-    "checks.dependencies.read_by": "follows the conditions of checks, which are parsed",
+    "checks.definitions.dependencies.read_by": "follows the conditions of checks, which are parsed",
     "checks.levels.decoded": _ROWS,
     "checks.state_store.read": _ROWS,
     "datasources.connection_store.read": _ROWS,

@@ -6,8 +6,8 @@ Widths of characters are those of a common font, so that a badge needs no font t
 from html import escape
 from typing import Any, Final, NamedTuple
 
+from factbook.checks.definitions.scorecard import Scorecard
 from factbook.checks.levels import GradedLevel
-from factbook.checks.scorecard import Scorecard
 
 _LONGEST: Final = 60
 _HEIGHT: Final = 20

@@ -1,7 +1,7 @@
 """The grading that goes with a set of checks: since when each version in effect counts."""
 
 from factbook.checks.check_set import CheckSet
-from factbook.checks.definition import Check
+from factbook.checks.definitions.definition import Check
 from factbook.checks.grades import CountedCheck, Grading
 from factbook.checks.scorecard_store import scorecard_store
 from factbook.storage import Transaction

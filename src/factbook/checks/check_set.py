@@ -9,10 +9,11 @@ from typing import Final, NamedTuple
 import msgspec
 import structlog
 
-from factbook.checks import definition, definition_lock, slots
+from factbook.checks import slots
 from factbook.checks.check_store import StoredCheck, check_store
 from factbook.checks.compiled_check import CompiledCheck, compiled, in_order
-from factbook.checks.definition import Check
+from factbook.checks.definitions import definition, definition_lock
+from factbook.checks.definitions.definition import Check
 from factbook.checks.explanation import Explainer
 from factbook.checks.grades import Grading
 from factbook.checks.rules import condition

@@ -5,7 +5,8 @@ from typing import Final
 
 import msgspec
 
-from factbook.checks import change_events, dependencies, slots
+from factbook.checks import change_events, slots
+from factbook.checks.definitions import dependencies
 from factbook.checks.scorecard_store import scorecard_store
 from factbook.checks.staged_store import StagedDefinition, StagedStore, alike
 from factbook.definitions.documents import Document

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final, NamedTuple
 
-from factbook.checks import dependencies
-from factbook.checks.definition import Check
+from factbook.checks.definitions import dependencies
+from factbook.checks.definitions.definition import Check
 from factbook.checks.evaluation import compiled_rule
 from factbook.checks.rule_functions import Evaluate
 from factbook.checks.rules import condition

@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Callable, Collection
 from typing import TypeVar
 
-from factbook.checks import definition_lock
+from factbook.checks.definitions import definition_lock
 from factbook.checks.staged_store import StagedDefinition, StagedStore
 from factbook.definitions import documents
 from factbook.definitions.documents import Document

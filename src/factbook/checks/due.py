@@ -4,9 +4,10 @@ import time
 from functools import partial
 from typing import Final
 
-from factbook.checks import definition_lock, incremental, state_store
+from factbook.checks import incremental, state_store
 from factbook.checks.batch_size import BatchSize, DueBatchSize
 from factbook.checks.check_set import CheckCache
+from factbook.checks.definitions import definition_lock
 from factbook.clock import Clock
 from factbook.storage import Database, Transaction
 

@@ -20,7 +20,7 @@ from factbook.catalog.store.diff import Existing, WritePlan
 from factbook.catalog.store.locks import WriteLocks
 from factbook.checks import explanation, latest_facts, state_store
 from factbook.checks.check_set import CheckCache, CheckSet
-from factbook.checks.definition import Check
+from factbook.checks.definitions.definition import Check
 from factbook.checks.explanation import Explanation
 from factbook.checks.partial_evaluation import PartialEvaluation
 from factbook.checks.rules.checked_entity import CheckedEntity

@@ -11,8 +11,8 @@ from typing import Any, Final, Literal, NamedTuple, get_args
 
 from factbook import clock
 from factbook.checks import readers
+from factbook.checks.definitions.scorecard import DEFAULT_DAYS, NO_RULES, ExemptionRules
 from factbook.checks.readers import DocumentMember, Report
-from factbook.checks.scorecard import DEFAULT_DAYS, NO_RULES, ExemptionRules
 from factbook.clock import DAY, iso_or_none
 from factbook.errors import ConflictError, InputError, InvalidItemsError, NotAllowedError
 

@@ -9,14 +9,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, Literal, NamedTuple
 
 from factbook.catalog.store import collectable
-from factbook.checks import definition_lock, exemption
+from factbook.checks import exemption
+from factbook.checks.definitions import definition_lock
+from factbook.checks.definitions.scorecard import DEFAULT_DAYS, ExemptionRules
 from factbook.checks.exemption import (
     Decision,
     Exemption,
     ExemptionActor,
     ExemptionRequest,
 )
-from factbook.checks.scorecard import DEFAULT_DAYS, ExemptionRules
 from factbook.clock import DAY
 from factbook.errors import ConflictError, NotFoundError
 from factbook.events import event

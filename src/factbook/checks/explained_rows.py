@@ -4,9 +4,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from factbook.catalog.store import collectable
-from factbook.checks import change_store, latest_facts, state, state_store, templates
+from factbook.checks import change_store, latest_facts, state, state_store
 from factbook.checks.check_set import CheckCache
-from factbook.checks.definition import Check
+from factbook.checks.definitions import templates
+from factbook.checks.definitions.definition import Check
 from factbook.checks.explanation import Explainer, Explanation
 from factbook.checks.results import CheckedRow
 from factbook.checks.rules import condition

@@ -5,9 +5,10 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from factbook.checks import templates
 from factbook.checks.compiled_check import CompiledCheck, compiled
-from factbook.checks.definition import Check
+from factbook.checks.definitions import templates
+from factbook.checks.definitions.definition import Check
+from factbook.checks.definitions.templates import MessageTemplate
 from factbook.checks.evaluation import compiled_rule
 from factbook.checks.rule_functions import Evaluate, reader
 from factbook.checks.rules import condition, operators
@@ -15,7 +16,6 @@ from factbook.checks.rules.checked_entity import CheckedEntity
 from factbook.checks.rules.condition import FactCondition, Rule
 from factbook.checks.rules.fact_reference import FactReference
 from factbook.checks.state import FAIL, INAPPLICABLE, PASS, UNKNOWN
-from factbook.checks.templates import MessageTemplate
 from factbook.facts.reasons import NOT_APPLICABLE
 
 # The reason of a comparison that cannot be made, for instance since a fact has another type now.

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from itertools import count
 from typing import Final
 
-from factbook.checks import scorecard
+from factbook.checks.definitions import scorecard
 from factbook.checks.staged_store import StagedDefinition
 from factbook.storage import Transaction
 

@@ -17,7 +17,6 @@ from factbook.catalog.store import apply, ownership, removed
 from factbook.checks import (
     change_events,
     change_store,
-    definition_lock,
     exemption_moves,
     exemption_store,
     slot_filling,
@@ -28,6 +27,7 @@ from factbook.checks.change_store import ChangeRow
 from factbook.checks.check_grades import grading_of
 from factbook.checks.check_set import CheckCache, CheckSelection, CheckSet
 from factbook.checks.count_store import CountDeltas
+from factbook.checks.definitions import definition_lock
 from factbook.checks.exemption_store import NOT_EXEMPT
 from factbook.checks.grades import GradedEntity
 from factbook.checks.level_store import LevelDeltas

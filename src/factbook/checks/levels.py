@@ -11,7 +11,7 @@ from operator import itemgetter
 from typing import Final, NamedTuple
 
 from factbook.checks import state
-from factbook.checks.scorecard import Scorecard, ScorecardEntry
+from factbook.checks.definitions.scorecard import Scorecard, ScorecardEntry
 
 # Bytes of a scorecard in what is stored of an entity: see `encoded`.
 WIDTH: Final = 4

@@ -8,7 +8,7 @@ from factbook.catalog.store import collectable
 from factbook.checks import latest_facts, state_store
 from factbook.checks.check_set import CheckCache, EvaluatedCheck, evaluated_check
 from factbook.checks.count_store import PLACES, StateCounts
-from factbook.checks.definition import Check
+from factbook.checks.definitions.definition import Check
 from factbook.checks.rules.checked_entity import CheckedEntity
 from factbook.checks.state import EXEMPT, FAIL, NONE, OUT, PASS, UNKNOWN
 from factbook.checks.state_update import SlotStates

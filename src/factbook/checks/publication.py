@@ -20,8 +20,6 @@ from factbook.checks import (
     change_events,
     change_store,
     count_store,
-    definition_lock,
-    dependencies,
     incremental,
     slot_filling,
     slots,
@@ -33,6 +31,7 @@ from factbook.checks.change_store import ChangeRow
 from factbook.checks.check_set import CheckCache, CheckSelection
 from factbook.checks.check_store import StoredCheck, check_store
 from factbook.checks.count_store import CountRow
+from factbook.checks.definitions import definition_lock, dependencies
 from factbook.checks.incremental import Task
 from factbook.checks.state_columns import StatePair, by_owner
 from factbook.checks.state_store import EntityStates

@@ -10,8 +10,9 @@ from typing import Final
 
 import structlog
 
-from factbook.checks import count_store, definition_lock, label_store, level_store
+from factbook.checks import count_store, label_store, level_store
 from factbook.checks.count_store import CountDeltas
+from factbook.checks.definitions import definition_lock
 from factbook.checks.level_store import LevelDeltas
 from factbook.storage import Database, Transaction
 

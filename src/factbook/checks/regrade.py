@@ -11,10 +11,11 @@ from typing import Final
 import structlog
 
 from factbook.catalog.store import collectable
-from factbook.checks import definition_lock, exemption_store, grade_slots, state_store
+from factbook.checks import exemption_store, grade_slots, state_store
 from factbook.checks.batch_size import BatchSize, GradingBatchSize
 from factbook.checks.check_grades import grading_of
 from factbook.checks.check_set import CheckCache
+from factbook.checks.definitions import definition_lock
 from factbook.checks.entity_place import place_of
 from factbook.checks.exemption_store import NOT_EXEMPT
 from factbook.checks.grades import GradedEntity

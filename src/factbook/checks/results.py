@@ -4,9 +4,10 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from factbook.catalog.store import collectable
-from factbook.checks import change_store, definition_lock, latest_facts, state
+from factbook.checks import change_store, latest_facts, state
 from factbook.checks.check_set import CheckCache, CheckSet, EvaluatedCheck
-from factbook.checks.definition import Check
+from factbook.checks.definitions import definition_lock
+from factbook.checks.definitions.definition import Check
 from factbook.checks.explanation import Explanation
 from factbook.checks.flaps import is_flapping, looks_back_to
 from factbook.checks.rules.checked_entity import CheckedEntity

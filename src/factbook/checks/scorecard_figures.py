@@ -5,10 +5,10 @@ from typing import Any, Final, NamedTuple
 
 from factbook.catalog.store import hierarchy
 from factbook.checks import label_store, level_store, rollup, trend
+from factbook.checks.definitions.scorecard import Scorecard, parse
 from factbook.checks.group_hierarchy import GroupHierarchy
 from factbook.checks.levels import GradedLevel
 from factbook.checks.rollup import NOTHING, LevelTally
-from factbook.checks.scorecard import Scorecard, parse
 from factbook.checks.scorecard_store import scorecard_store
 from factbook.checks.trend import EVERYBODY, TrendPoint
 from factbook.clock import DAY

@@ -7,7 +7,8 @@ are graded for a pending slot, which then takes the place of the one before (che
 from collections.abc import Iterable
 from typing import Final
 
-from factbook.checks import grade_slots, scorecard
+from factbook.checks import grade_slots
+from factbook.checks.definitions import scorecard
 from factbook.checks.grade_slots import StoredScorecard
 from factbook.checks.staged_store import StagedStore
 from factbook.definitions.documents import Document

@@ -8,7 +8,8 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar, Final, Literal, TypeVar
 
-from factbook.checks import definition_lock, exemption_store
+from factbook.checks import exemption_store
+from factbook.checks.definitions import definition_lock
 from factbook.definitions import documents
 from factbook.definitions.documents import Document
 from factbook.definitions.store import (

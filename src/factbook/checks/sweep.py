@@ -16,15 +16,9 @@ import msgspec
 import structlog
 
 from factbook.catalog.store import collectable
-from factbook.checks import (
-    definition_lock,
-    incremental,
-    level_store,
-    recount,
-    state_store,
-    subjects,
-)
+from factbook.checks import incremental, level_store, recount, state_store, subjects
 from factbook.checks.check_set import CheckCache, CheckSet
+from factbook.checks.definitions import definition_lock
 from factbook.checks.incremental import Task
 from factbook.checks.recount import Repair
 from factbook.clock import DAY, MINUTE, Clock

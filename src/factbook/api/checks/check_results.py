@@ -10,17 +10,10 @@ from factbook.api.checks.parameters import CHECK_ID, PAGE_LIMIT
 from factbook.auth.permissions import SOURCE_READ
 from factbook.catalog import ref as refs
 from factbook.catalog.store import collectable
-from factbook.checks import (
-    change_store,
-    count_store,
-    exemption_store,
-    result_pages,
-    results,
-    scorecard,
-    state,
-)
+from factbook.checks import change_store, count_store, exemption_store, result_pages, results, state
 from factbook.checks.check_store import check_store
 from factbook.checks.count_store import StateCounts
+from factbook.checks.definitions import scorecard
 from factbook.checks.exemption_store import ExemptionFilter
 from factbook.checks.explanation import Evidence, Explanation
 from factbook.checks.result_pages import ResultPlace

@@ -12,7 +12,7 @@ from factbook.catalog.validation import deeper_than, too_deep
 from factbook.checks import check_documents, explanation, latest_facts, preview, state
 from factbook.checks.check_store import check_store
 from factbook.checks.count_store import StateCounts
-from factbook.checks.definition import Check
+from factbook.checks.definitions.definition import Check
 from factbook.checks.preview import PreviewedChange, PreviewScope
 from factbook.checks.rules.checked_entity import CheckedEntity
 from factbook.clock import milliseconds

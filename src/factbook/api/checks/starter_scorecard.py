@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 
 from factbook.audit.trail import AuditEntry
-from factbook.checks import definition_lock, starter
+from factbook.checks import starter
+from factbook.checks.definitions import definition_lock
 from factbook.checks.starter import Adoption, MissingFact
 from factbook.facts.datasource import DataSource
 from factbook.http import audit

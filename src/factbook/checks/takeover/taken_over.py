@@ -2,8 +2,8 @@
 
 from typing import Any, Final, NamedTuple
 
-from factbook.checks import definition, scorecard
-from factbook.checks.files import DefinitionDocument, Kind
+from factbook.checks.definitions import definition, scorecard
+from factbook.checks.definitions.files import DefinitionDocument, Kind
 from factbook.checks.takeover import made_tests
 from factbook.checks.takeover.remarks import Remark, Remarks
 from factbook.errors import InvalidItemsError

@@ -155,7 +155,7 @@ def export(
     Examples:
       factbook checks export --to tech-insights
     """
-    from factbook.checks.files import DefinitionDocument
+    from factbook.checks.definitions.files import DefinitionDocument
     from factbook.cli.checks import change_plan, takeovers
 
     with connected(context, server, token) as client:

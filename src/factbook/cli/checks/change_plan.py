@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, NamedTuple
 
-from factbook.checks import dependencies
+from factbook.checks.definitions import dependencies
 from factbook.cli.checks.files import ReadDocument
 from factbook.cli.definition_plan import DELETION, PlanStep, StoredDocuments, change
 from factbook.client import ApiError, Client

@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from factbook.catalog import ref
-from factbook.checks import definition, exemption, files, scorecard
-from factbook.checks.definition import Check
-from factbook.checks.files import Kind
+from factbook.checks import exemption
+from factbook.checks.definitions import definition, files, scorecard
+from factbook.checks.definitions.definition import Check
+from factbook.checks.definitions.files import Kind
 from factbook.cli import definition_files
 from factbook.errors import InvalidItemsError
 

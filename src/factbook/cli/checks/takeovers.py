@@ -6,8 +6,8 @@ from typing import Any, Final
 
 import msgspec
 
-from factbook.checks import files
-from factbook.checks.files import DefinitionDocument
+from factbook.checks.definitions import files
+from factbook.checks.definitions.files import DefinitionDocument
 from factbook.checks.takeover import backstage, rhdh, roadie
 from factbook.checks.takeover.fact_names import Sources
 from factbook.checks.takeover.remarks import REFUSED

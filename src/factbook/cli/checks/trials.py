@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from factbook.checks import trial
-from factbook.checks.definition import Check
+from factbook.checks.definitions.definition import Check
 from factbook.checks.explanation import Evidence
 from factbook.checks.rules import sentence
 from factbook.checks.state import word

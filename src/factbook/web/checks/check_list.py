@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from factbook.auth.permissions import CATALOG_READ, CHECK_READ, CHECK_WRITE
-from factbook.checks import count_store, definition
+from factbook.checks import count_store
 from factbook.checks.check_store import StoredCheck, check_store
 from factbook.checks.count_store import StateCounts
-from factbook.checks.definition import Check
+from factbook.checks.definitions import definition
+from factbook.checks.definitions.definition import Check
 from factbook.checks.rules import sentence
 from factbook.errors import FactbookError
 from factbook.http.requests import Reply

@@ -9,7 +9,7 @@ from factbook.catalog.store import collectable
 from factbook.checks import change_store, count_store, days, result_pages, state
 from factbook.checks.check_store import StoredCheck, check_store
 from factbook.checks.count_store import StateCounts
-from factbook.checks.definition import Check
+from factbook.checks.definitions.definition import Check
 from factbook.checks.results import ResultFilter
 from factbook.checks.rules import sentence
 from factbook.checks.scorecard_store import scorecard_store

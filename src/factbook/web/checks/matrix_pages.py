@@ -8,9 +8,9 @@ from factbook.auth.permissions import CATALOG_READ, CHECK_READ
 from factbook.checks import count_store, level_pages, level_store, matrix, state
 from factbook.checks.check_store import check_store
 from factbook.checks.count_store import StateCounts
+from factbook.checks.definitions.scorecard import NO_LEVEL_WORD, Scorecard
 from factbook.checks.level_pages import LevelFilter
 from factbook.checks.matrix import MatrixFilter
-from factbook.checks.scorecard import NO_LEVEL_WORD, Scorecard
 from factbook.checks.scorecard_figures import ScorecardInEffect
 from factbook.datasources.fact_columns import NOTHING
 from factbook.errors import InputError

@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 from factbook.auth.permissions import SOURCE_READ
 from factbook.catalog import ref as refs
 from factbook.checks import explained_rows, results, state
-from factbook.checks.definition import Check
+from factbook.checks.definitions.definition import Check
 from factbook.checks.explained_rows import ExplainedRow
 from factbook.checks.explanation import Evidence, Explanation
 from factbook.checks.results import CheckedRow, ResultFilter

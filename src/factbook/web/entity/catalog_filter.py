@@ -9,8 +9,8 @@ from factbook.catalog.store import affiliation, browse, filter_choices, frequent
 from factbook.catalog.store.browse import Filter
 from factbook.catalog.store.conditions import Condition
 from factbook.checks import level_store
+from factbook.checks.definitions.scorecard import NO_LEVEL_WORD
 from factbook.checks.level_store import AtLevel
-from factbook.checks.scorecard import NO_LEVEL_WORD
 from factbook.checks.scorecard_figures import ScorecardInEffect
 from factbook.errors import InputError
 from factbook.storage import Database

@@ -3,16 +3,17 @@
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
-from factbook.checks import level_store, next_steps, results, scorecard
+from factbook.checks import level_store, next_steps, results
 from factbook.checks import state as states
 from factbook.checks.check_set import CheckCache
-from factbook.checks.definition import Check
+from factbook.checks.definitions import scorecard
+from factbook.checks.definitions.definition import Check
+from factbook.checks.definitions.scorecard import Scorecard
 from factbook.checks.explanation import CHECK_ERROR, Explanation
 from factbook.checks.grade_slots import StoredScorecard
 from factbook.checks.levels import GradedLevel, Step, decoded
 from factbook.checks.results import CheckResult
 from factbook.checks.rules.checked_entity import CHECK_UNKNOWN
-from factbook.checks.scorecard import Scorecard
 from factbook.checks.scorecard_store import scorecard_store
 from factbook.errors import FactbookError
 from factbook.facts.reasons import word

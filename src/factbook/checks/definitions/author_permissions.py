@@ -7,8 +7,8 @@ could find it by saving checks.
 from collections.abc import Iterator
 
 from factbook.auth.permissions import CATALOG_READ, CHECK_READ, SOURCE_READ
-from factbook.checks import templates
-from factbook.checks.definition import Check
+from factbook.checks.definitions import templates
+from factbook.checks.definitions.definition import Check
 from factbook.checks.rules import condition
 from factbook.checks.rules.fact_reference import CHECKS, ENTITY
 

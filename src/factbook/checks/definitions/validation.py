@@ -4,8 +4,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, Final, NamedTuple
 
-from factbook.checks import dependencies, state, templates
-from factbook.checks.definition import Check
+from factbook.checks import state
+from factbook.checks.definitions import dependencies, templates
+from factbook.checks.definitions.definition import Check
 from factbook.checks.readers import Report
 from factbook.checks.rules import condition
 from factbook.checks.rules.condition import FactCondition, Rule

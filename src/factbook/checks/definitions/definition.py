@@ -5,8 +5,9 @@ from typing import Final
 
 from msgspec import Struct
 
-from factbook.checks import check_test, readers, templates
-from factbook.checks.check_test import CheckTest
+from factbook.checks import readers
+from factbook.checks.definitions import check_test, templates
+from factbook.checks.definitions.check_test import CheckTest
 from factbook.checks.readers import DocumentMember, Report
 from factbook.checks.rules import condition
 from factbook.checks.rules.condition import Rule

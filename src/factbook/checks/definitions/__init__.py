@@ -1,0 +1,1 @@
+"""Definitions of checks and scorecards: parsing, and validation against what they refer to."""
