@@ -15,8 +15,8 @@ from typing import Any
 
 from bench.findings import Findings
 from bench.run import Run
-from factbook.checks.compiled_check import compiled
 from factbook.checks.definitions.definition import parse
+from factbook.checks.evaluation.compiled_check import compiled
 from factbook.checks.rules.checked_entity import CheckedEntity
 from factbook.checks.state import PASS
 from factbook.facts.merge import Latest

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from factbook.checks.compiled_check import CheckOutcome, CompiledCheck
 from factbook.checks.definitions.definition import Check, parse
+from factbook.checks.evaluation.compiled_check import CheckOutcome, CompiledCheck
 from factbook.checks.rules.checked_entity import CheckedEntity
 from factbook.errors import InvalidItemsError
 from factbook.facts.merge import Latest

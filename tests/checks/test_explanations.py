@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from factbook.checks.explanation import Evidence, explain
+from factbook.checks.evaluation.explanation import Evidence, explain
 from factbook.checks.state import FAIL, INAPPLICABLE, PASS, UNKNOWN
 from tests.checks.making import NOW, check, entity
 from tests.checks.sources import leaf

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from factbook.checks.explanation import explain
+from factbook.checks.evaluation.explanation import explain
 from factbook.checks.rules.checked_entity import CheckedEntity
 from factbook.checks.state import FAIL, PASS, UNKNOWN
 from tests.checks.making import NOW, check, entity, evaluated, problems

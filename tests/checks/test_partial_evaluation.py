@@ -5,9 +5,9 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from factbook.checks.compiled_check import compiled
 from factbook.checks.definitions.definition import Check
-from factbook.checks.partial_evaluation import PartialEvaluation
+from factbook.checks.evaluation.compiled_check import compiled
+from factbook.checks.evaluation.partial_evaluation import PartialEvaluation
 from factbook.checks.rules.condition import references
 from factbook.checks.rules.fact_reference import FactReference
 from factbook.checks.state import FAIL, INAPPLICABLE, OUT, PASS, UNKNOWN

@@ -5,10 +5,10 @@ from typing import Any
 import msgspec
 
 from factbook.checks import exemption, state, trial
-from factbook.checks.compiled_check import compiled
 from factbook.checks.definitions import definition, files, scorecard, templates, validation
 from factbook.checks.definitions.validation import CheckContext
-from factbook.checks.explanation import explain
+from factbook.checks.evaluation.compiled_check import compiled
+from factbook.checks.evaluation.explanation import explain
 from factbook.checks.rules import sentence, versions
 from factbook.checks.rules.checked_entity import CheckedEntity
 from factbook.checks.takeover import backstage, rhdh, roadie, thresholds

@@ -11,10 +11,10 @@ import structlog
 
 from factbook.checks import slots
 from factbook.checks.check_store import StoredCheck, check_store
-from factbook.checks.compiled_check import CompiledCheck, compiled, in_order
 from factbook.checks.definitions import definition, definition_lock
 from factbook.checks.definitions.definition import Check
-from factbook.checks.explanation import Explainer
+from factbook.checks.evaluation.compiled_check import CompiledCheck, compiled, in_order
+from factbook.checks.evaluation.explanation import Explainer
 from factbook.checks.grades import Grading
 from factbook.checks.rules import condition
 from factbook.errors import FactbookError

@@ -8,7 +8,7 @@ from factbook.checks import change_store, latest_facts, state, state_store
 from factbook.checks.check_set import CheckCache
 from factbook.checks.definitions import templates
 from factbook.checks.definitions.definition import Check
-from factbook.checks.explanation import Explainer, Explanation
+from factbook.checks.evaluation.explanation import Explainer, Explanation
 from factbook.checks.results import CheckedRow
 from factbook.checks.rules import condition
 from factbook.checks.rules.checked_entity import CheckedEntity

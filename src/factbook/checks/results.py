@@ -8,7 +8,7 @@ from factbook.checks import change_store, latest_facts, state
 from factbook.checks.check_set import CheckCache, CheckSet, EvaluatedCheck
 from factbook.checks.definitions import definition_lock
 from factbook.checks.definitions.definition import Check
-from factbook.checks.explanation import Explanation
+from factbook.checks.evaluation.explanation import Explanation
 from factbook.checks.flaps import is_flapping, looks_back_to
 from factbook.checks.rules.checked_entity import CheckedEntity
 from factbook.facts import store

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 from factbook.checks import state
-from factbook.checks.compiled_check import compiled
 from factbook.checks.definitions import templates
 from factbook.checks.definitions.check_test import CheckTest
 from factbook.checks.definitions.definition import Check
-from factbook.checks.explanation import Explanation, explain
+from factbook.checks.evaluation.compiled_check import compiled
+from factbook.checks.evaluation.explanation import Explanation, explain
 from factbook.checks.rules import condition
 from factbook.checks.rules.checked_entity import CheckedEntity
 from factbook.checks.rules.contradictions import report_constant

@@ -14,8 +14,8 @@ from factbook.checks import change_store, count_store, exemption_store, result_p
 from factbook.checks.check_store import check_store
 from factbook.checks.count_store import StateCounts
 from factbook.checks.definitions import scorecard
+from factbook.checks.evaluation.explanation import Evidence, Explanation
 from factbook.checks.exemption_store import ExemptionFilter
-from factbook.checks.explanation import Evidence, Explanation
 from factbook.checks.result_pages import ResultPlace
 from factbook.checks.results import CheckedRow, CheckResult, EntityResults, ResultFilter
 from factbook.clock import iso, iso_or_none

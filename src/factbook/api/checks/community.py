@@ -16,7 +16,7 @@ from factbook.catalog.store import collectable
 from factbook.checks import results, state
 from factbook.checks.check_store import check_store
 from factbook.checks.definitions.definition import Check, parse
-from factbook.checks.explanation import Explanation
+from factbook.checks.evaluation.explanation import Explanation
 from factbook.checks.results import CheckResult
 from factbook.checks.rules.condition import leaves
 from factbook.checks.rules.fact_reference import CHECKS, ENTITY

@@ -9,10 +9,11 @@ from factbook.api.checks.check_results import seen
 from factbook.catalog import ref as refs
 from factbook.catalog.store import collectable
 from factbook.catalog.validation import deeper_than, too_deep
-from factbook.checks import check_documents, explanation, latest_facts, preview, state
+from factbook.checks import check_documents, latest_facts, preview, state
 from factbook.checks.check_store import check_store
 from factbook.checks.count_store import StateCounts
 from factbook.checks.definitions.definition import Check
+from factbook.checks.evaluation import explanation
 from factbook.checks.preview import PreviewedChange, PreviewScope
 from factbook.checks.rules.checked_entity import CheckedEntity
 from factbook.clock import milliseconds

@@ -6,7 +6,7 @@ import msgspec
 
 from factbook.checks import trial
 from factbook.checks.definitions.definition import Check
-from factbook.checks.explanation import Evidence
+from factbook.checks.evaluation.explanation import Evidence
 from factbook.checks.rules import sentence
 from factbook.checks.state import word
 from factbook.checks.trial import CheckTrial

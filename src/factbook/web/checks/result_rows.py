@@ -7,8 +7,8 @@ from factbook.auth.permissions import SOURCE_READ
 from factbook.catalog import ref as refs
 from factbook.checks import explained_rows, results, state
 from factbook.checks.definitions.definition import Check
+from factbook.checks.evaluation.explanation import Evidence, Explanation
 from factbook.checks.explained_rows import ExplainedRow
-from factbook.checks.explanation import Evidence, Explanation
 from factbook.checks.results import CheckedRow, ResultFilter
 from factbook.checks.rules import sentence
 from factbook.checks.rules.fact_reference import CHECKS, ENTITY

@@ -9,7 +9,7 @@ from factbook.checks.check_set import CheckCache
 from factbook.checks.definitions import scorecard
 from factbook.checks.definitions.definition import Check
 from factbook.checks.definitions.scorecard import Scorecard
-from factbook.checks.explanation import CHECK_ERROR, Explanation
+from factbook.checks.evaluation.explanation import CHECK_ERROR, Explanation
 from factbook.checks.grade_slots import StoredScorecard
 from factbook.checks.levels import GradedLevel, Step, decoded
 from factbook.checks.results import CheckResult

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
 from factbook import clock
-from factbook.checks.rule_functions import CompiledRule, reader
+from factbook.checks.evaluation.rule_functions import CompiledRule, reader
 from factbook.checks.rules import wanted_values
 from factbook.checks.rules.checked_entity import CheckedEntity
 from factbook.checks.rules.condition import FactCondition

@@ -8,13 +8,13 @@ unknown, or that cannot be compared, is unknown.
 from collections.abc import Callable
 from typing import Any, Final
 
-from factbook.checks.rule_functions import CompiledRule, Evaluate, Read, reader
+from factbook.checks.evaluation.rule_functions import CompiledRule, Evaluate, Read, reader
+from factbook.checks.evaluation.time_conditions import TIME_CONDITIONS
 from factbook.checks.rules import operators
 from factbook.checks.rules.checked_entity import CheckedEntity
 from factbook.checks.rules.condition import Every, FactCondition, Negation, Rule, Some
 from factbook.checks.rules.fact_reference import CHECKS, ENTITY, FactReference
 from factbook.checks.state import FAIL, PASS, UNKNOWN
-from factbook.checks.time_conditions import TIME_CONDITIONS
 from factbook.facts.reasons import NOT_APPLICABLE, word
 
 # A value that does not fit its operator, and an object that is too large for a path.
