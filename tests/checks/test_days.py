@@ -2,9 +2,10 @@
 
 import pytest
 
-from factbook.checks import change_store, days
-from factbook.checks.count_store import StateCounts
+from factbook.checks import days
 from factbook.checks.days import DayCounts
+from factbook.checks.states import change_store
+from factbook.checks.states.count_store import StateCounts
 from factbook.clock import DAY, Throttle
 from factbook.storage import Database
 from tests.checks.catalog import CheckedCatalog, a_check, leaf

@@ -1,8 +1,9 @@
 """States that time changes, of more entities than a transaction takes."""
 
-from factbook.checks import count_store, due
+from factbook.checks import due
 from factbook.checks.batch_size import DueBatchSize
-from factbook.checks.count_store import StateCounts
+from factbook.checks.states import count_store
+from factbook.checks.states.count_store import StateCounts
 from factbook.clock import HOUR
 from factbook.storage import Database
 from tests.checks.catalog import CheckedCatalog, a_check, leaf

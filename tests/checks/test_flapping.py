@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from factbook.checks import flaps
+from factbook.checks.states import flaps
 from factbook.clock import DAY, HOUR
 
 

@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 
-from factbook.checks import count_store, publication, results, state
+from factbook.checks import publication, results, state
 from factbook.checks.check_store import check_store
-from factbook.checks.count_store import StateCounts
 from factbook.checks.results import ResultFilter
+from factbook.checks.states import count_store
+from factbook.checks.states.count_store import StateCounts
 from factbook.storage import Database
 from tests.checks.catalog import CheckedCatalog, a_check, leaf
 from tests.checks.making import problems

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 from factbook.catalog.store import collectable
 from factbook.checks import state
 from factbook.checks.check_set import CheckCache, CheckSet
-from factbook.checks.count_store import PLACES, StateCounts
 from factbook.checks.definitions import definition_lock
 from factbook.checks.entity_place import owner_of
 from factbook.checks.rules.checked_entity import CheckedEntity
+from factbook.checks.states.count_store import PLACES, StateCounts
 from factbook.facts import store
 from factbook.facts.entity_filter import Matcher
 from factbook.facts.merge import Latest

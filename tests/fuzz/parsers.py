@@ -14,7 +14,7 @@ NO_PARSERS: Final[dict[str, str]] = {
     "checks.check_documents.read_scorecard": "calls scorecard.parse, which has a target",
     "checks.definitions.dependencies.read_by": "follows the conditions of checks, which are parsed",
     "checks.levels.decoded": _ROWS,
-    "checks.state_store.read": _ROWS,
+    "checks.states.state_store.read": _ROWS,
     "datasources.connection_store.read": _ROWS,
     "datasources.define.read": "calls datasources.custom.definition.parse and looks connections up",
     "definitions.documents.read": "calls the parser of what is defined",

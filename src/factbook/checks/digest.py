@@ -8,7 +8,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from factbook.checks import flaps, state
+from factbook.checks import state
+from factbook.checks.states import flaps
 from factbook.clock import iso
 from factbook.schemas.digests import DigestForm
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from factbook.catalog.store import collectable
-from factbook.checks import change_store, latest_facts, state, state_store
+from factbook.checks import latest_facts, state
 from factbook.checks.check_set import CheckCache
 from factbook.checks.definitions import templates
 from factbook.checks.definitions.definition import Check
@@ -14,6 +14,7 @@ from factbook.checks.rules import condition
 from factbook.checks.rules.checked_entity import CheckedEntity
 from factbook.checks.rules.fact_reference import CHECKS, ENTITY
 from factbook.checks.state_update import SlotStates
+from factbook.checks.states import change_store, state_store
 from factbook.storage import Database
 
 _NOTHING: Final[Mapping[str, Any]] = {}

@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from factbook.checks import state, state_store
+from factbook.checks import state
 from factbook.checks.check_set import CheckCache
 from factbook.checks.check_store import check_store
+from factbook.checks.states import state_store
 from factbook.storage import Database
 
 _READS: Final = 3  # of states whose slots were moved meanwhile

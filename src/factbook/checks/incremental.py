@@ -14,31 +14,24 @@ from typing import Final, NamedTuple
 import msgspec
 
 from factbook.catalog.store import apply, ownership, removed
-from factbook.checks import (
-    change_events,
-    change_store,
-    exemption_moves,
-    exemption_store,
-    slot_filling,
-    state_store,
-    subjects,
-)
-from factbook.checks.change_store import ChangeRow
+from factbook.checks import exemption_moves, exemption_store, slot_filling, subjects
 from factbook.checks.check_grades import grading_of
 from factbook.checks.check_set import CheckCache, CheckSelection, CheckSet
-from factbook.checks.count_store import CountDeltas
 from factbook.checks.definitions import definition_lock
 from factbook.checks.exemption_store import NOT_EXEMPT
 from factbook.checks.grades import GradedEntity
 from factbook.checks.level_store import LevelDeltas
 from factbook.checks.state import NONE
-from factbook.checks.state_store import EntityStates
 from factbook.checks.state_update import (
     NO_EXEMPTIONS,
     ActiveExemptions,
     Evaluated,
     evaluate,
 )
+from factbook.checks.states import change_events, change_store, state_store
+from factbook.checks.states.change_store import ChangeRow
+from factbook.checks.states.count_store import CountDeltas
+from factbook.checks.states.state_store import EntityStates
 from factbook.checks.subjects import Subject
 from factbook.clock import Clock
 from factbook.facts import touched as facts_touched

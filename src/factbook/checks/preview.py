@@ -5,13 +5,14 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from factbook.catalog.store import collectable
-from factbook.checks import latest_facts, state_store
+from factbook.checks import latest_facts
 from factbook.checks.check_set import CheckCache, EvaluatedCheck, evaluated_check
-from factbook.checks.count_store import PLACES, StateCounts
 from factbook.checks.definitions.definition import Check
 from factbook.checks.rules.checked_entity import CheckedEntity
 from factbook.checks.state import EXEMPT, FAIL, NONE, OUT, PASS, UNKNOWN
 from factbook.checks.state_update import SlotStates
+from factbook.checks.states import state_store
+from factbook.checks.states.count_store import PLACES, StateCounts
 from factbook.facts import entity_filter
 from factbook.facts.merge import Latest
 from factbook.storage import Database

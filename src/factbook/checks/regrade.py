@@ -11,7 +11,7 @@ from typing import Final
 import structlog
 
 from factbook.catalog.store import collectable
-from factbook.checks import exemption_store, grade_slots, state_store
+from factbook.checks import exemption_store, grade_slots
 from factbook.checks.batch_size import BatchSize, GradingBatchSize
 from factbook.checks.check_grades import grading_of
 from factbook.checks.check_set import CheckCache
@@ -21,7 +21,8 @@ from factbook.checks.exemption_store import NOT_EXEMPT
 from factbook.checks.grades import GradedEntity
 from factbook.checks.level_store import LevelDeltas
 from factbook.checks.scorecard_store import scorecard_store
-from factbook.checks.state_store import EntityStates
+from factbook.checks.states import state_store
+from factbook.checks.states.state_store import EntityStates
 from factbook.clock import Clock
 from factbook.facts.entity_filter import Matcher
 from factbook.storage import Database, Transaction

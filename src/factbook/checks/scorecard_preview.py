@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from factbook.catalog.store import collectable
-from factbook.checks import level_store, state_store
+from factbook.checks import level_store
 from factbook.checks.check_set import CheckCache, CheckSet
 from factbook.checks.definitions.scorecard import Scorecard, parse
 from factbook.checks.levels import Grader
 from factbook.checks.rollup import LevelTally
 from factbook.checks.scorecard_store import scorecard_store
+from factbook.checks.states import state_store
 from factbook.errors import FactbookError
 from factbook.facts import entity_filter
 from factbook.storage import Database

@@ -6,10 +6,11 @@ place: the other states are neither read nor sent.
 
 from collections.abc import Sequence
 
-from factbook.checks import exemption_store, state_store, subjects
+from factbook.checks import exemption_store, subjects
 from factbook.checks.check_set import CheckSelection, CheckSet
 from factbook.checks.exemption_store import NOT_EXEMPT
 from factbook.checks.state_update import ActiveExemptions, evaluate
+from factbook.checks.states import state_store
 from factbook.storage import Transaction
 
 

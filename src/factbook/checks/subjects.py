@@ -8,7 +8,7 @@ from factbook.checks import latest_facts
 from factbook.checks.check_set import CheckSelection, MatchingChecks
 from factbook.checks.entity_place import EntityPlace, place_of
 from factbook.checks.rules.checked_entity import CheckedEntity
-from factbook.checks.state_store import EntityStates
+from factbook.checks.states.state_store import EntityStates
 from factbook.facts import entity_filter
 from factbook.facts.entity_filter import EntityFilter, Matcher
 from factbook.facts.merge import Latest

@@ -10,14 +10,15 @@ from factbook.api.checks.parameters import CHECK_ID, PAGE_LIMIT
 from factbook.auth.permissions import SOURCE_READ
 from factbook.catalog import ref as refs
 from factbook.catalog.store import collectable
-from factbook.checks import change_store, count_store, exemption_store, result_pages, results, state
+from factbook.checks import exemption_store, result_pages, results, state
 from factbook.checks.check_store import check_store
-from factbook.checks.count_store import StateCounts
 from factbook.checks.definitions import scorecard
 from factbook.checks.evaluation.explanation import Evidence, Explanation
 from factbook.checks.exemption_store import ExemptionFilter
 from factbook.checks.result_pages import ResultPlace
 from factbook.checks.results import CheckedRow, CheckResult, EntityResults, ResultFilter
+from factbook.checks.states import change_store, count_store
+from factbook.checks.states.count_store import StateCounts
 from factbook.clock import iso, iso_or_none
 from factbook.errors import InputError, NotFoundError
 from factbook.http import csv_lines

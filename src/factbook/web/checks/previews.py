@@ -5,10 +5,10 @@ from typing import Final, NamedTuple
 
 from factbook.auth.permissions import CATALOG_READ, SOURCE_READ
 from factbook.checks import preview, scorecard_preview, state, trial
-from factbook.checks.count_store import StateCounts
 from factbook.checks.definitions.definition import Check
 from factbook.checks.definitions.scorecard import Scorecard
 from factbook.checks.rules import sentence
+from factbook.checks.states.count_store import StateCounts
 from factbook.checks.trial import CheckTrial
 from factbook.web.checks import shares
 from factbook.web.data_sources.fact_across import Share

@@ -11,9 +11,8 @@ from factbook.auth.permissions import (
     SCORECARD_WRITE,
     SOURCE_READ,
 )
-from factbook.checks import count_store, exemption_store, level_store, scorecard_figures, starter
+from factbook.checks import exemption_store, level_store, scorecard_figures, starter
 from factbook.checks.check_store import check_store
-from factbook.checks.count_store import StateCounts
 from factbook.checks.definitions import definition_lock, scorecard
 from factbook.checks.definitions.scorecard import Scorecard
 from factbook.checks.exemption_store import ExemptionFilter
@@ -22,6 +21,8 @@ from factbook.checks.rollup import NOTHING, LevelTally
 from factbook.checks.scorecard_figures import ScorecardInEffect
 from factbook.checks.scorecard_store import scorecard_store
 from factbook.checks.starter import Adoption
+from factbook.checks.states import count_store
+from factbook.checks.states.count_store import StateCounts
 from factbook.checks.trend import TrendPoint
 from factbook.clock import DAY
 from factbook.errors import FactbookError

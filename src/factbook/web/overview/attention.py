@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from factbook.checks import recent_changes
-from factbook.checks.count_store import StateCounts
+from factbook.checks.states.count_store import StateCounts
 from factbook.clock import DAY
 from factbook.storage import Database
 from factbook.web.checks import shares

@@ -6,10 +6,10 @@ from typing import Final, NamedTuple
 from markupsafe import Markup
 
 from factbook.checks import level_store, rollup, scorecard_figures, trend
-from factbook.checks.count_store import StateCounts
 from factbook.checks.group_hierarchy import GroupHierarchy
 from factbook.checks.rollup import NOTHING, LevelTally
 from factbook.checks.scorecard_figures import ScorecardInEffect
+from factbook.checks.states.count_store import StateCounts
 from factbook.checks.trend import TrendPoint
 from factbook.clock import DAY
 from factbook.storage import Database

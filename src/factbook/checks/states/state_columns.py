@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from factbook.checks.change_store import ChangeRow
-from factbook.checks.count_store import NO_PLACE, PLACES, CountRow
 from factbook.checks.state import NONE
-from factbook.checks.state_store import EntityStates
+from factbook.checks.states.change_store import ChangeRow
+from factbook.checks.states.count_store import NO_PLACE, PLACES, CountRow
+from factbook.checks.states.state_store import EntityStates
 
 
 class StatePair(NamedTuple):

@@ -10,9 +10,10 @@ from typing import Final
 import msgspec
 
 from factbook.catalog.store import collectable
-from factbook.checks import change_store, state
-from factbook.checks.change_store import ChangeRow
-from factbook.checks.flaps import is_flapping, looks_back_to
+from factbook.checks import state
+from factbook.checks.states import change_store
+from factbook.checks.states.change_store import ChangeRow
+from factbook.checks.states.flaps import is_flapping, looks_back_to
 from factbook.events import event
 from factbook.events import store as events
 from factbook.storage import Transaction

@@ -1,0 +1,1 @@
+"""Stores of results: the states of entities, their changes, and the counts of both."""
