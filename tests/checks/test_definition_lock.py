@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from factbook.checks import definition_writes, exemption_store, grade_slots, publication, regrade
+from factbook.checks import definition_writes, grade_slots, publication, regrade
 from factbook.checks.check_store import check_store
 from factbook.checks.definitions import definition_lock
 from factbook.checks.definitions.scorecard import ExemptionRules
-from factbook.checks.exemption import ExemptionActor, ExemptionRequest
+from factbook.checks.exemptions import exemption_store
+from factbook.checks.exemptions.exemption import ExemptionActor, ExemptionRequest
 from factbook.checks.scorecard_store import scorecard_store
 from factbook.clock import DAY
 from factbook.errors import InvalidItemsError

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from factbook.checks import exemption
 from factbook.checks.definitions.scorecard import ExemptionRules
-from factbook.checks.exemption import (
+from factbook.checks.exemptions import exemption
+from factbook.checks.exemptions.exemption import (
     STATES,
     Decision,
     Exemption,

@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
-from factbook.checks import exemption_store, state
-from factbook.checks.exemption import Exemption, ExemptionActor, ExemptionRequest
-from factbook.checks.exemption_store import ExemptionFilter
+from factbook.checks import state
+from factbook.checks.exemptions import exemption_store
+from factbook.checks.exemptions.exemption import Exemption, ExemptionActor, ExemptionRequest
+from factbook.checks.exemptions.exemption_store import ExemptionFilter
 from factbook.clock import DAY
 from factbook.errors import NotFoundError
 from factbook.importers.snapshot import ImportedItem

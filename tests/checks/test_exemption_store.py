@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from factbook.checks import exemption_store
 from factbook.checks.definitions.scorecard import ExemptionRules
-from factbook.checks.exemption import Exemption, ExemptionActor, ExemptionRequest
-from factbook.checks.exemption_store import EntityExemptions, ExemptionFilter
+from factbook.checks.exemptions import exemption_store
+from factbook.checks.exemptions.exemption import Exemption, ExemptionActor, ExemptionRequest
+from factbook.checks.exemptions.exemption_store import EntityExemptions, ExemptionFilter
 from factbook.clock import DAY
 from factbook.errors import (
     ConflictError,

@@ -4,11 +4,12 @@ from typing import Any
 
 import msgspec
 
-from factbook.checks import exemption, state, trial
+from factbook.checks import state, trial
 from factbook.checks.definitions import definition, files, scorecard, templates, validation
 from factbook.checks.definitions.validation import CheckContext
 from factbook.checks.evaluation.compiled_check import compiled
 from factbook.checks.evaluation.explanation import explain
+from factbook.checks.exemptions import exemption
 from factbook.checks.rules import sentence, versions
 from factbook.checks.rules.checked_entity import CheckedEntity
 from factbook.checks.takeover import backstage, rhdh, roadie, thresholds
@@ -130,7 +131,11 @@ TARGETS = [
     Target(
         "scorecard",
         document,
-        ("checks.exemption.parse", "checks.readers.read", "checks.definitions.scorecard.parse"),
+        (
+            "checks.exemptions.exemption.parse",
+            "checks.readers.read",
+            "checks.definitions.scorecard.parse",
+        ),
     ),
     Target("value-filter", value_filter, ("datasources.value_filters.read",)),
     Target("check-takeover", takeover, ("checks.takeover.thresholds.parse",)),

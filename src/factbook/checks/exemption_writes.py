@@ -5,11 +5,17 @@ from typing import NamedTuple
 
 from factbook.auth.permissions import EXEMPTION_DECIDE, EXEMPTION_REQUEST
 from factbook.catalog.store import membership
-from factbook.checks import exemption, exemption_store, grade_slots
+from factbook.checks import grade_slots
 from factbook.checks.check_store import check_store
 from factbook.checks.definitions import definition_lock, scorecard
 from factbook.checks.definitions.scorecard import DEFAULT_DAYS, ExemptionRules
-from factbook.checks.exemption import Decision, Exemption, ExemptionActor, ExemptionRequest
+from factbook.checks.exemptions import exemption, exemption_store
+from factbook.checks.exemptions.exemption import (
+    Decision,
+    Exemption,
+    ExemptionActor,
+    ExemptionRequest,
+)
 from factbook.checks.grade_slots import StoredScorecard
 from factbook.checks.scorecard_store import scorecard_store
 from factbook.errors import NotFoundError

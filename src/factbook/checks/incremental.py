@@ -14,11 +14,12 @@ from typing import Final, NamedTuple
 import msgspec
 
 from factbook.catalog.store import apply, ownership, removed
-from factbook.checks import exemption_moves, exemption_store, slot_filling, subjects
+from factbook.checks import slot_filling, subjects
 from factbook.checks.check_grades import grading_of
 from factbook.checks.check_set import CheckCache, CheckSelection, CheckSet
 from factbook.checks.definitions import definition_lock
-from factbook.checks.exemption_store import NOT_EXEMPT
+from factbook.checks.exemptions import exemption_moves, exemption_store
+from factbook.checks.exemptions.exemption_store import NOT_EXEMPT
 from factbook.checks.grades import GradedEntity
 from factbook.checks.level_store import LevelDeltas
 from factbook.checks.state import NONE

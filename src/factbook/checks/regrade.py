@@ -11,13 +11,14 @@ from typing import Final
 import structlog
 
 from factbook.catalog.store import collectable
-from factbook.checks import exemption_store, grade_slots
+from factbook.checks import grade_slots
 from factbook.checks.batch_size import BatchSize, GradingBatchSize
 from factbook.checks.check_grades import grading_of
 from factbook.checks.check_set import CheckCache
 from factbook.checks.definitions import definition_lock
 from factbook.checks.entity_place import place_of
-from factbook.checks.exemption_store import NOT_EXEMPT
+from factbook.checks.exemptions import exemption_store
+from factbook.checks.exemptions.exemption_store import NOT_EXEMPT
 from factbook.checks.grades import GradedEntity
 from factbook.checks.level_store import LevelDeltas
 from factbook.checks.scorecard_store import scorecard_store

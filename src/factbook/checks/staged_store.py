@@ -8,8 +8,8 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar, Final, Literal, TypeVar
 
-from factbook.checks import exemption_store
 from factbook.checks.definitions import definition_lock
+from factbook.checks.exemptions import exemption_store
 from factbook.definitions import documents
 from factbook.definitions.documents import Document
 from factbook.definitions.store import (

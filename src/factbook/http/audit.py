@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from factbook.auth.tokens import StoredToken
     from factbook.catalog.sets import PreparedPush
     from factbook.catalog.store.stored_sets import PushResult
-    from factbook.checks.exemption import Exemption
+    from factbook.checks.exemptions.exemption import Exemption
     from factbook.checks.staged_store import StagedDefinition
     from factbook.datasources.connection_store import StoredConnection
     from factbook.datasources.source_store import StoredSource

@@ -10,11 +10,12 @@ from factbook.api.checks.parameters import CHECK_ID, PAGE_LIMIT
 from factbook.auth.permissions import SOURCE_READ
 from factbook.catalog import ref as refs
 from factbook.catalog.store import collectable
-from factbook.checks import exemption_store, result_pages, results, state
+from factbook.checks import result_pages, results, state
 from factbook.checks.check_store import check_store
 from factbook.checks.definitions import scorecard
 from factbook.checks.evaluation.explanation import Evidence, Explanation
-from factbook.checks.exemption_store import ExemptionFilter
+from factbook.checks.exemptions import exemption_store
+from factbook.checks.exemptions.exemption_store import ExemptionFilter
 from factbook.checks.result_pages import ResultPlace
 from factbook.checks.results import CheckedRow, CheckResult, EntityResults, ResultFilter
 from factbook.checks.states import change_store, count_store

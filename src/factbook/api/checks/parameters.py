@@ -12,7 +12,7 @@ from factbook.api.openapi.parameter_types import (
     PathPart,
     Text,
 )
-from factbook.checks import exemption
+from factbook.checks.exemptions import exemption
 from factbook.errors import NotFoundError
 from factbook.http.requests import Request
 from factbook.schemas import patterns

@@ -10,8 +10,8 @@ from typing import Any, ClassVar, Final, NamedTuple
 import msgspec
 
 from factbook import clock
-from factbook.checks import exemption
-from factbook.checks.exemption import ExemptionRequest
+from factbook.checks.exemptions import exemption
+from factbook.checks.exemptions.exemption import ExemptionRequest
 from factbook.cli.checks.files import ReadDocument
 from factbook.cli.definition_plan import Action, DefinitionChange, FieldDifference, PlanStep
 from factbook.client import Client

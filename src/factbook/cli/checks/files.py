@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from factbook.catalog import ref
-from factbook.checks import exemption
 from factbook.checks.definitions import definition, files, scorecard
 from factbook.checks.definitions.definition import Check
 from factbook.checks.definitions.files import Kind
+from factbook.checks.exemptions import exemption
 from factbook.cli import definition_files
 from factbook.errors import InvalidItemsError
 

@@ -11,11 +11,12 @@ from factbook.auth.permissions import (
     SCORECARD_WRITE,
     SOURCE_READ,
 )
-from factbook.checks import exemption_store, level_store, scorecard_figures, starter
+from factbook.checks import level_store, scorecard_figures, starter
 from factbook.checks.check_store import check_store
 from factbook.checks.definitions import definition_lock, scorecard
 from factbook.checks.definitions.scorecard import Scorecard
-from factbook.checks.exemption_store import ExemptionFilter
+from factbook.checks.exemptions import exemption_store
+from factbook.checks.exemptions.exemption_store import ExemptionFilter
 from factbook.checks.grade_slots import StoredScorecard
 from factbook.checks.rollup import NOTHING, LevelTally
 from factbook.checks.scorecard_figures import ScorecardInEffect

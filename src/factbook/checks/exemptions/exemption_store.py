@@ -9,10 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, Literal, NamedTuple
 
 from factbook.catalog.store import collectable
-from factbook.checks import exemption
 from factbook.checks.definitions import definition_lock
 from factbook.checks.definitions.scorecard import DEFAULT_DAYS, ExemptionRules
-from factbook.checks.exemption import (
+from factbook.checks.exemptions import exemption
+from factbook.checks.exemptions.exemption import (
     Decision,
     Exemption,
     ExemptionActor,

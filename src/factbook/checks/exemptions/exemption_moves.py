@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from factbook.catalog.store import collectable
-from factbook.checks.exemption_store import MOVES
+from factbook.checks.exemptions.exemption_store import MOVES
 from factbook.storage import Transaction
 
 

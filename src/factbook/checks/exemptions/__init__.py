@@ -1,0 +1,1 @@
+"""Exemptions of entities from checks and scorecards, for a time."""
