@@ -25,9 +25,9 @@ from factbook.catalog.store import stored_sets
 from factbook.catalog.store.apply import Actor
 from factbook.catalog.store.diff import Guards
 from factbook.checks import incremental, publication
-from factbook.checks.check_store import check_store
 from factbook.checks.definitions.definition import parse
 from factbook.checks.preview import preview
+from factbook.checks.versions.check_store import check_store
 from factbook.facts import store
 from factbook.facts.datasource import DataSource
 from factbook.facts.merge import Observation

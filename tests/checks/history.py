@@ -12,8 +12,8 @@ from factbook.catalog.store import stored_sets
 from factbook.catalog.store.apply import Actor
 from factbook.catalog.store.diff import Guards
 from factbook.checks import due, incremental, publication
-from factbook.checks.check_store import check_store
 from factbook.checks.definitions import definition_lock
+from factbook.checks.versions.check_store import check_store
 from factbook.clock import DAY, HOUR
 from factbook.errors import ConflictError, InvalidItemsError, NotFoundError
 from factbook.facts import pushed_facts, removal, store

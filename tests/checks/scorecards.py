@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from factbook.checks import grade_slots
 from factbook.checks.definitions import definition_lock
-from factbook.checks.grade_slots import StoredScorecard
-from factbook.checks.scorecard_store import scorecard_store
+from factbook.checks.versions import grade_slots
+from factbook.checks.versions.grade_slots import StoredScorecard
+from factbook.checks.versions.scorecard_store import scorecard_store
 from factbook.storage import Database, Transaction
 from tests.service import NOON
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from factbook.checks.check_store import StoredCheck, check_store
 from factbook.checks.definitions import definition_lock
+from factbook.checks.versions.check_store import StoredCheck, check_store
 from factbook.errors import ConflictError, InvalidItemsError, NotFoundError
 from factbook.storage import Database, Transaction
 from tests.service import NOON

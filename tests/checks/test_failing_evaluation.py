@@ -10,8 +10,8 @@ from factbook.checks import regrade
 from factbook.checks.check_grades import grading_of
 from factbook.checks.check_set import CheckCache, CheckSet
 from factbook.checks.definitions import definition_lock
-from factbook.checks.scorecard_store import scorecard_store
 from factbook.checks.state import FAIL, PASS, UNKNOWN
+from factbook.checks.versions.scorecard_store import scorecard_store
 from factbook.errors import UnavailableError
 from factbook.storage import Database, Transaction
 from factbook.storage.database import RestartError

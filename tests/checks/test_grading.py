@@ -6,14 +6,15 @@ from typing import Any
 
 import pytest
 
-from factbook.checks import grade_slots, level_store, regrade, state
+from factbook.checks import level_store, regrade, state
 from factbook.checks.definitions import definition_lock
 from factbook.checks.definitions.scorecard import parse
 from factbook.checks.entity_place import EntityPlace
 from factbook.checks.grades import CountedCheck, GradedEntity, Grading
 from factbook.checks.level_store import LevelDeltas
 from factbook.checks.levels import Grader, decoded
-from factbook.checks.scorecard_store import scorecard_store
+from factbook.checks.versions import grade_slots
+from factbook.checks.versions.scorecard_store import scorecard_store
 from factbook.events import store as events
 from factbook.facts.entity_filter import Matcher
 from factbook.storage import Database, Transaction

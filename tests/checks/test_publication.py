@@ -5,9 +5,9 @@ from functools import partial
 import pytest
 
 from factbook.checks import publication
-from factbook.checks.check_store import check_store
 from factbook.checks.states import count_store
 from factbook.checks.states.count_store import StateCounts
+from factbook.checks.versions.check_store import check_store
 from factbook.storage import Database
 from tests.checks.catalog import CheckedCatalog, a_check, leaf
 from tests.service import Time

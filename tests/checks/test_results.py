@@ -6,11 +6,11 @@ import pytest
 
 from factbook.catalog.store import collectable
 from factbook.checks import due, publication, results, state
-from factbook.checks.check_store import check_store
 from factbook.checks.results import EntityResults, ResultFilter
 from factbook.checks.states import change_store, count_store
 from factbook.checks.states.change_store import Change
 from factbook.checks.states.count_store import StateCounts
+from factbook.checks.versions.check_store import check_store
 from factbook.clock import DAY, HOUR
 from factbook.storage import Database
 from tests.checks.catalog import CheckedCatalog, a_check, leaf

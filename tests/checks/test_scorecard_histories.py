@@ -21,7 +21,7 @@ from factbook.checks.exemptions.exemption_store import ExemptionFilter
 from factbook.checks.grades import GradedEntity
 from factbook.checks.level_store import LevelDeltas
 from factbook.checks.levels import in_slot
-from factbook.checks.scorecard_store import scorecard_store
+from factbook.checks.versions.scorecard_store import scorecard_store
 from factbook.clock import DAY, HOUR
 from factbook.facts.entity_filter import Matcher
 from factbook.storage import Database, Transaction

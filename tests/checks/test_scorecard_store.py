@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from factbook.checks.check_store import check_store
 from factbook.checks.definitions import definition_lock
-from factbook.checks.scorecard_store import scorecard_store
+from factbook.checks.versions.check_store import check_store
+from factbook.checks.versions.scorecard_store import scorecard_store
 from factbook.errors import ConflictError, InvalidItemsError, NotFoundError
 from factbook.storage import Database, Transaction
 from tests.checks.scorecards import ACTOR, add_checks, document, effect, publish, put, stored

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from factbook.checks import publication, results, state
-from factbook.checks.check_store import check_store
 from factbook.checks.results import ResultFilter
 from factbook.checks.states import count_store
 from factbook.checks.states.count_store import StateCounts
+from factbook.checks.versions.check_store import check_store
 from factbook.storage import Database
 from tests.checks.catalog import CheckedCatalog, a_check, leaf
 from tests.checks.making import problems

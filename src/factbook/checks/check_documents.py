@@ -7,12 +7,12 @@ from typing import Any, Final
 
 import msgspec
 
-from factbook.checks.check_store import check_store
 from factbook.checks.definitions import definition, scorecard, validation
 from factbook.checks.definitions.definition import Check
 from factbook.checks.definitions.scorecard import Scorecard
 from factbook.checks.definitions.validation import CheckContext
 from factbook.checks.rules.fact_reference import CHECKS
+from factbook.checks.versions.check_store import check_store
 from factbook.datasources.registry import Registry
 from factbook.definitions import documents
 from factbook.errors import FactbookError, InvalidItemsError

@@ -9,14 +9,14 @@ from typing import Final, NamedTuple
 import msgspec
 import structlog
 
-from factbook.checks import slots
-from factbook.checks.check_store import StoredCheck, check_store
 from factbook.checks.definitions import definition, definition_lock
 from factbook.checks.definitions.definition import Check
 from factbook.checks.evaluation.compiled_check import CompiledCheck, compiled, in_order
 from factbook.checks.evaluation.explanation import Explainer
 from factbook.checks.grades import Grading
 from factbook.checks.rules import condition
+from factbook.checks.versions import slots
+from factbook.checks.versions.check_store import StoredCheck, check_store
 from factbook.errors import FactbookError
 from factbook.facts.entity_filter import EntityFilter, Matcher
 from factbook.storage import Database, Transaction, counters

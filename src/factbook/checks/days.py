@@ -3,10 +3,10 @@
 from functools import partial
 from typing import Final, NamedTuple
 
-from factbook.checks.check_store import check_store
 from factbook.checks.definitions import definition_lock
 from factbook.checks.states import count_store
 from factbook.checks.states.count_store import StateCounts
+from factbook.checks.versions.check_store import check_store
 from factbook.clock import DAY, Throttle
 from factbook.storage import Database, Transaction
 

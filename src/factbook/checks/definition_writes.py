@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection
 from typing import TypeVar
 
 from factbook.checks.definitions import definition_lock
-from factbook.checks.staged_store import StagedDefinition, StagedStore
+from factbook.checks.versions.staged_store import StagedDefinition, StagedStore
 from factbook.definitions import documents
 from factbook.definitions.documents import Document
 from factbook.errors import PreconditionFailedError

@@ -5,11 +5,11 @@ from typing import Final
 
 from factbook.catalog.store import collectable, hierarchy
 from factbook.checks import digest, level_store, trend
-from factbook.checks.check_store import check_store
 from factbook.checks.definitions.scorecard import Scorecard, parse
 from factbook.checks.digest import EVERYTHING, Digest, DigestLevels, LevelMove, StateChange
 from factbook.checks.group_hierarchy import GroupHierarchy
-from factbook.checks.scorecard_store import scorecard_store
+from factbook.checks.versions.check_store import check_store
+from factbook.checks.versions.scorecard_store import scorecard_store
 from factbook.storage import Database
 
 # Of a period; of more than these the first ones are told.

@@ -5,8 +5,6 @@ from typing import NamedTuple
 
 from factbook.auth.permissions import EXEMPTION_DECIDE, EXEMPTION_REQUEST
 from factbook.catalog.store import membership
-from factbook.checks import grade_slots
-from factbook.checks.check_store import check_store
 from factbook.checks.definitions import definition_lock, scorecard
 from factbook.checks.definitions.scorecard import DEFAULT_DAYS, ExemptionRules
 from factbook.checks.exemptions import exemption, exemption_store
@@ -16,8 +14,10 @@ from factbook.checks.exemptions.exemption import (
     ExemptionActor,
     ExemptionRequest,
 )
-from factbook.checks.grade_slots import StoredScorecard
-from factbook.checks.scorecard_store import scorecard_store
+from factbook.checks.versions import grade_slots
+from factbook.checks.versions.check_store import check_store
+from factbook.checks.versions.grade_slots import StoredScorecard
+from factbook.checks.versions.scorecard_store import scorecard_store
 from factbook.errors import NotFoundError
 from factbook.storage import Transaction
 

@@ -5,8 +5,8 @@ from typing import Final, NamedTuple
 
 from factbook.checks import state
 from factbook.checks.check_set import CheckCache
-from factbook.checks.check_store import check_store
 from factbook.checks.states import state_store
+from factbook.checks.versions.check_store import check_store
 from factbook.storage import Database
 
 _READS: Final = 3  # of states whose slots were moved meanwhile

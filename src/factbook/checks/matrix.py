@@ -6,12 +6,12 @@ from typing import Final, NamedTuple
 from factbook.catalog.store import collectable
 from factbook.checks import level_store, state
 from factbook.checks.check_set import CheckCache, CheckSet
-from factbook.checks.check_store import check_store
 from factbook.checks.level_pages import LevelFilter
 from factbook.checks.levels import GradedLevel
 from factbook.checks.scorecard_figures import ScorecardInEffect
 from factbook.checks.states import state_store
 from factbook.checks.states.state_store import EntityStates
+from factbook.checks.versions.check_store import check_store
 from factbook.storage import Database
 
 # Entities that a page looks at: with a filter that few of them meet it holds few.

@@ -16,10 +16,9 @@ import msgspec
 import structlog
 
 from factbook.catalog.store import collectable
-from factbook.checks import incremental, slot_filling, slots, subjects
+from factbook.checks import incremental, slot_filling, subjects
 from factbook.checks.batch_size import BatchSize, EvaluationBatchSize
 from factbook.checks.check_set import CheckCache, CheckSelection
-from factbook.checks.check_store import StoredCheck, check_store
 from factbook.checks.definitions import definition_lock, dependencies
 from factbook.checks.incremental import Task
 from factbook.checks.states import change_events, change_store, count_store, state_store
@@ -27,6 +26,8 @@ from factbook.checks.states.change_store import ChangeRow
 from factbook.checks.states.count_store import CountRow
 from factbook.checks.states.state_columns import StatePair, by_owner
 from factbook.checks.states.state_store import EntityStates
+from factbook.checks.versions import slots
+from factbook.checks.versions.check_store import StoredCheck, check_store
 from factbook.clock import Clock
 from factbook.storage import Database, Transaction
 

@@ -11,7 +11,6 @@ from typing import Final
 import structlog
 
 from factbook.catalog.store import collectable
-from factbook.checks import grade_slots
 from factbook.checks.batch_size import BatchSize, GradingBatchSize
 from factbook.checks.check_grades import grading_of
 from factbook.checks.check_set import CheckCache
@@ -21,9 +20,10 @@ from factbook.checks.exemptions import exemption_store
 from factbook.checks.exemptions.exemption_store import NOT_EXEMPT
 from factbook.checks.grades import GradedEntity
 from factbook.checks.level_store import LevelDeltas
-from factbook.checks.scorecard_store import scorecard_store
 from factbook.checks.states import state_store
 from factbook.checks.states.state_store import EntityStates
+from factbook.checks.versions import grade_slots
+from factbook.checks.versions.scorecard_store import scorecard_store
 from factbook.clock import Clock
 from factbook.facts.entity_filter import Matcher
 from factbook.storage import Database, Transaction

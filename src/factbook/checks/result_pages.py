@@ -4,8 +4,8 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Final, NamedTuple
 
 from factbook.checks import results
-from factbook.checks.check_store import check_store
 from factbook.checks.results import CheckedRow, ResultFilter
+from factbook.checks.versions.check_store import check_store
 from factbook.storage import Database
 
 # Checks that a page looks at: with a filter that few results meet it holds few.

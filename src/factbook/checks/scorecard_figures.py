@@ -9,8 +9,8 @@ from factbook.checks.definitions.scorecard import Scorecard, parse
 from factbook.checks.group_hierarchy import GroupHierarchy
 from factbook.checks.levels import GradedLevel
 from factbook.checks.rollup import NOTHING, LevelTally
-from factbook.checks.scorecard_store import scorecard_store
 from factbook.checks.trend import EVERYBODY, TrendPoint
+from factbook.checks.versions.scorecard_store import scorecard_store
 from factbook.clock import DAY
 from factbook.errors import InputError, NotFoundError
 from factbook.storage import Database

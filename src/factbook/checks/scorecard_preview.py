@@ -11,8 +11,8 @@ from factbook.checks.check_set import CheckCache, CheckSet
 from factbook.checks.definitions.scorecard import Scorecard, parse
 from factbook.checks.levels import Grader
 from factbook.checks.rollup import LevelTally
-from factbook.checks.scorecard_store import scorecard_store
 from factbook.checks.states import state_store
+from factbook.checks.versions.scorecard_store import scorecard_store
 from factbook.errors import FactbookError
 from factbook.facts import entity_filter
 from factbook.storage import Database

@@ -9,9 +9,9 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Final, NamedTuple
 
-from factbook.checks.check_store import check_store
 from factbook.checks.definitions.files import DefinitionDocument
-from factbook.checks.scorecard_store import scorecard_store
+from factbook.checks.versions.check_store import check_store
+from factbook.checks.versions.scorecard_store import scorecard_store
 from factbook.facts.datasource import DataSource
 from factbook.storage import Transaction
 

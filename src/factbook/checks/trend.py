@@ -15,7 +15,7 @@ from factbook.checks.definitions import definition_lock
 from factbook.checks.definitions.scorecard import Scorecard, parse
 from factbook.checks.group_hierarchy import GroupHierarchy
 from factbook.checks.rollup import NOTHING, LevelTally
-from factbook.checks.scorecard_store import scorecard_store
+from factbook.checks.versions.scorecard_store import scorecard_store
 from factbook.clock import DAY, iso
 from factbook.storage import Database, Row, Transaction
 

@@ -11,7 +11,6 @@ from factbook.auth.permissions import SOURCE_READ
 from factbook.catalog import ref as refs
 from factbook.catalog.store import collectable
 from factbook.checks import result_pages, results, state
-from factbook.checks.check_store import check_store
 from factbook.checks.definitions import scorecard
 from factbook.checks.evaluation.explanation import Evidence, Explanation
 from factbook.checks.exemptions import exemption_store
@@ -20,6 +19,7 @@ from factbook.checks.result_pages import ResultPlace
 from factbook.checks.results import CheckedRow, CheckResult, EntityResults, ResultFilter
 from factbook.checks.states import change_store, count_store
 from factbook.checks.states.count_store import StateCounts
+from factbook.checks.versions.check_store import check_store
 from factbook.clock import iso, iso_or_none
 from factbook.errors import InputError, NotFoundError
 from factbook.http import csv_lines

@@ -11,7 +11,7 @@ from factbook.api.checks.parameters import ID_CURSOR, PAGE_LIMIT, PUBLISH, Defin
 from factbook.audit.trail import AuditEntry
 from factbook.catalog.store import totals
 from factbook.checks import definition_writes
-from factbook.checks.staged_store import StagedDefinition, StagedStore
+from factbook.checks.versions.staged_store import StagedDefinition, StagedStore
 from factbook.clock import iso, iso_or_none
 from factbook.http import audit
 from factbook.http.context import HandlerContext, SourceContext

@@ -10,12 +10,12 @@ from factbook.catalog import ref as refs
 from factbook.catalog.store import collectable
 from factbook.catalog.validation import deeper_than, too_deep
 from factbook.checks import check_documents, latest_facts, preview, state
-from factbook.checks.check_store import check_store
 from factbook.checks.definitions.definition import Check
 from factbook.checks.evaluation import explanation
 from factbook.checks.preview import PreviewedChange, PreviewScope
 from factbook.checks.rules.checked_entity import CheckedEntity
 from factbook.checks.states.count_store import StateCounts
+from factbook.checks.versions.check_store import check_store
 from factbook.clock import milliseconds
 from factbook.errors import InputError
 from factbook.facts import store

@@ -11,7 +11,7 @@ from factbook.checks.level_pages import LevelFilter
 from factbook.checks.levels import GradedLevel, Step
 from factbook.checks.results import CheckResult
 from factbook.checks.scorecard_figures import ScorecardInEffect
-from factbook.checks.scorecard_store import scorecard_store
+from factbook.checks.versions.scorecard_store import scorecard_store
 from factbook.clock import DAY
 from factbook.errors import NotFoundError
 from factbook.http import csv_lines

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from factbook.auth.permissions import CATALOG_READ, CHECK_READ, CHECK_WRITE
-from factbook.checks.check_store import StoredCheck, check_store
 from factbook.checks.definitions import definition
 from factbook.checks.definitions.definition import Check
 from factbook.checks.rules import sentence
 from factbook.checks.states import count_store
 from factbook.checks.states.count_store import StateCounts
+from factbook.checks.versions.check_store import StoredCheck, check_store
 from factbook.errors import FactbookError
 from factbook.http.requests import Reply
 from factbook.web.checks import filters

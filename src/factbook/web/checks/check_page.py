@@ -7,14 +7,14 @@ from typing import Any, Final, NamedTuple
 from factbook.auth.permissions import CATALOG_READ, CHECK_READ, CHECK_WRITE
 from factbook.catalog.store import collectable
 from factbook.checks import days, result_pages, state
-from factbook.checks.check_store import StoredCheck, check_store
 from factbook.checks.definitions.definition import Check
 from factbook.checks.results import ResultFilter
 from factbook.checks.rules import sentence
-from factbook.checks.scorecard_store import scorecard_store
 from factbook.checks.state import UNKNOWN
 from factbook.checks.states import change_store, count_store
 from factbook.checks.states.count_store import StateCounts
+from factbook.checks.versions.check_store import StoredCheck, check_store
+from factbook.checks.versions.scorecard_store import scorecard_store
 from factbook.clock import DAY
 from factbook.datasources.custom import yaml_text
 from factbook.errors import NotFoundError

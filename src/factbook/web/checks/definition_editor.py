@@ -11,10 +11,10 @@ from typing import Any, Final, NamedTuple
 
 from factbook.auth.permissions import CHECK_READ, CHECK_WRITE, SCORECARD_WRITE
 from factbook.checks import check_documents, definition_writes
-from factbook.checks.check_store import check_store
 from factbook.checks.definitions import definition_lock
-from factbook.checks.scorecard_store import scorecard_store
-from factbook.checks.staged_store import StagedDefinition, StagedStore
+from factbook.checks.versions.check_store import check_store
+from factbook.checks.versions.scorecard_store import scorecard_store
+from factbook.checks.versions.staged_store import StagedDefinition, StagedStore
 from factbook.datasources.custom import yaml_text
 from factbook.errors import FactbookError, InvalidItemsError, PreconditionFailedError
 from factbook.http import audit

@@ -17,7 +17,7 @@ from factbook.checks.exemption_writes import ExemptionCaller
 from factbook.checks.exemptions import exemption, exemption_store
 from factbook.checks.exemptions.exemption import STATES, Decision, Exemption, ExemptionActor
 from factbook.checks.exemptions.exemption_store import ExemptionFilter
-from factbook.checks.scorecard_store import scorecard_store
+from factbook.checks.versions.scorecard_store import scorecard_store
 from factbook.clock import DAY, iso
 from factbook.errors import FactbookError, InputError, InvalidItemsError, NotFoundError
 from factbook.http import audit

@@ -6,13 +6,13 @@ from urllib.parse import quote
 
 from factbook.auth.permissions import CATALOG_READ, CHECK_READ
 from factbook.checks import level_pages, level_store, matrix, state
-from factbook.checks.check_store import check_store
 from factbook.checks.definitions.scorecard import NO_LEVEL_WORD, Scorecard
 from factbook.checks.level_pages import LevelFilter
 from factbook.checks.matrix import MatrixFilter
 from factbook.checks.scorecard_figures import ScorecardInEffect
 from factbook.checks.states import count_store
 from factbook.checks.states.count_store import StateCounts
+from factbook.checks.versions.check_store import check_store
 from factbook.datasources.fact_columns import NOTHING
 from factbook.errors import InputError
 from factbook.http import csv_lines

@@ -6,10 +6,10 @@ from typing import NamedTuple
 from factbook.audit.trail import AuditEntry
 from factbook.auth.permissions import CHECK_READ, CHECK_WRITE, SCORECARD_WRITE
 from factbook.checks import definition_writes
-from factbook.checks.check_store import check_store
 from factbook.checks.definitions import definition_lock, scorecard
-from factbook.checks.grade_slots import StoredScorecard
-from factbook.checks.scorecard_store import scorecard_store
+from factbook.checks.versions.check_store import check_store
+from factbook.checks.versions.grade_slots import StoredScorecard
+from factbook.checks.versions.scorecard_store import scorecard_store
 from factbook.http.requests import Reply
 from factbook.storage import Transaction
 from factbook.web.checks import filters, shares

@@ -12,19 +12,19 @@ from factbook.auth.permissions import (
     SOURCE_READ,
 )
 from factbook.checks import level_store, scorecard_figures, starter
-from factbook.checks.check_store import check_store
 from factbook.checks.definitions import definition_lock, scorecard
 from factbook.checks.definitions.scorecard import Scorecard
 from factbook.checks.exemptions import exemption_store
 from factbook.checks.exemptions.exemption_store import ExemptionFilter
-from factbook.checks.grade_slots import StoredScorecard
 from factbook.checks.rollup import NOTHING, LevelTally
 from factbook.checks.scorecard_figures import ScorecardInEffect
-from factbook.checks.scorecard_store import scorecard_store
 from factbook.checks.starter import Adoption
 from factbook.checks.states import count_store
 from factbook.checks.states.count_store import StateCounts
 from factbook.checks.trend import TrendPoint
+from factbook.checks.versions.check_store import check_store
+from factbook.checks.versions.grade_slots import StoredScorecard
+from factbook.checks.versions.scorecard_store import scorecard_store
 from factbook.clock import DAY
 from factbook.errors import FactbookError
 from factbook.http.requests import Reply

@@ -5,15 +5,15 @@ from typing import Any, Final, NamedTuple
 
 from factbook.auth.permissions import CATALOG_READ, CHECK_READ, CHECK_WRITE, SCORECARD_WRITE
 from factbook.checks import definition_writes, level_store, scorecard_figures
-from factbook.checks.check_store import StoredCheck, check_store
 from factbook.checks.definitions import scorecard
 from factbook.checks.definitions.scorecard import Scorecard, ScorecardEntry
-from factbook.checks.grade_slots import StoredScorecard
 from factbook.checks.rollup import LevelTally
 from factbook.checks.scorecard_figures import RollupGroup, ScorecardInEffect
-from factbook.checks.scorecard_store import scorecard_store
 from factbook.checks.states import count_store
 from factbook.checks.states.count_store import StateCounts
+from factbook.checks.versions.check_store import StoredCheck, check_store
+from factbook.checks.versions.grade_slots import StoredScorecard
+from factbook.checks.versions.scorecard_store import scorecard_store
 from factbook.clock import DAY
 from factbook.errors import NotFoundError
 from factbook.http.requests import Reply

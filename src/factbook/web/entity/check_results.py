@@ -10,11 +10,11 @@ from factbook.checks.definitions import scorecard
 from factbook.checks.definitions.definition import Check
 from factbook.checks.definitions.scorecard import Scorecard
 from factbook.checks.evaluation.explanation import CHECK_ERROR, Explanation
-from factbook.checks.grade_slots import StoredScorecard
 from factbook.checks.levels import GradedLevel, Step, decoded
 from factbook.checks.results import CheckResult
 from factbook.checks.rules.checked_entity import CHECK_UNKNOWN
-from factbook.checks.scorecard_store import scorecard_store
+from factbook.checks.versions.grade_slots import StoredScorecard
+from factbook.checks.versions.scorecard_store import scorecard_store
 from factbook.errors import FactbookError
 from factbook.facts.reasons import word
 from factbook.storage import Database

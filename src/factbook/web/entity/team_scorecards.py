@@ -12,8 +12,8 @@ from factbook.checks.definitions.scorecard import Scorecard
 from factbook.checks.group_hierarchy import GroupHierarchy
 from factbook.checks.rollup import NOTHING, LevelTally
 from factbook.checks.scorecard_figures import ScorecardInEffect
-from factbook.checks.scorecard_store import scorecard_store
 from factbook.checks.trend import TrendPoint
+from factbook.checks.versions.scorecard_store import scorecard_store
 from factbook.clock import DAY
 from factbook.errors import FactbookError
 from factbook.storage import Database

@@ -5,9 +5,9 @@ from typing import Any, Final
 
 from factbook.auth.permissions import CATALOG_READ, CHECK_READ, SOURCE_READ
 from factbook.catalog.store import hierarchy, overview, stored_sets, totals
-from factbook.checks.check_store import check_store
 from factbook.checks.group_hierarchy import GroupHierarchy
 from factbook.checks.states import count_store
+from factbook.checks.versions.check_store import check_store
 from factbook.clock import DAY
 from factbook.http.requests import Reply
 from factbook.web.data_sources import fact_across

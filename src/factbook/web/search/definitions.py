@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Protocol
 
-from factbook.checks.check_store import check_store
-from factbook.checks.scorecard_store import scorecard_store
+from factbook.checks.versions.check_store import check_store
+from factbook.checks.versions.scorecard_store import scorecard_store
 from factbook.storage import Database
 
 

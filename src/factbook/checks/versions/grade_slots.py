@@ -9,7 +9,7 @@ from itertools import count
 from typing import Final
 
 from factbook.checks.definitions import scorecard
-from factbook.checks.staged_store import StagedDefinition
+from factbook.checks.versions.staged_store import StagedDefinition
 from factbook.storage import Transaction
 
 # Held alone by a batch of the grading of all entities, and shared by whoever grades some: an entity

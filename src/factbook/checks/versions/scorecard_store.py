@@ -7,10 +7,10 @@ are graded for a pending slot, which then takes the place of the one before (che
 from collections.abc import Iterable
 from typing import Final
 
-from factbook.checks import grade_slots
 from factbook.checks.definitions import scorecard
-from factbook.checks.grade_slots import StoredScorecard
-from factbook.checks.staged_store import StagedStore
+from factbook.checks.versions import grade_slots
+from factbook.checks.versions.grade_slots import StoredScorecard
+from factbook.checks.versions.staged_store import StagedStore
 from factbook.definitions.documents import Document
 from factbook.definitions.store import DefinitionTables
 from factbook.storage import Transaction

@@ -5,11 +5,11 @@ from typing import Final
 
 import msgspec
 
-from factbook.checks import slots
 from factbook.checks.definitions import dependencies
-from factbook.checks.scorecard_store import scorecard_store
-from factbook.checks.staged_store import StagedDefinition, StagedStore, alike
 from factbook.checks.states import change_events
+from factbook.checks.versions import slots
+from factbook.checks.versions.scorecard_store import scorecard_store
+from factbook.checks.versions.staged_store import StagedDefinition, StagedStore, alike
 from factbook.definitions.documents import Document
 from factbook.definitions.store import DefinitionTables, DefinitionVersion
 from factbook.errors import ConflictError
