@@ -5,9 +5,10 @@ from fractions import Fraction
 from hypothesis import given
 from hypothesis import strategies as st
 
-from factbook.checks import levels, state
+from factbook.checks import state
 from factbook.checks.definitions.scorecard import Scorecard, ScorecardEntry, ScorecardLevel
-from factbook.checks.levels import Grader, Standing
+from factbook.checks.levels import levels
+from factbook.checks.levels.levels import Grader, Standing
 
 STATES = (*range(6), *(one | state.EXEMPT for one in range(6)))
 LEVELS = tuple(ScorecardLevel(name, name) for name in ("bronze", "silver", "gold"))

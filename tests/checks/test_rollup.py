@@ -7,9 +7,9 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from factbook.checks import rollup
-from factbook.checks.group_hierarchy import GroupHierarchy
-from factbook.checks.rollup import LevelCount, LevelTally
+from factbook.checks.levels import rollup
+from factbook.checks.levels.group_hierarchy import GroupHierarchy
+from factbook.checks.levels.rollup import LevelCount, LevelTally
 
 groups = st.sampled_from([f"g{number}" for number in range(6)])
 parents = st.dictionaries(groups, st.lists(groups, max_size=3))

@@ -14,8 +14,8 @@ import pytest
 
 from factbook.catalog.store import collectable
 from factbook.checks import state
-from factbook.checks.entity_place import owner_of
 from factbook.checks.exemptions import exemption_store
+from factbook.checks.levels.entity_place import owner_of
 from factbook.checks.rules.checked_entity import CheckedEntity
 from factbook.facts import store
 from factbook.facts.entity_filter import Matcher

@@ -2,7 +2,7 @@
 
 from factbook.checks.check_set import CheckSet
 from factbook.checks.definitions.definition import Check
-from factbook.checks.grades import CountedCheck, Grading
+from factbook.checks.levels.grades import CountedCheck, Grading
 from factbook.checks.versions.scorecard_store import scorecard_store
 from factbook.storage import Transaction
 

@@ -13,7 +13,7 @@ from factbook.checks.definitions import definition, definition_lock
 from factbook.checks.definitions.definition import Check
 from factbook.checks.evaluation.compiled_check import CompiledCheck, compiled, in_order
 from factbook.checks.evaluation.explanation import Explainer
-from factbook.checks.grades import Grading
+from factbook.checks.levels.grades import Grading
 from factbook.checks.rules import condition
 from factbook.checks.versions import slots
 from factbook.checks.versions.check_store import StoredCheck, check_store

@@ -20,8 +20,8 @@ from factbook.checks.check_set import CheckCache, CheckSelection, CheckSet
 from factbook.checks.definitions import definition_lock
 from factbook.checks.exemptions import exemption_moves, exemption_store
 from factbook.checks.exemptions.exemption_store import NOT_EXEMPT
-from factbook.checks.grades import GradedEntity
-from factbook.checks.level_store import LevelDeltas
+from factbook.checks.levels.grades import GradedEntity
+from factbook.checks.levels.level_store import LevelDeltas
 from factbook.checks.state import NONE
 from factbook.checks.state_update import (
     NO_EXEMPTIONS,

@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from factbook.catalog.store import collectable
-from factbook.checks import level_store, state
+from factbook.checks import state
 from factbook.checks.check_set import CheckCache, CheckSet
 from factbook.checks.level_pages import LevelFilter
-from factbook.checks.levels import GradedLevel
+from factbook.checks.levels import level_store
+from factbook.checks.levels.levels import GradedLevel
 from factbook.checks.scorecard_figures import ScorecardInEffect
 from factbook.checks.states import state_store
 from factbook.checks.states.state_store import EntityStates

@@ -3,9 +3,10 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from factbook.checks import level_store, results
+from factbook.checks import results
 from factbook.checks.definitions.scorecard import Scorecard
-from factbook.checks.levels import GradedLevel, Grader, Step, decoded
+from factbook.checks.levels import level_store
+from factbook.checks.levels.levels import GradedLevel, Grader, Step, decoded
 from factbook.checks.results import CheckResult
 from factbook.checks.scorecard_figures import ScorecardInEffect
 from factbook.storage import Database

@@ -10,9 +10,9 @@ from typing import Final
 
 import structlog
 
-from factbook.checks import label_store, level_store
 from factbook.checks.definitions import definition_lock
-from factbook.checks.level_store import LevelDeltas
+from factbook.checks.levels import label_store, level_store
+from factbook.checks.levels.level_store import LevelDeltas
 from factbook.checks.states import count_store
 from factbook.checks.states.count_store import CountDeltas
 from factbook.storage import Database, Transaction

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from factbook.catalog.store import collectable
 from factbook.checks import latest_facts
 from factbook.checks.check_set import CheckSelection, MatchingChecks
-from factbook.checks.entity_place import EntityPlace, place_of
+from factbook.checks.levels.entity_place import EntityPlace, place_of
 from factbook.checks.rules.checked_entity import CheckedEntity
 from factbook.checks.states.state_store import EntityStates
 from factbook.facts import entity_filter

@@ -10,11 +10,11 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from factbook.catalog.store import hierarchy
-from factbook.checks import level_store, rollup
 from factbook.checks.definitions import definition_lock
 from factbook.checks.definitions.scorecard import Scorecard, parse
-from factbook.checks.group_hierarchy import GroupHierarchy
-from factbook.checks.rollup import NOTHING, LevelTally
+from factbook.checks.levels import level_store, rollup
+from factbook.checks.levels.group_hierarchy import GroupHierarchy
+from factbook.checks.levels.rollup import NOTHING, LevelTally
 from factbook.checks.versions.scorecard_store import scorecard_store
 from factbook.clock import DAY, iso
 from factbook.storage import Database, Row, Transaction

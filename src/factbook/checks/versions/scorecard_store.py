@@ -1,7 +1,8 @@
 """The store of scorecards.
 
 When other levels follow from a publication, of a scorecard or of one of its checks, all entities
-are graded for a pending slot, which then takes the place of the one before (checks/grades.py).
+are graded for a pending slot, which then takes the place of the one before
+(checks/levels/grades.py).
 """
 
 from collections.abc import Iterable

@@ -7,7 +7,7 @@ from typing import Final
 from factbook.catalog import ref as refs
 from factbook.catalog.store import hierarchy
 from factbook.checks import state
-from factbook.checks.group_hierarchy import GroupHierarchy
+from factbook.checks.levels.group_hierarchy import GroupHierarchy
 from factbook.datasources.fact_columns import NOTHING
 from factbook.errors import InputError, NotFoundError
 from factbook.schemas import patterns

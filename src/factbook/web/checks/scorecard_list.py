@@ -11,12 +11,13 @@ from factbook.auth.permissions import (
     SCORECARD_WRITE,
     SOURCE_READ,
 )
-from factbook.checks import level_store, scorecard_figures, starter
+from factbook.checks import scorecard_figures, starter
 from factbook.checks.definitions import definition_lock, scorecard
 from factbook.checks.definitions.scorecard import Scorecard
 from factbook.checks.exemptions import exemption_store
 from factbook.checks.exemptions.exemption_store import ExemptionFilter
-from factbook.checks.rollup import NOTHING, LevelTally
+from factbook.checks.levels import level_store
+from factbook.checks.levels.rollup import NOTHING, LevelTally
 from factbook.checks.scorecard_figures import ScorecardInEffect
 from factbook.checks.starter import Adoption
 from factbook.checks.states import count_store

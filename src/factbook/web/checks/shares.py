@@ -4,7 +4,7 @@ from typing import Final, NamedTuple
 from urllib.parse import urlencode
 
 from factbook.checks.definitions.scorecard import NO_LEVEL_WORD, Scorecard
-from factbook.checks.rollup import NO_LEVEL, LevelTally
+from factbook.checks.levels.rollup import NO_LEVEL, LevelTally
 from factbook.checks.states.count_store import StateCounts
 from factbook.web.data_sources.fact_across import Share
 from factbook.web.site import formatting

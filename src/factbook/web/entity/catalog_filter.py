@@ -8,9 +8,9 @@ from factbook.auth.permissions import CHECK_READ
 from factbook.catalog.store import affiliation, browse, filter_choices, frequent_targets, membership
 from factbook.catalog.store.browse import Filter
 from factbook.catalog.store.conditions import Condition
-from factbook.checks import level_store
 from factbook.checks.definitions.scorecard import NO_LEVEL_WORD
-from factbook.checks.level_store import AtLevel
+from factbook.checks.levels import level_store
+from factbook.checks.levels.level_store import AtLevel
 from factbook.checks.scorecard_figures import ScorecardInEffect
 from factbook.errors import InputError
 from factbook.storage import Database

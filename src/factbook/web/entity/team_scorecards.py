@@ -6,11 +6,12 @@ from typing import Final, NamedTuple
 from markupsafe import Markup
 
 from factbook.catalog.store import hierarchy
-from factbook.checks import level_store, rollup, trend
+from factbook.checks import trend
 from factbook.checks.definitions import scorecard
 from factbook.checks.definitions.scorecard import Scorecard
-from factbook.checks.group_hierarchy import GroupHierarchy
-from factbook.checks.rollup import NOTHING, LevelTally
+from factbook.checks.levels import level_store, rollup
+from factbook.checks.levels.group_hierarchy import GroupHierarchy
+from factbook.checks.levels.rollup import NOTHING, LevelTally
 from factbook.checks.scorecard_figures import ScorecardInEffect
 from factbook.checks.trend import TrendPoint
 from factbook.checks.versions.scorecard_store import scorecard_store

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from factbook.auth.permissions import CATALOG_READ, CHECK_READ, SOURCE_READ
 from factbook.catalog.store import hierarchy, overview, stored_sets, totals
-from factbook.checks.group_hierarchy import GroupHierarchy
+from factbook.checks.levels.group_hierarchy import GroupHierarchy
 from factbook.checks.states import count_store
 from factbook.checks.versions.check_store import check_store
 from factbook.clock import DAY

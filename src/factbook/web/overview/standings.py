@@ -5,9 +5,10 @@ from typing import Final, NamedTuple
 
 from markupsafe import Markup
 
-from factbook.checks import level_store, rollup, scorecard_figures, trend
-from factbook.checks.group_hierarchy import GroupHierarchy
-from factbook.checks.rollup import NOTHING, LevelTally
+from factbook.checks import scorecard_figures, trend
+from factbook.checks.levels import level_store, rollup
+from factbook.checks.levels.group_hierarchy import GroupHierarchy
+from factbook.checks.levels.rollup import NOTHING, LevelTally
 from factbook.checks.scorecard_figures import ScorecardInEffect
 from factbook.checks.states.count_store import StateCounts
 from factbook.checks.trend import TrendPoint

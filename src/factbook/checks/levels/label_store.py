@@ -6,8 +6,8 @@ from typing import Any, Final
 import msgspec
 
 from factbook.catalog import search
-from factbook.checks.levels import GradedLevel, graded, in_slot
-from factbook.checks.rollup import LevelTally, tallied
+from factbook.checks.levels.levels import GradedLevel, graded, in_slot
+from factbook.checks.levels.rollup import LevelTally, tallied
 from factbook.storage import Database, Row, Transaction
 
 # Labels by which an entity is counted, the first by name: each is a row to be written with a level.

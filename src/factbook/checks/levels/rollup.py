@@ -7,7 +7,7 @@ levels change, so nothing looks at entities.
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
-from factbook.checks.group_hierarchy import GroupHierarchy
+from factbook.checks.levels.group_hierarchy import GroupHierarchy
 
 # The rank of an entity that nothing counts for yet, or that is below the first level.
 NO_LEVEL: Final = 0

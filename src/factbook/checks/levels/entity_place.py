@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from factbook.checks import label_store
+from factbook.checks.levels import label_store
 from factbook.facts.entity_filter import Matcher
 
 _SYSTEM = "system:"

@@ -1,0 +1,1 @@
+"""Levels of entities: their grading, and the rollups over owners, systems and labels."""
