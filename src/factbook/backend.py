@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Self
 from factbook import clock, process, shutdown
 from factbook.auth.encryption import token_key
 from factbook.catalog.store import index_rows
-from factbook.checks import incremental
+from factbook.checks.maintenance import incremental
 from factbook.clock import Clock
 from factbook.collection import Collector, Further
 from factbook.datasources import custom

@@ -7,9 +7,9 @@ import pytest
 from structlog.testing import capture_logs
 
 from factbook.checks import regrade
-from factbook.checks.check_grades import grading_of
-from factbook.checks.check_set import CheckCache, CheckSet
 from factbook.checks.definitions import definition_lock
+from factbook.checks.maintenance.check_grades import grading_of
+from factbook.checks.maintenance.check_set import CheckCache, CheckSet
 from factbook.checks.state import FAIL, PASS, UNKNOWN
 from factbook.checks.versions.scorecard_store import scorecard_store
 from factbook.errors import UnavailableError

@@ -10,8 +10,6 @@ import pytest
 from factbook.catalog.store import collectable
 from factbook.checks import regrade, state
 from factbook.checks.background import Evaluation
-from factbook.checks.check_grades import grading_of
-from factbook.checks.check_set import CheckCache
 from factbook.checks.definitions import definition_lock
 from factbook.checks.definitions.scorecard import ExemptionRules
 from factbook.checks.exemptions import exemption_store
@@ -22,6 +20,8 @@ from factbook.checks.levels.entity_place import place_of
 from factbook.checks.levels.grades import GradedEntity
 from factbook.checks.levels.level_store import LevelDeltas
 from factbook.checks.levels.levels import in_slot
+from factbook.checks.maintenance.check_grades import grading_of
+from factbook.checks.maintenance.check_set import CheckCache
 from factbook.checks.versions.scorecard_store import scorecard_store
 from factbook.clock import DAY, HOUR
 from factbook.facts.entity_filter import Matcher

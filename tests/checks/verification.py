@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 from factbook.catalog.store import collectable
 from factbook.checks import state
-from factbook.checks.check_set import CheckCache, CheckSet
 from factbook.checks.definitions import definition_lock
 from factbook.checks.levels.entity_place import owner_of
+from factbook.checks.maintenance.check_set import CheckCache, CheckSet
 from factbook.checks.rules.checked_entity import CheckedEntity
 from factbook.checks.states.count_store import PLACES, StateCounts
 from factbook.facts import store

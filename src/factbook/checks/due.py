@@ -4,10 +4,10 @@ import time
 from functools import partial
 from typing import Final
 
-from factbook.checks import incremental
 from factbook.checks.batch_size import BatchSize, DueBatchSize
-from factbook.checks.check_set import CheckCache
 from factbook.checks.definitions import definition_lock
+from factbook.checks.maintenance import incremental
+from factbook.checks.maintenance.check_set import CheckCache
 from factbook.checks.states import state_store
 from factbook.clock import Clock
 from factbook.storage import Database, Transaction

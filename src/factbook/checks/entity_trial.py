@@ -18,15 +18,15 @@ from factbook.catalog.store import apply, collectable, diff, locks
 from factbook.catalog.store.apply import Actor
 from factbook.catalog.store.diff import Existing, WritePlan
 from factbook.catalog.store.locks import WriteLocks
-from factbook.checks import latest_facts
-from factbook.checks.check_set import CheckCache, CheckSet
 from factbook.checks.definitions.definition import Check
 from factbook.checks.evaluation import explanation
 from factbook.checks.evaluation.explanation import Explanation
 from factbook.checks.evaluation.partial_evaluation import PartialEvaluation
+from factbook.checks.maintenance import latest_facts
+from factbook.checks.maintenance.check_set import CheckCache, CheckSet
+from factbook.checks.maintenance.state_update import SlotStates
 from factbook.checks.rules.checked_entity import CheckedEntity
 from factbook.checks.rules.fact_reference import ENTITY, FactReference
-from factbook.checks.state_update import SlotStates
 from factbook.checks.states import state_store
 from factbook.checks.write_trial import ResultDifference, WriteTrial
 from factbook.facts import latest_rows, store

@@ -4,16 +4,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from factbook.catalog.store import collectable
-from factbook.checks import latest_facts, state
-from factbook.checks.check_set import CheckCache
+from factbook.checks import state
 from factbook.checks.definitions import templates
 from factbook.checks.definitions.definition import Check
 from factbook.checks.evaluation.explanation import Explainer, Explanation
+from factbook.checks.maintenance import latest_facts
+from factbook.checks.maintenance.check_set import CheckCache
+from factbook.checks.maintenance.state_update import SlotStates
 from factbook.checks.results import CheckedRow
 from factbook.checks.rules import condition
 from factbook.checks.rules.checked_entity import CheckedEntity
 from factbook.checks.rules.fact_reference import CHECKS, ENTITY
-from factbook.checks.state_update import SlotStates
 from factbook.checks.states import change_store, state_store
 from factbook.storage import Database
 

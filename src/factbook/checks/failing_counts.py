@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from factbook.checks import state
-from factbook.checks.check_set import CheckCache
+from factbook.checks.maintenance.check_set import CheckCache
 from factbook.checks.states import state_store
 from factbook.checks.versions.check_store import check_store
 from factbook.storage import Database

@@ -5,12 +5,12 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from factbook.catalog.store import collectable
-from factbook.checks import latest_facts
-from factbook.checks.check_set import CheckCache, EvaluatedCheck, evaluated_check
 from factbook.checks.definitions.definition import Check
+from factbook.checks.maintenance import latest_facts
+from factbook.checks.maintenance.check_set import CheckCache, EvaluatedCheck, evaluated_check
+from factbook.checks.maintenance.state_update import SlotStates
 from factbook.checks.rules.checked_entity import CheckedEntity
 from factbook.checks.state import EXEMPT, FAIL, NONE, OUT, PASS, UNKNOWN
-from factbook.checks.state_update import SlotStates
 from factbook.checks.states import state_store
 from factbook.checks.states.count_store import PLACES, StateCounts
 from factbook.facts import entity_filter

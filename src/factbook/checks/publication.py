@@ -16,11 +16,11 @@ import msgspec
 import structlog
 
 from factbook.catalog.store import collectable
-from factbook.checks import incremental, slot_filling, subjects
 from factbook.checks.batch_size import BatchSize, EvaluationBatchSize
-from factbook.checks.check_set import CheckCache, CheckSelection
 from factbook.checks.definitions import definition_lock, dependencies
-from factbook.checks.incremental import Task
+from factbook.checks.maintenance import incremental, slot_filling, subjects
+from factbook.checks.maintenance.check_set import CheckCache, CheckSelection
+from factbook.checks.maintenance.incremental import Task
 from factbook.checks.states import change_events, change_store, count_store, state_store
 from factbook.checks.states.change_store import ChangeRow
 from factbook.checks.states.count_store import CountRow

@@ -12,14 +12,14 @@ import structlog
 
 from factbook.catalog.store import collectable
 from factbook.checks.batch_size import BatchSize, GradingBatchSize
-from factbook.checks.check_grades import grading_of
-from factbook.checks.check_set import CheckCache
 from factbook.checks.definitions import definition_lock
 from factbook.checks.exemptions import exemption_store
 from factbook.checks.exemptions.exemption_store import NOT_EXEMPT
 from factbook.checks.levels.entity_place import place_of
 from factbook.checks.levels.grades import GradedEntity
 from factbook.checks.levels.level_store import LevelDeltas
+from factbook.checks.maintenance.check_grades import grading_of
+from factbook.checks.maintenance.check_set import CheckCache
 from factbook.checks.states import state_store
 from factbook.checks.states.state_store import EntityStates
 from factbook.checks.versions import grade_slots

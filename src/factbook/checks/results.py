@@ -4,11 +4,12 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from factbook.catalog.store import collectable
-from factbook.checks import latest_facts, state
-from factbook.checks.check_set import CheckCache, CheckSet, EvaluatedCheck
+from factbook.checks import state
 from factbook.checks.definitions import definition_lock
 from factbook.checks.definitions.definition import Check
 from factbook.checks.evaluation.explanation import Explanation
+from factbook.checks.maintenance import latest_facts
+from factbook.checks.maintenance.check_set import CheckCache, CheckSet, EvaluatedCheck
 from factbook.checks.rules.checked_entity import CheckedEntity
 from factbook.checks.states import change_store
 from factbook.checks.states.flaps import is_flapping, looks_back_to

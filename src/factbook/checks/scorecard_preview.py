@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from factbook.catalog.store import collectable
-from factbook.checks.check_set import CheckCache, CheckSet
 from factbook.checks.definitions.scorecard import Scorecard, parse
 from factbook.checks.levels import level_store
 from factbook.checks.levels.levels import Grader
 from factbook.checks.levels.rollup import LevelTally
+from factbook.checks.maintenance.check_set import CheckCache, CheckSet
 from factbook.checks.states import state_store
 from factbook.checks.versions.scorecard_store import scorecard_store
 from factbook.errors import FactbookError

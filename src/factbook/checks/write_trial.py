@@ -5,8 +5,9 @@ from functools import partial
 from typing import Final, NamedTuple, TypeVar, cast
 
 from factbook.catalog.store import apply, collectable, ownership
-from factbook.checks import incremental, state
-from factbook.checks.check_set import CheckCache
+from factbook.checks import state
+from factbook.checks.maintenance import incremental
+from factbook.checks.maintenance.check_set import CheckCache
 from factbook.checks.states import state_store
 from factbook.checks.states.state_store import EntityStates
 from factbook.clock import Clock

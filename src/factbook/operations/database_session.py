@@ -5,7 +5,7 @@ from collections.abc import Callable, Coroutine
 from typing import TypeVar
 
 from factbook import clock
-from factbook.checks import incremental
+from factbook.checks.maintenance import incremental
 from factbook.settings import Settings
 from factbook.storage import Database
 from factbook.storage.database_url import open_database

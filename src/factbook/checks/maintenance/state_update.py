@@ -5,9 +5,9 @@ from typing import Final, NamedTuple
 
 import structlog
 
-from factbook.checks.check_set import CheckSelection, CheckSet, EvaluatedCheck
+from factbook.checks.maintenance.check_set import CheckSelection, CheckSet, EvaluatedCheck
+from factbook.checks.maintenance.subjects import Subject
 from factbook.checks.state import EXEMPT, FAIL, NONE, OUT, PASS, UNKNOWN
-from factbook.checks.subjects import Subject
 from factbook.errors import UnavailableError
 from factbook.storage.database import RestartError
 

@@ -4,9 +4,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from factbook.catalog.store import collectable
-from factbook.checks import latest_facts
-from factbook.checks.check_set import CheckSelection, MatchingChecks
 from factbook.checks.levels.entity_place import EntityPlace, place_of
+from factbook.checks.maintenance import latest_facts
+from factbook.checks.maintenance.check_set import CheckSelection, MatchingChecks
 from factbook.checks.rules.checked_entity import CheckedEntity
 from factbook.checks.states.state_store import EntityStates
 from factbook.facts import entity_filter

@@ -135,7 +135,7 @@ class CheckSet:
         self.sources = frozenset[str]().union(*(one.compiled.sources for one in found))
         self.fresh = frozenset[str]().union(*(one.fresh for one in found))
         self.reads_owners = any(one.compiled.reads_owner for one in found)
-        # Made where a transaction first grades entities (checks/check_grades.py).
+        # Made where a transaction first grades entities (checks/maintenance/check_grades.py).
         self.grading: Grading | None = None
         self._pending: dict[frozenset[str], CheckSelection] = {}
         self._selections: dict[tuple[frozenset[str], frozenset[str]], CheckSelection] = {}

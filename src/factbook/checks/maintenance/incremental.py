@@ -14,26 +14,26 @@ from typing import Final, NamedTuple
 import msgspec
 
 from factbook.catalog.store import apply, ownership, removed
-from factbook.checks import slot_filling, subjects
-from factbook.checks.check_grades import grading_of
-from factbook.checks.check_set import CheckCache, CheckSelection, CheckSet
 from factbook.checks.definitions import definition_lock
 from factbook.checks.exemptions import exemption_moves, exemption_store
 from factbook.checks.exemptions.exemption_store import NOT_EXEMPT
 from factbook.checks.levels.grades import GradedEntity
 from factbook.checks.levels.level_store import LevelDeltas
-from factbook.checks.state import NONE
-from factbook.checks.state_update import (
+from factbook.checks.maintenance import slot_filling, subjects
+from factbook.checks.maintenance.check_grades import grading_of
+from factbook.checks.maintenance.check_set import CheckCache, CheckSelection, CheckSet
+from factbook.checks.maintenance.state_update import (
     NO_EXEMPTIONS,
     ActiveExemptions,
     Evaluated,
     evaluate,
 )
+from factbook.checks.maintenance.subjects import Subject
+from factbook.checks.state import NONE
 from factbook.checks.states import change_events, change_store, state_store
 from factbook.checks.states.change_store import ChangeRow
 from factbook.checks.states.count_store import CountDeltas
 from factbook.checks.states.state_store import EntityStates
-from factbook.checks.subjects import Subject
 from factbook.clock import Clock
 from factbook.facts import touched as facts_touched
 from factbook.integrations import catalog

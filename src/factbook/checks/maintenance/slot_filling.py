@@ -6,11 +6,11 @@ place: the other states are neither read nor sent.
 
 from collections.abc import Sequence
 
-from factbook.checks import subjects
-from factbook.checks.check_set import CheckSelection, CheckSet
 from factbook.checks.exemptions import exemption_store
 from factbook.checks.exemptions.exemption_store import NOT_EXEMPT
-from factbook.checks.state_update import ActiveExemptions, evaluate
+from factbook.checks.maintenance import subjects
+from factbook.checks.maintenance.check_set import CheckSelection, CheckSet
+from factbook.checks.maintenance.state_update import ActiveExemptions, evaluate
 from factbook.checks.states import state_store
 from factbook.storage import Transaction
 

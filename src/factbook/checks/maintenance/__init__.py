@@ -1,0 +1,1 @@
+"""Maintenance of states and levels: in the transaction that writes, of what it touched."""
