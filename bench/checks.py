@@ -24,7 +24,7 @@ from factbook.catalog.sets import prepare
 from factbook.catalog.store import stored_sets
 from factbook.catalog.store.apply import Actor
 from factbook.catalog.store.diff import Guards
-from factbook.checks import publication
+from factbook.checks.background import publication
 from factbook.checks.definitions.definition import parse
 from factbook.checks.maintenance import incremental
 from factbook.checks.preview import preview

@@ -11,7 +11,7 @@ from factbook.catalog.sets import prepare
 from factbook.catalog.store import collectable, stored_sets
 from factbook.catalog.store.apply import Actor
 from factbook.catalog.store.diff import Guards
-from factbook.checks import publication
+from factbook.checks.background import publication
 from factbook.checks.maintenance import incremental
 from factbook.checks.versions.check_store import check_store
 from factbook.facts import store

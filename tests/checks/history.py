@@ -11,7 +11,7 @@ from factbook.catalog.sets import prepare
 from factbook.catalog.store import stored_sets
 from factbook.catalog.store.apply import Actor
 from factbook.catalog.store.diff import Guards
-from factbook.checks import due, publication
+from factbook.checks.background import due, publication
 from factbook.checks.definitions import definition_lock
 from factbook.checks.maintenance import incremental
 from factbook.checks.versions.check_store import check_store

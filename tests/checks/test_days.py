@@ -2,8 +2,8 @@
 
 import pytest
 
-from factbook.checks import days
-from factbook.checks.days import DayCounts
+from factbook.checks.background import days
+from factbook.checks.background.days import DayCounts
 from factbook.checks.states import change_store
 from factbook.checks.states.count_store import StateCounts
 from factbook.clock import DAY, Throttle

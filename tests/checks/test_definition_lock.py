@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from factbook.checks import definition_writes, publication, regrade
+from factbook.checks import definition_writes
+from factbook.checks.background import publication, regrade
 from factbook.checks.definitions import definition_lock
 from factbook.checks.definitions.scorecard import ExemptionRules
 from factbook.checks.exemptions import exemption_store

@@ -1,7 +1,7 @@
 """States that time changes, of more entities than a transaction takes."""
 
-from factbook.checks import due
-from factbook.checks.batch_size import DueBatchSize
+from factbook.checks.background import due
+from factbook.checks.background.batch_size import DueBatchSize
 from factbook.checks.states import count_store
 from factbook.checks.states.count_store import StateCounts
 from factbook.clock import HOUR

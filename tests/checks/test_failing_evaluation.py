@@ -6,7 +6,7 @@ from typing import NoReturn
 import pytest
 from structlog.testing import capture_logs
 
-from factbook.checks import regrade
+from factbook.checks.background import regrade
 from factbook.checks.definitions import definition_lock
 from factbook.checks.maintenance.check_grades import grading_of
 from factbook.checks.maintenance.check_set import CheckCache, CheckSet

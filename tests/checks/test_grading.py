@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from factbook.checks import regrade, state
+from factbook.checks import state
+from factbook.checks.background import regrade
 from factbook.checks.definitions import definition_lock
 from factbook.checks.definitions.scorecard import parse
 from factbook.checks.levels import level_store

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from factbook.checks import publication
+from factbook.checks.background import publication
 from factbook.storage import Database
 from tests.checks.catalog import CheckedCatalog, a_check, leaf
 from tests.checks.verification import verify

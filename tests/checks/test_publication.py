@@ -4,7 +4,7 @@ from functools import partial
 
 import pytest
 
-from factbook.checks import publication
+from factbook.checks.background import publication
 from factbook.checks.states import count_store
 from factbook.checks.states.count_store import StateCounts
 from factbook.checks.versions.check_store import check_store

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Sequence
 import pytest
 from structlog.testing import capture_logs
 
-from factbook.checks import due
+from factbook.checks.background import due
 from factbook.storage import Database
 from factbook.storage.database_url import open_database
 from tests.checks.history import CheckWriter, attached, settle

@@ -5,7 +5,8 @@ from functools import partial
 import pytest
 
 from factbook.catalog.store import collectable
-from factbook.checks import due, publication, results, state
+from factbook.checks import results, state
+from factbook.checks.background import due, publication
 from factbook.checks.results import EntityResults, ResultFilter
 from factbook.checks.states import change_store, count_store
 from factbook.checks.states.change_store import Change

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from factbook.catalog.store import collectable
-from factbook.checks import regrade, state
-from factbook.checks.background import Evaluation
+from factbook.checks import state
+from factbook.checks.background import regrade
+from factbook.checks.background.background import Evaluation
 from factbook.checks.definitions import definition_lock
 from factbook.checks.definitions.scorecard import ExemptionRules
 from factbook.checks.exemptions import exemption_store

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from factbook.checks import publication, results, state
+from factbook.checks import results, state
+from factbook.checks.background import publication
 from factbook.checks.results import ResultFilter
 from factbook.checks.states import count_store
 from factbook.checks.states.count_store import StateCounts

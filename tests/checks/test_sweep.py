@@ -6,9 +6,9 @@ import pytest
 from structlog.testing import capture_logs
 
 from factbook.catalog.store import collectable
-from factbook.checks import due, publication, regrade
-from factbook.checks.background import Evaluation
-from factbook.checks.sweep import StateSweep
+from factbook.checks.background import due, publication, regrade
+from factbook.checks.background.background import Evaluation
+from factbook.checks.background.sweep import StateSweep
 from factbook.clock import DAY, HOUR, MINUTE
 from factbook.storage import Database, Transaction
 from factbook.storage.database_url import open_database

@@ -1,4 +1,4 @@
-"""The store of checks, and of what is left of their publications (checks/publication.py)."""
+"""The store of checks, and of what is left of their publications (background/publication.py)."""
 
 from collections.abc import Iterable
 from typing import Final

@@ -6,7 +6,8 @@ from typing import Any, Final, NamedTuple
 
 from factbook.auth.permissions import CATALOG_READ, CHECK_READ, CHECK_WRITE
 from factbook.catalog.store import collectable
-from factbook.checks import days, result_pages, state
+from factbook.checks import result_pages, state
+from factbook.checks.background import days
 from factbook.checks.definitions.definition import Check
 from factbook.checks.results import ResultFilter
 from factbook.checks.rules import sentence

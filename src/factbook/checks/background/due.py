@@ -4,7 +4,7 @@ import time
 from functools import partial
 from typing import Final
 
-from factbook.checks.batch_size import BatchSize, DueBatchSize
+from factbook.checks.background.batch_size import BatchSize, DueBatchSize
 from factbook.checks.definitions import definition_lock
 from factbook.checks.maintenance import incremental
 from factbook.checks.maintenance.check_set import CheckCache

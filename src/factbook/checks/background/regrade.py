@@ -11,7 +11,7 @@ from typing import Final
 import structlog
 
 from factbook.catalog.store import collectable
-from factbook.checks.batch_size import BatchSize, GradingBatchSize
+from factbook.checks.background.batch_size import BatchSize, GradingBatchSize
 from factbook.checks.definitions import definition_lock
 from factbook.checks.exemptions import exemption_store
 from factbook.checks.exemptions.exemption_store import NOT_EXEMPT

@@ -5,10 +5,10 @@ from typing import Final
 
 from factbook.audit import trail
 from factbook.audit.trail import AuditEntry, Caller
-from factbook.checks import due, publication, regrade
+from factbook.checks.background import due, publication, regrade
+from factbook.checks.background.sweep import StateSweep
 from factbook.checks.exemptions import exemption_store
 from factbook.checks.exemptions.exemption import Exemption
-from factbook.checks.sweep import StateSweep
 from factbook.checks.versions.check_store import check_store
 from factbook.clock import MINUTE, Clock
 from factbook.storage import Database, Transaction

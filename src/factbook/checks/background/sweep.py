@@ -16,13 +16,13 @@ import msgspec
 import structlog
 
 from factbook.catalog.store import collectable
-from factbook.checks import recount
+from factbook.checks.background import recount
+from factbook.checks.background.recount import Repair
 from factbook.checks.definitions import definition_lock
 from factbook.checks.levels import level_store
 from factbook.checks.maintenance import incremental, subjects
 from factbook.checks.maintenance.check_set import CheckCache, CheckSet
 from factbook.checks.maintenance.incremental import Task
-from factbook.checks.recount import Repair
 from factbook.checks.states import state_store
 from factbook.clock import DAY, MINUTE, Clock
 from factbook.storage import Database, Transaction, counters

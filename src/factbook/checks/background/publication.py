@@ -16,7 +16,7 @@ import msgspec
 import structlog
 
 from factbook.catalog.store import collectable
-from factbook.checks.batch_size import BatchSize, EvaluationBatchSize
+from factbook.checks.background.batch_size import BatchSize, EvaluationBatchSize
 from factbook.checks.definitions import definition_lock, dependencies
 from factbook.checks.maintenance import incremental, slot_filling, subjects
 from factbook.checks.maintenance.check_set import CheckCache, CheckSelection
