@@ -5,9 +5,10 @@ from functools import partial
 import pytest
 
 from factbook.catalog.store import collectable
-from factbook.checks import results, state
+from factbook.checks import state
 from factbook.checks.background import due, publication
-from factbook.checks.results import EntityResults, ResultFilter
+from factbook.checks.results import results
+from factbook.checks.results.results import EntityResults, ResultFilter
 from factbook.checks.states import change_store, count_store
 from factbook.checks.states.change_store import Change
 from factbook.checks.states.count_store import StateCounts

@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
-from factbook.checks import results, state
+from factbook.checks import state
 from factbook.checks.background import publication
-from factbook.checks.results import ResultFilter
+from factbook.checks.results import results
+from factbook.checks.results.results import ResultFilter
 from factbook.checks.states import count_store
 from factbook.checks.states.count_store import StateCounts
 from factbook.checks.versions.check_store import check_store

@@ -3,11 +3,11 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from factbook.checks import results
 from factbook.checks.definitions.scorecard import Scorecard
 from factbook.checks.levels import level_store
 from factbook.checks.levels.levels import GradedLevel, Grader, Step, decoded
-from factbook.checks.results import CheckResult
+from factbook.checks.results import results
+from factbook.checks.results.results import CheckResult
 from factbook.checks.scorecard_figures import ScorecardInEffect
 from factbook.storage import Database
 

@@ -10,13 +10,14 @@ from factbook.api.checks.parameters import CHECK_ID, PAGE_LIMIT
 from factbook.auth.permissions import SOURCE_READ
 from factbook.catalog import ref as refs
 from factbook.catalog.store import collectable
-from factbook.checks import result_pages, results, state
+from factbook.checks import state
 from factbook.checks.definitions import scorecard
 from factbook.checks.evaluation.explanation import Evidence, Explanation
 from factbook.checks.exemptions import exemption_store
 from factbook.checks.exemptions.exemption_store import ExemptionFilter
-from factbook.checks.result_pages import ResultPlace
-from factbook.checks.results import CheckedRow, CheckResult, EntityResults, ResultFilter
+from factbook.checks.results import result_pages, results
+from factbook.checks.results.result_pages import ResultPlace
+from factbook.checks.results.results import CheckedRow, CheckResult, EntityResults, ResultFilter
 from factbook.checks.states import change_store, count_store
 from factbook.checks.states.count_store import StateCounts
 from factbook.checks.versions.check_store import check_store

@@ -13,10 +13,11 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from factbook.catalog import ref as refs
 from factbook.catalog.store import collectable
-from factbook.checks import results, state
+from factbook.checks import state
 from factbook.checks.definitions.definition import Check, parse
 from factbook.checks.evaluation.explanation import Explanation
-from factbook.checks.results import CheckResult
+from factbook.checks.results import results
+from factbook.checks.results.results import CheckResult
 from factbook.checks.rules.condition import leaves
 from factbook.checks.rules.fact_reference import CHECKS, ENTITY
 from factbook.checks.versions.check_store import check_store

@@ -10,7 +10,7 @@ from factbook.checks import level_pages, next_steps, scorecard_figures, state
 from factbook.checks.level_pages import LevelFilter
 from factbook.checks.levels import level_store
 from factbook.checks.levels.levels import GradedLevel, Step
-from factbook.checks.results import CheckResult
+from factbook.checks.results.results import CheckResult
 from factbook.checks.scorecard_figures import ScorecardInEffect
 from factbook.checks.versions.scorecard_store import scorecard_store
 from factbook.clock import DAY

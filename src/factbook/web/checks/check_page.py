@@ -6,10 +6,11 @@ from typing import Any, Final, NamedTuple
 
 from factbook.auth.permissions import CATALOG_READ, CHECK_READ, CHECK_WRITE
 from factbook.catalog.store import collectable
-from factbook.checks import result_pages, state
+from factbook.checks import state
 from factbook.checks.background import days
 from factbook.checks.definitions.definition import Check
-from factbook.checks.results import ResultFilter
+from factbook.checks.results import result_pages
+from factbook.checks.results.results import ResultFilter
 from factbook.checks.rules import sentence
 from factbook.checks.state import UNKNOWN
 from factbook.checks.states import change_store, count_store

@@ -5,11 +5,12 @@ from typing import Any, Final, NamedTuple
 
 from factbook.auth.permissions import SOURCE_READ
 from factbook.catalog import ref as refs
-from factbook.checks import explained_rows, results, state
+from factbook.checks import state
 from factbook.checks.definitions.definition import Check
 from factbook.checks.evaluation.explanation import Evidence, Explanation
-from factbook.checks.explained_rows import ExplainedRow
-from factbook.checks.results import CheckedRow, ResultFilter
+from factbook.checks.results import explained_rows, results
+from factbook.checks.results.explained_rows import ExplainedRow
+from factbook.checks.results.results import CheckedRow, ResultFilter
 from factbook.checks.rules import sentence
 from factbook.checks.rules.fact_reference import CHECKS, ENTITY
 from factbook.errors import InputError

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
-from factbook.checks import next_steps, results
+from factbook.checks import next_steps
 from factbook.checks import state as states
 from factbook.checks.definitions import scorecard
 from factbook.checks.definitions.definition import Check
@@ -12,7 +12,8 @@ from factbook.checks.evaluation.explanation import CHECK_ERROR, Explanation
 from factbook.checks.levels import level_store
 from factbook.checks.levels.levels import GradedLevel, Step, decoded
 from factbook.checks.maintenance.check_set import CheckCache
-from factbook.checks.results import CheckResult
+from factbook.checks.results import results
+from factbook.checks.results.results import CheckResult
 from factbook.checks.rules.checked_entity import CHECK_UNKNOWN
 from factbook.checks.versions.grade_slots import StoredScorecard
 from factbook.checks.versions.scorecard_store import scorecard_store

@@ -9,12 +9,12 @@ import msgspec
 from factbook.auth.permissions import CATALOG_READ, SOURCE_READ
 from factbook.catalog.store import belonging, hierarchy, totals
 from factbook.catalog.store.belonging import Belonging, BelongingEntity
-from factbook.checks import failing_counts
 from factbook.checks.definitions.scorecard import Scorecard
-from factbook.checks.failing_counts import FailingCounts
 from factbook.checks.levels import level_store
 from factbook.checks.levels.group_hierarchy import GroupHierarchy
 from factbook.checks.levels.levels import decoded
+from factbook.checks.results import failing_counts
+from factbook.checks.results.failing_counts import FailingCounts
 from factbook.checks.scorecard_figures import ScorecardInEffect
 from factbook.errors import InputError, NotFoundError
 from factbook.facts import key_values

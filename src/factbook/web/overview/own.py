@@ -5,9 +5,9 @@ from typing import Final, NamedTuple
 
 from factbook.catalog.store import belonging, membership
 from factbook.catalog.store.belonging import Belonging, BelongingEntity
-from factbook.checks import failing_counts
-from factbook.checks.failing_counts import FailingCounts
 from factbook.checks.levels.group_hierarchy import GroupHierarchy
+from factbook.checks.results import failing_counts
+from factbook.checks.results.failing_counts import FailingCounts
 from factbook.web.data_sources.fact_across import Share
 from factbook.web.entity import contents
 from factbook.web.entity.contents import ContentsTable

@@ -3,8 +3,8 @@
 from collections.abc import AsyncIterator, Sequence
 from typing import Final, NamedTuple
 
-from factbook.checks import results
-from factbook.checks.results import CheckedRow, ResultFilter
+from factbook.checks.results import results
+from factbook.checks.results.results import CheckedRow, ResultFilter
 from factbook.checks.versions.check_store import check_store
 from factbook.storage import Database
 

@@ -1,0 +1,1 @@
+"""Results of checks as readers ask for them."""
