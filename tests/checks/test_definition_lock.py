@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from factbook.checks import definition_writes
 from factbook.checks.background import publication, regrade
 from factbook.checks.definitions import definition_lock
 from factbook.checks.definitions.scorecard import ExemptionRules
 from factbook.checks.exemptions import exemption_store
 from factbook.checks.exemptions.exemption import ExemptionActor, ExemptionRequest
+from factbook.checks.submissions import definition_writes
 from factbook.checks.versions import grade_slots
 from factbook.checks.versions.check_store import check_store
 from factbook.checks.versions.scorecard_store import scorecard_store

@@ -10,8 +10,8 @@ _FILES: Final = "reads the file, whose content goes to cli.documents.parse"
 NO_PARSERS: Final[dict[str, str]] = {
     "catalog.store.collectable.read": _ROWS,
     "catalog.store.membership.read_groups": _ROWS,
-    "checks.check_documents.read_check": "calls definition.parse, which has a target",
-    "checks.check_documents.read_scorecard": "calls scorecard.parse, which has a target",
+    "checks.submissions.check_documents.read_check": "calls definition.parse, which has a target",
+    "checks.submissions.check_documents.read_scorecard": "calls scorecard.parse, as above",
     "checks.definitions.dependencies.read_by": "follows the conditions of checks, which are parsed",
     "checks.levels.levels.decoded": _ROWS,
     "checks.states.state_store.read": _ROWS,

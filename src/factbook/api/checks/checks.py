@@ -5,10 +5,10 @@ from typing import Any, Final
 from factbook.api.checks.definitions import DefinitionHandlers
 from factbook.api.checks.parameters import CHECK_ID
 from factbook.api.endpoint import authorize
-from factbook.checks import check_documents
 from factbook.checks.definitions import author_permissions
 from factbook.checks.definitions.definition import Check, parse
 from factbook.checks.rules import sentence
+from factbook.checks.submissions import check_documents
 from factbook.checks.versions.check_store import StoredCheck, check_store
 from factbook.errors import FactbookError
 from factbook.http.context import HandlerContext, SourceContext

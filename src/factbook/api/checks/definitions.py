@@ -10,7 +10,7 @@ import msgspec
 from factbook.api.checks.parameters import ID_CURSOR, PAGE_LIMIT, PUBLISH, DefinitionId, tags
 from factbook.audit.trail import AuditEntry
 from factbook.catalog.store import totals
-from factbook.checks import definition_writes
+from factbook.checks.submissions import definition_writes
 from factbook.checks.versions.staged_store import StagedDefinition, StagedStore
 from factbook.clock import iso, iso_or_none
 from factbook.http import audit

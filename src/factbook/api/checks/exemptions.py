@@ -15,11 +15,11 @@ from factbook.api.checks.parameters import (
     PAGE_LIMIT,
 )
 from factbook.catalog import ref as refs
-from factbook.checks import exemption_writes
-from factbook.checks.exemption_writes import ExemptionCaller
 from factbook.checks.exemptions import exemption, exemption_store
 from factbook.checks.exemptions.exemption import Decision, Exemption
 from factbook.checks.exemptions.exemption_store import ExemptionFilter
+from factbook.checks.submissions import exemption_writes
+from factbook.checks.submissions.exemption_writes import ExemptionCaller
 from factbook.http import audit
 from factbook.http.context import HandlerContext
 from factbook.http.requests import JsonReply, Request, decode, reply

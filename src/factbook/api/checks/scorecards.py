@@ -6,7 +6,7 @@ from factbook.api.checks.definitions import DefinitionHandlers
 from factbook.api.checks.parameters import SCORECARD_ID
 from factbook.api.endpoint import authorize
 from factbook.auth.permissions import CATALOG_READ
-from factbook.checks import check_documents
+from factbook.checks.submissions import check_documents
 from factbook.checks.versions.scorecard_store import scorecard_store
 from factbook.http.context import HandlerContext, SourceContext
 from factbook.http.requests import JsonReply, Reply, Request, reply

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from factbook.audit.trail import AuditEntry
-from factbook.checks import starter
 from factbook.checks.definitions import definition_lock
-from factbook.checks.starter import Adoption, MissingFact
+from factbook.checks.submissions import starter
+from factbook.checks.submissions.starter import Adoption, MissingFact
 from factbook.facts.datasource import DataSource
 from factbook.http import audit
 from factbook.http.context import SourceContext

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from factbook.auth.permissions import CHECK_READ, CHECK_WRITE, SCORECARD_WRITE
-from factbook.checks import check_documents, definition_writes
 from factbook.checks.definitions import definition_lock
+from factbook.checks.submissions import check_documents, definition_writes
 from factbook.checks.versions.check_store import check_store
 from factbook.checks.versions.scorecard_store import scorecard_store
 from factbook.checks.versions.staged_store import StagedDefinition, StagedStore

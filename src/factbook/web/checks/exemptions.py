@@ -11,12 +11,12 @@ from factbook.auth.permissions import (
     EXEMPTION_REQUEST,
 )
 from factbook.catalog.store import membership
-from factbook.checks import exemption_writes
 from factbook.checks.definitions.scorecard import Scorecard
-from factbook.checks.exemption_writes import ExemptionCaller
 from factbook.checks.exemptions import exemption, exemption_store
 from factbook.checks.exemptions.exemption import STATES, Decision, Exemption, ExemptionActor
 from factbook.checks.exemptions.exemption_store import ExemptionFilter
+from factbook.checks.submissions import exemption_writes
+from factbook.checks.submissions.exemption_writes import ExemptionCaller
 from factbook.checks.versions.scorecard_store import scorecard_store
 from factbook.clock import DAY, iso
 from factbook.errors import FactbookError, InputError, InvalidItemsError, NotFoundError

@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 from factbook.audit.trail import AuditEntry
 from factbook.auth.permissions import CHECK_READ, CHECK_WRITE, SCORECARD_WRITE
-from factbook.checks import definition_writes
 from factbook.checks.definitions import definition_lock, scorecard
+from factbook.checks.submissions import definition_writes
 from factbook.checks.versions.check_store import check_store
 from factbook.checks.versions.grade_slots import StoredScorecard
 from factbook.checks.versions.scorecard_store import scorecard_store

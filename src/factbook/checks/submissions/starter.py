@@ -126,6 +126,6 @@ def _given() -> dict[str, Any]:
     # Not with the service: few ask for the starter, and nothing else of it reads YAML so early.
     from factbook import safe_yaml  # noqa: PLC0415
 
-    text = files("factbook.checks").joinpath(_FILE).read_text("utf-8")
+    text = files("factbook.checks.submissions").joinpath(_FILE).read_text("utf-8")
     found: dict[str, Any] = safe_yaml.load(text)
     return found

@@ -1,0 +1,1 @@
+"""Submissions by people: definitions and exemptions, held against rights and references."""
