@@ -16,10 +16,10 @@ from bench.databases import DIALECTS, Database
 from bench.findings import Findings
 from bench.processes import cpu_seconds
 from bench.run import Run
-from factbook.checks import scorecard_figures
 from factbook.checks.definitions import definition_lock
 from factbook.checks.levels import level_store
 from factbook.checks.levels.level_store import LevelDeltas, LevelRow
+from factbook.checks.scorecards import scorecard_figures
 from factbook.checks.versions import grade_slots
 from factbook.checks.versions.scorecard_store import scorecard_store as scorecards
 from factbook.clock import DAY

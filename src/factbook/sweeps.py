@@ -8,8 +8,8 @@ import structlog
 from factbook.audit import retention as audit_retention
 from factbook.auth import invitations, sessions
 from factbook.catalog.store import search_keys, stored_sets, trigrams
-from factbook.checks import trend
 from factbook.checks.background import days
+from factbook.checks.scorecards import trend
 from factbook.checks.states import change_store
 from factbook.clock import DAY, Throttle
 from factbook.datasources import catalog_samples, memory

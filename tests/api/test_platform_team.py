@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from factbook.checks import trend
+from factbook.checks.scorecards import trend
 from factbook.checks.takeover import backstage
 from factbook.clock import DAY
 from tests.api.checking import CARDS, CHECKS, EXEMPTIONS, RESULTS, SCORECARDS, evaluated

@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from factbook.checks import badge, readers
-from factbook.checks.badge import Badge
+from factbook.checks import readers
 from factbook.checks.definitions.scorecard import Scorecard, ScorecardEntry, ScorecardLevel
 from factbook.checks.levels.levels import GradedLevel
+from factbook.checks.scorecards import badge
+from factbook.checks.scorecards.badge import Badge
 
 SVG = "{http://www.w3.org/2000/svg}"
 LEVELS = (ScorecardLevel("bronze", "Bronze"), ScorecardLevel("gold", "Gold & more"))

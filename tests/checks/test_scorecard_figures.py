@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from factbook.catalog.store import hierarchy
-from factbook.checks import scorecard_figures, trend
 from factbook.checks.levels import label_store, level_store, levels
 from factbook.checks.levels.level_store import LevelDeltas, LevelRow
-from factbook.checks.trend import TrendFigures, TrendPoint
+from factbook.checks.scorecards import scorecard_figures, trend
+from factbook.checks.scorecards.trend import TrendFigures, TrendPoint
 from factbook.clock import DAY
 from factbook.errors import InputError, NotFoundError
 from factbook.storage import Database, Transaction

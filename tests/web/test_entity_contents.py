@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from factbook.catalog.store import totals
-from factbook.checks import trend
+from factbook.checks.scorecards import trend
 from factbook.clock import DAY
 from factbook.facts.schema import Fact
 from factbook.integrations import SOURCES as CATALOGS

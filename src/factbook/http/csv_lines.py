@@ -6,9 +6,9 @@ from typing import Any, Final
 
 import msgspec
 
-from factbook.checks import level_pages
-from factbook.checks.level_pages import LevelFilter
-from factbook.checks.scorecard_figures import ScorecardInEffect
+from factbook.checks.scorecards import level_pages
+from factbook.checks.scorecards.level_pages import LevelFilter
+from factbook.checks.scorecards.scorecard_figures import ScorecardInEffect
 from factbook.clock import iso_or_none
 from factbook.facts import entity_values
 from factbook.facts.entity_values import EntityValue, ValueQuery

@@ -12,10 +12,10 @@ import msgspec
 from factbook.api.checks.parameters import SCORECARD_ID
 from factbook.catalog import ref as refs
 from factbook.catalog.store import collectable
-from factbook.checks import badge, scorecard_figures
-from factbook.checks.badge import Badge
 from factbook.checks.levels import level_store
 from factbook.checks.levels.levels import decoded
+from factbook.checks.scorecards import badge, scorecard_figures
+from factbook.checks.scorecards.badge import Badge
 from factbook.errors import InputError, NotFoundError
 from factbook.http.context import HandlerContext
 from factbook.http.requests import JsonReply, Request

@@ -6,12 +6,13 @@ from factbook.api.checks import result_parameters as parameters
 from factbook.api.checks.check_results import fix_of, reads_values
 from factbook.api.checks.parameters import PAGE_LIMIT, SCORECARD_ID
 from factbook.catalog import ref as refs
-from factbook.checks import level_pages, next_steps, scorecard_figures, state
-from factbook.checks.level_pages import LevelFilter
+from factbook.checks import state
 from factbook.checks.levels import level_store
 from factbook.checks.levels.levels import GradedLevel, Step
 from factbook.checks.results.results import CheckResult
-from factbook.checks.scorecard_figures import ScorecardInEffect
+from factbook.checks.scorecards import level_pages, next_steps, scorecard_figures
+from factbook.checks.scorecards.level_pages import LevelFilter
+from factbook.checks.scorecards.scorecard_figures import ScorecardInEffect
 from factbook.checks.versions.scorecard_store import scorecard_store
 from factbook.clock import DAY
 from factbook.errors import NotFoundError

@@ -5,12 +5,13 @@ from typing import Final, NamedTuple
 from urllib.parse import quote
 
 from factbook.auth.permissions import CATALOG_READ, CHECK_READ
-from factbook.checks import level_pages, matrix, state
+from factbook.checks import state
 from factbook.checks.definitions.scorecard import NO_LEVEL_WORD, Scorecard
-from factbook.checks.level_pages import LevelFilter
 from factbook.checks.levels import level_store
-from factbook.checks.matrix import MatrixFilter
-from factbook.checks.scorecard_figures import ScorecardInEffect
+from factbook.checks.scorecards import level_pages, matrix
+from factbook.checks.scorecards.level_pages import LevelFilter
+from factbook.checks.scorecards.matrix import MatrixFilter
+from factbook.checks.scorecards.scorecard_figures import ScorecardInEffect
 from factbook.checks.states import count_store
 from factbook.checks.states.count_store import StateCounts
 from factbook.checks.versions.check_store import check_store

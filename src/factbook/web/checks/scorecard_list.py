@@ -11,19 +11,19 @@ from factbook.auth.permissions import (
     SCORECARD_WRITE,
     SOURCE_READ,
 )
-from factbook.checks import scorecard_figures
 from factbook.checks.definitions import definition_lock, scorecard
 from factbook.checks.definitions.scorecard import Scorecard
 from factbook.checks.exemptions import exemption_store
 from factbook.checks.exemptions.exemption_store import ExemptionFilter
 from factbook.checks.levels import level_store
 from factbook.checks.levels.rollup import NOTHING, LevelTally
-from factbook.checks.scorecard_figures import ScorecardInEffect
+from factbook.checks.scorecards import scorecard_figures
+from factbook.checks.scorecards.scorecard_figures import ScorecardInEffect
+from factbook.checks.scorecards.trend import TrendPoint
 from factbook.checks.states import count_store
 from factbook.checks.states.count_store import StateCounts
 from factbook.checks.submissions import starter
 from factbook.checks.submissions.starter import Adoption
-from factbook.checks.trend import TrendPoint
 from factbook.checks.versions.check_store import check_store
 from factbook.checks.versions.grade_slots import StoredScorecard
 from factbook.checks.versions.scorecard_store import scorecard_store

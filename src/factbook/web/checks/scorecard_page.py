@@ -4,12 +4,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from factbook.auth.permissions import CATALOG_READ, CHECK_READ, CHECK_WRITE, SCORECARD_WRITE
-from factbook.checks import scorecard_figures
 from factbook.checks.definitions import scorecard
 from factbook.checks.definitions.scorecard import Scorecard, ScorecardEntry
 from factbook.checks.levels import level_store
 from factbook.checks.levels.rollup import LevelTally
-from factbook.checks.scorecard_figures import RollupGroup, ScorecardInEffect
+from factbook.checks.scorecards import scorecard_figures
+from factbook.checks.scorecards.scorecard_figures import RollupGroup, ScorecardInEffect
 from factbook.checks.states import count_store
 from factbook.checks.states.count_store import StateCounts
 from factbook.checks.submissions import definition_writes

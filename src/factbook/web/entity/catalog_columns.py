@@ -10,7 +10,7 @@ from factbook.catalog.store import by_ref
 from factbook.catalog.store.browse import EntityRow
 from factbook.checks.levels import level_store
 from factbook.checks.levels.levels import decoded
-from factbook.checks.scorecard_figures import ScorecardInEffect
+from factbook.checks.scorecards.scorecard_figures import ScorecardInEffect
 from factbook.facts import key_values
 from factbook.facts.datasource import DataSource
 from factbook.facts.entity_filter import Matcher

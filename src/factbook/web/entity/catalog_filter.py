@@ -11,7 +11,7 @@ from factbook.catalog.store.conditions import Condition
 from factbook.checks.definitions.scorecard import NO_LEVEL_WORD
 from factbook.checks.levels import level_store
 from factbook.checks.levels.level_store import AtLevel
-from factbook.checks.scorecard_figures import ScorecardInEffect
+from factbook.checks.scorecards.scorecard_figures import ScorecardInEffect
 from factbook.errors import InputError
 from factbook.storage import Database
 from factbook.web.entity import team_scorecards

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
-from factbook.checks import next_steps
 from factbook.checks import state as states
 from factbook.checks.definitions import scorecard
 from factbook.checks.definitions.definition import Check
@@ -15,6 +14,7 @@ from factbook.checks.maintenance.check_set import CheckCache
 from factbook.checks.results import results
 from factbook.checks.results.results import CheckResult
 from factbook.checks.rules.checked_entity import CHECK_UNKNOWN
+from factbook.checks.scorecards import next_steps
 from factbook.checks.versions.grade_slots import StoredScorecard
 from factbook.checks.versions.scorecard_store import scorecard_store
 from factbook.errors import FactbookError

@@ -15,7 +15,7 @@ from factbook.checks.levels.group_hierarchy import GroupHierarchy
 from factbook.checks.levels.levels import decoded
 from factbook.checks.results import failing_counts
 from factbook.checks.results.failing_counts import FailingCounts
-from factbook.checks.scorecard_figures import ScorecardInEffect
+from factbook.checks.scorecards.scorecard_figures import ScorecardInEffect
 from factbook.errors import InputError, NotFoundError
 from factbook.facts import key_values
 from factbook.facts.schema import Fact

@@ -6,14 +6,14 @@ from typing import Final, NamedTuple
 from markupsafe import Markup
 
 from factbook.catalog.store import hierarchy
-from factbook.checks import trend
 from factbook.checks.definitions import scorecard
 from factbook.checks.definitions.scorecard import Scorecard
 from factbook.checks.levels import level_store, rollup
 from factbook.checks.levels.group_hierarchy import GroupHierarchy
 from factbook.checks.levels.rollup import NOTHING, LevelTally
-from factbook.checks.scorecard_figures import ScorecardInEffect
-from factbook.checks.trend import TrendPoint
+from factbook.checks.scorecards import trend
+from factbook.checks.scorecards.scorecard_figures import ScorecardInEffect
+from factbook.checks.scorecards.trend import TrendPoint
 from factbook.checks.versions.scorecard_store import scorecard_store
 from factbook.clock import DAY
 from factbook.errors import FactbookError

@@ -5,13 +5,13 @@ from typing import Final, NamedTuple
 
 from markupsafe import Markup
 
-from factbook.checks import scorecard_figures, trend
 from factbook.checks.levels import level_store, rollup
 from factbook.checks.levels.group_hierarchy import GroupHierarchy
 from factbook.checks.levels.rollup import NOTHING, LevelTally
-from factbook.checks.scorecard_figures import ScorecardInEffect
+from factbook.checks.scorecards import scorecard_figures, trend
+from factbook.checks.scorecards.scorecard_figures import ScorecardInEffect
+from factbook.checks.scorecards.trend import TrendPoint
 from factbook.checks.states.count_store import StateCounts
-from factbook.checks.trend import TrendPoint
 from factbook.clock import DAY
 from factbook.storage import Database
 from factbook.web.charts.charts import sparkline

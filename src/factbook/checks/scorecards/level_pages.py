@@ -7,7 +7,7 @@ from factbook.catalog.store import collectable
 from factbook.checks.definitions.scorecard import NO_LEVEL_WORD, Scorecard
 from factbook.checks.levels import level_store
 from factbook.checks.levels.levels import GradedLevel
-from factbook.checks.scorecard_figures import ScorecardInEffect
+from factbook.checks.scorecards.scorecard_figures import ScorecardInEffect
 from factbook.errors import InputError
 from factbook.storage import Database
 

@@ -5,11 +5,11 @@ from typing import Final, NamedTuple
 
 from factbook.catalog.store import collectable
 from factbook.checks import state
-from factbook.checks.level_pages import LevelFilter
 from factbook.checks.levels import level_store
 from factbook.checks.levels.levels import GradedLevel
 from factbook.checks.maintenance.check_set import CheckCache, CheckSet
-from factbook.checks.scorecard_figures import ScorecardInEffect
+from factbook.checks.scorecards.level_pages import LevelFilter
+from factbook.checks.scorecards.scorecard_figures import ScorecardInEffect
 from factbook.checks.states import state_store
 from factbook.checks.states.state_store import EntityStates
 from factbook.checks.versions.check_store import check_store

@@ -8,7 +8,7 @@ from factbook.checks.levels import level_store
 from factbook.checks.levels.levels import GradedLevel, Grader, Step, decoded
 from factbook.checks.results import results
 from factbook.checks.results.results import CheckResult
-from factbook.checks.scorecard_figures import ScorecardInEffect
+from factbook.checks.scorecards.scorecard_figures import ScorecardInEffect
 from factbook.storage import Database
 
 

@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from factbook.catalog.store import hierarchy
-from factbook.checks import trend
 from factbook.checks.definitions.scorecard import Scorecard, parse
 from factbook.checks.levels import label_store, level_store, rollup
 from factbook.checks.levels.group_hierarchy import GroupHierarchy
 from factbook.checks.levels.levels import GradedLevel
 from factbook.checks.levels.rollup import NOTHING, LevelTally
-from factbook.checks.trend import EVERYBODY, TrendPoint
+from factbook.checks.scorecards import trend
+from factbook.checks.scorecards.trend import EVERYBODY, TrendPoint
 from factbook.checks.versions.scorecard_store import scorecard_store
 from factbook.clock import DAY
 from factbook.errors import InputError, NotFoundError

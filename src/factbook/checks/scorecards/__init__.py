@@ -1,0 +1,1 @@
+"""Figures of scorecards for readers: standings, trends, the matrix and the next steps."""
