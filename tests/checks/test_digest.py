@@ -7,8 +7,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from factbook.checks import digest, digest_figures, state
-from factbook.checks.digest import (
+from factbook.checks import state
+from factbook.checks.digests import digest, digest_figures
+from factbook.checks.digests.digest import (
     EVERYTHING,
     Digest,
     DigestLevels,

@@ -5,7 +5,7 @@ from urllib.parse import quote
 
 import pytest
 
-from factbook.checks import recent_changes
+from factbook.checks.digests import recent_changes
 from factbook.checks.scorecards import trend
 from factbook.clock import DAY
 from tests.api.defining import item, push

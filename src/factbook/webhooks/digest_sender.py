@@ -12,8 +12,8 @@ import msgspec
 import structlog
 
 from factbook.auth.encryption import NotOpenedError
-from factbook.checks import digest, digest_figures
-from factbook.checks.digest import Digest
+from factbook.checks.digests import digest, digest_figures
+from factbook.checks.digests.digest import Digest
 from factbook.clock import DAY, HOUR, MINUTE, Clock
 from factbook.outbound.client import USER_AGENT
 from factbook.schemas.digests import DigestForm

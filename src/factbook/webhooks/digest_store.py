@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from factbook.auth import encryption
-from factbook.checks.digest import DigestLevels
+from factbook.checks.digests.digest import DigestLevels
 from factbook.errors import ConflictError, NotFoundError
 from factbook.schemas.digests import DigestForm
 from factbook.storage import Database, Row, Transaction

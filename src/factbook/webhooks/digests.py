@@ -6,8 +6,8 @@ from typing import Final, NamedTuple
 
 from factbook.auth.encryption import NotOpenedError
 from factbook.catalog import ref
-from factbook.checks import digest_figures
-from factbook.checks.digest import EVERYTHING
+from factbook.checks.digests import digest_figures
+from factbook.checks.digests.digest import EVERYTHING
 from factbook.errors import ConflictError, InputError
 from factbook.schemas.digests import DigestForm
 from factbook.storage import Database, Transaction, Write

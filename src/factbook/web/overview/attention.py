@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from factbook.checks import recent_changes
+from factbook.checks.digests import recent_changes
 from factbook.checks.states.count_store import StateCounts
 from factbook.clock import DAY
 from factbook.storage import Database

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from factbook.catalog.store import collectable, hierarchy
-from factbook.checks import digest
 from factbook.checks.definitions.scorecard import Scorecard, parse
-from factbook.checks.digest import EVERYTHING, Digest, DigestLevels, LevelMove, StateChange
+from factbook.checks.digests import digest
+from factbook.checks.digests.digest import EVERYTHING, Digest, DigestLevels, LevelMove, StateChange
 from factbook.checks.levels import level_store
 from factbook.checks.levels.group_hierarchy import GroupHierarchy
 from factbook.checks.scorecards import trend

@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from factbook.checks import digest
-from factbook.checks.digest import StateChange
+from factbook.checks.digests import digest
+from factbook.checks.digests.digest import StateChange
 from factbook.storage import Database
 
 # That are looked at, newest first: a page has to be quick after the busiest week.

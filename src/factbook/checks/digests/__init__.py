@@ -1,0 +1,1 @@
+"""Digests of what changed, for a team and a period."""
