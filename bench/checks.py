@@ -27,7 +27,7 @@ from factbook.catalog.store.diff import Guards
 from factbook.checks.background import publication
 from factbook.checks.definitions.definition import parse
 from factbook.checks.maintenance import incremental
-from factbook.checks.preview import preview
+from factbook.checks.trials.preview import preview
 from factbook.checks.versions.check_store import check_store
 from factbook.facts import store
 from factbook.facts.datasource import DataSource

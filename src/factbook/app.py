@@ -15,7 +15,7 @@ from factbook.api.mcp import descriptions
 from factbook.auth.encryption import token_key
 from factbook.backend import Backend
 from factbook.catalog.push_rules import PushRules
-from factbook.checks.write_trial import WriteTrial
+from factbook.checks.trials.write_trial import WriteTrial
 from factbook.clock import Clock
 from factbook.datasources.clients import Connect
 from factbook.facts.datasource import DataSource

@@ -4,8 +4,8 @@ import pytest
 
 from factbook.checks import state
 from factbook.checks.definitions.definition import parse
-from factbook.checks.preview import PreviewScope, preview
 from factbook.checks.states.count_store import StateCounts
+from factbook.checks.trials.preview import PreviewScope, preview
 from factbook.checks.versions.check_store import check_store
 from factbook.storage import Database
 from tests.checks.catalog import CheckedCatalog, a_check, leaf

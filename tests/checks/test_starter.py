@@ -2,11 +2,11 @@
 
 import pytest
 
-from factbook.checks import trial
 from factbook.checks.definitions import definition, scorecard, validation
 from factbook.checks.definitions.files import DefinitionDocument
 from factbook.checks.definitions.validation import CheckContext
 from factbook.checks.submissions import starter
+from factbook.checks.trials import trial
 from factbook.checks.versions.check_store import check_store
 from factbook.checks.versions.scorecard_store import scorecard_store
 from factbook.facts.datasource import DataSource

@@ -2,10 +2,10 @@ from typing import Any
 
 import pytest
 
-from factbook.checks import trial
 from factbook.checks.definitions import definition
 from factbook.checks.takeover import backstage
 from factbook.checks.takeover.taken_over import TakenOver
+from factbook.checks.trials import trial
 from factbook.errors import InputError
 
 LEAF = {"fact": "hasGroupOwner", "operator": "equal", "value": True}

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 import yaml
 
-from factbook.checks import trial
 from factbook.checks.definitions import check_test, definition, files, validation
 from factbook.checks.definitions.validation import CheckContext
+from factbook.checks.trials import trial
 from factbook.facts.datasource import DataSource
 from factbook.facts.shapes import CODEHOST
 from factbook.integrations.integration import facts_of

@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from factbook.checks import state, trial
+from factbook.checks import state
 from factbook.checks.definitions import definition, files, scorecard, templates, validation
 from factbook.checks.definitions.validation import CheckContext
 from factbook.checks.evaluation.compiled_check import compiled
@@ -13,6 +13,7 @@ from factbook.checks.exemptions import exemption
 from factbook.checks.rules import sentence, versions
 from factbook.checks.rules.checked_entity import CheckedEntity
 from factbook.checks.takeover import backstage, rhdh, roadie, thresholds
+from factbook.checks.trials import trial
 from factbook.datasources import value_filters
 from factbook.facts.merge import Latest
 from tests.checks.sources import CODE, SOURCES

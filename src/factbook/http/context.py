@@ -16,7 +16,7 @@ from factbook.storage import Database
 
 if TYPE_CHECKING:
     # Only who works on them imports them.
-    from factbook.checks.write_trial import WriteTrial
+    from factbook.checks.trials.write_trial import WriteTrial
     from factbook.datasources.clients import Connect
     from factbook.datasources.registry import Registry
     from factbook.facts.datasource import DataSource

@@ -7,7 +7,7 @@ import msgspec
 
 from factbook.api.checks.check_results import seen
 from factbook.catalog.store.apply import Actor
-from factbook.checks.entity_trial import EntityTrial, GivenFacts, TriedEntityResult
+from factbook.checks.trials.entity_trial import EntityTrial, GivenFacts, TriedEntityResult
 from factbook.http.context import SourceContext
 from factbook.http.requests import JsonReply, Request, decode, reply
 from factbook.outbound.outcomes import Missing

@@ -9,14 +9,15 @@ from factbook.api.checks.check_results import seen
 from factbook.catalog import ref as refs
 from factbook.catalog.store import collectable
 from factbook.catalog.validation import deeper_than, too_deep
-from factbook.checks import preview, state
+from factbook.checks import state
 from factbook.checks.definitions.definition import Check
 from factbook.checks.evaluation import explanation
 from factbook.checks.maintenance import latest_facts
-from factbook.checks.preview import PreviewedChange, PreviewScope
 from factbook.checks.rules.checked_entity import CheckedEntity
 from factbook.checks.states.count_store import StateCounts
 from factbook.checks.submissions import check_documents
+from factbook.checks.trials import preview
+from factbook.checks.trials.preview import PreviewedChange, PreviewScope
 from factbook.checks.versions.check_store import check_store
 from factbook.clock import milliseconds
 from factbook.errors import InputError

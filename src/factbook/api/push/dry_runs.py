@@ -13,7 +13,7 @@ from factbook.schemas import push as schemas
 
 if TYPE_CHECKING:
     # Of the pushes, few are trials.
-    from factbook.checks.write_trial import WriteTrial
+    from factbook.checks.trials.write_trial import WriteTrial
 
 _MOST_RESULTS: Final = 500
 

@@ -34,7 +34,7 @@ from factbook.schemas import push as schemas
 
 if TYPE_CHECKING:
     # Of the pushes, few are trials.
-    from factbook.checks.write_trial import WriteTrial
+    from factbook.checks.trials.write_trial import WriteTrial
 
 log = structlog.get_logger("factbook.push")
 

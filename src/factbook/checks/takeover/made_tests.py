@@ -10,7 +10,7 @@ from factbook.checks.definitions.definition import Check
 from factbook.checks.rules import condition, samples
 from factbook.checks.rules.condition import FactCondition
 from factbook.checks.rules.fact_reference import FactReference
-from factbook.checks.trial import outcome
+from factbook.checks.trials.trial import outcome
 
 _MOST: Final = 2_000
 _OF_SETS: Final = ("contains", "doesNotContain", "containsAny", "containsAll")

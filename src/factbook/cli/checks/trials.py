@@ -4,12 +4,12 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from factbook.checks import trial
 from factbook.checks.definitions.definition import Check
 from factbook.checks.evaluation.explanation import Evidence
 from factbook.checks.rules import sentence
 from factbook.checks.state import word
-from factbook.checks.trial import CheckTrial
+from factbook.checks.trials import trial
+from factbook.checks.trials.trial import CheckTrial
 from factbook.cli.output import say
 
 

@@ -4,12 +4,13 @@ from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from factbook.auth.permissions import CATALOG_READ, SOURCE_READ
-from factbook.checks import preview, scorecard_preview, state, trial
+from factbook.checks import state
 from factbook.checks.definitions.definition import Check
 from factbook.checks.definitions.scorecard import Scorecard
 from factbook.checks.rules import sentence
 from factbook.checks.states.count_store import StateCounts
-from factbook.checks.trial import CheckTrial
+from factbook.checks.trials import preview, scorecard_preview, trial
+from factbook.checks.trials.trial import CheckTrial
 from factbook.web.checks import shares
 from factbook.web.data_sources.fact_across import Share
 from factbook.web.site import formatting

@@ -28,7 +28,7 @@ from factbook.checks.maintenance.state_update import SlotStates
 from factbook.checks.rules.checked_entity import CheckedEntity
 from factbook.checks.rules.fact_reference import ENTITY, FactReference
 from factbook.checks.states import state_store
-from factbook.checks.write_trial import ResultDifference, WriteTrial
+from factbook.checks.trials.write_trial import ResultDifference, WriteTrial
 from factbook.facts import latest_rows, store
 from factbook.facts.datasource import DataSource
 from factbook.facts.merge import Latest, Observation

@@ -1,0 +1,1 @@
+"""Trials and previews: what a check, a scorecard or a write would change. Nothing stays."""
