@@ -208,6 +208,23 @@ async def test_files_that_a_location_names_belong_to_the_tree_and_others_are_nam
     assert (outside.exit_code, "other.yaml is not below parts" in outside.stderr) == (2, True)
 
 
+async def test_stored_values_are_told_of_the_set_that_the_pipeline_names(
+    served: Run, catalog: Service
+) -> None:
+    lines = {"fail": "{{ facts.coverage['lines'] }} lines"}
+    old = {"spec.lifecycle": "old"}
+    await put(
+        catalog, document("covered", rule=COVERED, appliesTo=old, messages=lines), publish=True
+    )
+    await evaluated(catalog)
+    tree(catalog_info=component("web", lifecycle="old"))
+    answer = await served("checks", "preview", "--path", ".")
+    assert "not-applicable → fail, not known from this tree" in answer.stdout
+    assert "10 lines" not in answer.stdout
+    answer = await served("checks", "preview", "--path", ".", "--set", "import-github")
+    assert "10 lines" in answer.stdout
+
+
 async def test_links_out_of_the_tree_are_not_followed(
     served: Run, catalog: Service, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -285,7 +302,8 @@ async def test_checks_of_files_and_a_tree_are_one_report(served: Run, catalog: S
         ((), "Give files of checks, or a working tree with --path."),
         (("--path", "none"), "none is not a directory."),
         (("--path", "."), "There is no catalog-info.yaml or catalog-info.yml in"),
-        (("--catalog", "x.yaml", "checks"), "--catalog names files of the tree"),
+        (("--catalog", "x.yaml", "checks"), "--catalog is about the tree that --path names"),
+        (("--set", "shop", "checks"), "--set is about the tree that --path names"),
     ],
 )
 def test_misuse_ends_with_2_and_says_what_is_missing(

@@ -28,6 +28,19 @@ class NewEntityPreview(Wire, forbid_unknown_fields=True):
         ]
         | UnsetType
     ) = UNSET
+    set: (
+        Annotated[
+            str,
+            Meta(
+                min_length=1,
+                max_length=100,
+                description="The set that the entities are in. Of others, and of all where it is "
+                "left out, values and texts tell what the items, the paths and the catalog say, "
+                "and nothing else that is stored.",
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
 
 
 class PreviewedEntity(WireAnswer):

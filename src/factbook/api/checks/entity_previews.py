@@ -34,7 +34,9 @@ async def create(request: Request, state: SourceContext) -> JsonReply[EntityPrev
     async with state.admission.room_for_body(request, _LARGEST):
         asked = decode(await request.json_body(_LARGEST, "a preview"), NewEntityPreview)
         actor = Actor(request.actor, state.clock())
-        trial = EntityTrial(state.database, state.write_trial(), state.rules, actor)
+        trial = EntityTrial(
+            state.database, state.write_trial(), state.rules, actor, asked.set or None
+        )
         paths = None if asked.paths is msgspec.UNSET else asked.paths
         items = [msgspec.Raw(msgspec.json.encode(one)) for one in asked.items]
         await trial.run(items, await _given(state, paths))

@@ -51,7 +51,7 @@ class PartialEvaluation:
         if found != UNKNOWN:
             return found
         facts = (fact for _, rule in check.rules() for fact in condition.references(rule))
-        return check.on_unknown if all(map(self._is_given, facts)) else None
+        return check.on_unknown if all(map(self.is_given, facts)) else None
 
     def _of(self, rule: Rule) -> int:
         """The state of a rule, in which a comparison of what does not count is unknown."""
@@ -71,11 +71,12 @@ class PartialEvaluation:
 
     def _of_comparison(self, leaf: FactCondition) -> int:
         facts = [leaf.fact, *([leaf.value] if isinstance(leaf.value, FactReference) else [])]
-        if not all(map(self._is_given, facts)):
+        if not all(map(self.is_given, facts)):
             return UNKNOWN
         return compiled_rule(leaf).evaluate(self._entity, self._now)
 
-    def _is_given(self, fact: FactReference) -> bool:
+    def is_given(self, fact: FactReference) -> bool:
+        """Return true for a fact that counts, or the state of a check that depends on such."""
         if fact.source == CHECKS:
             return self.state(fact.fact) is not None
         return self._counts(fact)

@@ -2,7 +2,8 @@
 would be, and whether the documents alone decide them. Nothing of it stays.
 
 Each entity is evaluated where it is: in its set, whoever pushes or imports that, with the
-annotations that an importer has added and with what is known of it.
+annotations that an importer has added and with what is known of it. What is known is told of the
+entities of the set that is named, as documents of strangers may name any entity.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,12 +15,13 @@ from factbook.catalog import sets
 from factbook.catalog.piecewise import slices
 from factbook.catalog.push_rules import PushRules
 from factbook.catalog.sets import Prepared
-from factbook.catalog.store import apply, collectable, diff, locks
+from factbook.catalog.store import apply, collectable, diff, locks, reach
 from factbook.catalog.store.apply import Actor
 from factbook.catalog.store.diff import Existing, WritePlan
 from factbook.catalog.store.locks import WriteLocks
+from factbook.checks import state
 from factbook.checks.definitions.definition import Check
-from factbook.checks.evaluation import explanation
+from factbook.checks.evaluation import explanation, narrowed_explanation
 from factbook.checks.evaluation.explanation import Explanation
 from factbook.checks.evaluation.partial_evaluation import PartialEvaluation
 from factbook.checks.maintenance import latest_facts
@@ -29,6 +31,7 @@ from factbook.checks.rules.checked_entity import CheckedEntity
 from factbook.checks.rules.fact_reference import ENTITY, FactReference
 from factbook.checks.states import state_store
 from factbook.checks.trials.write_trial import ResultDifference, WriteTrial
+from factbook.errors import InputError
 from factbook.facts import latest_rows, store
 from factbook.facts.datasource import DataSource
 from factbook.facts.merge import Latest, Observation
@@ -38,6 +41,8 @@ from factbook.storage import Database, Transaction
 Values = Mapping[str, object]
 
 _AT_ONCE: Final = 500
+# A trial keeps other writes waiting, and who asks for it may be somebody who cannot write.
+_MOST_OTHERS: Final = 2_000
 # Names of annotations that say where an imported entity is from: importers add them.
 _PLACES: Final = ("/source-location", "/view-url", "/edit-url")
 _HOSTED: Final = ("/project-slug", "/project-id", "/instance")
@@ -65,8 +70,8 @@ class EntityChange(NamedTuple):
 class TriedEntityResult(NamedTuple):
     """A result that would be another one; `is_decided` by the documents, whatever else is known.
 
-    `explanation` is None where the check is no longer about the entity, and for entities that are
-    not among the documents.
+    `explanation` is None where the check is no longer about the entity, for entities that are not
+    among the documents, and where it would tell what may not be told of them.
     """
 
     difference: ResultDifference
@@ -80,35 +85,48 @@ class EntityTrial:
     """A trial of some entities by an actor, at one time."""
 
     def __init__(
-        self, database: Database, trial: WriteTrial, rules: PushRules, actor: Actor
+        self,
+        database: Database,
+        trial: WriteTrial,
+        rules: PushRules,
+        actor: Actor,
+        named_set: str | None = None,
     ) -> None:
+        """What is stored of the entities in `named_set` may be told, as of no others."""
+        self._named_set = named_set
         self._database = database
         self._trial = trial
         self._rules = rules
         self._actor = actor
         self._now = actor.now
         self._facts: dict[str, GivenFacts] = {}
-        self._own: frozenset[str] = frozenset()
+        self._own: dict[str, Mapping[str, Any]] = {}
+        self._in_named_set: set[str] = set()
         self.changes: list[EntityChange] = []
         self.results: list[TriedEntityResult] = []
 
     async def run(self, documents: Sequence[msgspec.Raw], given: Given) -> None:
         """Try the documents, with the facts given of each entity.
 
-        Raises InvalidItemsError as a push does.
+        Raises InvalidItemsError as a push does, and InputError if they reach too many others.
         """
         refs = [one.ref for one in sets.prepare(documents, None, self._rules).items]
-        self._own = frozenset(refs)
+        self._own = {
+            ref: msgspec.json.decode(raw) for ref, raw in zip(refs, documents, strict=True)
+        }
         held = WriteLocks({})
 
         def work(transaction: Transaction) -> None:
             held.begin(transaction)
             owners = diff.owners(transaction, refs)
             names = {ref: owners[ref][1] if ref in owners else None for ref in refs}
+            if self._named_set is not None:
+                self._in_named_set = {ref for ref in refs if names[ref] == self._named_set}
             # Where they are, and outside of any set, where the trial has them.
             places = [*names.items(), *((ref, None) for ref in refs)]
             held.require({locks.owner(name, ref) for ref, name in places})
             plan = self._plan(transaction, dict(zip(refs, documents, strict=True)), owners)
+            _check_reach(transaction, plan)
             apply.apply(transaction, plan, self._actor, held, kept=1)
             self._record(transaction, refs, given)
 
@@ -175,9 +193,16 @@ class EntityTrial:
             told = None
             # What entities change for others may be thousands of results, of other people's facts.
             if ref in self._own and one.after in ("pass", "fail", "unknown"):
-                told = explanation.explain(check, entities[ref], self._now)
+                told = self._told(check, entities[ref], partial[ref])
+                told = told if told and state.word(told.state) == one.after else None
             counts = fails and is_decided and check.is_effective(self._now)
             yield TriedEntityResult(one, check, is_decided, counts, told)
+
+    def _told(self, check: Check, entity: CheckedEntity, partial: PartialEvaluation) -> Explanation:
+        if entity.ref in self._in_named_set:
+            return explanation.explain(check, entity, self._now)
+        document = self._own[entity.ref]
+        return narrowed_explanation.explain(check, entity, document, partial.is_given, self._now)
 
     def _counted(self, ref: str) -> Callable[[FactReference], bool]:
         """The facts that the catalog or the documents know."""
@@ -191,6 +216,15 @@ class EntityTrial:
             )
 
         return counts
+
+
+def _check_reach(transaction: Transaction, plan: WritePlan) -> None:
+    """Raise InputError if the results of very many other entities may change."""
+    if reach.others(transaction, plan, _MOST_OTHERS) > _MOST_OTHERS:
+        raise InputError(
+            f"The items name, or are named by, more than {_MOST_OTHERS:,} other entities, and a "
+            "preview evaluates no more; send fewer at once."
+        )
 
 
 def _observed(transaction: Transaction, entity_id: int, given: GivenFacts) -> Observation:

@@ -35,6 +35,14 @@ CatalogFiles = Annotated[
         help="A file of the tree with entities beside catalog-info.yaml; may be repeated.",
     ),
 ]
+NamedSet = Annotated[
+    str | None,
+    typer.Option(
+        "--set",
+        metavar="NAME",
+        help="The set of the tree's entities, of which stored values may be told.",
+    ),
+]
 PreviewedEntities = Annotated[
     list[str] | None,
     typer.Option(metavar="REF", help="Files of checks: only for this one; may be repeated."),
@@ -47,6 +55,7 @@ def preview(
     *,
     path: WorkingTree = None,
     catalog: CatalogFiles = None,
+    set_: NamedSet = None,
     entity: PreviewedEntities = None,
     markdown: Annotated[
         bool, typer.Option("--markdown", help="Print Markdown for a pull request.")
@@ -75,13 +84,16 @@ def preview(
     refs = [str(parse(one, kind="component")) for one in entity or []]
     if path is None and not places:
         raise InputError("Give files of checks, or a working tree with --path.")
-    if path is None and catalog:
-        raise InputError("--catalog names files of the tree that --path names.")
+    for option, told in (("--catalog", catalog), ("--set", set_)) if path is None else ():
+        if told:
+            raise InputError(f"{option} is about the tree that --path names.")
     read = files.read(places) if places else []
     tree = None if path is None else working_tree.content(path, catalog or [])
     with connected(context, server, token) as client:
         checks = previews.asked(client, read, refs)
-        report = PreviewReport(checks, None if tree is None else tree_preview.asked(client, tree))
+        report = PreviewReport(
+            checks, None if tree is None else tree_preview.asked(client, tree, set_)
+        )
     report.show(markdown=markdown, as_json=as_json)
     report.refuse()
 

@@ -53,8 +53,11 @@ class TreePreview(NamedTuple):
         return {**msgspec.to_builtins(answer), "problems": self.problems}
 
 
-def asked(client: Client, tree: TreeContent) -> TreePreview:
-    """The results with the entities of a tree, without those that the service refuses."""
+def asked(client: Client, tree: TreeContent, named_set: str | None = None) -> TreePreview:
+    """The results with the entities of a tree, without those that the service refuses.
+
+    What is stored of those in `named_set` is told.
+    """
     if len(tree.entities) > _MOST:
         raise InputError(
             f"The tree has {len(tree.entities)} entities, and {_MOST} are previewed at once; "
@@ -63,7 +66,7 @@ def asked(client: Client, tree: TreeContent) -> TreePreview:
     entities, problems = tree.entities, list(tree.problems)
     while entities:
         try:
-            return TreePreview(_answer(client, entities, tree.paths), problems)
+            return TreePreview(_answer(client, entities, tree.paths, named_set), problems)
         except ApiError as error:
             refused = _refused(error, entities)
             if not refused:
@@ -112,9 +115,14 @@ def _cells(one: EntityPreviewResult) -> Iterator[str]:
 
 
 def _answer(
-    client: Client, entities: Sequence[TreeEntity], paths: Collection[str] | None
+    client: Client,
+    entities: Sequence[TreeEntity],
+    paths: Collection[str] | None,
+    named_set: str | None,
 ) -> EntityPreview:
     body: dict[str, Any] = {"items": [one.entity for one in entities]}
+    if named_set is not None:
+        body["set"] = named_set
     known = [path for path in paths or () if _is_sent(path)]
     if paths is not None and len(known) <= _MOST_PATHS:
         # In a larger tree what is stored counts, as in one with more files.
