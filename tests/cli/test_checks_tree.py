@@ -61,8 +61,12 @@ def link(name: str, target: Path) -> None:
     Path(name).symlink_to(target)
 
 
-def git(*arguments: str) -> None:
-    subprocess.run(["git", *arguments], check=True)
+def git(*arguments: str, text: str = "") -> None:
+    subprocess.run(["git", *arguments], check=True, input=text, encoding="utf-8")
+
+
+def index_paths(index: str) -> str:
+    return "".join(f"{line.partition(chr(9))[2]}\n" for line in index.splitlines())
 
 
 async def test_a_tree_that_fails_a_required_check_anew_ends_with_1(
@@ -247,24 +251,61 @@ async def test_files_that_git_ignores_are_none_of_the_tree(served: Run, catalog:
     assert shown["entities"] == [{"entityRef": WEB, "change": "unchanged"}]
 
 
-@pytest.mark.parametrize(("depth", "count"), [(4, 5_000), (6, 1)])
-async def test_a_tree_whose_paths_are_too_long_is_previewed_without_them(
-    served: Run, catalog: Service, depth: int, count: int
+async def test_a_repository_that_git_does_not_list_is_refused(
+    served: Run, catalog: Service
 ) -> None:
     tree(catalog_info=component("web"))
-    folder = "/".join("d" * 220 for _ in range(depth))
-    empty_files(f"{folder}/{number}" for number in range(count))
+    text_file(".git", "gitdir: nowhere\n")
     answer = await served("checks", "preview", "--path", ".")
-    assert (answer.exit_code, answer.stderr) == (0, "")
+    assert (answer.exit_code, "git cannot list the files of ." in answer.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("depth", "count", "told"),
+    [
+        (4, 5_000, "The paths of 5,0"),
+        (1, 50_000, "The tree has 50,0"),
+    ],
+)
+async def test_what_files_decide_is_told_not_to_be_known_of_a_tree_that_is_too_large(
+    served: Run, catalog: Service, depth: int, count: int, told: str
+) -> None:
+    git("init", "--quiet")
+    tree(catalog_info=component("web"))
+    git("add", "catalog-info.yaml")
+    folder = "/".join("d" * (220 if depth > 1 else 1) for _ in range(depth))
+    empty = "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"
+    index = "".join(f"100644 {empty} 0\t{folder}/{number}\n" for number in range(count))
+    git("update-index", "--index-info", text=index)
+    git("update-index", "--skip-worktree", "--stdin", text=index_paths(index))
+    answer = await served("checks", "preview", "--path", ".")
+    assert (answer.exit_code, told in answer.stderr) == (2, True)
+    assert "so what checks say of the files of this tree is not known" in answer.stderr
+    assert answer.stdout.startswith("1 entity checked")
 
 
 async def test_a_file_whose_name_is_no_text_keeps_no_tree_from_being_previewed(
     served: Run, catalog: Service
 ) -> None:
     tree(catalog_info=component("web"))
-    empty_files(["\udcff.txt"])
+    folder = "/".join("d" * 220 for _ in range(6))
+    empty_files(["\udcff.txt", f"{folder}/long.txt"])
     answer = await served("checks", "preview", "--path", ".")
     assert (answer.exit_code, answer.stderr) == (0, "")
+    empty_files(["\udcff/catalog-info.yaml"])
+    text_file("\udcff/catalog-info.yaml", "kind: [unclosed\n")
+    answer = await served("checks", "preview", "--path", ".", "--markdown")
+    assert (answer.exit_code, "/catalog-info.yaml" in answer.stdout) == (2, True)
+
+
+async def test_problems_beyond_those_that_are_shown_are_counted(
+    served: Run, catalog: Service
+) -> None:
+    for number in range(103):
+        text_file(f"p{number}/catalog-info.yaml", "kind: [unclosed\n")
+    answer = await served("checks", "preview", "--path", ".", "--markdown")
+    assert answer.stdout.splitlines()[-1] == "- and 3 more"
+    assert "103 problems" in answer.stderr
 
 
 @pytest.mark.parametrize("named", [".git/config", "secret.env", "linked"])

@@ -17,6 +17,7 @@ _CODEOWNERS: Final[Mapping[str, frozenset[str]]] = {
     "github": github.CODEOWNERS,
     "gitlab": gitlab.CODEOWNERS,
 }
+_REVIEW: Final = "codehost.codeReview"
 
 
 def of(host: str, paths: Collection[str]) -> dict[str, Any]:
@@ -24,8 +25,8 @@ def of(host: str, paths: Collection[str]) -> dict[str, Any]:
     found = {f"repository.{name}": value for name, value in file_types.facts(paths).items()}
     if places := _CODEOWNERS.get(host):
         if uses := not places.isdisjoint(paths):
-            return {**found, "codeReview.usesCodeowners": uses}
+            return {**found, f"{_REVIEW}.usesCodeowners": uses}
         errors = {"codeownersHasErrors": False, "codeownersErrorCount": 0}
         none = {"usesCodeowners": uses, **errors}
-        found |= {f"codeReview.{name}": value for name, value in none.items()}
+        found |= {f"{_REVIEW}.{name}": value for name, value in none.items()}
     return found

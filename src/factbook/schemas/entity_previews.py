@@ -7,7 +7,7 @@ from msgspec import UNSET, Meta, UnsetType
 from factbook.schemas.check_results import ResultFix, SeenFact, State
 from factbook.schemas.common import Count, Ref, Wire, WireAnswer, known
 
-_TreePath = Annotated[str, Meta(min_length=1, max_length=1_000)]
+_TreePath = Annotated[str, Meta(min_length=1, max_length=4_096)]
 
 
 class NewEntityPreview(Wire, forbid_unknown_fields=True):

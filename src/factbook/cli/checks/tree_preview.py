@@ -1,11 +1,13 @@
 """Results that the entities of a working tree would change, as a report for a pull request."""
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from factbook.cli.checks import tree_paths
+from factbook.cli.checks.tree_paths import SentPaths
 from factbook.cli.checks.working_tree import TreeContent, TreeEntity
 from factbook.client import ApiError, Client
 from factbook.client.calls import send
@@ -15,17 +17,13 @@ from factbook.schemas.entity_previews import EntityPreview, EntityPreviewResult
 _PREVIEW: Final = "/api/tech-insights/v1/check-results/preview"
 # What the service takes at once.
 _MOST: Final = 500
-_MOST_PATHS: Final = 50_000
-_LONGEST_PATH: Final = 1_000
-_LARGEST_PATHS: Final = 3 * 1024 * 1024
+_LARGEST: Final = 4 * 1024 * 1024
+_LARGEST_ENVELOPE: Final = 1_024
 _MOST_SHOWN: Final = 100
 _ITEM: Final = re.compile(r"items\[(\d+)\]\.?(.*)")
 _ELSEWHERE: Final = "not known from this tree"
 # What Markdown, HTML and mentions of people are made of.
 _SIGNS: Final = re.compile(r"([\\`*_{}\[\]()#+!|~<>&])")
-
-# What Python puts for the bytes of a name that are no UTF-8.
-_HALVES: Final = re.compile(r"[\ud800-\udfff]")
 _ENDS: Final = re.compile(r"[<>|`\s]")
 
 
@@ -64,9 +62,12 @@ def asked(client: Client, tree: TreeContent, named_set: str | None = None) -> Tr
             "--path names a part of it."
         )
     entities, problems = tree.entities, list(tree.problems)
+    paths = _paths(tree)
+    if paths.problem:
+        problems.append(paths.problem)
     while entities:
         try:
-            return TreePreview(_answer(client, entities, tree.paths, named_set), problems)
+            return TreePreview(_answer(client, entities, paths.json, named_set), problems)
         except ApiError as error:
             refused = _refused(error, entities)
             if not refused:
@@ -103,6 +104,8 @@ def markdown(preview: TreePreview) -> Iterator[str]:
     if preview.problems:
         yield "\nNot previewed:\n"
         yield from (f"- {_text(one)}" for one in preview.problems[:_MOST_SHOWN])
+        if len(preview.problems) > _MOST_SHOWN:
+            yield f"- and {len(preview.problems) - _MOST_SHOWN:,} more"
 
 
 def _cells(one: EntityPreviewResult) -> Iterator[str]:
@@ -114,26 +117,24 @@ def _cells(one: EntityPreviewResult) -> Iterator[str]:
     yield f"{_text(one.message or '')} {link}".strip()
 
 
+def _paths(tree: TreeContent) -> SentPaths:
+    """The paths that go with the entities of a tree."""
+    if tree.paths is None:
+        return SentPaths(None)
+    items = msgspec.json.encode([one.entity for one in tree.entities])
+    return tree_paths.sent(tree.paths, _LARGEST - _LARGEST_ENVELOPE - len(items))
+
+
 def _answer(
     client: Client,
     entities: Sequence[TreeEntity],
-    paths: Collection[str] | None,
+    paths: msgspec.Raw | None,
     named_set: str | None,
 ) -> EntityPreview:
-    body: dict[str, Any] = {"items": [one.entity for one in entities]}
-    if named_set is not None:
-        body["set"] = named_set
-    known = [path for path in paths or () if _is_sent(path)]
-    if paths is not None and len(known) <= _MOST_PATHS:
-        # In a larger tree what is stored counts, as in one with more files.
-        text = msgspec.Raw(msgspec.json.encode(known))
-        body |= {"paths": text} if len(bytes(text)) <= _LARGEST_PATHS else {}
-    return client.send(send("POST", _PREVIEW, EntityPreview, body))
-
-
-def _is_sent(path: str) -> bool:
-    """Return true for a path that is text, and that a code host would name."""
-    return len(path) <= _LONGEST_PATH and not _HALVES.search(path)
+    items = [one.entity for one in entities]
+    body: dict[str, Any] = {"items": items, "paths": paths, "set": named_set}
+    given = {name: value for name, value in body.items() if value is not None}
+    return client.send(send("POST", _PREVIEW, EntityPreview, given))
 
 
 def _refused(error: ApiError, entities: Sequence[TreeEntity]) -> list[tuple[int, str]]:

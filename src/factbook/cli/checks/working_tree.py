@@ -3,7 +3,7 @@
 import asyncio
 import os
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -49,7 +49,7 @@ def content(place: str, named: Sequence[str] = ()) -> TreeContent:
 
 async def _content(root: Path, named: Sequence[str]) -> TreeContent:
     tracked = await _tracked(root)
-    paths = sorted(_walked(root) if tracked is None else _existing(root, tracked))
+    paths = sorted(_walked(root) if tracked is None else tracked)
     catalog = [path for path in paths if path.rpartition("/")[2].lower() in CATALOG_FILES]
     roots = dict.fromkeys([*(_below(root, one) for one in named), *catalog])
     files = _TreeFiles(root, paths, roots)
@@ -121,37 +121,46 @@ class _TreeFiles:
             return Missing(Outcome.DENIED, str(error.strerror))
 
 
-async def _tracked(root: Path) -> list[str] | None:
-    """The files that git has or would add; None where there is no repository, or no git."""
+async def _tracked(root: Path) -> set[str] | None:
+    """The files that git has or would add; None where there is no repository.
+
+    Those that git has count whatever its files of what to ignore say, and where a sparse checkout
+    left them out. Those that it ignores are none of the tree, and may be secrets of the pipeline.
+    """
+    if not _is_in_repository(root):
+        return None
+    kept = await _listed(root, "--cached") - await _listed(root, "--deleted")
+    return kept | await _listed(root, "--others", "--exclude-standard")
+
+
+def _is_in_repository(root: Path) -> bool:
+    return any((folder / ".git").exists() for folder in (root, *root.resolve().parents))
+
+
+async def _listed(root: Path, *which: str) -> set[str]:
     path = shutil.which("git")
     if path is None:
-        return None
+        raise InputError(f"{root} is of a git repository, and there is no git to list its files.")
     process = await asyncio.create_subprocess_exec(
-        *(path, "-c", "core.fsmonitor=false", "ls-files", "-z"),
-        *("--cached", "--others", "--exclude-standard"),
+        *(path, "-c", "core.fsmonitor=false", "ls-files", "-z", *which),
         cwd=root,
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.PIPE,
     )
-    output, _ = await process.communicate()
+    output, error = await process.communicate()
     if process.returncode:
-        return None
-    return [name for name in output.decode("utf-8", "replace").split("\0") if name]
+        # Without it, files that the repository ignores would be taken for its own.
+        told = " ".join(error.decode("utf-8", "replace").split())
+        raise InputError(f"git cannot list the files of {root}: {told}")
+    # One with a slash at its end is another repository, inside this one.
+    return {name for name in os.fsdecode(output).split("\0") if name and name[-1] != "/"}
 
 
-def _existing(root: Path, paths: Iterable[str]) -> set[str]:
-    """Those of the paths that have a file, or a link; git has deleted ones until a commit."""
-    return {path for path in paths if os.path.lexists(root / path)}
-
-
-def _walked(root: Path) -> list[str]:
-    """Every file below a folder, but for those of hidden folders; links are not followed."""
-    found = []
-    for folder, below, names in os.walk(root):
-        below[:] = [name for name in below if not name.startswith(".")]
-        found += [Path(folder, name).relative_to(root).as_posix() for name in names]
-    return found
+def _walked(root: Path) -> Iterator[str]:
+    """Every file below a folder that is no repository; links are not followed."""
+    for folder, _, names in os.walk(root):
+        yield from (Path(folder, name).relative_to(root).as_posix() for name in names)
 
 
 def _below(root: Path, file: str) -> str:
