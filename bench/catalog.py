@@ -43,8 +43,8 @@ class Key(NamedTuple):
 
 def organisation() -> list[Entity]:
     """The teams and systems that the other entities name."""
-    teams = [_plain("Group", team(i), type="team", children=[]) for i in range(TEAMS)]
-    systems = [_plain("System", system(i), owner=team(i % TEAMS)) for i in range(SYSTEMS)]
+    teams = [plain("Group", team(i), type="team", children=[]) for i in range(TEAMS)]
+    systems = [plain("System", system(i), owner=team(i % TEAMS)) for i in range(SYSTEMS)]
     return teams + systems
 
 
@@ -183,7 +183,8 @@ def _changed(entity: Entity) -> Entity:
     return entity | {"metadata": metadata | {"description": f"Changed. {metadata['description']}"}}
 
 
-def _plain(kind: str, name: str, **spec: Any) -> Entity:
+def plain(kind: str, name: str, **spec: Any) -> Entity:
+    """An entity with a short description and no more."""
     metadata = {"name": name, "description": f"{kind} {name} of the web shop."}
     return {"apiVersion": _API_VERSION, "kind": kind, "metadata": metadata, "spec": spec}
 

@@ -14,13 +14,13 @@ import msgspec
 from bench import catalog
 from bench.databases import DIALECTS
 from bench.findings import Findings
-from bench.pages import signed_in
+from bench.person import signed_in
 from bench.run import Run
 from bench.service import Factbook
 
-_SOURCE = "across"
+SOURCE = "across"
 _API = "/api/tech-insights/v1"
-_FACTS = f"{_API}/facts/{_SOURCE}"
+_FACTS = f"{_API}/facts/{SOURCE}"
 _AT_ONCE = 1_000
 _TIMES = 5
 _SCHEMA = {
@@ -45,7 +45,7 @@ _KEPT = {
     "kept": f"{_FACTS}/distribution?fact=score&by=owner",
     "kept-page-by-value": f"{_FACTS}/values?fact=score&sort=value&limit=100",
 }
-_PAGE = f"/data-sources/{_SOURCE}/facts/score?sort=value"
+_PAGE = f"/data-sources/{SOURCE}/facts/score?sort=value"
 
 
 def facts_across(run: Run) -> Findings:
@@ -53,7 +53,7 @@ def facts_across(run: Run) -> Findings:
     findings = Findings()
     for dialect in DIALECTS:
         service = run.large(dialect)
-        _fill(run, service)
+        fill(run, service)
         service.database.settle()
         person, get = signed_in(run, service), service.client.get
         for number in run.rounds:
@@ -84,18 +84,18 @@ def _time(service: Factbook, ask: Callable[[], object]) -> tuple[float, float]:
     return 1000 * median(times), 1000 * spent / _TIMES
 
 
-def _fill(run: Run, service: Factbook) -> None:
+def fill(run: Run, service: Factbook) -> None:
     """Push facts about nine of ten entities."""
     document = {
-        "id": _SOURCE,
+        "id": SOURCE,
         "title": "Across",
-        "handlerDefinition": {"type": "push", "config": {"id": _SOURCE}},
+        "handlerDefinition": {"type": "push", "config": {"id": SOURCE}},
         "entityFilter": [{"kind": ["component", "api", "resource"]}],
         "schema": _SCHEMA,
     }
     body = msgspec.json.encode(document)
-    service.client.call("PUT", f"{_API}/data-sources/{_SOURCE}", body)
-    service.client.post(f"{_API}/data-sources/{_SOURCE}/publish", b"{}")
+    service.client.call("PUT", f"{_API}/data-sources/{SOURCE}", body)
+    service.client.post(f"{_API}/data-sources/{SOURCE}/publish", b"{}")
     chance = random.Random(1)
     keys = [key for key in catalog.keys(run.options.large) if chance.random() < 0.9]
     for start in range(0, len(keys), _AT_ONCE):

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from bench import datasets, questions, write_scaling
 from bench.findings import Findings
 from bench.load import Load, Plan
-from bench.pages import signed_in
+from bench.person import signed_in
 from bench.questions import Question, Sample
 from bench.run import Run
 from bench.service import Factbook

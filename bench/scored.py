@@ -1,25 +1,34 @@
 """Fifty checks and a scorecard over the large catalog, for the pages that show them."""
 
 import time
-from collections.abc import Callable
 from typing import Any, Final
 from urllib.parse import urlencode
+
+import msgspec
+
+from bench.service import Factbook
 
 CHECKS: Final = 50
 CARD: Final = "readiness"
 _PATH: Final = "/api/tech-insights/v1"
 _SECONDS: Final = 900
 _ABOUT: Final = {"kind": "component"}
-_TEAM: Final = "group:default/team-1"
+_TEAM: Final = "group:default/team-01"
 
-Put = Callable[[str, str, Any], Any]
+Leaf = dict[str, Any]
 
 
-def define(put: Put, source: str, fact: str) -> None:
-    """Publish the checks and the scorecard, and wait until every entity has a level."""
+def define(service: Factbook, rare: Leaf, frequent: Leaf) -> None:
+    """Publish the checks and the scorecard, and wait until every entity has a level.
+
+    `rare` is known of one entity alone, `frequent` of most.
+    """
+
+    def put(path: str, document: dict[str, Any]) -> None:
+        service.client.call("PUT", f"{_PATH}{path}?publish=true", msgspec.json.encode(document))
+
     for number in range(CHECKS):
-        document = _check(number, source, fact)
-        put("PUT", f"{_PATH}/checks/{document['id']}?publish=true", document)
+        put(f"/checks/{check_id(number)}", _check(number, rare, frequent))
     levels = ["bronze", "silver", "gold"]
     card = {
         "id": CARD,
@@ -27,12 +36,12 @@ def define(put: Put, source: str, fact: str) -> None:
         "appliesTo": _ABOUT,
         "levels": levels,
         "entries": [
-            {"check": _id(number), "level": levels[number % 3]} for number in range(CHECKS)
+            {"check": check_id(number), "level": levels[number % 3]} for number in range(CHECKS)
         ],
     }
-    put("PUT", f"{_PATH}/scorecards/{CARD}?publish=true", card)
+    put(f"/scorecards/{CARD}", card)
     until = time.monotonic() + _SECONDS
-    while put("GET", f"{_PATH}/scorecards/{CARD}", None).get("publication"):
+    while service.client.get(f"{_PATH}/scorecards/{CARD}").get("publication"):
         if time.monotonic() > until:
             raise RuntimeError("The levels took too long.")
         time.sleep(1)
@@ -41,7 +50,7 @@ def define(put: Put, source: str, fact: str) -> None:
 def paths(ref: str) -> dict[str, str]:
     """The pages by name."""
     one = f"/scorecards/{CARD}"
-    check = f"/checks/{_id(0)}"
+    check = f"/checks/{check_id(0)}"
     return {
         "scorecards": "/scorecards",
         "scorecard": one,
@@ -53,38 +62,42 @@ def paths(ref: str) -> dict[str, str]:
         "checks": "/checks",
         "check": check,
         "check-owner": f"{check}?{urlencode({'owner': _TEAM})}",
-        "check-unknown": f"/checks/{_id(4)}?state=unknown",
+        "check-unknown": f"/checks/{check_id(4)}?state=unknown",
         # One entity of the whole catalog.
-        "check-rare": f"/checks/{_id(4)}?state=pass",
+        "check-rare": f"/checks/{check_id(4)}?state=pass",
         "check-entity": f"{check}?{urlencode({'entity': ref})}",
         "exemptions": "/exemptions",
+        "exemption-new": f"/exemptions/-/new?{urlencode({'check': check_id(0), 'entity': ref})}",
         "check-editor": f"{check}/edit",
+        "check-new": "/checks/-/new",
+        "scorecard-editor": f"{one}/edit",
     }
 
 
-def _id(number: int) -> str:
+def check_id(number: int) -> str:
+    """The id of a check."""
     return f"check-{number:02}"
 
 
-def _check(number: int, source: str, fact: str) -> dict[str, Any]:
-    """A check; every fifth one reads a fact that is known of one entity alone."""
-    rules: tuple[dict[str, Any], ...] = (
-        _leaf("entity", "spec.lifecycle", "equal", "production"),
-        _leaf("entity", "metadata.description", "isKnown"),
-        _leaf("entity", "spec.system", "matches", f"^.*{number % 10}$"),
-        _leaf("entity", "metadata.tags", "contains", "java"),
-        _leaf(source, fact, "lessThan", 1_000),
+def leaf(source: str, fact: str, operator: str, *value: Any) -> Leaf:
+    """A comparison of a fact."""
+    given = {"value": value[0]} if value else {}
+    return {"source": source, "fact": fact, "operator": operator, **given}
+
+
+def _check(number: int, rare: Leaf, frequent: Leaf) -> dict[str, Any]:
+    rules: tuple[Leaf, ...] = (
+        leaf("entity", "spec.lifecycle", "equal", "production"),
+        leaf("entity", "metadata.description", "isKnown"),
+        leaf("entity", "spec.system", "matches", f"^.*{number % 10}$"),
+        frequent,
+        rare,
     )
     return {
-        "id": _id(number),
+        "id": check_id(number),
         "title": f"Check {number} of what is there",
         "appliesTo": _ABOUT,
         "rule": rules[number % len(rules)],
         "messages": {"fail": "{{ metadata.name }} is not as it should be."},
         "fix": {"link": "https://fix.example/{{ metadata.name }}"},
     }
-
-
-def _leaf(source: str, fact: str, operator: str, *value: Any) -> dict[str, Any]:
-    given = {"value": value[0]} if value else {}
-    return {"source": source, "fact": fact, "operator": operator, **given}
