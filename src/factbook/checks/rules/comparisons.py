@@ -7,7 +7,7 @@ another kind than it compares, so that a value that cannot be compared never pas
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from factbook.checks.patterns import patterns
+from factbook.checks.patterns import search_time
 from factbook.checks.rules import versions
 from factbook.checks.rules.versions import Version
 from factbook.datasources.custom import extraction
@@ -128,7 +128,7 @@ def ends(wanted: str) -> Test:
 
 def matches(wanted: str) -> Test:
     """Anywhere in the text, unless the pattern has ^ and $; raises ValueError for a long text."""
-    found, longest = extraction.pattern(wanted, "boolean").pattern, patterns.longest_text(wanted)
+    found, longest = extraction.pattern(wanted, "boolean").pattern, search_time.longest_text(wanted)
 
     def test(value: Any) -> bool:
         text = _text(value)

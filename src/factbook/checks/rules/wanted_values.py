@@ -7,7 +7,7 @@ from enum import Enum
 from typing import Any, Final
 
 from factbook import clock
-from factbook.checks.patterns import patterns
+from factbook.checks.patterns import search_time
 from factbook.checks.readers import Report
 from factbook.checks.rules import versions
 from factbook.clock import DAY
@@ -105,7 +105,7 @@ def _pattern(value: object) -> str | None:
         return f"has to be {ValueForm.PATTERN.value}"
     try:
         extraction.pattern(value, "boolean")
-        patterns.longest_text(value)
+        search_time.longest_text(value)
     except InputError as error:
         return error.message
     return None
