@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 
 from factbook.checks.definitions import dependencies
 from factbook.checks.definitions.definition import Check
-from factbook.checks.evaluation.evaluation import compiled_rule
+from factbook.checks.evaluation.compiled_rule import compiled_rule
 from factbook.checks.evaluation.rule_functions import Evaluate
 from factbook.checks.rules import condition
 from factbook.checks.rules.checked_entity import CheckedEntity

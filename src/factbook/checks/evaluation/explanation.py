@@ -9,7 +9,7 @@ from factbook.checks.definitions import templates
 from factbook.checks.definitions.definition import Check
 from factbook.checks.definitions.templates import MessageTemplate
 from factbook.checks.evaluation.compiled_check import CompiledCheck, compiled
-from factbook.checks.evaluation.evaluation import compiled_rule
+from factbook.checks.evaluation.compiled_rule import compiled_rule
 from factbook.checks.evaluation.rule_functions import Evaluate, reader
 from factbook.checks.rules import condition, operators
 from factbook.checks.rules.checked_entity import CheckedEntity

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 
 from factbook.checks.evaluation.compiled_check import CompiledCheck
-from factbook.checks.evaluation.evaluation import compiled_rule
+from factbook.checks.evaluation.compiled_rule import compiled_rule
 from factbook.checks.rules import condition
 from factbook.checks.rules.checked_entity import CheckedEntity
 from factbook.checks.rules.condition import Every, FactCondition, Negation, Rule, Some
