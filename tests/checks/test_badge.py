@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from factbook.checks import readers
 from factbook.checks.definitions.scorecard import Scorecard, ScorecardEntry, ScorecardLevel
-from factbook.checks.levels.levels import GradedLevel
+from factbook.checks.levels.grader import GradedLevel
 from factbook.checks.scorecards import badge
 from factbook.checks.scorecards.badge import Badge
 

@@ -12,9 +12,9 @@ from factbook.checks.definitions import definition_lock
 from factbook.checks.definitions.scorecard import parse
 from factbook.checks.levels import level_store
 from factbook.checks.levels.entity_place import EntityPlace
+from factbook.checks.levels.grader import Grader, decoded
 from factbook.checks.levels.grades import CountedCheck, GradedEntity, Grading
 from factbook.checks.levels.level_store import LevelDeltas
-from factbook.checks.levels.levels import Grader, decoded
 from factbook.checks.versions import grade_slots
 from factbook.checks.versions.scorecard_store import scorecard_store
 from factbook.events import store as events

@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 from factbook.checks import state
 from factbook.checks.definitions.scorecard import Scorecard, ScorecardEntry, ScorecardLevel
-from factbook.checks.levels import levels
-from factbook.checks.levels.levels import Grader, Standing
+from factbook.checks.levels.grader import Grader, Standing, decoded, with_slots
 
 STATES = (*range(6), *(one | state.EXEMPT for one in range(6)))
 LEVELS = tuple(ScorecardLevel(name, name) for name in ("bronze", "silver", "gold"))
@@ -90,10 +89,10 @@ def test_a_standing_is_what_its_definition_says(scorecard: Scorecard, vector: by
 def test_what_is_stored_of_a_standing_rounds_down(scorecard: Scorecard, vector: bytes) -> None:
     grader = Grader(scorecard, SLOTS)
     wanted = by_hand(scorecard, vector)
-    stored = levels.with_slots(b"", [(2, grader.encoded(vector))])
-    found = levels.decoded(stored, 2)
-    assert levels.decoded(stored, 1) is None
-    assert levels.decoded(stored, 3) is None
+    stored = with_slots(b"", [(2, grader.encoded(vector))])
+    found = decoded(stored, 2)
+    assert decoded(stored, 1) is None
+    assert decoded(stored, 3) is None
     assert found is not None
     assert (found.level, found.level_if_known) == wanted[:2]
     for percent, share in zip(found[2:], wanted[2:], strict=True):

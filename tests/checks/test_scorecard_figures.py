@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from factbook.catalog.store import hierarchy
-from factbook.checks.levels import label_store, level_store, levels
+from factbook.checks.levels import grader, label_store, level_store
 from factbook.checks.levels.level_store import LevelDeltas, LevelRow
 from factbook.checks.scorecards import scorecard_figures, trend
 from factbook.checks.scorecards.trend import TrendFigures, TrendPoint
@@ -63,7 +63,7 @@ async def stand(database: Database, *entities: tuple[int, str, str, int]) -> Non
             own = bytes((level + 1, 3, level * 50, 100))
             place = owner, system, "component", LABELS.get(id_, "")
             if old := before.get(id_):
-                deltas.add(1, old.place, levels.in_slot(old.levels, 1), -1, id_)
+                deltas.add(1, old.place, grader.in_slot(old.levels, 1), -1, id_)
             deltas.add(1, place, own, 1, id_)
             rows.append(LevelRow(id_, *place[:3], own, place[3]))
         level_store.write(transaction, rows, before)

@@ -18,9 +18,9 @@ from factbook.checks.exemptions.exemption import ExemptionActor, ExemptionReques
 from factbook.checks.exemptions.exemption_store import ExemptionFilter
 from factbook.checks.levels import level_store
 from factbook.checks.levels.entity_place import place_of
+from factbook.checks.levels.grader import in_slot
 from factbook.checks.levels.grades import GradedEntity
 from factbook.checks.levels.level_store import LevelDeltas
-from factbook.checks.levels.levels import in_slot
 from factbook.checks.maintenance.check_grades import grading_of
 from factbook.checks.maintenance.check_set import CheckCache
 from factbook.checks.versions.scorecard_store import scorecard_store

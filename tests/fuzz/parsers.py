@@ -13,7 +13,7 @@ NO_PARSERS: Final[dict[str, str]] = {
     "checks.submissions.check_documents.read_check": "calls definition.parse, which has a target",
     "checks.submissions.check_documents.read_scorecard": "calls scorecard.parse, as above",
     "checks.definitions.dependencies.read_by": "follows the conditions of checks, which are parsed",
-    "checks.levels.levels.decoded": _ROWS,
+    "checks.levels.grader.decoded": _ROWS,
     "checks.states.state_store.read": _ROWS,
     "datasources.connection_store.read": _ROWS,
     "datasources.define.read": "calls datasources.custom.definition.parse and looks connections up",

@@ -13,7 +13,7 @@ from factbook.api.checks.parameters import SCORECARD_ID
 from factbook.catalog import ref as refs
 from factbook.catalog.store import collectable
 from factbook.checks.levels import level_store
-from factbook.checks.levels.levels import decoded
+from factbook.checks.levels.grader import decoded
 from factbook.checks.scorecards import badge, scorecard_figures
 from factbook.checks.scorecards.badge import Badge
 from factbook.errors import InputError, NotFoundError

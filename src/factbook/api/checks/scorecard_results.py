@@ -8,7 +8,7 @@ from factbook.api.checks.parameters import PAGE_LIMIT, SCORECARD_ID
 from factbook.catalog import ref as refs
 from factbook.checks import state
 from factbook.checks.levels import level_store
-from factbook.checks.levels.levels import GradedLevel, Step
+from factbook.checks.levels.grader import GradedLevel, Step
 from factbook.checks.results.results import CheckResult
 from factbook.checks.scorecards import level_pages, next_steps, scorecard_figures
 from factbook.checks.scorecards.level_pages import LevelFilter

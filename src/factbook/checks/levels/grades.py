@@ -14,8 +14,8 @@ from factbook.catalog.store import collectable
 from factbook.checks.definitions.scorecard import Scorecard, parse
 from factbook.checks.levels import level_store
 from factbook.checks.levels.entity_place import EntityPlace
+from factbook.checks.levels.grader import EXEMPTED, OUTSIDE, Grader, graded, in_slot, with_slots
 from factbook.checks.levels.level_store import LevelDeltas, LevelRow
-from factbook.checks.levels.levels import EXEMPTED, OUTSIDE, Grader, graded, in_slot, with_slots
 from factbook.checks.versions import grade_slots
 from factbook.checks.versions.grade_slots import StoredScorecard
 from factbook.errors import FactbookError

@@ -6,7 +6,7 @@ from typing import Any, Final
 import msgspec
 
 from factbook.catalog import search
-from factbook.checks.levels.levels import GradedLevel, graded, in_slot
+from factbook.checks.levels.grader import GradedLevel, graded, in_slot
 from factbook.checks.levels.rollup import LevelTally, tallied
 from factbook.storage import Database, Row, Transaction
 

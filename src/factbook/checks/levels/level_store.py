@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
+from factbook.checks.levels.grader import WIDTH, GradedLevel, graded, in_slot
 from factbook.checks.levels.label_store import LabelDeltas, block_of
-from factbook.checks.levels.levels import WIDTH, GradedLevel, graded, in_slot
 from factbook.checks.levels.rollup import NOTHING, LevelCount, LevelTally, tallied
 from factbook.storage import Database, Row, Transaction
 

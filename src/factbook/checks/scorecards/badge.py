@@ -7,7 +7,7 @@ from html import escape
 from typing import Any, Final, NamedTuple
 
 from factbook.checks.definitions.scorecard import Scorecard
-from factbook.checks.levels.levels import GradedLevel
+from factbook.checks.levels.grader import GradedLevel
 
 _LONGEST: Final = 60
 _HEIGHT: Final = 20

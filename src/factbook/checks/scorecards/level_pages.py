@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 from factbook.catalog.store import collectable
 from factbook.checks.definitions.scorecard import NO_LEVEL_WORD, Scorecard
 from factbook.checks.levels import level_store
-from factbook.checks.levels.levels import GradedLevel
+from factbook.checks.levels.grader import GradedLevel
 from factbook.checks.scorecards.scorecard_figures import ScorecardInEffect
 from factbook.errors import InputError
 from factbook.storage import Database

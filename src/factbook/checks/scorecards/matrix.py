@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 from factbook.catalog.store import collectable
 from factbook.checks import state
 from factbook.checks.levels import level_store
-from factbook.checks.levels.levels import GradedLevel
+from factbook.checks.levels.grader import GradedLevel
 from factbook.checks.maintenance.check_set import CheckCache, CheckSet
 from factbook.checks.scorecards.level_pages import LevelFilter
 from factbook.checks.scorecards.scorecard_figures import ScorecardInEffect

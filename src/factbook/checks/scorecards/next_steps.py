@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from factbook.checks.definitions.scorecard import Scorecard
 from factbook.checks.levels import level_store
-from factbook.checks.levels.levels import GradedLevel, Grader, Step, decoded
+from factbook.checks.levels.grader import GradedLevel, Grader, Step, decoded
 from factbook.checks.results import results
 from factbook.checks.results.results import CheckResult
 from factbook.checks.scorecards.scorecard_figures import ScorecardInEffect

@@ -6,8 +6,8 @@ from typing import Any, Final, NamedTuple
 from factbook.catalog.store import hierarchy
 from factbook.checks.definitions.scorecard import Scorecard, parse
 from factbook.checks.levels import label_store, level_store, rollup
+from factbook.checks.levels.grader import GradedLevel
 from factbook.checks.levels.group_hierarchy import GroupHierarchy
-from factbook.checks.levels.levels import GradedLevel
 from factbook.checks.levels.rollup import NOTHING, LevelTally
 from factbook.checks.scorecards import trend
 from factbook.checks.scorecards.trend import EVERYBODY, TrendPoint

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from factbook.catalog.store import collectable
 from factbook.checks.definitions.scorecard import Scorecard, parse
 from factbook.checks.levels import level_store
-from factbook.checks.levels.levels import Grader
+from factbook.checks.levels.grader import Grader
 from factbook.checks.levels.rollup import LevelTally
 from factbook.checks.maintenance.check_set import CheckCache, CheckSet
 from factbook.checks.states import state_store

@@ -9,7 +9,7 @@ from factbook.auth.permissions import SOURCE_READ
 from factbook.catalog.store import by_ref
 from factbook.catalog.store.browse import EntityRow
 from factbook.checks.levels import level_store
-from factbook.checks.levels.levels import decoded
+from factbook.checks.levels.grader import decoded
 from factbook.checks.scorecards.scorecard_figures import ScorecardInEffect
 from factbook.facts import key_values
 from factbook.facts.datasource import DataSource

@@ -9,7 +9,7 @@ from factbook.checks.definitions.definition import Check
 from factbook.checks.definitions.scorecard import Scorecard
 from factbook.checks.evaluation.explanation import CHECK_ERROR, Explanation
 from factbook.checks.levels import level_store
-from factbook.checks.levels.levels import GradedLevel, Step, decoded
+from factbook.checks.levels.grader import GradedLevel, Step, decoded
 from factbook.checks.maintenance.check_set import CheckCache
 from factbook.checks.results import results
 from factbook.checks.results.results import CheckResult

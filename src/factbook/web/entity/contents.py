@@ -11,8 +11,8 @@ from factbook.catalog.store import belonging, hierarchy, totals
 from factbook.catalog.store.belonging import Belonging, BelongingEntity
 from factbook.checks.definitions.scorecard import Scorecard
 from factbook.checks.levels import level_store
+from factbook.checks.levels.grader import decoded
 from factbook.checks.levels.group_hierarchy import GroupHierarchy
-from factbook.checks.levels.levels import decoded
 from factbook.checks.results import failing_counts
 from factbook.checks.results.failing_counts import FailingCounts
 from factbook.checks.scorecards.scorecard_figures import ScorecardInEffect
