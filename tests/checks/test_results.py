@@ -7,8 +7,8 @@ import pytest
 from factbook.catalog.store import collectable
 from factbook.checks import state
 from factbook.checks.background import due, publication
-from factbook.checks.results import results
-from factbook.checks.results.results import EntityResults, ResultFilter
+from factbook.checks.results import result_queries
+from factbook.checks.results.result_queries import EntityResults, ResultFilter
 from factbook.checks.states import change_store, count_store
 from factbook.checks.states.change_store import Change
 from factbook.checks.states.count_store import StateCounts
@@ -39,7 +39,9 @@ async def catalog(database: Database, time: Time) -> CheckedCatalog:
 
 
 async def of(catalog: CheckedCatalog, name: str) -> EntityResults:
-    found = await results.of_entity(catalog.database, f"component:default/{name}", catalog.time())
+    found = await result_queries.of_entity(
+        catalog.database, f"component:default/{name}", catalog.time()
+    )
     assert found is not None
     return found
 
@@ -70,7 +72,7 @@ async def test_an_entity_has_results_with_what_they_rest_on(catalog: CheckedCata
     assert [(one.value, one.wanted) for one in on.explanation.because] == [(False, True)]
     assert on.since == catalog.time()
     assert await words(catalog, "c") == {"few": "unknown", "on": "unknown"}
-    assert await results.of_entity(catalog.database, "component:default/no", 0) is None
+    assert await result_queries.of_entity(catalog.database, "component:default/no", 0) is None
 
 
 async def test_a_fact_is_evaluated_with_its_commit_and_tells_its_change(
@@ -102,7 +104,7 @@ async def test_entities_of_a_check_come_by_state_owner_and_kind_in_pages(
     database = catalog.database
 
     async def refs(wanted: ResultFilter, limit: int = 10, after: str = "") -> list[str]:
-        rows = await results.of_check(database, "on", wanted, limit, after)
+        rows = await result_queries.of_check(database, "on", wanted, limit, after)
         return [row.ref.removeprefix("component:default/") for row in rows]
 
     assert await refs(ResultFilter()) == ["a", "b", "c"]
@@ -114,7 +116,7 @@ async def test_entities_of_a_check_come_by_state_owner_and_kind_in_pages(
     assert await refs(ResultFilter(owners=["group:default/red", ""])) == ["a", "c"]
     assert await refs(ResultFilter(kind="Component", namespace="default")) == ["a", "b", "c"]
     assert await refs(ResultFilter(kind="api")) == []
-    assert await results.of_check(database, "nope", ResultFilter(), 10) == []
+    assert await result_queries.of_check(database, "nope", ResultFilter(), 10) == []
 
 
 @pytest.mark.parametrize("number", [3, 100_000], ids=["few", "many"])
@@ -122,7 +124,9 @@ async def test_entities_that_are_counted_come_in_the_same_pages(
     catalog: CheckedCatalog, number: int
 ) -> None:
     async def refs(wanted: ResultFilter, limit: int = 10, after: str = "") -> list[str]:
-        rows = await results.counted_of_check(catalog.database, "on", wanted, limit, after, number)
+        rows = await result_queries.counted_of_check(
+            catalog.database, "on", wanted, limit, after, number
+        )
         return [row.ref.removeprefix("component:default/") for row in rows]
 
     assert await refs(ResultFilter()) == ["a", "b", "c"]

@@ -7,8 +7,8 @@ import pytest
 
 from factbook.checks import state
 from factbook.checks.background import publication
-from factbook.checks.results import results
-from factbook.checks.results.results import ResultFilter
+from factbook.checks.results import result_queries
+from factbook.checks.results.result_queries import ResultFilter
 from factbook.checks.states import count_store
 from factbook.checks.states.count_store import StateCounts
 from factbook.checks.versions.check_store import check_store
@@ -35,7 +35,9 @@ async def catalog(database: Database) -> CheckedCatalog:
 
 
 async def words(catalog: CheckedCatalog) -> dict[str, str]:
-    found = await results.of_entity(catalog.database, "component:default/shop", catalog.time())
+    found = await result_queries.of_entity(
+        catalog.database, "component:default/shop", catalog.time()
+    )
     assert found is not None
     return {one.check.id: state.word(one.state) for one in found.results}
 
@@ -51,8 +53,8 @@ async def test_checks_whose_ids_differ_in_case_stay_apart(catalog: CheckedCatalo
         "reader": StateCounts(failing=1),
     }
     failing = ResultFilter(states=["fail"])
-    assert len(await results.of_check(database, "A", failing, 10)) == 1
-    assert await results.of_check(database, "a", failing, 10) == []
+    assert len(await result_queries.of_check(database, "A", failing, 10)) == 1
+    assert await result_queries.of_check(database, "a", failing, 10) == []
     await database.write(partial(check_store.delete, id_="a"))
     await publication.finish(database, catalog.time)
     assert await words(catalog) == {"A": "fail", "reader": "fail"}

@@ -35,7 +35,7 @@ OWNER: Final = {table: room for room, tables in OWNERS.items() for table in tabl
 # Reads of another room's table that are one statement with the reader's own rows: two would read
 # every reference, or find the rows of a page only after all of them.
 JOINS: Final = {
-    "checks/results/results.py": "entities",  # those of a state in order
+    "checks/results/result_queries.py": "entities",  # those of a state in order
     "facts/across.py": "entities",  # a fact of all of them, known or not: an outer join
     "checks/exemptions/exemption_store.py": "entities",  # each with its entity
     "facts/history_queries.py": "entities",  # each change with the reference of its entity

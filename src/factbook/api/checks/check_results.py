@@ -15,9 +15,14 @@ from factbook.checks.definitions import scorecard
 from factbook.checks.evaluation.explanation import Evidence, Explanation
 from factbook.checks.exemptions import exemption_store
 from factbook.checks.exemptions.exemption_store import ExemptionFilter
-from factbook.checks.results import result_pages, results
+from factbook.checks.results import result_pages, result_queries
 from factbook.checks.results.result_pages import ResultPlace
-from factbook.checks.results.results import CheckedRow, CheckResult, EntityResults, ResultFilter
+from factbook.checks.results.result_queries import (
+    CheckedRow,
+    CheckResult,
+    EntityResults,
+    ResultFilter,
+)
 from factbook.checks.states import change_store, count_store
 from factbook.checks.states.count_store import StateCounts
 from factbook.checks.versions.check_store import check_store
@@ -147,7 +152,7 @@ def fix_of(told: Explanation) -> answers.ResultFix | None:
 
 
 async def _of_entity(state: HandlerContext, ref: str, only: list[str]) -> EntityResults:
-    found = await results.of_entity(state.database, ref, state.clock(), only=only)
+    found = await result_queries.of_entity(state.database, ref, state.clock(), only=only)
     if found is None:
         raise _missing(ref)
     return found

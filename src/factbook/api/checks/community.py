@@ -16,8 +16,8 @@ from factbook.catalog.store import collectable
 from factbook.checks import state
 from factbook.checks.definitions.definition import Check, parse
 from factbook.checks.evaluation.explanation import Explanation
-from factbook.checks.results import results
-from factbook.checks.results.results import CheckResult
+from factbook.checks.results import result_queries
+from factbook.checks.results.result_queries import CheckResult
 from factbook.checks.rules.condition import leaves
 from factbook.checks.rules.fact_reference import CHECKS, ENTITY
 from factbook.checks.versions.check_store import check_store
@@ -164,7 +164,7 @@ async def _results(
     state: SourceContext, ref: str, asked: CommunityRun, schemas: FactSchemas
 ) -> list[Shown] | None:
     only = asked.checks or []
-    found = await results.of_entity(state.database, ref, state.clock(), only=only)
+    found = await result_queries.of_entity(state.database, ref, state.clock(), only=only)
     if found is None:
         return None
     return [_result(one, schemas) for one in found.results if one.state in _RESULTS]

@@ -9,7 +9,7 @@ from factbook.catalog import ref as refs
 from factbook.checks import state
 from factbook.checks.levels import level_store
 from factbook.checks.levels.grader import GradedLevel, Step
-from factbook.checks.results.results import CheckResult
+from factbook.checks.results.result_queries import CheckResult
 from factbook.checks.scorecards import level_pages, next_steps, scorecard_figures
 from factbook.checks.scorecards.level_pages import LevelFilter
 from factbook.checks.scorecards.scorecard_figures import ScorecardInEffect

@@ -11,7 +11,7 @@ from factbook.checks.evaluation.explanation import Explainer, Explanation
 from factbook.checks.maintenance import latest_facts
 from factbook.checks.maintenance.check_set import CheckCache
 from factbook.checks.maintenance.state_update import SlotStates
-from factbook.checks.results.results import CheckedRow
+from factbook.checks.results.result_queries import CheckedRow
 from factbook.checks.rules import condition
 from factbook.checks.rules.checked_entity import CheckedEntity
 from factbook.checks.rules.fact_reference import CHECKS, ENTITY

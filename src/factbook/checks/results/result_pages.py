@@ -3,8 +3,8 @@
 from collections.abc import AsyncIterator, Sequence
 from typing import Final, NamedTuple
 
-from factbook.checks.results import results
-from factbook.checks.results.results import CheckedRow, ResultFilter
+from factbook.checks.results import result_queries
+from factbook.checks.results.result_queries import CheckedRow, ResultFilter
 from factbook.checks.versions.check_store import check_store
 from factbook.storage import Database
 
@@ -38,7 +38,7 @@ async def page(
             return CheckResultPage(rows, ResultPlace(id_))
         after = place.ref if id_ == place.check_id else ""
         room = limit - len(rows)
-        found = await results.of_check(database, id_, wanted, room + 1, after)
+        found = await result_queries.of_check(database, id_, wanted, room + 1, after)
         rows += [(id_, row) for row in found[:room]]
         if len(found) > room:
             return CheckResultPage(rows, ResultPlace(id_, found[room - 1].ref))

@@ -6,8 +6,8 @@ from typing import NamedTuple
 from factbook.checks.definitions.scorecard import Scorecard
 from factbook.checks.levels import level_store
 from factbook.checks.levels.grader import GradedLevel, Grader, Step, decoded
-from factbook.checks.results import results
-from factbook.checks.results.results import CheckResult
+from factbook.checks.results import result_queries
+from factbook.checks.results.result_queries import CheckResult
 from factbook.checks.scorecards.scorecard_figures import ScorecardInEffect
 from factbook.storage import Database
 
@@ -24,7 +24,7 @@ async def standing(
     database: Database, given: ScorecardInEffect, ref: str, now: int
 ) -> EntityStanding | None:
     """Standing of the entity and the steps left; None if it does not exist."""
-    found = await results.of_entity(database, ref, now, only=given.card.checks)
+    found = await result_queries.of_entity(database, ref, now, only=given.card.checks)
     if found is None:
         return None
     graded = decoded(await level_store.of_entity(database, found.entity_id), given.slot)

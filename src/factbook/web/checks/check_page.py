@@ -10,7 +10,7 @@ from factbook.checks import state
 from factbook.checks.background import days
 from factbook.checks.definitions.definition import Check
 from factbook.checks.results import result_pages
-from factbook.checks.results.results import ResultFilter
+from factbook.checks.results.result_queries import ResultFilter
 from factbook.checks.rules import sentence
 from factbook.checks.state import UNKNOWN
 from factbook.checks.states import change_store, count_store

@@ -8,9 +8,9 @@ from factbook.catalog import ref as refs
 from factbook.checks import state
 from factbook.checks.definitions.definition import Check
 from factbook.checks.evaluation.explanation import Evidence, Explanation
-from factbook.checks.results import explained_rows, results
+from factbook.checks.results import explained_rows, result_queries
 from factbook.checks.results.explained_rows import ExplainedRow
-from factbook.checks.results.results import CheckedRow, ResultFilter
+from factbook.checks.results.result_queries import CheckedRow, ResultFilter
 from factbook.checks.rules import sentence
 from factbook.checks.rules.fact_reference import CHECKS, ENTITY
 from factbook.errors import InputError
@@ -63,9 +63,9 @@ async def page(
         raise InputError("The address of this page is incomplete.")
     asked = (visit.state.database, check.id, wanted, limit + 1, after)
     if number is None:
-        found = await results.of_check(*asked)
+        found = await result_queries.of_check(*asked)
     else:
-        found = await results.counted_of_check(*asked, number)
+        found = await result_queries.counted_of_check(*asked, number)
     rows = await shown(visit, check, found[:limit])
     return rows, found[limit - 1].ref if len(found) > limit else None
 
@@ -73,7 +73,7 @@ async def page(
 async def of_entity(visit: PageContext, check: Check, entity: str) -> list[ResultRow]:
     """The result of one entity; raises InputError for what is no reference."""
     ref = str(refs.parse(entity))
-    found = await results.of_entity(
+    found = await result_queries.of_entity(
         visit.state.database, ref, visit.now, only=[check.id], explained=()
     )
     if found is None or not found.results:

@@ -11,8 +11,8 @@ from factbook.checks.evaluation.explanation import CHECK_ERROR, Explanation
 from factbook.checks.levels import level_store
 from factbook.checks.levels.grader import GradedLevel, Step, decoded
 from factbook.checks.maintenance.check_set import CheckCache
-from factbook.checks.results import results
-from factbook.checks.results.results import CheckResult
+from factbook.checks.results import result_queries
+from factbook.checks.results.result_queries import CheckResult
 from factbook.checks.rules.checked_entity import CHECK_UNKNOWN
 from factbook.checks.scorecards import next_steps
 from factbook.checks.versions.grade_slots import StoredScorecard
@@ -100,7 +100,7 @@ async def of_entity(database: Database, ref: str, now: int) -> EntityChecks | No
     known = await database.remembered.of(CheckCache).loaded(database)
     if known.is_empty:
         return None
-    found = await results.of_entity(database, ref, now, explained=_EXPLAINED)
+    found = await result_queries.of_entity(database, ref, now, explained=_EXPLAINED)
     if found is None or not found.results:
         return None
     levels = await level_store.of_entity(database, found.entity_id)
