@@ -19,7 +19,7 @@ from playwright.async_api import async_playwright
 from factbook.app import Application
 from factbook.auth.permissions import CATALOG_READ, SET_WRITE, SOURCE_READ
 from factbook.checks.background import days
-from factbook.checks.background.background import Evaluation
+from factbook.checks.background.evaluator import Evaluation
 from factbook.checks.scorecards import trend
 from factbook.clock import DAY, HOUR, MINUTE, Throttle
 from factbook.collection import Collector

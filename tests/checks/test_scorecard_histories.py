@@ -10,7 +10,7 @@ import pytest
 from factbook.catalog.store import collectable
 from factbook.checks import state
 from factbook.checks.background import regrade
-from factbook.checks.background.background import Evaluation
+from factbook.checks.background.evaluator import Evaluation
 from factbook.checks.definitions import definition_lock
 from factbook.checks.definitions.scorecard import ExemptionRules
 from factbook.checks.exemptions import exemption_store

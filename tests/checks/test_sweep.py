@@ -7,7 +7,7 @@ from structlog.testing import capture_logs
 
 from factbook.catalog.store import collectable
 from factbook.checks.background import due, publication, regrade
-from factbook.checks.background.background import Evaluation
+from factbook.checks.background.evaluator import Evaluation
 from factbook.checks.background.sweep import StateSweep
 from factbook.clock import DAY, HOUR, MINUTE
 from factbook.storage import Database, Transaction
