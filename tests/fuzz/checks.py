@@ -10,7 +10,7 @@ from factbook.checks.definitions.validation import CheckContext
 from factbook.checks.evaluation.compiled_check import compiled
 from factbook.checks.evaluation.explanation import explain
 from factbook.checks.exemptions import exemption
-from factbook.checks.rules import sentence, versions
+from factbook.checks.rules import sentence, version_order
 from factbook.checks.rules.checked_entity import CheckedEntity
 from factbook.checks.takeover import backstage, rhdh, roadie, thresholds
 from factbook.checks.trials import trial
@@ -104,10 +104,10 @@ def takeover(data: bytes) -> None:
 
 def version(data: bytes) -> None:
     """Two versions are in one order, whichever is asked about first."""
-    first, second = map(versions.parse, lines(data, 2))
+    first, second = map(version_order.parse, lines(data, 2))
     if first is not None and second is not None:
         assert (first < second) + (first == second) + (first > second) == 1
-    versions.parse(text(data))
+    version_order.parse(text(data))
 
 
 TARGETS = [
@@ -140,5 +140,5 @@ TARGETS = [
     ),
     Target("value-filter", value_filter, ("datasources.value_filters.read",)),
     Target("check-takeover", takeover, ("checks.takeover.thresholds.parse",)),
-    Target("version", version, ("checks.rules.versions.parse",)),
+    Target("version", version, ("checks.rules.version_order.parse",)),
 ]

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from factbook.checks.patterns import search_time
-from factbook.checks.rules import versions
-from factbook.checks.rules.versions import Version
+from factbook.checks.rules import version_order
+from factbook.checks.rules.version_order import Version
 from factbook.datasources.custom import extraction
 
 Test = Callable[[Any], bool]
@@ -265,7 +265,7 @@ def _length(value: Any) -> int:
 
 
 def _version(value: Any) -> Version:
-    found = versions.parse(_text(value))
+    found = version_order.parse(_text(value))
     if found is None:
         raise ValueError(value)
     return found

@@ -9,7 +9,7 @@ from typing import Any, Final
 from factbook import clock
 from factbook.checks.patterns import search_time
 from factbook.checks.readers import Report
-from factbook.checks.rules import versions
+from factbook.checks.rules import version_order
 from factbook.clock import DAY
 from factbook.datasources.custom import extraction
 from factbook.errors import InputError
@@ -137,7 +137,7 @@ def duration(value: Duration) -> int:
 
 
 def _version(value: object) -> str | None:
-    fits = isinstance(value, str) and versions.parse(value) is not None
+    fits = isinstance(value, str) and version_order.parse(value) is not None
     return _unless(fits, ValueForm.VERSION)
 
 
