@@ -18,7 +18,7 @@ import structlog
 from factbook.catalog.store import collectable
 from factbook.checks.background.batch_size import BatchSize, EvaluationBatchSize
 from factbook.checks.definitions import definition_lock, dependencies
-from factbook.checks.maintenance import incremental, slot_filling, subjects
+from factbook.checks.maintenance import incremental, slot_fill, subjects
 from factbook.checks.maintenance.check_set import CheckCache, CheckSelection
 from factbook.checks.maintenance.incremental import Task
 from factbook.checks.states import change_events, change_store, count_store, state_store
@@ -88,7 +88,7 @@ def _batch(transaction: Transaction, cache: CheckCache, paced: BatchSize, clock:
     size = min(paced.entities, max(_LEAST, _EVALUATIONS // max(1, len(selection.checks))))
     found = collectable.ids_after(transaction, after, size)
     ids = [id_ for id_ in found if id_ <= end]
-    fills = slot_filling.fits(selection)
+    fills = slot_fill.fits(selection)
     task = Task(selection, ids, "", reads=_reads(selection), fills=fills)
     incremental.update(transaction, known, [task], clock())
     is_end = len(ids) < len(found) or len(found) < size

@@ -19,7 +19,7 @@ from factbook.checks.exemptions import exemption_moves, exemption_store
 from factbook.checks.exemptions.exemption_store import NOT_EXEMPT
 from factbook.checks.levels.grades import GradedEntity
 from factbook.checks.levels.level_store import LevelDeltas
-from factbook.checks.maintenance import slot_filling, subjects
+from factbook.checks.maintenance import slot_fill, subjects
 from factbook.checks.maintenance.check_grades import grading_of
 from factbook.checks.maintenance.check_set import CheckCache, CheckSelection, CheckSet
 from factbook.checks.maintenance.state_update import (
@@ -162,7 +162,7 @@ class _Update:
     def fill(self, task: Task) -> Sequence[int]:
         """Fill the slot of the check of a task; returns the entities that this cannot do."""
         some = task.selection, task.entity_ids
-        return slot_filling.fill(self._transaction, self._known, *some, self._now)
+        return slot_fill.fill(self._transaction, self._known, *some, self._now)
 
     def evaluate(self, task: Task, entity_ids: Sequence[int]) -> None:
         """Evaluate some of the entities of a task, and write what changed."""
