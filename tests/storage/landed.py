@@ -190,6 +190,11 @@ LANDED = (
         "0.1.0",
         "6f7ef686bd69497aa52ed880d4cd3d953833d39083e2d3a1662a23ca7af52bed",
     ),
+    Landed(
+        "0035_entities_by_update.sql",
+        "0.1.0",
+        "ecbe0ac19de7202952a67b62ee341af958e11f96a0f7e57eec1d862f9561ada0",
+    ),
 )
 
 # Three of them had another form before, with which databases were made: their first texts.

@@ -1,11 +1,22 @@
 """The catalog's page where more entities match than are counted unasked."""
 
 import re
+from urllib.parse import urlencode
 
 from tests.service import Service, component, resource
 from tests.web.visiting import signed_in, words
 
 LAST = 10_001
+# Filters that more entities meet.
+_FREQUENT: tuple[dict[str, str], ...] = (
+    {"q": "pay"},
+    {"lifecycle": "production"},
+    {"lifecycle": "production", "kind": "component"},
+    {"type": "service", "lifecycle": "production"},
+    {"owner": "team-a"},
+    {"owner": "team-a", "kind": "component"},
+    {"owner": "team-a", "lifecycle": "production"},
+)
 
 
 async def test_above_a_bound_matches_are_counted_on_demand(service: Service) -> None:
@@ -32,12 +43,19 @@ async def test_above_a_bound_matches_are_counted_on_demand(service: Service) -> 
     assert "10,002 entities found" in words(counted)
     assert "All 10,002 Component 10,001 Resource 1" in words(counted)
     assert "40 entities of 10,002" in words(counted)
-    for order in ("name", "kind", "updated"):
-        pages = [await visitor.text("/catalog", q="pay", order=order, count=count)
-                 for count in ("", "exact")]  # fmt: skip
-        one, other = (re.findall(r'<th scope="row">.*?</th>', page, re.S) for page in pages)
-        assert one == other
-        assert len(one) == 40
+    for asked in _FREQUENT:
+        for order in ("name", "kind", "updated"):
+            pages = [
+                await visitor.text(
+                    f"/catalog?{urlencode(asked | {'order': order, 'count': count})}"
+                )
+                for count in ("", "exact")
+            ]
+            one, other = (re.findall(r'<th scope="row">.*?</th>', page, re.S) for page in pages)
+            assert one == other
+            assert len(one) == 40
+            assert "More than 10,000 entities found" in words(pages[0])
+            assert "entities found" in words(pages[1])
 
 
 async def test_an_unknown_way_of_counting_is_refused(service: Service) -> None:

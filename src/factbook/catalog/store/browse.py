@@ -12,6 +12,7 @@ from factbook.catalog.store import entity_query, overview, totals, trigrams
 from factbook.catalog.store.conditions import (
     SQL,
     AllOf,
+    Apart,
     Condition,
     Contains,
     Has,
@@ -35,13 +36,16 @@ _ORDERS: Mapping[Order, Query] = {
 }
 ORDERS: Sequence[Order] = tuple(_ORDERS)
 
+# Of a kind that more than one in so many entities have, a page is found in order of the time.
+_FREQUENT = 8
+
 _TEXT_FIELDS = ("metadata.name", "metadata.title", "metadata.description", "metadata.tags")
 # Of `entities e`, as an EntityRow has them.
 COLUMNS = ("e.ref", DOCUMENT, _TIME, "e.id")
 
 
 class _OfKind(NamedTuple):
-    """Entities of a kind, as a range of references, which the index by change time holds."""
+    """Entities of a kind, as a range of references, which the indexes by change time hold."""
 
     kind: str
 
@@ -106,13 +110,17 @@ class Filter(Struct, frozen=True):
         """True if an index holds the matching entities ordered by name and by kind."""
         return self == Filter(kind=self.kind)
 
-    def condition(self, order: Order) -> AllOf:
-        """The condition on `entities e`, suited to an order."""
-        return AllOf(list(self._parts(order)))
+    def condition(self, order: Order, kinds: Mapping[str, int]) -> AllOf:
+        """The condition on `entities e`, suited to an order and to what there is of each kind."""
+        return AllOf(list(self._parts(order, kinds)))
 
-    def _parts(self, order: Order) -> Iterator[Condition]:
-        if self.kind:
-            yield _OfKind(self.kind) if order == "updated" else Has("kind", [self.kind])
+    def _parts(self, order: Order, kinds: Mapping[str, int]) -> Iterator[Condition]:
+        if self.kind and order == "updated":
+            of_kind = _OfKind(self.kind)
+            is_frequent = kinds.get(self.kind, 0) * _FREQUENT >= sum(kinds.values())
+            yield Apart(of_kind) if is_frequent else of_kind
+        elif self.kind:
+            yield Has("kind", [self.kind])
         if self.namespace:
             yield _InNamespace(self.namespace)
         for key, value in (("spec.type", self.type), ("spec.lifecycle", self.lifecycle)):
@@ -169,28 +177,28 @@ async def find(
     Unless `exact`, numbers of a filter that more than `totals.BOUND` entities meet are not counted.
     """
     query = replace(_ORDERS[order], limit=limit, after=place, backward=backward)
-    if not wanted.is_quick:
+    kinds = await overview.kinds(database)
+    anywhere = replace(wanted, kind="").condition(order, kinds)
+    if not wanted.is_quick and (exact or not await totals.is_above_bound(database, anywhere)):
         most = None if exact else totals.MORE
-        condition = await trigrams.looked_up(database, replace(wanted, kind="").condition(order))
-        among = replace(query, condition=condition)
+        among = replace(query, condition=await trigrams.looked_up(database, anywhere))
         page, counted = await entity_query.page_and_kinds(
             database, among, wanted.kind, COLUMNS, EntityRow, most
         )
         if exact or sum(counted.values()) < totals.MORE:
             return BrowseResult(page, _most_first(counted), _of_kind(counted, wanted.kind))
-    condition = wanted.condition(order)
-    query = replace(query, condition=condition)
+    query = replace(query, condition=wanted.condition(order, kinds))
     page = await entity_query.page_of(database, query, ", ".join(COLUMNS), EntityRow)
-    kinds = await overview.kinds(database)
     if wanted.is_quick:
         return BrowseResult(page, kinds, _of_kind(kinds, wanted.kind))
-    total = await totals.bounded(database, condition) if wanted.kind else totals.MORE
+    of_kind = wanted.condition("kind", kinds)
+    total = await totals.bounded(database, of_kind) if wanted.kind else totals.MORE
     return BrowseResult(page, kinds, total, bounded=True)
 
 
 async def stream(database: Database, wanted: Filter) -> AsyncIterator[list[EntityRow]]:
     """All entities by reference, in portions, from one snapshot."""
-    condition = await trigrams.looked_up(database, wanted.condition("kind"))
+    condition = await trigrams.looked_up(database, wanted.condition("kind", {}))
     async for rows in database.pages(*Query(condition=condition).sql(", ".join(COLUMNS))):
         yield [EntityRow(*row) for row in rows]
 

@@ -8,8 +8,10 @@ from factbook.catalog.store.conditions import SQL, Condition, Related
 from factbook.storage import Database
 
 # Of more than one in two, SQLite finds a page and a bounded number by probing one entity after the
-# other before it could list all of them. PostgreSQL probes each of them.
-_FREQUENT: Final = 2
+# other before it could list all of them. Of more than one in eight it lists all of them to count
+# them, but not to sort them. PostgreSQL probes each of them.
+_MOST_FREQUENT: Final = 2
+_FREQUENT: Final = 8
 
 
 class TargetedNear(NamedTuple):
@@ -26,14 +28,32 @@ class TargetedNear(NamedTuple):
         ), [self.type, *self.targets]
 
 
+class Targeted(NamedTuple):
+    """Entities that state a relation to one of the targets, of which there are many."""
+
+    type: str
+    targets: Sequence[str]
+
+    @property
+    def near(self) -> TargetedNear:
+        """The same for a few entities."""
+        return TargetedNear(self.type, self.targets)
+
+    def sql(self) -> SQL:
+        return Related([self.type.lower()], self.targets).sql()
+
+
 async def related(database: Database, type_: str, targets: Sequence[str]) -> Condition:
     """The condition that an entity states a relation of a type to one of the targets."""
     stated = Related([type_.lower()], targets)
     if database.dialect != "sqlite" or not targets:
         return stated
-    enough = sum((await overview.kinds(database)).values()) // _FREQUENT + 1
-    rows = await database.search(_COUNTED.format(most=enough), (type_, list(targets)))
-    return TargetedNear(type_, targets) if rows[0][0] == enough else stated
+    entities = sum((await overview.kinds(database)).values())
+    enough = entities // _MOST_FREQUENT + 1
+    [[found]] = await database.search(_COUNTED.format(most=enough), (type_, list(targets)))
+    if found == enough:
+        return TargetedNear(type_, targets)
+    return Targeted(type_, targets) if found * _FREQUENT > entities else stated
 
 
 _COUNTED: Final = """

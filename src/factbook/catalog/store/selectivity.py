@@ -6,12 +6,13 @@ looked up first.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeGuard
 
 from msgspec import Struct
 
 from factbook.catalog import search
 from factbook.catalog.store.conditions import COLUMNS, SQL, AllOf, AnyOf, Apart, Condition, Has
+from factbook.catalog.store.frequent_targets import Targeted
 from factbook.storage import Database
 
 # So many entities are found and sorted in no time.
@@ -62,7 +63,7 @@ class Selectivity:
 async def frequent(database: Database, condition: Condition) -> Frequent | None:
     """Rewrite a conjunction of conditions on keys; None if few entities meet it."""
     parts = list(_parts(condition))
-    looked_up = [part for part in parts if isinstance(part, Has) and part.key not in COLUMNS]
+    looked_up = [part for part in parts if _is_looked_up(part)]
     if not looked_up or any(not _is_usual(part) for part in parts):
         return None
     for part in looked_up:
@@ -83,9 +84,13 @@ def _parts(condition: Condition) -> Iterator[Condition]:
         yield condition
 
 
+def _is_looked_up(part: Condition) -> TypeGuard[Has | Targeted]:
+    return isinstance(part, Targeted) or (isinstance(part, Has) and part.key not in COLUMNS)
+
+
 def _is_usual(part: Condition) -> bool:
     """Return true if many entities may meet this part."""
-    return (
+    return isinstance(part, Apart | Targeted) or (
         isinstance(part, Has)
         and part.key not in _ALMOST_UNIQUE
         and not part.key.startswith("relations.")
@@ -93,7 +98,9 @@ def _is_usual(part: Condition) -> bool:
     )
 
 
-async def _is_met_by_many(database: Database, part: Has) -> bool:
+async def _is_met_by_many(database: Database, part: Has | Targeted) -> bool:
+    if isinstance(part, Targeted):
+        return True
     if part.values is None:
         counted = [await database.one(_COUNT_KEY, (part.key, MANY))]
     else:
@@ -106,7 +113,9 @@ async def _is_met_by_many(database: Database, part: Has) -> bool:
     return met >= MANY
 
 
-async def _near(database: Database, part: Has) -> Condition | None:
+async def _near(database: Database, part: Has | Targeted) -> Condition | None:
+    if isinstance(part, Targeted):
+        return part.near
     met = []
     for value in part.values or ():
         keys = (part.key, value, part.key, value, _MOST_SPELLINGS + 1)

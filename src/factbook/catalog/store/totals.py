@@ -6,6 +6,7 @@ from factbook.catalog.store import overview
 from factbook.catalog.store.conditions import (
     EVERYTHING,
     SQL,
+    AllOf,
     Condition,
     Has,
     only_key,
@@ -51,11 +52,25 @@ async def bounded(
         return await exact(database, condition)
     selectivity = selectivity or Selectivity(database, condition)
     if found := await selectivity.frequent():
-        if found.near and await _up_to_bound(database, _among_first(condition, found.near)) == MORE:
+        # SQLite lists what has a value sooner than it probes many entities.
+        near = None if database.dialect == "sqlite" else found.near
+        if near and await _up_to_bound(database, _among_first(condition, near)) == MORE:
             return MORE
         condition = found.apart
     where, parameters = condition.sql()
     return await _up_to_bound(database, (f"entities e WHERE {where}", parameters))
+
+
+async def is_above_bound(database: Database, condition: Condition) -> bool:
+    """Return true if more than `BOUND` entities have the one value that is the condition.
+
+    It is told by an index alone; of any other condition the answer is no.
+    """
+    match condition:
+        case AllOf(parts=[Has(key, [value])]) if only_key(condition) is None:
+            rows = await database.search(_HAVING, (key, value))
+            return bool(rows[0][0] == MORE)
+    return False
 
 
 async def _up_to_bound(database: Database, sources: SQL) -> int:
@@ -85,5 +100,12 @@ async def up_to(database: Database, entity_id: int) -> tuple[int, int]:
     row = await database.one(_UP_TO, (entity_id,))
     return row or (0, 0)
 
+
+_HAVING: Final = f"""
+SELECT count(*) FROM (
+    SELECT DISTINCT entity_id FROM search
+    WHERE key_id = (SELECT id FROM search_keys WHERE key = ?) AND value = ? LIMIT {MORE}
+) met
+"""
 
 _UP_TO: Final = "SELECT COUNT(CASE WHEN id <= ? THEN 1 END), COUNT(*) FROM entities"

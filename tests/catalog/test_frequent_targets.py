@@ -1,0 +1,42 @@
+"""Pages of entities with a relation to frequent targets."""
+
+import pytest
+from msgspec.structs import replace
+
+from factbook.catalog.store import entity_query, frequent_targets
+from factbook.catalog.store.conditions import AllOf, Condition, Related
+from factbook.catalog.store.entity_query import Query
+from factbook.catalog.store.sort_order import SortField
+from tests.service import Service, component
+
+ORDERS = {
+    "name": Query(order=[SortField("metadata.name")], limit=20),
+    "reference": Query(limit=20),
+    "time": Query(order=[SortField("", True, "e.updated_at")], ref_descending=True, limit=20),
+}
+OWNERS = ("group:default/a", "group:default/b")
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("share", [2, 3, 5, 20])
+async def test_pages_are_the_same_however_many_entities_have_the_targets(
+    service: Service, order: str, share: int
+) -> None:
+    """They are listed, or probed one by one, depending on their number."""
+    items = [component(f"c{n:03}", owner="ab"[n % 2] if n % share == 0 else "c") for n in range(90)]
+    await service.push("all", *items[:40])
+    service.time.advance(1_000)
+    await service.push("more", *items[40:])
+    database = service.state.database
+    found = await frequent_targets.related(database, "ownedBy", OWNERS)
+    near, listed = [
+        await _refs(service, condition, order)
+        for condition in (found, Related(["ownedby"], OWNERS))
+    ]
+    assert near == listed
+    assert len(near) == min(20, -(-90 // share))
+
+
+async def _refs(service: Service, condition: Condition, order: str) -> list[str]:
+    query = replace(ORDERS[order], condition=AllOf([condition]))
+    return (await entity_query.page_of(service.state.database, query, "e.ref", str)).items
