@@ -7,29 +7,20 @@ from collections.abc import Awaitable, Callable, Mapping
 from types import UnionType
 from typing import Any, Final, NamedTuple, get_args, get_type_hints
 
+from factbook.api.authentication import authenticate, authorize
 from factbook.api.openapi.parameter_types import AnswerHeader, Parameter
-from factbook.auth import tokens
 from factbook.auth.permissions import (
     AUDIT_READ,
     CATALOG_READ,
     CHECK_READ,
     EVENTS_READ,
     SOURCE_READ,
-    TITLES,
-    with_included,
 )
-from factbook.auth.tokens import Grant
-from factbook.errors import (
-    AuthenticationError,
-    FactbookError,
-    NotAllowedError,
-    TooManyRequestsError,
-)
+from factbook.errors import FactbookError
 from factbook.http import error_responses, refusals
 from factbook.http.context import State
 from factbook.http.pipeline import Pipeline, begun
 from factbook.http.requests import Reply, Request
-from factbook.http.trusted_hosts import client_address
 
 Handler = Callable[[Request, State], Awaitable[Reply]]
 ErrorForm = Callable[[FactbookError, Request], Reply]
@@ -132,75 +123,3 @@ class Endpoint(Pipeline[Route, Request]):
         refusals.record_request(request, self.state, error, writes=request.method in self.writing)
         told = error if request.may_read else error.withheld or error
         return self._errors(told, request)
-
-
-async def authenticate(request: Request, state: State) -> Grant:
-    """The token that the request carries.
-
-    Raises AuthenticationError for none or a bad one, and TooManyRequestsError for a token that
-    calls too often or an address that fails too often. A good token is never refused for failures
-    of other clients at its address: with 238 random bits it cannot be guessed.
-    """
-    try:
-        token = request.token = await _verified(request, state)
-    except AuthenticationError:
-        address = client_address(request.scope, state.proxies)
-        if seconds := state.failures.take(address):
-            raise TooManyRequestsError(
-                "Too many failed authentications from this address "
-                f"(failed_logins is {state.settings.failed_logins} a minute).",
-                retry_after=seconds,
-            ) from None
-        raise
-    if seconds := state.calls.take(token.id):
-        raise TooManyRequestsError(
-            f"This token calls too often (token_rate is {state.settings.token_rate:g} a second).",
-            retry_after=seconds,
-        )
-    return token
-
-
-def authorize(token: Grant, needed: tuple[str, ...]) -> None:
-    """Raise NotAllowedError naming the permissions that the token lacks."""
-    if not token.permissions.issuperset(needed):
-        missing = tuple(name for name in needed if name not in token.permissions)
-        named = " and ".join(f'"{TITLES[name]}" ({name})' for name in missing)
-        raise NotAllowedError(f"This needs the permission {named}.", missing=missing)
-
-
-async def _verified(request: Request, state: State) -> Grant:
-    value = _credentials(request)
-    # Here, because what is open to everyone has to answer without a database.
-    state.database.refresh()
-    token = await tokens.find(state.database, tokens.digest(value, state.token_key))
-    now = state.clock()
-    if token is None:
-        known = "unknown" if tokens.is_well_formed(value) else "mistyped: its checksum is wrong"
-        raise AuthenticationError(f"The token is {known}.", token_sent=True)
-    request.token_id = token.id
-    if token.revoked_at is not None:
-        raise AuthenticationError("The token was revoked.", token_sent=True)
-    if token.expires_at is not None and token.expires_at <= now:
-        raise AuthenticationError("The token has expired.", token_sent=True)
-    if token.last_used_at is None or not tokens.is_noted(token.last_used_at, now):
-        _note_use(state, token.id, now)
-    return token._replace(permissions=with_included(token.permissions))
-
-
-def _credentials(request: Request) -> str:
-    header = request.headers.get(b"authorization")
-    if header is None:
-        raise AuthenticationError("Missing credentials: send Authorization: Bearer <token>.")
-    scheme, _, credentials = header.partition(b" ")
-    if scheme.lower() != b"bearer":
-        raise AuthenticationError("The Authorization header has to be Bearer <token>.")
-    value = credentials.strip().decode("latin-1")
-    if not tokens.is_shaped(value):
-        raise AuthenticationError("The token is not from this service.", token_sent=True)
-    return value
-
-
-def _note_use(state: State, token_id: str, now: int) -> None:
-    if not tokens.is_noted(state.touched.get(token_id, 0), now):
-        state.touched[token_id] = now
-        state.spawn(state.database.write(lambda tx: tokens.touch(tx, token_id, now)))

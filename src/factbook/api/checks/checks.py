@@ -2,9 +2,9 @@
 
 from typing import Any, Final
 
+from factbook.api.authentication import authorize
 from factbook.api.checks.definitions import DefinitionHandlers
 from factbook.api.checks.parameters import CHECK_ID
-from factbook.api.endpoint import authorize
 from factbook.checks.definitions import author_permissions
 from factbook.checks.definitions.definition import Check, parse
 from factbook.checks.rules import sentence

@@ -2,9 +2,9 @@
 
 from typing import Any, Final
 
+from factbook.api.authentication import authorize
 from factbook.api.checks.definitions import DefinitionHandlers
 from factbook.api.checks.parameters import SCORECARD_ID
-from factbook.api.endpoint import authorize
 from factbook.auth.permissions import CATALOG_READ
 from factbook.checks.submissions import check_documents
 from factbook.checks.versions.scorecard_store import scorecard_store
