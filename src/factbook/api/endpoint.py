@@ -16,6 +16,7 @@ from factbook.auth.permissions import (
     EVENTS_READ,
     SOURCE_READ,
 )
+from factbook.auth.tokens import Grant
 from factbook.errors import FactbookError
 from factbook.http import error_responses, refusals
 from factbook.http.context import State
@@ -24,6 +25,7 @@ from factbook.http.requests import Reply, Request
 
 Handler = Callable[[Request, State], Awaitable[Reply]]
 ErrorForm = Callable[[FactbookError, Request], Reply]
+Authenticate = Callable[[Request, State], Awaitable[Grant]]
 
 # The `reading` of a write whose answer holds nothing that is stored.
 NOTHING_STORED: Final[tuple[str, ...]] = ()
@@ -45,7 +47,8 @@ class Route(NamedTuple):
 
     One that is `judged` writes although its permissions only read: its handler decides who may.
 
-    Callers of one that is `signed` prove who they are by a signature in place of a token.
+    Callers of one that is `signed` prove who they are by a signature in place of a token. The
+    others are known by what `authenticate` returns.
     """
 
     method: str
@@ -66,6 +69,7 @@ class Route(NamedTuple):
     reading: tuple[str, ...] | None = None
     signed: bool = False
     judged: bool = False
+    authenticate: Authenticate = authenticate
 
     @property
     def answers(self) -> tuple[Any, ...]:
@@ -86,6 +90,7 @@ class Endpoint(Pipeline[Route, Request]):
     def __init__(self, routes: Mapping[str, Route], state: State) -> None:
         first = next(iter(routes.values()))
         self._errors = first.errors
+        self._authenticate = first.authenticate
         # Who may not see anything here is not told which methods there are either.
         self._closed = all(route.permissions is not None for route in routes.values())
         writing = {method for method, route in routes.items() if route.writes}
@@ -106,10 +111,10 @@ class Endpoint(Pipeline[Route, Request]):
         state = self.state
         if route is None:
             if self._closed:
-                await authenticate(request, state)
+                await self._authenticate(request, state)
             raise self.no_method()
         if route.permissions is not None:
-            token = await authenticate(request, state)
+            token = await self._authenticate(request, state)
             authorize(token, route.permissions)
             request.may_read = token.permissions.issuperset(route.reading or ())
         if request.scope["query_string"] and route.parameters is not None:
