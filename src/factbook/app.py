@@ -3,7 +3,7 @@
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from functools import cache, partial
+from functools import partial
 from typing import TYPE_CHECKING
 
 import structlog
@@ -11,7 +11,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from factbook import clock, process, shutdown
 from factbook.api import routes as api
-from factbook.api.mcp import descriptions
+from factbook.api.mcp.servers import servers
 from factbook.auth.encryption import token_key
 from factbook.backend import Backend
 from factbook.catalog.push_rules import PushRules
@@ -36,6 +36,7 @@ from factbook.settings.loader import load
 from factbook.storage import Database
 from factbook.storage.observation import observed
 from factbook.tools import TOOLS, Tool
+from factbook.tools.toolsets import toolsets as toolset_list
 from factbook.webhooks import GuardedPost, adopt
 
 if TYPE_CHECKING:
@@ -142,6 +143,7 @@ class Application(Backend):
 
     def _state(self, database: Database) -> State:
         settings, clock, metrics = self.settings, self._clock, self._metrics
+        toolsets = toolset_list(self._tools)
         return State(
             settings=settings,
             database=database,
@@ -161,8 +163,8 @@ class Application(Backend):
             importers=self.importer_registry(database),
             connect=self._clients.of,
             post=self._post,
-            tools=self._tracing.tools({tool.name: tool for tool in self._tools}),
-            lists=cache(partial(descriptions.lists, self._tools)),
+            toolsets=tuple(one.name for one in toolsets),
+            server=servers(toolsets, self._tracing.tools),
             spawn=self._tasks.spawn,
             tracer=self._tracer,
             write_trial=partial(WriteTrial, database, clock),

@@ -59,6 +59,9 @@ OF_OTHERS = {
 }
 OF_CHECKS = {"checks": {CHECK_WRITE}, "scorecards": {SCORECARD_WRITE}}
 READING_POSTS = {"by-refs", "by-query", "entity-facets", "validate-entity", "analyze-location"}
+# Each tool of it names its own.
+ALL_TOOLS = "/mcp"
+OF_ANY_TOKEN = {("POST", ALL_TOOLS)}
 UID = "6e1f3f0c-0000-4000-8000-000000000000"
 
 pytestmark = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
@@ -74,8 +77,8 @@ def expected(route: Route) -> set[str]:
         return FEEDS.get(route.path, {SCIM_WRITE})
     if route.path.startswith(("/api/access/", "/api/events/webhooks")):
         return {MANAGE} | ({EVENTS_READ} if "webhooks" in route.path else set())
-    if route.path.startswith("/api/mcp/"):
-        return {CATALOG_READ, SOURCE_READ}
+    if route.path.startswith(("/api/mcp/", ALL_TOOLS)):
+        return set() if route.path == ALL_TOOLS else {CATALOG_READ, SOURCE_READ}
     if route.path.startswith("/api/tech-insights/"):
         return expected_of_sources_and_facts(route)
     if route.path == "/api/catalog/refresh":
@@ -156,7 +159,7 @@ async def ask(service: Service, route: Route, *permissions: str) -> httpx2.Respo
 
 def test_the_open_routes_are_those_that_are_meant_to_be(database_url: str) -> None:
     found = {(route.method, route.path) for route in ROUTES if not route.permissions}
-    assert found == OPEN | SIGNED
+    assert found == OPEN | SIGNED | OF_ANY_TOKEN
     assert {(route.method, route.path) for route in ROUTES if route.signed} == SIGNED
 
 

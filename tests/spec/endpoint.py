@@ -41,6 +41,19 @@ REQUIREMENTS: dict[str, Requirement] = {
     "endpoint.revisions-kept-while-spoken": Requirement(
         "decisions §7", "Every revision that a client of the suite speaks is supported."
     ),
+    # The address of all toolsets
+    "endpoint.all-toolsets": Requirement(
+        "decisions §4.1", "`/mcp` serves the tools of every server, in every revision."
+    ),
+    "endpoint.toolsets-are-chosen": Requirement(
+        "decisions §4.1", "`?toolsets=` chooses; a name that there is not is 400 and told."
+    ),
+    "endpoint.compact-answers": Requirement(
+        "decisions §4.1", "With `?read=compact` an answer is text alone, and lists no schema of it."
+    ),
+    "endpoint.tools-name-permissions": Requirement(
+        "decisions §4.1", "A call at `/mcp` needs the permissions of its tool, and is told them."
+    ),
     # Listing
     "endpoint.lists-nine-tools": Requirement(
         "seed §1; seed §4.1", "`tools/list` names the seed's nine tools under the seed's names."

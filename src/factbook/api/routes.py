@@ -38,6 +38,7 @@ from factbook.schemas import push as push_schemas
 from factbook.settings import Settings
 
 TOOL_CALLS = "/api/mcp/v1/tech-insights-facts"
+ALL_TOOLS = "/mcp"
 ACCESS = "/api/access/v1"
 TOKENS = f"{ACCESS}/tokens"
 TECH_INSIGHTS = "/api/tech-insights/v1"
@@ -81,6 +82,16 @@ ROUTES: Sequence[Route] = (
         TOOL_CALLS,
         endpoint.post,
         _TOOLS,
+        None,
+        described=False,
+        errors=error_responses.protocol,
+    ),
+    # Each tool names its permissions.
+    Route(
+        "POST",
+        ALL_TOOLS,
+        endpoint.post_any,
+        (),
         None,
         described=False,
         errors=error_responses.protocol,

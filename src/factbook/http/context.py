@@ -31,11 +31,25 @@ if TYPE_CHECKING:
     from factbook.webhooks import Post
 
 
-class Lists(NamedTuple):
-    """The results of `tools/list`, encoded once, for the revisions of each era."""
+class Descriptions(NamedTuple):
+    """What a server of tools says of itself, as encoded results.
+
+    Those of `tools/list` for the revisions of each era, that of `initialize` for each revision that
+    has it, and that of `server/discover`.
+    """
 
     legacy: str
     modern: str
+    initialized: Mapping[str, str]
+    discovered: str
+
+
+class ToolServer(NamedTuple):
+    """A server of tools; a compact one answers with text alone."""
+
+    tools: "Mapping[str, Tool]"
+    described: Callable[[], Descriptions]
+    is_compact: bool
 
 
 @dataclass(kw_only=True)
@@ -69,10 +83,15 @@ class SourceContext(HandlerContext):
 
 @dataclass(kw_only=True)
 class ToolContext(SourceContext):
-    """The same, with the tools."""
+    """The same, with the servers of tools: of the named toolsets, and compact or not."""
 
-    tools: "Mapping[str, Tool]"
-    lists: Callable[[], Lists]
+    toolsets: tuple[str, ...]
+    server: Callable[[tuple[str, ...], bool], ToolServer]
+
+    @property
+    def tools(self) -> "Mapping[str, Tool]":
+        """The tools of facts, which pages offer too."""
+        return self.server(self.toolsets[:1], False).tools
 
 
 @dataclass(kw_only=True)

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Final, NamedTuple
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from factbook.auth.permissions import CATALOG_READ, SOURCE_READ
 from factbook.catalog import ref as refs
 from factbook.catalog.store import by_ref
 from factbook.errors import InputError, ToolError
@@ -33,7 +34,10 @@ class Context(NamedTuple):
 
 @dataclass(frozen=True)
 class Tool:
-    """A tool. `run` returns the result as JSON text, or raises ToolError with advice."""
+    """A tool. `run` returns the result as JSON text, or raises ToolError with advice.
+
+    A caller needs all of its `permissions`. One that `writes` changes what is stored.
+    """
 
     name: str
     title: str
@@ -41,6 +45,8 @@ class Tool:
     arguments: type[Struct]
     output_schema: Schema
     run: Callable[[Any, Context], Awaitable[str]]
+    permissions: tuple[str, ...] = (CATALOG_READ, SOURCE_READ)
+    writes: bool = False
 
     @cached_property
     def decoder(self) -> msgspec.json.Decoder[Struct]:

@@ -1,0 +1,159 @@
+"""All tools at one address, and what its query chooses of them.
+
+What the database holds makes no difference here, so there is one of SQLite alone.
+"""
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from factbook.auth.permissions import CATALOG_READ, SET_WRITE, SOURCE_READ
+from factbook.settings import Settings
+from tests.api.messages import (
+    LEGACY,
+    Json,
+    expect_error,
+    expect_result,
+    message,
+    modern_headers,
+    modern_message,
+    tool_call,
+)
+from tests.service import TOOLS, Service, component, started
+
+ALL = "/mcp"
+DISCOVERY = message("tools/call", tool_call("get-data-source-discovery"))
+
+
+@pytest.fixture
+async def service(tmp_path: Path) -> AsyncIterator[Service]:
+    url = f"sqlite:///{tmp_path / 'factbook.db'}"
+    async with started(Settings(database_url=url, token_key="k" * 32)) as service:
+        yield service
+
+
+async def post(service: Service, body: Json, query: str = "") -> httpx2.Response:
+    return await service.http.post(f"{ALL}{query}", json=body)
+
+
+async def listed(service: Service, query: str = "") -> list[Json]:
+    tools: list[Json] = expect_result(await post(service, message("tools/list"), query))["tools"]
+    return tools
+
+
+@pytest.mark.spec("endpoint.all-toolsets")
+async def test_every_tool_of_every_server_is_at_one_address_as_its_server_lists_it(
+    service: Service,
+) -> None:
+    found = await listed(service)
+    names = [tool["name"] for tool in found]
+    assert len(set(names)) == len(names)
+    answer = await service.http.post(TOOLS, json=message("tools/list"))
+    for tool in expect_result(answer)["tools"]:
+        assert tool in found
+
+
+@pytest.mark.spec("endpoint.all-toolsets")
+@pytest.mark.parametrize("version", LEGACY)
+async def test_a_legacy_client_shakes_hands_and_calls(service: Service, version: str) -> None:
+    hello = expect_result(await post(service, message("initialize", {"protocolVersion": version})))
+    assert hello["protocolVersion"] == version
+    assert hello["instructions"]
+    done = await post(service, {"jsonrpc": "2.0", "method": "notifications/initialized"})
+    assert (done.status_code, done.content) == (202, b"")
+    assert expect_result(await post(service, DISCOVERY))["isError"] is False
+
+
+@pytest.mark.spec("endpoint.all-toolsets")
+async def test_a_modern_client_discovers_and_calls(service: Service) -> None:
+    headers = modern_headers("server/discover")
+    asked = modern_message("server/discover")
+    found = expect_result(await service.http.post(ALL, json=asked, headers=headers))
+    assert found["resultType"] == "complete"
+    name = "get-data-source-discovery"
+    body, headers = (
+        modern_message("tools/call", tool_call(name)),
+        modern_headers("tools/call", name),
+    )
+    answer = await service.http.post(ALL, json=body, headers=headers)
+    assert expect_result(answer)["structuredContent"]["dataSources"]
+
+
+@pytest.mark.spec("endpoint.toolsets-are-chosen")
+async def test_a_query_chooses_toolsets(service: Service) -> None:
+    facts = await listed(service, "?toolsets=facts")
+    answer = await service.http.post(TOOLS, json=message("tools/list"))
+    assert facts == expect_result(answer)["tools"]
+    assert await listed(service, "?toolsets=facts,facts&toolsets=facts") == facts
+
+
+@pytest.mark.spec("endpoint.toolsets-are-chosen")
+@pytest.mark.parametrize(
+    ("query", "told"),
+    [
+        ("toolsets=fact", 'no toolset "fact". There are: facts'),
+        ("toolsets=facts,everything", 'no toolset "everything"'),
+        ("toolsets=", 'no toolset ""'),
+        ("toolsets=facts%00", "no toolset"),
+        ("read=short", "read is one of full and compact"),
+        ("read=compact&read=full", "read is one of full and compact"),
+        ("toolset=facts", "Unknown query parameter 'toolset'"),
+    ],
+)
+async def test_what_a_query_cannot_choose_is_400_and_told(
+    service: Service, query: str, told: str
+) -> None:
+    answer = await post(service, DISCOVERY, f"?{query}")
+    assert told in expect_error(answer, 400, -32600)
+
+
+@pytest.mark.spec("endpoint.compact-answers")
+async def test_compact_answers_say_everything_once(service: Service) -> None:
+    await service.push("all", component("payments"))
+    arguments = {"dataSourceId": "entity-metadata", "name": "payments"}
+    asked = message("tools/call", tool_call("get-entity-facts", arguments))
+    full = expect_result(await post(service, asked, "?read=full"))
+    compact = expect_result(await post(service, asked, "?read=compact"))
+    assert compact == {"content": full["content"], "isError": False}
+    assert json.loads(compact["content"][0]["text"]) == full["structuredContent"]
+    # A client that is listed a schema of results expects structured ones.
+    lists = zip(await listed(service), await listed(service, "?read=compact"), strict=True)
+    for tool, short in lists:
+        assert short == {key: tool[key] for key in tool if key != "outputSchema"}
+
+
+@pytest.mark.spec("endpoint.tools-name-permissions")
+@pytest.mark.parametrize(
+    ("held", "scope"),
+    [
+        ((SOURCE_READ,), CATALOG_READ),
+        ((CATALOG_READ,), SOURCE_READ),
+        ((SET_WRITE,), f"{CATALOG_READ} {SOURCE_READ}"),
+    ],
+)
+async def test_a_call_is_403_and_told_the_permissions_of_its_tool(
+    service: Service, held: tuple[str, ...], scope: str
+) -> None:
+    async with service.client(await service.token(*held)) as client:
+        assert (await client.post(ALL, json=message("tools/list"))).status_code == 200
+        answer = await client.post(ALL, json=DISCOVERY)
+    assert answer.status_code == 403
+    challenge = 'Bearer realm="factbook", error="insufficient_scope", scope="{}"'
+    assert answer.headers["www-authenticate"] == challenge.format(scope)
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b"{", b" " * (2 * 1024 * 1024)])
+async def test_who_has_no_token_is_401_whatever_is_sent(service: Service, body: bytes) -> None:
+    async with service.client(None) as stranger:
+        answer = await stranger.post(f"{ALL}?toolsets=nothing", content=body)
+        assert answer.status_code == 401
+        assert (await stranger.get(ALL)).status_code == 401
+
+
+async def test_a_batch_is_refused_and_a_get_is_405(service: Service) -> None:
+    answer = await service.http.post(ALL, json=[DISCOVERY, DISCOVERY])
+    assert "Batches" in expect_error(answer, 400, -32600)
+    assert (await service.http.get(ALL)).headers["allow"] == "POST"
