@@ -25,6 +25,7 @@ from factbook.http.context import State
 from factbook.http.pipeline import IncompleteAnswers, made_late, router
 from factbook.http.refusals import Refusals
 from factbook.http.trusted_hosts import Hosts, Proxies
+from factbook.http.usage_meter import UsageMeter
 from factbook.importers.importer import Importer
 from factbook.integrations import SOURCES
 from factbook.integrations.integration import Integration
@@ -110,6 +111,7 @@ class Application(Backend):
                 if openid is not None:
                     await openid.aclose()
                 await state.refusals.write()
+                await state.usage.write()
                 await self._clients.aclose()
                 await self._post.aclose()
 
@@ -159,6 +161,7 @@ class Application(Backend):
             admission=Admission(settings.max_requests, 2 * settings.max_body_bytes, metrics),
             incomplete=IncompleteAnswers(metrics),
             refusals=Refusals(database, clock, metrics, self._tasks.spawn),
+            usage=UsageMeter(database, clock, self._tasks.spawn),
             registry=self.registry(database),
             importers=self.importer_registry(database),
             connect=self._clients.of,

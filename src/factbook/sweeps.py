@@ -6,7 +6,7 @@ from typing import NamedTuple
 import structlog
 
 from factbook.audit import retention as audit_retention
-from factbook.auth import invitations, sessions
+from factbook.auth import invitations, sessions, token_usage
 from factbook.catalog.store import search_keys, stored_sets, trigrams
 from factbook.checks.background import days
 from factbook.checks.scorecards import trend
@@ -78,6 +78,7 @@ async def _sweep_sessions(given: Round) -> None:
     def forget(transaction: Transaction) -> None:
         sessions.forget_ended(transaction, given.time)
         invitations.forget_ended(transaction, given.time)
+        token_usage.forget(transaction, given.before(token_usage.KEPT_DAYS) // DAY)
 
     await given.database.write(forget)
     await given.pace.rest()

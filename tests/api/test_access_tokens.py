@@ -60,6 +60,7 @@ async def test_a_token_is_made_used_listed_and_revoked(service: Service) -> None
         "createdAt": "2026-11-21T12:00:00.000+00:00",
         "expiresAt": "2026-11-22T00:00:00.000+00:00",
         "lastUsedAt": None,
+        "usage": {"calls": 0, "characters": 0, "estimatedTokens": 0},
     }
     assert (await listed(service))["agent"] == made
     async with service.client(value) as http:

@@ -98,8 +98,8 @@ async def test_a_query_chooses_toolsets(service: Service) -> None:
         ("toolsets=facts,everything", 'no toolset "everything"'),
         ("toolsets=", 'no toolset ""'),
         ("toolsets=facts%00", "no toolset"),
-        ("read=short", "read is one of full and compact"),
-        ("read=compact&read=full", "read is one of full and compact"),
+        ("read=short", 'read has to be "full" or "compact"'),
+        ("read=compact&read=full", "read can be given only once"),
         ("toolset=facts", "Unknown query parameter 'toolset'"),
     ],
 )

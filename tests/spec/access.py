@@ -30,6 +30,9 @@ REQUIREMENTS: dict[str, Requirement] = {
     "token.wrong-checksum-is-refused": Requirement(
         "decisions §6.1", "A token whose checksum does not fit is refused."
     ),
+    "token.usage-is-shown": Requirement(
+        "decisions §6.1", "Calls of tools, and the size of their results, are shown by token."
+    ),
     "token.value-shown-once": Requirement(
         "seed §5; decisions §6.1", "The value appears when the token is made and never again."
     ),

@@ -195,6 +195,11 @@ LANDED = (
         "0.1.0",
         "ecbe0ac19de7202952a67b62ee341af958e11f96a0f7e57eec1d862f9561ada0",
     ),
+    Landed(
+        "0036_token_usage.sql",
+        "0.1.0",
+        "e52f41d9c863787d08f752ba88911cde05bdb9678f38fa6b736428845fd92955",
+    ),
 )
 
 # Three of them had another form before, with which databases were made: their first texts.

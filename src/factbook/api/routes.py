@@ -14,7 +14,7 @@ from factbook.api.checks.routes import CHECK_ROUTES
 from factbook.api.endpoint import NOTHING_STORED, Endpoint, Route
 from factbook.api.events.routes import EVENT_ROUTES
 from factbook.api.importers.routes import IMPORTER_ROUTES
-from factbook.api.mcp import endpoint
+from factbook.api.mcp import endpoint, toolset_choice
 from factbook.api.openapi import openapi, operations
 from factbook.api.openapi.parameters import (
     CHECKS,
@@ -92,7 +92,7 @@ ROUTES: Sequence[Route] = (
         ALL_TOOLS,
         endpoint.post_any,
         (),
-        None,
+        toolset_choice.PARAMETERS,
         described=False,
         errors=error_responses.protocol,
     ),

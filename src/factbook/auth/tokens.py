@@ -166,6 +166,14 @@ async def counts(database: Database, owners: Sequence[str]) -> dict[str, int]:
     return dict(rows)
 
 
+async def ids_of(database: Database, owner: str) -> list[str]:
+    """The ids of the tokens of an owner that are not revoked."""
+    rows = await database.all(
+        "SELECT id FROM tokens WHERE owner = ? AND revoked_at IS NULL", (owner,)
+    )
+    return [row[0] for row in rows]
+
+
 async def use_counts(database: Database) -> tuple[int, int]:
     """Number of all tokens, and of those that were ever used."""
     row = await database.one("SELECT COUNT(*), COUNT(last_used_at) FROM tokens")

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from factbook.http.pipeline import IncompleteAnswers
     from factbook.http.refusals import Refusals
     from factbook.http.trusted_hosts import Hosts
+    from factbook.http.usage_meter import UsageMeter
     from factbook.importers.registry import ImporterRegistry
     from factbook.observability.metrics import Metrics
     from factbook.telemetry.spans import Tracer
@@ -66,6 +67,7 @@ class HandlerContext:
     proxies: Proxies
     tracer: "Tracer"
     write_trial: "Callable[[], WriteTrial]"
+    usage: "UsageMeter"
 
 
 @dataclass(kw_only=True)

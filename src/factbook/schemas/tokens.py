@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
 from factbook.schemas.common import Time, Uuid, WireAnswer
 
@@ -26,6 +26,17 @@ PERMISSIONS = (
 PermissionName = Annotated[str, Meta(extra_json_schema={"enum": [*PERMISSIONS]})]
 
 
+class ToolUsage(WireAnswer):
+    """Calls of tools in the last thirty days; the newest may be missing for a minute."""
+
+    calls: int
+    characters: Annotated[int, Meta(description="Of the results, each counted once.")]
+    estimated_tokens: Annotated[
+        int,
+        Meta(description="About what the results take of a model: a quarter of the characters."),
+    ]
+
+
 class Token(WireAnswer):
     """A token, without its value."""
 
@@ -36,9 +47,10 @@ class Token(WireAnswer):
     created_at: Time
     expires_at: Time | None
     last_used_at: Time | None
+    usage: ToolUsage | UnsetType = UNSET
 
 
-class MadeToken(Token):
+class MadeToken(Token, kw_only=True):
     """A new token with its value, which is never shown again."""
 
     value: Annotated[str, Meta(pattern=r"^fbk_[0-9A-Za-z]{46}$")]

@@ -6,13 +6,14 @@ import msgspec
 
 from factbook.auth import permissions, token_rules, tokens
 from factbook.auth.token_rules import TokenRequest
+from factbook.auth.token_usage import TokenUsage
 from factbook.auth.tokens import StoredToken
 from factbook.clock import iso, iso_or_none
 from factbook.http import audit
 from factbook.http.context import HandlerContext
 from factbook.http.requests import JsonReply, Reply, Request, reply
 from factbook.schemas import patterns
-from factbook.schemas.tokens import MadeToken, PermissionName, Token, Tokens
+from factbook.schemas.tokens import MadeToken, PermissionName, Token, Tokens, ToolUsage
 
 
 class NewToken(msgspec.Struct, forbid_unknown_fields=True):
@@ -61,12 +62,15 @@ async def create(request: Request, state: HandlerContext) -> JsonReply[MadeToken
             now=state.clock(),
         )
     )
-    return reply(MadeToken(**msgspec.structs.asdict(_shown(token)), value=value), 201)
+    shown = _shown(token, TokenUsage())
+    return reply(MadeToken(**msgspec.structs.asdict(shown), value=value), 201)
 
 
 async def list_all(request: Request, state: HandlerContext) -> JsonReply[Tokens]:
-    """Every token that was not revoked, without its value."""
-    return reply(Tokens([_shown(token) for token in await tokens.listed(state.database)]))
+    """Every token that was not revoked, without its value, and its use in the last 30 days."""
+    found = await tokens.listed(state.database)
+    usage = await state.usage.of([token.id for token in found])
+    return reply(Tokens([_shown(token, usage[token.id]) for token in found]))
 
 
 async def revoke(request: Request, state: HandlerContext) -> Reply:
@@ -77,7 +81,7 @@ async def revoke(request: Request, state: HandlerContext) -> Reply:
     return Reply(status=204)
 
 
-def _shown(token: StoredToken) -> Token:
+def _shown(token: StoredToken, usage: TokenUsage) -> Token:
     return Token(
         id=token.id,
         name=token.name,
@@ -86,4 +90,5 @@ def _shown(token: StoredToken) -> Token:
         created_at=iso(token.created_at),
         expires_at=iso_or_none(token.expires_at),
         last_used_at=iso_or_none(token.last_used_at),
+        usage=ToolUsage(usage.calls, usage.size, usage.model_tokens),
     )

@@ -62,6 +62,7 @@ async def _run(tool: Tool, arguments: msgspec.Raw, exchange: Exchange) -> Reply:
             log.warning("tool.unavailable", tool=tool.name, cause=error.cause)
         # It may name entities and sources as they were stored.
         text = msgspec.json.encode(invisible.without(error.message)).decode()
+        state.usage.add(exchange.grant.id, len(text))
         failed = f'{{"content":[{{"type":"text","text":{text}}}],"isError":true{extra}}}'
         return Reply(jsonrpc.result(id_, failed).encode())
     except FactbookError:
@@ -72,6 +73,7 @@ async def _run(tool: Tool, arguments: msgspec.Raw, exchange: Exchange) -> Reply:
         text = "The service met an unexpected condition."
         raise exchange.error(jsonrpc.INTERNAL_ERROR, text, status=500) from None
     state.metrics.called(tool.name, "answered")
+    state.usage.add(exchange.grant.id, len(value))
     return _result(exchange, value, extra)
 
 

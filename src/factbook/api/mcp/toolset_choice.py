@@ -2,13 +2,23 @@
 
 from typing import Final
 
+from factbook.api.openapi.parameter_types import Choice, Texts
 from factbook.errors import InputError
 from factbook.http.context import ToolContext, ToolServer
 from factbook.http.requests import Request
 
-TOOLSETS: Final = "toolsets"
-READ: Final = "read"
-_READS: Final = ("full", "compact")
+TOOLSETS: Final = Texts(
+    name="toolsets",
+    description="Names of toolsets, separated by commas; all of them when left out.",
+    example=["facts"],
+    most=20,
+)
+READ: Final = Choice(
+    name="read",
+    description="compact: results are text alone, and tools are listed without their schemas.",
+    words=("full", "compact"),
+)
+PARAMETERS: Final = (TOOLSETS, READ)
 
 
 def chosen(request: Request, state: ToolContext) -> ToolServer:
@@ -18,21 +28,12 @@ def chosen(request: Request, state: ToolContext) -> ToolServer:
     """
     if not request.scope["query_string"]:
         return state.server(state.toolsets, False)
-    request.allow_only((TOOLSETS, READ))
-    return state.server(_toolsets(request, state), _is_compact(request))
+    return state.server(_toolsets(request, state), READ.of(request) == "compact")
 
 
 def _toolsets(request: Request, state: ToolContext) -> tuple[str, ...]:
-    named = [name.strip() for one in request.all(TOOLSETS) for name in one.split(",")]
-    known = ", ".join(state.toolsets)
-    for name in named:
-        if name not in state.toolsets:
-            raise InputError(f'There is no toolset "{name}". There are: {known}.')
+    named = {name.strip() for one in TOOLSETS.of(request) for name in one.split(",")}
+    if unknown := sorted(named.difference(state.toolsets)):
+        known = ", ".join(state.toolsets)
+        raise InputError(f'There is no toolset "{unknown[0][:100]}". There are: {known}.')
     return tuple(name for name in state.toolsets if not named or name in named)
-
-
-def _is_compact(request: Request) -> bool:
-    given = request.all(READ)
-    if len(given) > 1 or any(one not in _READS for one in given):
-        raise InputError(f"read is one of {' and '.join(_READS)}, given once.")
-    return given == ["compact"]

@@ -4,8 +4,9 @@ import asyncio
 from collections.abc import Sequence
 
 from factbook.audit.trail import AuditEntry
-from factbook.auth import invitations, passwords, roles, sessions, users
+from factbook.auth import invitations, passwords, roles, sessions, tokens, users
 from factbook.auth.permissions import TITLES
+from factbook.auth.token_usage import TokenUsage
 from factbook.clock import DAY, SECOND
 from factbook.errors import InputError, NotFoundError, TooManyRequestsError
 from factbook.http.requests import Reply
@@ -27,6 +28,7 @@ async def show(visit: PageContext, status: int = 200, **problems: str) -> Reply:
     return visit.page(
         "account.html",
         status,
+        usage=await _usage(visit),
         person=person,
         role=roles.TITLES[person.role],
         permissions=[TITLES[name] for name in TITLES if name in person.permissions],
@@ -35,6 +37,13 @@ async def show(visit: PageContext, status: int = 200, **problems: str) -> Reply:
         name_problem=problems.get("name_problem", ""),
         password_problem=problems.get("password_problem", ""),
     )
+
+
+async def _usage(visit: PageContext) -> TokenUsage:
+    """The use of all tokens of the person."""
+    ids = await tokens.ids_of(visit.state.database, visit.person.ref)
+    found = (await visit.state.usage.of(ids)).values()
+    return TokenUsage(sum(one.calls for one in found), sum(one.size for one in found))
 
 
 async def rename(visit: PageContext) -> Reply:

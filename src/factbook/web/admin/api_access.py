@@ -16,6 +16,7 @@ from factbook.auth.permissions import (
     TOKEN_MANAGE,
 )
 from factbook.auth.token_rules import TokenRequest
+from factbook.auth.token_usage import TokenUsage
 from factbook.auth.tokens import StoredToken
 from factbook.clock import DAY
 from factbook.errors import ConflictError, FactbookError, InputError, NotAllowedError, NotFoundError
@@ -53,6 +54,7 @@ class TokenRow(NamedTuple):
     token: StoredToken
     titles: list[str]
     state: str
+    usage: TokenUsage
 
 
 async def show(visit: PageContext, status: int = 200, problem: str = "") -> Reply:
@@ -64,10 +66,11 @@ async def show(visit: PageContext, status: int = 200, problem: str = "") -> Repl
     after = _place(visit.query("after"))
     found = await tokens.page(visit.state.database, owner=owner, after=after, limit=_PAGE + 1)
     shown, here = found[:_PAGE], _address(everybody, visit.query("owner"))
+    usage = await visit.state.usage.of([token.id for token in shown])
     return visit.page(
         "api-access.html",
         status,
-        tokens=[_shown(token, visit.now) for token in shown],
+        tokens=[_shown(token, usage[token.id], visit.now) for token in shown],
         everybody=everybody,
         owner=visit.query("owner") if everybody else "",
         first=here if after else None,
@@ -93,7 +96,7 @@ async def make(visit: PageContext) -> Reply:
     return visit.page(
         "api-access-made.html",
         201,
-        shown=_shown(token, visit.now),
+        shown=_shown(token, TokenUsage(), visit.now),
         value=value,
         uses=uses(server, settings.push_word, value, token.permissions),
     )
@@ -188,12 +191,12 @@ def _filled(visit: PageContext) -> dict[str, Any]:
     return {**filled, "permissions": form.all("permission")}
 
 
-def _shown(token: StoredToken, now: int) -> TokenRow:
+def _shown(token: StoredToken, usage: TokenUsage, now: int) -> TokenRow:
     titles = [TITLES[name] for name in TITLES if name in token.permissions]
     state = "sound"
     if token.expires_at is not None and token.expires_at <= now + _SOON:
         state = "expired" if token.expires_at <= now else "soon"
-    return TokenRow(token, titles, state)
+    return TokenRow(token, titles, state, usage)
 
 
 def _address(everybody: bool, owner: str, last: StoredToken | None = None) -> str:

@@ -1,0 +1,74 @@
+"""Meter of the calls of tools by token, written once a minute beside the answers."""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
+from typing import Any, Final
+
+import structlog
+
+from factbook.auth import token_usage
+from factbook.auth.token_usage import TokenUsage, UsageDay
+from factbook.clock import DAY, Clock
+from factbook.errors import UnavailableError
+from factbook.storage import Database
+
+log = structlog.get_logger("factbook.usage")
+
+SHOWN_DAYS: Final = 30
+_PAUSE: Final = 60.0  # seconds
+
+
+class UsageMeter:
+    """Counts in memory; a process that is killed loses a minute of them at most."""
+
+    def __init__(
+        self,
+        database: Database,
+        clock: Clock,
+        spawn: Callable[[Coroutine[Any, Any, object]], None],
+    ) -> None:
+        self._database = database
+        self._clock = clock
+        self._spawn = spawn
+        self._unwritten: dict[UsageDay, TokenUsage] = {}
+        self._writes_later = False
+
+    def add(self, token_id: str, size: int) -> None:
+        """Count an answered call whose result has so many characters."""
+        key = UsageDay(token_id, self._clock() // DAY)
+        known = self._unwritten.get(key)
+        self._unwritten[key] = (
+            TokenUsage(1, size) if known is None else known.plus(TokenUsage(1, size))
+        )
+        if not self._writes_later:
+            self._writes_later = True
+            self._spawn(self._write_later())
+
+    async def of(self, ids: Sequence[str]) -> dict[str, TokenUsage]:
+        """The use of each of these tokens in the last thirty days, with what is not written yet."""
+        first = self._clock() // DAY - SHOWN_DAYS + 1
+        unwritten = list(self._unwritten.items())
+        found = await token_usage.since(self._database, ids, first)
+        shown = {id_: found.get(id_, TokenUsage()) for id_ in ids}
+        for key, more in unwritten:
+            if key.token_id in shown and key.day >= first:
+                shown[key.token_id] = shown[key.token_id].plus(more)
+        return shown
+
+    async def write(self) -> None:
+        """Write what was counted so far."""
+        found, self._unwritten = self._unwritten, {}
+        if not found:
+            return
+        try:
+            await self._database.write(partial(token_usage.add, found=found))
+        except UnavailableError as error:
+            log.warning("usage.unavailable", cause=error.cause)
+            for key, lost in found.items():
+                self._unwritten[key] = self._unwritten.get(key, TokenUsage()).plus(lost)
+
+    async def _write_later(self) -> None:
+        await asyncio.sleep(_PAUSE)
+        self._writes_later = False
+        await self.write()
