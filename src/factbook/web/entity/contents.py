@@ -7,8 +7,8 @@ from urllib.parse import quote
 import msgspec
 
 from factbook.auth.permissions import CATALOG_READ, SOURCE_READ
-from factbook.catalog.store import belonging, hierarchy, totals
-from factbook.catalog.store.belonging import Belonging, BelongingEntity
+from factbook.catalog.store import hierarchy, related_entities, totals
+from factbook.catalog.store.related_entities import Belonging, BelongingEntity
 from factbook.checks.definitions.scorecard import Scorecard
 from factbook.checks.levels import level_store
 from factbook.checks.levels.grader import decoded
@@ -82,7 +82,7 @@ async def table(
     visit: PageContext, about: Belonging, limit: int, after: str | None = None
 ) -> ContentsTable:
     """Up to `limit` of the entities after a reference."""
-    found = await belonging.page(visit.state.database, about, after, limit)
+    found = await related_entities.page(visit.state.database, about, after, limit)
     cards = await team_scorecards.in_effect(visit.state.database)
     shown = await of_entities(visit, found.entities, cards[:_SCORECARDS])
     return shown._replace(

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from factbook.catalog.store import belonging, membership
-from factbook.catalog.store.belonging import Belonging, BelongingEntity
+from factbook.catalog.store import membership, related_entities
+from factbook.catalog.store.related_entities import Belonging, BelongingEntity
 from factbook.checks.levels.group_hierarchy import GroupHierarchy
 from factbook.checks.results import failing_counts
 from factbook.checks.results.failing_counts import FailingCounts
@@ -55,7 +55,7 @@ async def _group(
 ) -> OwnGroup:
     database = visit.state.database
     owned = Belonging("ownedBy", sorted(tree.within(group)))
-    found = await belonging.page(database, owned, None, _LOOKED_AT)
+    found = await related_entities.page(database, owned, None, _LOOKED_AT)
     counts = await failing_counts.of_entities(database, [one.id for one in found.entities])
 
     def place(one: BelongingEntity) -> tuple[bool, int, int, str]:
