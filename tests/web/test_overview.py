@@ -5,7 +5,7 @@ import pytest
 from factbook.clock import DAY, HOUR
 from factbook.errors import ConfigurationError
 from factbook.outbound.outcomes import Missing, Outcome
-from factbook.web.site import formatting
+from factbook.web.site import formats
 from tests.api.defining import define, of_entities
 from tests.conftest import StartService
 from tests.importers.madeup import ImportWorld, known_to
@@ -168,4 +168,4 @@ async def test_what_sets_and_kinds_are_called_stays_text(service: Service) -> No
 def test_a_share_is_rounded_neither_to_all_nor_to_nothing(
     part: int, whole: int, percent: str
 ) -> None:
-    assert formatting.percent(part, whole) == percent
+    assert formats.percent(part, whole) == percent

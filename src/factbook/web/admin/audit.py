@@ -16,7 +16,7 @@ from factbook.clock import DAY, SECOND
 from factbook.errors import InputError, UnavailableError
 from factbook.http.pipeline import begun
 from factbook.http.requests import Reply
-from factbook.web.site import formatting
+from factbook.web.site import formats
 from factbook.web.site.endpoint import PageRoute
 from factbook.web.site.page_context import PageContext
 
@@ -144,7 +144,7 @@ def _object(record: Record, detail: dict[str, Any]) -> str:
     """Display name of the object; for a token its name, because nobody knows its id."""
     if record.action.startswith("token."):
         return str(detail.get("name", record.object))
-    return formatting.short_ref(record.object)
+    return formats.short_ref(record.object)
 
 
 def _path(visit: PageContext, record: Record) -> str | None:
@@ -154,13 +154,13 @@ def _path(visit: PageContext, record: Record) -> str | None:
     if verb == "delete" or not name:
         return None
     if subject == "set":
-        return f"/sets/{formatting.segment(name)}"
+        return f"/sets/{formats.segment(name)}"
     if subject == "entity":
-        return formatting.entity_path(name)
+        return formats.entity_path(name)
     if subject in {"data-source", "facts"}:
-        return f"/data-sources/{formatting.segment(name)}"
+        return f"/data-sources/{formats.segment(name)}"
     if visit.may(TOKEN_MANAGE) and name.startswith("user:default/"):
-        return f"/administration/people/{formatting.segment(formatting.name_of(name))}"
+        return f"/administration/people/{formats.segment(formats.name_of(name))}"
     return None
 
 

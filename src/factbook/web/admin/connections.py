@@ -16,7 +16,7 @@ from factbook.errors import ConflictError, InvalidItemsError
 from factbook.http import audit
 from factbook.http.requests import Reply
 from factbook.web.site.endpoint import PageRoute
-from factbook.web.site.formatting import segment
+from factbook.web.site.formats import segment
 from factbook.web.site.forms import Form
 from factbook.web.site.page_context import PageContext
 

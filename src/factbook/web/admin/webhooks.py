@@ -10,7 +10,7 @@ from factbook.events.event import TYPES, EventType
 from factbook.http import audit
 from factbook.http.requests import Reply
 from factbook.web.site.endpoint import PageRoute
-from factbook.web.site.formatting import segment
+from factbook.web.site.formats import segment
 from factbook.web.site.page_context import PageContext
 
 PATH: Final = "/administration/webhooks"

@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from factbook.clock import DAY, HOUR, MINUTE
-from factbook.web.site import formatting
+from factbook.web.site import formats
 
 Point = tuple[int, float | None]
 
@@ -166,7 +166,7 @@ def figure(value: float | None) -> str:
     if value is None:
         return "—"
     if value == 0 or 1e-3 <= abs(value) < 1e15:
-        return formatting.number(value)
+        return formats.number(value)
     return f"{value:.4g}".replace("e+", "e")
 
 

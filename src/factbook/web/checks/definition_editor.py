@@ -23,7 +23,7 @@ from factbook.storage import Transaction
 from factbook.web.checks import filters, previews, skeletons
 from factbook.web.checks.previews import DefinitionPreview
 from factbook.web.site.endpoint import Handler, PageRoute
-from factbook.web.site.formatting import segment
+from factbook.web.site.formats import segment
 from factbook.web.site.page_context import PageContext
 
 Document = dict[str, Any]

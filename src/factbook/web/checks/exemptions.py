@@ -23,7 +23,7 @@ from factbook.errors import FactbookError, InputError, InvalidItemsError, NotFou
 from factbook.http import audit
 from factbook.http.requests import Reply
 from factbook.web.checks import scorecard_list, shares
-from factbook.web.site import formatting
+from factbook.web.site import formats
 from factbook.web.site.endpoint import PageRoute
 from factbook.web.site.page_context import PageContext
 
@@ -114,7 +114,7 @@ async def _decide(visit: PageContext, decision: Decision) -> Reply:
         own=visit.state.settings.exemption_self_approval,
     )
     done = await visit.writing(audit.of_exemption(f"exemption.{decision}"))(work)
-    entity = formatting.short_ref(done.entity)
+    entity = formats.short_ref(done.entity)
     return visit.redirect(PATH, f"The exemption of {entity} is {_DONE[decision]}.")
 
 
@@ -185,7 +185,7 @@ def _row(
         subject,
         path or shares.scorecard_path(subject),
         one.holds(visit.now),
-        formatting.external(one.link),
+        formats.external(one.link),
         decisions,
         is_own,
     )

@@ -22,7 +22,7 @@ from factbook.http.requests import Reply
 from factbook.web.checks import filters, scorecard_page, shares
 from factbook.web.checks.shares import ResultFigures
 from factbook.web.data_sources.fact_across import Address
-from factbook.web.site import formatting
+from factbook.web.site import formats
 from factbook.web.site.endpoint import PageRoute
 from factbook.web.site.page_context import PageContext
 
@@ -161,8 +161,8 @@ def _entity(card: Scorecard, check_ids: Sequence[str], row: matrix.MatrixRow) ->
         word = state.word(byte)
         cells.append(MatrixCell(word, shares.check_path(id_) + query if word in _TELLING else None))
     return MatrixLine(
-        formatting.short_ref(row.ref),
-        formatting.entity_path(row.ref),
+        formats.short_ref(row.ref),
+        formats.entity_path(row.ref),
         row.owner,
         scorecard_page.rank_title(card, row.graded.level),
         row.graded.score,
@@ -178,7 +178,7 @@ def _team(
 ) -> MatrixLine:
     own = owner or NOTHING
     cells = [_share(one.id, own, counts.get((one.id, owner), StateCounts())) for one in columns]
-    title = formatting.short_owner(owner) or "without an owner"
+    title = formats.short_owner(owner) or "without an owner"
     path = shares.scorecard_path(card.id, "entities", owner=own)
     return MatrixLine(title, path, "", "", None, cells)
 

@@ -13,7 +13,7 @@ from factbook.checks.trials import preview, scorecard_preview, trial
 from factbook.checks.trials.trial import CheckTrial
 from factbook.web.checks import shares
 from factbook.web.data_sources.fact_across import Share
-from factbook.web.site import formatting
+from factbook.web.site import formats
 from factbook.web.site.page_context import PageContext
 
 _SHOWN: Final = 20
@@ -72,7 +72,7 @@ async def of_scorecard(visit: PageContext, card: Scorecard) -> DefinitionPreview
         for one in found.first
     ]
     bars = [one._replace(path=None) for one in shares.of_levels(card, found.then)]
-    words = formatting.counted(found.then.total, "entity", "entities")
+    words = formats.counted(found.then.total, "entity", "entities")
     return DefinitionPreview(
         f"It is about {words}.", bars, [], found.changed, first, [], [], is_check=False
     )

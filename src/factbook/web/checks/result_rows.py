@@ -15,8 +15,8 @@ from factbook.checks.rules import sentence
 from factbook.checks.rules.fact_reference import CHECKS, ENTITY
 from factbook.errors import InputError
 from factbook.web.checks import shares
-from factbook.web.site import formatting
-from factbook.web.site.formatting import segment
+from factbook.web.site import formats
+from factbook.web.site.formats import segment
 from factbook.web.site.page_context import PageContext
 
 _LONGEST: Final = 120
@@ -98,7 +98,7 @@ def _row(check: Check, one: ExplainedRow, *, reads: bool) -> ResultRow:
     seen = [_seen(each, one.row.ref) for each in _open(told)]
     return ResultRow(
         one.row.ref,
-        one.title or formatting.short_ref(one.row.ref),
+        one.title or formats.short_ref(one.row.ref),
         one.row.owner,
         word,
         one.since,
@@ -127,7 +127,7 @@ def _seen(one: Evidence, ref: str) -> SeenValue:
         path = shares.check_path(leaf.fact.fact, entity=ref)
     elif leaf.fact.source != ENTITY:
         place = f"{segment(leaf.fact.source)}/{segment(leaf.fact.fact)}"
-        path = f"{formatting.entity_path(ref)}/facts/{place}"
+        path = f"{formats.entity_path(ref)}/facts/{place}"
     return SeenValue(
         sentence.of(leaf).removesuffix("."),
         state.word(one.state),
@@ -140,7 +140,7 @@ def _seen(one: Evidence, ref: str) -> SeenValue:
 
 
 def _brief(value: Any) -> str:
-    text = formatting.word_of(value)
+    text = formats.word_of(value)
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
@@ -148,4 +148,4 @@ def _address(link: str | None) -> str | None:
     """The address of a fix if a page may link it: of the web, or of a mail."""
     if link is not None and link.lower().startswith("mailto:"):
         return link
-    return formatting.external(link)
+    return formats.external(link)

@@ -23,7 +23,7 @@ from factbook.web.charts.charts import line_chart
 from factbook.web.checks import filters, scorecard_list, shares
 from factbook.web.checks.shares import ResultFigures
 from factbook.web.data_sources.fact_across import Address, Share
-from factbook.web.site import formatting
+from factbook.web.site import formats
 from factbook.web.site.endpoint import PageRoute
 from factbook.web.site.page_context import PageContext
 
@@ -178,7 +178,7 @@ def _target(card: Scorecard, tally: LevelTally) -> dict[str, Any] | None:
         "title": level_title(card, card.target.level),
         "day": scorecard.shown_day(card.target.by),
         "reached": reached,
-        "percent": formatting.percent(reached, tally.total),
+        "percent": formats.percent(reached, tally.total),
         "ends_at": card.target.ends_at,
     }
 
@@ -223,7 +223,7 @@ def _team(card: Scorecard, group: RollupGroup, *, is_child: bool) -> TeamRow:
     path = shares.scorecard_path(card.id, team=group.name) if is_group else None
     return TeamRow(
         group.name,
-        formatting.short_owner(group.name) or "without an owner",
+        formats.short_owner(group.name) or "without an owner",
         is_child,
         path,
         shares.scorecard_path(card.id, "entities", **query),

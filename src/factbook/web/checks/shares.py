@@ -7,8 +7,8 @@ from factbook.checks.definitions.scorecard import NO_LEVEL_WORD, Scorecard
 from factbook.checks.levels.rollup import NO_LEVEL, LevelTally
 from factbook.checks.states.count_store import StateCounts
 from factbook.web.data_sources.fact_across import Share
-from factbook.web.site import formatting
-from factbook.web.site.formatting import segment
+from factbook.web.site import formats
+from factbook.web.site.formats import segment
 
 # The kind of the pages for each state.
 KINDS: Final = {
@@ -38,12 +38,12 @@ class ResultFigures(NamedTuple):
     @property
     def passing(self) -> str:
         """The share of known results that pass."""
-        return formatting.percent(self.counts.passing, self.known)
+        return formats.percent(self.counts.passing, self.known)
 
     @property
     def coverage(self) -> str:
         """The share of results that are known."""
-        return formatting.percent(self.known, self.total)
+        return formats.percent(self.known, self.total)
 
     @property
     def meter(self) -> Share:

@@ -22,7 +22,7 @@ from factbook.http import internal_requests
 from factbook.http.client_configs import AGENTS, PATH, VARIABLE, is_address
 from factbook.http.internal_requests import InternalResponse
 from factbook.http.requests import Reply
-from factbook.web.site import formatting
+from factbook.web.site import formats
 from factbook.web.site.endpoint import PageRoute
 from factbook.web.site.page_context import PageContext
 
@@ -118,7 +118,7 @@ def _is_local(server: str) -> bool:
 async def _checked(visit: PageContext) -> list[CheckStep]:
     """Every step: those up to the first failure are done, the others not."""
     if seconds := visit.state.calls.take(visit.person.ref):
-        wait = f"Too many calls. Try again in {formatting.counted(seconds, 'second')}."
+        wait = f"Too many calls. Try again in {formats.counted(seconds, 'second')}."
         first, *others = _CALLS
         failed = CheckStep(first.title, first.method, status=429, words=wait)
         return [failed, *(CheckStep(each.title, each.method) for each in others)]
@@ -206,12 +206,12 @@ def _greeted(result: dict[str, Any]) -> str:
 
 
 def _listed(result: dict[str, Any]) -> str:
-    return f"{formatting.counted(len(result['tools']), 'tool')}."
+    return f"{formats.counted(len(result['tools']), 'tool')}."
 
 
 def _discovered(result: dict[str, Any]) -> str:
     found = result["structuredContent"]
-    count = formatting.counted(found["totalCount"], "data source")
+    count = formats.counted(found["totalCount"], "data source")
     return f"{count}, of which {found['customCount']:,} defined by users."
 
 

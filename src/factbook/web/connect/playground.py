@@ -18,7 +18,7 @@ from factbook.tools import Context, Tool
 from factbook.web.connect import schema_forms
 from factbook.web.connect.page import READS
 from factbook.web.connect.schema_forms import ArgumentField
-from factbook.web.site import formatting
+from factbook.web.site import formats
 from factbook.web.site.endpoint import PageRoute
 from factbook.web.site.page_context import PageContext
 
@@ -76,7 +76,7 @@ async def show(visit: PageContext) -> Reply:
     answer, status, busy = None, 400 if problems else 200, ""
     if visit.query(RUN) and not problems:
         if seconds := visit.state.calls.take(visit.person.ref):
-            wait = formatting.counted(seconds, "second")
+            wait = formats.counted(seconds, "second")
             status, busy = 429, f"Too many calls. Try again in {wait}."
         else:
             answer = await _called(visit, tool, arguments)
@@ -165,7 +165,7 @@ async def _suggested(
 
 def _named(ref: str) -> str:
     """Name to enter: the full reference where the name alone is another entity's."""
-    return formatting.name_of(ref) if ":default/" in ref else ref
+    return formats.name_of(ref) if ":default/" in ref else ref
 
 
 def _examples(
@@ -209,7 +209,7 @@ def _request(visit: PageContext, tool: Tool, arguments: Mapping[str, Any]) -> di
         "-H 'Accept: application/json, text/event-stream'",
         f"--data-raw {shlex.quote(body)}",
     ]
-    words = [f"{name}={formatting.word_of(value)}" for name, value in arguments.items()]
+    words = [f"{name}={formats.word_of(value)}" for name, value in arguments.items()]
     command = ["factbook", "call", tool.name, *words]
     return {
         "message": msgspec.json.format(body, indent=2),

@@ -23,7 +23,7 @@ from factbook.web.data_sources.table_rows import SourceRow
 from factbook.web.entity import fact_values
 from factbook.web.site import fact_titles
 from factbook.web.site.endpoint import PageRoute
-from factbook.web.site.formatting import commands, quoted, segment, word_of
+from factbook.web.site.formats import commands, quoted, segment, word_of
 from factbook.web.site.page_context import PageContext
 
 _PATH: Final = "/data-sources/{id}"

@@ -20,9 +20,9 @@ from factbook.web.charts import scales
 from factbook.web.charts.histogram import Column, histogram
 from factbook.web.entity import fact_values
 from factbook.web.entity.fact_values import Reason, Value
-from factbook.web.site import fact_titles, formatting
+from factbook.web.site import fact_titles, formats
 from factbook.web.site.endpoint import PageRoute
-from factbook.web.site.formatting import segment
+from factbook.web.site.formats import segment
 from factbook.web.site.page_context import PageContext
 
 _ROWS: Final = 50
@@ -177,7 +177,7 @@ def _chart(address: Address, fact: Fact, bins: Sequence[Bin]) -> Any:
     for one in bins:
         bounds = {"min": one.start, "below": one.end}
         given = {name: _bound(fact, value) for name, value in bounds.items() if value is not None}
-        words = f"{_range(fact, one)}: {formatting.counted(one.number, 'entity', 'entities')}"
+        words = f"{_range(fact, one)}: {formats.counted(one.number, 'entity', 'entities')}"
         edge = "older" if one.start is None else _edge(fact, one.start)
         columns.append(Column(one.number, words, edge, address.of_values(**given)))
     return histogram(columns, title=f"Entities by {fact_titles.title(fact)}", ident="spread")
@@ -202,16 +202,16 @@ def _group(address: Address, fact: Fact, by: By, group: GroupFigures) -> GroupRo
     name = group.name or fact_columns.NOTHING
     path = address.to(**{by: name})
     if group.true is not None:
-        summary = formatting.percent(group.true, group.known) if group.known else None
+        summary = formats.percent(group.true, group.known) if group.known else None
     else:
         summary = None if group.median is None else _quantity(fact, group.median)
-    return GroupRow(formatting.short_owner(group.name) or "none", path, group, summary)
+    return GroupRow(formats.short_owner(group.name) or "none", path, group, summary)
 
 
 def _row(source_id: str, fact: Fact, row: EntityValue) -> ValueRow:
     value = None if row.value is None else fact_values.shown(fact, row.value)
     reason = None if row.reason is None else fact_values.plain(row.reason)
-    path = f"{formatting.entity_path(row.ref)}/facts/{segment(source_id)}/{segment(fact.name)}"
+    path = f"{formats.entity_path(row.ref)}/facts/{segment(source_id)}/{segment(fact.name)}"
     return ValueRow(row.ref, path, value, reason, row.at, row.kept)
 
 

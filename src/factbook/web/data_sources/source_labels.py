@@ -7,7 +7,7 @@ from typing import Any, Final
 from factbook.facts import shapes
 from factbook.facts.datasource import DataSource, Duration, Lifecycle
 from factbook.facts.entity_filter import EntityFilter
-from factbook.web.site.formatting import counted
+from factbook.web.site.formats import counted
 
 # Which tool a fact with a name of its shape fills.
 TOOLS: Final[Mapping[str, str]] = {

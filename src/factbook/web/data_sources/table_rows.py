@@ -10,7 +10,7 @@ from factbook.facts import health
 from factbook.facts.datasource import DataSource
 from factbook.scheduling.runs import RunRecord, SourceHealth
 from factbook.web.charts.svg import element
-from factbook.web.site.formatting import percent
+from factbook.web.site.formats import percent
 
 Way = Literal["collected", "pushed", "read"]
 

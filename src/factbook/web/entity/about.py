@@ -8,7 +8,7 @@ import msgspec
 from factbook.catalog.kinds import RELATIONS
 from factbook.catalog.store.by_ref import EntityDetail
 from factbook.integrations import catalog
-from factbook.web.site import fact_titles, formatting
+from factbook.web.site import fact_titles, formats
 
 _ITEMS = 20  # of a list of the spec
 _ENTRIES = 200  # annotations, labels, links and tags
@@ -156,7 +156,7 @@ def about(shown: EntityDetail, entity: Mapping[str, Any], told: Collection[str])
         links=[link for link in _links(metadata) if link.href not in told],
         labels=list((metadata.get("labels") or {}).items())[:_ENTRIES],
         annotations=[
-            (name, text, formatting.external(text))
+            (name, text, formats.external(text))
             for name, text in list((metadata.get("annotations") or {}).items())[:_ENTRIES]
         ],
         fields=[field for field in fields if not field.is_long],
@@ -172,7 +172,7 @@ def _is_in_head(name: str, value: Any) -> bool:
 
 def _links(metadata: Mapping[str, Any]) -> list[EntityLink]:
     return [
-        EntityLink(link.get("title") or link["url"], link["url"], formatting.external(link["url"]))
+        EntityLink(link.get("title") or link["url"], link["url"], formats.external(link["url"]))
         for link in list(metadata.get("links") or ())[:_ENTRIES]
     ]
 
@@ -184,8 +184,8 @@ def _field(kind: str, namespace: str, name: str, value: Any) -> SpecField:
     for one in values[:_ITEMS]:
         href = None
         if target is not None and isinstance(one, str):
-            ref = formatting.reference(one, target.target_kind, namespace)
-            href = ref and formatting.entity_path(ref)
+            ref = formats.reference(one, target.target_kind, namespace)
+            href = ref and formats.entity_path(ref)
         parts.append(_part(one, href, room))
         room = max(0, room - len(parts[-1].text))
     return SpecField(fact_titles.label(name), parts, max(0, len(values) - _ITEMS))
@@ -195,14 +195,14 @@ def _part(value: Any, href: str | None, room: int) -> Part:
     if isinstance(value, bool) or value is None:
         return Part({True: "yes", False: "no", None: "none"}[value])
     if isinstance(value, int | float):
-        return Part(formatting.number(value))
-    text = value if isinstance(value, str) else formatting.json_text(value)
+        return Part(formats.number(value))
+    text = value if isinstance(value, str) else formats.json_text(value)
     folded = not isinstance(value, str) or len(text) > _LONG or "\n" in text.strip()
-    return Part(text[:room], href or formatting.external(text), folded=folded, cut=len(text) > room)
+    return Part(text[:room], href or formats.external(text), folded=folded, cut=len(text) > room)
 
 
 def _points(shown: EntityDetail, kind: str) -> list[CompliancePoint]:
-    path = formatting.entity_path(shown.stored.ref)
+    path = formats.entity_path(shown.stored.ref)
     owned = any(field.type == "ownedBy" for field in RELATIONS.get(kind, ()))
     found = []
     for point in (*POINTS, OWNER_EXISTS):

@@ -21,8 +21,8 @@ from factbook.http.requests import offloaded
 from factbook.integrations import catalog
 from factbook.storage import Database
 from factbook.web.entity import fact_values
-from factbook.web.site import fact_titles, formatting
-from factbook.web.site.formatting import segment
+from factbook.web.site import fact_titles, formats
+from factbook.web.site.formats import segment
 from factbook.web.site.page_context import PageContext
 
 # Begins the name of a column with levels; no source has a colon in its id.
@@ -121,7 +121,7 @@ def cells(
     columns: Sequence[CatalogColumn], row: EntityRow, found: Sequence[ColumnValue]
 ) -> list[ColumnCell]:
     """The cells of an entity."""
-    path = formatting.entity_path(row.ref)
+    path = formats.entity_path(row.ref)
     return [_cell(path, column, one) for column, one in zip(columns, found, strict=True)]
 
 

@@ -16,7 +16,7 @@ from factbook.errors import InputError
 from factbook.storage import Database
 from factbook.web.entity import team_scorecards
 from factbook.web.entity.catalog_query import MINE, MISSING, NONE, CatalogQuery
-from factbook.web.site import formatting
+from factbook.web.site import formats
 from factbook.web.site.page_context import PageContext
 
 # Names that a part of one may mean, and owners that are not in the catalog.
@@ -89,7 +89,7 @@ async def _owners(database: Database, text: str) -> _Matches:
     """The owner that the text names, or else those that have it in their references."""
     if not text:
         return _ANY
-    exact = formatting.reference(text, "group", "default")
+    exact = formats.reference(text, "group", "default")
     if exact and await filter_choices.is_target(database, "ownedBy", exact):
         return _Matches([exact])
     found = await filter_choices.owners_named(database, text.lower(), _MATCHES + 1)
@@ -99,7 +99,7 @@ async def _owners(database: Database, text: str) -> _Matches:
 async def _systems(database: Database, text: str) -> _Matches:
     if not text:
         return _ANY
-    exact = formatting.reference(text, "system", "default")
+    exact = formats.reference(text, "system", "default")
     if exact and await filter_choices.is_target(database, "partOf", exact):
         return _Matches([exact])
     found = await filter_choices.systems_named(database, text.lower(), _MATCHES + 1)
@@ -134,7 +134,7 @@ async def _of_ownership(visit: PageContext, ownership: str) -> tuple[list[Condit
         groups = sorted(await membership.read_groups(database, person))[:_GROUPS]
         below = await asyncio.gather(*(affiliation.groups_below(database, one) for one in groups))
         refs = dict.fromkeys([person, *(ref for some in below for ref in some)])
-        hint = "" if groups else f"The catalog has {formatting.short_ref(person)} in no group."
+        hint = "" if groups else f"The catalog has {formats.short_ref(person)} in no group."
         return [await frequent_targets.related(database, "ownedBy", list(refs))], hint
     return [], ""
 

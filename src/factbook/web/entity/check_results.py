@@ -22,8 +22,8 @@ from factbook.facts.reasons import word
 from factbook.storage import Database
 from factbook.web.entity import fact_values
 from factbook.web.entity.fact_values import Reason
-from factbook.web.site import formatting
-from factbook.web.site.formatting import segment
+from factbook.web.site import formats
+from factbook.web.site.formats import segment
 
 _MOST: Final = 200  # of a group
 _MISSING: Final = 5  # checks of a scorecard that are named
@@ -114,7 +114,7 @@ def _groups(found: Iterable[CheckResult]) -> ResultGroups:
     for one in found:
         by_word[states.word(one.state)].append(_shown(one))
     for group in by_word.values():
-        group.sort(key=lambda one: (one.is_advisory, formatting.naturally(one.title)))
+        group.sort(key=lambda one: (one.is_advisory, formats.naturally(one.title)))
     return ResultGroups(
         by_word["fail"][:_MOST],
         by_word["unknown"][:_MOST],
@@ -132,7 +132,7 @@ def _shown(result: CheckResult) -> ShownResult:
         states.word(result.state),
         _message(check, explanation),
         (explanation and explanation.fix_instructions) or "",
-        formatting.external(explanation.fix_link) if explanation else None,
+        formats.external(explanation.fix_link) if explanation else None,
         [_reason(one) for one in explanation.reasons[:_REASONS]] if explanation else [],
         result.since,
         result.is_flapping,

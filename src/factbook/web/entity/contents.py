@@ -23,9 +23,9 @@ from factbook.http.requests import Reply, offloaded
 from factbook.storage import Database
 from factbook.web.entity import fact_values, page, team_scorecards
 from factbook.web.entity.page import EntityView
-from factbook.web.site import fact_titles, formatting
+from factbook.web.site import fact_titles, formats
 from factbook.web.site.endpoint import PageRoute
-from factbook.web.site.formatting import segment
+from factbook.web.site.formats import segment
 from factbook.web.site.page_context import PageContext
 
 ON_PAGE: Final = 50
@@ -165,7 +165,7 @@ def _figure(
     if found is None:
         return None
     source, value = found
-    path = f"{formatting.entity_path(one.ref)}/facts/{segment(source)}/{segment(name)}"
+    path = f"{formats.entity_path(one.ref)}/facts/{segment(source)}/{segment(name)}"
     return "" if value is None else fact_values.in_words(Fact(name, "float"), value), path
 
 

@@ -6,7 +6,7 @@ import msgspec
 
 from factbook.catalog.store.browse import EntityRow
 from factbook.clock import iso
-from factbook.web.site import formatting
+from factbook.web.site import formats
 
 EXPORTED: Final = (
     *("entityRef", "kind", "title", "type", "lifecycle", "owner", "system", "tags", "updatedAt"),
@@ -69,14 +69,14 @@ def row(listed: EntityRow) -> EntityListRow:
     metadata, spec = (document := _read(listed.document)).metadata, document.spec
     kind, _, rest = listed.ref.partition(":")
     owner = spec.owner if isinstance(spec.owner, str) else ""
-    owner_ref = formatting.reference(owner, "group", rest.partition("/")[0])
+    owner_ref = formats.reference(owner, "group", rest.partition("/")[0])
     return EntityListRow(
         listed.ref,
         kind,
         document.title,
         metadata.name if document.title != metadata.name else None,
         spec.type if isinstance(spec.type, str) else "",
-        formatting.short_owner(owner_ref) if owner_ref else owner,
+        formats.short_owner(owner_ref) if owner_ref else owner,
         owner_ref,
         metadata.tags[:_TAGS],
         max(0, len(metadata.tags) - _TAGS),

@@ -26,7 +26,7 @@ from factbook.web.entity.facts import placed
 from factbook.web.entity.page import EntityView
 from factbook.web.site import fact_titles
 from factbook.web.site.endpoint import PageRoute
-from factbook.web.site.formatting import segment
+from factbook.web.site.formats import segment
 from factbook.web.site.page_context import PageContext
 
 _POINTS: Final = 500

@@ -13,7 +13,7 @@ from factbook.integrations import catalog
 from factbook.storage import Database
 from factbook.web.charts import scales
 from factbook.web.entity import fact_values
-from factbook.web.site.formatting import segment
+from factbook.web.site.formats import segment
 
 # Entities of a catalog in which the values of all are counted for a page about one of them.
 _FEW: Final = 5_000

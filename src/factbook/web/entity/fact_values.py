@@ -7,7 +7,7 @@ from typing import Any, Final, Literal, NamedTuple
 from factbook.facts.reasons import word
 from factbook.facts.schema import Fact
 from factbook.web.charts import scales
-from factbook.web.site import formatting
+from factbook.web.site import formats
 
 _LONG = 160  # characters of a text that is shown whole at once
 _NARROW = 26  # of one that stands beside others
@@ -63,7 +63,7 @@ def shown(fact: Fact, value: Any) -> Value:
         return _set([_plain(item) for item in value[:_MOST_ITEMS]], len(value))
     if isinstance(value, str):
         return _text(value)
-    text = formatting.json_text(value)
+    text = formats.json_text(value)
     return Value("json", text[:_LONGEST], cut=len(text) > _LONGEST)
 
 
@@ -121,7 +121,7 @@ def _set(items: list[str], whole: int) -> Value:
 
 
 def _text(text: str) -> Value:
-    if formatting.external(text):
+    if formats.external(text):
         return Value("link", text)
     if len(text) > _LONG or "\n" in text.strip():
         return Value("long", text[:_LONGEST], cut=len(text) > _LONGEST)

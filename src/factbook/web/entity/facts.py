@@ -23,7 +23,7 @@ from factbook.web.charts.svg import ident_of
 from factbook.web.entity import fact_values
 from factbook.web.entity.fact_values import Reason, Value
 from factbook.web.site import fact_titles
-from factbook.web.site.formatting import entity_path, segment
+from factbook.web.site.formats import entity_path, segment
 from factbook.web.site.page_context import PageContext
 
 _CARDS: Final = 30

@@ -16,7 +16,7 @@ from factbook.importers import importer_store, management
 from factbook.importers.importer_store import StoredImporter
 from factbook.web.entity.importer_form import OWN, FormProblem, ImporterForm
 from factbook.web.site.endpoint import PageRoute
-from factbook.web.site.formatting import segment
+from factbook.web.site.formats import segment
 from factbook.web.site.page_context import PageContext
 
 PATH: Final = "/importers"

@@ -18,7 +18,7 @@ from factbook.importers.part_store import ImportPartRecord
 from factbook.importers.snapshot import ReadingProblem, set_name
 from factbook.importers.writer import ImportTarget
 from factbook.web.entity.importers import MAY_MAKE
-from factbook.web.site import formatting
+from factbook.web.site import formats
 from factbook.web.site.endpoint import PageRoute
 from factbook.web.site.page_context import PageContext
 
@@ -90,7 +90,7 @@ async def part(visit: PageContext, status: int = 200, problem: str | None = None
         "import-part.html",
         status,
         part=found,
-        set_path=f"/sets/{formatting.segment(set_name(found.importer, found.part))}",
+        set_path=f"/sets/{formats.segment(set_name(found.importer, found.part))}",
         path=_path(found),
         importer_path=_importer_path(found.importer),
         problems=_linked([(found, one) for one in found.problems[:_SHOWN]]),
@@ -127,7 +127,7 @@ async def discard(visit: PageContext) -> Reply:
 
 async def _refused_events(visit: PageContext, id_: str) -> RefusedEvents | None:
     """Events of the last day that were not signed with the importer's secret; None without any."""
-    path, since = _EVENTS.format(formatting.segment(id_)), visit.now - DAY
+    path, since = _EVENTS.format(formats.segment(id_)), visit.now - DAY
     rows, more = await trail.page(
         visit.state.database, action=REFUSED, object=path, since=since, limit=_SHOWN
     )
@@ -162,11 +162,11 @@ def _linked(
 
 
 def _importer_path(id_: str) -> str:
-    return f"/imports/{formatting.segment(id_)}"
+    return f"/imports/{formats.segment(id_)}"
 
 
 def _path(found: ImportPartRecord) -> str:
-    return f"{_importer_path(found.importer)}/{formatting.segment(found.part)}"
+    return f"{_importer_path(found.importer)}/{formats.segment(found.part)}"
 
 
 IMPORTS: Sequence[PageRoute] = (

@@ -15,7 +15,7 @@ from factbook.web.charts import scales
 from factbook.web.entity import fact_values
 from factbook.web.entity.fact_values import Value
 from factbook.web.site import fact_titles
-from factbook.web.site.formatting import segment
+from factbook.web.site.formats import segment
 
 MOST: Final = 8
 _WEEK: Final = 7 * DAY

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote, urlsplit
 
-from factbook.web.site import formatting
+from factbook.web.site import formats
 
 _MOST: Final = 8
 _LINKS: Final = 200  # of an entity that are looked at
@@ -116,7 +116,7 @@ def _of_annotations(annotations: Mapping[str, str]) -> Iterator[OutwardLink]:
 
 def _of_links(links: Any) -> Iterator[OutwardLink]:
     for link in list(links)[:_LINKS]:
-        address = formatting.external(link["url"])
+        address = formats.external(link["url"])
         purpose = _purpose(link)
         if address and purpose:
             yield OutwardLink(purpose, link.get("title") or purpose, address)
@@ -134,7 +134,7 @@ def _purpose(link: Mapping[str, Any]) -> str | None:
 
 def _address(text: object) -> str | None:
     """An address of the web, also one with `url:` before it."""
-    return formatting.external(text.removeprefix("url:")) if isinstance(text, str) else None
+    return formats.external(text.removeprefix("url:")) if isinstance(text, str) else None
 
 
 def _repository(name: str, text: str) -> str | None:
@@ -161,4 +161,4 @@ def _datadog(annotations: Mapping[str, str]) -> str | None:
     if not service or not _HOST.fullmatch(site):
         return None
     host = site if site.count(".") > 1 else f"app.{site}"
-    return formatting.external(f"https://{host}/apm/services/{quote(service, safe='')}")
+    return formats.external(f"https://{host}/apm/services/{quote(service, safe='')}")

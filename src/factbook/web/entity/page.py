@@ -18,7 +18,7 @@ from factbook.scheduling import runs
 from factbook.web.data_sources import source_labels
 from factbook.web.entity import facts, relation_list
 from factbook.web.entity.outward_links import OutwardLink, outward_links
-from factbook.web.site import formatting
+from factbook.web.site import formats
 from factbook.web.site.endpoint import Handler, PageRoute
 from factbook.web.site.page_context import PageContext
 
@@ -49,7 +49,7 @@ class EntityView(NamedTuple):
     @property
     def path(self) -> str:
         """Path of its page."""
-        return formatting.entity_path(self.ref)
+        return formats.entity_path(self.ref)
 
     @property
     def title(self) -> str:
@@ -93,7 +93,7 @@ async def relations(visit: PageContext, found: EntityView) -> Reply:
     number = _number(visit.query("page", "1"))
     first = (number - 1) * _RELATIONS
     shown = asked[first : first + _RELATIONS]
-    path = f"{found.path}/relations?type={formatting.segment(type_)}&page="
+    path = f"{found.path}/relations?type={formats.segment(type_)}&page="
     return visit.page(
         "entity-relations.html",
         **frame(found, "Relations"),
@@ -109,7 +109,7 @@ async def relations(visit: PageContext, found: EntityView) -> Reply:
 
 async def raw(visit: PageContext, found: EntityView) -> Reply:
     """Page of an entity as JSON and as YAML, to copy."""
-    text: str = await offloaded(formatting.json_text, found.entity)
+    text: str = await offloaded(formats.json_text, found.entity)
     forms = [("JSON", "json", text), ("YAML", "yaml", "")]
     if len(forms[0][2]) <= _RAW:
         forms[1] = ("YAML", "yaml", await offloaded(yaml_text.written, found.entity))
@@ -123,7 +123,7 @@ async def raw(visit: PageContext, found: EntityView) -> Reply:
 
 async def as_json(visit: PageContext, found: EntityView) -> Reply:
     """Entity as a JSON file."""
-    text: str = await offloaded(formatting.json_text, found.entity)
+    text: str = await offloaded(formats.json_text, found.entity)
     return _file(found, "json", text + "\n", b"application/json")
 
 
@@ -170,7 +170,7 @@ def frame(found: EntityView, tab: str) -> dict[str, Any]:
         "kind": kind,
         "kinds": [spec[name] for name in ("type", "lifecycle") if isinstance(spec.get(name), str)],
         "owner": owner,
-        "owner_ref": formatting.reference(owner, "group", rest.partition("/")[0]),
+        "owner_ref": formats.reference(owner, "group", rest.partition("/")[0]),
         "links": found.links,
         "tabs": [
             ("Overview", found.path, None),
@@ -185,7 +185,7 @@ def frame(found: EntityView, tab: str) -> dict[str, Any]:
 
 def _file(found: EntityView, ending: str, text: str, content_type: bytes) -> Reply:
     name = "".join(char if char.isascii() and (char.isalnum() or char in "-_.") else "-"
-                   for char in formatting.name_of(found.ref))  # fmt: skip
+                   for char in formats.name_of(found.ref))  # fmt: skip
     headers = {"content-disposition": f'attachment; filename="{name[:100]}.{ending}"'}
     return Reply(text.encode(), headers=headers, content_type=content_type)
 

@@ -12,7 +12,7 @@ from factbook.catalog.store import by_ref
 from factbook.catalog.store.by_ref import DisplayName, EntityDetail
 from factbook.http.requests import offloaded
 from factbook.storage import Database
-from factbook.web.site.formatting import entity_path, name_of, naturally
+from factbook.web.site.formats import entity_path, name_of, naturally
 
 # For each type of relation of the catalog, how it reads after the entity's name. The order is
 # that of the groups.

@@ -14,7 +14,7 @@ from factbook.web.entity import page
 from factbook.web.entity.page import EntityView
 from factbook.web.site.diff import LineDiff, difference
 from factbook.web.site.endpoint import PageRoute
-from factbook.web.site.formatting import segment
+from factbook.web.site.formats import segment
 from factbook.web.site.page_context import PageContext
 
 _ON_PAGE: Final = 20

@@ -11,10 +11,10 @@ from factbook.catalog.store.stored_sets import StoredSet
 from factbook.errors import ConflictError, InputError, NotFoundError, PreconditionFailedError
 from factbook.http import audit
 from factbook.http.requests import Reply, offloaded
-from factbook.web.site import formatting
+from factbook.web.site import formats
 from factbook.web.site.diff import difference
 from factbook.web.site.endpoint import PageRoute
-from factbook.web.site.formatting import commands, quoted
+from factbook.web.site.formats import commands, quoted
 from factbook.web.site.page_context import PageContext
 
 _ITEMS = 100
@@ -158,7 +158,7 @@ def _number(text: str, *, least: int) -> int:
 
 
 def _path(name: str) -> str:
-    return f"/sets/{formatting.segment(name)}"
+    return f"/sets/{formats.segment(name)}"
 
 
 def _push_lines(visit: PageContext, name: str) -> dict[str, str]:

@@ -22,7 +22,7 @@ from factbook.web.charts.charts import sparkline
 from factbook.web.charts.svg import ident_of
 from factbook.web.checks import shares
 from factbook.web.data_sources.fact_across import Share
-from factbook.web.site import formatting
+from factbook.web.site import formats
 
 _SHOWN: Final = 5
 _DAYS: Final = 30
@@ -67,7 +67,7 @@ async def in_effect(database: Database) -> list[ScorecardInEffect]:
             found.append(ScorecardInEffect(scorecard.parse(stored.published), stored.slot))
         except FactbookError:
             continue  # one of another release, which the log tells of
-    return sorted(found, key=lambda one: (formatting.naturally(one.card.title), one.card.id))
+    return sorted(found, key=lambda one: (formats.naturally(one.card.title), one.card.id))
 
 
 async def of_entity(database: Database, ref: str, now: int) -> TeamStanding | None:
@@ -78,7 +78,7 @@ async def of_entity(database: Database, ref: str, now: int) -> TeamStanding | No
     if ref.startswith("group:"):
         return await _of_group(database, given, ref, now)
     cards = [_scorecard(one.card, await _tally(database, one, ref)) for one in given]
-    path = f"{formatting.entity_path(ref)}/contents"
+    path = f"{formats.entity_path(ref)}/contents"
     cards = [one._replace(path=path, levels=_leading(one.levels, path)) for one in cards]
     return TeamStanding(cards, [], 0)
 

@@ -15,7 +15,7 @@ from factbook.web.data_sources.fact_across import Share
 from factbook.web.entity import about, team_scorecards
 from factbook.web.overview import attention, own, standings, trouble
 from factbook.web.overview.standings import OwnedLevels
-from factbook.web.site import formatting
+from factbook.web.site import formats
 from factbook.web.site.endpoint import PageRoute
 from factbook.web.site.page_context import PageContext
 
@@ -45,7 +45,7 @@ async def show(visit: PageContext) -> Reply:
         kinds=list(kinds.items())[:_KINDS],
         other_kinds=len(kinds) > _KINDS,
         kind=kind,
-        kind_options=[("", "All kinds"), *((each, formatting.kind_title(each)) for each in kinds)],
+        kind_options=[("", "All kinds"), *((each, formats.kind_title(each)) for each in kinds)],
         points=_points(await overview.compliance(database, kind), kind),
         mine=await own.groups(visit, tree, levels),
         most=totals.BOUND,
@@ -87,7 +87,7 @@ async def _checked(visit: PageContext) -> Mapping[str, Any]:
 
 def _points(counts: Mapping[int, int], kind: str | None) -> list[Share]:
     """Number of entities that meet each point of compliance."""
-    whole, query = sum(counts.values()), f"?kind={formatting.segment(kind)}" if kind else ""
+    whole, query = sum(counts.values()), f"?kind={formats.segment(kind)}" if kind else ""
     return [
         Share(
             point.title,

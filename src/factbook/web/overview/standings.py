@@ -20,7 +20,7 @@ from factbook.web.checks import scorecard_list, shares
 from factbook.web.checks.shares import ResultFigures
 from factbook.web.data_sources.fact_across import Share
 from factbook.web.entity import team_scorecards
-from factbook.web.site import formatting
+from factbook.web.site import formats
 
 _DAYS: Final = 30
 _WEEK: Final = 7  # days
@@ -116,8 +116,8 @@ def by_team(levels: Sequence[OwnedLevels], tree: GroupHierarchy) -> tuple[list[T
     teams.sort(key=lambda team: (_mean(first.get(team, NOTHING)), team))
     rows = [
         TeamScores(
-            formatting.short_owner(team) or "without an owner",
-            formatting.entity_path(team) if team else None,
+            formats.short_owner(team) or "without an owner",
+            formats.entity_path(team) if team else None,
             [
                 score(one.given, found.get(team, NOTHING), team)
                 for one, found in zip(levels, sums, strict=True)

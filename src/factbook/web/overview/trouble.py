@@ -10,7 +10,7 @@ from factbook.importers import status
 from factbook.importers.status import ImporterStatus
 from factbook.web.data_sources import list as source_list
 from factbook.web.data_sources.table_rows import SourceRow
-from factbook.web.site.formatting import counted, segment
+from factbook.web.site.formats import counted, segment
 from factbook.web.site.page_context import PageContext
 
 _SHOWN: Final = 10

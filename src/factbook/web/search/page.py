@@ -14,7 +14,7 @@ from factbook.web.entity import entity_rows
 from factbook.web.entity.catalog_query import CatalogQuery
 from factbook.web.entity.entity_rows import EntityListRow
 from factbook.web.search import definitions, relevance
-from factbook.web.site import documentation, fact_titles, formatting, navigation
+from factbook.web.site import documentation, fact_titles, formats, navigation
 from factbook.web.site.endpoint import PageRoute
 from factbook.web.site.page_context import PageContext
 
@@ -97,7 +97,7 @@ async def _entities(visit: PageContext, text: str) -> EntityHits:
 
 def _order_by(text: str) -> Callable[[EntityListRow], tuple[int, int, int, str]]:
     def order(row: EntityListRow) -> tuple[int, int, int, str]:
-        names = [row.title, row.name or "", formatting.name_of(row.ref), row.ref]
+        names = [row.title, row.name or "", formats.name_of(row.ref), row.ref]
         fit = relevance.relevance(text, names)
         kind = _KINDS.index(row.kind) if row.kind in _KINDS else len(_KINDS)
         return relevance.WITHIN + 1 if fit is None else fit, kind, len(row.title), row.ref
@@ -118,7 +118,7 @@ async def _definitions(visit: PageContext, text: str) -> list[HitGroup]:
 
 def _of_definition(path: str) -> Callable[[definitions.DefinitionTitle], Hit]:
     def hit(one: definitions.DefinitionTitle) -> Hit:
-        return Hit(one.title, f"{path}/{formatting.segment(one.id)}", one.id)
+        return Hit(one.title, f"{path}/{formats.segment(one.id)}", one.id)
 
     return hit
 
@@ -145,7 +145,7 @@ async def _sources(visit: PageContext, text: str) -> list[HitGroup]:
             "Data sources",
             text,
             sources,
-            lambda one: Hit(one.title, f"/data-sources/{formatting.segment(one.id)}", one.id),
+            lambda one: Hit(one.title, f"/data-sources/{formats.segment(one.id)}", one.id),
         ),
     ]
 

@@ -13,7 +13,7 @@ from markupsafe import Markup, escape
 from factbook.errors import NotFoundError
 from factbook.http.requests import Reply, offloaded
 from factbook.web.site.endpoint import PageRoute
-from factbook.web.site.formatting import external, segment
+from factbook.web.site.formats import external, segment
 from factbook.web.site.page_context import PageContext
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from factbook.http.requests import Reply, Request
 from factbook.storage import Write
 from factbook.web.charts import scales
 from factbook.web.charts.svg import kind_glyph, kind_shape
-from factbook.web.site import assets, cookies, fact_titles, formatting, navigation
+from factbook.web.site import assets, cookies, fact_titles, formats, navigation
 from factbook.web.site.forms import Form
 
 if TYPE_CHECKING:
@@ -213,7 +213,7 @@ def _environment() -> Environment:
         auto_reload=False,
         finalize=_visible,
     )
-    environment.filters |= formatting.FILTERS | {
+    environment.filters |= formats.FILTERS | {
         "fact_title": fact_titles.title,
         "kind_glyph": kind_glyph,
         "moment": scales.moment,
