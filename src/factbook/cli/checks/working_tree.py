@@ -12,7 +12,7 @@ from factbook.importers.catalog_info import reader
 from factbook.importers.catalog_info.documents import LARGEST
 from factbook.importers.catalog_info.locations import FileLocation
 from factbook.importers.catalog_info.reader import RootFile
-from factbook.importers.code_host.options import CATALOG_FILES
+from factbook.importers.code_host.kind import CATALOG_FILES
 from factbook.outbound.outcomes import Missing, Outcome
 
 # The file that a tree names when it is no repository; nothing looks at it.

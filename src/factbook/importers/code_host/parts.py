@@ -9,7 +9,7 @@ from factbook.importers.catalog_info.locations import FileLocation, RepositoryFi
 from factbook.importers.catalog_info.reader import RepositoryReading, RootFile
 from factbook.importers.code_host import entities
 from factbook.importers.code_host.files import HEAD
-from factbook.importers.code_host.options import CodeHostImportOptions
+from factbook.importers.code_host.kind import CodeHostImportOptions
 from factbook.importers.code_host.repository import (
     HostedRepository,
     OwnerOf,

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from factbook.importers.code_host.options import CodeHostImportOptions
+from factbook.importers.code_host.kind import CodeHostImportOptions
 from factbook.settings.option_tables import about
 
 

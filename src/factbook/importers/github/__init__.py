@@ -3,8 +3,7 @@
 from functools import partial
 from typing import Final
 
-from factbook.importers.code_host.options import completed
-from factbook.importers.code_host.reading import with_api
+from factbook.importers.code_host.kind import completed, with_api
 from factbook.importers.github import events, hinted_repositories, organization
 from factbook.importers.github.options import GithubImportOptions
 from factbook.importers.importer import ImporterKind

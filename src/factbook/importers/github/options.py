@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Annotated, Final
 
-from factbook.importers.code_host.options import CodeHostImportOptions
+from factbook.importers.code_host.kind import CodeHostImportOptions
 from factbook.settings.option_tables import about
 
 _SHORTEST_SECRET: Final = 16

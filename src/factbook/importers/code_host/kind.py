@@ -1,12 +1,18 @@
-"""Options of an import from any code host."""
+"""Kinds of importers of code hosts: their options, and readings by an API with an account."""
 
+from collections.abc import Awaitable, Callable
 from typing import Annotated, Any, Final, TypeVar
 
 from msgspec.structs import replace
 
 from factbook.errors import ConfigurationError
-from factbook.importers.importer import AccountImporterOptions
+from factbook.importers.importer import AccountImporterOptions, ReadingContext
+from factbook.importers.snapshot import Snapshot
+from factbook.outbound import HttpClient, Memory
 from factbook.settings.option_tables import about
+
+Api = TypeVar("Api")
+Further = TypeVar("Further")
 
 CATALOG_FILES: Final = ("catalog-info.yaml", "catalog-info.yml")
 
@@ -35,3 +41,16 @@ def completed(options: Options, account: Any, *, name: str, flag: str) -> Option
     if not owners:
         raise ConfigurationError(f"{name} has to name at least one, such as acme ({flag} acme).")
     return replace(options, **{name: owners})
+
+
+def with_api(
+    api: Callable[[HttpClient, Any, Memory, int], Api],
+    read: Callable[[Api, Options, Further], Awaitable[Snapshot]],
+) -> Callable[[ReadingContext, Options, Further], Awaitable[Snapshot]]:
+    """The reading of a kind, whether of everything or of what hints name, from one by an API."""
+
+    async def work(reading: ReadingContext, options: Options, further: Further) -> Snapshot:
+        made = api(reading.client, reading.account, reading.memory, reading.now)
+        return await read(made, options, further)
+
+    return work
