@@ -46,7 +46,7 @@ class _Spec(msgspec.Struct):
 
     @property
     def display_name(self) -> str:
-        """That of a person or group."""
+        """The display name of a person or group."""
         found = self.profile.get("displayName") if isinstance(self.profile, dict) else None
         return found if isinstance(found, str) else ""
 

@@ -34,7 +34,7 @@ class _Kept(NamedTuple):
     choices: ListChoices
 
 
-class _Remembered:
+class _RememberedChoices:
     """Cache of the last choices: suggestions that take longer to count than the search itself."""
 
     kept: _Kept | None = None
@@ -46,7 +46,7 @@ async def of(visit: PageContext) -> ListChoices:
         return ListChoices(is_asked=False)
     database, now = visit.state.database, visit.now
     revision = await filter_choices.revision(database)
-    remembered = database.remembered.of(_Remembered)
+    remembered = database.remembered.of(_RememberedChoices)
     kept = remembered.kept
     if kept is None or kept.revision != revision or not 0 <= now - kept.at < _KEPT:
         counted_ones = asyncio.gather(

@@ -31,7 +31,7 @@ class ChecksInTrouble(NamedTuple):
 async def checks_in_trouble(
     database: Database, counts: Mapping[str, StateCounts], titles: Mapping[str, str], now: int
 ) -> ChecksInTrouble:
-    """What needs attention of the checks in effect, whose counts these are."""
+    """Checks in effect that need attention; `counts` are theirs."""
     found = await recent_changes.since(database, now - _WEEK, now)
     return ChecksInTrouble(
         _most({id_: one.failing for id_, one in counts.items()}, "fail", counts, titles),

@@ -1,4 +1,4 @@
-"""What is the viewer's own: the entities of their groups, those that fail most first."""
+"""The viewer's own: the entities of their groups, those that fail most first."""
 
 from collections.abc import Sequence
 from typing import Final, NamedTuple

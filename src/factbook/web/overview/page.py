@@ -67,7 +67,7 @@ _UNCHECKED: Final[Mapping[str, Any]] = {
 
 
 async def _checked(visit: PageContext) -> Mapping[str, Any]:
-    """What the page shows of scorecards and checks; `checks` is None where there are none."""
+    """Scorecards and checks for the page; `checks` is None where there are none."""
     database, now = visit.state.database, visit.now
     given = await team_scorecards.in_effect(database)
     levels = await standings.of_scorecards(database, given[:_SCORECARDS])

@@ -149,7 +149,7 @@ def _mean(tally: LevelTally) -> float:
 def _moves(
     ids: Sequence[str], bars: Sequence[Share], points: Sequence[TrendPoint]
 ) -> list[LevelShift]:
-    """What differs from a week ago; nothing without figures of then."""
+    """Differences from a week ago; none without figures of then."""
     if len(points) <= _WEEK:
         return []
     before: trend.TrendFigures = points[-1 - _WEEK].figures

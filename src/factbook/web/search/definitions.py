@@ -23,7 +23,7 @@ class Definitions(NamedTuple):
     checks: Sequence[DefinitionTitle]
 
 
-class _Stored(Protocol):
+class _TitledDefinition(Protocol):
     @property
     def id(self) -> str: ...
 
@@ -31,13 +31,13 @@ class _Stored(Protocol):
     def current(self) -> dict[str, object]: ...
 
 
-class _Remembered:
+class _RememberedTitles:
     definitions: Definitions | None = None
 
 
 async def current(database: Database) -> Definitions:
     """The titles as they are now."""
-    remembered = database.remembered.of(_Remembered)
+    remembered = database.remembered.of(_RememberedTitles)
     revision = await check_store.revision(database)
     known = remembered.definitions
     if known is None or known.revision != revision:
@@ -49,5 +49,5 @@ async def current(database: Database) -> Definitions:
     return known
 
 
-def _titles(found: Iterable[_Stored]) -> list[DefinitionTitle]:
+def _titles(found: Iterable[_TitledDefinition]) -> list[DefinitionTitle]:
     return [DefinitionTitle(one.id, str(one.current.get("title", one.id))) for one in found]

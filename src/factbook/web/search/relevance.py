@@ -15,7 +15,7 @@ _BOUNDS = re.compile(r"[\W_]+|(?<=[a-z0-9])(?=[A-Z])")
 
 
 def relevance(text: str, names: Iterable[str]) -> int | None:
-    """How well the best of the names fits a text in lower case, 0 best; None if none has it."""
+    """Rank of the name that fits a text in lower case best, 0 first; None if none has it."""
     found = [one for name in names if (one := _of_one(text, name)) is not None]
     return min(found, default=None)
 
