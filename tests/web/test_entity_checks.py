@@ -1,6 +1,9 @@
 """Checks and scorecards on the page of an entity."""
 
+import pytest
+
 from tests.api.checking import check, evaluated, put, with_source
+from tests.conftest import StartService
 from tests.service import Service, component
 from tests.web.entities import WEB
 from tests.web.graded import with_checks
@@ -88,3 +91,16 @@ async def test_texts_of_checks_are_text(service: Service) -> None:
     assert is_harmless(page)
     assert "1 failing" in words(page)
     assert [tag for tag, _ in elements(page)].count("script") == 1
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+async def test_checks_beyond_those_that_are_listed_are_counted(start: StartService) -> None:
+    service = await start()
+    assert (await service.push("shop", component("web"))).is_success
+    named = {"source": "entity", "fact": "metadata.name", "operator": "isKnown"}
+    for number in range(201):
+        await put(service, check(f"named-{number}", rule=named), publish=True)
+    await evaluated(service)
+    page = words(await (await signed_in(service)).text(WEB))
+    assert "0 failing · 0 unknown · 201 passing" in page
+    assert "and 1 more" in page

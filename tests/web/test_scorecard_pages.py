@@ -111,8 +111,8 @@ async def test_a_team_is_shown_by_its_worst_results(visitor: Browser) -> None:
     page = await visitor.text(f"{PATH}/teams")
     assert is_harmless(page)
     text = words(page)
-    assert "team-a ✓ pass 1 of 1 ✕ fail 0 of 1" in text
-    assert "team-b ✕ fail 0 of 2 ✕ fail 0 of 2" in text
+    assert "team-a ✓ pass 1 of 1 ✕ fail 1 of 1" in text
+    assert "team-b ✕ fail 1 of 2 ✕ fail 1 of 2" in text
     [fails] = {path for path in hrefs(page) if path.startswith("/checks/covered?")} - {
         path for path in hrefs(page) if "state=pass" in path
     }

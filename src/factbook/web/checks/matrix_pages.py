@@ -184,13 +184,14 @@ def _team(
 
 
 def _share(check_id: str, owner: str, counts: StateCounts) -> MatrixCell:
-    """The number of a team that pass, as the worst state that there is."""
+    """The number of a team in the worst state that there is."""
     found = ResultFigures(counts)
     if not found.total:
         word = "exempt" if counts.exempt else "not-applicable"
         return MatrixCell(word, None)
-    word = "fail" if counts.failing else "unknown" if counts.undecided else "pass"
-    text = f"{counts.passing} of {found.total}"
+    by_state = {"fail": counts.failing, "unknown": counts.undecided, "pass": counts.passing}
+    word = next(word for word, number in by_state.items() if number)
+    text = f"{by_state[word]} of {found.total}"
     return MatrixCell(word, shares.check_path(check_id, owner=owner, state=word), text)
 
 

@@ -1,6 +1,6 @@
 """Checks and scorecards of one entity: what fails and how to fix it, and what a level lacks."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from factbook.checks import state as states
@@ -57,18 +57,23 @@ class ShownResult(NamedTuple):
 
 
 class ResultGroups(NamedTuple):
-    """The results for an entity by their words; `others` counts checks that are not about it."""
+    """The first results for an entity by their words, and the number of all of each word."""
 
     failing: list[ShownResult]
     unknown: list[ShownResult]
     exempt: list[ShownResult]
     passing: list[ShownResult]
-    others: int
+    numbers: Mapping[str, int]
 
     @property
     def total(self) -> int:
         """The number of checks that are about the entity."""
-        return sum(map(len, self[:4]))
+        return sum(self.numbers.values()) - self.others
+
+    @property
+    def others(self) -> int:
+        """The number of checks that are not about it."""
+        return self.numbers["not-applicable"]
 
 
 class EntityScorecard(NamedTuple):
@@ -120,7 +125,7 @@ def _groups(found: Iterable[CheckResult]) -> ResultGroups:
         by_word["unknown"][:_MOST],
         by_word["exempt"][:_MOST],
         by_word["pass"][:_MOST],
-        len(by_word["not-applicable"]),
+        {word: len(shown) for word, shown in by_word.items()},
     )
 
 
