@@ -1,13 +1,18 @@
 """What `factbook checks plan`, `apply` and `export` do with a running service."""
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
 
+import httpx2
+import pytest
 import yaml
+from typer.testing import CliRunner
 
+from factbook.cli.commands import app
 from tests.api.checking import evaluated
-from tests.cli.bridge import Run, write
+from tests.cli.bridge import Bridge, Run, write
 from tests.service import PUSH, Service
 
 API = "/api/tech-insights/v1"
@@ -218,3 +223,39 @@ async def test_the_starter_is_written_as_files_that_apply_as_they_are(
     assert (await served("checks", "plan", "begin")).exit_code == 0
     again = await served("checks", "starter", "--adopt")
     assert again.stdout == "0 drafts are made, 6 were there before.\n"
+
+
+class Interrupted(Bridge):
+    """Sends a draft of somebody else before the first write of a command."""
+
+    def __init__(self, service: Service, draft: dict[str, Any]) -> None:
+        super().__init__(service)
+        self._draft: dict[str, Any] | None = draft
+
+    def handle_request(self, request: httpx2.Request) -> httpx2.Response:
+        draft, is_write = self._draft, request.method in {"PUT", "DELETE"}
+        if draft is not None and is_write:
+            self._draft = None
+            url = request.url.join(f"{API}/checks/{draft['id']}")
+            headers = {"authorization": request.headers["authorization"]}
+            written = httpx2.Request("PUT", url, json=draft, headers=headers)
+            assert super().handle_request(written).status_code == 200
+        return super().handle_request(request)
+
+
+@pytest.mark.parametrize("arguments", [("all.yaml",), ("none.yaml", "--prune")])
+async def test_what_somebody_changed_since_the_plan_is_neither_overwritten_nor_removed(
+    served: Run, service: Service, arguments: tuple[str, ...]
+) -> None:
+    write("all.yaml", check())
+    assert (await served("checks", "apply", "all.yaml", "--yes")).exit_code == 0
+    write("all.yaml", check(title="By the file"))
+    write("none.yaml", check("other"))
+    draft = {"id": "titled", "title": "By somebody else", "rule": TITLE}
+    interrupted = Interrupted(service, draft)
+    command = ["checks", "apply", *arguments, "--yes"]
+    answer = await asyncio.to_thread(CliRunner().invoke, app, command, obj=interrupted)
+    assert answer.exit_code != 0
+    assert "It was changed since; read it again, and build on that." in answer.stderr
+    titled = (await shown(service))["titled"]
+    assert (titled["title"], titled["unpublished"]["title"]) == ("Titled", "By somebody else")

@@ -144,9 +144,9 @@ async def _scorecards(service: Service, ada: Browser) -> AsyncIterator[Sent]:
     adopted = ada.send("/scorecards/-/starter")
     yield Sent("/scorecards/-/starter", adopted, ("scorecard.create",))
     [(id_,)] = await service.state.database.all("SELECT id FROM scorecards")
-    seen = re.search(r'name="seen" value="(\w+)"', (await ada.open(f"/scorecards/{id_}")).text)
-    assert seen
-    published = ada.send(f"/scorecards/{id_}/publish", seen=seen[1])
+    page = (await ada.open(f"/scorecards/{id_}")).text
+    seen, drafts = (re.findall(f'name="{name}" value="(.*?)"', page) for name in ("seen", "draft"))
+    published = ada.send(f"/scorecards/{id_}/publish", seen=seen[0], draft=drafts)
     yield Sent("/scorecards/{id}/publish", published, ("scorecard.publish",))
     new = "/exemptions/-/new"
     wish = {"check": "catalog-has-owner", "entity": "component:web", "reason": "Soon gone"}

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from factbook.auth import permissions, roles
 from factbook.datasources.custom import yaml_text
 from tests.api.checking import CHECKS, evaluated, put, shown
 from tests.conftest import StartService
@@ -187,3 +188,17 @@ async def test_who_only_reads_edits_nothing(scoring: Service) -> None:
     for path in (NEW, EDIT, NEW_CARD, EDIT_CARD):
         assert (await vic.open(path)).status_code == 403
         assert (await vic.send(path, text="", do="save")).status_code == 403
+
+
+async def test_an_author_needs_the_permissions_to_read_what_a_check_reads(
+    scoring: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    some = frozenset({permissions.CHECK_READ, permissions.CHECK_WRITE, permissions.CATALOG_READ})
+    monkeypatch.setattr(roles, "ROLES", {**roles.ROLES, "author": some})
+    author = await signed_in(scoring, "kim", "author")
+    tag = seen(await author.text(EDIT))
+    for do in ("save", "publish"):
+        answer = await author.send(EDIT, text=text(COVERS, title="Mine"), do=do, seen=tag)
+        assert answer.status_code == 403
+        assert "Your account does not have the permission" in words(answer.text)
+    assert (await shown(scoring))["title"] != "Mine"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from factbook.clock import DAY
-from tests.api.checking import evaluated, put
+from tests.api.checking import evaluated, put, shown
 from tests.conftest import StartService
 from tests.service import Service, component
 from tests.web.markup import HOSTILE_NAME, hrefs, is_harmless
@@ -158,7 +158,18 @@ async def test_a_draft_is_published_with_its_checks(scoring: Service) -> None:
     [seen] = re.findall(r'name="seen" value="(\w+)"', page)
     stale = await ada.send("/scorecards/other/publish", seen="0" * len(seen))
     assert stale.status_code == 412
-    assert "is published" in await ada.done("/scorecards/other/publish", seen=seen)
+    drafts = re.findall(r'name="draft" value="(fresh \w+)"', page)
+    for others in ([], [*drafts, *drafts, "more 0"]):
+        unseen = await ada.send("/scorecards/other/publish", seen=seen, draft=others)
+        assert unseen.status_code == 412
+    await put(scoring, {**MUCH, "id": "fresh", "title": "Another rule than was seen"})
+    newer = await ada.send("/scorecards/other/publish", seen=seen, draft=drafts)
+    assert newer.status_code == 412
+    assert (await shown(scoring, "fresh"))["draft"] is True
+    page = await ada.text("/scorecards/other")
+    drafts = re.findall(r'name="draft" value="(fresh \w+)"', page)
+    done = await ada.done("/scorecards/other/publish", seen=seen, draft=drafts)
+    assert "is published" in done
     await evaluated(scoring)
     assert "Mean score" in await ada.text("/scorecards/other")
 

@@ -72,6 +72,7 @@ class ShownCheck(WireAnswer):
     title: Annotated[str | None, Meta(description="Null for tokens that only write.")]
     version: str
     draft: Annotated[bool, Meta(description="It was never published.")]
+    tag: Annotated[str, Meta(description="Its ETag without quotes, for If-Match.")]
     sentence: Annotated[str, Meta(description="The rule in words.")] | None = None
     rule: dict[str, Any] | None = None
     description: str | None = None

@@ -68,6 +68,7 @@ class ShownScorecard(WireAnswer):
     title: Annotated[str | None, Meta(description="Null for tokens that only write.")]
     version: str
     draft: Annotated[bool, Meta(description="It was never published.")]
+    tag: Annotated[str, Meta(description="Its ETag without quotes, for If-Match.")]
     levels: _Listed | None = None
     entries: _Listed | None = None
     description: str | None = None

@@ -156,7 +156,13 @@ class DefinitionHandlers(Generic[S, A]):
 
 def _unread(stored: StagedDefinition) -> Members:
     """The members of an answer to a token that may not read."""
-    return {"id": stored.id, "title": None, "version": stored.version, "draft": stored.is_draft}
+    return {
+        "id": stored.id,
+        "title": None,
+        "version": stored.version,
+        "draft": stored.is_draft,
+        "tag": definition_writes.tag(stored),
+    }
 
 
 def _shown(stored: StagedDefinition) -> Members:

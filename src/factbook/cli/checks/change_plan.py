@@ -20,7 +20,16 @@ _KINDS: Final[tuple[Kind, ...]] = ("check", "scorecard")
 # Members that the service sets.
 _SERVICE_SET: Final = frozenset(
     {
-        *("version", "draft", "sentence", "createdAt", "createdBy", "updatedAt", "updatedBy"),
+        *(
+            "version",
+            "draft",
+            "tag",
+            "sentence",
+            "createdAt",
+            "createdBy",
+            "updatedAt",
+            "updatedBy",
+        ),
         *("publishedAt", "publishedBy", "publication", "unpublished"),
     }
 )
@@ -28,9 +37,13 @@ _SERVICE_SET: Final = frozenset(
 
 @dataclass(frozen=True)
 class DefinitionStep(PlanStep):
-    """Change of a check or scorecard; `changed` are the results that would be others, if known."""
+    """Change of a check or scorecard; `changed` are the results that would be others, if known.
+
+    `tag` is that of what the plan compared with, None of what the server does not have.
+    """
 
     kind: Kind = "check"
+    tag: str | None = None
     changed: int | None = None
 
     @property
@@ -54,26 +67,29 @@ class StoredDocument(NamedTuple):
     kind: Kind
     document: Document
     stored: StoredDocuments
+    tag: str | None
 
 
 def plan(
     client: Client, read: Sequence[ReadDocument], *, drafts: bool, prune: bool
 ) -> list[DefinitionStep]:
     """Steps from the server to the files, each check after those that it reads, then deletions."""
-    there = {(one.kind, str(one.document["id"])): one.stored for one in every(client)}
+    there = {(one.kind, str(one.document["id"])): one for one in every(client)}
     steps = list[DefinitionStep]()
     for one in _in_order(read):
         kind = _kind(one)
-        found = change(one.document, there.get((kind, one.id), StoredDocuments()), drafts=drafts)
+        before = there.get((kind, one.id))
+        stored, tag = (before.stored, before.tag) if before else (StoredDocuments(), None)
+        found = change(one.document, stored, drafts=drafts)
         if found is not None:
-            step = DefinitionStep(found, one.id, one.origin, one.document, kind)
+            step = DefinitionStep(found, one.id, one.origin, one.document, kind, tag)
             steps.append(step if drafts else replace(step, changed=_changed(client, step)))
     if prune:
         kept = {(one.kind, one.id) for one in read}
         gone = [key for key in there if key not in kept]
         # A check that a scorecard names stays until the scorecard is gone.
         for kind, id_ in sorted(gone, key=lambda key: key[0], reverse=True):
-            steps.append(DefinitionStep(DELETION, id_, kind=kind))
+            steps.append(DefinitionStep(DELETION, id_, kind=kind, tag=there[kind, id_].tag))
     return steps
 
 
@@ -91,12 +107,17 @@ def every(client: Client) -> Iterator[StoredDocument]:
 
 
 def run(step: DefinitionStep, client: Client, *, drafts: bool) -> str:
-    """Execute a step, and say what was done."""
+    """Execute a step, and say what was done.
+
+    What somebody has changed since the plan is refused, as nobody has seen what would be lost.
+    """
     path = f"{_PATH}/{step.kind}s/{segment(step.id)}"
+    seen = {} if step.tag is None else {"if-match": f'"{step.tag}"'}
     if step.document is None:
-        client.send(Call(method="DELETE", path=path, read=nothing))
+        client.send(Call(method="DELETE", path=path, read=nothing, headers=seen))
         return "deleted"
     call = send("PUT", path, dict[str, Any], step.document)
+    call.headers.update(seen)
     if drafts:
         client.send(call)
         return "written as a draft"
@@ -110,9 +131,9 @@ def run(step: DefinitionStep, client: Client, *, drafts: bool) -> str:
 def _stored(kind: Kind, shown: Document) -> StoredDocument:
     """A document as the server shows it, without what the service sets."""
     document = {name: value for name, value in shown.items() if name not in _SERVICE_SET}
-    if shown["draft"]:
-        return StoredDocument(kind, document, StoredDocuments(draft=document))
-    return StoredDocument(kind, document, StoredDocuments(shown.get("unpublished"), document))
+    published = None if shown["draft"] else document
+    draft = document if shown["draft"] else shown.get("unpublished")
+    return StoredDocument(kind, document, StoredDocuments(draft, published), shown.get("tag"))
 
 
 def _kind(one: ReadDocument) -> Kind:

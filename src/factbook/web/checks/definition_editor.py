@@ -9,8 +9,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
-from factbook.auth.permissions import CHECK_READ, CHECK_WRITE, SCORECARD_WRITE
-from factbook.checks.definitions import definition_lock
+from factbook.auth.permissions import CATALOG_READ, CHECK_READ, CHECK_WRITE, SCORECARD_WRITE
+from factbook.checks.definitions import author_permissions, definition_lock
+from factbook.checks.definitions.definition import Check
 from factbook.checks.submissions import check_documents, definition_writes
 from factbook.checks.versions.check_store import check_store
 from factbook.checks.versions.scorecard_store import scorecard_store
@@ -196,15 +197,23 @@ def _problems(error: FactbookError) -> Sequence[dict[str, str]]:
 async def _read_check(visit: PageContext, document: Document, check_id: str | None) -> Any:
     state = visit.state
     depth = state.settings.max_json_depth
+
+    def authorized(check: Check) -> None:
+        visit.require(*author_permissions.needed(check))
+
     return await check_documents.read_check(
-        document, state.database, state.registry, depth, check_id
+        document, state.database, state.registry, depth, check_id, authorized
     )
 
 
 async def _read_scorecard(visit: PageContext, document: Document, id_: str | None) -> Any:
     state = visit.state
     depth = state.settings.max_json_depth
-    return await check_documents.read_scorecard(document, state.database, depth, id_)
+    found = await check_documents.read_scorecard(document, state.database, depth, id_)
+    if found.applies_to is not None:
+        # As over HTTP: its figures count the entities that its filter lets through.
+        visit.require(CATALOG_READ)
+    return found
 
 
 _CHECKS: Final = EditedKind(

@@ -7,9 +7,10 @@ from factbook.audit.trail import AuditEntry
 from factbook.auth.permissions import CHECK_READ, CHECK_WRITE, SCORECARD_WRITE
 from factbook.checks.definitions import definition_lock, scorecard
 from factbook.checks.submissions import definition_writes
-from factbook.checks.versions.check_store import check_store
+from factbook.checks.versions.check_store import StoredCheck, check_store
 from factbook.checks.versions.grade_slots import StoredScorecard
 from factbook.checks.versions.scorecard_store import scorecard_store
+from factbook.errors import PreconditionFailedError
 from factbook.http.requests import Reply
 from factbook.storage import Transaction
 from factbook.web.checks import filters, shares
@@ -25,8 +26,12 @@ class PublishedTogether(NamedTuple):
 
 
 async def publish(visit: PageContext) -> Reply:
-    """Publish the draft of a scorecard and the checks of it that nobody has published."""
+    """Publish the draft of a scorecard and the checks of it that nobody has published.
+
+    The form carries the tag of each that the person saw: others are neither more nor newer.
+    """
     id_, seen = filters.definition_id(visit, "scorecard"), visit.sent.one("seen")
+    seen_drafts = set(visit.sent.all("draft"))
     actor, now = visit.person.ref, visit.now
 
     def work(transaction: Transaction) -> PublishedTogether:
@@ -34,9 +39,12 @@ async def publish(visit: PageContext) -> Reply:
         before = scorecard_store.existing_within(transaction, id_)
         definition_writes.check_tag(before, [seen])
         drafts = _drafts(transaction, before)
-        for check_id in drafts:
+        if {f"{one.id} {definition_writes.tag(one)}" for one in drafts} != seen_drafts:
+            raise PreconditionFailedError("Its checks were changed since; look at them again.")
+        ids = [one.id for one in drafts]
+        for check_id in ids:
             check_store.publish(transaction, check_id, actor, now)
-        return PublishedTogether(scorecard_store.publish(transaction, id_, actor, now), drafts)
+        return PublishedTogether(scorecard_store.publish(transaction, id_, actor, now), ids)
 
     def about(done: PublishedTogether) -> AuditEntry:
         detail = {"version": done.stored.newest_version, "checks": done.checks}
@@ -48,12 +56,10 @@ async def publish(visit: PageContext) -> Reply:
     )
 
 
-def _drafts(transaction: Transaction, stored: StoredScorecard) -> list[str]:
+def _drafts(transaction: Transaction, stored: StoredScorecard) -> list[StoredCheck]:
     """The checks of a scorecard that were never published."""
     wanted = scorecard.checks_of(stored.written)
-    return [
-        one.id for one in check_store.all_within(transaction) if one.id in wanted and one.is_draft
-    ]
+    return [one for one in check_store.all_within(transaction) if one.id in wanted and one.is_draft]
 
 
 PUBLISHING: Sequence[PageRoute] = (

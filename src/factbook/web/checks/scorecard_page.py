@@ -41,12 +41,15 @@ class OpenedScorecard(NamedTuple):
 
 
 class EntryRow(NamedTuple):
-    """A check of a scorecard; `level` is the title of its level, `title` its own."""
+    """A check of a scorecard; `level` is the title of its level, `title` its own.
+
+    `draft_tag` is the tag of a check that was never published.
+    """
 
     entry: ScorecardEntry
     level: str
     title: str
-    is_draft: bool
+    draft_tag: str | None
     figures: ResultFigures
     query: Mapping[str, str]
 
@@ -83,7 +86,7 @@ async def show(visit: PageContext) -> Reply:
         "entries": sorted(
             entries, key=lambda row: card.rank(row.entry.level) or len(card.levels) + 1
         ),
-        "drafts": [row.entry.check for row in entries if row.is_draft],
+        "drafts": [(row.entry.check, row.draft_tag) for row in entries if row.draft_tag],
         "may_write": visit.may(SCORECARD_WRITE),
         "may_publish": visit.may(SCORECARD_WRITE, CHECK_WRITE),
         "seen": definition_writes.tag(shown.stored),
@@ -153,7 +156,7 @@ def _entry(
         entry,
         level_title(card, entry.level),
         found.title if found else entry.check,
-        found is not None and found.is_draft,
+        definition_writes.tag(found) if found is not None and found.is_draft else None,
         ResultFigures(counts.get(entry.check, StateCounts())),
         query,
     )
