@@ -51,7 +51,18 @@ ADDED_ARGUMENTS: dict[str, dict[str, str]] = {
         **dict.fromkeys(["dataSourceId", "kind", "cursor"], "optional"),
         "limit": "50",
     },
+    "get-entity": ENTITY,
+    "find-entities": {
+        **dict.fromkeys(["text", "kind", "namespace", "type", "lifecycle", "owner"], "optional"),
+        **dict.fromkeys(["ownership", "system", "tag", "label", "query", "where"], "optional"),
+        "unknown": "False",
+        "groupBy": "optional",
+        "limit": "25",
+        "cursor": "optional",
+    },
 }
+# Bytes of the list without output schemas before the tools about entities were added.
+LIST_BEFORE = 14_524
 # Source: the seed, sections 2.2 to 2.10: the members of each result; `?` marks optional ones.
 SEED_RESULTS = {
     "get-data-source-discovery": "dataSources totalCount builtinCount customCount",
@@ -100,6 +111,15 @@ async def test_the_nine_tools_come_first_in_the_seeds_order_in_both_eras(service
         names = [tool["name"] for tool in listed["tools"]]
         assert names == [*SEED_ARGUMENTS, *ADDED_ARGUMENTS]
         assert "nextCursor" not in listed
+
+
+async def test_the_tools_about_entities_made_the_list_longer_by_fewer_than_1500_tokens(
+    service: Service,
+) -> None:
+    tools = expect_result(await send(service, message("tools/list")))["tools"]
+    told = [{name: one[name] for name in one if name != "outputSchema"} for one in tools]
+    size = len(json.dumps(told, separators=(",", ":"), ensure_ascii=False).encode())
+    assert (size - LIST_BEFORE) / 4 < 1_500
 
 
 async def test_each_listed_tool_says_that_it_only_reads(service: Service) -> None:

@@ -1,5 +1,7 @@
 """The reference pages say what the code says: each part that repeats it is as the code makes it."""
 
+import re
+
 import pytest
 
 from factbook.tools import TOOLS
@@ -21,9 +23,7 @@ def test_every_part_is_on_one_page() -> None:
 
 def test_the_page_of_tools_has_every_tool_and_no_other() -> None:
     text = PAGES["reference/tools.md"]
-    headings = [
-        line.removeprefix("## ") for line in text.splitlines() if line.startswith("## get-")
-    ]
+    headings = re.findall(r"^## ((?:get|find)-\S+)$", text, re.MULTILINE)
     assert headings == [tool.name for tool in TOOLS]
     for tool in TOOLS:
         part = parts_in(text)[f"arguments:{tool.name}"]

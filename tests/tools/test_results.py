@@ -27,6 +27,9 @@ GOOD: list[tuple[str, dict[str, Any]]] = [
     ("get-fact-history", {"entityRef": "component:default/zahlung äöü", **SOURCE, "limit": 1}),
     ("get-changed-facts", {"since": "7d"}),
     ("get-changed-facts", {"since": "2026-11-01", **SOURCE, "kind": "component", "limit": 1}),
+    ("get-entity", PAYMENTS),
+    ("find-entities", {}),
+    ("find-entities", {"text": "pay", "limit": 1, "groupBy": "owner"}),
 ]
 # What these say is in the tests of the metric tools.
 WITHOUT_RESULT = ("get-observability-metrics", "get-repository-info")
@@ -81,6 +84,9 @@ WRONG_ARGUMENTS: dict[str, tuple[str, dict[str, Any], str]] = {
     "NUL in a name": ("get-entity-compliance", {"name": "a\0"}, "NUL"),
     "a fact as text": ("get-fact-history", {**PAYMENTS, "facts": "hasOwner"}, "facts"),
     "too many rows": ("get-fact-history", {**PAYMENTS, "limit": 201}, "limit"),
+    "too many entities": ("find-entities", {"limit": 201}, "limit"),
+    "a group that is none": ("find-entities", {"groupBy": "color"}, "groupBy"),
+    "a condition as text": ("find-entities", {"where": "a = b"}, "where"),
     "no time": ("get-changed-facts", {}, "since"),
     "NUL in a filter": ("get-all-entities-facts", {**SOURCE, "namespace": "\0"}, "NUL"),
 }

@@ -26,7 +26,7 @@ async def visitor(service: Service) -> Browser:
 
 async def test_every_tool_is_listed_with_what_it_tells(visitor: Browser) -> None:
     page = await visitor.text("/connect/tools")
-    assert "11 tools that agents can call." in words(page)
+    assert "13 tools that agents can call." in words(page)
     for tool in TOOLS:
         assert f'<a href="/connect/tools/{tool.name}">{tool.title}</a>' in unescape(page)
         assert f"<code>{tool.name}</code>" in page

@@ -8,6 +8,7 @@ from factbook.tools import (
     fact_history,
     metrics,
 )
+from factbook.tools.entities import find, one_entity
 from factbook.tools.tool import Context, Tool
 
 TOOLS: tuple[Tool, ...] = (
@@ -17,6 +18,8 @@ TOOLS: tuple[Tool, ...] = (
     *metrics.TOOLS,
     fact_history.TOOL,
     changed_facts.TOOL,
+    one_entity.TOOL,
+    find.TOOL,
 )
 
 __all__ = ["TOOLS", "Context", "Tool"]

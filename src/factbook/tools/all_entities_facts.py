@@ -1,21 +1,19 @@
 """get-all-entities-facts: the raw facts of one data source about many entities."""
 
 from typing import Annotated
-from urllib.parse import quote, unquote
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from factbook import invisible
 from factbook.catalog.store import by_ref
 from factbook.catalog.store.conditions import EntityRange
-from factbook.errors import ToolError
 from factbook.facts import store, unknown
 from factbook.facts.datasource import DataSource
 from factbook.integrations import catalog
 from factbook.tools import entity_rows, sources
 from factbook.tools.entity_facts import COMMON, ENTRY, draft, head
 from factbook.tools.entity_rows import Row, Selection
+from factbook.tools.pages import ref_after, ref_cursor
 from factbook.tools.tool import (
     NEXT_CURSOR,
     SIZE_NOTE,
@@ -30,8 +28,6 @@ from factbook.tools.tool import (
 
 EVERY_KIND = "*"
 
-# Begins no reference.
-_QUOTED = "="
 _MOST = 2**31  # what both databases can count to
 # Entities of all pages that are counted for each page: of a million that would take seconds.
 _COUNTED = 10_000
@@ -92,7 +88,7 @@ async def run(arguments: AllArguments, context: Context) -> str:
             texts += ["," if taken else "", _entries(page)]
             taken, last = taken + len(page), page[-1][0]
     tail = await _tail(arguments, source, selection, context)
-    cursor = f',"nextCursor":{encode(_cursor(last))}' if more else ""
+    cursor = f',"nextCursor":{encode(ref_cursor(last))}' if more else ""
     return "".join([*texts, "]", tail, cursor, draft(source), "}"])
 
 
@@ -139,26 +135,10 @@ def _entries(rows: list[Row]) -> str:
 def _selection(arguments: AllArguments) -> Selection:
     kind = None if arguments.kind == EVERY_KIND else arguments.kind.strip().lower()
     namespace = None if arguments.namespace is UNSET else arguments.namespace.strip().lower()
-    after = "" if arguments.cursor is UNSET else _after(arguments.cursor)
+    after = "" if arguments.cursor is UNSET else ref_after(arguments.cursor)
     limit = None if arguments.limit is UNSET else min(arguments.limit, _MOST)
     kept = None if arguments.facts is UNSET else frozenset(arguments.facts)
     return Selection(EntityRange(kind, namespace, after, limit), kept)
-
-
-def _after(cursor: str) -> str:
-    """The reference encoded in a cursor; raises ToolError for an invalid one."""
-    if cursor.startswith(_QUOTED):
-        cursor = unquote(cursor.removeprefix(_QUOTED))
-    if ":" not in cursor or "/" not in cursor:
-        raise ToolError(
-            "cursor is not the nextCursor of an earlier page. Leave it out to start over."
-        )
-    return cursor
-
-
-def _cursor(ref: str) -> str:
-    """The cursor after a reference; quoted if a response would otherwise display it differently."""
-    return _QUOTED + quote(ref) if invisible.has(ref) else ref
 
 
 _TOTAL = f"Entities in all pages; left out above {_COUNTED:,}."

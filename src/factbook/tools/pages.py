@@ -2,7 +2,9 @@
 
 import re
 from typing import Any, Final
+from urllib.parse import quote, unquote
 
+from factbook import invisible
 from factbook.errors import ToolError
 from factbook.tools.tool import encode
 
@@ -19,6 +21,9 @@ CUT_NOTE: Final = (
     "characters they have"
 )
 
+_MISTAKEN: Final = "cursor is not the nextCursor of an earlier page. Leave it out to start over."
+# Begins no reference.
+_QUOTED: Final = "="
 _PLACE = re.compile(r"(\d{1,16})/([A-Za-z0-9][A-Za-z0-9._-]{0,99})(?:/(\d{1,18}))?", re.ASCII)
 
 
@@ -49,11 +54,23 @@ def place(cursor: str, parts: int) -> tuple[Any, ...]:
     """The time, source and, of three parts, entity id in a cursor; raises ToolError."""
     match = _PLACE.fullmatch(cursor)
     if match is None or (match[3] is None) != (parts == 2):
-        raise ToolError(
-            "cursor is not the nextCursor of an earlier page. Leave it out to start over."
-        )
+        raise ToolError(_MISTAKEN)
     time, source_id, entity_id = match.groups()
     return (int(time), source_id) if parts == 2 else (int(time), source_id, int(entity_id))
+
+
+def ref_after(cursor: str) -> str:
+    """The reference encoded in a cursor; raises ToolError for an invalid one."""
+    if cursor.startswith(_QUOTED):
+        cursor = unquote(cursor.removeprefix(_QUOTED))
+    if ":" not in cursor or "/" not in cursor:
+        raise ToolError(_MISTAKEN)
+    return cursor
+
+
+def ref_cursor(ref: str) -> str:
+    """The cursor after a reference; quoted if a response would otherwise display it differently."""
+    return _QUOTED + quote(ref) if invisible.has(ref) else ref
 
 
 def cursor(place: tuple[Any, ...] | None) -> str:

@@ -39,7 +39,7 @@ ORDERS: Sequence[Order] = tuple(_ORDERS)
 # Of a kind that more than one in so many entities have, a page is found in order of the time.
 _FREQUENT = 8
 
-_TEXT_FIELDS = ("metadata.name", "metadata.title", "metadata.description", "metadata.tags")
+TEXT_FIELDS = ("metadata.name", "metadata.title", "metadata.description", "metadata.tags")
 # Of `entities e`, as an EntityRow has them.
 COLUMNS = ("e.ref", DOCUMENT, _TIME, "e.id")
 
@@ -130,7 +130,7 @@ class Filter(Struct, frozen=True):
             yield Has("metadata.tags", self.tags)
         yield from self.others
         if self.text:
-            yield Contains(_TEXT_FIELDS, self.text)
+            yield Contains(TEXT_FIELDS, self.text)
         if self.set:
             yield _InSet(self.set)
 

@@ -40,7 +40,7 @@ def problems(check: Check, context: CheckContext) -> list[dict[str, str]]:
         found.append({"path": path, "message": message})
 
     for path, rule in check.rules():
-        _check_rule(rule, path, context, report)
+        check_rule(rule, path, context, report)
     _check_cycle(check, context, report)
     for path, fact in _shown_facts(check):
         _fact(fact, context, _at(path, report))
@@ -53,7 +53,8 @@ def _shown_facts(check: Check) -> Iterator[tuple[str, FactReference]]:
             yield path, fact
 
 
-def _check_rule(rule: Rule, path: str, context: CheckContext, report: Report) -> None:
+def check_rule(rule: Rule, path: str, context: CheckContext, report: Report) -> None:
+    """Report every mistake in what a condition refers to, with its path."""
     mistakes = 0
 
     def told(where: str, message: str) -> None:

@@ -1,0 +1,135 @@
+"""Entities in a few words each, their numbers by group, and what one of them is known by."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final, Literal, NamedTuple
+
+import msgspec
+
+from factbook.catalog.search import EXISTS
+from factbook.catalog.store import affiliation, entity_query
+from factbook.catalog.store.conditions import Condition
+from factbook.catalog.store.documents import COLUMNS, DOCUMENT, RENDERED, StoredEntity
+from factbook.catalog.store.entity_query import Query, ResultPage
+from factbook.storage import Database
+
+Group = Literal["kind", "namespace", "type", "lifecycle", "tag", "owner", "system"]
+
+# A document that is longer is not read for a line about it.
+_LONGEST: Final = 200_000
+
+
+class FoundEntity(NamedTuple):
+    """An entity with its id and the time of its last change."""
+
+    stored: StoredEntity
+    id: int
+    updated_at: int
+
+
+class Summary(NamedTuple):
+    """An entity in a few words; None for what it does not say."""
+
+    ref: str
+    title: str | None
+    type: str | None
+    lifecycle: str | None
+    owner: str | None
+
+
+class Candidate(NamedTuple):
+    """An entity that may be wanted; `document` is None where it was not asked for."""
+
+    ref: str
+    id: int
+    document: str | None
+
+
+async def found(database: Database, ref: str) -> FoundEntity | None:
+    """The entity with this canonical reference."""
+    row = await database.find(_FOUND, ref)
+    return FoundEntity(StoredEntity(*row[:-2]), *row[-2:]) if row else None
+
+
+async def page(
+    database: Database, condition: Condition, limit: int, after: str | None
+) -> ResultPage[Summary]:
+    """Up to `limit` entities after a reference, in order."""
+    query = Query(condition=condition, limit=limit, after=[after] if after else None)
+    return await entity_query.page_of(database, query, _SUMMARY, _summary)
+
+
+async def of_ids(database: Database, entity_ids: Sequence[int]) -> list[Summary]:
+    """These entities, by reference."""
+    rows = await database.all(_OF_IDS, (list(entity_ids),))
+    return [_summary(*row) for row in rows]
+
+
+async def candidates(
+    database: Database, condition: Condition, limit: int, after: str, *, documents: bool
+) -> list[Candidate]:
+    """Up to `limit` entities after a reference, in order."""
+    query = Query(condition=condition, limit=limit, after=[after] if after else None)
+    columns = f"e.ref, e.id, {RENDERED if documents else 'NULL'}"
+    return (await entity_query.page_of(database, query, columns, Candidate)).items
+
+
+async def groups(database: Database, condition: Condition, by: Group) -> dict[str, int]:
+    """The number of entities by a value that they have; one with several tags counts for each."""
+    where, parameters = condition.sql()
+    if key := _KEYS.get(by):
+        sql, values = _BY_KEY.format(where=where), [key, EXISTS, *parameters]
+    else:
+        sql, values = _BY_COLUMN.format(column=_COLUMNS[by], where=where), parameters
+    return {value: number for value, number in await database.search(sql, values) if value}
+
+
+class _Metadata(msgspec.Struct):
+    title: object = None
+
+
+class _Spec(msgspec.Struct):
+    type: object = None
+    lifecycle: object = None
+
+
+class _Document(msgspec.Struct):
+    metadata: _Metadata = msgspec.field(default_factory=_Metadata)
+    spec: _Spec = msgspec.field(default_factory=_Spec)
+
+
+_read = msgspec.json.Decoder(_Document).decode
+
+
+def _summary(ref: str, document: str | None, owner: str | None) -> Summary:
+    found = _Document() if document is None else _read(document)
+    texts = (found.metadata.title, found.spec.type, found.spec.lifecycle)
+    title, type_, lifecycle = (one if isinstance(one, str) else None for one in texts)
+    return Summary(ref, title, type_, lifecycle, owner)
+
+
+_FOUND: Final = f"SELECT {COLUMNS}, e.id, e.updated_at FROM entities e WHERE e.ref IN LIST(?)"
+
+_SUMMARY: Final = (
+    f"e.ref, CASE WHEN length(e.body) <= {_LONGEST} THEN {DOCUMENT} END, {affiliation.OWNER}"
+)
+_OF_IDS: Final = f"SELECT {_SUMMARY} FROM entities e WHERE e.id IN LIST(?) ORDER BY e.ref"
+
+_COLUMNS: Final[Mapping[str, str]] = {
+    "kind": "e.kind",
+    "namespace": "e.namespace",
+    "owner": affiliation.OWNER,
+    "system": affiliation.SYSTEM,
+}
+_KEYS: Final[Mapping[str, str]] = {
+    "type": "spec.type",
+    "lifecycle": "spec.lifecycle",
+    "tag": "metadata.tags",
+}
+
+_BY_COLUMN: Final = "SELECT {column} AS value, count(*) FROM entities e WHERE {where} GROUP BY 1"
+
+_BY_KEY: Final = """
+SELECT s.value, count(DISTINCT s.entity_id) FROM search s JOIN entities e ON e.id = s.entity_id
+WHERE s.key_id = (SELECT id FROM search_keys WHERE key = ?) AND s.value <> ? AND ({where})
+GROUP BY s.value
+"""

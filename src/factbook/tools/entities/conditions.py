@@ -1,0 +1,173 @@
+"""Conditions on facts and checks in an argument: read, and asked of many entities at a time.
+
+They are those of checks (checks/condition.py), with their three values. A condition may leave its
+source out: then the fact is that of the first source that knows it, as in the metric tools.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from factbook.catalog.store.summaries import Candidate
+from factbook.checks.definitions import validation
+from factbook.checks.definitions.validation import CheckContext
+from factbook.checks.evaluation.compiled_rule import compiled_rule
+from factbook.checks.evaluation.rule_functions import Evaluate
+from factbook.checks.maintenance import latest_facts
+from factbook.checks.maintenance.check_set import CheckCache, CheckSet
+from factbook.checks.maintenance.state_update import SlotStates
+from factbook.checks.rules import condition
+from factbook.checks.rules.checked_entity import CheckedEntity
+from factbook.checks.rules.condition import Rule
+from factbook.checks.rules.fact_reference import CHECKS, ENTITY, FactReference
+from factbook.checks.rules.operators import KNOWLEDGE
+from factbook.checks.states import state_store
+from factbook.errors import ToolError
+from factbook.facts.datasource import DataSource
+from factbook.facts.shapes import SHAPES
+from factbook.storage import Database
+from factbook.tools.pages import shortened
+from factbook.tools.tool import Context
+
+_FORM: Final = (
+    'Write {"fact": "branchProtection.enabled", "operator": "equal", "value": false}, or all, any '
+    "or not of such."
+)
+_TOLD: Final = 5  # mistakes
+_NOTHING: Final[Mapping[str, Any]] = {}
+_KINDS: Final = ("all", "any")
+
+
+class FactConditions(NamedTuple):
+    """A condition, compiled, with what has to be read for it."""
+
+    evaluate: Evaluate
+    facts: tuple[FactReference, ...]
+    sources: Sequence[str]
+    reads_entity: bool
+    checks: CheckSet | None
+
+    def values(self, entity: CheckedEntity) -> dict[str, Any]:
+        """The collected values that the answer rests on, by fact."""
+        found = {one.fact: entity.value(one) for one in self.facts if one.source in self.sources}
+        return {name: shortened(value)[0] for name, value in found.items() if value is not None}
+
+
+async def read(document: object, context: Context, source_id: str | None = None) -> FactConditions:
+    """The condition; a source that is left out is `source_id`, or whichever has the fact.
+
+    Raises ToolError with every mistake.
+    """
+    mistakes: list[str] = []
+
+    def report(path: str, message: str) -> None:
+        mistakes.append(f"{path} {message}")
+
+    whole = _Sources(context.sources, source_id).filled(document, 0)
+    rule = condition.read(whole, "where", report)
+    known = await context.database.remembered.of(CheckCache).loaded(context.database)
+    if rule is not None:
+        checks = {one.id: one.compiled.check for one in known.checks if not one.is_pending}
+        validation.check_rule(rule, "where", CheckContext(context.sources, checks), report)
+    if mistakes or rule is None:
+        told = "; ".join(mistakes[:_TOLD])
+        raise ToolError(f"where cannot be used: {told}. {_FORM}")
+    return _prepared(rule, known)
+
+
+def _prepared(rule: Rule, known: CheckSet) -> FactConditions:
+    facts = tuple(dict.fromkeys(condition.references(rule)))
+    names = {one.source for one in facts}
+    return FactConditions(
+        compiled_rule(rule).evaluate,
+        facts,
+        sorted(names - {ENTITY, CHECKS}),
+        ENTITY in names,
+        known if CHECKS in names else None,
+    )
+
+
+async def checked(
+    database: Database, asked: FactConditions, rows: Sequence[Candidate]
+) -> list[CheckedEntity]:
+    """The entities with what the condition reads of them."""
+    ids = [row.id for row in rows]
+    facts = await latest_facts.of_entities(database, asked.sources, ids)
+    known = asked.checks
+    stored = {} if known is None else await state_store.of_entities(database, ids)
+    found = []
+    for row in rows:
+        document = _NOTHING if row.document is None else _Decoded(row.document)
+        entity = CheckedEntity(row.ref, document, facts.get(row.id, {}))
+        if known is not None and row.id in stored:
+            entity.states = SlotStates(known.slots, stored[row.id].padded(known.width))
+        found.append(entity)
+    return found
+
+
+class _Decoded:
+    """A document that is decoded when something reads it."""
+
+    __slots__ = ("_text",)
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def __call__(self) -> Mapping[str, Any]:
+        found: Mapping[str, Any] = msgspec.json.decode(self._text)
+        return found
+
+
+class _Sources:
+    """Names the source of each condition that leaves it out."""
+
+    def __init__(self, sources: Mapping[str, DataSource], source_id: str | None) -> None:
+        self._sources = sources
+        self._source_id = source_id
+
+    def filled(self, document: object, depth: int) -> object:
+        """The document with all sources named; what is not well-formed is left as it is."""
+        if not isinstance(document, dict) or depth > condition.DEEPEST:
+            return document
+        for name in _KINDS:
+            if isinstance(document.get(name), list):
+                return {**document, name: [self.filled(one, depth + 1) for one in document[name]]}
+        if "not" in document:
+            return {**document, "not": self.filled(document["not"], depth + 1)}
+        fact = document.get("fact")
+        if "source" in document or not isinstance(fact, str):
+            return document
+        if self._source_id is not None:
+            return {"source": self._source_id, **document}
+        return self._of_any(document, fact)
+
+    def _of_any(self, document: Mapping[str, Any], fact: str) -> object:
+        """The condition on the fact of the first source that knows it."""
+        owning = list(self._having(fact))
+        if not owning:
+            raise ToolError(
+                f'where: no data source has a fact "{fact[:100]}". Give its source too: `entity` '
+                "for the entity itself, `checks` for the state of a check, or an id from "
+                "get-data-source-discovery."
+            )
+        leaves = [{**document, **one} for one in owning]
+        if len(leaves) == 1:
+            return leaves[0]
+        operator = document.get("operator")
+        if operator in KNOWLEDGE:
+            return {"all" if operator == "isUnknown" else "any": leaves}
+        branches = []
+        for place, leaf in enumerate(leaves):
+            unknown = [{**one, "operator": "isUnknown"} for one in owning[:place]]
+            branches.append({"all": [*unknown, {**owning[place], "operator": "isKnown"}, leaf]})
+        # Where none knows it, the answer is unknown, as that of the last one is.
+        del branches[-1]["all"][-2]
+        return {"any": branches}
+
+    def _having(self, fact: str) -> Iterator[dict[str, str]]:
+        names = {fact, *(f"{shape.name}.{fact}" for shape in SHAPES)}
+        for source in self._sources.values():
+            for one in source.schema:
+                if one.name in names:
+                    yield {"source": source.id, "fact": one.name}

@@ -1,0 +1,111 @@
+"""Entities of a part of the catalog about which a condition on facts and checks holds.
+
+They are looked at in the order of references, a portion at a time: until there are enough of them,
+or where their numbers are wanted, all of them.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any, Final, NamedTuple
+
+from factbook.catalog.store import summaries, totals
+from factbook.catalog.store.conditions import Condition
+from factbook.catalog.store.summaries import Candidate
+from factbook.checks.state import PASS, UNKNOWN
+from factbook.storage import Database
+from factbook.storage.database import LONGEST_SEARCH, in_time
+from factbook.tools.entities import conditions
+from factbook.tools.entities.conditions import FactConditions
+
+# Of so few candidates all are looked at, so that the numbers of a page are whole.
+FEW: Final = 2_500
+# The first portion is small, since it may be enough for a page.
+_PORTIONS: Final = (100, 400, 1_600)
+_WITH_DOCUMENTS: Final = 400
+_EVALUATED: Final = 500  # before others have their turn
+
+
+class Match(NamedTuple):
+    """An entity that is wanted, with the values that its answer rests on."""
+
+    ref: str
+    id: int
+    values: dict[str, Any]
+
+
+class Matches(NamedTuple):
+    """Entities that are wanted: the first of them, and the ids of all that were found.
+
+    `unknown` counts those about which the condition cannot be decided. If not `is_whole`, only the
+    first `examined` candidates were looked at.
+    """
+
+    first: list[Match]
+    ids: list[int]
+    unknown: int
+    examined: int
+    is_whole: bool
+
+
+class Search(NamedTuple):
+    """A part of the catalog, and the condition; `of_unknown` looks for undecided ones instead."""
+
+    part: Condition
+    asked: FactConditions
+    now: int
+    of_unknown: bool = False
+
+
+async def found(
+    database: Database, search: Search, limit: int, after: str, *, whole: bool
+) -> Matches:
+    """Up to `limit` entities after a reference, and one more where more follow.
+
+    With `whole` all candidates are looked at, however many there are.
+    """
+    whole = whole or await totals.bounded(database, search.part) <= FEW
+    wanted = UNKNOWN if search.of_unknown else PASS
+    first, ids, unknown, examined = list[Match](), list[int](), 0, 0
+    async with in_time(LONGEST_SEARCH):
+        async for rows, states in _evaluated(database, search, after):
+            for row, (state, values) in zip(rows, states, strict=True):
+                unknown += state == UNKNOWN
+                if state == wanted:
+                    ids.append(row.id)
+                    if len(first) <= limit:
+                        first.append(Match(row.ref, row.id, values))
+            examined += len(rows)
+            if len(first) > limit and not whole:
+                return Matches(first, ids, unknown, examined, is_whole=False)
+    return Matches(first, ids, unknown, examined, is_whole=True)
+
+
+async def _evaluated(
+    database: Database, search: Search, after: str
+) -> AsyncIterator[tuple[list[Candidate], list[tuple[int, dict[str, Any]]]]]:
+    """Candidates with their states, and the values of those that are wanted."""
+    asked, sizes = search.asked, list(_PORTIONS)
+    while True:
+        size = sizes.pop(0) if len(sizes) > 1 else sizes[0]
+        if asked.reads_entity:
+            size = min(size, _WITH_DOCUMENTS)
+        rows = await summaries.candidates(
+            database, search.part, size, after, documents=asked.reads_entity
+        )
+        for start in range(0, len(rows), _EVALUATED):
+            some = rows[start : start + _EVALUATED]
+            yield some, await _states(database, search, some)
+            await asyncio.sleep(0)
+        if len(rows) < size:
+            return
+        after = rows[-1].ref
+
+
+async def _states(
+    database: Database, search: Search, rows: list[Candidate]
+) -> list[tuple[int, dict[str, Any]]]:
+    asked, states = search.asked, []
+    for entity in await conditions.checked(database, asked, rows):
+        state = asked.evaluate(entity, search.now)
+        states.append((state, asked.values(entity) if state == PASS else {}))
+    return states

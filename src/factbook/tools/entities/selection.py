@@ -1,0 +1,121 @@
+"""Which entities are meant: the arguments of a search as a condition of the catalog."""
+
+from typing import Any, Final
+
+from factbook.catalog import predicates
+from factbook.catalog import ref as refs
+from factbook.catalog.store import (
+    affiliation,
+    browse,
+    by_ref,
+    filter_choices,
+    frequent_targets,
+    trigrams,
+)
+from factbook.catalog.store.conditions import AllOf, Condition, Contains, Has
+from factbook.errors import InputError, ToolError
+from factbook.storage import Database
+
+# No value that the index has is longer.
+_LONGEST: Final = 300
+_MISSING: Final = 1_000
+_SUGGESTED: Final = 5
+_KEYS: Final = {
+    "kind": "kind",
+    "namespace": "metadata.namespace",
+    "type": "spec.type",
+    "lifecycle": "spec.lifecycle",
+    "tag": "metadata.tags",
+}
+
+
+async def condition(database: Database, given: dict[str, Any]) -> Condition:
+    """The condition for arguments by name, those left out being left out.
+
+    Raises ToolError for an owner or system that nobody names.
+    """
+    for name, value in given.items():
+        if isinstance(value, str) and len(value) > _LONGEST:
+            raise ToolError(f"{name} may have {_LONGEST} characters at most.")
+    parts: list[Condition] = [
+        Has(key, [given[name].strip().lower()]) for name, key in _KEYS.items() if name in given
+    ]
+    if "label" in given:
+        parts.append(_label(given["label"]))
+    if "query" in given:
+        parts.append(_query(given["query"]))
+    parts += await _related(database, given)
+    if text := given.get("text", "").strip():
+        parts.append(Contains(browse.TEXT_FIELDS, text.lower()))
+    return await trigrams.looked_up(database, AllOf(parts))
+
+
+async def _related(database: Database, given: dict[str, Any]) -> list[Condition]:
+    """The conditions on owners and systems."""
+    parts: list[Condition] = []
+    if "owner" in given:
+        owners = await owners_named(database, given["owner"])
+        parts.append(await frequent_targets.related(database, "ownedBy", owners))
+    if "ownership" in given:
+        parts.append(await _ownership(database, given["ownership"]))
+    if "system" in given:
+        systems = [await _system(database, given["system"])]
+        parts.append(await frequent_targets.related(database, "partOf", systems))
+    return parts
+
+
+async def owners_named(database: Database, text: str) -> list[str]:
+    """The owner, and of a group all groups below it; raises ToolError if nobody is called so."""
+    ref = refs.canonical(text, kind="group")
+    found = await affiliation.groups_below(database, ref) if ref.startswith("group:") else [ref]
+    if len(found) > 1 or await _is_there(database, "ownedBy", ref):
+        return found
+    person = refs.canonical(text, kind="user")
+    if person != ref and await _is_there(database, "ownedBy", person):
+        return [person]
+    name = ref.rpartition("/")[2]
+    close = await filter_choices.owners_named(database, name, _SUGGESTED)
+    close = close or await by_ref.similar(database, ref.partition(":")[0], name, _SUGGESTED)
+    raise ToolError(f"No entity is owned by {ref}, which is not in the catalog.{_meant(close)}")
+
+
+async def _ownership(database: Database, ownership: str) -> Condition:
+    if ownership == "none":
+        return browse.LacksOwner()
+    missing = await filter_choices.missing_owners(database, _MISSING)
+    return await frequent_targets.related(database, "ownedBy", missing)
+
+
+async def _system(database: Database, text: str) -> str:
+    ref = refs.canonical(text, kind="system")
+    if await _is_there(database, "partOf", ref):
+        return ref
+    name = ref.rpartition("/")[2]
+    close = await filter_choices.systems_named(database, name, _SUGGESTED)
+    close = close or await by_ref.similar(database, "system", name, _SUGGESTED)
+    raise ToolError(f"There is no system {ref}.{_meant(close)}")
+
+
+async def _is_there(database: Database, type_: str, ref: str) -> bool:
+    if await filter_choices.is_target(database, type_, ref):
+        return True
+    return await by_ref.complying(database, ref, owners=False) is not None
+
+
+def _label(text: str) -> Condition:
+    name, equals, value = text.partition("=")
+    if not name.strip():
+        raise ToolError("label has to be a name, or name=value, such as tier=1.")
+    key = f"metadata.labels.{name.strip().lower()}"
+    return Has(key, [value.strip().lower()] if equals else None)
+
+
+def _query(query: object) -> Condition:
+    try:
+        return predicates.parse(query)
+    except InputError as error:
+        raise ToolError(f"query: {error.message}") from None
+
+
+def _meant(close: list[str]) -> str:
+    return f" Did you mean {', '.join(close[:_SUGGESTED])}?" if close else ""
