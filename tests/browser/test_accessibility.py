@@ -12,6 +12,8 @@ from tests.browser.shop import ADMINISTRATOR, VIEWER, Shop
 pytestmark = [pytest.mark.system, pytest.mark.timeout(300)]
 
 _THEMES: tuple[tuple[Theme, tuple[str, ...]], ...] = (("light", ()), ("dark", COLOURS))
+# No test takes so long that it is cut off.
+_SLICES = 4
 _UNFOLD = "for (const one of document.querySelectorAll('details')) one.open = true"
 
 _SPOIL = """() => {
@@ -40,9 +42,11 @@ def test_what_is_wrong_would_be_noticed(shop: Shop) -> None:
     assert "Content Security Policy" in complaint
 
 
+@pytest.mark.parametrize("first", range(_SLICES))
 @pytest.mark.parametrize("name", [ADMINISTRATOR, VIEWER])
-def test_nothing_is_wrong_with_any_page(shop: Shop, name: str) -> None:
-    paths = [shop.filled(path) for place in _places(name) for path in EXAMPLES[place]]
+def test_nothing_is_wrong_with_any_page(shop: Shop, name: str, first: int) -> None:
+    places = _places(name)[first::_SLICES]
+    paths = [shop.filled(path) for place in places for path in EXAMPLES[place]]
     # What is folded up is the same for both.
     unfolded = name == ADMINISTRATOR
     with shop.window(name) as window:

@@ -1,5 +1,6 @@
 """Tab, Enter, Space and Escape are enough for everything, and the focus is always seen."""
 
+import re
 from collections.abc import Iterator
 from itertools import islice
 from typing import Any
@@ -13,6 +14,11 @@ from tests.browser.shop import ADMINISTRATOR, PASSWORD, Shop
 pytestmark = pytest.mark.system
 
 _MOST_STEPS = 150
+_TYPE = """(text) => {
+  const field = document.getElementById("search-text");
+  field.value = text;
+  field.dispatchEvent(new Event("input", {bubbles: true}));
+}"""
 # What has the focus: what it is called, whether the eye finds it, and a name for itself.
 _FOCUSED = """() => {
   const at = document.activeElement;
@@ -98,7 +104,7 @@ def test_a_person_signs_in_works_and_signs_out(shop: Shop) -> None:
             window.page.keyboard.press("Enter")
         assert window.heading == "Catalog"
         keyboard.type("Name, title, description or tag", "checkout")
-        expect(window.page.get_by_role("link", name="jun.park")).to_have_count(0)
+        expect(window.page.get_by_role("link", name="Web shop")).to_have_count(0)
         keyboard.press("Checkout")
         assert window.heading == "Checkout"
         keyboard.press("Sets", "examples", "Push")
@@ -133,10 +139,30 @@ def test_two_keys_lead_to_the_search_for_anything(shop: Shop, keys: str) -> None
         expect(window.page.get_by_label("Name, title or text")).to_have_value("checkout a/b")
         window.page.keyboard.press("Control+k")
         window.page.keyboard.type("checkout")
-        expect(window.page.get_by_role("link", name="Checkout", exact=True)).to_have_count(1)
-        keyboard.press("Checkout")
+        expect(window.page).to_have_url(re.compile(r"q=checkout$"))
+        for key in ("ArrowDown", "ArrowDown", "ArrowUp"):
+            window.page.keyboard.press(key)
+        focused = keyboard.focused()
+        assert focused is not None
+        assert focused["name"] == "Checkout"
+        with window.page.expect_navigation():
+            window.page.keyboard.press("Enter")
         assert window.path == "/catalog/component/default/checkout"
         assert window.complaints == []
+
+
+def test_a_result_that_has_the_focus_keeps_it_when_others_are_shown(shop: Shop) -> None:
+    with shop.window() as window:
+        page = window.page
+        window.open("/search?q=check")
+        page.get_by_role("link", name="Checkout", exact=True).focus()
+        # As a letter does that was typed just before.
+        page.evaluate(_TYPE, "checkout")
+        expect(page).to_have_url(re.compile(r"q=checkout$"))
+        expect(page.get_by_role("link", name="Checkout", exact=True)).to_be_focused()
+        page.evaluate(_TYPE, "web-shop")
+        expect(page).to_have_url(re.compile(r"q=web-shop$"))
+        expect(page.get_by_label("Name, title or text")).to_be_focused()
 
 
 def test_in_a_narrow_window_the_keys_lead_to_the_page_of_the_search(shop: Shop) -> None:

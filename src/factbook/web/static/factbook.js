@@ -16,6 +16,18 @@ function copying(root) {
   }
 }
 
+// Puts one element in the place of another; the link or field that has the focus keeps it.
+function replace(shown, made) {
+  const at = shown.contains(document.activeElement) ? document.activeElement : null;
+  const same = (each) =>
+    each.tagName === at.tagName &&
+    ["href", "id", "name"].every((name) => each.getAttribute(name) === at.getAttribute(name));
+  shown.replaceWith(made);
+  if (!at) return;
+  const field = find("[data-focus]")[0];
+  (find("a, button, input, select, textarea, summary", made).find(same) ?? field)?.focus();
+}
+
 // The page at an address, of which the elements with these ids take the place of those shown.
 async function refresh(address, ids, signal) {
   const answer = await fetch(address, { signal, headers: { accept: "text/html" } });
@@ -24,8 +36,8 @@ async function refresh(address, ids, signal) {
   for (const id of ids) {
     const shown = document.getElementById(id);
     const made = page.getElementById(id);
-    if (shown && made) {
-      shown.replaceWith(made);
+    if (shown && made && !shown.isEqualNode(made)) {
+      replace(shown, made);
       copying(made);
     }
   }
@@ -105,11 +117,24 @@ function seeking() {
   });
 }
 
+// Arrows lead from the field of the search for anything to what it finds, and back.
+function stepping() {
+  document.addEventListener("keydown", (event) => {
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    const stops = find("#search-text, #search-results a");
+    const at = stops.indexOf(document.activeElement);
+    if (!step || at < 0 || !stops[at + step]) return;
+    event.preventDefault();
+    stops[at + step].focus();
+  });
+}
+
 copying(document);
 searching();
 following();
 closing();
 seeking();
+stepping();
 // What is written into a field already goes on at its end.
 const first = document.querySelector("[data-focus]");
 first?.focus();
