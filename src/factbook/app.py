@@ -131,7 +131,7 @@ class Application(Backend):
                 self._tasks.spawn(self._metrics.load.watch())
                 process.settle_memory()
                 # Connections find it there: they are the server's, and know no application.
-                scope.get("state", {})["incomplete"] = state.incomplete
+                scope.get("state", {}).update(incomplete=state.incomplete, stopping=state.stopping)
                 await send({"type": "lifespan.startup.complete"})
                 log.info("service.started", database=state.database.dialect)
                 try:

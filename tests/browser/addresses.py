@@ -124,10 +124,11 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
 NOWHERE: Final = "/nowhere"
 # What is shown to people who are not signed in.
 OUTSIDE: Final = {"/sign-in": ("/sign-in",), "/welcome/{secret}": ("/welcome/used",)}
-# Files, and what leads to a provider of identities and back.
+# Files, a stream of events, and what leads to a provider of identities and back.
 NO_PAGES: Final = frozenset(
     {
         "/static/{name}",
+        "/live",
         "/sign-in/openid",
         "/sign-in/openid/callback",
         f"{_ENTITY}/raw.json",

@@ -62,6 +62,15 @@ class Newest(NamedTuple):
     at: int | None
 
 
+class EventMark(NamedTuple):
+    """A row of the feed without its content."""
+
+    position: int
+    at: int
+    topic: Topic
+    about: str
+
+
 async def newest(database: Database) -> Newest:
     """The end of the feed."""
     position = await counters.value(database, COUNTER)
@@ -119,6 +128,20 @@ async def end(database: Database) -> FeedPosition:
     """The place after everything that has happened so far."""
     await catch_up(database)
     return FeedPosition(await counters.value(database, COUNTER) + 1, 0)
+
+
+async def marks(database: Database, after: int, limit: int) -> list[EventMark]:
+    """The first rows after a position; those that have none yet are numbered before."""
+    with suppress(UnavailableError):
+        await catch_up(database)
+    return [EventMark(*row) for row in await database.all(_MARKS, (after, limit))]
+
+
+async def subjects(database: Database, after: int, last: int) -> set[str]:
+    """The entities that events of these rows are about."""
+    keys = (after + 1, last + 1, sorted(OF_ENTITIES), last - after)
+    rows = await database.search(_PAGE.replace("{}", _TOPICS), keys)
+    return {event.subject for row in rows for event in events(NumberedEventRow(*row))}
 
 
 async def start(database: Database) -> FeedPosition:
@@ -186,7 +209,7 @@ async def _oldest(database: Database) -> int:
 def _condition(wanted: EventFilter) -> tuple[str, list[object]]:
     """The condition for rows that may contain wanted events."""
     topics = _topics(wanted)
-    sql, parameters = " AND topic IN LIST(?)", list[object]([sorted(topics)])
+    sql, parameters = _TOPICS, list[object]([sorted(topics)])
     for about in (wanted.set, wanted.source, wanted.check, wanted.scorecard):
         if about is not None:
             sql += " AND about = ?"
@@ -232,6 +255,12 @@ _APPEND = "INSERT INTO events (at, topic, about, content) VALUES (?, ?, ?, ?)"
 _PAGE = """
 SELECT position, at, topic, about, content FROM events
 WHERE position >= ? AND position < ?{} ORDER BY position LIMIT ?
+"""
+
+_TOPICS = " AND topic IN LIST(?)"
+
+_MARKS = """
+SELECT position, at, topic, about FROM events WHERE position > ? ORDER BY position LIMIT ?
 """
 
 _OLDEST = "SELECT position, at FROM events WHERE position IS NOT NULL ORDER BY position LIMIT ?"

@@ -4,6 +4,7 @@ A handler names the smallest of these as its second argument; all of them are on
 composition root makes.
 """
 
+import asyncio
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -121,3 +122,5 @@ class State(ToolContext, WebhookContext, ImporterContext):
     refusals: "Refusals"
     spawn: Callable[[Coroutine[Any, Any, object]], None]  # work that outlives its request
     touched: dict[str, int] = field(default_factory=dict)  # token → when its use was last noted
+    # Set when the server takes no more requests: answers without an end of their own end then.
+    stopping: asyncio.Event = field(default_factory=asyncio.Event)

@@ -189,6 +189,11 @@ class Request:
             if gate is not None:
                 await gate.acquire()
 
+    async def gone(self) -> None:
+        """Return when the client has hung up; its body, if any, is not kept."""
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+
     async def body(self, limit: int, setting: str) -> bytes | bytearray:
         """The whole body; raises PayloadTooLargeError naming the setting, ClientGoneError.
 

@@ -79,6 +79,12 @@ class HttpConnection(HttpToolsProtocol):
         self._disconnect()
         super().connection_lost(exc)
 
+    def shutdown(self) -> None:
+        # The server waits for answers under way, of which some end only when they are told to.
+        if stopping := self.app_state.get("stopping"):
+            stopping.set()
+        super().shutdown()
+
     def data_received(self, data: bytes) -> None:
         if self._is_last or self.transport.is_closing():
             return

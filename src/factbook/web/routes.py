@@ -42,6 +42,7 @@ from factbook.web.entity.page import ENTITY
 from factbook.web.entity.revisions import ENTITY_HISTORY
 from factbook.web.entity.sets import SETS
 from factbook.web.entity.summary import ENTITY_SUMMARY
+from factbook.web.live.stream import LIVE
 from factbook.web.overview.page import OVERVIEW
 from factbook.web.search.page import SEARCH
 from factbook.web.sign_in.openid_sign_in import SIGNING_IN_ELSEWHERE
@@ -64,6 +65,7 @@ PAGES: Sequence[PageRoute] = (
     PageRoute("GET", "/static/{name}", _asset, OPEN),
     *SIGNING_IN,
     *SIGNING_IN_ELSEWHERE,
+    *LIVE,
     *OVERVIEW,
     *SEARCH,
     *ACCOUNT,

@@ -167,6 +167,9 @@ async def _alive(visit: PageContext, hash_: str) -> Session | None:
 def _refusal(visit: PageContext, path: str, error: FactbookError) -> Reply:
     """Error page, or a redirect to sign in for a person who is not signed in."""
     request = visit.request
+    if _is_stream(request):
+        # A redirect would be followed again and again.
+        return Reply(error.message.encode(), error.status, error.headers(), _TEXT)
     if isinstance(error, AuthenticationError) and visit.session is None:
         back = "/" if _is_form(request) else request.url
         if _is_form(request):
@@ -195,6 +198,10 @@ def _record(visit: PageContext, path: str, status: int) -> None:
         status=status,
         detail={"method": visit.request.method[:20], "error": _REFUSED[status]},
     )
+
+
+def _is_stream(request: Request) -> bool:
+    return request.headers.get(b"accept") == b"text/event-stream"
 
 
 def _is_form(request: Request) -> bool:

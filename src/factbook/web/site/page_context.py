@@ -24,6 +24,7 @@ from factbook.http.requests import Reply, Request
 from factbook.storage import Write
 from factbook.web.charts import scales
 from factbook.web.charts.svg import kind_glyph, kind_shape
+from factbook.web.live.tail import ChangeTail
 from factbook.web.site import assets, cookies, fact_titles, formats, navigation
 from factbook.web.site.forms import Form
 
@@ -54,12 +55,15 @@ class Site:
     openid: "OpenID | None" = None
     wrong_passwords: RateLimit = field(init=False)
     known_browsers: RateLimit = field(init=False)
+    tail: ChangeTail = field(init=False)
     hashing: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_AT_ONCE))
 
     def __post_init__(self) -> None:
         rate = _WRONG_PASSWORDS * SECOND / MINUTE
         self.wrong_passwords = RateLimit(rate, _WRONG_PASSWORDS, self.state.clock)
         self.known_browsers = RateLimit(rate, _WRONG_PASSWORDS, self.state.clock)
+        state = self.state
+        self.tail = ChangeTail(state.database, state.clock, state.stopping, state.spawn)
 
     async def slow(self, function: Callable[..., T], *arguments: object) -> T:
         """Run a password function on a thread, few at a time, as each takes 64 MiB."""
