@@ -1,6 +1,7 @@
 """Digests: net changes of a week, in the published forms of Slack and Teams."""
 
 import json
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -103,11 +104,21 @@ def test_messages_keep_the_limits_of_their_receivers(check: str, ref: str, count
     assert len(slack["blocks"]) <= 50
     for block in slack["blocks"]:
         text = block.get("text", {}).get("text", "")
-        # Each character may be written as five.
-        assert len(text.replace("&amp;", "&").replace("&lt;", "<").replace("&gt;", ">")) <= 3_000
-        assert "<" not in text
-        assert ">" not in text
+        assert len(text) <= 3_000
+        assert not re.search("[<>]|&(?!amp;|lt;|gt;)", text)
     assert len(json.dumps(digest.teams(content), ensure_ascii=False)) < 28_000
+
+
+def test_a_line_is_cut_between_characters_however_these_are_written() -> None:
+    found = [NetChange("&" * 200, "x", "pass", "fail"), NetChange("a", "<" * 60, "pass", "fail")]
+    blocks = digest.slack(given_digest(*found))["blocks"]
+    first, second = blocks[1]["text"]["text"].splitlines()[1:]
+    assert first == "• " + "&amp;" * 35 + "…"
+    assert second == "• a: " + "&lt;" * 44 + "…"
+    card = digest.teams(given_digest(*found[:1]))["attachments"][0]["content"]
+    assert card["body"][-1]["text"] == "- " + "&" * 179 + "…"
+    starred = digest.teams(given_digest(NetChange("*" * 200, "x", "pass", "fail")))
+    assert starred["attachments"][0]["content"]["body"][-1]["text"] == "- " + "\\*" * 89 + "…"
 
 
 def test_nothing_is_said_when_nothing_changed() -> None:

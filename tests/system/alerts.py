@@ -186,6 +186,8 @@ CASES = (
     Case("FactbookCollectionLate", 25, {OLDEST_BATCH: "0+60x40"}),
     Case("FactbookWebhookDisabled", 6, {of("webhooks", ONE, state="disabled"): "1x20"}, JOB),
     Case("FactbookWebhookDisabled", 6, {of("webhooks", ONE, state="enabled"): "1x20"}),
+    Case("FactbookDigestFailing", 130, {of("digests", ONE, state="failing"): "0x5 1x200"}, JOB),
+    Case("FactbookDigestFailing", 130, {of("digests", ONE, state="failing"): "1x60 0x90"}),
     Case("FactbookWebhookLate", 70, {OLDEST_MESSAGE: "0x90"}, JOB),
     Case("FactbookWebhookLate", 70, {OLDEST_MESSAGE: "0x30 1800x60"}),
     Case("FactbookAuditDropped", 5, {of("audit_dropped_total", ONE): "0 0 7x10"}, JOB),

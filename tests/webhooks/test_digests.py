@@ -68,7 +68,7 @@ async def fail(database: Database, at: int) -> None:
 @pytest.fixture(autouse=True)
 async def team(database: Database) -> None:
     await add_checks(database, "c1")
-    await add_entities(database, "component:default/a")
+    await add_entities(database, "component:default/a", TEAM)
     row = (1, TEAM, b"\2", None)
     columns = ("entity_id", "owner", "states", "due_at")
     await database.write(lambda tx: tx.insert("check_states", columns, [row]))
@@ -200,6 +200,56 @@ async def test_of_three_addresses_the_one_that_fails_keeps_no_other_waiting(
     time.advance(HOUR)
     assert await courier.tick() == 1
     assert sorted(url for url, _ in post.sent) == [bad, bad, busy, busy, good]
+
+
+async def test_receivers_that_are_slow_keep_no_other_waiting(
+    database: Database, time: Time
+) -> None:
+    released = asyncio.Event()
+
+    class Slow(Replying):
+        async def __call__(self, url: str, headers: Mapping[str, str], body: bytes) -> HostReply:
+            if "slow" in url:
+                await released.wait()
+            reply = await super().__call__(url, headers, body)
+            if len(self.sent) == 20:
+                released.set()
+            return reply
+
+    urls = [f"https://slow-{n}.example.com/" for n in range(5)]
+    urls += [f"https://quick-{n}.example.com/" for n in range(20)]
+    post = Slow(dict.fromkeys(urls, HostReply(200, body=b"ok")))
+    made = [await make(database, post, url) for url in urls]
+    await fail(database, NOON + HOUR)
+    time.advance(made[0].next_at - NOON)
+    async with asyncio.timeout(60):
+        assert await sender(database, post, time).tick() == 25
+    assert all("quick" in url for url, _ in post.sent[:20])
+
+
+async def test_a_message_leads_to_the_scorecards_of_its_team(
+    database: Database, post: GuardedPost, receiver: Receiver, time: Time
+) -> None:
+    for owner in ("shop", "gone", None):
+        await make(database, post, receiver.url, owner=owner)
+    await fail(database, NOON + HOUR)
+    row = ("group:default/gone",)
+    await database.write(lambda tx: tx.run("UPDATE check_states SET owner = ?", row))
+    made = await digests.listed(database)
+    time.advance(made[0].next_at - NOON)
+    courier = DigestSender(database, post, lambda: KEY, time, "https://facts.example.com")
+    assert await courier.tick() == 3
+    links = [one.content["blocks"][-1]["elements"][0]["url"] for one in receiver.messages]
+    assert links == ["https://facts.example.com/scorecards"] * 2
+    await database.write(lambda tx: tx.run("UPDATE check_states SET owner = ?", (TEAM,)))
+    await fail(database, time() + HOUR)
+    time.advance(7 * DAY)
+    assert await courier.tick() == 3
+    found = {one.content["blocks"][-1]["elements"][0]["url"] for one in receiver.messages[2:]}
+    assert found == {
+        "https://facts.example.com/catalog/group/default/shop#standing",
+        "https://facts.example.com/scorecards",
+    }
 
 
 async def test_what_failed_for_a_week_is_told_with_the_next_one(

@@ -2,6 +2,10 @@
 
 import re
 
+from factbook.clock import DAY
+from factbook.storage import Transaction
+from factbook.webhooks import digest_store
+from tests.api.checking import DIGESTS
 from tests.service import NOON, component
 from tests.webhooks.conftest import World
 from tests.webhooks.receiver import Receiver
@@ -45,3 +49,29 @@ async def test_a_webhook_that_is_gone_is_counted_as_disabled(
     assert found['webhooks{state="disabled"}'] == 1
     assert found['webhooks{state="enabled"}'] == 0
     assert "webhook_oldest_timestamp_seconds" not in found
+
+
+async def test_a_digest_that_does_not_arrive_is_counted(world: World, receiver: Receiver) -> None:
+    service = world.service
+    wanted = {"form": "slack", "url": f"{receiver.url}/digest", "cadence": "daily", "hour": 13}
+    made = await service.http.post(DIGESTS, json=wanted)
+    assert made.status_code == 201, made.text
+    receiver.statuses["/digest"] = 500
+    tried = await service.http.post(f"{DIGESTS}/{made.json()['id']}/test")
+    assert tried.json()["delivered"] is False
+    assert (await digests(world)) == (1, 0)
+
+    def fail(tx: Transaction) -> None:
+        claimed = digest_store.claim(tx, NOON + 2 * DAY)
+        assert claimed
+        digest_store.fail(tx, claimed, "answered 500", NOON + 2 * DAY, NOON + 3 * DAY)
+
+    await service.state.database.write(fail)
+    assert (await digests(world)) == (0, 1)
+
+
+async def digests(world: World) -> tuple[float, float]:
+    """The number of digests that arrive, and of those that do not."""
+    text = (await world.service.http.get("/metrics")).text
+    found = dict(re.findall(r"^factbook_digests\{state=\"(\w+)\"\} (\S+)$", text, re.MULTILINE))
+    return float(found["arriving"]), float(found["failing"])

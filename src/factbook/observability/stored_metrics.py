@@ -18,6 +18,7 @@ from factbook.scheduling.retention_clock import RetentionClock
 from factbook.scheduling.runs import SourceHealth
 from factbook.storage import Database, migrations
 from factbook.storage.database_url import sqlite_path
+from factbook.webhooks import digest_store
 from factbook.webhooks import store as webhooks
 
 
@@ -31,6 +32,11 @@ async def metrics(database: Database, now: int) -> list[Metric]:
         _gauge("factbook_entities", "Entities in sets and outside any.", size.entities),
         *_of_events(await events.newest(database)),
         *_of_webhooks(await webhooks.figures(database)),
+        _states(
+            "factbook_digests",
+            "Digests, by whether the last message that was due arrived.",
+            (await digest_store.figures(database))._asdict(),
+        ),
         *_of_batches(await backlog.measure(database, now)),
         *_of_housekeeping(
             await housekeeping.records(database), await retention_clock.read(database)

@@ -4,6 +4,7 @@ A process that is killed between the reply and its record leaves the digest to a
 sends it again: about the same period, and with the same `Idempotency-Key`.
 """
 
+import asyncio
 from collections.abc import Callable
 from functools import partial
 from typing import Final, NamedTuple
@@ -29,6 +30,7 @@ OTHER_KEY: Final = "its address was sealed under another token_key"
 _SETTLED: Final = MINUTE
 # Pauses after failures double up to a day.
 _AGAIN: Final = HOUR
+_AT_ONCE: Final = 8
 _MOST_DOUBLINGS: Final = 5
 _HEADERS: Final = {"content-type": "application/json", "user-agent": USER_AGENT}
 
@@ -52,18 +54,33 @@ class DigestSender:
         clock: Clock,
         public_url: str | None = None,
     ) -> None:
-        """`key` returns the key that seals addresses; messages link to `public_url`."""
+        """`key` returns the key that seals addresses; messages link to pages at `public_url`."""
         self._database = database
         self._post = post
         self._key = key
         self._clock = clock
-        self._link = public_url
+        self._public_url = public_url
 
     async def tick(self) -> int:
-        """Send what is due; returns the number of digests, with those that had nothing to say."""
-        count = 0
+        """Send what is due, several at once, so that a slow receiver holds up no other.
+
+        Returns the number of digests, with those that had nothing to say.
+        """
         if not await digest_store.is_due(self._database, self._clock()):
             return 0
+        ended = await asyncio.gather(
+            *(self._send_some() for _ in range(_AT_ONCE)), return_exceptions=True
+        )
+        count = 0
+        for one in ended:
+            if isinstance(one, BaseException):
+                raise one
+            count += one
+        return count
+
+    async def _send_some(self) -> int:
+        """Send one after the other until none is left."""
+        count = 0
         while found := await self._database.write(partial(digest_store.claim, now=self._clock())):
             count += 1
             await self._send(found)
@@ -79,7 +96,13 @@ class DigestSender:
         end = max(stored.next_at, stored.cadence.latest(now)) - _SETTLED
         until = max(end, stored.told_up_to)
         content, levels = await digest_figures.of_owner(
-            self._database, stored.owner, stored.told_up_to, until, stored.levels, now, self._link
+            self._database,
+            stored.owner,
+            stored.told_up_to,
+            until,
+            stored.levels,
+            now,
+            self._public_url,
         )
         sent = None
         if not content.is_empty:

@@ -47,6 +47,13 @@ class ClaimedDigest(NamedTuple):
     held_until: int
 
 
+class DigestCounts(NamedTuple):
+    """Digests, by whether the last message that was due arrived."""
+
+    arriving: int
+    failing: int
+
+
 def add(transaction: Transaction, digest: StoredDigest, address: bytes) -> None:
     """Store a digest; raises ConflictError when there are too many."""
     transaction.lock("digests")
@@ -89,6 +96,12 @@ def within(transaction: Transaction, digest_id: str) -> StoredDigest:
     transaction.lock("digests")
     row = transaction.one(_ONE, (digest_id,))
     return _found(row, digest_id)[0]
+
+
+async def figures(database: Database) -> DigestCounts:
+    """The number of digests, and of those of which the last one did not arrive."""
+    row = await database.one(_COUNTED)
+    return DigestCounts(*(row or (0, 0)))
 
 
 async def every_sealed(database: Database) -> dict[str, bytes]:
@@ -168,6 +181,12 @@ _SELECT: Final = """
 SELECT id, owner, form, url, cadence, day, hour, time_zone, created_at, created_by, told_up_to,
     next_at, levels, failures, sent_at, failed_at, error, address
 FROM digests {}
+"""
+
+_COUNTED: Final = """
+SELECT COALESCE(SUM(CASE WHEN failures = 0 THEN 1 ELSE 0 END), 0),
+    COALESCE(SUM(CASE WHEN failures > 0 THEN 1 ELSE 0 END), 0)
+FROM digests
 """
 
 _LISTED: Final = _SELECT.replace("{}", "ORDER BY owner, id")

@@ -137,7 +137,7 @@ async def try_out(
     key: bytes,
     digest_id: str,
     now: int,
-    link: str | None = None,
+    public_url: str | None = None,
 ) -> DeliveryResult:
     """Send what the next digest would tell by now, once, also if that is nothing.
 
@@ -151,7 +151,7 @@ async def try_out(
             "The address of this digest was sealed under another token_key. Give it again."
         ) from None
     content, _ = await digest_figures.of_owner(
-        database, stored.owner, stored.told_up_to, now, stored.levels, now, link
+        database, stored.owner, stored.told_up_to, now, stored.levels, now, public_url
     )
     started = time.perf_counter()
     mark = f"test-{chance.token_hex(8)}"

@@ -5,7 +5,7 @@ Teams takes Adaptive Cards in the form of its workflows, which replace the conne
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from factbook.checks import state
@@ -99,7 +99,7 @@ def slack(digest: Digest) -> dict[str, Any]:
         {"type": "header", "text": _plain(_title(digest)[:_LONGEST_HEADER])}
     ]
     for heading, lines in _sections(digest):
-        escaped = "\n".join(f"• {_slack_text(line)}" for line in lines)
+        escaped = "\n".join(f"• {_cut(line, _slack_text)}" for line in lines)
         text = {"type": "mrkdwn", "text": f"*{_slack_text(heading)}*\n{escaped}"}
         blocks.append({"type": "section", "text": text})
     if digest.link:
@@ -114,7 +114,7 @@ def teams(digest: Digest) -> dict[str, Any]:
     body = [title, _block(_summary(digest), isSubtle=True)]
     for heading, lines in _sections(digest):
         body.append(_block(heading, weight="Bolder"))
-        body += [_block(f"- {_teams_text(line)}", spacing="None") for line in lines]
+        body += [_block(f"- {_cut(line, _teams_text)}", spacing="None") for line in lines]
     card: dict[str, Any] = {
         "$schema": "http://adaptivecards.io/schemas/adaptive-card.json",
         "type": "AdaptiveCard",
@@ -157,12 +157,12 @@ def _sections(digest: Digest) -> list[tuple[str, list[str]]]:
         if (some := [one for one in digest.changes if one.after == word])
     ]
     if digest.levels:
-        found.append(("Levels", [_cut(_move(one)) for one in digest.levels[:_NAMED]]))
+        found.append(("Levels", [_move(one) for one in digest.levels[:_NAMED]]))
     return found
 
 
 def _lines(changes: Sequence[NetChange]) -> list[str]:
-    named = [_cut(f"{one.check}: {one.entity} (was {one.before})") for one in changes[:_NAMED]]
+    named = [f"{one.check}: {one.entity} (was {one.before})" for one in changes[:_NAMED]]
     more = len(changes) - len(named)
     return [*named, f"and {more} more"] if more else named
 
@@ -177,8 +177,20 @@ def _move(one: LevelMove) -> str:
     return f"{one.scorecard}: {told}"
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= _LONGEST_LINE else f"{text[: _LONGEST_LINE - 1]}…"
+def _cut(text: str, escaped: Callable[[str], str]) -> str:
+    """The text as a receiver wants it, or as much of it as a line has room for.
+
+    One character is written as several, of which none is left out.
+    """
+    if len(whole := escaped(text)) <= _LONGEST_LINE:
+        return whole
+    found, room = "", _LONGEST_LINE - 1
+    for char in text[:_LONGEST_LINE]:
+        room -= len(escaped(char))
+        if room < 0:
+            break
+        found += escaped(char)
+    return f"{found}…"
 
 
 def _plain(text: str) -> dict[str, Any]:

@@ -1,7 +1,9 @@
 """Figures of a digest: changes of checks in a period, and levels before and now."""
 
+import re
 from collections.abc import Sequence
 from typing import Final
+from urllib.parse import quote
 
 from factbook.catalog.store import collectable, hierarchy
 from factbook.checks.definitions.scorecard import Scorecard, parse
@@ -25,10 +27,11 @@ async def of_owner(
     until: int,
     before: DigestLevels,
     now: int,
-    link: str | None = None,
+    public_url: str | None = None,
 ) -> tuple[Digest, DigestLevels]:
     """The digest of an owner with the groups below it, or of everybody, and the levels now.
 
+    It links to the page with the scorecards of the owner, if the service knows its own address.
     `before` are the levels that were told last: a scorecard that is not among them is not told of.
     """
     owners = await _owners(database, owner)
@@ -40,10 +43,19 @@ async def of_owner(
         for id_, own in levels.items()
         if id_ in before and before[id_] != own
     ]
+    link = None if public_url is None else public_url + await _page(database, owner)
     told = Digest(
         owner, since, until, tuple(changes), tuple(moves), link, is_cut=len(found) > _MOST
     )
     return told, levels
+
+
+async def _page(database: Database, owner: str) -> str:
+    """Path of the page with the scorecards of an owner, or of everybody."""
+    if owner == EVERYTHING or await collectable.id_of(database, owner) is None:
+        return "/scorecards"
+    parts = re.split("[:/]", owner, maxsplit=2)
+    return f"/catalog/{'/'.join(quote(part, safe='') for part in parts)}#standing"
 
 
 async def levels_of(database: Database, owner: str, now: int) -> DigestLevels:
