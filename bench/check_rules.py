@@ -15,7 +15,7 @@ from typing import Any
 
 from bench.findings import Findings
 from bench.run import Run
-from factbook.checks.definitions.definition import parse
+from factbook.checks.definitions.check import parse_check
 from factbook.checks.evaluation.compiled_check import compiled
 from factbook.checks.rules.checked_entity import CheckedEntity
 from factbook.checks.state import PASS
@@ -78,7 +78,9 @@ def _evaluated(leaves: int, entities: list[CheckedEntity]) -> tuple[int, float]:
         {"source": "code", "fact": fact, "operator": operator, "value": value}
         for fact, operator, value in _LEAVES[:leaves]
     ]
-    evaluate = compiled(parse({"id": "one", "title": "One", "rule": {"all": rule}}), 1).evaluate
+    evaluate = compiled(
+        parse_check({"id": "one", "title": "One", "rule": {"all": rule}}), 1
+    ).evaluate
     began = time.process_time()
     for _ in range(_TIMES):
         passed = 0

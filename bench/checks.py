@@ -25,7 +25,7 @@ from factbook.catalog.store import stored_sets
 from factbook.catalog.store.apply import Actor
 from factbook.catalog.store.diff import Guards
 from factbook.checks.background import publication
-from factbook.checks.definitions.definition import parse
+from factbook.checks.definitions.check import parse_check
 from factbook.checks.maintenance import incremental
 from factbook.checks.trials.preview import preview
 from factbook.checks.versions.check_store import check_store
@@ -90,7 +90,7 @@ class _Checks:
             await self._define(_check(number, least=30 + number))
             await self._scaled("published", self._in_effect())
             await publication.finish(self._database, _clock)
-            changed = parse(_check(CHECKS - 1, least=number))
+            changed = parse_check(_check(CHECKS - 1, least=number))
             await self._scaled("preview", preview(self._database, changed, NOW, 20))
             await self._facts(ids, number)
         await self._database.close()

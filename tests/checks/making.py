@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from factbook.checks.definitions.definition import Check, parse
+from factbook.checks.definitions.check import Check, parse_check
 from factbook.checks.evaluation.compiled_check import CheckOutcome, CompiledCheck
 from factbook.checks.rules.checked_entity import CheckedEntity
 from factbook.errors import InvalidItemsError
@@ -14,7 +14,7 @@ NOW = 1_764_000_000_000
 
 def check(rule: object, **members: Any) -> Check:
     """A check with this rule."""
-    return parse({"id": "one", "title": "One", "rule": rule} | members)
+    return parse_check({"id": "one", "title": "One", "rule": rule} | members)
 
 
 def entity(

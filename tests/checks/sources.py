@@ -1,7 +1,7 @@
 """Data sources that checks of tests refer to."""
 
 from factbook.checks.definitions import validation
-from factbook.checks.definitions.definition import Check
+from factbook.checks.definitions.check import Check
 from factbook.checks.definitions.validation import CheckContext
 from factbook.facts.datasource import DataSource
 from factbook.facts.schema import Fact

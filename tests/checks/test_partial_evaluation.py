@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from factbook.checks.definitions.definition import Check
+from factbook.checks.definitions.check import Check
 from factbook.checks.evaluation.compiled_check import compiled
 from factbook.checks.evaluation.partial_evaluation import PartialEvaluation
 from factbook.checks.rules.condition import references

@@ -3,7 +3,7 @@
 import pytest
 
 from factbook.checks import state
-from factbook.checks.definitions.definition import parse
+from factbook.checks.definitions.check import parse_check
 from factbook.checks.states.count_store import StateCounts
 from factbook.checks.trials.preview import PreviewScope, preview
 from factbook.checks.versions.check_store import check_store
@@ -28,7 +28,7 @@ async def test_a_preview_tells_counts_and_changes_and_writes_nothing(
 ) -> None:
     database = catalog.database
     revision = await check_store.revision(database)
-    changed = parse(a_check("on", leaf("open", "lessThan", 3)))
+    changed = parse_check(a_check("on", leaf("open", "lessThan", 3)))
     found = await preview(database, changed, catalog.time(), 1)
     assert found.now == StateCounts(passing=1, failing=1, undecided=1)
     assert found.then == StateCounts(passing=1, failing=1, undecided=1)
@@ -38,10 +38,10 @@ async def test_a_preview_tells_counts_and_changes_and_writes_nothing(
 
 
 async def test_a_new_check_changes_those_that_it_is_about(catalog: CheckedCatalog) -> None:
-    new = parse(a_check("new", leaf("spec.type", "equal", "service", "entity")))
+    new = parse_check(a_check("new", leaf("spec.type", "equal", "service", "entity")))
     found = await preview(catalog.database, new, catalog.time(), 10)
     assert (found.now, found.then) == (StateCounts(), StateCounts(passing=3))
-    narrow = parse(
+    narrow = parse_check(
         a_check("new", leaf("on", "equal", "pass", "checks"))
         | {"appliesTo": {"metadata.name": ["a", "b"]}}
     )
@@ -53,7 +53,7 @@ async def test_a_preview_can_be_of_some_entities_with_facts_as_they_would_be(
     catalog: CheckedCatalog,
 ) -> None:
     scope = PreviewScope(["component:default/b"], {"host": {"on": True}})
-    same = parse(a_check("on", leaf("on", "equal", value=True)))
+    same = parse_check(a_check("on", leaf("on", "equal", value=True)))
     found = await preview(catalog.database, same, catalog.time(), 10, scope)
     assert (found.now, found.then) == (StateCounts(failing=1), StateCounts(passing=1))
     assert found.first == [("component:default/b", state.FAIL, state.PASS)]

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from factbook.checks.definitions.definition import parse
+from factbook.checks.definitions.check import parse_check
 from factbook.errors import InvalidItemsError
 from tests.checks.making import problems
 
@@ -155,4 +155,4 @@ def test_a_check_with_a_mistake_is_refused_with_its_path(
 @pytest.mark.parametrize("document", [None, [], "check", 3])
 def test_a_document_that_is_no_object_is_refused(document: object) -> None:
     with pytest.raises(InvalidItemsError, match="has to be an object"):
-        parse(document)
+        parse_check(document)

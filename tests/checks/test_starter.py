@@ -2,7 +2,8 @@
 
 import pytest
 
-from factbook.checks.definitions import definition, scorecard, validation
+from factbook.checks.definitions import scorecard, validation
+from factbook.checks.definitions.check import parse_check
 from factbook.checks.definitions.files import DefinitionDocument
 from factbook.checks.definitions.validation import CheckContext
 from factbook.checks.submissions import starter
@@ -37,7 +38,7 @@ def test_every_document_is_valid_and_fits_the_sources(hosts: list[DataSource]) -
     sources = {source.id: source for source in hosts}
     ids = []
     for _, document in of_kind("check", hosts):
-        check = definition.parse(document)
+        check = parse_check(document)
         assert validation.problems(check, CheckContext(sources, {})) == []
         assert [one for one in trial.tried(check, NOON) if not one.passed] == []
         ids.append(check.id)

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from factbook.checks.definitions import definition
+from factbook.checks.definitions.check import parse_check
 from factbook.checks.takeover import backstage
 from factbook.checks.takeover.taken_over import TakenOver
 from factbook.checks.trials import trial
@@ -77,7 +77,7 @@ def test_tests_that_are_made_hold_and_leave_nothing_out() -> None:
     }
     found = taken(x=one(factIds=["githubFactRetriever"], rule={"conditions": conditions}))
 
-    read = definition.parse(found.documents[0].document)
+    read = parse_check(found.documents[0].document)
     assert [result.passed for result in trial.tried(read, 0)] == [True, True, True]
     assert list(trial.gaps(read)) == []
 

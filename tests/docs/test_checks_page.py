@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 import yaml
 
-from factbook.checks.definitions import check_test, definition, files, validation
+from factbook.checks.definitions import check_test, files, validation
+from factbook.checks.definitions.check import MEMBERS, parse_check
 from factbook.checks.definitions.validation import CheckContext
 from factbook.checks.trials import trial
 from factbook.facts.datasource import DataSource
@@ -27,7 +28,7 @@ def example() -> dict[str, Any]:
 
 
 def test_the_example_is_a_check_whose_tests_hold(example: dict[str, Any]) -> None:
-    check = definition.parse(example)
+    check = parse_check(example)
 
     assert validation.problems(check, CheckContext({"github": GITHUB}, {})) == []
     assert all(one.passed for one in trial.tried(check, NOON))
@@ -35,7 +36,7 @@ def test_the_example_is_a_check_whose_tests_hold(example: dict[str, Any]) -> Non
 
 
 def test_the_page_names_every_member_of_a_check_and_of_its_tests() -> None:
-    members = {member.key for member in definition.MEMBERS}
+    members = {member.key for member in MEMBERS}
     expected = {f"`{name}`" for name in members | check_test.MEMBERS}
 
     assert {name for name in expected if name not in PAGE} == set()

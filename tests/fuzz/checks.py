@@ -5,7 +5,8 @@ from typing import Any
 import msgspec
 
 from factbook.checks import state
-from factbook.checks.definitions import definition, files, scorecard, templates, validation
+from factbook.checks.definitions import files, scorecard, templates, validation
+from factbook.checks.definitions.check import parse_check
 from factbook.checks.definitions.validation import CheckContext
 from factbook.checks.evaluation.compiled_check import compiled
 from factbook.checks.evaluation.explanation import explain
@@ -43,7 +44,7 @@ def check(data: bytes) -> None:
     file = tried(files.parse, given) if isinstance(given, dict) else None
     if file is not None:
         assert tried(files.parse, files.of_document(*file)) == file
-    found = tried(definition.parse, file.document if file else given)
+    found = tried(parse_check, file.document if file else given)
     if found is None:
         return
     outcome = compiled(found, 1).evaluate(_ENTITY, NOON)
@@ -94,7 +95,7 @@ def takeover(data: bytes) -> None:
     for taken_over in (backstage.taken_over, rhdh.taken_over, roadie.taken_over):
         found = tried(taken_over, given, {"7f3a": "code"})
         for kind, document in found.documents if found else ():
-            assert tried(definition.parse if kind == "check" else scorecard.parse, document)
+            assert tried(parse_check if kind == "check" else scorecard.parse, document)
         for _, remark in found.remarks if found else ():
             assert remark.message
     for line in lines(data, 3):
@@ -117,7 +118,7 @@ TARGETS = [
         (
             "checks.definitions.check_test.read",
             "checks.rules.condition.read",
-            "checks.definitions.definition.parse",
+            "checks.definitions.check.parse_check",
             "checks.definitions.files.parse",
             "checks.rules.fact_reference.read_reference",
             "checks.rules.operators.read_value",

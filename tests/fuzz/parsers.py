@@ -10,7 +10,7 @@ _FILES: Final = "reads the file, whose content goes to cli.documents.parse"
 NO_PARSERS: Final[dict[str, str]] = {
     "catalog.store.collectable.read": _ROWS,
     "catalog.store.membership.read_groups": _ROWS,
-    "checks.submissions.check_documents.read_check": "calls definition.parse, which has a target",
+    "checks.submissions.check_documents.read_check": "calls parse_check, which has a target",
     "checks.submissions.check_documents.read_scorecard": "calls scorecard.parse, as above",
     "checks.definitions.dependencies.read_by": "follows the conditions of checks, which are parsed",
     "checks.levels.grader.decoded": _ROWS,

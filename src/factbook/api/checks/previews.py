@@ -10,7 +10,7 @@ from factbook.catalog import ref as refs
 from factbook.catalog.store import collectable
 from factbook.catalog.validation import deeper_than, too_deep
 from factbook.checks import state
-from factbook.checks.definitions.definition import Check
+from factbook.checks.definitions.check import Check
 from factbook.checks.evaluation import explanation
 from factbook.checks.maintenance import latest_facts
 from factbook.checks.rules.checked_entity import CheckedEntity

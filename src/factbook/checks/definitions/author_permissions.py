@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from factbook.auth.permissions import CATALOG_READ, CHECK_READ, SOURCE_READ
 from factbook.checks.definitions import templates
-from factbook.checks.definitions.definition import Check
+from factbook.checks.definitions.check import Check
 from factbook.checks.rules import condition
 from factbook.checks.rules.fact_reference import CHECKS, ENTITY
 

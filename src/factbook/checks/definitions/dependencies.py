@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from factbook.checks.definitions.definition import Check
+from factbook.checks.definitions.check import Check
 from factbook.checks.rules import condition
 from factbook.checks.rules.fact_reference import CHECKS
 from factbook.errors import InvalidItemsError

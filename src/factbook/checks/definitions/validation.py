@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 
 from factbook.checks import state
 from factbook.checks.definitions import dependencies, templates
-from factbook.checks.definitions.definition import Check
+from factbook.checks.definitions.check import Check
 from factbook.checks.readers import Report
 from factbook.checks.rules import condition
 from factbook.checks.rules.condition import FactCondition, Rule

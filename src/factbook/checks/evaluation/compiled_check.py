@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final, NamedTuple
 
 from factbook.checks.definitions import dependencies
-from factbook.checks.definitions.definition import Check
+from factbook.checks.definitions.check import Check
 from factbook.checks.evaluation.compiled_rule import compiled_rule
 from factbook.checks.evaluation.rule_functions import Evaluate
 from factbook.checks.rules import condition

@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from factbook.checks.definitions import templates
-from factbook.checks.definitions.definition import Check
+from factbook.checks.definitions.check import Check
 from factbook.checks.definitions.templates import MessageTemplate
 from factbook.checks.evaluation.compiled_check import CompiledCheck, compiled
 from factbook.checks.evaluation.compiled_rule import compiled_rule

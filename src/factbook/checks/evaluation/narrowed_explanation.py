@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from factbook.catalog.ref import DEFAULT_NAMESPACE
-from factbook.checks.definitions.definition import Check
+from factbook.checks.definitions.check import Check
 from factbook.checks.evaluation import explanation
 from factbook.checks.evaluation.explanation import Evidence, Explanation
 from factbook.checks.rules.checked_entity import CheckedEntity

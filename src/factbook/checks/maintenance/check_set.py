@@ -9,8 +9,8 @@ from typing import Final, NamedTuple
 import msgspec
 import structlog
 
-from factbook.checks.definitions import definition, definition_lock
-from factbook.checks.definitions.definition import Check
+from factbook.checks.definitions import definition_lock
+from factbook.checks.definitions.check import Check, parse_check
 from factbook.checks.evaluation.compiled_check import CompiledCheck, compiled, in_order
 from factbook.checks.evaluation.explanation import Explainer
 from factbook.checks.levels.grades import Grading
@@ -244,7 +244,7 @@ class CheckCache:
 def evaluated(document: object, slot: int, *, is_pending: bool) -> EvaluatedCheck | None:
     """The check of a stored document; None if this release cannot read it."""
     try:
-        check = definition.parse(document)
+        check = parse_check(document)
     except FactbookError as error:
         log.error("check.unusable", slot=slot, reason=error.message)
         return None

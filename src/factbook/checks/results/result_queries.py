@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 from factbook.catalog.store import collectable
 from factbook.checks import state
 from factbook.checks.definitions import definition_lock
-from factbook.checks.definitions.definition import Check
+from factbook.checks.definitions.check import Check
 from factbook.checks.evaluation.explanation import Explanation
 from factbook.checks.maintenance import latest_facts
 from factbook.checks.maintenance.check_set import CheckCache, CheckSet, EvaluatedCheck

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 import msgspec
 
-from factbook.checks.definitions import definition, scorecard, validation
-from factbook.checks.definitions.definition import Check
+from factbook.checks.definitions import scorecard, validation
+from factbook.checks.definitions.check import Check, parse_check
 from factbook.checks.definitions.scorecard import Scorecard
 from factbook.checks.definitions.validation import CheckContext
 from factbook.checks.rules.fact_reference import CHECKS
@@ -50,7 +50,7 @@ async def read_scorecard(
 
 
 def _parse(document: Document, context: CheckContext, authorize: Callable[[Check], None]) -> Check:
-    found = definition.parse(document)
+    found = parse_check(document)
     authorize(found)
     if problems := validation.problems(found, context):
         raise InvalidItemsError(problems)
@@ -71,7 +71,7 @@ def _parsed(written: list[Document]) -> Mapping[str, Check]:
     found: dict[str, Check] = {}
     for document in written:
         try:
-            check = definition.parse(document)
+            check = parse_check(document)
         except FactbookError:
             continue  # an older release took it; nothing can be said of what it reads
         found[check.id] = check

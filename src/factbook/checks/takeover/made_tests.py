@@ -5,8 +5,8 @@ from itertools import islice, product
 from typing import Any, Final
 
 from factbook.checks import state
+from factbook.checks.definitions.check import Check
 from factbook.checks.definitions.check_test import CheckTest
-from factbook.checks.definitions.definition import Check
 from factbook.checks.rules import condition, samples
 from factbook.checks.rules.condition import FactCondition
 from factbook.checks.rules.fact_reference import FactReference

@@ -2,7 +2,8 @@
 
 from typing import Any, Final, NamedTuple
 
-from factbook.checks.definitions import definition, scorecard
+from factbook.checks.definitions import scorecard
+from factbook.checks.definitions.check import parse_check
 from factbook.checks.definitions.files import DefinitionDocument, Kind
 from factbook.checks.takeover import made_tests
 from factbook.checks.takeover.remarks import Remark, Remarks
@@ -50,6 +51,6 @@ class TakenOver:
 def _whole(kind: Kind, document: dict[str, Any]) -> dict[str, Any]:
     """The document, a check with tests; raises InvalidItemsError if this service refuses it."""
     if kind == "check":
-        return made_tests.with_tests(document, definition.parse(document))
+        return made_tests.with_tests(document, parse_check(document))
     scorecard.parse(document)
     return document

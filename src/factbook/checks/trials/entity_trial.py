@@ -20,7 +20,7 @@ from factbook.catalog.store.apply import Actor
 from factbook.catalog.store.diff import Existing, WritePlan
 from factbook.catalog.store.locks import WriteLocks
 from factbook.checks import state
-from factbook.checks.definitions.definition import Check
+from factbook.checks.definitions.check import Check
 from factbook.checks.evaluation import explanation, narrowed_explanation
 from factbook.checks.evaluation.explanation import Explanation
 from factbook.checks.evaluation.partial_evaluation import PartialEvaluation

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from factbook.catalog.store import collectable
-from factbook.checks.definitions.definition import Check
+from factbook.checks.definitions.check import Check
 from factbook.checks.maintenance import latest_facts
 from factbook.checks.maintenance.check_set import CheckCache, EvaluatedCheck, evaluated_check
 from factbook.checks.maintenance.state_update import SlotStates

@@ -5,8 +5,8 @@ from typing import Any, Final, NamedTuple
 
 from factbook.checks import state
 from factbook.checks.definitions import templates
+from factbook.checks.definitions.check import Check
 from factbook.checks.definitions.check_test import CheckTest
-from factbook.checks.definitions.definition import Check
 from factbook.checks.evaluation.compiled_check import compiled
 from factbook.checks.evaluation.explanation import Explanation, explain
 from factbook.checks.rules import condition

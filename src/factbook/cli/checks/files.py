@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from factbook.catalog import ref
-from factbook.checks.definitions import definition, files, scorecard
-from factbook.checks.definitions.definition import Check
+from factbook.checks.definitions import files, scorecard
+from factbook.checks.definitions.check import Check, parse_check
 from factbook.checks.definitions.files import Kind
 from factbook.checks.exemptions import exemption
 from factbook.cli import definition_files
@@ -50,7 +50,7 @@ def _check(kind: Kind, document: dict[str, Any]) -> Check | None:
     """The check of a document, if it is one; raises InvalidItemsError for any that is broken."""
     match kind:
         case "check":
-            return definition.parse(document)
+            return parse_check(document)
         case "scorecard":
             scorecard.parse(document)
         case "exemption":

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from factbook.checks.definitions.definition import Check
+from factbook.checks.definitions.check import Check
 from factbook.checks.evaluation.explanation import Evidence
 from factbook.checks.rules import sentence
 from factbook.checks.state import word

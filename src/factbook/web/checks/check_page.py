@@ -8,7 +8,7 @@ from factbook.auth.permissions import CATALOG_READ, CHECK_READ, CHECK_WRITE
 from factbook.catalog.store import collectable
 from factbook.checks import state
 from factbook.checks.background import days
-from factbook.checks.definitions.definition import Check
+from factbook.checks.definitions.check import Check
 from factbook.checks.results import result_pages
 from factbook.checks.results.result_queries import ResultFilter
 from factbook.checks.rules import sentence

@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 
 from factbook.auth.permissions import CATALOG_READ, SOURCE_READ
 from factbook.checks import state
-from factbook.checks.definitions.definition import Check
+from factbook.checks.definitions.check import Check
 from factbook.checks.definitions.scorecard import Scorecard
 from factbook.checks.rules import sentence
 from factbook.checks.states.count_store import StateCounts

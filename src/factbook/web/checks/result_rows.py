@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 from factbook.auth.permissions import SOURCE_READ
 from factbook.catalog import ref as refs
 from factbook.checks import state
-from factbook.checks.definitions.definition import Check
+from factbook.checks.definitions.check import Check
 from factbook.checks.evaluation.explanation import Evidence, Explanation
 from factbook.checks.results import explained_rows, result_queries
 from factbook.checks.results.explained_rows import ExplainedRow

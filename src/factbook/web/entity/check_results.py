@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 
 from factbook.checks import state as states
 from factbook.checks.definitions import scorecard
-from factbook.checks.definitions.definition import Check
+from factbook.checks.definitions.check import Check
 from factbook.checks.definitions.scorecard import Scorecard
 from factbook.checks.evaluation.explanation import CHECK_ERROR, Explanation
 from factbook.checks.levels import level_store

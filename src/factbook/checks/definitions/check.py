@@ -85,7 +85,7 @@ class Check(Struct, frozen=True, kw_only=True):
         return self.effective_from is None or self.effective_from <= now
 
 
-def parse(document: object) -> Check:
+def parse_check(document: object) -> Check:
     """Parse a document; raises InvalidItemsError with every mistake and its path."""
     return Check(**readers.members(document, MEMBERS, "check"))
 
