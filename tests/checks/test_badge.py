@@ -36,12 +36,6 @@ def card(levels: tuple[ScorecardLevel, ...] = LEVELS) -> Scorecard:
 def test_a_badge_says_the_level(graded: GradedLevel | None, message: str) -> None:
     found = badge.of_level(card(), graded)
     assert found[:2] == ("Readiness", message)
-    assert badge.shields(found) == {
-        "schemaVersion": 1,
-        "label": "Readiness",
-        "message": message,
-        "color": found.color,
-    }
 
 
 def test_a_badge_without_levels_says_the_score() -> None:

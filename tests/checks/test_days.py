@@ -11,7 +11,6 @@ from factbook.storage import Database
 from tests.checks.catalog import CheckedCatalog, a_check, leaf
 from tests.service import NOON, Time
 
-RED = "group:default/red"
 FIRST = NOON // DAY
 
 
@@ -26,28 +25,25 @@ async def catalog(database: Database) -> CheckedCatalog:
     return catalog
 
 
-async def live(catalog: CheckedCatalog) -> None:
-    """Five days: on the third the first component fails, on the fifth it is gone."""
+async def live(catalog: CheckedCatalog) -> list[int]:
+    """Five days: on the third the first component fails, on the fifth it is gone.
+
+    Returns how many counts each day kept.
+    """
+    kept = []
     for day in range(5):
         if day == 2:
             await catalog.record("a", on=False)
         if day == 4:
             await catalog.push(b="blue")
-        await days.record(catalog.database, catalog.time(), Throttle())
+        kept.append(await days.record(catalog.database, catalog.time(), Throttle()))
         catalog.time.advance(DAY)
+    return kept
 
 
 async def test_days_are_kept_where_they_differ(catalog: CheckedCatalog) -> None:
     database = catalog.database
-    await live(catalog)
-    assert await days.of_check(database, "on", RED, FIRST, FIRST + 4) == [
-        DayCounts(FIRST, StateCounts(passing=1)),
-        DayCounts(FIRST + 2, StateCounts(failing=1)),
-        DayCounts(FIRST + 4, StateCounts()),
-    ]
-    assert await days.of_check(database, "on", RED, FIRST + 3, FIRST + 3) == [
-        DayCounts(FIRST + 2, StateCounts(failing=1))
-    ]
+    assert await live(catalog) == [2, 0, 1, 0, 1]
     found = await days.totals(database, "on", FIRST + 1, FIRST + 4)
     assert [(one.day - FIRST, one.counts) for one in found] == [
         (1, StateCounts(passing=1, failing=1)),
@@ -63,8 +59,8 @@ async def test_a_day_that_is_recorded_again_is_as_it_is_then(catalog: CheckedCat
     assert await days.record(database, now, Throttle()) == 0
     await catalog.record("a", on=False)
     assert await days.record(database, now, Throttle()) == 1
-    found = await days.of_check(database, "on", RED, FIRST, FIRST)
-    assert found == [DayCounts(FIRST, StateCounts(failing=1))]
+    found = await days.totals(database, "on", FIRST, FIRST)
+    assert found == [DayCounts(FIRST, StateCounts(failing=2))]
 
 
 async def test_old_days_and_changes_are_forgotten_but_for_what_later_days_rest_on(

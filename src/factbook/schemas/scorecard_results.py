@@ -8,7 +8,6 @@ from factbook.schemas.check_results import ResultFix, State
 from factbook.schemas.common import Count, Ref, WireAnswer, described_as
 
 _Level = Annotated[str | None, Meta(description="The id of a level; null below the first.")]
-_Percent = Annotated[int | None, Meta(description="From 0 to 100, rounded down.")]
 _Score = Annotated[float | None, Meta(description="The mean of those that have a score.")]
 _Groups = Annotated[list[Any], described_as({"type": "array", "items": {"type": "object"}})]
 

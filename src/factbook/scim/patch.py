@@ -12,7 +12,6 @@ from factbook.scim import attributes, filters
 from factbook.scim.attributes import Attribute, Resource, TypeName, converted, distinct
 from factbook.scim.filters import Equals, ScimFilter
 
-SCHEMA: Final = "urn:ietf:params:scim:api:messages:2.0:PatchOp"
 _MOST: Final = 1_000
 # Each looks at every value of an attribute, once for each comparison: as many as it has values.
 _MOST_CHOICES: Final = 100

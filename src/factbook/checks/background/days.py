@@ -31,17 +31,6 @@ async def record(database: Database, now: int, pace: Throttle) -> int:
     return kept
 
 
-async def of_check(
-    database: Database, check_id: str, owner: str, first: int, last: int
-) -> list[DayCounts]:
-    """Rows of an owner, '' for entities without one, up to the day `last`, in order.
-
-    The first of them may be from before the day `first`; a day between two is as the one before.
-    """
-    keys = (check_id, owner)
-    return _read(await database.all(_OF_CHECK, (*keys, *keys, first, last)))
-
-
 async def totals(database: Database, check_id: str, first: int, last: int) -> list[DayCounts]:
     """The counts of all owners together for every day from `first` to `last`, in order."""
     current: dict[str, StateCounts] = {}
@@ -91,10 +80,6 @@ def _sum(counts: dict[str, StateCounts]) -> StateCounts:
     return StateCounts(*map(sum, zip(*counts.values(), strict=True))) if counts else _NOTHING
 
 
-def _read(rows: list[tuple[int, ...]]) -> list[DayCounts]:
-    return [DayCounts(day, StateCounts(*numbers)) for day, *numbers in rows]
-
-
 _LAST = """
 SELECT d.owner, d.passing, d.failing, d.undecided, d.exempt, d.inapplicable
 FROM check_days d JOIN (
@@ -109,13 +94,6 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (check_id, owner, day) DO UPDATE SET passing = excluded.passing,
     failing = excluded.failing, undecided = excluded.undecided, exempt = excluded.exempt,
     inapplicable = excluded.inapplicable
-"""
-
-_OF_CHECK = """
-SELECT day, passing, failing, undecided, exempt, inapplicable FROM check_days
-WHERE check_id = ? AND owner = ? AND day >= COALESCE((
-    SELECT MAX(day) FROM check_days WHERE check_id = ? AND owner = ? AND day <= ?
-), 0) AND day <= ? ORDER BY day
 """
 
 _TOTALS = """

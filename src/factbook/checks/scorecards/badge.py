@@ -1,10 +1,10 @@
-"""Badges of an entity's level, as SVG and in the form that shields.io reads.
+"""Badges of an entity's level, and their SVG.
 
 Widths of characters are those of a common font, so that a badge needs no font to be drawn.
 """
 
 from html import escape
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from factbook.checks.definitions.scorecard import Scorecard
 from factbook.checks.levels.grader import GradedLevel
@@ -45,16 +45,6 @@ def of_level(scorecard: Scorecard, graded: GradedLevel | None) -> Badge:
         return Badge(scorecard.title, "no level", _RED if not graded.level_if_known else _GREY)
     level = scorecard.levels[graded.level - 1]
     return Badge(scorecard.title, level.title, _of_share(graded.level, len(scorecard.levels)))
-
-
-def shields(badge: Badge) -> dict[str, Any]:
-    """The JSON of an endpoint that shields.io draws."""
-    return {
-        "schemaVersion": 1,
-        "label": badge.label,
-        "message": badge.message,
-        "color": badge.color,
-    }
 
 
 def svg(badge: Badge) -> str:

@@ -14,7 +14,6 @@ from factbook.schemas import patterns
 from factbook.web.data_sources.fact_across import Address
 from factbook.web.site.page_context import PageContext
 
-OWNERS: Final = ("owner", "team")
 STATES: Final = [
     ("", "Any"),
     *((word, word.replace("-", " ").capitalize()) for word in state.WORDS),
