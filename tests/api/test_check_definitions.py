@@ -139,6 +139,7 @@ async def test_who_only_writes_is_not_told_what_is_stored(service: Service) -> N
             "title": None,
             "version": "0.0.0",
             "draft": True,
+            "tag": answer.headers["etag"].strip('"'),
         }
 
 

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from factbook.cli.commands import app
 from tests.api.checking import evaluated
 from tests.cli.bridge import Bridge, Run, write
-from tests.service import PUSH, Service
+from tests.service import PUSH, Service, component
 
 API = "/api/tech-insights/v1"
 TITLE = {"source": "entity-metadata", "fact": "hasTitle", "operator": "equal", "value": True}
@@ -259,3 +259,33 @@ async def test_what_somebody_changed_since_the_plan_is_neither_overwritten_nor_r
     assert "It was changed since; read it again, and build on that." in answer.stderr
     titled = (await shown(service))["titled"]
     assert (titled["title"], titled["unpublished"]["title"]) == ("Titled", "By somebody else")
+
+
+async def test_exemptions_are_exported_and_ids_that_differ_by_case_have_files_of_their_own(
+    served: Run, service: Service
+) -> None:
+    assert (await service.push("shop", component("web"), component("old"))).status_code == 200
+    write("all.yaml", check(), check("Titled"), scorecard(exemptions={"permanent": True}))
+    assert (await served("checks", "apply", "all.yaml", "--yes")).exit_code == 0
+    wanted = {"entity": "component:web", "reason": "Soon gone", "until": "2027-01-31"}
+    for asked in (
+        {"check": "titled", **wanted},
+        {"check": "Titled", **wanted, "link": "https://tickets.test/1"},
+        {"scorecard": "ready", "entity": "component:old", "reason": "For good"},
+    ):
+        made = await service.http.post(f"{API}/exemptions", json=asked)
+        assert made.status_code == 201, made.text
+
+    answer = await served("checks", "export", "--to", "copy")
+    assert answer.exit_code == 0, answer.output
+    names = [path.relative_to("copy").as_posix() for path in files("copy")]
+    assert len({name.casefold() for name in names}) == len(names) == 5
+    exemptions = [exported(f"copy/{name}") for name in names if name.startswith("exemptions/")]
+    assert {one["exemption"]["check"] for one in exemptions} == {"titled", "Titled"}
+    assert "The exemption of component:default/old from ready has no end." in answer.stderr
+    planned = await served("checks", "plan", "copy")
+    assert (planned.exit_code, planned.stdout.splitlines()[-1]) == (0, "Nothing to do.")
+
+
+def files(folder: str) -> list[Path]:
+    return sorted(Path(folder).rglob("*.yaml"))

@@ -142,24 +142,34 @@ def export(
     context: typer.Context,
     *,
     to: Annotated[
-        Path, typer.Option("--to", metavar="DIR", help="Where checks/ and scorecards/ are written.")
+        Path,
+        typer.Option(
+            "--to", metavar="DIR", help="Where checks/, scorecards/ and exemptions/ are written."
+        ),
     ] = Path(),
     server: Server = DEFAULT_SERVER,
     token: Token = None,
 ) -> None:
-    """Write the checks and scorecards of the server as files, of which none is replaced.
+    """Write checks, scorecards and exemptions of the server as files, of which none is replaced.
 
-    What is published is written, or the draft of what never was.
+    What is published is written, or the draft of what never was, and the exemptions that are asked
+    for or in force. One without an end is told, as files have to have one.
 
     \b
     Examples:
       factbook checks export --to tech-insights
     """
     from factbook.checks.definitions.files import DefinitionDocument
-    from factbook.cli.checks import change_plan, takeovers
+    from factbook.cli.checks import change_plan, exemption_plan, takeovers
 
     with connected(context, server, token) as client:
         found = [DefinitionDocument(one.kind, one.document) for one in change_plan.every(client)]
+        exemptions = list(exemption_plan.every_open(client))
+    for one in exemptions:
+        if one.until is None:
+            note(f"The exemption of {one.entity} from {one.check or one.scorecard} has no end.")
+        else:
+            found.append(DefinitionDocument("exemption", exemption_plan.document(one)))
     takeovers.write_all(found, to)
 
 

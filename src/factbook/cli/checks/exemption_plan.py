@@ -71,7 +71,7 @@ def plan(client: Client, read: Sequence[ReadDocument], options: ExemptionOptions
     found = ExemptionPlan([], [])
     if not (documents or options.revoke):
         return found
-    there = {_key(one): one for state in _OPEN for one in _every(client, state=state)}
+    there = {_key(one): one for one in every_open(client)}
     now = clock.now()
     kept = set()
     for one in documents:
@@ -90,6 +90,24 @@ def plan(client: Client, read: Sequence[ReadDocument], options: ExemptionOptions
         gone = sorted((key for key in there if key not in kept), key=str)
         found.steps.extend(_step("revoke", key, None, there[key]) for key in gone)
     return found
+
+
+def every_open(client: Client) -> Iterator[ShownExemption]:
+    """The exemptions of the server that are asked for or in force."""
+    for state in _OPEN:
+        yield from _every(client, state=state)
+
+
+def document(one: ShownExemption) -> dict[str, Any]:
+    """The document of a file that asks for an exemption."""
+    members = {
+        **_key(one)._asdict(),
+        "reason": one.reason,
+        "link": one.link,
+        "from": one.from_,
+        "until": one.until,
+    }
+    return {name: value for name, value in members.items() if value is not None}
 
 
 def run(step: ExemptionChange, client: Client) -> str:

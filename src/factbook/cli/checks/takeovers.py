@@ -7,7 +7,7 @@ from typing import Any, Final
 import msgspec
 
 from factbook.checks.definitions import files
-from factbook.checks.definitions.files import DefinitionDocument
+from factbook.checks.definitions.files import DefinitionDocument, Kind
 from factbook.checks.takeover import backstage, rhdh, roadie
 from factbook.checks.takeover.fact_names import Sources
 from factbook.checks.takeover.remarks import REFUSED
@@ -18,6 +18,8 @@ from factbook.cli.documents import STDIN, parse
 from factbook.cli.output import say
 from factbook.datasources.custom import yaml_text
 from factbook.errors import InputError
+
+_LONGEST_NAME: Final = 150
 
 _READERS: Final[Mapping[str, Callable[[object, Sources], TakenOver]]] = {
     "backstage": backstage.taken_over,
@@ -43,15 +45,34 @@ def taken_over(file: str, peer: str, sources: Sequence[str]) -> TakenOver:
 
 def write_all(found: Sequence[DefinitionDocument], folder: Path, *, quiet: bool = False) -> None:
     """Write each document to a new file; raises InputError, before any, if one is there."""
-    written = {
-        folder / f"{kind}s" / f"{document['id']}.yaml": files.of_document(kind, document)
-        for kind, document in found
-    }
+    written: dict[Path, dict[str, Any]] = {}
+    taken: set[str] = set()
+    for kind, document in found:
+        file = folder / f"{kind}s" / f"{_distinct(_name(kind, document), kind, taken)}.yaml"
+        written[file] = files.of_document(kind, document)
     for file in written:
         if file.exists():
             raise InputError(f"{file} is there already; nothing was written.")
     for file, document in written.items():
         write(file, yaml_text.written(document), quiet=quiet)
+
+
+def _name(kind: Kind, document: Mapping[str, Any]) -> str:
+    """The name of the file of a document, as short as any file system wants it."""
+    if kind != "exemption":
+        return str(document["id"])
+    entity = str(document["entity"]).rpartition("/")[2]
+    return f"{document.get('check') or document['scorecard']}-{entity}"[:_LONGEST_NAME]
+
+
+def _distinct(name: str, kind: Kind, taken: set[str]) -> str:
+    """The name with a number if another is the same where the case of letters is nothing."""
+    found, number = name, 1
+    while f"{kind} {found}".casefold() in taken:
+        number += 1
+        found = f"{name}-{number}"
+    taken.add(f"{kind} {found}".casefold())
+    return found
 
 
 def refused(found: TakenOver) -> list[str]:
