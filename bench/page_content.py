@@ -8,6 +8,7 @@ import msgspec
 
 from bench import catalog, facts_across, scored
 from bench.catalog import Key
+from bench.person import Person
 from bench.run import Run
 from bench.service import Factbook
 
@@ -24,11 +25,11 @@ _DAY: Final = 86_400
 _API: Final = "/api/tech-insights/v1"
 
 
-def fill(run: Run, service: Factbook, person: str) -> None:
-    """Add everything that pages show to a catalog of entities; `person` is in the first team."""
+def fill(run: Run, service: Factbook, person: Person) -> None:
+    """Add everything that pages show to a catalog of entities; the person is in the first team."""
     keys = catalog.keys(run.options.large)
     service.push("organisation", catalog.body(_organisation()))
-    service.push("people", catalog.body([_user(person)]))
+    service.push("people", catalog.body([_user(person.name)]))
     _add_past(service, keys[0])
     _add_sources(service, keys)
     facts_across.fill(run, service)
@@ -39,6 +40,7 @@ def fill(run: Run, service: Factbook, person: str) -> None:
     )
     _flip(service, keys[:_FLIPPED])
     _ask_for_exemptions(service, [key for key in keys if key.kind == "component"])
+    _fill_in_forms(person)
     service.database.settle()
 
 
@@ -111,6 +113,21 @@ def _ask_for_exemptions(service: Factbook, keys: list[Key]) -> None:
             "until": until,
         }
         service.client.post(f"{_API}/exemptions", msgspec.json.encode(asked))
+
+
+def _fill_in_forms(person: Person) -> None:
+    """Make an importer, whose host does not exist, a connection and a digest."""
+    value = "made up"
+    url = "https://events.example.com/factbook"
+    account = {"account.host": "github.invalid", "account.token": value}
+    importer = {"kind": "github", "name": "acme", "every": "6h", "organizations": "acme"}
+    connection = {"name": "ci", "base_url": url, "methods": "GET", "at_once": "4"}
+    header = {"header-0": "Authorization", "value-0": value}
+    digest = {"url": url, "form": "slack", "day": "monday", "hour": "8", "time_zone": "UTC"}
+    person.close()  # a server hangs up on who asks nothing for long
+    person.send("/importers/new", {**importer, **account})
+    person.send("/administration/connections/new", {**connection, **header})
+    person.send("/administration/digests", digest)
 
 
 def _define(service: Factbook, id_: str, schema: dict[str, Any]) -> None:

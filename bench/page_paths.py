@@ -94,7 +94,9 @@ def _sets(large: str) -> dict[str, str]:
         "revisions": f"{large}/revisions",
         "revision": f"{large}/revisions/1",
         "imports": "/imports",
+        "importer": "/imports/github-acme",
         "importer-new": "/importers/new",
+        "importer-editor": "/importers/github-acme/edit",
     }
 
 
@@ -123,6 +125,7 @@ def _others(playground: str) -> dict[str, str]:
         "people": "/administration/people",
         "connections": "/administration/connections",
         "connection-new": "/administration/connections/new",
+        "connection-editor": "/administration/connections/ci/edit",
         "webhooks": "/administration/webhooks",
         "digests": "/administration/digests",
         "audit": "/administration/audit",

@@ -24,7 +24,7 @@ def pages(run: Run) -> Findings:
         service = run.large(dialect)
         person = signed_in(run, service)
         run.say(f"sources, checks and exemptions on {dialect}")
-        page_content.fill(run, service, person.name)
+        page_content.fill(run, service, person)
         measure(run, dialect, service, person, findings)
     return findings
 
