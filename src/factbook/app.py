@@ -145,7 +145,7 @@ class Application(Backend):
 
     def _state(self, database: Database) -> State:
         settings, clock, metrics = self.settings, self._clock, self._metrics
-        toolsets = toolset_list(self._tools)
+        toolsets = toolset_list(self._tools, with_writing=settings.agent_writes)
         return State(
             settings=settings,
             database=database,

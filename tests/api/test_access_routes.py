@@ -60,8 +60,7 @@ OF_OTHERS = {
 OF_CHECKS = {"checks": {CHECK_WRITE}, "scorecards": {SCORECARD_WRITE}}
 READING_POSTS = {"by-refs", "by-query", "entity-facets", "validate-entity", "analyze-location"}
 # Each tool of it names its own.
-ALL_TOOLS = "/mcp"
-OF_ANY_TOKEN = {("POST", ALL_TOOLS)}
+OF_ANY_TOKEN = {("POST", path) for path in ("/mcp", "/api/mcp/v1/tech-insights-checks")}
 UID = "6e1f3f0c-0000-4000-8000-000000000000"
 
 pytestmark = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
@@ -77,8 +76,9 @@ def expected(route: Route) -> set[str]:
         return FEEDS.get(route.path, {SCIM_WRITE})
     if route.path.startswith(("/api/access/", "/api/events/webhooks")):
         return {MANAGE} | ({EVENTS_READ} if "webhooks" in route.path else set())
-    if route.path.startswith(("/api/mcp/", ALL_TOOLS)):
-        return set() if route.path == ALL_TOOLS else {CATALOG_READ, SOURCE_READ}
+    if route.path.startswith(("/api/mcp/", "/mcp")):
+        of_any = (route.method, route.path) in OF_ANY_TOKEN
+        return set() if of_any else {CATALOG_READ, SOURCE_READ}
     if route.path.startswith("/api/tech-insights/"):
         return expected_of_sources_and_facts(route)
     if route.path == "/api/catalog/refresh":
@@ -205,7 +205,7 @@ async def test_each_permission_that_a_route_needs_is_missed_by_name(
 
 @pytest.mark.spec("auth.missing-permission-is-403")
 async def test_all_permissions_that_a_call_lacks_are_named_at_once(service: Service) -> None:
-    [route] = [route for route in GUARDED if route.path.startswith("/api/mcp/")]
+    [route] = [route for route in GUARDED if route.path.endswith("/tech-insights-facts")]
     answer = await ask(service, route, MANAGE)
     assert f'scope="{CATALOG_READ} {SOURCE_READ}"' in answer.headers["www-authenticate"]
 

@@ -87,6 +87,7 @@ def test_what_is_not_described_is_no_rest_interface_or_another_way_to_write_one(
     left = {each for each in others if "/sets/" not in each[1] and not each[1].startswith("/scim/")}
     assert left == {
         ("POST", "/api/mcp/v1/tech-insights-facts"),
+        ("POST", "/api/mcp/v1/tech-insights-checks"),
         ("POST", "/mcp"),
         ("GET", "/healthz"),
         ("GET", "/readyz"),

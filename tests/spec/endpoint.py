@@ -54,6 +54,19 @@ REQUIREMENTS: dict[str, Requirement] = {
     "endpoint.tools-name-permissions": Requirement(
         "decisions §4.1", "A call at `/mcp` needs the permissions of its tool, and is told them."
     ),
+    # Checks for agents
+    "checks.agents-read-them": Requirement(
+        "decisions §4.1", "Six tools on an endpoint of their own read checks and scorecards."
+    ),
+    "checks.agents-are-told-unknowns": Requirement(
+        "decisions §4.1", "A result that is unknown is told as such, with its reason."
+    ),
+    "checks.tools-name-permissions": Requirement(
+        "decisions §4.1", "Each tool about checks needs its own permissions, values one more."
+    ),
+    "checks.agents-write-by-a-setting": Requirement(
+        "decisions §4.1", "Tools that write are there by `agent_writes` alone, on a path of theirs."
+    ),
     # Listing
     "endpoint.lists-nine-tools": Requirement(
         "seed §1; seed §4.1", "`tools/list` names the seed's nine tools under the seed's names."

@@ -38,6 +38,8 @@ from factbook.schemas import push as push_schemas
 from factbook.settings import Settings
 
 TOOL_CALLS = "/api/mcp/v1/tech-insights-facts"
+CHECK_TOOLS = "/api/mcp/v1/tech-insights-checks"
+WRITING_TOOLS = f"{CHECK_TOOLS}-manage"
 ALL_TOOLS = "/mcp"
 ACCESS = "/api/access/v1"
 TOKENS = f"{ACCESS}/tokens"
@@ -76,6 +78,16 @@ _WRITE = (SET_WRITE,)
 _TOOLS = (CATALOG_READ, SOURCE_READ)
 _TOKENS = (TOKEN_MANAGE,)
 
+_OF_TOOLS = Route(
+    "POST",
+    "",
+    endpoint.post_any,
+    (),
+    None,
+    described=False,
+    errors=error_responses.protocol,
+)
+
 ROUTES: Sequence[Route] = (
     Route(
         "POST",
@@ -87,14 +99,9 @@ ROUTES: Sequence[Route] = (
         errors=error_responses.protocol,
     ),
     # Each tool names its permissions.
-    Route(
-        "POST",
-        ALL_TOOLS,
-        endpoint.post_any,
-        (),
-        toolset_choice.PARAMETERS,
-        described=False,
-        errors=error_responses.protocol,
+    _OF_TOOLS._replace(path=CHECK_TOOLS, handler=endpoint.post_checks),
+    _OF_TOOLS._replace(
+        path=ALL_TOOLS, handler=endpoint.post_any, parameters=toolset_choice.PARAMETERS
     ),
     *(route._replace(path=f"/api/catalog{route.path}") for route in CATALOG_ROUTES),
     *(
@@ -128,6 +135,11 @@ ROUTES: Sequence[Route] = (
     Route("GET", "/healthz", operations.healthz, None, None, described=False, probe=True),
     Route("GET", "/readyz", operations.readyz, None, None, described=False, probe=True),
     Route("GET", "/metrics", operations.metrics, None, None, described=False, probe=True),
+)
+
+# Where a setting asks for it: writes by tools.
+WRITING: Sequence[Route] = (
+    _OF_TOOLS._replace(path=WRITING_TOOLS, handler=endpoint.post_managing, judged=True),
 )
 
 _SET = "/sets/{set_id}"
@@ -220,8 +232,10 @@ PUSH_ROUTES: Sequence[Route] = (
 def all_routes(settings: Settings) -> list[Route]:
     """Every route that these settings give."""
     words = [settings.push_word, *settings.push_aliases]
+    writing = WRITING if settings.agent_writes else ()
     routes = [
         *ROUTES,
+        *writing,
         *(
             # An alias is another way to write a route that is described.
             route._replace(

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from factbook.auth.tokens import StoredToken
     from factbook.catalog.sets import PreparedPush
     from factbook.catalog.store.stored_sets import PushResult
-    from factbook.checks.exemptions.exemption import Exemption
     from factbook.checks.versions.staged_store import StagedDefinition
     from factbook.datasources.connection_store import StoredConnection
     from factbook.datasources.source_store import StoredSource
@@ -125,16 +124,6 @@ def of_definition(action: str, now: int) -> About:
         changed = now in (stored.updated_at, stored.published_at)
         detail = {"version": stored.newest_version, "changed": changed}
         return AuditEntry(action, stored.id, detail)
-
-    return about
-
-
-def of_exemption(action: str) -> About:
-    """Entry for an exemption that was asked for or decided on."""
-
-    def about(found: "Exemption") -> AuditEntry:
-        subject = {"check": found.check} if found.check else {"scorecard": found.scorecard}
-        return AuditEntry(action, found.id, {"entity": found.entity, **subject})
 
     return about
 

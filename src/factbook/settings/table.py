@@ -184,6 +184,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         bool, _about("Lets people approve the exemptions that they asked for themselves.")
     ] = False
 
+    agent_writes: Annotated[
+        bool,
+        _about(
+            "Offers agents the tools that write: requests for exemptions, at "
+            "`/api/mcp/v1/tech-insights-checks-manage` and as the toolset `checks-manage`."
+        ),
+    ] = False
+
     key_figures: Annotated[
         list[str],
         _about(

@@ -8,11 +8,15 @@ from typing import Annotated, Any, Final, NamedTuple
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from factbook.audit.trail import Caller
 from factbook.auth.permissions import CATALOG_READ, SOURCE_READ
+from factbook.auth.tokens import Grant
 from factbook.catalog import ref as refs
 from factbook.catalog.store import by_ref
+from factbook.datasources.registry import Registry
 from factbook.errors import InputError, ToolError
 from factbook.facts.datasource import DataSource
+from factbook.settings import Settings
 from factbook.storage import Database
 
 Schema = dict[str, Any]
@@ -24,12 +28,30 @@ _NUL: Final = b"\\u0000"
 _NULL: Final = b"null"
 
 
+class ToolCall(NamedTuple):
+    """A call by its caller: the grant of its token, and who the audit names."""
+
+    grant: Grant
+    caller: Callable[[], Caller]
+    registry: Registry
+    settings: Settings
+
+
 class Context(NamedTuple):
-    """The resources for answering one call; `now` in milliseconds since the epoch."""
+    """The resources for answering one call; `now` in milliseconds since the epoch.
+
+    `call` is None on pages, which offer only tools that answer everybody who may call them alike.
+    """
 
     database: Database
     sources: Mapping[str, DataSource]
     now: int
+    call: ToolCall | None = None
+
+    @property
+    def reads_values(self) -> bool:
+        """True if the caller may read the values of facts."""
+        return self.call is not None and SOURCE_READ in self.call.grant.permissions
 
 
 @dataclass(frozen=True)

@@ -58,7 +58,7 @@ async def create(request: Request, state: HandlerContext) -> JsonReply[ShownExem
     work = partial(
         exemption_writes.ask, wanted=wanted, caller=_caller(request), now=now, usual_days=usual
     )
-    write = audit.writing(request, state, audit.of_exemption("exemption.request"), 201)
+    write = audit.writing(request, state, exemption_writes.audited("exemption.request"), 201)
     return reply(_shown(await write(work)), 201)
 
 
@@ -99,7 +99,7 @@ async def _decide(
         comment=given.comment,
         own=state.settings.exemption_self_approval,
     )
-    write = audit.writing(request, state, audit.of_exemption(f"exemption.{decision}"))
+    write = audit.writing(request, state, exemption_writes.audited(f"exemption.{decision}"))
     return reply(_shown(await write(work)))
 
 

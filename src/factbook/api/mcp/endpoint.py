@@ -19,7 +19,7 @@ from factbook.api.mcp.toolset_choice import chosen
 from factbook.errors import NotAcceptableError, UnsupportedMediaTypeError
 from factbook.http.context import ToolContext, ToolServer
 from factbook.http.requests import Reply, Request
-from factbook.tools.toolsets import FACTS
+from factbook.tools.toolsets import CHECKS, FACTS, MANAGE
 
 HEADER_MISMATCH: Final = -32020
 UNSUPPORTED_VERSION: Final = -32022
@@ -45,6 +45,16 @@ _any_params = msgspec.json.Decoder(AnyParams)
 async def post(request: Request, state: ToolContext) -> Reply:
     """Answer one message to the server of facts."""
     return await _answer(request, state, state.server((FACTS,), False))
+
+
+async def post_checks(request: Request, state: ToolContext) -> Reply:
+    """Answer one message to the server of checks."""
+    return await _answer(request, state, state.server((CHECKS,), False))
+
+
+async def post_managing(request: Request, state: ToolContext) -> Reply:
+    """Answer one message to the server of the tools that write."""
+    return await _answer(request, state, state.server((MANAGE,), False))
 
 
 async def post_any(request: Request, state: ToolContext) -> Reply:

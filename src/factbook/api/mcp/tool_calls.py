@@ -1,5 +1,6 @@
 """tools/call: the tool that a request names, its result, and the words for its failures."""
 
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -12,8 +13,10 @@ from factbook.api.mcp import jsonrpc
 from factbook.api.mcp.descriptions import MODERN_EXTRA
 from factbook.api.mcp.exchange import Exchange
 from factbook.errors import FactbookError, ToolError, UnavailableError
+from factbook.http import audit
 from factbook.http.requests import Reply, offloaded
 from factbook.tools import Context, Tool
+from factbook.tools.tool import ToolCall
 
 log = structlog.get_logger("factbook.mcp")
 
@@ -53,7 +56,13 @@ async def _run(tool: Tool, arguments: msgspec.Raw, exchange: Exchange) -> Reply:
     extra = MODERN_EXTRA if exchange.modern else ""
     try:
         sources = (await state.registry.current()).sources
-        context = Context(state.database, sources, state.clock())
+        call = ToolCall(
+            exchange.grant,
+            partial(audit.caller, exchange.request, state),
+            state.registry,
+            state.settings,
+        )
+        context = Context(state.database, sources, state.clock(), call)
         found = await tool.call(arguments, context)
         value = found if found.isascii() else await shown(found)
     except (ToolError, UnavailableError) as error:

@@ -36,6 +36,15 @@ class Change(NamedTuple):
     why: dict[str, Any]
 
 
+class ChangeRange(NamedTuple):
+    """Changes from a time on, before a place; of some checks and one entity, any for None."""
+
+    since: int
+    before: tuple[int, int] | None = None
+    check_ids: Sequence[str] | None = None
+    entity_id: int | None = None
+
+
 def append(transaction: Transaction, changes: Iterable[ChangeRow], now: int) -> None:
     """Append changes."""
     rows = [(check, entity, now, *rest) for check, entity, *rest in changes]
@@ -57,6 +66,20 @@ async def of_entity(
 async def latest_of_check(database: Database, check_id: str, limit: int) -> list[Change]:
     """The last changes of a check for any entity, newest first."""
     return _read(await database.all(_OF_CHECK, (check_id, limit)))
+
+
+async def between(database: Database, wanted: ChangeRange, limit: int) -> list[Change]:
+    """Up to `limit` changes of a range, newest first."""
+    conditions = ["at >= ?", "(at, id) < (?, ?)"]
+    values: list[object] = [wanted.since, *(wanted.before or (_BEYOND, _BEYOND))]
+    if wanted.check_ids is not None:
+        conditions.append("check_id IN LIST(?)")
+        values.append(list(wanted.check_ids))
+    if wanted.entity_id is not None:
+        conditions.append("entity_id = ?")
+        values.append(wanted.entity_id)
+    sql = _BETWEEN.replace("{}", " AND ".join(conditions))
+    return _read(await database.search(sql, (*values, limit)))
 
 
 async def last_of_entities(
@@ -118,6 +141,11 @@ WHERE entity_id = ? AND check_id = ? AND (at, id) < (?, ?) ORDER BY at DESC, id 
 _OF_CHECK = """
 SELECT id, check_id, entity_id, at, before, after, why FROM check_changes
 WHERE check_id = ? ORDER BY at DESC, id DESC LIMIT ?
+"""
+
+_BETWEEN = """
+SELECT id, check_id, entity_id, at, before, after, why FROM check_changes
+WHERE {} ORDER BY at DESC, id DESC LIMIT ?
 """
 
 _LAST_OF_ENTITIES = """

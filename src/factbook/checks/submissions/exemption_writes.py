@@ -1,8 +1,9 @@
 """Requests and decisions on exemptions, with who asks and the rules that hold at that moment."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import NamedTuple
 
+from factbook.audit.trail import AuditEntry
 from factbook.auth.permissions import EXEMPTION_DECIDE, EXEMPTION_REQUEST
 from factbook.catalog.store import membership
 from factbook.checks.definitions import definition_lock, scorecard
@@ -27,6 +28,16 @@ class ExemptionCaller(NamedTuple):
 
     ref: str
     permissions: Collection[str]
+
+
+def audited(action: str) -> Callable[[Exemption], AuditEntry]:
+    """Entry of the audit for an exemption that was asked for or decided on."""
+
+    def about(found: Exemption) -> AuditEntry:
+        subject = {"check": found.check} if found.check else {"scorecard": found.scorecard}
+        return AuditEntry(action, found.id, {"entity": found.entity, **subject})
+
+    return about
 
 
 def ask(

@@ -20,7 +20,6 @@ from factbook.checks.submissions.exemption_writes import ExemptionCaller
 from factbook.checks.versions.scorecard_store import scorecard_store
 from factbook.clock import DAY, iso
 from factbook.errors import FactbookError, InputError, InvalidItemsError, NotFoundError
-from factbook.http import audit
 from factbook.http.requests import Reply
 from factbook.web.checks import scorecard_list, shares
 from factbook.web.site import formats
@@ -86,7 +85,7 @@ async def begin(visit: PageContext) -> Reply:
 async def ask(visit: PageContext) -> Reply:
     """Ask for an exemption."""
     given, now = {name: visit.sent.one(name) for name in _FIELDS}, visit.now
-    write = visit.writing(audit.of_exemption("exemption.request"))
+    write = visit.writing(exemption_writes.audited("exemption.request"))
     try:
         wanted = exemption.parse({name: text for name, text in given.items() if text}, now)
         caller = _caller(visit)
@@ -113,7 +112,7 @@ async def _decide(visit: PageContext, decision: Decision) -> Reply:
         comment=visit.sent.one("comment") or None,
         own=visit.state.settings.exemption_self_approval,
     )
-    done = await visit.writing(audit.of_exemption(f"exemption.{decision}"))(work)
+    done = await visit.writing(exemption_writes.audited(f"exemption.{decision}"))(work)
     entity = formats.short_ref(done.entity)
     return visit.redirect(PATH, f"The exemption of {entity} is {_DONE[decision]}.")
 

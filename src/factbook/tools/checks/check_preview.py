@@ -1,0 +1,176 @@
+"""get-check-preview: what a check would change, before it is stored."""
+
+from typing import Annotated, Any, Final
+
+import msgspec
+from msgspec import UNSET, Struct, UnsetType
+
+from factbook.auth.permissions import CATALOG_READ, SOURCE_READ
+from factbook.catalog import ref as refs
+from factbook.catalog.store import collectable
+from factbook.checks import state
+from factbook.checks.definitions.definition import Check
+from factbook.checks.evaluation import explanation
+from factbook.checks.maintenance import latest_facts
+from factbook.checks.rules import sentence
+from factbook.checks.rules.checked_entity import CheckedEntity
+from factbook.checks.submissions import check_documents
+from factbook.checks.trials import preview
+from factbook.checks.trials.preview import PreviewScope
+from factbook.checks.versions.check_store import check_store
+from factbook.errors import InputError, ToolError
+from factbook.facts import store
+from factbook.tools.checks import arguments as given
+from factbook.tools.checks.arguments import DISCOVER
+from factbook.tools.checks.shown import COUNTS, EVIDENCE, counts, explained, said, short
+from factbook.tools.tool import (
+    SIZE_NOTE,
+    Context,
+    Tool,
+    argument,
+    array,
+    encode,
+    record,
+    unknown_entity,
+)
+
+Document = dict[str, Any]
+
+
+class CheckPreviewArguments(Struct, forbid_unknown_fields=True):
+    """A definition, or changes to a stored one, and perhaps one entity."""
+
+    definition: (
+        Annotated[
+            dict[str, Any],
+            argument(
+                "A whole check: id, title and rule, which is a comparison, or all, any or not of "
+                "such; give this or checkId.",
+                {
+                    "id": "covered",
+                    "title": "Covered",
+                    "rule": {
+                        "source": "coverage",
+                        "fact": "lines",
+                        "operator": "greaterThan",
+                        "value": 80,
+                    },
+                },
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
+    check_id: (
+        Annotated[str, argument("Id of a stored check; give this or definition.", "covered")]
+        | UnsetType
+    ) = msgspec.field(default=UNSET, name="checkId")
+    changes: (
+        Annotated[
+            dict[str, Any],
+            argument(
+                "Members to replace in the stored check; none when left out.",
+                {"onUnknown": "fail"},
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
+    entity_ref: (
+        Annotated[str, argument("One entity; all when left out.", "component:default/payments-api")]
+        | UnsetType
+    ) = msgspec.field(default=UNSET, name="entityRef")
+    limit: Annotated[int, argument("Most changed entities to return.", 20, ge=1, le=200)] = 20
+
+
+async def run(arguments: CheckPreviewArguments, context: Context) -> str:
+    """Counts now and with the check, and the first entities that would change."""
+    check = await _check(arguments, context)
+    ref = await _ref(arguments, context)
+    scope = PreviewScope([ref] if ref else [])
+    found = await preview.preview(context.database, check, context.now, arguments.limit, scope)
+    answer = {
+        "rule": short(sentence.of(check.rule)),
+        "now": counts(found.now),
+        "then": counts(found.then),
+        "changed": found.changed,
+        "entities": [
+            {"entityRef": one.ref, "from": state.word(one.before), "to": state.word(one.after)}
+            for one in found.first
+        ],
+    }
+    told = await _explained(check, ref, context) if ref else {}
+    return encode({**answer, **told})
+
+
+async def _check(arguments: CheckPreviewArguments, context: Context) -> Check:
+    document, check_id = arguments.definition, arguments.check_id
+    if isinstance(document, dict) is isinstance(check_id, str):
+        raise ToolError(f"Give exactly one of definition and checkId. {DISCOVER}")
+    if isinstance(check_id, str):
+        stored = await given.existing(check_store.existing(context.database, check_id))
+        changes = arguments.changes if isinstance(arguments.changes, dict) else {}
+        merged = {**stored.written, **changes}
+        document = {name: value for name, value in merged.items() if value is not None}
+    assert isinstance(document, dict)
+    call = context.call
+    assert call is not None
+    try:
+        return await check_documents.read_check(
+            document, context.database, call.registry, call.settings.max_json_depth
+        )
+    except InputError as error:
+        raise ToolError(f"The check cannot be taken: {error.message}") from None
+
+
+async def _ref(arguments: CheckPreviewArguments, context: Context) -> str:
+    if not isinstance(arguments.entity_ref, str):
+        return ""
+    try:
+        ref = refs.canonical(arguments.entity_ref, kind="component")
+    except InputError as error:
+        raise ToolError(f"entityRef: {error.message}") from None
+    if await collectable.id_of(context.database, ref) is None:
+        raise await unknown_entity(context.database, ref)
+    return ref
+
+
+async def _explained(check: Check, ref: str, context: Context) -> Document:
+    """What the result of the entity would rest on."""
+    database = context.database
+    entity_id = await collectable.id_of(database, ref)
+    document = await collectable.entity(database, ref)
+    if entity_id is None or document is None:
+        return {}
+    own = await latest_facts.own_of(database, entity_id)
+    facts = {**await store.latest_of_ref(database, ref), **own}
+    told = explanation.explain(check, CheckedEntity(ref, document, facts), context.now)
+    return said({"result": {"state": state.word(told.state), **explained(told, values=True)}})
+
+
+_TEXT: Final = {"type": "string"}
+
+TOOL = Tool(
+    name="get-check-preview",
+    title="Preview of a check",
+    description=(
+        "Returns what a new or a changed check would do: entities by state as they are and as "
+        "they would be, and those that would change; with entityRef why. Nothing is stored. Give "
+        "exactly one of definition and checkId, from get-scorecard-discovery; facts are named as "
+        f"get-data-source-discovery has them. {SIZE_NOTE}; `limit` bounds the entities."
+    ),
+    arguments=CheckPreviewArguments,
+    output_schema=record(
+        {
+            "rule": _TEXT,
+            "now": COUNTS,
+            "then": COUNTS,
+            "changed": {"type": "integer", "description": "Entities that would change."},
+            "entities": array(
+                record({"entityRef": _TEXT, "from": _TEXT, "to": _TEXT}, ("entityRef",))
+            ),
+            "result": record({"state": _TEXT, "message": _TEXT, "because": EVIDENCE}, ("state",)),
+        },
+        ("rule", "now", "then", "changed", "entities"),
+    ),
+    run=run,
+    permissions=(CATALOG_READ, SOURCE_READ),
+)

@@ -1,0 +1,121 @@
+"""request-check-exemption: asks for an exemption, which somebody else decides on."""
+
+from functools import partial
+from typing import Annotated, Final
+
+import msgspec
+from msgspec import UNSET, Struct, UnsetType
+
+from factbook.audit import trail
+from factbook.auth.permissions import CATALOG_READ, CHECK_READ
+from factbook.checks.exemptions import exemption
+from factbook.checks.submissions import exemption_writes
+from factbook.checks.submissions.exemption_writes import ExemptionCaller
+from factbook.errors import ConflictError, InputError, NotFoundError, ToolError
+from factbook.tools.checks.arguments import DISCOVER
+from factbook.tools.tool import Context, Tool, argument, encode, record
+
+
+class ExemptionRequestArguments(Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """The entity, the check or scorecard, the reason and the end."""
+
+    entity_ref: Annotated[
+        str, argument("Whole reference of the entity.", "component:default/payments-api")
+    ] = msgspec.field(name="entityRef")
+    reason: Annotated[
+        str, argument("The reason, which people read.", "Shut down in March", min_length=1)
+    ]
+    check_id: (
+        Annotated[str, argument("Id of a check; give this or scorecardId.", "covered")] | UnsetType
+    ) = msgspec.field(default=UNSET, name="checkId")
+    scorecard_id: (
+        Annotated[str, argument("Id of a scorecard; give this or checkId.", "readiness")]
+        | UnsetType
+    ) = msgspec.field(default=UNSET, name="scorecardId")
+    until: (
+        Annotated[
+            str, argument("Its last day; only if it may be permanent when left out.", "2027-03-31")
+        ]
+        | UnsetType
+    ) = UNSET
+    link: (
+        Annotated[str, argument("Link to a ticket; none when left out.", "https://example.com/1")]
+        | UnsetType
+    ) = UNSET
+
+
+async def run(arguments: ExemptionRequestArguments, context: Context) -> str:
+    """The request as it is stored; raises NotAllowedError unless the caller may ask."""
+    given = {
+        "entity": arguments.entity_ref,
+        "reason": arguments.reason,
+        "check": arguments.check_id,
+        "scorecard": arguments.scorecard_id,
+        "until": arguments.until,
+        "link": arguments.link,
+    }
+    call = context.call
+    assert call is not None
+    caller = ExemptionCaller(call.grant.owner, call.grant.permissions)
+    write = trail.writing(
+        context.database, call.caller(), exemption_writes.audited("exemption.request")
+    )
+    try:
+        wanted = exemption.parse(
+            {name: value for name, value in given.items() if value is not UNSET}, context.now
+        )
+        usual = call.settings.exemption_days
+        found = await write(
+            partial(
+                exemption_writes.ask,
+                wanted=wanted,
+                caller=caller,
+                now=context.now,
+                usual_days=usual,
+            )
+        )
+    except NotFoundError as error:
+        raise ToolError(f"{error.message} {DISCOVER}") from None
+    except (InputError, ConflictError) as error:
+        raise ToolError(f"The request cannot be taken: {error.message}") from None
+    return encode(found.render())
+
+
+_TEXT: Final = {"type": "string"}
+
+TOOL = Tool(
+    name="request-check-exemption",
+    title="Request an exemption",
+    description=(
+        "Asks that an entity be exempt from a check or from a whole scorecard; it holds once "
+        "somebody else has approved it. Ask only when a person told you to, with that person's "
+        "reason. The caller has to be a member of the group that owns the entity, or to have the "
+        "permission. Ids are from get-scorecard-discovery."
+    ),
+    arguments=ExemptionRequestArguments,
+    output_schema=record(
+        dict.fromkeys(
+            (
+                "id",
+                "check",
+                "scorecard",
+                "entity",
+                "reason",
+                "link",
+                "from",
+                "until",
+                "state",
+                "requestedBy",
+                "requestedAt",
+                "decidedBy",
+                "decidedAt",
+                "comment",
+            ),
+            _TEXT,
+        ),
+        ("id", "entity", "reason", "state"),
+    ),
+    run=run,
+    permissions=(CATALOG_READ, CHECK_READ),
+    writes=True,
+)
