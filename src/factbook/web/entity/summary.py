@@ -24,6 +24,7 @@ from factbook.web.site.endpoint import PageRoute
 from factbook.web.site.page_context import PageContext
 
 _CHANGES: Final = 5
+_WAITING: Final = 5
 _CONTENTS: Final = 10
 
 
@@ -50,8 +51,18 @@ async def show(visit: PageContext, found: EntityView) -> Reply:
         if has_parts
         else None,
         changes=changes,
+        live=_topics(found, known_facts),
         known=await visit.known(people),
     )
+
+
+def _topics(found: EntityView, known: Facts) -> list[str]:
+    """What the page watches: the entity, and sources that have not collected it yet.
+
+    The first facts of an entity change nothing, so that no event tells of them.
+    """
+    waiting = known.waiting[:_WAITING]
+    return [f"entity/{found.ref}", *(f"source/{each.source.id}" for each in waiting)]
 
 
 async def _figures(visit: PageContext, found: EntityView, known: Facts) -> list[KeyFigure]:

@@ -14,6 +14,7 @@ from factbook.web.site.formats import counted, segment
 from factbook.web.site.page_context import PageContext
 
 _SHOWN: Final = 10
+_TOPICS: Final = {"sources": SOURCE_READ, "importers": CATALOG_READ}
 _KINDS: Final = {"failed": "bad", "partial": "warn", "held": "warn"}
 
 
@@ -30,12 +31,16 @@ class SourceTrouble(NamedTuple):
 
 
 class SourceStandings(NamedTuple):
-    """The first sources in trouble, how many more there are, and how many bring facts."""
+    """The first sources in trouble, how many more there are, and how many bring facts.
+
+    `topics` are those whose changes may bring or end trouble that the person may see.
+    """
 
     troubled: list[SourceTrouble]
     more: int
     collected: int
     importers: int
+    topics: list[str]
 
 
 async def sources(visit: PageContext) -> SourceStandings:
@@ -50,7 +55,8 @@ async def sources(visit: PageContext) -> SourceStandings:
         found += _of_importers(importers, visit.now)
     found.sort(key=lambda one: (one.kind != "bad", one.title.casefold()))
     bring = sum(map(_brings_facts, rows))
-    return SourceStandings(found[:_SHOWN], len(found[_SHOWN:]), bring, len(importers))
+    topics = [topic for topic, need in _TOPICS.items() if visit.may(need)]
+    return SourceStandings(found[:_SHOWN], len(found[_SHOWN:]), bring, len(importers), topics)
 
 
 def _brings_facts(row: SourceRow) -> bool:

@@ -2,6 +2,8 @@
 
 const find = (selector, root = document) => [...root.querySelectorAll(selector)];
 
+const writes = (element) => element.closest("input, textarea, select, [contenteditable]");
+
 // Copies the text of the code beside a button.
 function copying(root) {
   if (!navigator.clipboard) return;
@@ -16,22 +18,29 @@ function copying(root) {
   }
 }
 
-// Puts one element in the place of another; the link or field that has the focus keeps it.
+// Puts one element in the place of another; the link or field that has the focus keeps it, and
+// opened details and sideways scrolling stay.
 function replace(shown, made) {
-  const at = shown.contains(document.activeElement) ? document.activeElement : null;
-  const same = (each) =>
-    each.tagName === at.tagName &&
-    ["href", "id", "name"].every((name) => each.getAttribute(name) === at.getAttribute(name));
+  const focus = shown.contains(document.activeElement) ? document.activeElement : null;
+  const mark = (each) =>
+    ["href", "id", "name"].map((name) => each.getAttribute(name)).find(Boolean) ?? each.textContent;
+  const same = (one) => (other) => one.tagName === other.tagName && mark(one) === mark(other);
+  const kept = "details, .table-scroll, pre";
+  const pairs = find(kept, shown).map((old, index) => [old, find(kept, made)[index]]);
+  const alike = pairs.filter(([old, anew]) => anew && old.textContent === anew.textContent);
+  const lefts = pairs.map(([old]) => old.scrollLeft);
   shown.replaceWith(made);
-  if (!at) return;
-  const field = find("[data-focus]")[0];
-  (find("a, button, input, select, textarea, summary", made).find(same) ?? field)?.focus();
+  pairs.forEach(([, anew], index) => anew && (anew.scrollLeft = lefts[index]));
+  for (const [old, anew] of alike) if (old.open !== undefined) anew.open = old.open;
+  if (!focus) return;
+  const controls = find("a, button, input, select, textarea, summary, [tabindex]", made);
+  (controls.find(same(focus)) ?? find("[data-focus]")[0])?.focus({ preventScroll: true });
 }
 
 // The page at an address, of which the elements with these ids take the place of those shown.
 async function refresh(address, ids, signal) {
   const answer = await fetch(address, { signal, headers: { accept: "text/html" } });
-  if (!answer.ok || answer.redirected) return null;
+  if (!answer.ok || answer.redirected) return { page: null, status: answer.status };
   const page = new DOMParser().parseFromString(await answer.text(), "text/html");
   for (const id of ids) {
     const shown = document.getElementById(id);
@@ -41,7 +50,7 @@ async function refresh(address, ids, signal) {
       copying(made);
     }
   }
-  return page;
+  return { page, status: answer.status };
 }
 
 // A form that is answered while it is filled in: data-search names the element with the results.
@@ -57,7 +66,7 @@ function searching() {
       asking?.abort();
       asking = new AbortController();
       refresh(address, form.dataset.search.split(" "), asking.signal)
-        .then((page) => page && history.replaceState(null, "", address))
+        .then(({ page }) => page && history.replaceState(null, "", address))
         .catch((error) => error.name === "AbortError" || form.submit());
     };
     form.addEventListener("input", () => {
@@ -73,18 +82,114 @@ function searching() {
   }
 }
 
-// An element that shows work under way: it is looked at again until it says no more that it is.
-function following() {
-  const next = () => {
-    const shown = document.querySelector("[data-follow]");
-    if (!shown) return;
-    setTimeout(async () => {
-      const ids = find("[data-follow]").map((each) => each.id);
-      await refresh(location.href, ids).catch(() => null);
-      next();
-    }, Number(shown.dataset.follow));
-  };
-  next();
+// Elements that show what changes: data-live names its topics, and a stream says when to look again.
+// Where data-follow stands, something is under way, which is looked at without a stream, too.
+function living() {
+  const SHORTEST = 1_000;
+  const LONGEST = 60_000;
+  const UNUSED = 5_000;
+  // Where the stream is heard, a look by the clock is for what it does not tell.
+  const HEARD = 5;
+  // Of the time in which a page is shown, its making takes no more than a part.
+  const SHARE = 40;
+  let stream = null;
+  let watched = "";
+  let heard = false;
+  let failures = 0;
+  let timer = 0;
+  let due = Infinity;
+  let earliest = 0;
+  let reopens = 0;
+  let asking = false;
+  let ended = false;
+
+  const live = () => find("[data-live], [data-follow]");
+  const topics = () =>
+    [...new Set(find("[data-live]").flatMap((each) => each.dataset.live.split(" ")).filter(Boolean))].sort();
+  // What somebody writes in, or has opened to decide on, stays until they have done so.
+  const isUsed = (element) =>
+    element.querySelector("details.confirm[open]") ||
+    (element.contains(document.activeElement) && writes(document.activeElement)) ||
+    find("textarea, input[type=text]", element).some((each) => each.value !== each.defaultValue);
+
+  function plan(milliseconds) {
+    const at = Math.max(performance.now() + milliseconds, earliest);
+    if (ended || document.hidden || at >= due) return;
+    clearTimeout(timer);
+    due = at;
+    timer = setTimeout(look, at - performance.now());
+  }
+
+  function backOff() {
+    failures += 1;
+    const pause = Math.min(LONGEST, SHORTEST * 2 ** failures) * (0.5 + Math.random());
+    reopens = performance.now() + pause;
+    plan(pause);
+  }
+
+  async function look() {
+    due = Infinity;
+    if (asking || document.hidden) return;
+    const ids = live().filter((each) => !isUsed(each)).map((each) => each.id);
+    if (!ids.length) return plan(UNUSED);
+    asking = true;
+    const began = performance.now();
+    const { page, status } = await refresh(location.href, ids).catch(() => ({ status: 503 }));
+    asking = false;
+    earliest = performance.now() + Math.max(SHORTEST, SHARE * (performance.now() - began));
+    if (page) {
+      document.querySelector("main").dataset.shown = page.querySelector("main").dataset.shown;
+      failures = heard ? 0 : failures;
+      if (ids.length < live().length) plan(UNUSED);
+      go();
+    } else if (status < 500 && status !== 429) {
+      // Signed out, or what the page is about has gone: asking again would not help.
+      ended = true;
+      close();
+    } else backOff();
+  }
+
+  function close() {
+    stream?.close();
+    stream = null;
+    heard = false;
+  }
+
+  function open(names) {
+    const { shown } = document.querySelector("main").dataset;
+    const query = new URLSearchParams([["since", shown], ...names.map((name) => ["topic", name])]);
+    watched = names.join(" ");
+    stream = new EventSource(`/live?${query}`);
+    stream.addEventListener("opened", () => {
+      heard = true;
+      failures = 0;
+    });
+    stream.addEventListener("changed", () => plan(0));
+    stream.addEventListener("error", () => {
+      close();
+      backOff();
+    });
+  }
+
+  function go() {
+    const names = topics();
+    if (stream && names.join(" ") !== watched) close();
+    if (names.length && !stream && performance.now() >= reopens) open(names);
+    const slower = (each) => (heard && each.dataset.live ? HEARD : 1);
+    const every = find("[data-follow]").map((each) => slower(each) * Number(each.dataset.follow));
+    if (every.length) plan(Math.min(...every));
+  }
+
+  document.addEventListener("visibilitychange", () => {
+    clearTimeout(timer);
+    due = Infinity;
+    if (document.hidden) close();
+    else if (live().length) {
+      reopens = 0;
+      plan(0);
+    }
+  });
+  if (!document.hidden) go();
 }
 
 // A press outside closes what asks once more; so does Escape, which leads back to its button.
@@ -104,7 +209,6 @@ function closing() {
 
 // The search for anything has the focus after "/" or Ctrl+K, wherever nothing is being written.
 function seeking() {
-  const writes = (element) => element.closest("input, textarea, select, [contenteditable]");
   document.addEventListener("keydown", (event) => {
     const chord = event.key.toLowerCase() === "k" && (event.ctrlKey || event.metaKey);
     const slash = event.key === "/" && !event.ctrlKey && !event.metaKey && !event.altKey;
@@ -131,7 +235,7 @@ function stepping() {
 
 copying(document);
 searching();
-following();
+living();
 closing();
 seeking();
 stepping();

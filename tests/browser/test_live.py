@@ -1,0 +1,189 @@
+"""Pages that refresh themselves, as a person sees them, and what they ask for meanwhile."""
+
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx2
+import pytest
+from playwright.sync_api import Browser, Locator, Request, expect
+
+from factbook.clock import MINUTE
+from tests.browser.driving import Window, window
+from tests.browser.shop import RUNBOOKS, SOURCES, first_link, make_account
+from tests.processes import ServerProcess, serving
+from tests.service import PUSH, component
+from tests.waiting import until
+
+pytestmark = [pytest.mark.system, pytest.mark.timeout(180)]
+
+# A server that waits for a stream stops after thirty.
+_QUICK_SECONDS = 10
+# It is collected when somebody asks.
+_SOURCE = {name: value for name, value in RUNBOOKS.items() if name != "cadence"}
+_TURN = """hidden => {
+    Object.defineProperty(document, "hidden", {value: hidden, configurable: true});
+    document.dispatchEvent(new Event("visibilitychange"));
+}"""
+
+
+class Shown:
+    """A person who looks at a page, and somebody else who changes what is on it."""
+
+    def __init__(self, shown: Window, server: ServerProcess) -> None:
+        self.window = shown
+        self.page = shown.page
+        self.server = server
+        self.http = server.client(server.token())
+        self.asked: list[str] = []
+        self.page.on("request", self._note)
+
+    @property
+    def main(self) -> Locator:
+        return self.page.get_by_role("main")
+
+    @property
+    def runs(self) -> Locator:
+        return self.main.get_by_role("region", name="Runs").locator("tbody tr")
+
+    def look_at(self, path: str) -> None:
+        """Open a page, which listens then."""
+        with self.page.expect_request("**/live?*"):
+            self.window.open(path)
+
+    def says(self, words: str) -> None:
+        expect(self.main).to_contain_text(words)
+
+    def define(self) -> None:
+        """A source that collects when it is asked."""
+        self.answered(self.http.put(f"{PUSH}/sets/all", json={"items": [component("web")]}))
+        self.answered(self.http.put(f"{SOURCES}/runbooks", json=_SOURCE))
+        self.answered(self.http.post(f"{SOURCES}/runbooks/publish"))
+
+    def collect(self) -> None:
+        self.answered(self.http.post(f"{SOURCES}/runbooks/run"))
+
+    def asks_for(self, path: str) -> int:
+        return self.asked.count(path)
+
+    def answered(self, answer: httpx2.Response) -> Any:
+        assert answer.is_success, answer.text
+        return answer
+
+    def _note(self, request: Request) -> None:
+        self.asked.append(urlsplit(request.url).path)
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[ServerProcess]:
+    with serving(f"sqlite:///{tmp_path / 'factbook.db'}", tmp_path) as found:
+        yield found
+
+
+@pytest.fixture
+def ada(browser: Browser, server: ServerProcess) -> Iterator[Shown]:
+    with window(browser, server.url) as shown:
+        make_account(shown, first_link(server), "ada")
+        found = Shown(shown, server)
+        with found.http:
+            found.define()
+            yield found
+
+
+def test_a_new_entity_shows_its_first_facts_when_they_come(ada: Shown) -> None:
+    ada.look_at("/catalog/component/default/web")
+    ada.says("Not collected yet: Runbooks")
+    ada.collect()
+    ada.says("Has runbook")
+    assert "Not collected yet" not in ada.main.inner_text()
+    assert ada.window.complaints == []
+
+
+def test_lists_and_pages_of_sources_follow_what_somebody_else_runs(ada: Shown) -> None:
+    ada.look_at("/data-sources?q=runbooks")
+    ada.says("never")
+    row = ada.main.get_by_role("row").filter(has_text="Runbooks")
+    ada.collect()
+    expect(row).to_contain_text("1 covered")
+    ada.look_at("/data-sources/runbooks")
+    expect(ada.runs).to_have_count(1)
+    ada.collect()
+    expect(ada.runs).to_have_count(2)
+    assert ada.window.complaints == []
+
+
+def test_what_somebody_writes_or_is_asked_stays_and_is_refreshed_afterwards(ada: Shown) -> None:
+    ada.look_at("/data-sources/runbooks")
+    field = ada.main.get_by_role("combobox", name="Entity")
+    field.fill("component:web")
+    ada.collect()
+    expect(field).to_be_focused()
+    expect(field).to_have_value("component:web")
+    field.fill("")
+    ada.main.locator("h1").click()
+    expect(ada.runs).to_have_count(1)
+
+
+def test_the_focus_stays_on_a_link_that_is_made_anew(ada: Shown) -> None:
+    ada.look_at("/data-sources/runbooks")
+    link = ada.main.get_by_role("link", name="Edit", exact=True)
+    link.focus()
+    ada.collect()
+    expect(ada.runs).to_have_count(1)
+    expect(link).to_be_focused()
+
+
+def test_a_page_goes_on_after_the_server_was_restarted(ada: Shown) -> None:
+    ada.look_at("/data-sources/runbooks")
+    began = time.monotonic()
+    assert ada.server.stop() == -signal.SIGTERM
+    assert time.monotonic() - began < _QUICK_SECONDS
+    ada.server.start()
+    ada.collect()
+    expect(ada.runs).to_have_count(1, timeout=60_000)
+
+
+def test_a_page_whose_session_has_ended_asks_once_and_then_no_more(ada: Shown) -> None:
+    ada.page.clock.install()
+    ada.look_at("/data-sources/runbooks")
+    csrf = ada.page.locator("input[name=csrf]").first.input_value()
+    origin = {"origin": ada.server.url}
+    answer = ada.page.request.post("/sign-out", form={"csrf": csrf}, headers=origin)
+    assert answer.ok
+    with ada.page.expect_request("**/sign-in?*"):
+        ada.collect()
+    asked = list(ada.asked)
+    for _ in range(10):
+        ada.page.clock.fast_forward(MINUTE)
+    assert ada.asked == asked
+    assert ada.asks_for("/live") <= 2
+    expect(ada.main.locator("h1")).to_have_text("Runbooks")
+
+
+def test_a_tab_out_of_view_listens_to_nothing_and_catches_up(ada: Shown) -> None:
+    ada.look_at("/data-sources/runbooks")
+    ada.page.evaluate(_TURN, True)
+    ada.collect()
+    until(lambda: ada.http.get(f"{SOURCES}/runbooks/runs").json()["runs"][0]["finishedAt"])
+    expect(ada.runs).to_have_count(0)
+    with ada.page.expect_request("**/live?*"):
+        ada.page.evaluate(_TURN, False)
+    expect(ada.runs).to_have_count(1)
+
+
+def test_without_scripts_the_same_pages_show_it_when_they_are_loaded_again(
+    browser: Browser, server: ServerProcess
+) -> None:
+    with window(browser, server.url, scripts=False) as shown:
+        make_account(shown, first_link(server), "ada")
+        ada = Shown(shown, server)
+        with ada.http:
+            ada.define()
+            shown.open("/data-sources/runbooks")
+            expect(ada.runs).to_have_count(0)
+            ada.collect()
+            until(lambda: shown.page.reload() and ada.runs.count() == 1)
+        assert ada.asks_for("/live") == 0
