@@ -140,8 +140,8 @@ def level_title(card: Scorecard, level: str | None) -> str:
 
 
 def rank_title(card: Scorecard, rank: int) -> str:
-    """The title of the level of an entity."""
-    return card.levels[rank - 1].title if rank else "no level"
+    """The title of the level of an entity, "" below the first."""
+    return card.levels[rank - 1].title if rank else ""
 
 
 def _entry(

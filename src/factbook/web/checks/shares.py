@@ -72,9 +72,14 @@ def of_states(check_id: str, counts: StateCounts, **query: str) -> list[Share]:
 
 
 def of_levels(card: Scorecard, tally: LevelTally, **query: str) -> list[Share]:
-    """The entities of a scorecard by level, the highest first; `query` is what they share."""
+    """The entities of a scorecard by level, the highest first; `query` is what they share.
+
+    A scorecard without levels has none.
+    """
+    if not card.levels:
+        return []
     named = [(level.id, level.title, rank) for rank, level in enumerate(card.levels, 1)][::-1]
-    named.append((NO_LEVEL_WORD, "No level" if card.levels else "Entities", NO_LEVEL))
+    named.append((NO_LEVEL_WORD, "No level", NO_LEVEL))
     return [
         Share(
             title,

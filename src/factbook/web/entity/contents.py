@@ -40,17 +40,24 @@ _FACTS: Final = (
 )
 
 
+class ShownLevel(NamedTuple):
+    """The title of a level, "" below the first; where a scorecard has none, the score."""
+
+    title: str
+    score: int | None = None
+
+
 class ContentsRow(NamedTuple):
     """An entity with its levels, the numbers of its checks, and its figures with their paths.
 
-    A level is None where nothing of a scorecard counts, "" below the first. A figure is None where
+    A level is None where nothing of a scorecard counts. A figure is None where
     no data source tells of the entity, and its text "" where it is unknown.
     """
 
     ref: str
     title: str
     kind: str
-    levels: list[str | None]
+    levels: list[ShownLevel | None]
     counts: FailingCounts | None
     figures: list[tuple[str, str] | None]
 
@@ -152,11 +159,13 @@ async def _facts(
     return await key_values.of_entities(visit.state.database, wanted, ids)
 
 
-def _level(card: Scorecard, levels: bytes, slot: int) -> str | None:
+def _level(card: Scorecard, levels: bytes, slot: int) -> ShownLevel | None:
     graded = decoded(levels, slot)
     if graded is None or graded.coverage is None:
         return None
-    return card.levels[graded.level - 1].title if graded.level else ""
+    if not card.levels:
+        return ShownLevel("", graded.score)
+    return ShownLevel(card.levels[graded.level - 1].title if graded.level else "")
 
 
 def _figure(
