@@ -9,7 +9,7 @@ from factbook.auth.permissions import CATALOG_READ, SOURCE_READ
 from factbook.catalog import ref as refs
 from factbook.catalog.store import collectable
 from factbook.checks import state
-from factbook.checks.definitions.definition import Check
+from factbook.checks.definitions.check import Check
 from factbook.checks.evaluation import explanation
 from factbook.checks.maintenance import latest_facts
 from factbook.checks.rules import sentence
