@@ -7,6 +7,7 @@ import structlog
 
 from factbook.audit import retention as audit_retention
 from factbook.auth import invitations, sessions, token_usage
+from factbook.auth.oauth import consents, registrations
 from factbook.catalog.store import search_keys, stored_sets, trigrams
 from factbook.checks.background import days
 from factbook.checks.scorecards import trend
@@ -79,6 +80,8 @@ async def _sweep_sessions(given: Round) -> None:
         sessions.forget_ended(transaction, given.time)
         invitations.forget_ended(transaction, given.time)
         token_usage.forget(transaction, given.before(token_usage.KEPT_DAYS) // DAY)
+        consents.forget_ended(transaction, given.time)
+        registrations.forget_unused(transaction, given.time)
 
     await given.database.write(forget)
     await given.pace.rest()

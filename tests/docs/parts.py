@@ -20,6 +20,7 @@ from factbook.api.endpoint import Route
 from factbook.api.routes import PUSH_ROUTES
 from factbook.api.tech_insights.routes import TECH_INSIGHTS_ROUTES
 from factbook.auth import roles as known_roles
+from factbook.auth.oauth.options import OAuthOptions
 from factbook.auth.oidc.options import ProviderOptions as OpenIDOptions
 from factbook.auth.permissions import NAMES, PERMISSIONS
 from factbook.checks.rules.operators import OPERATORS
@@ -263,6 +264,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "settings": settings,
     "settings:importers": importers,
     "settings:openid": partial(options, OpenIDOptions),
+    "settings:oauth": partial(options, OAuthOptions),
     "commands": commands,
     "operators": operators,
     "reasons": reasons,

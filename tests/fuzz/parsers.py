@@ -8,6 +8,8 @@ _DOCUMENTS: Final = "calls the parser of stored definitions, which has a target"
 _FILES: Final = "reads the file, whose content goes to cli.documents.parse"
 
 NO_PARSERS: Final[dict[str, str]] = {
+    "auth.oauth.client_documents.decoded": _CALLS,
+    "auth.oauth.consents.decoded": _ROWS,
     "catalog.store.collectable.read": _ROWS,
     "catalog.store.membership.read_groups": _ROWS,
     "checks.submissions.check_documents.read_check": "calls parse_check, which has a target",

@@ -200,6 +200,11 @@ LANDED = (
         "0.1.0",
         "e52f41d9c863787d08f752ba88911cde05bdb9678f38fa6b736428845fd92955",
     ),
+    Landed(
+        "0037_oauth.sql",
+        "0.1.0",
+        "69e2cd2d311c5d96941e81eea82706db6919ab02c4b64bd8f9c57d2486183e98",
+    ),
 )
 
 # Three of them had another form before, with which databases were made: their first texts.

@@ -35,7 +35,10 @@ _permissions = msgspec.json.Decoder(frozenset[str])
 
 
 class Grant(NamedTuple):
-    """Grant of a request's token: its owner, permissions and validity."""
+    """Grant of a request's token: its owner, permissions and validity.
+
+    `grantable` are permissions that its client can ask the owner for; None: it has no client.
+    """
 
     id: str
     owner: str
@@ -43,6 +46,7 @@ class Grant(NamedTuple):
     expires_at: int | None
     last_used_at: int | None
     revoked_at: int | None
+    grantable: frozenset[str] | None = None
 
 
 class StoredToken(NamedTuple):

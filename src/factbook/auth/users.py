@@ -10,6 +10,7 @@ from typing import NamedTuple
 from factbook import invisible
 from factbook.auth import invitations, roles, sessions, tokens
 from factbook.auth.invitations import Invitation
+from factbook.auth.oauth import consents
 from factbook.errors import ConflictError, InputError, NotFoundError
 from factbook.storage import Database, Row, Transaction
 
@@ -214,6 +215,7 @@ def change_role(transaction: Transaction, ref: str, role: str, now: int) -> None
         invitations.withdraw_by(transaction, ref)
     _change(transaction, ref, "role", role)
     tokens.trim(transaction, ref, allowed, now)
+    consents.trim(transaction, ref, allowed)
 
 
 def disable(transaction: Transaction, ref: str, now: int) -> None:
@@ -230,6 +232,7 @@ def disable(transaction: Transaction, ref: str, now: int) -> None:
     )
     sessions.end_all(transaction, ref)
     tokens.trim(transaction, ref, frozenset(), now)
+    consents.trim(transaction, ref, frozenset())
 
 
 def enable(transaction: Transaction, ref: str) -> None:

@@ -44,7 +44,13 @@ def _about(*sentences: str) -> Meta:
 
 
 # Settings that are tables, of which an option may be a variable too; how deep an option is.
-TABLES: Final = {"integrations": 3, "importers": 3, "connections": 2, "openid": 1}
+TABLES: Final = {
+    "integrations": 3,
+    "importers": 3,
+    "connections": 2,
+    "openid": 1,
+    "oauth": 1,
+}
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -229,6 +235,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         _about(
             "Table `[openid]` of the provider through which people sign in; see its options below. "
             "A single option is also the variable `FACTBOOK_OPENID__OPTION`. Empty: no provider."
+        ),
+    ] = {}
+    oauth: Annotated[
+        dict[str, Any],
+        _about(
+            "Table `[oauth]` of how agents sign in at `/mcp`; see its options below. A single "
+            "option is also the variable `FACTBOOK_OAUTH__OPTION`. Empty: at this service itself."
         ),
     ] = {}
     outgoing_networks: Annotated[

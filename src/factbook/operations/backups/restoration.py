@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 from factbook.audit import trail
 from factbook.audit.trail import COMMAND_LINE, AuditEntry, Caller
 from factbook.auth import invitations, sessions
+from factbook.auth.oauth import consents
 from factbook.backend import migrate
 from factbook.clock import SECOND
 from factbook.errors import ConflictError, InputError, UnavailableError
@@ -105,7 +106,9 @@ async def _made_current(url: str, now: int, above: int, what: str) -> list[str]:
 
 
 def settled(transaction: Transaction, now: int, *, above: int = 0, what: str = "") -> int:
-    """Restart the feed of events, end sessions and invitations, and return the feed's first place.
+    """Restart the feed of events, end sessions, invitations and consents of OAuth.
+
+    Returns the feed's first place.
 
     The places of events go on from `now`, in milliseconds, or from `above` where that is higher: no
     event gets the id of an earlier one, as long as fewer than a thousand rows a second were
@@ -116,6 +119,7 @@ def settled(transaction: Transaction, now: int, *, above: int = 0, what: str = "
     webhooks.begin_at(transaction, place)
     sessions.forget_everyone(transaction)
     invitations.forget_everyone(transaction)
+    consents.forget_everyone(transaction)
     trail.append(
         transaction,
         trail.record(Caller(COMMAND_LINE, now), AuditEntry("database.restore", what, {})),

@@ -1,0 +1,78 @@
+"""Addresses that a client's answers are sent to: which may be, and which equal a registered one."""
+
+import re
+from ipaddress import ip_address
+from typing import Final
+from urllib.parse import SplitResult, urlencode, urlsplit
+
+LONGEST: Final = 500
+# Printable ASCII, without what browsers take for a slash or drop.
+_PLAIN: Final = re.compile(r"[!-\[\]-~]+")
+
+
+def is_acceptable(uri: str) -> bool:
+    """True for an https address, or one of a program on the person's own machine."""
+    parts = _parts(uri)
+    if parts is None or len(uri) > LONGEST or "#" in uri or "@" in parts.netloc:
+        return False
+    return parts.scheme == "https" or is_loopback(uri)
+
+
+def is_loopback(uri: str) -> bool:
+    """True for a plain http address on the loopback interface (RFC 8252, section 7.3)."""
+    parts = _parts(uri)
+    return parts is not None and parts.scheme == "http" and _is_own(parts.hostname or "")
+
+
+def matches(registered: str, asked: str) -> bool:
+    """True if they are the same text, but for the port of an address on the loopback interface.
+
+    A program on the person's machine takes whichever port is free (RFC 8252, section 7.3).
+    """
+    if registered == asked:
+        return True
+    if not (is_loopback(registered) and is_loopback(asked)):
+        return False
+    return _without_port(registered) == _without_port(asked)
+
+
+def host(uri: str) -> str:
+    """Host that an answer goes to, as people read it."""
+    parts = _parts(uri)
+    return (parts.netloc if parts else "").lower()
+
+
+def origin(uri: str) -> str:
+    """Scheme and host of the address."""
+    parts = _parts(uri)
+    return f"{parts.scheme}://{parts.netloc}" if parts else ""
+
+
+def answered(uri: str, **values: str) -> str:
+    """The address with these parameters added to its query, those without a value left out."""
+    query = urlencode({name: value for name, value in values.items() if value})
+    return f"{uri}{'&' if '?' in uri else '?'}{query}"
+
+
+def _parts(uri: str) -> SplitResult | None:
+    if not _PLAIN.fullmatch(uri):
+        return None
+    try:
+        parts = urlsplit(uri)
+        _ = parts.port
+    except ValueError:
+        return None
+    return parts if parts.hostname else None
+
+
+def _without_port(uri: str) -> tuple[str | None, str, str]:
+    # Of the path as it was sent: an empty one is not the same as a slash.
+    parts = urlsplit(uri)
+    return parts.hostname, parts.path, parts.query
+
+
+def _is_own(name: str) -> bool:
+    try:
+        return name == "localhost" or ip_address(name).is_loopback
+    except ValueError:
+        return False
