@@ -136,7 +136,9 @@ async def start(database_url: str) -> AsyncIterator[StartService]:
     async with AsyncExitStack() as stack:
 
         async def start_service(**settings: Any) -> Service:
-            seams = {name: settings.pop(name, None) for name in ("sources", "openid")}
+            seams = {
+                name: settings.pop(name, None) for name in ("sources", "openid", "fetch_document")
+            }
             given = {"database_url": database_url, "token_key": TOKEN_KEY, **settings}
             return await stack.enter_async_context(started(Settings(**given), **seams))
 

@@ -9,6 +9,7 @@ import httpx2
 from factbook.app import Application
 from factbook.auth import permissions as known
 from factbook.auth import tokens
+from factbook.auth.oauth.client_documents import FetchDocument
 from factbook.auth.oidc.client import OpenID
 from factbook.datasources.registry import Registry
 from factbook.datasources.repository_files import HostFiles
@@ -127,6 +128,7 @@ async def started(
     *,
     sources: Sequence[DataSource] | None = None,
     openid: OpenID | None = None,
+    fetch_document: FetchDocument | None = None,
 ) -> AsyncIterator[Service]:
     """A service that runs inside this process until the end of the block."""
     time = Time()
@@ -138,6 +140,7 @@ async def started(
         integrations=configured(settings.integrations),
         importers=configuration.configured(settings.importers, settings.integrations),
         openid=openid,
+        fetch_document=fetch_document,
     )
     async with application.running() as state:
         service = Service(application, state, time)

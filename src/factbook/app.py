@@ -13,6 +13,7 @@ from factbook import clock, process, shutdown
 from factbook.api import routes as api
 from factbook.api.mcp.servers import servers
 from factbook.auth.encryption import token_key
+from factbook.auth.oauth import options as oauth_options
 from factbook.backend import Backend
 from factbook.catalog.push_rules import PushRules
 from factbook.checks.trials.write_trial import WriteTrial
@@ -41,6 +42,7 @@ from factbook.tools.toolsets import toolsets as toolset_list
 from factbook.webhooks import GuardedPost, adopt
 
 if TYPE_CHECKING:
+    from factbook.auth.oauth.client_documents import FetchDocument
     from factbook.auth.oidc.client import OpenID
 
 log = structlog.get_logger("factbook")
@@ -63,6 +65,7 @@ class Application(Backend):
         importers: tuple[Importer, ...] = (),
         connect: Connect | None = None,
         openid: "OpenID | None" = None,
+        fetch_document: "FetchDocument | None" = None,
         tracing: Tracing = traces.OFF,
     ) -> None:
         super().__init__(
@@ -77,6 +80,7 @@ class Application(Backend):
         # Called when the server that this runs in has nothing more to serve.
         self.stopping: Callable[[], object] = lambda: None
         self._openid = openid
+        self._fetch_document = fetch_document
         self._post = GuardedPost(settings, self._tracer)
         self._tools = tools
         self._tasks = Tasks()
@@ -103,7 +107,7 @@ class Application(Backend):
             state = self._state(observed(opened, self._metrics.load))
             await adopt(state.database, state.token_key)
             openid = self._provider()
-            self._router = _routed(state, openid, self._tracing)
+            self._router = _routed(state, openid, self._fetch_document, self._tracing)
             try:
                 yield state
             finally:
@@ -164,6 +168,7 @@ class Application(Backend):
             usage=UsageMeter(database, clock, self._tasks.spawn),
             registry=self.registry(database),
             importers=self.importer_registry(database),
+            oauth=oauth_options.configured(settings.oauth),
             connect=self._clients.of,
             post=self._post,
             toolsets=tuple(one.name for one in toolsets),
@@ -183,7 +188,12 @@ class Application(Backend):
         return connected(self.settings, self._clock)
 
 
-def _routed(state: State, openid: "OpenID | None", tracing: Tracing) -> ASGIApp:
+def _routed(
+    state: State,
+    openid: "OpenID | None",
+    fetch_document: "FetchDocument | None",
+    tracing: Tracing,
+) -> ASGIApp:
     """Router over all endpoints: the interfaces and the pages."""
     unknown = tracing.nowhere(api.nowhere(state))
 
@@ -191,7 +201,7 @@ def _routed(state: State, openid: "OpenID | None", tracing: Tracing) -> ASGIApp:
         # To import them takes as long as all that machines ask for.
         from factbook.web import routes as web  # noqa: PLC0415
 
-        return web.application(state, openid, tracing, application, unknown)
+        return web.application(state, openid, fetch_document, tracing, application, unknown)
 
     pages = made_late(made)
 

@@ -5,6 +5,7 @@ import pytest
 
 from factbook.api.endpoint import Route
 from factbook.api.routes import all_routes
+from factbook.auth.oauth import addresses
 from factbook.auth.permissions import (
     AUDIT_READ,
     CATALOG_READ,
@@ -41,9 +42,16 @@ OPEN = {
     ("GET", "/api/importers/v1/openapi.json"),
     # Of public scorecards alone: tests/api/test_badges.py.
     *BADGES,
+    # How clients of OAuth find their way: tests/api/test_oauth_at_mcp.py.
+    ("GET", addresses.RESOURCE_METADATA),
+    ("GET", addresses.SERVER_METADATA),
 }
-# Callers prove who they are by a signature: tests/importers/test_events.py.
-SIGNED = {("POST", "/api/importers/v1/importers/{importer}/events")}
+# Callers prove who they are by a signature: tests/importers/test_events.py; or by a code or a
+# refresh token: tests/api/test_oauth_tokens.py. Who registers is believed nothing.
+SIGNED = {
+    ("POST", "/api/importers/v1/importers/{importer}/events"),
+    *(("POST", path) for path in (addresses.TOKEN, addresses.REVOKE, addresses.REGISTER)),
+}
 ROUTES = all_routes(Settings(push_aliases=["other"]))
 GUARDED = [route for route in ROUTES if (route.method, route.path) not in OPEN | SIGNED]
 FEEDS = {
@@ -172,7 +180,10 @@ async def test_without_a_token_every_guarded_route_is_401_with_a_challenge(
             for method in (route.method, *(["HEAD"] if route.method == "GET" else [])):
                 answer = await http.request(method, address(route))
                 assert answer.status_code == 401, name_of(route)
-                assert answer.headers["www-authenticate"] == 'Bearer realm="factbook"'
+                challenge = answer.headers["www-authenticate"]
+                if route.path == ALL_TOOLS:  # the one that says where to get a token
+                    challenge = challenge.partition(", ")[0]
+                assert challenge == 'Bearer realm="factbook"'
         for _, path in OPEN - BADGES:
             assert (await http.get(path)).status_code == 200, path
 

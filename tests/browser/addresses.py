@@ -1,6 +1,7 @@
 """What stands at each path of the table of pages, in the service that the browser looks at."""
 
 from typing import Final
+from urllib.parse import urlencode
 
 from tests.browser.shop import ADMINISTRATOR, VIEWER
 
@@ -10,6 +11,20 @@ _WEBHOOKS: Final = "/administration/webhooks"
 _DIGESTS: Final = "/administration/digests"
 _ENTITY: Final = "/catalog/{kind}/{namespace}/{name}"
 _CHECKOUT: Final = "/catalog/component/default/checkout"
+
+# What a client of the settings asks a person for; WISH's hash is no secret's.
+CLIENT: Final = "desk"
+CALLBACK: Final = "http://127.0.0.1/callback"
+WISH: Final = urlencode(
+    {
+        "response_type": "code",
+        "client_id": CLIENT,
+        "redirect_uri": CALLBACK,
+        "scope": "catalog.entity.read tech-insights.data-source.read tech-insights.check.write",
+        "code_challenge": "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM",
+        "code_challenge_method": "S256",
+    }
+)
 
 # RUN is in the place of the number of a run, WEBHOOK and DIGEST of ids.
 EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
@@ -117,6 +132,7 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     f"{_WEBHOOKS}/{{id}}": (f"{_WEBHOOKS}/WEBHOOK",),
     _DIGESTS: (_DIGESTS,),
     f"{_DIGESTS}/{{id}}": (f"{_DIGESTS}/DIGEST",),
+    "/oauth/authorize": (f"/oauth/authorize?{WISH}", "/oauth/authorize?client_id=nobody"),
     "/help": ("/help",),
     "/help/{page:path}": ("/help/pages", "/help/reference/tools", "/help/nothing"),
     "/administration/audit": ("/administration/audit", "/administration/audit?action=set.replace"),

@@ -263,6 +263,7 @@ def opened(browser: Browser, folder: Path) -> Iterator[Shop]:
     directory = LdifFile(folder)
     environment = {
         "FACTBOOK_OUTGOING_NETWORKS": "127.0.0.0/8",
+        "FACTBOOK_OAUTH__CLIENTS": '{"desk": ["http://127.0.0.1/callback"]}',
         "FACTBOOK_IMPORTERS__LDIF__DEFAULT__PATH": str(directory.path),
         "FACTBOOK_IMPORTERS__LDIF__DEFAULT__EVERY": "never",
     }

@@ -7,10 +7,12 @@ from typing import Any, Final, NamedTuple
 
 import httpx2
 
+from factbook.auth.oauth.addresses import AUTHORIZE
 from factbook.collection.run_start import work_of
 from factbook.scheduling import given_up
 from factbook.scheduling.given_up import GivenUpBatch
 from factbook.web.checks import skeletons
+from tests.api.authorizing import wish
 from tests.api.defining import define, of_entities
 from tests.importers.madeup import known_to
 from tests.importers.reading import Imports
@@ -31,6 +33,8 @@ PEOPLE: Final = "/administration/people"
 WEBHOOKS: Final = "/administration/webhooks"
 DIGESTS: Final = "/administration/digests"
 NEW: Final = "another correct horse"
+# A client that the settings of the service have to name.
+CLIENT: Final = "desk"
 # Forms that store nothing: a cookie of the browser, questions, and a message to try it out.
 NO_WRITES: Final = frozenset(
     {
@@ -54,10 +58,20 @@ async def every_form(service: Service) -> AsyncIterator[Sent]:
     """Each is to be sent before the next is asked for."""
     ada = await with_password(service)
     await add_person(service, "vic", "viewer")
+    yield Sent(AUTHORIZE, _consent(ada), ("consent.give",))
+    [(id_,)] = await service.state.database.all("SELECT id FROM oauth_consents")
+    revoked = ada.send(f"{ACCOUNT}/consents", consent=id_)
+    yield Sent(f"{ACCOUNT}/consents", revoked, ("consent.revoke",))
     catalog = (_catalog, _scorecards, _definitions, _imports, _importers)
     for part in (_signing_in, _account, _people, *catalog, _connections, _webhooks, _digests):
         async for sent in part(service, ada):
             yield sent
+
+
+async def _consent(ada: Browser) -> httpx2.Response:
+    wanted = wish(client_id=CLIENT)
+    await ada.open(AUTHORIZE, **wanted)
+    return await ada.send(AUTHORIZE, **wanted, decision="allow")
 
 
 async def _signing_in(service: Service, ada: Browser) -> AsyncIterator[Sent]:

@@ -7,12 +7,19 @@ from factbook.auth.roles import ROLES, VIEWER
 from factbook.web.routes import PAGES
 from factbook.web.site.endpoint import OPEN
 from tests.api.auditing import Watch
+from tests.api.authorizing import CALLBACK
+from tests.conftest import StartService
 from tests.service import Service, component
-from tests.web.audited import ACCOUNT, NEW, NO_WRITES, every_form
+from tests.web.audited import ACCOUNT, CLIENT, NEW, NO_WRITES, every_form
 from tests.web.table import path_of, rows
 from tests.web.visiting import browser, signed_in, with_password
 
 ON_SQLITE = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+
+
+@pytest.fixture
+async def service(start: StartService) -> Service:
+    return await start(oauth={"clients": {CLIENT: [CALLBACK]}})
 
 
 @pytest.mark.spec("audit.every-write")

@@ -11,6 +11,8 @@ import pytest
 from starlette.routing import compile_path
 
 from factbook.auth import passwords
+from factbook.auth.oauth import addresses as oauth
+from factbook.auth.oauth.authorization_request import PARAMETERS
 from factbook.importers.snapshot import ReadingProblem
 from factbook.web.admin.account import PATH as ACCOUNT
 from factbook.web.routes import PAGES
@@ -35,21 +37,23 @@ FOR_DATABASES = ("\0", "a\0b", "-1", "9" * 400)
 FOR_PAGES = (HOSTILE, "\u0315\u0316" * 20, "../..", "javascript:x", "%")
 _OF_A_PAGE = 4
 _PATTERNS = [(page.path, compile_path(page.path)[0]) for page in PAGES if page.method == "GET"]
-# They lead elsewhere, are no pages, or are for who is not signed in.
+# They lead elsewhere, are no pages, are for who is not signed in, or are asked for by a client.
 _NOT_WALKED = {"/static/{name}", "/sign-in", "/sign-in/openid", "/sign-in/openid/callback",
-               "/welcome/{secret}", "/connect/check"}  # fmt: skip
+               "/welcome/{secret}", "/connect/check", oauth.AUTHORIZE}  # fmt: skip
 _PARAMETERS = (
     *("q", "kind", "namespace", "owner", "tag", "set", "order", "after", "before", "page", "span"),
     *("type", "client", "run", "name", "entityRef", "dataSourceId", "limit", "show", "id", "actor"),
     *("known", "reason", "value", "min", "below", "system", "lifecycle", "by", "sort", "cursor"),
     *("action", "object", "outcome", "from", "to", "all", "next", "state", "code", "iss", "error"),
     *("team", "level", "columns", "entity", "check", "ownership", "column"),
+    *PARAMETERS,
 )
 _FIELDS = (
     *("name", "display_name", "password", "again", "current", "role", "session", "theme", "text"),
     *("seen", "entity", "do", "next", "base_url", "methods", "at_once", "header-0", "value-0"),
     *("invitation", "token", "preset", "permission", "expires", "other", "request", "take", "over"),
     *("url", "types", "kind", "every", "organizations", "account.host", "integration", "remove"),
+    *(*PARAMETERS, "decision", "consent"),
 )
 
 

@@ -1,5 +1,7 @@
 """Authentication of a request by its token, and the permissions that it needs."""
 
+from collections.abc import Awaitable, Callable
+
 from factbook.auth import tokens
 from factbook.auth.permissions import TITLES, with_included
 from factbook.auth.tokens import Grant
@@ -7,17 +9,25 @@ from factbook.errors import AuthenticationError, NotAllowedError, TooManyRequest
 from factbook.http.context import State
 from factbook.http.requests import Request
 from factbook.http.trusted_hosts import client_address
+from factbook.storage import Transaction
+
+Verify = Callable[[Request, State, str], Awaitable[Grant]]
 
 
 async def authenticate(request: Request, state: State) -> Grant:
-    """The token that the request carries.
+    """The token that the request carries, one that was made here by hand; see `authenticated`."""
+    return await authenticated(request, state, verified)
+
+
+async def authenticated(request: Request, state: State, verify: Verify) -> Grant:
+    """The token that the request carries, if it is found to be good.
 
     Raises AuthenticationError for none or a bad one, and TooManyRequestsError for a token that
     calls too often or an address that fails too often. A good token is never refused for failures
     of other clients at its address: with 238 random bits it cannot be guessed.
     """
     try:
-        token = request.token = await _verified(request, state)
+        token = request.token = await verify(request, state, bearer_value(request))
     except AuthenticationError:
         address = client_address(request.scope, state.proxies)
         if seconds := state.failures.take(address):
@@ -43,8 +53,10 @@ def authorize(token: Grant, needed: tuple[str, ...]) -> None:
         raise NotAllowedError(f"This needs the permission {named}.", missing=missing)
 
 
-async def _verified(request: Request, state: State) -> Grant:
-    value = _credentials(request)
+async def verified(request: Request, state: State, value: str) -> Grant:
+    """The token with this value. Raises AuthenticationError for an unknown or invalid one."""
+    if not tokens.is_shaped(value):
+        raise AuthenticationError("The token is not from this service.", token_sent=True)
     # Here, because what is open to everyone has to answer without a database.
     state.database.refresh()
     token = await tokens.find(state.database, tokens.digest(value, state.token_key))
@@ -58,24 +70,24 @@ async def _verified(request: Request, state: State) -> Grant:
     if token.expires_at is not None and token.expires_at <= now:
         raise AuthenticationError("The token has expired.", token_sent=True)
     if token.last_used_at is None or not tokens.is_noted(token.last_used_at, now):
-        _note_use(state, token.id, now)
+        id_ = token.id
+        note_use(state, id_, now, lambda transaction: tokens.touch(transaction, id_, now))
     return token._replace(permissions=with_included(token.permissions))
 
 
-def _credentials(request: Request) -> str:
+def bearer_value(request: Request) -> str:
+    """Value of the request's token, of any form. Raises AuthenticationError without one."""
     header = request.headers.get(b"authorization")
     if header is None:
         raise AuthenticationError("Missing credentials: send Authorization: Bearer <token>.")
     scheme, _, credentials = header.partition(b" ")
     if scheme.lower() != b"bearer":
         raise AuthenticationError("The Authorization header has to be Bearer <token>.")
-    value = credentials.strip().decode("latin-1")
-    if not tokens.is_shaped(value):
-        raise AuthenticationError("The token is not from this service.", token_sent=True)
-    return value
+    return credentials.strip().decode("latin-1")
 
 
-def _note_use(state: State, token_id: str, now: int) -> None:
-    if not tokens.is_noted(state.touched.get(token_id, 0), now):
-        state.touched[token_id] = now
-        state.spawn(state.database.write(lambda tx: tokens.touch(tx, token_id, now)))
+def note_use(state: State, id_: str, now: int, touch: Callable[[Transaction], None]) -> None:
+    """Have a use recorded beside the answer, unless that was done within the last minute."""
+    if not tokens.is_noted(state.touched.get(id_, 0), now):
+        state.touched[id_] = now
+        state.spawn(state.database.write(touch))

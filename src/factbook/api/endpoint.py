@@ -47,8 +47,9 @@ class Route(NamedTuple):
 
     One that is `judged` writes although its permissions only read: its handler decides who may.
 
-    Callers of one that is `signed` prove who they are by a signature in place of a token. The
-    others are known by what `authenticate` returns.
+    Callers of one that is `signed` prove who they are in the request itself, in place of a token,
+    by a signature or by what was issued to them. The others are known by what `authenticate`
+    returns.
     """
 
     method: str

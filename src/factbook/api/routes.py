@@ -15,6 +15,8 @@ from factbook.api.endpoint import NOTHING_STORED, Endpoint, Route
 from factbook.api.events.routes import EVENT_ROUTES
 from factbook.api.importers.routes import IMPORTER_ROUTES
 from factbook.api.mcp import endpoint, toolset_choice
+from factbook.api.oauth import mcp_authentication
+from factbook.api.oauth.routes import OAUTH_ROUTES
 from factbook.api.openapi import openapi, operations
 from factbook.api.openapi.parameters import (
     CHECKS,
@@ -101,7 +103,11 @@ ROUTES: Sequence[Route] = (
     # Each tool names its permissions.
     _OF_TOOLS._replace(path=CHECK_TOOLS, handler=endpoint.post_checks),
     _OF_TOOLS._replace(
-        path=ALL_TOOLS, handler=endpoint.post_any, parameters=toolset_choice.PARAMETERS
+        path=ALL_TOOLS,
+        handler=endpoint.post_any,
+        parameters=toolset_choice.PARAMETERS,
+        errors=mcp_authentication.errors,
+        authenticate=mcp_authentication.authenticate,
     ),
     *(route._replace(path=f"/api/catalog{route.path}") for route in CATALOG_ROUTES),
     *(
@@ -132,6 +138,7 @@ ROUTES: Sequence[Route] = (
     *(route._replace(path=f"{EVENTS}{route.path}") for route in EVENT_ROUTES),
     *(route._replace(path=f"{IMPORTERS}{route.path}") for route in IMPORTER_ROUTES),
     *SCIM_ROUTES,
+    *OAUTH_ROUTES,
     Route("GET", "/healthz", operations.healthz, None, None, described=False, probe=True),
     Route("GET", "/readyz", operations.readyz, None, None, described=False, probe=True),
     Route("GET", "/metrics", operations.metrics, None, None, described=False, probe=True),

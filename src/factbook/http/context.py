@@ -17,6 +17,7 @@ from factbook.storage import Database
 
 if TYPE_CHECKING:
     # Only who works on them imports them.
+    from factbook.auth.oauth.options import OAuthOptions
     from factbook.checks.trials.write_trial import WriteTrial
     from factbook.datasources.clients import Connect
     from factbook.datasources.registry import Registry
@@ -116,6 +117,7 @@ class State(ToolContext, WebhookContext, ImporterContext):
     """All parts, with those of the steps around every handler."""
 
     hosts: "Hosts"
+    oauth: "OAuthOptions"
     calls: "RateLimit"
     failures: "RateLimit"
     incomplete: "IncompleteAnswers"

@@ -106,6 +106,7 @@ class Request:
         "headers",
         "may_read",
         "method",
+        "resource_metadata",
         "scope",
         "token",
         "token_id",
@@ -123,6 +124,8 @@ class Request:
         self.token: Grant | None = None  # set once it is known to be good
         # False: its token only writes. It is shown what it sent, and counts of what is stored.
         self.may_read = True
+        # Where it is described how to get a token, if the route says so.
+        self.resource_metadata = ""
         self.token_id = ""  # of the token that was sent, though it may have expired or be revoked
 
     @property

@@ -1,9 +1,10 @@
-"""Links to this service's own pages, made outside of any request."""
+"""Addresses of this service, and links to its own pages."""
 
 import ipaddress
 from typing import Final
 
 from factbook.errors import InputError
+from factbook.http.requests import Request
 from factbook.settings import Settings
 
 # Where the secret of an invitation is used.
@@ -17,6 +18,15 @@ def server(settings: Settings) -> str | None:
     if settings.port == 0:
         return None
     return f"http://{_host(settings.host)}:{settings.port}"
+
+
+def own(request: Request, settings: Settings) -> str:
+    """Address of the service for this client, by the settings or else as it was called."""
+    if settings.public_url:
+        return settings.public_url.rstrip("/")
+    # A host that is not among the allowed ones does not get here.
+    host = request.header(b"host") or "127.0.0.1:8000"
+    return f"{request.scope.get('scheme', 'http')}://{host}"
 
 
 def address(settings: Settings, given: str | None) -> str:

@@ -45,6 +45,7 @@ from factbook.web.entity.summary import ENTITY_SUMMARY
 from factbook.web.live.stream import LIVE
 from factbook.web.overview.page import OVERVIEW
 from factbook.web.search.page import SEARCH
+from factbook.web.sign_in.consent import CONSENT
 from factbook.web.sign_in.openid_sign_in import SIGNING_IN_ELSEWHERE
 from factbook.web.sign_in.password_sign_in import SIGNING_IN
 from factbook.web.site import assets
@@ -53,6 +54,7 @@ from factbook.web.site.endpoint import OPEN, PageEndpoint, PageRoute
 from factbook.web.site.page_context import PageContext, Site
 
 if TYPE_CHECKING:
+    from factbook.auth.oauth.client_documents import FetchDocument
     from factbook.auth.oidc.client import OpenID
 
 
@@ -66,6 +68,7 @@ PAGES: Sequence[PageRoute] = (
     *SIGNING_IN,
     *SIGNING_IN_ELSEWHERE,
     *LIVE,
+    *CONSENT,
     *OVERVIEW,
     *SEARCH,
     *ACCOUNT,
@@ -105,10 +108,15 @@ PAGES: Sequence[PageRoute] = (
 
 
 def application(
-    state: State, openid: "OpenID | None", tracing: Tracing, whole: ASGIApp, unknown: ASGIApp
+    state: State,
+    openid: "OpenID | None",
+    fetch_document: "FetchDocument | None",
+    tracing: Tracing,
+    whole: ASGIApp,
+    unknown: ASGIApp,
 ) -> ASGIApp:
     """Router over all pages of a `whole` application; `unknown` answers machines elsewhere."""
-    site = Site(state, whole, openid)
+    site = Site(state, whole, openid, fetch_document)
     paths: dict[str, dict[str, PageRoute]] = {}
     for page in PAGES:
         paths.setdefault(page.path, {})[page.method] = page

@@ -1,10 +1,12 @@
-"""Administration → Account: name, password, sessions and appearance of the person signed in."""
+"""Administration → Account: name, password, sessions, clients and appearance of a person."""
 
 import asyncio
 from collections.abc import Sequence
 
 from factbook.audit.trail import AuditEntry
 from factbook.auth import invitations, passwords, roles, sessions, tokens, users
+from factbook.auth.oauth import consents, redirects
+from factbook.auth.oauth.consents import Consent
 from factbook.auth.permissions import TITLES
 from factbook.auth.token_usage import TokenUsage
 from factbook.clock import DAY, SECOND
@@ -33,6 +35,10 @@ async def show(visit: PageContext, status: int = 200, **problems: str) -> Reply:
         role=roles.TITLES[person.role],
         permissions=[TITLES[name] for name in TITLES if name in person.permissions],
         sessions=await sessions.listed(database, ref),
+        consents=[
+            (each, redirects.host(each.redirect_uri), [TITLES[name] for name in each.permissions])
+            for each in await consents.listed(database, ref, visit.now)
+        ],
         themes=[(theme, theme.capitalize()) for theme in THEMES],
         name_problem=problems.get("name_problem", ""),
         password_problem=problems.get("password_problem", ""),
@@ -90,6 +96,18 @@ async def end_session(visit: PageContext) -> Reply:
     return visit.redirect(PATH, "The session has ended.")
 
 
+async def end_consent(visit: PageContext) -> Reply:
+    """End what the person has let a client of OAuth do."""
+    ref, id_ = visit.person.ref, visit.sent.one("consent")
+
+    def about(ended: Consent) -> AuditEntry:
+        detail = {"client": ended.client, "name": ended.client_name}
+        return AuditEntry("consent.revoke", ended.id, detail)
+
+    ended = await visit.writing(about)(lambda tx: consents.revoke_own(tx, id_, ref))
+    return visit.redirect(PATH, f"{ended.client_name} has no access any more.")
+
+
 async def choose_theme(visit: PageContext) -> Reply:
     """Set the theme of the pages: light, dark, or the system's."""
     theme = visit.sent.one("theme")
@@ -125,5 +143,6 @@ ACCOUNT: Sequence[PageRoute] = (
     PageRoute("POST", f"{PATH}/name", rename),
     PageRoute("POST", f"{PATH}/password", change_password),
     PageRoute("POST", f"{PATH}/sessions", end_session),
+    PageRoute("POST", f"{PATH}/consents", end_consent),
     PageRoute("POST", f"{PATH}/theme", choose_theme),
 )

@@ -13,11 +13,17 @@ from starlette.types import ASGIApp
 from factbook import __version__, invisible
 from factbook.audit import trail
 from factbook.audit.trail import About, AuditEntry, Caller
+from factbook.auth.oauth.client_documents import (
+    ClientDocuments,
+    FetchDocument,
+    GuardedDocumentFetch,
+)
 from factbook.auth.permissions import TITLES
 from factbook.auth.sessions import Session
 from factbook.catalog.store import by_ref
 from factbook.clock import MINUTE, SECOND
 from factbook.errors import NotAllowedError
+from factbook.http import urls
 from factbook.http.admission import RateLimit
 from factbook.http.context import State
 from factbook.http.requests import Reply, Request
@@ -53,9 +59,11 @@ class Site:
     state: State
     application: ASGIApp
     openid: "OpenID | None" = None
+    fetch_document: FetchDocument | None = None
     wrong_passwords: RateLimit = field(init=False)
     known_browsers: RateLimit = field(init=False)
     tail: ChangeTail = field(init=False)
+    documents: ClientDocuments = field(init=False)
     hashing: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_AT_ONCE))
 
     def __post_init__(self) -> None:
@@ -64,6 +72,8 @@ class Site:
         self.known_browsers = RateLimit(rate, _WRONG_PASSWORDS, self.state.clock)
         state = self.state
         self.tail = ChangeTail(state.database, state.clock, state.stopping, state.spawn)
+        fetch = self.fetch_document or GuardedDocumentFetch(state.settings)
+        self.documents = ClientDocuments(fetch, state.clock, state.oauth.client_hosts)
 
     async def slow(self, function: Callable[..., T], *arguments: object) -> T:
         """Run a password function on a thread, few at a time, as each takes 64 MiB."""
@@ -114,12 +124,7 @@ class PageContext:
     @property
     def server(self) -> str:
         """Address of this service, from the settings or else from the request."""
-        public = self.state.settings.public_url
-        if public:
-            return public.rstrip("/")
-        # A host that is not among the allowed ones does not get here.
-        host = self.request.header(b"host") or "127.0.0.1:8000"
-        return f"{self.request.scope.get('scheme', 'http')}://{host}"
+        return urls.own(self.request, self.state.settings)
 
     def may(self, *permissions: str) -> bool:
         """True if a person is signed in who has all of these permissions."""

@@ -1,0 +1,214 @@
+"""Who is let in at `/mcp`, what the others are told, and that all other endpoints know no OAuth."""
+
+import re
+from typing import Any
+
+import pytest
+from starlette.types import Message
+
+from factbook.api.oauth import mcp_authentication
+from factbook.api.routes import TOOL_CALLS
+from factbook.auth.oauth import addresses
+from factbook.auth.permissions import CATALOG_READ, SOURCE_READ
+from factbook.auth.tokens import Grant
+from factbook.errors import NotAllowedError
+from factbook.http.requests import Request
+from tests.api.authorizing import (
+    ISSUER,
+    READING,
+    RESOURCE,
+    SERVER,
+    TOOL,
+    Documents,
+    at_mcp,
+    sent,
+    tokens_for,
+)
+from tests.conftest import StartService
+from tests.service import Service
+from tests.web.visiting import signed_in
+
+METADATA = f"{SERVER}{addresses.RESOURCE_METADATA}"
+ON_SQLITE = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+WRITE = "tech-insights.check.write"
+
+
+@pytest.fixture
+async def service(start: StartService) -> Service:
+    return await start(fetch_document=Documents())
+
+
+def challenge(header: str) -> dict[str, str]:
+    """The parameters of a challenge."""
+    assert header.startswith("Bearer ")
+    return dict(re.findall(r'(\w+)="([^"]*)"', header))
+
+
+async def get(service: Service, path: str) -> tuple[int, dict[str, Any]]:
+    async with service.client(None) as http:
+        answer = await http.get(path)
+    assert answer.headers["content-type"].startswith("application/json"), path
+    return answer.status_code, answer.json()
+
+
+async def test_who_comes_without_a_token_is_told_where_to_get_one(service: Service) -> None:
+    answer = await at_mcp(service, None)
+    assert answer.status_code == 401
+    found = challenge(answer.headers["www-authenticate"])
+    assert found == {
+        "realm": "factbook",
+        "scope": " ".join(sorted(READING)),
+        "resource_metadata": METADATA,
+    }
+    answer = await at_mcp(service, "fbk_" + "a" * 46)
+    assert answer.status_code == 401
+    assert challenge(answer.headers["www-authenticate"])["error"] == "invalid_token"
+    assert answer.json()["error"] == "invalid_token"
+
+
+async def test_a_token_made_by_hand_is_good_there_too(service: Service) -> None:
+    assert (await at_mcp(service, await service.token(*READING))).status_code == 200
+    answer = await at_mcp(service, await service.token(CATALOG_READ))
+    assert answer.status_code == 403
+    # It has no client that could ask for more.
+    assert challenge(answer.headers["www-authenticate"]) == {
+        "realm": "factbook",
+        "error": "insufficient_scope",
+        "scope": SOURCE_READ,
+    }
+
+
+async def test_the_resource_names_its_authorization_server_which_names_all_else(
+    service: Service,
+) -> None:
+    status, found = await get(service, addresses.RESOURCE_METADATA)
+    assert status == 200
+    assert (found["resource"], found["authorization_servers"]) == (RESOURCE, [ISSUER])
+    assert found["bearer_methods_supported"] == ["header"]
+    assert found["scopes_supported"] == list(READING)
+    status, found = await get(service, addresses.SERVER_METADATA)
+    assert status == 200
+    assert found["issuer"] == ISSUER
+    assert found["code_challenge_methods_supported"] == ["S256"]
+    assert found["token_endpoint_auth_methods_supported"] == ["none"]
+    assert found["authorization_response_iss_parameter_supported"] is True
+    assert found["client_id_metadata_document_supported"] is True
+    assert "registration_endpoint" not in found
+    for name in ("authorization_endpoint", "token_endpoint", "revocation_endpoint"):
+        assert found[name].startswith(f"{ISSUER}/")
+
+
+@ON_SQLITE
+async def test_behind_a_proxy_all_addresses_are_public(start: StartService) -> None:
+    service = await start(public_url="https://facts.example.com/", fetch_document=Documents())
+    _, found = await get(service, addresses.RESOURCE_METADATA)
+    assert found["resource"] == "https://facts.example.com/mcp"
+    _, found = await get(service, addresses.SERVER_METADATA)
+    assert found["issuer"] == "https://facts.example.com/oauth"
+    answer = await at_mcp(service, None)
+    metadata = challenge(answer.headers["www-authenticate"])["resource_metadata"]
+    assert metadata == f"https://facts.example.com{addresses.RESOURCE_METADATA}"
+
+
+@ON_SQLITE
+async def test_a_client_with_a_header_finds_no_metadata_elsewhere(service: Service) -> None:
+    for path in (
+        "/.well-known/oauth-protected-resource",
+        f"/.well-known/oauth-protected-resource{TOOL_CALLS}",
+        "/.well-known/oauth-authorization-server",
+        "/.well-known/openid-configuration",
+        f"{TOOL_CALLS}/.well-known/oauth-protected-resource",
+    ):
+        assert (await get(service, path))[0] == 404, path
+    async with service.client(None) as http:
+        answer = await http.post(TOOL_CALLS, json=TOOL)
+    assert answer.headers["www-authenticate"] == 'Bearer realm="factbook"'
+    async with service.client(await service.token(CATALOG_READ)) as http:
+        answer = await http.post(TOOL_CALLS, json=TOOL)
+    assert "resource_metadata" not in answer.headers["www-authenticate"]
+
+
+async def test_a_token_of_oauth_is_for_the_tools_alone(service: Service) -> None:
+    tokens = await tokens_for(service, await signed_in(service))
+    for value in (tokens["access_token"], tokens["refresh_token"]):
+        async with service.client(value) as http:
+            for method, path in (
+                ("POST", TOOL_CALLS),
+                ("GET", "/api/catalog/entities"),
+                ("GET", "/api/access/v1/tokens"),
+            ):
+                answer = await http.request(method, path, json=TOOL)
+                assert answer.status_code == 401, path
+    assert (await at_mcp(service, tokens["refresh_token"])).status_code == 401
+
+
+async def test_a_token_for_another_address_is_refused(start: StartService) -> None:
+    service = await start(fetch_document=Documents(), allowed_hosts=["127.0.0.1", "b.example.com"])
+    tokens = await tokens_for(service, await signed_in(service))
+    answer = await at_mcp(service, tokens["access_token"], server="http://b.example.com")
+    assert answer.status_code == 401
+    assert "another address" in answer.json()["error_description"]
+    assert (await at_mcp(service, tokens["access_token"])).status_code == 200
+
+
+async def test_who_needs_more_is_told_all_that_is_to_be_asked_for_at_once(
+    service: Service,
+) -> None:
+    ada = await signed_in(service)
+    tokens = await tokens_for(service, ada, scope=CATALOG_READ)
+    answer = await at_mcp(service, tokens["access_token"])
+    assert answer.status_code == 403
+    assert answer.json()["error"] == "insufficient_scope"
+    found = challenge(answer.headers["www-authenticate"])
+    assert (found["error"], found["resource_metadata"]) == ("insufficient_scope", METADATA)
+    assert found["scope"].split() == sorted(READING)
+    more = await tokens_for(service, ada, scope=found["scope"])
+    assert (await at_mcp(service, more["access_token"])).status_code == 200
+
+
+def test_who_cannot_be_given_more_is_not_sent_to_ask_for_it() -> None:
+    request = Request({"method": "POST", "headers": []}, _nothing)
+    request.resource_metadata = METADATA
+    error = NotAllowedError("This needs more.", missing=(WRITE,))
+    for grantable, is_told in ((READING, False), ((*READING, WRITE), True)):
+        held = frozenset(READING)
+        request.token = Grant("id", "user:default/vic", held, 1, 1, None, frozenset(grantable))
+        found = mcp_authentication.errors(error, request).headers["www-authenticate"]
+        assert ("resource_metadata" in found) is is_told
+
+
+async def _nothing() -> Message:
+    return {"type": "http.disconnect"}
+
+
+async def test_the_last_use_is_noted(service: Service) -> None:
+    ada = await signed_in(service)
+    tokens = await tokens_for(service, ada)
+    assert (await at_mcp(service, tokens["access_token"])).status_code == 200
+    answer = await service.http.get("/api/access/v1/audit")  # a write after that of the use
+    assert answer.status_code == 200
+    [[used_at]] = await service.state.database.all("SELECT last_used_at FROM oauth_consents")
+    assert used_at in {None, service.time()}
+    assert "Agent" in await ada.text("/administration/account")
+
+
+@ON_SQLITE
+async def test_a_client_calls_no_more_often_than_a_token_may(start: StartService) -> None:
+    service = await start(fetch_document=Documents(), token_rate=0.001, token_burst=2)
+    tokens = await tokens_for(service, await signed_in(service))
+    called = [(await at_mcp(service, tokens["access_token"])).status_code for _ in range(3)]
+    assert called == [200, 200, 429]
+
+
+@ON_SQLITE
+async def test_where_it_is_switched_off_only_tokens_made_by_hand_are_taken(
+    start: StartService,
+) -> None:
+    service = await start(oauth={"enabled": False})
+    for path in (addresses.RESOURCE_METADATA, addresses.SERVER_METADATA):
+        assert (await get(service, path))[0] == 404
+    for path in (addresses.TOKEN, addresses.REVOKE, addresses.REGISTER):
+        assert (await sent(service, path, {"a": "b"})).status_code == 404
+    answer = await at_mcp(service, None)
+    assert answer.headers["www-authenticate"] == 'Bearer realm="factbook"'
+    assert (await at_mcp(service, await service.token(*READING))).status_code == 200

@@ -1,0 +1,105 @@
+"""Clients that register themselves, where a setting lets them."""
+
+from typing import Any
+
+import httpx2
+import pytest
+
+from factbook.auth.oauth import addresses
+from factbook.clock import DAY
+from factbook.settings import Settings
+from factbook.sweeps import sweep
+from tests.api.authorizing import CALLBACK, at_mcp, tokens_for, wish
+from tests.conftest import StartService
+from tests.service import Service
+from tests.web.visiting import signed_in
+
+CLIENT = {"client_name": "Desk", "redirect_uris": [CALLBACK], "software_id": "x"}
+
+
+@pytest.fixture
+async def service(start: StartService) -> Service:
+    return await start(oauth={"registration": True})
+
+
+async def register(service: Service, **changed: Any) -> httpx2.Response:
+    async with service.client(None) as http:
+        return await http.post(addresses.REGISTER, json={**CLIENT, **changed})
+
+
+async def swept(service: Service) -> list[Any]:
+    settings: Settings = service.state.settings
+    await sweep(service.state.database, settings, (), service.time())
+    return await service.state.database.all("SELECT id FROM oauth_clients")
+
+
+async def test_a_client_that_registered_is_let_in_by_a_person(service: Service) -> None:
+    answer = await register(service)
+    assert answer.status_code == 201
+    found = answer.json()
+    assert found["token_endpoint_auth_method"] == "none"
+    assert "client_secret" not in found
+    ada = await signed_in(service)
+    page = await ada.open(addresses.AUTHORIZE, **wish(client_id=found["client_id"]))
+    assert "Nobody has checked who this is." in page.text
+    tokens = await tokens_for(service, ada, client_id=found["client_id"])
+    assert (await at_mcp(service, tokens["access_token"])).status_code == 200
+    async with service.client(None) as http:
+        metadata = (await http.get(addresses.SERVER_METADATA)).json()
+    assert metadata["registration_endpoint"].endswith(addresses.REGISTER)
+    audit = await service.http.get("/api/access/v1/audit", params={"action": "client.register"})
+    [record] = audit.json()["records"]
+    assert record["detail"] == {"name": "Desk", "hosts": ["agent.example.com"]}
+
+
+async def test_no_client_registers_unless_a_setting_lets_it(start: StartService) -> None:
+    service = await start()
+    assert (await register(service)).status_code == 404
+    assert await service.state.database.all("SELECT id FROM oauth_clients") == []
+
+
+@pytest.mark.parametrize(
+    ("changed", "error"),
+    [
+        ({"redirect_uris": []}, "invalid_request"),
+        ({"redirect_uris": [CALLBACK] * 11}, "invalid_request"),
+        ({"redirect_uris": "x"}, "invalid_request"),
+        ({"redirect_uris": ["http://agent.example.com/callback"]}, "invalid_redirect_uri"),
+        ({"redirect_uris": ["javascript:alert(1)"]}, "invalid_redirect_uri"),
+        ({"redirect_uris": [f"{CALLBACK}#a"]}, "invalid_redirect_uri"),
+        ({"redirect_uris": [f"{CALLBACK}?{'x' * 500}"]}, "invalid_redirect_uri"),
+        ({"client_name": "x" * 501}, "invalid_request"),
+    ],
+)
+async def test_what_no_client_needs_is_refused(
+    service: Service, changed: dict[str, Any], error: str
+) -> None:
+    answer = await register(service, **changed)
+    assert (answer.status_code, answer.json()["error"]) == (400, error)
+
+
+async def test_an_address_registers_only_so_many(start: StartService) -> None:
+    service = await start(oauth={"registration": True}, failed_logins=2)
+    statuses = [(await register(service)).status_code for _ in range(4)]
+    assert statuses == [201, 201, 429, 429]
+
+
+async def test_registrations_without_use_are_forgotten(service: Service) -> None:
+    used = (await register(service)).json()["client_id"]
+    await register(service)
+    ada = await signed_in(service)
+    await tokens_for(service, ada, client_id=used)
+    service.time.advance(DAY)
+    assert await swept(service) == [(used,)]
+    service.time.advance(29 * DAY)
+    assert await service.state.database.all("SELECT id FROM oauth_consents")
+    assert await swept(service) == [(used,)]
+    assert await service.state.database.all("SELECT id FROM oauth_consents") == []
+    assert await service.state.database.all("SELECT hash FROM oauth_tokens") == []
+    service.time.advance(60 * DAY)
+    assert await swept(service) == []
+
+
+async def test_a_name_without_letters_is_shown_as_none(service: Service) -> None:
+    found = (await register(service, client_name="\u200b\n ")).json()
+    assert found["client_name"] == "A client without a name"

@@ -1,0 +1,349 @@
+"""Codes and tokens of OAuth: what they are exchanged for, and what ends them."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from factbook.auth import users
+from factbook.auth.oauth import addresses
+from factbook.auth.permissions import CATALOG_READ, SOURCE_READ
+from factbook.clock import DAY, HOUR, MINUTE
+from tests.api.authorizing import (
+    CALLBACK,
+    CLIENT,
+    READING,
+    RESOURCE,
+    VERIFIER,
+    Documents,
+    at_mcp,
+    code_for,
+    exchanged,
+    refreshed,
+    sent,
+    tokens_for,
+)
+from tests.conftest import StartService
+from tests.service import Service
+from tests.web.visiting import Browser, signed_in
+
+OTHER = "https://other.example.com/oauth/client.json"
+ACCOUNT = "/administration/account"
+
+
+@pytest.fixture
+async def service(start: StartService) -> Service:
+    return await start(fetch_document=Documents(CLIENT, OTHER))
+
+
+async def records(service: Service, action: str) -> list[dict[str, Any]]:
+    answer = await service.http.get("/api/access/v1/audit", params={"action": action})
+    found: list[dict[str, Any]] = answer.json()["records"]
+    return found
+
+
+async def expect_ended(service: Service, tokens: dict[str, Any]) -> None:
+    """Nothing of a consent is good any more."""
+    assert (await at_mcp(service, tokens["access_token"])).status_code == 401
+    answer = await refreshed(service, tokens["refresh_token"])
+    assert (answer.status_code, answer.json()["error"]) == (400, "invalid_grant")
+
+
+async def test_a_code_is_exchanged_for_tokens_that_the_tools_take(service: Service) -> None:
+    ada = await signed_in(service)
+    answer = await exchanged(service, await code_for(ada))
+    assert answer.status_code == 200
+    assert answer.headers["cache-control"] == "no-store"
+    found = answer.json()
+    assert (found["token_type"], found["expires_in"]) == ("Bearer", 3600)
+    assert found["scope"].split() == sorted(READING)
+    called = await at_mcp(service, found["access_token"])
+    assert called.status_code == 200
+    assert called.json()["result"]["isError"] is False
+
+
+async def test_no_table_holds_a_code_or_a_token(service: Service) -> None:
+    ada = await signed_in(service)
+    code = await code_for(ada)
+    found = (await exchanged(service, code)).json()
+    rows = await service.state.database.all("SELECT * FROM oauth_tokens")
+    text = repr(rows) + repr(await service.state.database.all("SELECT * FROM oauth_consents"))
+    assert len(rows) == 3
+    for secret in (code, found["access_token"], found["refresh_token"]):
+        assert secret not in text
+        assert secret[4:20] not in text
+
+
+async def test_a_code_that_comes_twice_ends_the_tokens_of_the_first(service: Service) -> None:
+    ada = await signed_in(service)
+    code = await code_for(ada)
+    tokens = (await exchanged(service, code)).json()
+    answer = await exchanged(service, code)
+    assert (answer.status_code, answer.json()["error"]) == (400, "invalid_grant")
+    await expect_ended(service, tokens)
+    [record] = await records(service, "consent.revoke")
+    assert record["actor"] == "user:default/ada"
+    assert record["detail"] == {"client": CLIENT, "why": "The code was used already."}
+
+
+async def test_of_many_who_come_with_a_code_at_once_at_most_one_gets_tokens(
+    service: Service,
+) -> None:
+    code = await code_for(await signed_in(service))
+    answers = await asyncio.gather(*(exchanged(service, code) for _ in range(4)))
+    given = [answer.json() for answer in answers if answer.status_code == 200]
+    assert len(given) == 1
+    await expect_ended(service, given[0])
+
+
+async def test_a_code_is_good_for_a_minute(service: Service) -> None:
+    code = await code_for(await signed_in(service))
+    service.time.advance(MINUTE)
+    assert (await exchanged(service, code)).json()["error"] == "invalid_grant"
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"client_id": OTHER},
+        {"code_verifier": "another-verifier-" * 4},
+        {"redirect_uri": f"{CALLBACK}/"},
+        {"redirect_uri": "https://evil.example.com/callback"},
+    ],
+    ids=["client", "verifier", "slash", "host"],
+)
+async def test_a_code_with_anything_else_than_it_was_asked_with_counts_no_more(
+    service: Service, changed: dict[str, str]
+) -> None:
+    code = await code_for(await signed_in(service))
+    answer = await exchanged(service, code, **changed)
+    assert (answer.status_code, answer.json()["error"]) == (400, "invalid_grant")
+    assert (await exchanged(service, code)).json()["error"] == "invalid_grant"
+    assert await records(service, "consent.revoke")
+
+
+@pytest.mark.parametrize(
+    ("changed", "error"),
+    [
+        ({"code_verifier": None}, "invalid_grant"),
+        ({"code_verifier": "short"}, "invalid_grant"),
+        ({"code_verifier": "x" * 129}, "invalid_grant"),
+        ({"client_id": None}, "invalid_client"),
+        ({"client_id": "x" * 501}, "invalid_client"),
+        ({"grant_type": "password"}, "unsupported_grant_type"),
+        ({"grant_type": None}, "unsupported_grant_type"),
+        ({"resource": "https://elsewhere.example.com/mcp"}, "invalid_target"),
+        ({"resource": "http://127.0.0.1:8000/api/catalog"}, "invalid_target"),
+        ({"resource": "x" * 3000}, "invalid_target"),
+        ({"code": ""}, "invalid_grant"),
+        ({"code": "fbk_" + "é" * 46}, "invalid_grant"),
+        ({"code": "x" * 10_000}, "invalid_grant"),
+    ],
+)
+async def test_a_request_that_lacks_something_is_told_by_the_codes_of_oauth(
+    service: Service, changed: dict[str, str | None], error: str
+) -> None:
+    code = await code_for(await signed_in(service))
+    answer = await exchanged(service, **{"code": code, **changed})  # type: ignore[arg-type]
+    assert (answer.status_code, answer.json()["error"]) == (400, error)
+    assert answer.headers["cache-control"] == "no-store"
+
+
+async def test_a_parameter_that_is_there_twice_is_refused(service: Service) -> None:
+    async with service.client(None) as http:
+        answer = await http.post(
+            addresses.TOKEN,
+            content=b"grant_type=authorization_code&client_id=a&client_id=b",
+            headers={"content-type": "application/x-www-form-urlencoded"},
+        )
+    assert (answer.status_code, answer.json()["error"]) == (400, "invalid_request")
+
+
+@pytest.mark.parametrize("body", [b"\xff", b"a=%FF", b"&".join([b"a%d=1" % n for n in range(99)])])
+async def test_a_form_that_cannot_be_read_is_refused(service: Service, body: bytes) -> None:
+    async with service.client(None) as http:
+        answer = await http.post(
+            addresses.TOKEN,
+            content=body,
+            headers={"content-type": "application/x-www-form-urlencoded"},
+        )
+        assert (answer.status_code, answer.json()["error"]) == (400, "invalid_request")
+        answer = await http.post(addresses.TOKEN, json={"grant_type": "refresh_token"})
+        assert (answer.status_code, answer.json()["error"]) == (415, "invalid_request")
+        large = {"grant_type": "x" * 20_000}
+        answer = await http.post(addresses.TOKEN, data=large)
+        assert (answer.status_code, answer.json()["error"]) == (413, "invalid_request")
+
+
+async def test_an_access_token_is_good_for_an_hour_and_a_refresh_token_gets_the_next(
+    service: Service,
+) -> None:
+    tokens = await tokens_for(service, await signed_in(service))
+    service.time.advance(HOUR)
+    answer = await at_mcp(service, tokens["access_token"])
+    assert answer.status_code == 401
+    assert "expired" in answer.json()["error_description"]
+    renewed = (await refreshed(service, tokens["refresh_token"])).json()
+    assert renewed["refresh_token"] != tokens["refresh_token"]
+    assert (await at_mcp(service, renewed["access_token"])).status_code == 200
+
+
+async def test_a_refresh_token_that_comes_twice_ends_all_tokens_of_its_consent(
+    service: Service,
+) -> None:
+    ada = await signed_in(service)
+    tokens, untouched = await tokens_for(service, ada), await tokens_for(service, ada)
+    renewed = (await refreshed(service, tokens["refresh_token"])).json()
+    answer = await refreshed(service, tokens["refresh_token"])
+    assert (answer.status_code, answer.json()["error"]) == (400, "invalid_grant")
+    await expect_ended(service, renewed)
+    [record] = await records(service, "consent.revoke")
+    assert record["detail"]["why"] == "The refresh token was used already."
+    assert (await at_mcp(service, untouched["access_token"])).status_code == 200
+
+
+async def test_of_many_who_refresh_at_once_at_most_one_gets_tokens_and_they_end(
+    service: Service,
+) -> None:
+    tokens = await tokens_for(service, await signed_in(service))
+    sent_ = (refreshed(service, tokens["refresh_token"]) for _ in range(4))
+    given = [answer.json() for answer in await asyncio.gather(*sent_) if answer.status_code == 200]
+    assert len(given) == 1
+    await expect_ended(service, given[0])
+
+
+async def test_a_refresh_token_of_another_client_ends_its_consent(service: Service) -> None:
+    tokens = await tokens_for(service, await signed_in(service))
+    answer = await refreshed(service, tokens["refresh_token"], client_id=OTHER)
+    assert (answer.status_code, answer.json()["error"]) == (400, "invalid_grant")
+    await expect_ended(service, tokens)
+
+
+async def test_a_refresh_token_ends_after_thirty_days_without_use(service: Service) -> None:
+    tokens = await tokens_for(service, await signed_in(service))
+    service.time.advance(29 * DAY)
+    tokens = (await refreshed(service, tokens["refresh_token"])).json()
+    service.time.advance(30 * DAY)
+    assert (await refreshed(service, tokens["refresh_token"])).json()["error"] == "invalid_grant"
+
+
+async def test_a_refresh_token_gives_less_when_asked_and_never_more(service: Service) -> None:
+    tokens = await tokens_for(service, await signed_in(service))
+    for more in ("audit.read", "catalog.entity.read tech-insights.check.write"):
+        answer = await refreshed(service, tokens["refresh_token"], scope=more)
+        assert (answer.status_code, answer.json()["error"]) == (400, "invalid_scope")
+    less = (await refreshed(service, tokens["refresh_token"], scope=CATALOG_READ)).json()
+    assert less["scope"] == CATALOG_READ
+    assert (await at_mcp(service, less["access_token"])).status_code == 403
+    whole = (await refreshed(service, less["refresh_token"])).json()
+    assert whole["scope"].split() == sorted(READING)
+
+
+@pytest.mark.parametrize("kind", ["access_token", "refresh_token"])
+async def test_a_client_revokes_its_tokens(service: Service, kind: str) -> None:
+    tokens = await tokens_for(service, await signed_in(service))
+    answer = await sent(service, addresses.REVOKE, {"token": tokens[kind], "client_id": CLIENT})
+    assert answer.status_code == 200
+    assert (await at_mcp(service, tokens["access_token"])).status_code == 401
+    refreshed_ = await refreshed(service, tokens["refresh_token"])
+    assert refreshed_.status_code == (200 if kind == "access_token" else 400)
+
+
+async def test_a_client_learns_nothing_of_tokens_that_it_has_not_and_ends_none(
+    service: Service,
+) -> None:
+    tokens = await tokens_for(service, await signed_in(service))
+    for token, client in ((tokens["refresh_token"], OTHER), ("nothing", CLIENT)):
+        answer = await sent(service, addresses.REVOKE, {"token": token, "client_id": client})
+        assert (answer.status_code, answer.json()) == (200, {})
+    assert (await at_mcp(service, tokens["access_token"])).status_code == 200
+
+
+async def connected(service: Service, name: str = "vic") -> tuple[Browser, dict[str, Any]]:
+    visitor = await signed_in(service, name)
+    scope = "catalog.entity.read tech-insights.data-source.read tech-insights.check.write"
+    return visitor, await tokens_for(service, visitor, scope=scope)
+
+
+async def test_a_person_who_is_disabled_has_no_tokens_and_gets_none_back(service: Service) -> None:
+    await signed_in(service, "ada")
+    _, tokens = await connected(service)
+    ref, now = "user:default/vic", service.time()
+    await service.state.database.write(lambda tx: users.disable(tx, ref, now))
+    await expect_ended(service, tokens)
+    await service.state.database.write(lambda tx: users.enable(tx, ref))
+    await expect_ended(service, tokens)
+
+
+async def test_a_person_with_another_role_lends_no_more_than_that_role(service: Service) -> None:
+    await signed_in(service, "ada")
+    _, tokens = await connected(service)
+    ref, now = "user:default/vic", service.time()
+    await service.state.database.write(lambda tx: users.change_role(tx, ref, "viewer", now))
+    assert (await at_mcp(service, tokens["access_token"])).status_code == 200
+    renewed = (await refreshed(service, tokens["refresh_token"])).json()
+    assert renewed["scope"].split() == sorted(READING)
+    # What was lost does not come back with the role.
+    await service.state.database.write(lambda tx: users.change_role(tx, ref, "administrator", now))
+    renewed = (await refreshed(service, renewed["refresh_token"])).json()
+    assert renewed["scope"].split() == sorted(READING)
+
+
+async def test_a_code_of_a_person_who_was_disabled_meanwhile_is_refused(service: Service) -> None:
+    await signed_in(service, "ada")
+    code = await code_for(await signed_in(service, "vic"))
+    now = service.time()
+    await service.state.database.write(lambda tx: users.disable(tx, "user:default/vic", now))
+    assert (await exchanged(service, code)).json()["error"] == "invalid_grant"
+
+
+async def test_a_person_sees_who_acts_for_them_and_ends_it(service: Service) -> None:
+    ada, bob = await signed_in(service), await signed_in(service, "bob")
+    tokens = await tokens_for(service, ada)
+    assert (await at_mcp(service, tokens["access_token"])).status_code == 200
+    assert "Clients that act for you" not in await bob.text(ACCOUNT)
+    page = await ada.text(ACCOUNT)
+    assert "agent.example.com" in page
+    id_ = page.partition('name="consent" value="')[2].partition('"')[0]
+    assert (await bob.send(f"{ACCOUNT}/consents", consent=id_)).status_code == 404
+    assert (await at_mcp(service, tokens["access_token"])).status_code == 200
+    page = await ada.done(f"{ACCOUNT}/consents", consent=id_)
+    assert "Agent has no access any more." in page
+    await expect_ended(service, tokens)
+    [given] = await records(service, "consent.give")
+    assert given["detail"] == {
+        "client": CLIENT,
+        "name": "Agent",
+        "host": "agent.example.com",
+        "permissions": sorted(READING),
+    }
+
+
+async def test_too_many_failures_of_an_address_have_to_wait_and_good_tokens_have_not(
+    start: StartService,
+) -> None:
+    service = await start(fetch_document=Documents(), failed_logins=3)
+    tokens = await tokens_for(service, await signed_in(service))
+    statuses = [(await refreshed(service, "fbk_" + "a" * 46)).status_code for _ in range(5)]
+    assert statuses[-1] == 429
+    assert (await refreshed(service, tokens["refresh_token"])).status_code == 200
+
+
+async def test_a_token_of_oauth_is_in_no_log_and_no_audit(
+    service: Service, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ada = await signed_in(service)
+    code = await code_for(ada)
+    tokens = (await exchanged(service, code)).json()
+    await exchanged(service, code)
+    async with service.client(None) as http:
+        await http.get("/api/catalog/entities", params={"token": tokens["access_token"]})
+    audit = (await service.http.get("/api/access/v1/audit")).text
+    written = audit + "".join(capsys.readouterr())
+    for secret in (code, tokens["access_token"], tokens["refresh_token"], VERIFIER):
+        assert secret not in written
+
+
+def test_scopes_are_the_names_of_permissions() -> None:
+    assert {CATALOG_READ, SOURCE_READ} == set(READING)
+    assert RESOURCE.endswith(addresses.RESOURCE)
