@@ -18,6 +18,7 @@ AREAS = [
     "Push and read interface",
     "Tool-call endpoint",
     "Tokens",
+    "Agents that sign in (OAuth)",
     "Identity providers that push people",
     "People, sessions and invitations",
     "Webhooks",
