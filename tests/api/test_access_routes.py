@@ -4,7 +4,7 @@ import httpx2
 import pytest
 
 from factbook.api.endpoint import Route
-from factbook.api.routes import all_routes
+from factbook.api.routes import ALL_TOOLS, all_routes
 from factbook.auth.oauth import addresses
 from factbook.auth.permissions import (
     AUDIT_READ,
