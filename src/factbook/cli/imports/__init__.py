@@ -6,10 +6,8 @@ from factbook.cli.failures import EXIT_CODES
 from factbook.cli.imports import parts
 from factbook.cli.imports.aws import aws
 from factbook.cli.imports.catalog import catalog
+from factbook.cli.imports.code_hosts import gitea, github, gitlab
 from factbook.cli.imports.configured import run
-from factbook.cli.imports.gitea import gitea
-from factbook.cli.imports.github import github
-from factbook.cli.imports.gitlab import gitlab
 from factbook.cli.imports.kubernetes import kubernetes
 from factbook.cli.imports.ldif import ldif
 
