@@ -386,6 +386,15 @@ async def test_figures_of_a_large_catalog_are_kept_for_a_minute_and_say_so(hosts
     assert (await read(hosts, "distribution", "score"))["known"] == 4
 
 
+async def test_what_is_kept_of_a_source_ends_with_its_version(hosts: Service) -> None:
+    hosts.state.database.remembered.of(KeptAnswers).large = 1
+    await push(hosts, *(item(ref, score=float(n)) for n, ref in enumerate(REFS)), to="hosts")
+    assert (await read(hosts, "distribution", "score"))["known"] == 6
+    some = {"entityFilter": [{"kind": "component", "metadata.name": "a"}]}
+    await define(hosts, pushed("hosts", schema=SCHEMA, **some))
+    assert (await read(hosts, "distribution", "score"))["known"] == 1
+
+
 async def test_pages_by_value_of_a_large_catalog_are_of_one_reading(hosts: Service) -> None:
     hosts.state.database.remembered.of(KeptAnswers).large = 1
     await push(hosts, *(item(ref, open=n) for n, ref in enumerate(REFS[:5])), to="hosts")
