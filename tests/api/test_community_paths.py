@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.api.checking import OWNED, check, evaluated, put, with_source
-from tests.api.defining import item, push
+from tests.api.defining import item, push, refusal
 from tests.conftest import StartService
 from tests.service import Service, component
 
@@ -64,6 +64,18 @@ async def test_many_entities_are_run_at_once(service: Service) -> None:
     assert none == {"entity": "component:default/none", "results": []}
     many = {"entities": entities * 400}
     assert (await service.http.post(f"{PLUGIN}/checks/run", json=many)).status_code == 400
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+async def test_results_of_one_run_are_bounded(service: Service) -> None:
+    for number in range(66):
+        await put(service, check(f"more-{number}", rule=OWNED), publish=True)
+    await evaluated(service)
+    entities = [{"kind": "Component", "name": "none"}] * 750
+    answer = await service.http.post(f"{PLUGIN}/checks/run", json={"entities": entities})
+    assert "750 entities with 68 checks are more than 50,000 results" in refusal(answer, 400)
+    some = {"entities": entities, "checks": ["covered", "apis", "none"]}
+    assert (await service.http.post(f"{PLUGIN}/checks/run", json=some)).status_code == 200
 
 
 async def test_facts_and_their_schemas_are_read_by_ids(service: Service) -> None:

@@ -119,6 +119,22 @@ async def test_members_of_named_groups_decide_without_the_permission(service: Se
     assert (approved.status_code, approved.json()["state"]) == (200, "approved")
 
 
+@pytest.mark.parametrize("rules", [{"maxDays": 30}, {"enabled": False}])
+async def test_what_the_rules_forbid_by_now_is_not_approved_and_can_be_denied(
+    service: Service, rules: dict[str, Any]
+) -> None:
+    id_ = await asked(service)
+    card = scorecard(exemptions=rules)
+    answer = await service.http.put(f"{SCORECARDS}/readiness?publish=true", json=card)
+    assert answer.status_code == 200, answer.text
+    refused = await call(service, "lee", f"/{id_}/approve", None, READ, DECIDE)
+    assert "The rules have changed since it was asked for" in refusal(refused, 409)
+    state = (await service.http.get(f"{EXEMPTIONS}/{id_}")).json()["state"]
+    assert state == "requested"
+    denied = await call(service, "lee", f"/{id_}/deny", None, READ, DECIDE)
+    assert denied.json()["state"] == "denied"
+
+
 async def test_of_those_who_ask_and_decide_at_once_one_wins(service: Service) -> None:
     answers = await asyncio.gather(*(call(service, "kim", "", wish()) for _ in range(3)))
     assert sorted(one.status_code for one in answers) == [201, 409, 409]

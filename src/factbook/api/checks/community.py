@@ -16,6 +16,7 @@ from factbook.catalog.store import collectable
 from factbook.checks import state
 from factbook.checks.definitions.check import Check, parse_check
 from factbook.checks.evaluation.explanation import Explanation
+from factbook.checks.maintenance.check_set import CheckCache
 from factbook.checks.results import result_queries
 from factbook.checks.results.result_queries import CheckResult
 from factbook.checks.rules.condition import leaves
@@ -31,6 +32,8 @@ from factbook.http.requests import JsonReply, Request, decode, reply
 _LARGEST: Final = 256 * 1024
 # The plugin asks for so many entities at once.
 _MOST_ENTITIES: Final = 750
+# A result takes about a kilobyte, and all are in one answer.
+_MOST_RESULTS: Final = 50_000
 _MOST_IDS: Final = 100
 _MOST_ROWS: Final = 1_000
 # The type of check that the plugin draws as true or false.
@@ -90,6 +93,13 @@ async def run_one(request: Request, state: SourceContext) -> JsonReply[list[Show
 async def run_many(request: Request, state: SourceContext) -> JsonReply[list[Shown]]:
     """The results of many entities; those that do not exist have none."""
     asked = decode(await request.json_body(_LARGEST, "a run"), CommunityBulkRun)
+    known = await state.database.remembered.of(CheckCache).loaded(state.database)
+    checks = len({*asked.checks} & known.slots.keys()) if asked.checks else len(known.slots)
+    if len(asked.entities) * checks > _MOST_RESULTS:
+        raise InputError(
+            f"{len(asked.entities)} entities with {checks} checks are more than "
+            f"{_MOST_RESULTS:,} results; ask for fewer at once."
+        )
     answers: list[Shown] = []
     schemas = await _schemas(state)
     for one in asked.entities:

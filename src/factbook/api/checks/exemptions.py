@@ -70,6 +70,7 @@ async def get(request: Request, state: HandlerContext) -> JsonReply[ShownExempti
 async def approve(request: Request, state: HandlerContext) -> JsonReply[ShownExemption]:
     """Approve a request; somebody else than who asked for it has to, unless a setting allows it.
 
+    One that scorecards with the check would not allow by now is refused.
     Where scorecards with the check name groups that approve, members of each of them decide.
     """
     return await _decide(request, state, "approve")
@@ -98,6 +99,7 @@ async def _decide(
         now=state.clock(),
         comment=given.comment,
         own=state.settings.exemption_self_approval,
+        usual_days=state.settings.exemption_days,
     )
     write = audit.writing(request, state, exemption_writes.audited(f"exemption.{decision}"))
     return reply(_shown(await write(work)))

@@ -19,7 +19,7 @@ from factbook.checks.versions import grade_slots
 from factbook.checks.versions.check_store import check_store
 from factbook.checks.versions.grade_slots import StoredScorecard
 from factbook.checks.versions.scorecard_store import scorecard_store
-from factbook.errors import NotFoundError
+from factbook.errors import ConflictError, InvalidItemsError, NotFoundError
 from factbook.storage import Transaction
 
 
@@ -69,18 +69,35 @@ def decide(
     now: int,
     comment: str | None = None,
     own: bool = False,
+    usual_days: int = DEFAULT_DAYS,
 ) -> Exemption:
     """Store a decision, with `own` also on what the caller asked for.
 
-    Raises the errors of `exemption_store.decide`.
+    What is approved is by the rules of that moment, which may be others than when it was asked for.
+    Raises the errors of `exemption_store.decide`, and ConflictError for what they forbid by now.
     """
     definition_lock.share(transaction)
     found = exemption_store.within(transaction, exemption_id)
     rules = _rules(transaction, found.check, found.scorecard)
     actor = _actor(transaction, caller)
-    return exemption_store.decide(
+    decided = exemption_store.decide(
         transaction, exemption_id, decision, rules, actor, now, comment=comment, own=own
     )
+    if decision == "approve":
+        _check_still_allowed(found, rules, usual_days)
+    return decided
+
+
+def _check_still_allowed(
+    found: Exemption, rules: Collection[ExemptionRules], usual_days: int
+) -> None:
+    """Raise ConflictError if the rules forbid by now what they allowed to ask for."""
+    asked = (found.check, found.scorecard, found.entity, found.reason, found.starts_at)
+    try:
+        exemption.check_rules(ExemptionRequest(*asked, found.until), rules, usual_days)
+    except InvalidItemsError as error:
+        told = "; ".join(f"{one['path']} {one['message']}" for one in error.details["problems"])
+        raise ConflictError(f"The rules have changed since it was asked for: {told}.") from None
 
 
 def _actor(transaction: Transaction, caller: ExemptionCaller) -> ExemptionActor:

@@ -111,6 +111,7 @@ async def _decide(visit: PageContext, decision: Decision) -> Reply:
         now=visit.now,
         comment=visit.sent.one("comment") or None,
         own=visit.state.settings.exemption_self_approval,
+        usual_days=visit.state.settings.exemption_days,
     )
     done = await visit.writing(exemption_writes.audited(f"exemption.{decision}"))(work)
     entity = formats.short_ref(done.entity)
