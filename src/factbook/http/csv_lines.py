@@ -18,6 +18,8 @@ CSV: Final = "text/csv"
 CONTENT_TYPE: Final = b"text/csv; charset=utf-8; header=present"
 
 # What spreadsheets take for the start of a formula, also in the width of East Asian characters.
+# Some drop blanks and marks of order before it.
+_DROPPED: Final = "\ufeff"
 _FORMULA: Final = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
 _QUOTED: Final = frozenset('",\r\n')
 _LEVELS: Final = ("entity", "level", "levelIfKnown", "score", "coverage")
@@ -67,11 +69,15 @@ def plain(value: Any) -> object:
     return value
 
 
+def _begins_late(text: str) -> bool:
+    return text.lstrip().lstrip(_DROPPED).lstrip().startswith(_FORMULA)
+
+
 def _cell(value: object) -> str:
     if value is None:
         return ""
     text = str(value)
-    if isinstance(value, str) and text.startswith(_FORMULA):
+    if isinstance(value, str) and (text.startswith(_FORMULA) or _begins_late(text)):
         text = f"'{text}"
     if _QUOTED.isdisjoint(text) and text == text.strip():
         return text
