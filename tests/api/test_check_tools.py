@@ -296,6 +296,7 @@ async def test_a_preview_tells_what_a_check_would_change_and_stores_nothing(
         ("get-entity-check-results", {"name": "wib"}, "Did you mean component:default/web"),
         ("get-entity-check-results", {"name": "web", "states": ["good"]}, 'no state "good"'),
         ("get-entity-check-results", {"name": "web", "scorecardId": "x"}, "get-scorecard-disc"),
+        ("get-scorecard-discovery", {"scorecardId": "none"}, "no published scorecard"),
         ("get-check-results", {}, "exactly one of checkId and scorecardId"),
         ("get-check-results", {"checkId": "covered", "scorecardId": "x"}, "exactly one of"),
         ("get-check-results", {"checkId": "none"}, "get-scorecard-discovery"),

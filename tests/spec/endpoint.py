@@ -54,6 +54,12 @@ REQUIREMENTS: dict[str, Requirement] = {
     "endpoint.tools-name-permissions": Requirement(
         "decisions §4.1", "A call at `/mcp` needs the permissions of its tool, and is told them."
     ),
+    "endpoint.resources-are-read": Requirement(
+        "decisions §4.1", "`/mcp` lists entities and scorecards as resources, and reads them."
+    ),
+    "endpoint.names-are-completed": Requirement(
+        "decisions §4.1", "Kinds, namespaces, names and scorecards are completed from a beginning."
+    ),
     # Checks for agents
     "checks.agents-read-them": Requirement(
         "decisions §4.1", "Six tools on an endpoint of their own read checks and scorecards."

@@ -47,12 +47,21 @@ class Descriptions(NamedTuple):
     discovered: str
 
 
+class ServerChoice(NamedTuple):
+    """A choice of a server of tools: toolsets, whether it is compact, and offers resources."""
+
+    toolsets: tuple[str, ...]
+    is_compact: bool = False
+    has_resources: bool = False
+
+
 class ToolServer(NamedTuple):
     """A server of tools; a compact one answers with text alone."""
 
     tools: "Mapping[str, Tool]"
     described: Callable[[], Descriptions]
     is_compact: bool
+    has_resources: bool
 
 
 @dataclass(kw_only=True)
@@ -87,15 +96,20 @@ class SourceContext(HandlerContext):
 
 @dataclass(kw_only=True)
 class ToolContext(SourceContext):
-    """The same, with the servers of tools: of the named toolsets, and compact or not."""
+    """The same, with the servers of tools, each of toolsets with these names."""
 
     toolsets: tuple[str, ...]
-    server: Callable[[tuple[str, ...], bool], ToolServer]
+    server: Callable[[ServerChoice], ToolServer]
 
     @property
     def tools(self) -> "Mapping[str, Tool]":
         """The tools of facts, which pages offer too."""
-        return self.server(self.toolsets[:1], False).tools
+        return self.server(ServerChoice(self.toolsets[:1])).tools
+
+    @property
+    def every_tool(self) -> "Mapping[str, Tool]":
+        """The tools of every toolset."""
+        return self.server(ServerChoice(self.toolsets)).tools
 
 
 @dataclass(kw_only=True)

@@ -15,7 +15,7 @@ META: Final = "io.modelcontextprotocol/"
 
 _SERVER: Final = {"name": "factbook", "title": "Factbook", "version": __version__}
 _CACHING: Final = {"ttlMs": 300_000, "cacheScope": "public"}
-_MODERN_FIELDS: Final = {"resultType": "complete", "_meta": {f"{META}serverInfo": _SERVER}}
+MODERN_MEMBERS: Final = {"resultType": "complete", "_meta": {f"{META}serverInfo": _SERVER}}
 
 
 def described(
@@ -26,7 +26,7 @@ def described(
     about = {"capabilities": capabilities, "serverInfo": _SERVER, "instructions": instructions}
     return Descriptions(
         legacy=_encode({"tools": listed}),
-        modern=_encode({"tools": listed, **_CACHING, **_MODERN_FIELDS}),
+        modern=_encode({"tools": listed, **_CACHING, **MODERN_MEMBERS}),
         initialized={version: _encode({"protocolVersion": version, **about}) for version in LEGACY},
         discovered=_encode(
             {
@@ -34,7 +34,7 @@ def described(
                 "capabilities": capabilities,
                 "instructions": instructions,
                 **_CACHING,
-                **_MODERN_FIELDS,
+                **MODERN_MEMBERS,
             }
         ),
     )
@@ -63,4 +63,4 @@ def _encode(value: object) -> str:
     return msgspec.json.encode(value).decode()
 
 
-MODERN_EXTRA: Final = "," + _encode(_MODERN_FIELDS)[1:-1]
+MODERN_EXTRA: Final = "," + _encode(MODERN_MEMBERS)[1:-1]

@@ -11,13 +11,13 @@ from typing import Any, Final
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from factbook.api.mcp import jsonrpc, tool_calls
+from factbook.api.mcp import jsonrpc, resources, tool_calls
 from factbook.api.mcp.descriptions import LEGACY, META, MODERN
 from factbook.api.mcp.exchange import Exchange
 from factbook.api.mcp.jsonrpc import RpcError
 from factbook.api.mcp.toolset_choice import chosen
 from factbook.errors import NotAcceptableError, UnsupportedMediaTypeError
-from factbook.http.context import ToolContext, ToolServer
+from factbook.http.context import ServerChoice, ToolContext, ToolServer
 from factbook.http.requests import Reply, Request
 from factbook.tools.toolsets import CHECKS, FACTS, MANAGE
 
@@ -28,6 +28,9 @@ MAX_BODY: Final = 1024 * 1024
 _JSON: Final = b"application/json"
 _META_BYTES: Final = META.encode()
 _NOTHING: Final = msgspec.Raw(b"{}")
+_OF_FACTS: Final = ServerChoice((FACTS,))
+_OF_CHECKS: Final = ServerChoice((CHECKS,))
+_OF_MANAGING: Final = ServerChoice((MANAGE,))
 
 
 class AnyParams(Struct):
@@ -36,6 +39,7 @@ class AnyParams(Struct):
     meta: dict[str, Any] | UnsetType = msgspec.field(default=UNSET, name="_meta")
     cursor: Any = UNSET
     name: Any = UNSET
+    uri: Any = UNSET
     protocol_version: Any = msgspec.field(default=UNSET, name="protocolVersion")
 
 
@@ -44,17 +48,17 @@ _any_params = msgspec.json.Decoder(AnyParams)
 
 async def post(request: Request, state: ToolContext) -> Reply:
     """Answer one message to the server of facts."""
-    return await _answer(request, state, state.server((FACTS,), False))
+    return await _answer(request, state, state.server(_OF_FACTS))
 
 
 async def post_checks(request: Request, state: ToolContext) -> Reply:
     """Answer one message to the server of checks."""
-    return await _answer(request, state, state.server((CHECKS,), False))
+    return await _answer(request, state, state.server(_OF_CHECKS))
 
 
 async def post_managing(request: Request, state: ToolContext) -> Reply:
     """Answer one message to the server of the tools that write."""
-    return await _answer(request, state, state.server((MANAGE,), False))
+    return await _answer(request, state, state.server(_OF_MANAGING))
 
 
 async def post_any(request: Request, state: ToolContext) -> Reply:
@@ -105,7 +109,7 @@ async def _legacy(asked: Exchange) -> Reply:
         return _reply(asked, described().initialized[known])
     if method == "ping":
         return _reply(asked, "{}")
-    raise _no_method(asked)
+    return await _of_resources(asked)
 
 
 class _Modern:
@@ -130,7 +134,7 @@ class _Modern:
             return _reply(asked, asked.server.described().modern)
         if asked.method == "tools/call":
             return await tool_calls.call(asked)
-        raise _no_method(asked)
+        return await _of_resources(asked)
 
     def _check_meta(self) -> None:
         meta = {} if self._params.meta is UNSET else self._params.meta
@@ -148,6 +152,8 @@ class _Modern:
         expected = {b"mcp-protocol-version": self._version, b"mcp-method": self._asked.method}
         if self._asked.method == "tools/call":
             expected[b"mcp-name"] = self._params.name
+        elif self._asked.method == "resources/read" and self._asked.server.has_resources:
+            expected[b"mcp-name"] = self._params.uri
         for header, value in expected.items():
             if self._header(header) != value:
                 raise self._asked.error(
@@ -193,6 +199,14 @@ def _refuse_cursor(params: AnyParams, asked: Exchange) -> None:
     if params.cursor is not UNSET:
         text = "The list has one page; no cursor was ever given out."
         raise asked.error(jsonrpc.INVALID_PARAMS, text)
+
+
+async def _of_resources(asked: Exchange) -> Reply:
+    """The answer to a method of resources; raises RpcError where there are none."""
+    method = resources.METHODS.get(asked.method) if asked.server.has_resources else None
+    if method is None:
+        raise _no_method(asked)
+    return await method(asked)
 
 
 def _no_method(asked: Exchange) -> RpcError:

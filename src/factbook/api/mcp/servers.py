@@ -3,35 +3,38 @@
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 
-from factbook.api.mcp import descriptions
-from factbook.http.context import ToolServer
+from factbook.api.mcp import descriptions, resources
+from factbook.http.context import ServerChoice, ToolServer
 from factbook.tools import Tool
 from factbook.tools.toolsets import Toolset
 
 Traced = Callable[[Mapping[str, Tool]], Mapping[str, Tool]]
-FindServer = Callable[[tuple[str, ...], bool], ToolServer]
+FindServer = Callable[[ServerChoice], ToolServer]
 
 
 def servers(toolsets: Sequence[Toolset], traced: Traced) -> FindServer:
-    """Find the server of these names, of which each is made once; perhaps a compact one."""
+    """Find the server of a choice, of which each is made once."""
     known = {one.name: one for one in toolsets}
 
     @cache  # of a few toolsets there are few choices
-    def server(names: tuple[str, ...], is_compact: bool) -> ToolServer:
-        return _server([known[name] for name in names], traced, is_compact=is_compact)
+    def server(choice: ServerChoice) -> ToolServer:
+        return _server([known[name] for name in choice.toolsets], traced, choice)
 
     return server
 
 
-def _server(toolsets: Sequence[Toolset], traced: Traced, *, is_compact: bool) -> ToolServer:
+def _server(toolsets: Sequence[Toolset], traced: Traced, choice: ServerChoice) -> ToolServer:
+    is_compact, has_resources = choice.is_compact, choice.has_resources
+    capabilities = {"tools": {}, **(resources.CAPABILITIES if has_resources else {})}
     tools = [tool for one in toolsets for tool in one.tools]
     instructions = " ".join(one.instructions for one in toolsets)
     return ToolServer(
         tools=traced({tool.name: tool for tool in tools}),
         described=cache(
             partial(
-                descriptions.described, tools, instructions, {"tools": {}}, is_compact=is_compact
+                descriptions.described, tools, instructions, capabilities, is_compact=is_compact
             )
         ),
         is_compact=is_compact,
+        has_resources=has_resources,
     )

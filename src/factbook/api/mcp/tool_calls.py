@@ -51,18 +51,24 @@ async def call(exchange: Exchange) -> Reply:
     return await _run(tool, params.arguments, exchange)
 
 
+async def context_of(exchange: Exchange) -> Context:
+    """What tools work with for this request."""
+    state = exchange.state
+    call = ToolCall(
+        exchange.grant,
+        partial(audit.caller, exchange.request, state),
+        state.registry,
+        state.settings,
+    )
+    sources = (await state.registry.current()).sources
+    return Context(state.database, sources, state.clock(), call)
+
+
 async def _run(tool: Tool, arguments: msgspec.Raw, exchange: Exchange) -> Reply:
     state, id_ = exchange.state, exchange.id
     extra = MODERN_EXTRA if exchange.modern else ""
     try:
-        sources = (await state.registry.current()).sources
-        call = ToolCall(
-            exchange.grant,
-            partial(audit.caller, exchange.request, state),
-            state.registry,
-            state.settings,
-        )
-        context = Context(state.database, sources, state.clock(), call)
+        context = await context_of(exchange)
         found = await tool.call(arguments, context)
         value = found if found.isascii() else await shown(found)
     except (ToolError, UnavailableError) as error:

@@ -4,7 +4,7 @@ from typing import Final
 
 from factbook.api.openapi.parameter_types import Choice, Texts
 from factbook.errors import InputError
-from factbook.http.context import ToolContext, ToolServer
+from factbook.http.context import ServerChoice, ToolContext, ToolServer
 from factbook.http.requests import Request
 
 TOOLSETS: Final = Texts(
@@ -27,8 +27,9 @@ def chosen(request: Request, state: ToolContext) -> ToolServer:
     Raises InputError for a toolset or a form that there is not.
     """
     if not request.scope["query_string"]:
-        return state.server(state.toolsets, False)
-    return state.server(_toolsets(request, state), READ.of(request) == "compact")
+        return state.server(ServerChoice(state.toolsets, has_resources=True))
+    names, is_compact = _toolsets(request, state), READ.of(request) == "compact"
+    return state.server(ServerChoice(names, is_compact, has_resources=True))
 
 
 def _toolsets(request: Request, state: ToolContext) -> tuple[str, ...]:

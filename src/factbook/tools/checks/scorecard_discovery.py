@@ -16,6 +16,7 @@ from factbook.checks.states.count_store import StateCounts
 from factbook.checks.versions.check_store import StoredCheck, check_store
 from factbook.checks.versions.grade_slots import StoredScorecard
 from factbook.checks.versions.scorecard_store import scorecard_store
+from factbook.errors import ToolError
 from factbook.storage import Database
 from factbook.tools.checks.arguments import ScorecardId
 from factbook.tools.checks.shown import COUNTS, said, short
@@ -37,6 +38,11 @@ async def run(arguments: ScorecardDiscoveryArguments, context: Context) -> str:
     cards = [one for one in await scorecard_store.everything(context.database) if one.published]
     checks = [one for one in await check_store.everything(context.database) if one.published]
     wanted = [one for one in cards if arguments.scorecard_id in (UNSET, one.id)]
+    if not wanted and arguments.scorecard_id is not UNSET:
+        raise ToolError(
+            f'There is no published scorecard "{arguments.scorecard_id}". Leave scorecardId out '
+            "for those there are."
+        )
     named = {id_ for one in wanted for id_ in scorecard.checks_of(one.current)}
     if arguments.scorecard_id is UNSET:
         listed = sorted(checks, key=lambda one: (one.id not in named, one.id))

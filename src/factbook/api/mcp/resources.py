@@ -1,0 +1,253 @@
+"""Resources: entities and scorecards by address, listed page by page, with completion of names.
+
+What a resource holds is what a tool answers about it, with the permissions of that tool.
+"""
+
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final, NamedTuple
+from urllib.parse import quote, unquote
+
+import msgspec
+from msgspec import UNSET, Struct, UnsetType
+
+from factbook import invisible
+from factbook.api.authentication import authorize
+from factbook.api.mcp import jsonrpc, tool_calls
+from factbook.api.mcp.descriptions import MODERN_MEMBERS
+from factbook.api.mcp.exchange import Exchange
+from factbook.auth.permissions import CATALOG_READ, CHECK_READ
+from factbook.catalog.store import name_completion
+from factbook.catalog.store.name_completion import CompletedColumn
+from factbook.checks.versions.scorecard_store import scorecard_store
+from factbook.errors import ToolError
+from factbook.http.requests import Reply
+
+LEGACY_NOT_FOUND: Final = -32002
+
+_PAGE: Final = 100
+_COLUMNS: Final[Mapping[str, CompletedColumn]] = {
+    "kind": "kind",
+    "namespace": "namespace",
+    "name": "name",
+}
+_MOST_VALUES: Final = 100
+_ENTITIES: Final = "factbook://entities/"
+_SCORECARDS: Final = "factbook://scorecards/"
+_JSON: Final = "application/json"
+# Who may read one entity may read others, so nobody shares an answer.
+_PRIVATE: Final = {"ttlMs": 0, "cacheScope": "private"}
+
+
+class ResourceKind(NamedTuple):
+    """A kind of resource: its address, the tool that answers it, and that tool's arguments."""
+
+    template: str
+    name: str
+    title: str
+    description: str
+    address: re.Pattern[str]
+    tool: str
+    arguments: Callable[[Mapping[str, str]], dict[str, Any]]
+
+
+KINDS: Final = (
+    ResourceKind(
+        f"{_ENTITIES}{{kind}}/{{namespace}}/{{name}}",
+        "entity",
+        "Entity",
+        "An entity with its owner, relations and level.",
+        re.compile(rf"{_ENTITIES}(?P<kind>[^/]+)/(?P<namespace>[^/]+)/(?P<name>[^/]+)"),
+        "get-entity",
+        dict,
+    ),
+    ResourceKind(
+        f"{_SCORECARDS}{{id}}",
+        "scorecard",
+        "Scorecard",
+        "A scorecard with its levels, checks and counts.",
+        re.compile(rf"{_SCORECARDS}(?P<id>[^/]+)"),
+        "get-scorecard-discovery",
+        lambda parts: {"scorecardId": parts["id"], "limit": 200},
+    ),
+)
+
+
+class ListParams(Struct):
+    """The params of resources/list."""
+
+    cursor: str | UnsetType = UNSET
+
+
+class ReadParams(Struct):
+    """The params of resources/read."""
+
+    uri: str
+
+
+class CompletedReference(Struct):
+    """What is completed: the template of a resource."""
+
+    type: str
+    uri: str = ""
+
+
+class CompletedArgument(Struct):
+    """The argument that is completed, and its text so far."""
+
+    name: str
+    value: str
+
+
+class CompletionContext(Struct, frozen=True):
+    """The arguments that are known already."""
+
+    arguments: dict[str, str] = {}
+
+
+class CompletionParams(Struct):
+    """The params of completion/complete."""
+
+    ref: CompletedReference
+    argument: CompletedArgument
+    context: CompletionContext = CompletionContext()
+
+
+async def list_page(exchange: Exchange) -> Reply:
+    """A page of resources: all scorecards first, then entities by reference."""
+    authorize(exchange.grant, (CATALOG_READ,))
+    cursor = _params(exchange, ListParams).cursor
+    database = exchange.state.database
+    found = []
+    if cursor is UNSET and CHECK_READ in exchange.grant.permissions:
+        stored = await scorecard_store.everything(database)
+        found = [_scorecard(one.id, one.title) for one in stored if one.published]
+    after = "" if cursor is UNSET else _place(cursor, exchange)
+    refs = await name_completion.refs_after(database, after, _PAGE + 1)
+    found += [_entity(ref) for ref in refs[:_PAGE]]
+    more = {"nextCursor": quote(refs[_PAGE - 1])} if len(refs) > _PAGE else {}
+    return _reply(exchange, {"resources": found, **more}, _PRIVATE)
+
+
+async def list_templates(exchange: Exchange) -> Reply:
+    """The templates of the addresses of resources."""
+    shown = [
+        {
+            "uriTemplate": kind.template,
+            "name": kind.name,
+            "title": kind.title,
+            "description": kind.description,
+            "mimeType": _JSON,
+        }
+        for kind in KINDS
+    ]
+    return _reply(exchange, {"resourceTemplates": shown}, _PRIVATE)
+
+
+async def read(exchange: Exchange) -> Reply:
+    """One resource as JSON."""
+    uri = _params(exchange, ReadParams).uri
+    for kind in KINDS:
+        if match := kind.address.fullmatch(uri):
+            parts = {name: unquote(text) for name, text in match.groupdict().items()}
+            text = await _answered(kind, parts, uri, exchange)
+            content = {"uri": uri, "mimeType": _JSON, "text": text}
+            return _reply(exchange, {"contents": [content]}, _PRIVATE)
+    raise _not_found(exchange, uri, "resources/templates/list has the forms of addresses.")
+
+
+async def complete(exchange: Exchange) -> Reply:
+    """Values of an argument of a template that begin with its text so far."""
+    params = _params(exchange, CompletionParams)
+    kind = next((one for one in KINDS if one.template == params.ref.uri), None)
+    name = params.argument.name
+    if params.ref.type != "ref/resource" or kind is None or f"{{{name}}}" not in kind.template:
+        text = "Only arguments of the templates of resources/templates/list are completed."
+        raise exchange.error(jsonrpc.INVALID_PARAMS, text)
+    values = await _values(params, exchange)
+    shown = values[:_MOST_VALUES]
+    completion = {"values": shown, "hasMore": len(values) > len(shown)}
+    return _reply(exchange, {"completion": completion}, {})
+
+
+async def _values(params: CompletionParams, exchange: Exchange) -> list[str]:
+    """One value more than are shown, if there are."""
+    database, name, start = exchange.state.database, params.argument.name, params.argument.value
+    if "\0" in start:
+        return []
+    if name == "id":
+        authorize(exchange.grant, (CHECK_READ,))
+        stored = await scorecard_store.everything(database)
+        return [one.id for one in stored if one.published and one.id.startswith(start)]
+    authorize(exchange.grant, (CATALOG_READ,))
+    kind = params.context.arguments.get("kind", "component").lower().replace("\0", "")
+    column = _COLUMNS[name]
+    return await name_completion.values(database, column, start.lower(), kind, _MOST_VALUES + 1)
+
+
+async def _answered(
+    kind: ResourceKind, parts: Mapping[str, str], uri: str, exchange: Exchange
+) -> str:
+    """What the tool says about the resource; raises RpcError for one that there is not."""
+    tool = exchange.state.every_tool[kind.tool]
+    authorize(exchange.grant, tool.permissions)
+    arguments = msgspec.json.encode(kind.arguments(parts))
+    try:
+        found = await tool.call(arguments, await tool_calls.context_of(exchange))
+    except ToolError as error:
+        raise _not_found(exchange, uri, error.message) from None
+    value = found if found.isascii() else await tool_calls.shown(found)
+    exchange.state.usage.add(exchange.grant.id, len(value))
+    return value
+
+
+def _scorecard(id_: str, title: str) -> dict[str, Any]:
+    return {
+        "uri": f"{_SCORECARDS}{quote(id_, safe='')}",
+        "name": id_,
+        "title": invisible.without(title),
+        "mimeType": _JSON,
+    }
+
+
+def _entity(ref: str) -> dict[str, Any]:
+    kind, _, rest = ref.partition(":")
+    parts = (kind, *rest.split("/", 1))
+    address = "/".join(quote(part, safe="") for part in parts)
+    return {"uri": f"{_ENTITIES}{address}", "name": invisible.without(ref), "mimeType": _JSON}
+
+
+def _place(cursor: str, exchange: Exchange) -> str:
+    place = unquote(cursor)
+    if ":" not in place or "/" not in place or "\0" in place:
+        text = "cursor is not the nextCursor of an earlier page."
+        raise exchange.error(jsonrpc.INVALID_PARAMS, text)
+    return place
+
+
+def _not_found(exchange: Exchange, uri: str, hint: str) -> jsonrpc.RpcError:
+    code = jsonrpc.INVALID_PARAMS if exchange.modern else LEGACY_NOT_FOUND
+    text = f"Resource not found. {invisible.without(hint)}"
+    return exchange.error(code, text, data={"uri": uri})
+
+
+def _params(exchange: Exchange, form: type[Any]) -> Any:
+    try:
+        return msgspec.json.decode(exchange.params, type=form)
+    except msgspec.ValidationError as error:
+        raise exchange.error(jsonrpc.INVALID_PARAMS, f"params: {error}.") from None
+
+
+def _reply(exchange: Exchange, result: dict[str, Any], caching: dict[str, Any]) -> Reply:
+    more = {**caching, **MODERN_MEMBERS} if exchange.modern else {}
+    text = msgspec.json.encode({**result, **more}).decode()
+    return Reply(jsonrpc.result(exchange.id, text).encode())
+
+
+METHODS: Final[Mapping[str, Callable[[Exchange], Awaitable[Reply]]]] = {
+    "resources/list": list_page,
+    "resources/templates/list": list_templates,
+    "resources/read": read,
+    "completion/complete": complete,
+}
+CAPABILITIES: Final[dict[str, Any]] = {"resources": {}, "completions": {}}
