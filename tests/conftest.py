@@ -137,7 +137,8 @@ async def start(database_url: str) -> AsyncIterator[StartService]:
 
         async def start_service(**settings: Any) -> Service:
             seams = {
-                name: settings.pop(name, None) for name in ("sources", "openid", "fetch_document")
+                name: settings.pop(name, None)
+                for name in ("sources", "openid", "fetch_document", "company")
             }
             given = {"database_url": database_url, "token_key": TOKEN_KEY, **settings}
             return await stack.enter_async_context(started(Settings(**given), **seams))

@@ -10,6 +10,7 @@ from factbook.app import Application
 from factbook.auth import permissions as known
 from factbook.auth import tokens
 from factbook.auth.oauth.client_documents import FetchDocument
+from factbook.auth.oauth.company_tokens import CompanyTokens
 from factbook.auth.oidc.client import OpenID
 from factbook.datasources.registry import Registry
 from factbook.datasources.repository_files import HostFiles
@@ -129,6 +130,7 @@ async def started(
     sources: Sequence[DataSource] | None = None,
     openid: OpenID | None = None,
     fetch_document: FetchDocument | None = None,
+    company: CompanyTokens | None = None,
 ) -> AsyncIterator[Service]:
     """A service that runs inside this process until the end of the block."""
     time = Time()
@@ -141,6 +143,7 @@ async def started(
         importers=configuration.configured(settings.importers, settings.integrations),
         openid=openid,
         fetch_document=fetch_document,
+        company=company,
     )
     async with application.running() as state:
         service = Service(application, state, time)

@@ -43,6 +43,7 @@ from factbook.webhooks import GuardedPost, adopt
 
 if TYPE_CHECKING:
     from factbook.auth.oauth.client_documents import FetchDocument
+    from factbook.auth.oauth.company_tokens import CompanyTokens
     from factbook.auth.oidc.client import OpenID
 
 log = structlog.get_logger("factbook")
@@ -66,6 +67,7 @@ class Application(Backend):
         connect: Connect | None = None,
         openid: "OpenID | None" = None,
         fetch_document: "FetchDocument | None" = None,
+        company: "CompanyTokens | None" = None,
         tracing: Tracing = traces.OFF,
     ) -> None:
         super().__init__(
@@ -81,6 +83,8 @@ class Application(Backend):
         self.stopping: Callable[[], object] = lambda: None
         self._openid = openid
         self._fetch_document = fetch_document
+        self._oauth = oauth_options.configured(settings.oauth)
+        self._company = company
         self._post = GuardedPost(settings, self._tracer)
         self._tools = tools
         self._tasks = Tasks()
@@ -112,8 +116,9 @@ class Application(Backend):
                 yield state
             finally:
                 await self._tasks.finish()
-                if openid is not None:
-                    await openid.aclose()
+                for remote in (openid, state.company):
+                    if remote is not None:
+                        await remote.aclose()
                 await state.refusals.write()
                 await state.usage.write()
                 await self._clients.aclose()
@@ -168,7 +173,8 @@ class Application(Backend):
             usage=UsageMeter(database, clock, self._tasks.spawn),
             registry=self.registry(database),
             importers=self.importer_registry(database),
-            oauth=oauth_options.configured(settings.oauth),
+            oauth=self._oauth,
+            company=self._company_tokens(),
             connect=self._clients.of,
             post=self._post,
             toolsets=tuple(one.name for one in toolsets),
@@ -177,6 +183,15 @@ class Application(Backend):
             tracer=self._tracer,
             write_trial=partial(WriteTrial, database, clock),
         )
+
+    def _company_tokens(self) -> "CompanyTokens | None":
+        """Check of tokens of the company's own authorization server; None without one."""
+        if self._company is not None or not self._oauth.enabled or not self._oauth.issuer:
+            return self._company
+        # Heavy to import, and few configure one.
+        from factbook.auth.oauth.company_tokens import connected  # noqa: PLC0415
+
+        return connected(self.settings, self._oauth, self._clock)
 
     def _provider(self) -> "OpenID | None":
         """OpenID Connect client for sign-in; None unless a provider is configured."""

@@ -17,6 +17,7 @@ from factbook.storage import Database
 
 if TYPE_CHECKING:
     # Only who works on them imports them.
+    from factbook.auth.oauth.company_tokens import CompanyTokens
     from factbook.auth.oauth.options import OAuthOptions
     from factbook.checks.trials.write_trial import WriteTrial
     from factbook.datasources.clients import Connect
@@ -132,6 +133,7 @@ class State(ToolContext, WebhookContext, ImporterContext):
 
     hosts: "Hosts"
     oauth: "OAuthOptions"
+    company: "CompanyTokens | None"
     calls: "RateLimit"
     failures: "RateLimit"
     incomplete: "IncompleteAnswers"

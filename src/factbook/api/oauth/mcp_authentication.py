@@ -59,6 +59,9 @@ def _grantable(error: NotAllowedError, request: Request) -> frozenset[str]:
 
 
 async def _verified(request: Request, state: State, value: str) -> Grant:
+    if state.company is not None and not tokens.is_shaped(value):
+        resource = addresses.resource(urls.own(request, state.settings))
+        return await state.company.verified(value, resource, state.database, state.token_key)
     if not state.oauth.issues or not tokens.is_shaped(value):
         return await verified(request, state, value)
     state.database.refresh()

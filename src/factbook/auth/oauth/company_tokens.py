@@ -1,0 +1,169 @@
+"""Tokens of a company's own authorization server: JWTs (RFC 9068), each of a person known here.
+
+Heavy to import: only for a service whose settings name such a server.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Annotated, Any, Final
+
+import msgspec
+from msgspec import Meta
+
+from factbook.auth import users
+from factbook.auth.oauth import scopes
+from factbook.auth.oauth.options import OAuthOptions
+from factbook.auth.oidc import token as jwt
+from factbook.auth.oidc.provider import Fetch, GuardedFetch, Keys, Provider
+from factbook.auth.oidc.token import ALGORITHMS, LEEWAY_SECONDS, NoKeyError
+from factbook.auth.permissions import with_included
+from factbook.auth.tokens import Grant, digest
+from factbook.auth.users import Person
+from factbook.clock import SECOND, Clock
+from factbook.errors import (
+    AuthenticationError,
+    InputError,
+    NotAllowedError,
+    SignInError,
+    UnavailableError,
+)
+from factbook.settings import Settings
+from factbook.storage import Database
+
+LONGEST: Final = 16 * 1024
+_ID: Final = 32
+
+
+class _Claims(msgspec.Struct):
+    """Types of the checked claims (RFC 9068, section 2.2); servers write scopes in two ways."""
+
+    iss: str
+    sub: Annotated[str, Meta(pattern=r"^[^\x00-\x1f\x7f]{1,255}\Z")]
+    aud: str | list[str]
+    exp: float
+    nbf: float = 0
+    scope: str = ""
+    scp: str | list[str] = ""
+
+
+class CompanyTokens:
+    """Checks tokens of the server of the options; `people` is the issuer that people sign in at."""
+
+    def __init__(
+        self,
+        options: OAuthOptions,
+        fetch: Fetch,
+        clock: Clock,
+        people: str = "",
+        close: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
+        self._options = options
+        self._clock = clock
+        self._people = people
+        self._close = close
+        self._provider = Provider(options.issuer, fetch, clock)
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        if self._close is not None:
+            await self._close()
+
+    async def verified(self, value: str, resource: str, database: Database, key: bytes) -> Grant:
+        """Grant of a token for this resource.
+
+        Raises AuthenticationError for a bad token, NotAllowedError where its person has no account
+        here, and UnavailableError when its signature cannot be checked.
+        """
+        if len(value) > LONGEST or value.count(".") != 2:
+            raise _refused("it is not one of the authorization server")
+        found = await self._signed(value)
+        claims = _checked(found, self._options, resource, self._clock() / SECOND)
+        person = await self._person(claims, found, database)
+        if person is None or person.disabled_at is not None:
+            raise NotAllowedError(
+                "No account here belongs to this token; sign in to the pages of this service once."
+            )
+        permissions = _asked(claims, self._options) & person.permissions
+        return Grant(
+            digest(f"company {claims.iss} {claims.sub}", key)[:_ID],
+            person.ref,
+            with_included(permissions),
+            int(claims.exp * SECOND),
+            None,
+            None,
+            person.permissions,
+        )
+
+    async def _signed(self, value: str) -> dict[str, Any]:
+        """Claims of a token that the server has signed; fetches its keys again for a new one."""
+        try:
+            return jwt.signed(value, await self._keys(), ALGORITHMS).claims
+        except NoKeyError:
+            pass
+        except SignInError:
+            raise _refused("it is not signed in a way that is safe") from None
+        try:
+            return jwt.signed(value, await self._renewed_keys(), ALGORITHMS).claims
+        except (NoKeyError, SignInError):
+            raise _refused("it is not signed by the authorization server") from None
+
+    async def _keys(self) -> Keys:
+        try:
+            return await self._provider.keys()
+        except SignInError as error:
+            raise UnavailableError("The authorization server does not answer.") from error
+
+    async def _renewed_keys(self) -> Keys:
+        try:
+            return await self._provider.renewed_keys() or []
+        except SignInError as error:
+            raise UnavailableError("The authorization server does not answer.") from error
+
+    async def _person(
+        self, claims: _Claims, found: Mapping[str, Any], database: Database
+    ) -> Person | None:
+        """The person of the token: by its subject, or by a name if the options trust that."""
+        person = await users.find_by_subject(database, claims.iss, claims.sub)
+        name = found.get(self._options.name_claim) if self._options.name_claim else None
+        if person is not None or not isinstance(name, str):
+            return person
+        try:
+            named = await users.find(database, users.reference(name.partition("@")[0]))
+        except InputError:
+            return None
+        # Somebody with a local account may have the same name.
+        return named if named is not None and named.issuer == (self._people or claims.iss) else None
+
+
+def connected(settings: Settings, options: OAuthOptions, clock: Clock) -> CompanyTokens:
+    """The check for the server of the settings. Raises ConfigurationError for unusable ones."""
+    fetch = GuardedFetch(settings)
+    people = settings.openid.get("issuer", "")
+    return CompanyTokens(options, fetch, clock, people, fetch.aclose)
+
+
+def _checked(found: dict[str, Any], options: OAuthOptions, resource: str, now: float) -> _Claims:
+    """Claims of a signed token that is of this server, for this resource, and valid now."""
+    try:
+        claims = msgspec.convert(found, _Claims)
+    except msgspec.ValidationError:
+        raise _refused("it lacks a claim") from None
+    audiences = [claims.aud] if isinstance(claims.aud, str) else claims.aud
+    if claims.iss != options.issuer:
+        raise _refused("it is from another issuer")
+    if (options.audience or resource) not in audiences:
+        raise _refused("it is for another audience")
+    if claims.exp + LEEWAY_SECONDS <= now:
+        raise _refused("it has expired")
+    if claims.nbf > now + LEEWAY_SECONDS:
+        raise _refused("it is not valid yet")
+    return claims
+
+
+def _asked(claims: _Claims, options: OAuthOptions) -> frozenset[str]:
+    more = claims.scp.split() if isinstance(claims.scp, str) else claims.scp
+    named = frozenset([*claims.scope.split(), *more]).intersection(scopes.SCOPES)
+    return named or frozenset(options.permissions)
+
+
+def _refused(why: str) -> AuthenticationError:
+    return AuthenticationError(f"The token was refused: {why}.", token_sent=True)
