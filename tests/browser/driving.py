@@ -82,6 +82,13 @@ class Window:
         self.page.set_viewport_size({"width": size[0], "height": size[1]})
 
     @property
+    def size(self) -> tuple[int, int]:
+        """How wide and high it is."""
+        found = self.page.viewport_size
+        assert found is not None
+        return found["width"], found["height"]
+
+    @property
     def scrolls_sideways(self) -> bool:
         """Whether the page is wider than the window."""
         wider: bool = self.page.evaluate(

@@ -24,6 +24,14 @@ _SPOIL = """() => {
   document.querySelector("main").append(unlabelled, wide, script);
 }"""
 
+_UNHINTED = """() => [...document.querySelectorAll("table")]
+  .filter((table) => table.scrollWidth > table.parentElement.clientWidth)
+  .map((table) => table.parentElement)
+  .filter((place) => place.tabIndex < 0 ||
+    !(place.ariaLabel || document.getElementById(place.getAttribute("aria-labelledby"))) ||
+    !getComputedStyle(place).backgroundImage.includes("gradient"))
+  .map((place) => place.outerHTML.slice(0, 200))"""
+
 
 def test_every_page_is_looked_at() -> None:
     shown = {page.path for page in PAGES if page.method == "GET"}
@@ -160,9 +168,17 @@ def _wrong(window: Window, path: str, *, unfolded: bool = False) -> list[str]:
     return [f"{path} {one}" for one in found]
 
 
+def _unhinted(window: Window) -> list[str]:
+    """Tables wider than their place without a shadow, a name, or a way there by keyboard."""
+    found: list[str] = window.page.evaluate(_UNHINTED)
+    return found
+
+
 def _looked(window: Window, how: str) -> list[str]:
     """What is wrong in light and dark; the theme changes nothing but colours."""
     found = [f"{how}: scrolls sideways"] if window.scrolls_sideways else []
+    if window.size[0] == NARROW[0]:
+        found += [f"{how}: nothing says that it scrolls: {one}" for one in _unhinted(window)]
     for theme, rules in _THEMES:
         window.page.emulate_media(color_scheme=theme)
         found += [f"{how}, {theme}: {one}" for one in violations(window, *rules)]
