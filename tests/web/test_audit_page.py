@@ -141,6 +141,51 @@ async def test_a_long_audit_comes_in_pages_that_keep_the_filter(service: Service
     assert seen == [f"n{number:03}" for number in reversed(range(120))]
 
 
+async def test_equal_records_in_a_row_are_one_row_that_leads_to_each(service: Service) -> None:
+    ada = await signed_in(service)
+    kim, lou = "user:default/kim", "user:default/lou"
+    await recorded(
+        service,
+        *((kim, number, "set.push", "shop") for number in range(3)),
+        (lou, 10, "set.push", "shop"),
+        (kim, 20, "set.push", "shop"),
+        *((kim, 30 + number, "entity.put", f"component:default/c{number}") for number in range(4)),
+        (kim, 40, "entity.put", "group:default/team"),
+    )
+    page = await ada.text(PATH, object="shop")
+    assert objects(page) == ["shop", "shop", "shop"]
+    assert "3 times : show each" in words(page)
+    page = await ada.text(PATH, actor="kim")
+    assert objects(page) == ["group:team", "4 of kind component", "shop"]
+    assert [int(number) for number in re.findall(r"(\d+) times", page)] == [4, 4]
+    paths = [unescape(path) for path in re.findall(r'class="badge" href="([^"]+)"', page)]
+    each = await ada.text(paths[0])
+    assert objects(each)[:5] == [f"component:c{number}" for number in (3, 2, 1, 0)] + ["shop"]
+    assert "times" not in words(each)
+    [folding] = re.findall(r'href="([^"]+)">Fold equal records', each)
+    assert objects(await ada.text(unescape(folding))) == [
+        "group:team",
+        "4 of kind component",
+        "shop",
+    ]
+
+
+async def test_pages_of_folded_records_show_each_once(service: Service) -> None:
+    ada = await signed_in(service)
+    names = [f"n{number // 4:03}" for number in range(400)]
+    await recorded(
+        service, *(("kim", number, "set.push", name) for number, name in enumerate(names))
+    )
+    seen, counted, path = [], 0, f"{PATH}?action=set.push"
+    while path:
+        page = await ada.text(path)
+        seen += objects(page)
+        counted += sum(int(number) for number in re.findall(r"(\d+) times", page))
+        path = unescape("".join(re.findall(r'href="([^"]+)" rel="next"', page)))
+    assert seen == sorted(set(names), reverse=True)
+    assert counted == 400
+
+
 async def test_the_filtered_records_are_exported_as_json_lines_oldest_first(
     service: Service,
 ) -> None:

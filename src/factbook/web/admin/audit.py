@@ -16,45 +16,58 @@ from factbook.clock import DAY, SECOND
 from factbook.errors import InputError, UnavailableError
 from factbook.http.pipeline import begun
 from factbook.http.requests import Reply
+from factbook.web.admin import audit_folds
+from factbook.web.admin.audit_folds import FoldedRecords
 from factbook.web.site import formats
 from factbook.web.site.endpoint import PageRoute
 from factbook.web.site.page_context import PageContext
 
 PATH: Final = "/administration/audit"
 _PAGE = 50
+# Records that are folded into the rows of a page.
+_FOLDED = 250
 _FILTERS = ("actor", "action", "object", "outcome", "from", "to")
 _OUTCOMES = [("", "Any"), ("done", "Done"), ("refused", "Refused")]
 
 
 class AuditRow(NamedTuple):
-    """A row of the audit for display; `path` is the page of its object, if any."""
+    """A row of the audit for display; `path` is the page of its object, if any.
+
+    It stands for `number` equal records, the `oldest` last; `unfolded` leads to all of them.
+    """
 
     record: Record
     title: str
     object: str
     path: str | None
     detail: dict[str, Any]
+    number: int
+    oldest: Record
+    unfolded: str
 
 
 async def show(visit: PageContext) -> Reply:
-    """Page of actions and refusals, newest first."""
+    """Page of actions and refusals, newest first, those that are equal in one row."""
     given = {name: visit.query(name)[:LONGEST] for name in _FILTERS}
+    is_folded = visit.query("fold") != "no"
     try:
-        records, more = await _found(visit, given)
+        found, more = await _found(visit, given, is_folded)
         problem, status = "", 200
     except InputError as error:
-        records, more, problem, status = [], False, error.message, error.status
+        found, more, problem, status = [], False, error.message, error.status
     except UnavailableError as error:
-        records, more, status = [], False, error.status
+        found, more, status = [], False, error.status
         problem = f"{error.message} Choose a shorter time, an actor or an object."
     asked = {name: value for name, value in given.items() if value}
+    shown = asked if is_folded else {**asked, "fold": "no"}
     return visit.page(
         "audit.html",
         status,
-        rows=[_shown(visit, record) for record in records],
-        first=_address(asked) if visit.query("before") else None,
-        more=_address({**asked, "before": json_lines.cursor(records[-1])}) if more else None,
-        export=_address(asked, f"{PATH}/export") if records else None,
+        rows=_rows(visit, found, asked),
+        first=_address(shown) if visit.query("before") else None,
+        more=_address({**shown, "before": json_lines.cursor(found[-1].oldest)}) if more else None,
+        export=_address(asked, f"{PATH}/export") if found else None,
+        folding=_address(asked) if not is_folded else None,
         given=given,
         filtered=bool(asked),
         actions=[("", "Any"), *ACTIONS.items()],
@@ -72,11 +85,17 @@ async def export(visit: PageContext) -> Reply:
     return Reply(await begun(lines), headers=headers, content_type=b"application/x-ndjson")
 
 
-async def _found(visit: PageContext, given: dict[str, str]) -> tuple[list[Record], bool]:
+async def _found(
+    visit: PageContext, given: dict[str, str], is_folded: bool
+) -> tuple[list[FoldedRecords], bool]:
+    """The records of a page, and true if there are more."""
     wanted, after = _wanted(given), _place(visit.query("before"))
     # What this process refused is there at once.
     await visit.state.refusals.write()
-    return await trail.page(visit.state.database, **wanted, after=after, limit=_PAGE)
+    limit = _FOLDED if is_folded else _PAGE
+    records, more = await trail.page(visit.state.database, **wanted, after=after, limit=limit)
+    found = audit_folds.folded(records) if is_folded else audit_folds.alone(records)
+    return found[:_PAGE], more or len(found) > _PAGE
 
 
 def _wanted(given: dict[str, str]) -> dict[str, Any]:
@@ -125,7 +144,20 @@ def _address(query: dict[str, str], path: str = PATH) -> str:
     return f"{path}?{urlencode(query)}" if query else path
 
 
-def _shown(visit: PageContext, record: Record) -> AuditRow:
+def _rows(
+    visit: PageContext, found: Sequence[FoldedRecords], asked: dict[str, str]
+) -> list[AuditRow]:
+    rows, before = [], visit.query("before")
+    for each in found:
+        place = {"before": before} if before else {}
+        unfolded = _address({**asked, "fold": "no", **place})
+        rows.append(_shown(visit, each, unfolded))
+        before = json_lines.cursor(each.oldest)
+    return rows
+
+
+def _shown(visit: PageContext, found: FoldedRecords, unfolded: str) -> AuditRow:
+    record = found.newest
     title = ACTIONS.get(record.action, record.action)
     detail: dict[str, Any] = msgspec.json.decode(record.detail)
     more = {
@@ -137,7 +169,17 @@ def _shown(visit: PageContext, record: Record) -> AuditRow:
     # What was recorded of it stands last: none of its names hides one of these.
     shown: dict[str, Any] = {name: value for name, value in more.items() if value is not None}
     shown = {**shown, **({"detail": detail} if detail else {})}
-    return AuditRow(record, title, _object(record, detail), _path(visit, record), shown)
+    several = found.kind and f"{found.things} of kind {found.kind}"
+    return AuditRow(
+        record,
+        title,
+        several or _object(record, detail),
+        None if several else _path(visit, record),
+        shown,
+        len(found.records),
+        found.oldest,
+        unfolded,
+    )
 
 
 def _object(record: Record, detail: dict[str, Any]) -> str:
