@@ -47,6 +47,9 @@ async def test_the_share_of_entities_that_meet_each_point_is_shown(service: Serv
     assert "Has a title 100% 1 of 1" in page
     page = words(await visitor.text("/", kind=""))
     assert "Has a title 50% 2 of 4" in page
+    await service.push("all", titled, component("b"))
+    assert "Has a title 50% 1 of 2" in words(await visitor.text("/"))
+    assert "Has a title 50% 1 of 2" in words(await visitor.text("/", kind=""))
 
 
 async def test_a_kind_that_nothing_has_means_all_kinds(service: Service) -> None:

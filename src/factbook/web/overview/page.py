@@ -13,7 +13,7 @@ from factbook.http.requests import Reply
 from factbook.web.data_sources import fact_across
 from factbook.web.data_sources.fact_across import Share
 from factbook.web.entity import about, team_scorecards
-from factbook.web.overview import attention, own, standings, trouble
+from factbook.web.overview import attention, completeness, own, standings, trouble
 from factbook.web.overview.standings import OwnedLevels
 from factbook.web.site import formats
 from factbook.web.site.endpoint import PageRoute
@@ -46,7 +46,7 @@ async def show(visit: PageContext) -> Reply:
         other_kinds=len(kinds) > _KINDS,
         kind=kind,
         kind_options=[("", "All kinds"), *((each, formats.kind_title(each)) for each in kinds)],
-        points=_points(await overview.compliance(database, kind), kind),
+        points=_points(await completeness.counts(visit, kind), kind),
         mine=await own.groups(visit, tree, levels),
         most=totals.BOUND,
         teams=teams,
