@@ -31,6 +31,14 @@ when none is given. `details` are further members of the rendered error object.
 
 from typing import Any, ClassVar, Self
 
+# What is wrong, and its path in what was sent.
+Problem = dict[str, str]
+
+
+def problem(path: str, message: str) -> Problem:
+    """A problem of a document, as InvalidItemsError lists it."""
+    return {"path": path, "message": message}
+
 
 class FactbookError(Exception):
     """The service met an unexpected condition."""
@@ -53,6 +61,11 @@ class FactbookError(Exception):
         """Response headers that belong to this error."""
         return {}
 
+    @property
+    def problem_list(self) -> list[Problem]:
+        """Problems with their paths; one about the whole unless the error lists them."""
+        return [problem("", self.message)]
+
 
 class ConfigurationError(FactbookError):
     """The configuration is not usable."""
@@ -70,18 +83,39 @@ class InputError(FactbookError):
 class InvalidItemsError(InputError):
     """Some items are not valid; nothing was written."""
 
-    def __init__(self, problems: list[dict[str, str]]) -> None:
+    def __init__(self, problems: list[Problem]) -> None:
         first = "; ".join(f"{p['path']}: {p['message']}" for p in problems[:3])
         more = f"; and {len(problems) - 3} more" if len(problems) > 3 else ""
         count = f"{len(problems)} problem{'s' if len(problems) > 1 else ''}"
         super().__init__(f"{count}, nothing was written: {first}{more}", problems=problems)
 
-    def after(self, problems: list[dict[str, str]]) -> "InvalidItemsError":
+    @property
+    def problem_list(self) -> list[Problem]:
+        found: list[Problem] = self.details["problems"]
+        return found
+
+    def after(self, problems: list[Problem]) -> "InvalidItemsError":
         """The same error with more problems before its own."""
-        error = InvalidItemsError([*problems, *self.details["problems"]])
+        error = InvalidItemsError([*problems, *self.problem_list])
         if isinstance(self.withheld, InvalidItemsError):
             error.withheld = self.withheld.after(problems)
         return error
+
+
+class Problems:
+    """Collector of the problems of a document."""
+
+    def __init__(self) -> None:
+        self.found: list[Problem] = []
+
+    def report(self, path: str, message: str) -> None:
+        """Add a problem."""
+        self.found.append(problem(path, message))
+
+    def check(self) -> None:
+        """Raise InvalidItemsError if there is a problem."""
+        if self.found:
+            raise InvalidItemsError(self.found)
 
 
 class OAuthError(InputError):

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from factbook import invisible
 from factbook.catalog import ref
-from factbook.errors import InputError, InvalidItemsError
+from factbook.errors import InputError, Problems
 
 Report = Callable[[str, str], None]
 MemberReader = Callable[[object, str, Report], Any]
@@ -42,16 +42,11 @@ def members(
 
     Raises InvalidItemsError with every problem.
     """
-    problems: list[dict[str, str]] = []
-
-    def report(path: str, message: str) -> None:
-        problems.append({"path": path, "message": message})
-
-    values = read(document, "", report, wanted, name)
+    problems = Problems()
+    values = read(document, "", problems.report, wanted, name)
     if isinstance(document, dict):
-        further(values, report)
-    if problems:
-        raise InvalidItemsError(problems)
+        further(values, problems.report)
+    problems.check()
     return values
 
 

@@ -97,7 +97,7 @@ def _definitions(
         except InvalidItemsError as error:
             problems += [
                 f"{document.origin}: {problem['path']}: {problem['message']}"
-                for problem in error.details["problems"]
+                for problem in error.problem_list
             ]
         except InputError as error:
             problems.append(f"{document.origin} {error.message}.")

@@ -21,6 +21,7 @@ from factbook.errors import (
     ConflictError,
     FactbookError,
     InvalidItemsError,
+    problem,
 )
 from factbook.settings import option_tables
 from factbook.storage import Database, Row, Transaction
@@ -122,20 +123,20 @@ def _headers(name: str, wanted: ConnectionInput) -> dict[str, str | None]:
     """The headers by name in lower case; raises InvalidItemsError."""
     problems = []
     if not option_tables.NAME.fullmatch(name):
-        problems.append(_problem("name", "has to be of lower-case letters, digits, . _ and -"))
+        problems.append(problem("name", "has to be of lower-case letters, digits, . _ and -"))
     if len(wanted.headers) > _MOST_HEADERS:
-        problems.append(_problem("headers", f"can be {_MOST_HEADERS} at most"))
+        problems.append(problem("headers", f"can be {_MOST_HEADERS} at most"))
     found: dict[str, str | None] = {}
     for header, value in wanted.headers.items():
         if not HEADER.fullmatch(header):
             # It is not repeated: who mistakes the fields has put the secret here.
-            problems.append(_problem("headers", "has an invalid name"))
+            problems.append(problem("headers", "has an invalid name"))
         elif NOT_A_HEADER.fullmatch(header):
-            problems.append(_problem(f"headers.{header}", "is not a connection's to set"))
+            problems.append(problem(f"headers.{header}", "is not a connection's to set"))
         elif header.lower() in found:
-            problems.append(_problem(f"headers.{header}", "is given twice"))
+            problems.append(problem(f"headers.{header}", "is given twice"))
         elif len(value or "") > _LONGEST_VALUE:
-            problems.append(_problem(f"headers.{header}", f"is longer than {_LONGEST_VALUE}"))
+            problems.append(problem(f"headers.{header}", f"is longer than {_LONGEST_VALUE}"))
         found[header.lower()] = value
     if problems:
         raise InvalidItemsError(problems)
@@ -156,13 +157,13 @@ def _kept(
     before = None if row is None else _stored(row)
     there = {} if before is None else before.options.headers
     problems = [
-        _problem(f"headers.{header}", "has no value yet; give one")
+        problem(f"headers.{header}", "has no value yet; give one")
         for header in keeping
         if header not in there
     ]
     if before and option_tables.origin(before.options.base_url) != option_tables.origin(base_url):
         problems = [
-            _problem(f"headers.{header}", "has to be given again, because the host is another one")
+            problem(f"headers.{header}", "has to be given again, because the host is another one")
             for header in keeping
         ]
     if problems:
@@ -186,11 +187,11 @@ def _connection(wanted: ConnectionInput, values: Mapping[str, str]) -> SourceCon
     try:
         return msgspec.convert(options, SourceConnection)
     except msgspec.ValidationError as error:
-        raise InvalidItemsError([_problem("", str(error))]) from None
+        raise InvalidItemsError([problem("", str(error))]) from None
     except ConfigurationError as error:
         # They begin with the name of the option.
         option, _, what = error.message.partition(" ")
-        raise InvalidItemsError([_problem(_PATHS.get(option, option), what)]) from None
+        raise InvalidItemsError([problem(_PATHS.get(option, option), what)]) from None
 
 
 def _usable(row: Row, key: Key) -> SourceConnection | Unusable:
@@ -244,10 +245,6 @@ def _row(transaction: Transaction, name: str) -> Row | None:
 def _stored(row: Row) -> StoredConnection:
     name, options, _, *rest = row
     return StoredConnection(name, msgspec.json.decode(options, type=ConnectionOptions), *rest)
-
-
-def _problem(path: str, message: str) -> dict[str, str]:
-    return {"path": path, "message": message}
 
 
 def _json(value: object) -> str:

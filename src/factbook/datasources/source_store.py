@@ -18,7 +18,7 @@ from factbook.definitions.store import (
     DefinitionTables,
     StoredDefinition,
 )
-from factbook.errors import ConflictError
+from factbook.errors import ConflictError, problem
 from factbook.facts import datasource, removal
 from factbook.facts.datasource import DataSource
 from factbook.scheduling import runs
@@ -114,7 +114,7 @@ def _breaking(facts: Mapping[str, str]) -> ConflictError:
     text = (
         "These facts would be lost to everything that reads them: {}. Publish with force to do so."
     )
-    problems = [{"path": f"schema.{name}", "message": what} for name, what in facts.items()]
+    problems = [problem(f"schema.{name}", what) for name, what in facts.items()]
     error = ConflictError(text.format(words), problems=problems)
     return error.unless_read(ConflictError(text.format(f"{len(facts)} of them")))
 

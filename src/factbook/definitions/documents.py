@@ -8,7 +8,7 @@ import msgspec
 
 from factbook import invisible
 from factbook.catalog.validation import deeper_than, too_deep
-from factbook.errors import InputError, InvalidItemsError
+from factbook.errors import InputError, InvalidItemsError, Problem, problem
 
 T = TypeVar("T")
 
@@ -33,9 +33,9 @@ async def read(
     problems = service_set(document)
     title = document.get("title")
     if isinstance(title, str) and invisible.has(title):
-        problems.append({"path": "title", "message": "has an invisible character"})
+        problems.append(problem("title", "has an invisible character"))
     if id_ is not None and document.get("id") != id_:
-        problems.append({"path": "id", "message": f"has to be {id_}, as in the address"})
+        problems.append(problem("id", f"has to be {id_}, as in the address"))
     try:
         # One with many expressions or conditions takes some time.
         found = await asyncio.to_thread(parse, document)
@@ -46,10 +46,10 @@ async def read(
     return found
 
 
-def service_set(document: Document) -> list[dict[str, str]]:
+def service_set(document: Document) -> list[Problem]:
     """A problem for each member of the document that only the service may set."""
     return [
-        {"path": name, "message": "is set by the service; leave it out"}
+        problem(name, "is set by the service; leave it out")
         for name in _SERVICE_SET
         if name in document
     ]

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from factbook import clock
 from factbook.clock import DAY, HOUR, MINUTE, SECOND, iso_or_none
-from factbook.errors import InputError, InvalidItemsError
+from factbook.errors import InputError, InvalidItemsError, Problems, problem
 from factbook.facts import entity_filter
 from factbook.facts.entity_filter import EntityFilter
 from factbook.facts.schema import TYPES, CheckedValues, Fact, FactType, check
@@ -122,16 +122,11 @@ def parse(document: object) -> DataSource:
     Raises InvalidItemsError with every problem and its path. `handlerDefinition.config` may hold
     more than is shown, and `entityFilter` may be JSON text.
     """
-    problems: list[dict[str, str]] = []
-
-    def report(path: str, message: str) -> None:
-        problems.append({"path": path, "message": message})
-
     if not isinstance(document, dict):
-        raise InvalidItemsError([{"path": "", "message": "a data source has to be an object"}])
-    values = _read_fields(document, report)
-    if problems:
-        raise InvalidItemsError(problems)
+        raise InvalidItemsError([problem("", "a data source has to be an object")])
+    problems = Problems()
+    values = _read_fields(document, problems.report)
+    problems.check()
     return DataSource(**values)
 
 

@@ -87,7 +87,7 @@ def _checked(
             raw = msgspec.Raw(msgspec.json.encode(marks.marked(item)))
             [prepared] = sets.prepare_one(raw, name, rules).items
         except InvalidItemsError as error:
-            checked.problems += _problems(item, error.details["problems"])
+            checked.problems += _problems(item, error.problem_list)
             checked.unread.add(item.origin)
             continue
         except (TypeError, ValueError, RecursionError) as error:

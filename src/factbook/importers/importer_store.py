@@ -12,7 +12,7 @@ import msgspec
 
 from factbook.auth import encryption
 from factbook.auth.encryption import NotOpenedError
-from factbook.errors import ConfigurationError, ConflictError, InvalidItemsError
+from factbook.errors import ConfigurationError, ConflictError, InvalidItemsError, problem
 from factbook.importers import option_fields
 from factbook.importers.importer import Importer
 from factbook.integrations.integration import NOWHERE
@@ -105,7 +105,7 @@ def put(
     secrets = {**kept, **given}
     hosts = _hosts(_made(make, {**wanted.values, **secrets}))
     if before is not None and kept and hosts != before.options.hosts:
-        raise InvalidItemsError([_problem(path, _HAS_MOVED) for path in kept])
+        raise InvalidItemsError([problem(path, _HAS_MOVED) for path in kept])
     times = {} if before is None else before.options.secrets
     set_at = {path: times[path] if path in kept else now for path in secrets}
     options = StoredOptions(dict(wanted.values), set_at, hosts)
@@ -175,7 +175,7 @@ def _kept(wanted: ImporterInput, row: Row | None, key: bytes) -> dict[str, str]:
 def _check_lengths(secrets: Mapping[str, str]) -> None:
     long = [path for path, value in secrets.items() if len(value) > _LONGEST_VALUE]
     if long:
-        raise InvalidItemsError([_problem(p, f"is longer than {_LONGEST_VALUE}") for p in long])
+        raise InvalidItemsError([problem(p, f"is longer than {_LONGEST_VALUE}") for p in long])
 
 
 def _made(make: Make, values: Mapping[str, Any]) -> Importer:
@@ -184,7 +184,7 @@ def _made(make: Make, values: Mapping[str, Any]) -> Importer:
     except ConfigurationError as error:
         # It begins with the name of the table.
         where, colon, what = error.message.partition(": ")
-        raise InvalidItemsError([_problem("", what if colon else where)]) from None
+        raise InvalidItemsError([problem("", what if colon else where)]) from None
 
 
 def _hosts(importer: Importer) -> list[str]:
@@ -223,10 +223,6 @@ def _not_opened(id_: str) -> str:
 def _row(transaction: Transaction, id_: str) -> Row | None:
     transaction.lock("importers")
     return transaction.one(_ONE, (id_,))
-
-
-def _problem(path: str, message: str) -> dict[str, str]:
-    return {"path": path, "message": message}
 
 
 def _json(value: object) -> str:

@@ -5,7 +5,13 @@ from typing import Any, Final
 import structlog
 
 from factbook.datasources import memory
-from factbook.errors import ConfigurationError, ConflictError, InvalidItemsError, NotFoundError
+from factbook.errors import (
+    ConfigurationError,
+    ConflictError,
+    InvalidItemsError,
+    NotFoundError,
+    problem,
+)
 from factbook.importers import configuration, hint_store, importer_store, run_store
 from factbook.importers.importer import NEVER, ImporterKind
 from factbook.importers.importer_store import ImporterInput, StoredImporter
@@ -56,7 +62,7 @@ async def put(
         raise ConflictError(_OF_SETTINGS.format(wanted.id))
     stored = registry.stored.get(wanted.id)
     if stored is not None and (stored.kind, stored.name) != (wanted.kind, wanted.name):
-        raise InvalidItemsError([{"path": "name", "message": "is the id of another importer"}])
+        raise InvalidItemsError([problem("name", "is the id of another importer")])
     make = registry.maker(wanted.kind, wanted.name)
 
     def work(transaction: Transaction) -> StoredImporter:

@@ -9,7 +9,7 @@ import msgspec
 from factbook.checks.definitions.check import Check
 from factbook.checks.rules import condition
 from factbook.checks.rules.fact_reference import CHECKS
-from factbook.errors import InvalidItemsError
+from factbook.errors import Problems
 from factbook.storage import Transaction
 
 Document = Mapping[str, Any]
@@ -60,15 +60,13 @@ def verify(document: Document, others: Mapping[str, Document], known: set[str]) 
     `others` has at least the documents that read checks, by id; `known` are all ids.
     """
     own = document["id"]
-    problems = []
+    problems = Problems()
     for check_id, path in referenced(document).items():
         if check_id != own and check_id not in known:
-            problems.append({"path": path, "message": f"there is no check {check_id}"})
+            problems.report(path, f"there is no check {check_id}")
         elif circle := way_back(own, check_id, lambda id_: referenced(others.get(id_, {}))):
-            words = " → ".join(circle)
-            problems.append({"path": path, "message": f"the check would read itself: {words}"})
-    if problems:
-        raise InvalidItemsError(problems)
+            problems.report(path, f"the check would read itself: {' → '.join(circle)}")
+    problems.check()
 
 
 def readers(transaction: Transaction, check_id: str, *, drafts: bool = False) -> list[str]:

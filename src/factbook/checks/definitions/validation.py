@@ -14,6 +14,7 @@ from factbook.checks.rules.contradictions import report_constant
 from factbook.checks.rules.fact_reference import CHECKS, ENTITY, FactReference
 from factbook.checks.rules.operators import OPERATORS, Operator
 from factbook.checks.rules.wanted_values import ValueForm
+from factbook.errors import Problem, Problems
 from factbook.facts.datasource import DataSource
 from factbook.facts.schema import TYPES, Fact, FactType
 
@@ -32,19 +33,15 @@ class CheckContext(NamedTuple):
     checks: Mapping[str, Check]
 
 
-def problems(check: Check, context: CheckContext) -> list[dict[str, str]]:
+def problems(check: Check, context: CheckContext) -> list[Problem]:
     """Every mistake in what the check refers to, with its path; empty if it can be used."""
-    found: list[dict[str, str]] = []
-
-    def report(path: str, message: str) -> None:
-        found.append({"path": path, "message": message})
-
+    mistakes = Problems()
     for path, rule in check.rules():
-        check_rule(rule, path, context, report)
-    _check_cycle(check, context, report)
+        check_rule(rule, path, context, mistakes.report)
+    _check_cycle(check, context, mistakes.report)
     for path, fact in _shown_facts(check):
-        _fact(fact, context, _at(path, report))
-    return found
+        _fact(fact, context, _at(path, mistakes.report))
+    return mistakes.found
 
 
 def _shown_facts(check: Check) -> Iterator[tuple[str, FactReference]]:

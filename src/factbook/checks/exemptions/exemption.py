@@ -14,7 +14,7 @@ from factbook.checks import readers
 from factbook.checks.definitions.scorecard import DEFAULT_DAYS, NO_RULES, ExemptionRules
 from factbook.checks.readers import DocumentMember, Report
 from factbook.clock import DAY, iso_or_none
-from factbook.errors import ConflictError, InputError, InvalidItemsError, NotAllowedError
+from factbook.errors import ConflictError, InputError, InvalidItemsError, NotAllowedError, problem
 
 ExemptionState = Literal["requested", "approved", "denied", "revoked", "expired"]
 Decision = Literal["approve", "deny", "revoke"]
@@ -134,7 +134,7 @@ def check_rules(
 ) -> None:
     """Raise InvalidItemsError unless each of the scorecards with the check allows the request."""
     problems = [
-        {"path": path, "message": message}
+        problem(path, message)
         for one in tuple(rules) or (NO_RULES,)
         for path, message in _broken(request, one, usual_days)
     ]

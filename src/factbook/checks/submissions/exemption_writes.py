@@ -96,7 +96,7 @@ def _check_still_allowed(
     try:
         exemption.check_rules(ExemptionRequest(*asked, found.until), rules, usual_days)
     except InvalidItemsError as error:
-        told = "; ".join(f"{one['path']} {one['message']}" for one in error.details["problems"])
+        told = "; ".join(f"{one['path']} {one['message']}" for one in error.problem_list)
         raise ConflictError(f"The rules have changed since it was asked for: {told}.") from None
 
 

@@ -35,7 +35,7 @@ class TakenOver:
             try:
                 self.documents.append(DefinitionDocument(kind, _whole(kind, kept)))
             except InvalidItemsError as error:
-                for problem in error.details["problems"]:
+                for problem in error.problem_list:
                     remarks.refuse(problem["path"], problem["message"])
         self.note(item, remarks)
 

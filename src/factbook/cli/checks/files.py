@@ -9,7 +9,7 @@ from factbook.checks.definitions.check import Check, parse_check
 from factbook.checks.definitions.files import Kind
 from factbook.checks.exemptions import exemption
 from factbook.cli import definition_files
-from factbook.errors import InvalidItemsError
+from factbook.errors import InvalidItemsError, problem
 
 
 class ReadDocument(NamedTuple):
@@ -56,5 +56,5 @@ def _check(kind: Kind, document: dict[str, Any]) -> Check | None:
         case "exemption":
             # One that is over is a file that can go, and no mistake.
             if exemption.parse(document, 0).until is None:
-                raise InvalidItemsError([{"path": "until", "message": "is required in a file"}])
+                raise InvalidItemsError([problem("until", "is required in a file")])
     return None

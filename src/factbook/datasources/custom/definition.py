@@ -25,7 +25,7 @@ from factbook.datasources.custom import extraction, templates
 from factbook.datasources.custom.documents import FORMATS, Format
 from factbook.datasources.custom.extraction import LANGUAGE, Extractor
 from factbook.datasources.custom.templates import Template
-from factbook.errors import InputError, InvalidItemsError
+from factbook.errors import InputError, Problems
 from factbook.facts import datasource
 from factbook.facts.datasource import DataSource, Handler
 from factbook.facts.schema import Fact
@@ -85,14 +85,9 @@ class CustomSourceDefinition:
 def parse(document: Any) -> CustomSourceDefinition:
     """The definition in a document; raises InvalidItemsError with every problem and its path."""
     source = datasource.parse(document)
-    problems: list[dict[str, str]] = []
-
-    def report(path: str, message: str) -> None:
-        problems.append({"path": path, "message": message})
-
-    definition = _Reader(document, source, report).definition()
-    if problems:
-        raise InvalidItemsError(problems)
+    problems = Problems()
+    definition = _Reader(document, source, problems.report).definition()
+    problems.check()
     return definition
 
 

@@ -8,9 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from factbook.datasources.custom.definition import CustomSourceDefinition, parse
-from factbook.errors import InvalidItemsError
-
-Problem = dict[str, str]
+from factbook.errors import InvalidItemsError, Problem
 
 _HANDLER: Final = "handlerDefinition"
 _SCHEMA: Final = "schema"
@@ -24,7 +22,7 @@ def read(document: Any) -> CustomSourceDefinition:
     try:
         return parse(document)
     except InvalidItemsError as error:
-        found: list[Problem] = error.details["problems"]
+        found = error.problem_list
     raise InvalidItemsError([*found, *_further(document, found)])
 
 
@@ -36,7 +34,7 @@ def _further(document: Any, found: Iterable[Problem]) -> list[Problem]:
     try:
         parse(_without(document, paths))
     except InvalidItemsError as error:
-        return [one for one in error.details["problems"] if _is_news(one["path"], paths)]
+        return [one for one in error.problem_list if _is_news(one["path"], paths)]
     return []
 
 

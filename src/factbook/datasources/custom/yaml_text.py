@@ -12,7 +12,7 @@ import yaml
 from factbook import safe_yaml
 from factbook.datasources.custom import documents
 from factbook.datasources.custom.documents import UnreadableDocumentError
-from factbook.errors import InvalidItemsError
+from factbook.errors import InvalidItemsError, problem
 
 LONGEST: Final = 256 * 1024
 _LONGEST_PROBLEM: Final = 200
@@ -90,7 +90,7 @@ def _json(body: bytes) -> Any:
 
 
 def _wrong(path: str, message: str) -> InvalidItemsError:
-    return InvalidItemsError([{"path": path, "message": message}])
+    return InvalidItemsError([problem(path, message)])
 
 
 class _Dumper(yaml.CSafeDumper):

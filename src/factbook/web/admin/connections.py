@@ -12,7 +12,7 @@ from factbook.auth.permissions import SOURCE_WRITE
 from factbook.datasources import connections
 from factbook.datasources.connection_store import ConnectionInput
 from factbook.datasources.connections import ConnectionDetail
-from factbook.errors import ConflictError, InvalidItemsError
+from factbook.errors import ConflictError, InvalidItemsError, problem
 from factbook.http import audit
 from factbook.http.requests import Reply
 from factbook.web.site.endpoint import PageRoute
@@ -85,15 +85,15 @@ class ConnectionForm:
         """Problems of the form itself; no value is named."""
         found = []
         if not (self.at_once.isascii() and self.at_once.isdigit() and len(self.at_once) <= 3):
-            found.append(_problem("atOnce", "has to be a whole number from 1 to 100"))
+            found.append(problem("atOnce", "has to be a whole number from 1 to 100"))
         if not self.methods:
-            found.append(_problem("methods", "has to be GET, POST or both"))
+            found.append(problem("methods", "has to be GET, POST or both"))
         names = [row.name.lower() for row in self.rows if not row.remove]
         if "" in names:
-            found.append(_problem("headers", "has a value without a name"))
+            found.append(problem("headers", "has a value without a name"))
         for name in sorted({name for name in names if name and names.count(name) > 1}):
             what = f"headers.{name}" if _HEADER.fullmatch(name) else "headers"
-            found.append(_problem(what, "is given twice"))
+            found.append(problem(what, "is given twice"))
         return found
 
     def wanted(self) -> ConnectionInput:
@@ -135,7 +135,7 @@ async def create(visit: PageContext) -> Reply:
     }
     if form.name in taken:
         message = "is the name of a connection that there is already"
-        return _form(visit, None, form, 409, [{"path": "name", "message": message}])
+        return _form(visit, None, form, 409, [problem("name", message)])
     return await _put(visit, None, form)
 
 
@@ -177,10 +177,8 @@ async def _put(visit: PageContext, found: ConnectionDetail | None, form: Connect
             now=visit.now,
             write=visit.writing(audit.of_connection()),
         )
-    except InvalidItemsError as error:
-        return _form(visit, found, form, error.status, error.details["problems"])
-    except ConflictError as error:
-        return _form(visit, found, form, error.status, [{"path": "", "message": error.message}])
+    except (InvalidItemsError, ConflictError) as error:
+        return _form(visit, found, form, error.status, error.problem_list)
     done = "made" if found is None else "changed"
     return visit.redirect(PATH, f"The connection {form.name} was {done}.")
 
@@ -222,10 +220,6 @@ def _labelled(problem: dict[str, str]) -> dict[str, str]:
 
 def _padded(rows: list[HeaderRow]) -> list[HeaderRow]:
     return [*rows, *[HeaderRow("")] * _EMPTY][:_MOST_ROWS]
-
-
-def _problem(path: str, message: str) -> dict[str, str]:
-    return {"path": path, "message": message}
 
 
 _LABELS: Final = {

@@ -17,7 +17,7 @@ from factbook.checks.versions.check_store import check_store
 from factbook.checks.versions.scorecard_store import scorecard_store
 from factbook.checks.versions.staged_store import StagedDefinition, StagedStore
 from factbook.datasources.custom import yaml_text
-from factbook.errors import FactbookError, InvalidItemsError, PreconditionFailedError
+from factbook.errors import FactbookError, PreconditionFailedError, problem
 from factbook.http import audit
 from factbook.http.requests import Reply
 from factbook.storage import Transaction
@@ -95,7 +95,7 @@ class DefinitionEditor:
         except FactbookError as error:
             if error.status >= 500:
                 raise
-            editing.problems, editing.status = _problems(error), error.status
+            editing.problems, editing.status = error.problem_list, error.status
             return self._page(visit, stored, editing)
 
     async def _save(
@@ -133,7 +133,7 @@ class DefinitionEditor:
         newer = await self._kind.store.one(visit.state.database, stored.id) if stored else None
         editing.status, editing.conflict = error.status, newer
         if newer is None:
-            editing.problems = [{"path": "", "message": "It has been deleted in the meantime."}]
+            editing.problems = [problem("", "It has been deleted in the meantime.")]
         return self._page(visit, newer, editing)
 
     def _page(
@@ -185,13 +185,6 @@ def _creation(
         return stored
 
     return work
-
-
-def _problems(error: FactbookError) -> Sequence[dict[str, str]]:
-    if isinstance(error, InvalidItemsError):
-        found: Sequence[dict[str, str]] = error.details["problems"]
-        return found
-    return [{"path": "", "message": error.message}]
 
 
 async def _read_check(visit: PageContext, document: Document, check_id: str | None) -> Any:

@@ -19,7 +19,7 @@ from factbook.checks.submissions import exemption_writes
 from factbook.checks.submissions.exemption_writes import ExemptionCaller
 from factbook.checks.versions.scorecard_store import scorecard_store
 from factbook.clock import DAY, iso
-from factbook.errors import FactbookError, InputError, InvalidItemsError, NotFoundError
+from factbook.errors import FactbookError, InputError, NotFoundError
 from factbook.http.requests import Reply
 from factbook.web.checks import scorecard_list, shares
 from factbook.web.site import formats
@@ -93,12 +93,10 @@ async def ask(visit: PageContext) -> Reply:
         await write(
             partial(exemption_writes.ask, wanted=wanted, caller=caller, now=now, usual_days=usual)
         )
-    except InvalidItemsError as error:
-        return _form(visit, given, error.details["problems"], error.status)
     except FactbookError as error:
         if error.status >= 500:
             raise
-        return _form(visit, given, [{"path": "", "message": error.message}], error.status)
+        return _form(visit, given, error.problem_list, error.status)
     return visit.redirect(PATH, "The exemption is asked for. It holds once it is approved.")
 
 

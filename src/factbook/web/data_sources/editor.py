@@ -12,7 +12,7 @@ from factbook.auth.permissions import CATALOG_READ, SOURCE_WRITE
 from factbook.datasources import connections, define
 from factbook.datasources.custom import CustomSourceDefinition, starters, yaml_text
 from factbook.datasources.source_store import StoredSource, source_store
-from factbook.errors import ConflictError, FactbookError, InputError, InvalidItemsError
+from factbook.errors import ConflictError, FactbookError, InputError, problem
 from factbook.facts import source_overview
 from factbook.http import audit
 from factbook.http.requests import Reply
@@ -107,7 +107,7 @@ async def _answer(visit: PageContext, stored: StoredSource | None) -> Reply:
         if stored is None:
             _check_address(document["id"])
     except FactbookError as error:
-        editing.problems = _problems(error)
+        editing.problems = error.problem_list
         editing.status = error.status
         return await _editor(visit, stored, editing)
     if sent.one("do") == "try":
@@ -133,7 +133,7 @@ async def _save(
     except ConflictError as error:
         taken = await source_store.one(state.database, document["id"]) is not None
         message = _taken(document["id"]) if taken else error.message
-        editing.problems, editing.status = [{"path": "id", "message": message}], error.status
+        editing.problems, editing.status = [problem("id", message)], error.status
         return await _editor(visit, stored, editing)
     if sent.one("do") == "publish":
         editing.seen = _edition(saved)
@@ -173,7 +173,7 @@ async def _overtaken(
     """The editor with the text as sent, and the draft that it would have overwritten."""
     editing.status, editing.conflict = error.status, error.newer
     if error.newer is None:
-        editing.problems = [{"path": "", "message": error.message}]
+        editing.problems = error.problem_list
     return await _editor(visit, error.newer or stored, editing)
 
 
@@ -249,13 +249,6 @@ def _check_address(source_id: str) -> None:
     """Raise ConflictError for an id whose page would have this page's address."""
     if path_of(source_id) == _NEW:
         raise ConflictError(f"The page of {source_id} would be this one; choose another id.")
-
-
-def _problems(error: FactbookError) -> Sequence[dict[str, str]]:
-    if isinstance(error, InvalidItemsError):
-        found: Sequence[dict[str, str]] = error.details["problems"]
-        return found
-    return [{"path": "", "message": error.message}]
 
 
 def _unless_overtaken(write: Write, source_id: str, seen: str) -> Write:

@@ -80,7 +80,7 @@ async def _put(visit: PageContext, found: StoredImporter | None, form: ImporterF
             write=visit.writing(audit.of_importer()),
         )
     except InvalidItemsError as error:
-        placed = form.placed(error.details["problems"])
+        placed = form.placed(error.problem_list)
         return _form(visit, found, form, error.status, placed)
     except ConflictError as error:
         return _form(visit, found, form, error.status, [FormProblem("", error.message)])
