@@ -37,6 +37,19 @@ async def test_a_preview_tells_counts_and_changes_and_writes_nothing(
     assert await check_store.revision(database) == revision
 
 
+async def test_those_that_would_fail_come_first(catalog: CheckedCatalog) -> None:
+    other = parse_check(a_check("on", leaf("on", "equal", value=False)))
+    await catalog.record("c", on=True, open=0)
+    found = await preview(catalog.database, other, catalog.time(), 1)
+    assert (found.changed, found.first[0].after) == (3, state.FAIL)
+    swapped = parse_check(a_check("on", leaf("open", "lessThan", 5)))
+    found = await preview(catalog.database, swapped, catalog.time(), 1)
+    assert found.first == [("component:default/a", state.PASS, state.FAIL)]
+    later = parse_check(a_check("on", leaf("open", "greaterThan", 0)))
+    found = await preview(catalog.database, later, catalog.time(), 1)
+    assert found.first == [("component:default/c", state.PASS, state.FAIL)]
+
+
 async def test_a_new_check_changes_those_that_it_is_about(catalog: CheckedCatalog) -> None:
     new = parse_check(a_check("new", leaf("spec.type", "equal", "service", "entity")))
     found = await preview(catalog.database, new, catalog.time(), 10)

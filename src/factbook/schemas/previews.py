@@ -68,5 +68,6 @@ class Preview(WireAnswer):
     then: PreviewCounts
     changed: Annotated[Count, Meta(description="Entities whose result would be another one.")]
     entities: Annotated[
-        list[PreviewedResult], Meta(description="The first of those, by reference.")
+        list[PreviewedResult],
+        Meta(description="The first of those: what would fail, then by reference."),
     ]

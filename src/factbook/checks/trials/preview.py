@@ -35,7 +35,7 @@ class PreviewedChange(NamedTuple):
 class CheckPreview(NamedTuple):
     """Effect of a check: counts `now` and `then`, and the entities that would change.
 
-    `changed` are all of them, `first` those with the lowest references of the catalog's order.
+    `changed` are all of them. `first` are some: those that would fail, then by reference.
     """
 
     now: StateCounts
@@ -79,7 +79,7 @@ async def preview(
             if before != then and (before != NONE or then != OUT):
                 changed.append(PreviewedChange(ref, before, then))
         await asyncio.sleep(0)
-    some = sorted(changed)[:limit]
+    some = sorted(changed, key=lambda one: (one.after != FAIL, one.ref))[:limit]
     return CheckPreview(StateCounts(*counts_now), StateCounts(*counts_then), len(changed), some)
 
 
