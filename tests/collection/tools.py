@@ -90,9 +90,20 @@ class ToolWorld:
     async def told(self, shape: str, name: str = "app") -> tuple[dict[str, Any], dict[str, str]]:
         """Every leaf by its path, and the reasons."""
         result = await self.ask(shape, name)
-        reasons = result.pop("unknownReasons")
+        folded = result.pop("unknownReasons")
         result.pop("collectedAt")
-        return dict(leaves(result)), reasons
+        result.pop("unknownDetails", None)
+        values = dict(leaves(result))
+        return values, unfolded(folded, values)
+
+
+def unfolded(reasons: Mapping[str, str], values: Mapping[str, Any]) -> dict[str, str]:
+    """The reasons by leaf, or by group where its leaves are left out."""
+    found: dict[str, str] = {}
+    for place, reason in reasons.items():
+        below = [path for path in values if place == "*" or path.startswith(f"{place}.")]
+        found |= dict.fromkeys(below or [place], reason)
+    return found
 
 
 def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:

@@ -181,7 +181,7 @@ def test_the_nearest_reason_is_told() -> None:
     assert isinstance(unknown, dict)
     assert unknown["issues.open"] == "forbidden"
     assert unknown["issues.closed"] == "feature-off"
-    assert unknown["pullRequests.open"] == "not-found"
+    assert unknown["pullRequests"] == "not-found"
 
 
 def test_a_stored_reason_is_told_by_its_word() -> None:

@@ -12,6 +12,9 @@ RATE_LIMITED: Final = "rate-limited"
 EXPIRED: Final = "expired"
 TOO_LARGE: Final = "too-large"
 
+# The place of a reason that stands for all facts, where it is shown.
+EVERYTHING: Final = "*"
+
 # They say nothing about a value, only that it could not be asked for.
 PASSING: Final = frozenset({RATE_LIMITED, UPSTREAM_ERROR})
 

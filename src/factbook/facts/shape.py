@@ -20,7 +20,7 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from factbook.errors import ToolError
-from factbook.facts.reasons import NEEDED, NEVER_COLLECTED, REASONS, word
+from factbook.facts.reasons import EVERYTHING, NEEDED, NEVER_COLLECTED, REASONS, word
 from factbook.facts.schema import Fact, FactType
 
 UNKNOWN = "unknown"
@@ -123,7 +123,11 @@ def facts(shape: Shape) -> tuple[Fact, ...]:
 def schema(shape: Shape) -> dict[str, Any]:
     """The JSON Schema (2020-12) of a result: without references, and open to further fields."""
     root = _object_schema(shape.members)
-    root["properties"] |= {"unknownReasons": _UNKNOWN_REASONS, "collectedAt": _COLLECTED_AT}
+    root["properties"] |= {
+        "unknownReasons": _UNKNOWN_REASONS,
+        "unknownDetails": _UNKNOWN_DETAILS,
+        "collectedAt": _COLLECTED_AT,
+    }
     root["required"] += ["unknownReasons", "collectedAt"]
     return root
 
@@ -158,7 +162,23 @@ def fill(
         time = collected_at.get(member.name) or collected_at.get("")
         if time and gap is None and len(lacking) < len(member.paths):
             times[member.name] = time
-    return {**result, "unknownReasons": unknown, "collectedAt": times}
+    folded = _folded(shape, unknown)
+    return {**result, "unknownReasons": folded, "collectedAt": times}
+
+
+def _folded(shape: Shape, reasons: Mapping[str, str]) -> dict[str, str]:
+    """The reasons, with one for a group whose leaves share it, and one for all of a shape."""
+    found: dict[str, str] = {}
+    for member in shape.members:
+        paths = [path for path, _ in member.paths]
+        own = {path: reasons[path] for path in (member.name, *paths) if path in reasons}
+        if own.keys() == set(paths) != {member.name} and len(set(own.values())) == 1:
+            own = {member.name: own[paths[0]]}
+        found |= own
+    is_all = found.keys() >= {member.name for member in shape.members}
+    if is_all and len(found) < len(reasons) and len(set(found.values())) == 1:
+        return {EVERYTHING: next(iter(found.values()))}
+    return found
 
 
 def is_needed(shape: Shape) -> bool:
@@ -249,8 +269,14 @@ def _object_schema(members: tuple[LeafGroup | Leaf, ...]) -> dict[str, Any]:
 
 _UNKNOWN_REASONS = {
     "type": "object",
-    "description": "Why something is `unknown`, empty or left out: its path, and one of these.",
+    "description": "Why something is `unknown`, empty or left out: its path, that of its group if "
+    "all of it shares the reason, or `*` for everything, and one of these.",
     "additionalProperties": {"type": "string", "enum": list(REASONS)},
+}
+_UNKNOWN_DETAILS = {
+    "type": "object",
+    "description": "By data source: the annotation that it goes by, and the value not found.",
+    "additionalProperties": {"type": "string"},
 }
 _COLLECTED_AT = {
     "type": "object",

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import AsyncIterator, Collection, Mapping
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
@@ -12,11 +12,8 @@ from factbook.errors import UnavailableError
 from factbook.facts import entity_filter
 from factbook.facts.datasource import DataSource
 from factbook.facts.merge import reason_of
-from factbook.facts.reasons import NEVER_COLLECTED, word
+from factbook.facts.reasons import EVERYTHING, NEVER_COLLECTED, word
 from factbook.storage import Database
-
-# The place of a reason that stands for all facts, where it is shown.
-EVERYTHING: Final = "*"
 
 Reasons = Mapping[str, str]
 _read = lru_cache(maxsize=256)(msgspec.json.Decoder(dict[str, str]).decode)

@@ -10,10 +10,10 @@ from factbook.catalog.store import by_ref
 from factbook.clock import iso
 from factbook.facts import entity_filter, store, unknown
 from factbook.facts.datasource import DataSource
-from factbook.facts.reasons import NEVER_COLLECTED, NO_ANNOTATION
+from factbook.facts.reasons import EVERYTHING, NEVER_COLLECTED, NO_ANNOTATION, word
 from factbook.facts.store import StoredFacts
 from factbook.integrations import catalog
-from factbook.tools import sources
+from factbook.tools import annotations, sources
 from factbook.tools.tool import (
     Context,
     EntityArguments,
@@ -57,12 +57,26 @@ async def _reasons(
 ) -> Mapping[str, str]:
     """The reasons for missing values of the source."""
     if known.facts is None:
-        found = await by_ref.entity(context.database, ref)
-        entity: dict[str, Any] = msgspec.json.decode(found.render()) if found else {}
+        entity = await _entity(ref, context)
         is_left_out = not entity_filter.matches(source.entity_filter, entity)
-        return {unknown.EVERYTHING: _LEFT_OUT if is_left_out else NEVER_COLLECTED}
+        return {EVERYTHING: _left_out(source, entity) if is_left_out else NEVER_COLLECTED}
     names = [fact.name for fact in source.schema]
-    return unknown.shown(names, members(known.facts), known.reasons, None)
+    shown = unknown.shown(names, members(known.facts), known.reasons, None)
+    if not annotations.EXPLAINED.intersection(map(word, shown.values())):
+        return shown
+    entity = await _entity(ref, context)
+    return {at: annotations.explained(why, source, entity) for at, why in shown.items()}
+
+
+async def _entity(ref: str, context: Context) -> dict[str, Any]:
+    found = await by_ref.entity(context.database, ref)
+    return msgspec.json.decode(found.render()) if found else {}
+
+
+def _left_out(source: DataSource, entity: Mapping[str, Any]) -> str:
+    """The reason of an entity that the filter leaves out, naming an annotation that it lacks."""
+    about = annotations.told(source, entity)
+    return f"{NO_ANNOTATION}: {about}" if about and about.startswith("no ") else _LEFT_OUT
 
 
 def _one(

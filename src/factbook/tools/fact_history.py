@@ -9,8 +9,9 @@ from msgspec import UNSET, UnsetType
 from factbook.catalog.store import collectable
 from factbook.clock import iso, iso_or_none
 from factbook.errors import ToolError
-from factbook.facts import time_series, unknown
+from factbook.facts import time_series
 from factbook.facts.merge import reason_of
+from factbook.facts.reasons import EVERYTHING
 from factbook.facts.time_series import HistoryEntry, HistoryPosition
 from factbook.tools import sources, times
 from factbook.tools.pages import CUT_NOTE, MOST_READS, EntryPage, cursor, place, shortened
@@ -148,7 +149,7 @@ def _entry(
     facts: dict[str, Any] = msgspec.json.decode(row.facts)
     reasons: dict[str, str] = msgspec.json.decode(row.reasons)
     if names is None:
-        reasons = {path or unknown.EVERYTHING: reason for path, reason in reasons.items()}
+        reasons = {path or EVERYTHING: reason for path, reason in reasons.items()}
     else:
         facts = {name: facts[name] for name in facts if name in names}
         reasons = _reasons_of(names - facts.keys(), reasons)

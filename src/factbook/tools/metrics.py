@@ -23,6 +23,7 @@ from factbook.facts.reasons import (
 )
 from factbook.facts.shapes import Shape
 from factbook.integrations import catalog
+from factbook.tools import annotations
 from factbook.tools.tool import (
     SIZE_NOTE,
     Context,
@@ -85,7 +86,22 @@ async def _filled(shape: Shape, ref: str, context: Context) -> dict[str, object]
     if _needs_entity(shape, sources, latest):
         found = await by_ref.entity(context.database, ref)
         entity = found and msgspec.json.decode(found.render())
-    return filled(shape, sources, latest, entity)
+    result = filled(shape, sources, latest, entity)
+    about = {word(one) for one in cast("dict[str, str]", result["unknownReasons"]).values()}
+    if about & annotations.EXPLAINED:
+        if entity is None and (found := await by_ref.entity(context.database, ref)):
+            entity = msgspec.json.decode(found.render())
+        result |= _details(shape, sources, entity or {})
+    return result
+
+
+def _details(
+    shape: Shape, sources: Iterable[DataSource], entity: Mapping[str, Any]
+) -> dict[str, object]:
+    """The annotations that sources of the shape go by, with the values that they have."""
+    able = [source for source in sources if _fills(source, shape)]
+    found = {one.id: about for one in able if (about := annotations.told(one, entity))}
+    return {"unknownDetails": found} if found else {}
 
 
 def filled(

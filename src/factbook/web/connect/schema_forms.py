@@ -4,13 +4,16 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal, NamedTuple
 
-Control = Literal["text", "integer", "number", "boolean", "choice", "list"]
+import msgspec
+
+Control = Literal["text", "integer", "number", "boolean", "choice", "list", "object"]
 
 _CONTROLS: Final[Mapping[str, Control]] = {
     "integer": "integer",
     "number": "number",
     "boolean": "boolean",
     "array": "list",
+    "object": "object",
 }
 # Beyond, JSON's readers differ about a number.
 _MOST_DIGITS = 15
@@ -29,7 +32,7 @@ class ArgumentField(NamedTuple):
 
 
 def fields(schema: Mapping[str, Any]) -> list[ArgumentField]:
-    """Fields of an object schema of strings, numbers, booleans and lists of strings.
+    """Fields of an object schema of strings, numbers, booleans, lists of strings and objects.
 
     Required ones come first, otherwise in the order of the schema.
     """
@@ -77,6 +80,8 @@ def _text(value: Any) -> str:
     """A value as typed."""
     if isinstance(value, bool):
         return "true" if value else "false"
+    if isinstance(value, dict):
+        return msgspec.json.encode(value).decode()
     return "\n".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
@@ -93,8 +98,17 @@ def _value(field: ArgumentField, text: str) -> Any:
             return text == "true"
         case "list":
             return [line.strip() for line in text.splitlines() if line.strip()]
+        case "object":
+            return _object(text, field.example)
         case _:
             return text
+
+
+def _object(text: str, example: str) -> dict[str, Any]:
+    try:
+        return msgspec.json.decode(text, type=dict[str, Any])
+    except (msgspec.DecodeError, RecursionError, UnicodeEncodeError):
+        raise ValueError(f"Write a JSON object, such as {example}.") from None
 
 
 def _integer(text: str) -> int:
