@@ -1,6 +1,6 @@
 """get-all-entities-facts: the raw facts of one data source about many entities."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
@@ -10,7 +10,8 @@ from factbook.catalog.store.conditions import EntityRange
 from factbook.facts import store, unknown
 from factbook.facts.datasource import DataSource
 from factbook.integrations import catalog
-from factbook.tools import entity_rows, sources
+from factbook.tools import entity_rows, essential_facts, sources
+from factbook.tools.entities import chosen_facts, selection
 from factbook.tools.entity_facts import COMMON, ENTRY, draft, head
 from factbook.tools.entity_rows import Row, Selection
 from factbook.tools.pages import ref_after, ref_cursor
@@ -24,6 +25,7 @@ from factbook.tools.tool import (
     array,
     encode,
     record,
+    text,
 )
 
 EVERY_KIND = "*"
@@ -68,6 +70,33 @@ class AllArguments(Struct, forbid_unknown_fields=True):
             True,
         ),
     ] = False
+    owner: (
+        Annotated[str, argument("With the groups below it; any when left out.", "team-a")]
+        | UnsetType
+    ) = UNSET
+    where: (
+        Annotated[
+            dict[str, Any],
+            argument(
+                "Condition as in find-entities; none when left out.",
+                {"fact": "hasOwner", "operator": "equal", "value": False},
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
+    count: Annotated[bool, argument("Numbers alone.", True)] = False
+    group_by: (
+        Annotated[
+            str, argument("Count by a fact, or as find-entities; none when left out.", "owner")
+        ]
+        | UnsetType
+    ) = msgspec.field(default=UNSET, name="groupBy")
+
+    @property
+    def chooses(self) -> bool:
+        """True if it asks for what the answers to the seed's arguments do not have."""
+        given = (self.owner, self.where, self.group_by)
+        return self.count or any(one is not UNSET for one in given)
 
 
 async def run(arguments: AllArguments, context: Context) -> str:
@@ -75,28 +104,53 @@ async def run(arguments: AllArguments, context: Context) -> str:
     source = sources.one(arguments.data_source_id, context)
     if arguments.facts is not UNSET:
         sources.check_facts(source, arguments.facts)
-    selection = _selection(arguments)
+    if arguments.chooses or source is essential_facts.SOURCE:
+        return await _chosen(source, arguments, context)
+    chosen = _selection(arguments)
     known = entity_rows.own if catalog.answers(source.id) else entity_rows.tracked
     rows = entity_rows.lacking if arguments.unknown else known
     # Joined once at the end: an answer may be many megabytes.
     texts = [f'{head(source)},"entities":[']
-    limit, taken, last, more = selection.entities.limit, 0, "", False
-    async for found in rows(source, selection, context):
+    limit, taken, last, more = chosen.entities.limit, 0, "", False
+    async for found in rows(source, chosen, context):
         page = found if limit is None else found[: limit - taken]
         more = len(page) < len(found)
         if page:
             texts += ["," if taken else "", _entries(page)]
             taken, last = taken + len(page), page[-1][0]
-    tail = await _tail(arguments, source, selection, context)
+    tail = await _tail(arguments, source, chosen, context)
     cursor = f',"nextCursor":{encode(ref_cursor(last))}' if more else ""
     return "".join([*texts, "]", tail, cursor, draft(source), "}"])
 
 
+async def _chosen(source: DataSource, arguments: AllArguments, context: Context) -> str:
+    """The answer in the form for agents."""
+    entities, kept = _selection(arguments)
+    given = {"kind": entities.kind, "namespace": entities.namespace, "owner": arguments.owner}
+    searched = {name: value for name, value in given.items() if value not in (None, UNSET)}
+    group_by = None if arguments.group_by is UNSET else arguments.group_by
+    if group_by is not None:
+        chosen_facts.check_group(source, group_by)
+    asked = chosen_facts.FactChoice(
+        source,
+        await selection.condition(context.database, searched),
+        None if arguments.where is UNSET else arguments.where,
+        kept,
+        entities.limit or _MOST,
+        entities.after,
+        arguments.count,
+        group_by,
+        arguments.unknown,
+    )
+    told = encode(await chosen_facts.answer(asked, context))
+    return f"{head(source)},{told[1:-1]}{draft(source)}}}"
+
+
 async def _tail(
-    arguments: AllArguments, source: DataSource, selection: Selection, context: Context
+    arguments: AllArguments, source: DataSource, chosen: Selection, context: Context
 ) -> str:
     """The additional members with counts of entities."""
-    lacking, entities = _NONE, selection.entities
+    lacking, entities = _NONE, chosen.entities
     is_page = entities.limit is not None
     wanted = is_page if arguments.unknown else not entities.after
     if wanted and not catalog.answers(source.id):
@@ -142,6 +196,8 @@ def _selection(arguments: AllArguments) -> Selection:
 
 
 _TOTAL = f"Entities in all pages; left out above {_COUNTED:,}."
+_SCALARS = ("string", "number", "boolean")
+_NUMBER = {"type": "integer"}
 _NONE = unknown.UnknownCount({}, 0, is_whole=True)
 
 TOOL = Tool(
@@ -152,7 +208,8 @@ TOOL = Tool(
         "unknownEntities counts those that it is about and has no value of, which say nothing "
         "either way; `unknown` lists them. Needs a dataSourceId from get-data-source-discovery. "
         "Without kind only components are returned; kind `*` returns every kind; without namespace "
-        "all namespaces. Everything is returned at once unless limit is given. "
+        "all namespaces. Everything is returned at once unless limit is given. `where`, `owner`, "
+        "`count` and `groupBy` leave long values out unless `facts` names them. "
         f"{SIZE_NOTE}; ask for pages with `limit` and `cursor`."
     ),
     arguments=AllArguments,
@@ -171,6 +228,20 @@ TOOL = Tool(
                 },
                 "required": ["count", "reasons"],
             },
+            "groups": array(
+                record(
+                    {"value": {"anyOf": [{"type": one} for one in _SCALARS]}, "count": _NUMBER},
+                    ("value", "count"),
+                )
+            ),
+            "unknown": {"type": "integer", "description": "Neither met nor failed, or no value."},
+            "examined": {"type": "integer", "description": "So many were looked at so far."},
+            "leftOut": {
+                "type": "object",
+                "description": "Facts with long values, and how many entities have such.",
+                "additionalProperties": {"type": "integer"},
+            },
+            "timestamp": text("That of all entities of the page."),
             "nextCursor": NEXT_CURSOR,
             "totalCount": {"type": "integer", "description": _TOTAL},
         },

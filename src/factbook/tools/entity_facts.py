@@ -13,7 +13,7 @@ from factbook.facts.datasource import DataSource
 from factbook.facts.reasons import EVERYTHING, NEVER_COLLECTED, NO_ANNOTATION, word
 from factbook.facts.store import StoredFacts
 from factbook.integrations import catalog
-from factbook.tools import annotations, sources
+from factbook.tools import annotations, essential_facts, sources
 from factbook.tools.tool import (
     Context,
     EntityArguments,
@@ -45,11 +45,21 @@ async def one(arguments: OneArguments, context: Context) -> str:
         found = await existing(context.database, ref, owners=owners)
         facts = catalog.facts(source.id, found.compliance)
         return _one(source, found.ref, facts, found.updated_at, {})
+    if source is essential_facts.SOURCE:
+        return await _essential(ref, context)
     known = await store.latest_by_ref(context.database, source.id, ref)
     if known is None:
         raise await unknown_entity(context.database, ref)
     reasons = await _reasons(source, ref, known, context)
     return _one(source, ref, known.facts or "{}", known.brought_at, reasons)
+
+
+async def _essential(ref: str, context: Context) -> str:
+    found = await essential_facts.of_ref(context.database, ref)
+    if found is None:
+        raise await unknown_entity(context.database, ref)
+    facts, time = found
+    return _one(essential_facts.SOURCE, ref, encode(facts), time, {})
 
 
 async def _reasons(

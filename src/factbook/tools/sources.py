@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from factbook.definitions.store import UNPUBLISHED
 from factbook.errors import ToolError
 from factbook.facts.datasource import DataSource
+from factbook.tools import essential_facts
 from factbook.tools.tool import Context
 
 # An error names no more than these: with many sources it would be longer than what was asked for.
@@ -14,6 +15,8 @@ _NAMED = 100
 def one(source_id: str, context: Context) -> DataSource:
     """The data source with this id; raises ToolError, which lists the existing ones."""
     source = context.sources.get(source_id)
+    if source is None and source_id == essential_facts.ID:
+        return essential_facts.SOURCE
     if source is None:
         raise ToolError(
             f'There is no data source "{source_id}". There are: {_listed(context.sources)}. '

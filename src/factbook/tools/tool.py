@@ -170,7 +170,11 @@ Kind = (
 )
 SourceId = Annotated[
     str,
-    argument("Id of a data source, from get-data-source-discovery.", "entity-metadata"),
+    argument(
+        "Id of a data source, from get-data-source-discovery; or `entity` for owner, ownerExists, "
+        "type, lifecycle, tags and labels.",
+        "entity-metadata",
+    ),
 ]
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
+from factbook.catalog import essentials
 from factbook.catalog.ref import DEFAULT_NAMESPACE
 from factbook.checks import state
 from factbook.checks.rules.fact_reference import CHECKS, ENTITY, FactReference
@@ -101,6 +102,8 @@ def at(document: Document, path: str) -> Any | None:
     Keys may hold dots. A path through a list gives a list, as does `relations.TYPE`, whose values
     are the targets. None if there is no value.
     """
+    if read := essentials.READERS.get(path):
+        return read(document)
     # Most paths are written as the document has them.
     found = _exact(document, _keys(path))
     if found is None:

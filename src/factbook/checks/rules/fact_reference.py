@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from factbook.catalog import essentials
 from factbook.checks.readers import Report
 from factbook.datasources.custom import extraction
 from factbook.datasources.custom.interpreter import depth
@@ -43,7 +44,11 @@ def read_reference(document: Mapping[str, Any], path: str, report: Report) -> Fa
     inside = document.get("path")
     if inside is not None:
         _check_path(inside, document.get("source"), f"{path}.path", report)
-    return FactReference(str(document.get("source")), str(document.get("fact")), inside)
+    source, fact = str(document.get("source")), str(document.get("fact"))
+    # Known beside the document, and kept up to date where the catalog itself answers.
+    if (source, fact) == (ENTITY, essentials.OWNER_EXISTS):
+        source = "entity-ownership"
+    return FactReference(source, fact, inside)
 
 
 def _check_path(text: object, source: object, path: str, report: Report) -> None:

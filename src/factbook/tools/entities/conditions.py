@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from factbook.catalog import essentials
 from factbook.catalog.store.summaries import Candidate
 from factbook.checks.definitions import validation
 from factbook.checks.definitions.validation import CheckContext
@@ -22,6 +23,7 @@ from factbook.checks.rules.checked_entity import CheckedEntity
 from factbook.checks.rules.condition import Rule
 from factbook.checks.rules.fact_reference import CHECKS, ENTITY, FactReference
 from factbook.checks.rules.operators import KNOWLEDGE
+from factbook.checks.state import PASS
 from factbook.checks.states import state_store
 from factbook.errors import ToolError
 from factbook.facts.datasource import DataSource
@@ -52,6 +54,11 @@ class FactConditions(NamedTuple):
         """The collected values that the answer rests on, by fact."""
         found = {one.fact: entity.value(one) for one in self.facts if one.source in self.sources}
         return {name: shortened(value)[0] for name, value in found.items() if value is not None}
+
+
+def nothing(source_ids: Sequence[str], *, documents: bool) -> FactConditions:
+    """No condition; these sources and perhaps documents are read all the same."""
+    return FactConditions(lambda entity, now: PASS, (), source_ids, documents, None)
 
 
 async def read(document: object, context: Context, source_id: str | None = None) -> FactConditions:
@@ -166,6 +173,8 @@ class _Sources:
         return {"any": branches}
 
     def _having(self, fact: str) -> Iterator[dict[str, str]]:
+        if fact in essentials.READERS or fact == essentials.OWNER_EXISTS:
+            yield {"source": ENTITY, "fact": fact}
         names = {fact, *(f"{shape.name}.{fact}" for shape in SHAPES)}
         for source in self._sources.values():
             for one in source.schema:

@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 from factbook.catalog.store import summaries, totals
 from factbook.catalog.store.conditions import Condition
 from factbook.catalog.store.summaries import Candidate
+from factbook.checks.rules.checked_entity import CheckedEntity
 from factbook.checks.state import PASS, UNKNOWN
 from factbook.storage import Database
 from factbook.storage.database import LONGEST_SEARCH, in_time
@@ -67,12 +68,13 @@ async def found(
     wanted = UNKNOWN if search.of_unknown else PASS
     first, ids, unknown, examined = list[Match](), list[int](), 0, 0
     async with in_time(LONGEST_SEARCH):
-        async for rows, states in _evaluated(database, search, after):
-            for row, (state, values) in zip(rows, states, strict=True):
+        async for rows, entities, states in evaluated(database, search, after):
+            for row, entity, state in zip(rows, entities, states, strict=True):
                 unknown += state == UNKNOWN
                 if state == wanted:
                     ids.append(row.id)
                     if len(first) <= limit:
+                        values = search.asked.values(entity) if state == PASS else {}
                         first.append(Match(row.ref, row.id, values))
             examined += len(rows)
             if len(first) > limit and not whole:
@@ -80,10 +82,10 @@ async def found(
     return Matches(first, ids, unknown, examined, is_whole=True)
 
 
-async def _evaluated(
+async def evaluated(
     database: Database, search: Search, after: str
-) -> AsyncIterator[tuple[list[Candidate], list[tuple[int, dict[str, Any]]]]]:
-    """Candidates with their states, and the values of those that are wanted."""
+) -> AsyncIterator[tuple[list[Candidate], list[CheckedEntity], list[int]]]:
+    """Candidates after a reference, what was read of each, and its state."""
     asked, sizes = search.asked, list(_PORTIONS)
     while True:
         size = sizes.pop(0) if len(sizes) > 1 else sizes[0]
@@ -94,18 +96,9 @@ async def _evaluated(
         )
         for start in range(0, len(rows), _EVALUATED):
             some = rows[start : start + _EVALUATED]
-            yield some, await _states(database, search, some)
+            entities = await conditions.checked(database, asked, some)
+            yield some, entities, [asked.evaluate(one, search.now) for one in entities]
             await asyncio.sleep(0)
         if len(rows) < size:
             return
         after = rows[-1].ref
-
-
-async def _states(
-    database: Database, search: Search, rows: list[Candidate]
-) -> list[tuple[int, dict[str, Any]]]:
-    asked, states = search.asked, []
-    for entity in await conditions.checked(database, asked, rows):
-        state = asked.evaluate(entity, search.now)
-        states.append((state, asked.values(entity) if state == PASS else {}))
-    return states
