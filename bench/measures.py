@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from bench import (
+    agent_tools,
     check_rules,
     checks,
     collection,
@@ -111,6 +112,25 @@ MEASURES = (
                 ("kept-page-by-value", "the lowest values, read within the last minute", 100.0),
                 ("web-page", "page of a fact, counted within the last minute", 100.0),
             )
+        ),
+    ),
+    Measure(
+        "agent-tools",
+        agent_tools.agent_tools,
+        (
+            *(
+                Goal(f"{dialect}-{name}", f"find-entities, {text}, CPU, {database}", most, "ms")
+                for dialect, database in (("sqlite", "SQLite"), ("postgresql", "PostgreSQL"))
+                for name, text, most in (
+                    ("catalog", "by owner and lifecycle", 10.0),
+                    ("fact", "by kind and a fact", 10.0),
+                    ("facts", "by two facts", 10.0),
+                    ("owner-fact", "by owner and a fact", 10.0),
+                    ("count", "numbers alone by two facts of all", 3_000.0),
+                )
+            ),
+            Goal("sqlite-entity", "get-entity, CPU ÷ get-entity-facts, SQLite", 2.0, "x"),
+            Goal("postgresql-entity", "the same, PostgreSQL", 2.0, "x"),
         ),
     ),
     Measure(
