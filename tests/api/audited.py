@@ -42,6 +42,8 @@ class Done(NamedTuple):
 READS: Final = frozenset(
     {
         "POST /api/mcp/v1/tech-insights-facts",
+        "POST /api/mcp/v1/tech-insights-checks",
+        "POST /mcp",
         "POST /api/catalog/entities/by-query",
         "POST /api/catalog/entities/by-refs",
         "POST /api/catalog/entities/by-refs/",

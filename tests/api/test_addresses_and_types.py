@@ -11,7 +11,7 @@ BODY = json.dumps({"items": [component("a")]}).encode()
 
 @pytest.mark.parametrize(
     "path",
-    [f"{TOOLS}/", f"{TOOLS}/sse", "/mcp", "/mcp/", "/mcp/v1", "/sse", "/api/mcp", "/api/mcp/v1"],
+    [f"{TOOLS}/", f"{TOOLS}/sse", "/mcp/", "/mcp/v1", "/sse", "/api/mcp", "/api/mcp/v1"],
 )
 async def test_where_clients_look_for_tools_the_endpoint_is_named(
     service: Service, path: str
