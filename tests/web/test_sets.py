@@ -1,5 +1,9 @@
 """The pages of sets: what is in them, what each push changed, and restoring."""
 
+import re
+from html import unescape
+from typing import Any
+
 import pytest
 
 from tests.service import PUSH, Service, component, resource
@@ -81,6 +85,36 @@ async def test_a_revision_shows_its_difference(service: Service) -> None:
     assert "component:old removed" in page
     assert "component:new added" in page
     assert '"gone"' not in page
+
+
+async def test_the_changes_of_a_revision_are_filtered_by_name_and_kind(service: Service) -> None:
+    visitor = await signed_in(service)
+    many = [component(f"c{number:04}") for number in range(2_100)]
+    await service.push("all", *many, component("old"), component("web"))
+    await service.push("all", *many[:-1], component("web", lifecycle="gone"), component("new"))
+
+    async def shown(revision: int, **query: Any) -> list[str]:
+        found, path, asked = [], f"/sets/all/revisions/{revision}", query
+        while path:
+            page = await visitor.text(path, **asked)
+            found += re.findall(r'<span class="wrap">component:(\w+)</span>', page)
+            path = unescape("".join(re.findall(r'href="([^"]+)" rel="next"', page)))
+            asked = {}
+        return found
+
+    assert await shown(2) == ["c2099", "new", "old", "web"]
+    assert await shown(2, change="removed") == ["c2099", "old"]
+    assert await shown(2, change="added") == ["new"]
+    assert await shown(2, change="updated") == ["web"]
+    assert await shown(2, q="component:W") == ["web"]
+    assert await shown(2, q="default/o", change="removed") == ["old"]
+    assert await shown(2, change="nothing") == ["c2099", "new", "old", "web"]
+    # Behind the first two thousand, none of which is one.
+    assert await shown(1, q="web") == ["web"]
+    assert len(await shown(1, q="c20")) == 100
+    page = await visitor.text("/sets/all/revisions/1", q="web")
+    assert "None of these; the revision goes on." in words(page)
+    assert "No such change" in words(await visitor.text("/sets/all/revisions/2", q="nothing"))
 
 
 async def test_a_set_may_be_named_as_the_sets_of_importers_begin(service: Service) -> None:

@@ -8,9 +8,11 @@ from factbook.errors import NotFoundError
 from factbook.storage import Database
 
 ChangeKind = Literal["added", "updated", "removed"]
+CHANGE_KINDS: Final[tuple[ChangeKind, ...]] = ("added", "updated", "removed")
 
-# Revisions that one page looks through.
+# Revisions that one page looks through, and entities of one revision, if only some are wanted.
 _REVISIONS: Final = 50
+_LOOKED_THROUGH: Final = 2_000
 
 
 class Changed(NamedTuple):
@@ -28,12 +30,29 @@ class Changed(NamedTuple):
         return "removed" if self.after is None else "updated"
 
 
+class ChangeFilter(NamedTuple):
+    """A filter of the entities changed by a revision: by kind of change and a part of the name."""
+
+    kind: ChangeKind | None = None
+    text: str = ""
+
+    def names(self, ref: str) -> bool:
+        """Return true if the text is in the reference, with or without the default namespace."""
+        return self.text in ref or self.text in ref.replace(":default/", ":", 1)
+
+
+EVERY_CHANGE: Final = ChangeFilter()
+
+
 class RevisionChanges(NamedTuple):
-    """A page of the entities changed by a revision, by reference; `more` is true if any follow."""
+    """A page of the entities changed by a revision, by reference; `more` is where the next begins.
+
+    A page of few of them looks through a bounded number of all, so it may hold none.
+    """
 
     revision: SetRevision
     items: list[Changed]
-    more: bool
+    more: str | None
 
 
 class PastPlace(NamedTuple):
@@ -62,7 +81,12 @@ class PastChanges(NamedTuple):
 
 
 async def page(
-    database: Database, name: str, number: int, after: str, limit: int
+    database: Database,
+    name: str,
+    number: int,
+    after: str,
+    limit: int,
+    wanted: ChangeFilter = EVERY_CHANGE,
 ) -> RevisionChanges:
     """Up to `limit` entities changed by revision `number`, after the reference `after`.
 
@@ -72,9 +96,21 @@ async def page(
     if found is None:
         raise NotFoundError(f"The set {name} has no revision {number} that is still kept.")
     set_id, *revision = found
-    rows = await database.all(_CHANGED, (set_id, number, after, limit + 1))
-    items = await _changed(database, set_id, number, dict(rows[:limit]))
-    return RevisionChanges(SetRevision(*revision), items, len(rows) > limit)
+    at_once = limit if wanted == EVERY_CHANGE else _LOOKED_THROUGH
+    rows = await database.all(_CHANGED, (set_id, number, after, at_once + 1))
+    asked = {ref: before for ref, before in rows[:at_once] if wanted.names(ref)}
+    if wanted.kind is not None:
+        is_new = wanted.kind == "added"
+        asked = {ref: text for ref, text in asked.items() if (text is None) == is_new}
+    items = [
+        one
+        for one in await _changed(database, set_id, number, asked)
+        if wanted.kind in (None, one.kind)
+    ]
+    more = rows[at_once - 1][0] if len(rows) > at_once else None
+    if len(items) > limit:
+        more = items[limit - 1].ref
+    return RevisionChanges(SetRevision(*revision), items[:limit], more)
 
 
 async def all_since(

@@ -6,6 +6,7 @@ from urllib.parse import quote, urlencode
 from factbook.auth.permissions import CATALOG_READ, SET_WRITE
 from factbook.catalog.store import changes, stored_sets
 from factbook.catalog.store.apply import Actor
+from factbook.catalog.store.changes import CHANGE_KINDS, ChangeFilter
 from factbook.catalog.store.diff import Guards
 from factbook.catalog.store.stored_sets import StoredSet
 from factbook.errors import ConflictError, InputError, NotFoundError, PreconditionFailedError
@@ -18,7 +19,7 @@ from factbook.web.site.formats import commands, quoted
 from factbook.web.site.page_context import PageContext
 
 _ITEMS = 100
-_CHANGES = 25
+_CHANGES = 50
 _EMPTIED = 20
 _LONGEST_NUMBER = 9
 
@@ -74,10 +75,10 @@ async def revisions(visit: PageContext) -> Reply:
 async def revision(visit: PageContext, status: int = 200, problem: str | None = None) -> Reply:
     """Page with the difference of one revision."""
     found, number = await _set(visit), _revision_number(visit)
-    after = visit.query("after")
-    page = await changes.page(visit.state.database, found.id, number, after, _CHANGES)
+    wanted, after = _wanted_changes(visit), visit.query("after")
+    page = await changes.page(visit.state.database, found.id, number, after, _CHANGES, wanted)
     path = f"{_path(found.id)}/revisions/{number}"
-    last = page.items[-1].ref if page.items else ""
+    asked = {name: text for name, text in (("change", wanted.kind), ("q", wanted.text)) if text}
     differences = await offloaded(
         lambda: [(each, difference(each.before, each.after)) for each in page.items]
     )
@@ -91,8 +92,10 @@ async def revision(visit: PageContext, status: int = 200, problem: str | None = 
         known=await visit.known(
             (found.updated_by, page.revision.created_by, *(each.ref for each in page.items)),
         ),
-        first=path if after else None,
-        more=f"{path}?{urlencode({'after': last})}" if page.more else None,
+        kinds=[("", "Any"), *((kind, kind.capitalize()) for kind in CHANGE_KINDS)],
+        wanted=wanted,
+        first=_address(path, asked) if after else None,
+        more=_address(path, {**asked, "after": page.more}) if page.more else None,
         problem=problem,
         can_restore=visit.may(SET_WRITE) and number != found.revision,
     )
@@ -133,6 +136,16 @@ async def push(visit: PageContext) -> Reply:
         known=await visit.known([found.updated_by]),
         lines=_push_lines(visit, found.id),
     )
+
+
+def _wanted_changes(visit: PageContext) -> ChangeFilter:
+    asked = visit.query("change")
+    kind = next((kind for kind in CHANGE_KINDS if kind == asked), None)
+    return ChangeFilter(kind, visit.query("q").lower())
+
+
+def _address(path: str, query: dict[str, str]) -> str:
+    return f"{path}?{urlencode(query)}" if query else path
 
 
 def _counted(changes: dict[str, int]) -> str:
