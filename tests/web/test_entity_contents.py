@@ -80,8 +80,14 @@ async def test_a_system_and_a_domain_show_what_they_contain(service: Service) ->
     assert "Contains 3 entities, with all below" in words(retail)
     for page in (shop, retail):
         assert "web Bronze 2 1" in words(page)
-    overview = words(await visitor.text("/catalog/domain/default/retail"))
-    assert "Silver 0 Bronze 2 No level 0" in overview
+    overview = await visitor.text("/catalog/domain/default/retail")
+    assert "Silver 0 Bronze 2 No level 0" in words(overview)
+    levels = [path for path in hrefs(overview) if "/contents?level=" in path]
+    counted = [words(await visitor.text(path)) for path in levels]
+    assert ["Contains 0 entities" in counted[0], "Contains 2 entities" in counted[1]] == [True] * 2
+    assert "level: readiness/bronze" in counted[1]
+    unknown = "/catalog/domain/default/retail/contents?level=readiness/gone"
+    await visitor.text(unknown, 400)
 
 
 async def test_many_entities_are_paged_each_once(service: Service) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from factbook.catalog.store import entity_query, totals
-from factbook.catalog.store.conditions import Related
+from factbook.catalog.store.conditions import AllOf, Condition, Related
 from factbook.catalog.store.documents import DOCUMENT
 from factbook.catalog.store.entity_query import Query
 from factbook.storage import Database
@@ -34,12 +34,16 @@ class BelongingPage(NamedTuple):
 
 
 async def page(
-    database: Database, about: Belonging, after: str | None, limit: int
+    database: Database,
+    about: Belonging,
+    after: str | None,
+    limit: int,
+    also: Sequence[Condition] = (),
 ) -> BelongingPage:
-    """Up to `limit` entities after a reference."""
-    total = await _total(database, about)
-    if total < totals.MORE:
-        condition = Related([about.type.lower()], about.targets)
+    """Up to `limit` entities after a reference, of those that meet the other conditions."""
+    condition = AllOf([Related([about.type.lower()], about.targets), *also])
+    total = await (totals.bounded(database, condition) if also else _total(database, about))
+    if also or total < totals.MORE:
         query = Query(condition=condition, limit=limit, after=[after] if after else None)
         columns = f"e.ref, e.id, {DOCUMENT}"
         found = await entity_query.page_of(database, query, columns, BelongingEntity)

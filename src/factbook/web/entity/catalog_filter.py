@@ -55,7 +55,7 @@ async def of(
         if found.values is not None:
             others.append(await frequent_targets.related(database, type_, found.values))
     if asked.level:
-        others.append(await _level(database, cards, asked.level))
+        others.append(await at_level(database, cards, asked.level))
     hints = [owners.hint, systems.hint, tags.hint, said]
     wanted = Filter(
         kind=asked.kind.lower(),
@@ -139,7 +139,8 @@ async def _of_ownership(visit: PageContext, ownership: str) -> tuple[list[Condit
     return [], ""
 
 
-async def _level(database: Database, cards: Sequence[ScorecardInEffect], text: str) -> AtLevel:
+async def at_level(database: Database, cards: Sequence[ScorecardInEffect], text: str) -> AtLevel:
+    """The condition in `scorecard/level`; raises InputError for a level that is none."""
     wanted, _, level = text.partition("/")
     for card, slot in cards:
         if card.id == wanted and (level == NO_LEVEL_WORD or level in card.ranks):

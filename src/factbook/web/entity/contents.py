@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
-from urllib.parse import quote
 
 import msgspec
 
@@ -21,7 +20,8 @@ from factbook.facts import key_values
 from factbook.facts.schema import Fact
 from factbook.http.requests import Reply, offloaded
 from factbook.storage import Database
-from factbook.web.entity import fact_values, page, team_scorecards
+from factbook.web.checks import filters
+from factbook.web.entity import catalog_filter, fact_values, page, team_scorecards
 from factbook.web.entity.page import EntityView
 from factbook.web.site import fact_titles, formats
 from factbook.web.site.endpoint import PageRoute
@@ -86,11 +86,16 @@ async def contained(database: Database, found: EntityView) -> Belonging | None:
 
 
 async def table(
-    visit: PageContext, about: Belonging, limit: int, after: str | None = None
+    visit: PageContext, about: Belonging, limit: int, after: str | None = None, level: str = ""
 ) -> ContentsTable:
-    """Up to `limit` of the entities after a reference."""
-    found = await related_entities.page(visit.state.database, about, after, limit)
-    cards = await team_scorecards.in_effect(visit.state.database)
+    """Up to `limit` of the entities after a reference, of those at a `scorecard/level` if given.
+
+    Raises InputError for a level that is none.
+    """
+    database = visit.state.database
+    cards = await team_scorecards.in_effect(database)
+    also = [await catalog_filter.at_level(database, cards, level)] if level else []
+    found = await related_entities.page(database, about, after, limit, also)
     shown = await of_entities(visit, found.entities, cards[:_SCORECARDS])
     return shown._replace(
         total=found.total, after=found.entities[-1].ref if found.has_more else None
@@ -134,15 +139,21 @@ async def show(visit: PageContext, found: EntityView) -> Reply:
     after = visit.query("after")
     if len(after) > _LONGEST or "\0" in after:
         raise InputError("The address of this page is incomplete.")
-    shown = await table(visit, about, ON_PAGE, after or None)
-    path = f"{found.path}/contents"
+    level = visit.query("level")
+    if level and found.ref.startswith("domain:"):
+        # Levels of a domain are those of what its systems contain.
+        about = about._replace(targets=about.targets[1:])
+    shown = await table(visit, about, ON_PAGE, after or None, level)
+    address = filters.address(visit, f"{found.path}/contents", ("level",))
     return visit.page(
         "entity-contents.html",
         **page.frame(found, page.CONTENTS[found.ref.partition(":")[0]]),
         contents=shown,
         most=totals.BOUND,
-        first=path if after else None,
-        next=shown.after and f"{path}?after={quote(shown.after, safe='')}",
+        first=address.to() if after else None,
+        next=shown.after and address.to(after=shown.after),
+        level=level,
+        all_path=address.path,
     )
 
 

@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
+from urllib.parse import quote
 
 from markupsafe import Markup
 
 from factbook.catalog.store import hierarchy
 from factbook.checks.definitions import scorecard
-from factbook.checks.definitions.scorecard import Scorecard
+from factbook.checks.definitions.scorecard import NO_LEVEL_WORD, Scorecard
 from factbook.checks.levels import level_store, rollup
 from factbook.checks.levels.group_hierarchy import GroupHierarchy
 from factbook.checks.levels.rollup import NOTHING, LevelTally
@@ -79,7 +80,10 @@ async def of_entity(database: Database, ref: str, now: int) -> TeamStanding | No
         return await _of_group(database, given, ref, now)
     cards = [_scorecard(one.card, await _tally(database, one, ref)) for one in given]
     path = f"{formats.entity_path(ref)}/contents"
-    cards = [one._replace(path=path, levels=_leading(one.levels, path)) for one in cards]
+    cards = [
+        one._replace(path=path, levels=_leading(card.card, one, path))
+        for card, one in zip(given, cards, strict=True)
+    ]
     return TeamStanding(cards, [], 0)
 
 
@@ -147,8 +151,13 @@ def _scorecard(
     )
 
 
-def _leading(levels: Sequence[Share], path: str) -> list[Share]:
-    return [one._replace(path=path) for one in levels]
+def _leading(card: Scorecard, shown: TeamScorecard, path: str) -> list[Share]:
+    """The levels of a scorecard, each with the path of the entities that are at it."""
+    ids = [*(one.id for one in reversed(card.levels)), NO_LEVEL_WORD]
+    return [
+        share._replace(path=f"{path}?level={quote(f'{card.id}/{id_}', safe='')}")
+        for share, id_ in zip(shown.levels, ids, strict=True)
+    ]
 
 
 def _score(tally: LevelTally) -> str:
