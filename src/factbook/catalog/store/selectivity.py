@@ -75,6 +75,13 @@ async def frequent(database: Database, condition: Condition) -> Frequent | None:
     return Frequent(AllOf([*others, *near]) if len(near) == len(looked_up) else None, apart)
 
 
+async def probed(database: Database, part: Has) -> Condition:
+    """The same for few entities, found by another condition: each of them is looked at."""
+    if part.key in COLUMNS:
+        return Apart(part)
+    return (await _near(database, part)) or part
+
+
 def _parts(condition: Condition) -> Iterator[Condition]:
     """The terms of a conjunction."""
     if isinstance(condition, AllOf) or (isinstance(condition, AnyOf) and len(condition.parts) == 1):

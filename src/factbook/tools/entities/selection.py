@@ -10,9 +10,10 @@ from factbook.catalog.store import (
     by_ref,
     filter_choices,
     frequent_targets,
+    selectivity,
     trigrams,
 )
-from factbook.catalog.store.conditions import AllOf, Condition, Contains, Has
+from factbook.catalog.store.conditions import AllOf, Condition, Contains, Has, Related
 from factbook.errors import InputError, ToolError
 from factbook.storage import Database
 
@@ -37,14 +38,18 @@ async def condition(database: Database, given: dict[str, Any]) -> Condition:
     for name, value in given.items():
         if isinstance(value, str) and len(value) > _LONGEST:
             raise ToolError(f"{name} may have {_LONGEST} characters at most.")
-    parts: list[Condition] = [
+    related = await _related(database, given)
+    plain = [
         Has(key, [given[name].strip().lower()]) for name, key in _KEYS.items() if name in given
     ]
+    parts: list[Condition] = [*plain]
+    if any(isinstance(one, Related) for one in related):
+        parts = [await selectivity.probed(database, one) for one in plain]
     if "label" in given:
         parts.append(_label(given["label"]))
     if "query" in given:
         parts.append(_query(given["query"]))
-    parts += await _related(database, given)
+    parts += related
     if text := given.get("text", "").strip():
         parts.append(Contains(browse.TEXT_FIELDS, text.lower()))
     return await trigrams.looked_up(database, AllOf(parts))
