@@ -31,7 +31,7 @@ from factbook.facts.reasons import REASONS
 from factbook.facts.shapes import LeafGroup, Shape
 from factbook.outbound import SIGNS
 from factbook.outbound.outcomes import MEANINGS
-from factbook.tools import TOOLS, Tool
+from factbook.tools import TOOLS, Tool, checks
 from tests.docs import vendors
 from tests.docs.settings import importers, options, settings
 from tests.docs.tables import code, table
@@ -277,7 +277,10 @@ PARTS: dict[str, Callable[[], str]] = {
     "parameters:push": partial(parameters, PUSH_ROUTES),
     "parameters:checks": partial(parameters, (*CHECK_ROUTES, *RESULT_ROUTES)),
     "parameters:tech-insights": partial(parameters, TECH_INSIGHTS_ROUTES),
-    **{f"arguments:{tool.name}": partial(arguments, tool) for tool in TOOLS},
+    **{
+        f"arguments:{tool.name}": partial(arguments, tool)
+        for tool in (*TOOLS, *checks.READING, *checks.WRITING)
+    },
     **vendors.parts(),
     **{f"shape:{shape.name}": partial(leaves, shape) for shape in shapes.SHAPES},
 }
