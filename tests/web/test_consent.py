@@ -67,7 +67,7 @@ async def test_a_person_is_told_who_wants_what_and_where_the_answer_goes(service
     assert "Vouched for by agent.example.com" in page
     assert "Answer goes to agent.example.com" in page
     assert "You are Ada user:default/ada" in page
-    assert "Read every entity of the catalog. catalog.entity.read" in page
+    assert "Read every entity of the catalog catalog.entity.read" in page
     assert "role does not allow" not in page
 
 

@@ -1,5 +1,6 @@
 """Scopes: permissions that a client may be given for the tools, by their names in tokens."""
 
+from collections.abc import Mapping
 from typing import Final
 
 from factbook.auth.permissions import (
@@ -12,8 +13,16 @@ from factbook.auth.permissions import (
 
 # What the tools need that only read; asked for where a client names none.
 BASIC: Final = (CATALOG_READ, SOURCE_READ)
-# What any tool needs. Tokens of OAuth are good for tools alone, so nothing else is given.
-SCOPES: Final = (*BASIC, CHECK_READ, CHECK_WRITE, EXEMPTION_REQUEST)
+# What any tool needs, in the words of the page that asks for consent. Tokens of OAuth are good for
+# tools alone, so nothing else is given.
+WORDS: Final[Mapping[str, str]] = {
+    CATALOG_READ: "Read every entity of the catalog",
+    SOURCE_READ: "Read the facts and checks of each of them, and their history",
+    CHECK_READ: "Read checks and scorecards with their results",
+    CHECK_WRITE: "Define, change and publish checks",
+    EXEMPTION_REQUEST: "Ask for exemptions from checks, in your name",
+}
+SCOPES: Final = tuple(WORDS)
 LONGEST: Final = 1_000
 
 

@@ -14,11 +14,11 @@ from factbook.auth.oauth import (
     clients,
     redirects,
     registrations,
+    scopes,
     token_requests,
 )
 from factbook.auth.oauth.authorization_request import AuthorizationRequest
 from factbook.auth.oauth.consents import Consent
-from factbook.auth.permissions import PERMISSIONS
 from factbook.errors import NotAllowedError, NotFoundError, OAuthError
 from factbook.http.requests import Reply
 from factbook.storage import Transaction
@@ -108,7 +108,7 @@ async def _give(visit: PageContext, wish: AuthorizationRequest, code: str) -> No
 
 def _question(visit: PageContext, wish: AuthorizationRequest, given: Mapping[str, str]) -> Reply:
     held = visit.person.permissions
-    asked = [each for each in PERMISSIONS if each.name in wish.permissions]
+    asked = [(name, words) for name, words in scopes.WORDS.items() if name in wish.permissions]
     return visit.page(
         "consent.html",
         client=wish.client,
@@ -116,8 +116,8 @@ def _question(visit: PageContext, wish: AuthorizationRequest, given: Mapping[str
         host=redirects.host(wish.redirect_uri),
         loopback=redirects.is_loopback(wish.redirect_uri),
         resource=wish.resource,
-        given=[each for each in asked if each.name in held],
-        lacking=[each for each in asked if each.name not in held],
+        given=[each for each in asked if each[0] in held],
+        lacking=[each for each in asked if each[0] not in held],
         fields={
             name: value for name, value in given.items() if name in authorization_request.PARAMETERS
         },
