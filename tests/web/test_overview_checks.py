@@ -1,6 +1,7 @@
 """The overview: scorecards by level and team, checks that need attention, and the viewer's own."""
 
 import re
+from functools import partial
 from urllib.parse import quote
 
 import pytest
@@ -46,6 +47,28 @@ async def test_scorecards_are_shown_by_level_and_team_and_lead_to_each_count(
         "/scorecards/readiness#checks",
         "/catalog/group/default/team-b",
     } <= found
+
+
+async def test_a_scorecard_without_levels_shows_scores_and_nothing_else(scoring: Service) -> None:
+    entries = [{"check": "covered"}]
+    plain = {**CARD, "id": "plain", "title": "Plain", "levels": [], "entries": entries}
+    del plain["target"]
+    await published(scoring, plain)
+    now = scoring.time()
+    for day in (8, 0):
+        await scoring.state.database.write(partial(trend.record, now=now - day * DAY))
+    visitor = await signed_in(scoring)
+    overview = words(await visitor.text("/"))
+    shown = section(overview, "Plain", "Readiness")
+    assert "50% pass" in shown
+    assert "No level" not in shown
+    owned = words(await visitor.text("/catalog/group/default/team-b/contents"))
+    assert re.search(r"api 0% ", owned), owned
+    matrix = words(await visitor.text("/scorecards/plain/entities"))
+    assert "Entity Score" in matrix
+    assert "no level" not in matrix
+    await visitor.text("/scorecards/plain")
+    await visitor.text("/scorecards")
 
 
 async def test_owners_beside_groups_are_told_apart(scoring: Service) -> None:

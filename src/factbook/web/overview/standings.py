@@ -149,8 +149,8 @@ def _mean(tally: LevelTally) -> float:
 def _moves(
     ids: Sequence[str], bars: Sequence[Share], points: Sequence[TrendPoint]
 ) -> list[LevelShift]:
-    """Differences from a week ago; none without figures of then."""
-    if len(points) <= _WEEK:
+    """Differences from a week ago; none without levels, or without figures of then."""
+    if not bars or len(points) <= _WEEK:
         return []
     before: trend.TrendFigures = points[-1 - _WEEK].figures
     return [
