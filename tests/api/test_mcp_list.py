@@ -115,6 +115,7 @@ async def test_the_nine_tools_come_first_in_the_seeds_order_in_both_eras(service
         assert "nextCursor" not in listed
 
 
+@pytest.mark.spec("endpoint.list-grows-little")
 async def test_the_tools_about_entities_made_the_list_longer_by_fewer_than_1500_tokens(
     service: Service,
 ) -> None:

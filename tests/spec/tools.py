@@ -221,6 +221,48 @@ REQUIREMENTS: dict[str, Requirement] = {
     "tools.history-and-changes.long-values": Requirement(
         "decisions §4.6", "Both cut long values short and tell how long they are."
     ),
+    # get-entity, find-entities, and what get-all-entities-facts chooses
+    "tools.entity.whole": Requirement(
+        "decisions §4.6",
+        "get-entity tells the owner and how to reach them, relations both ways with totals, the "
+        "level in each scorecard and failing checks.",
+    ),
+    "tools.entity.written-by-others": Requirement(
+        "decisions §4.6", "What people wrote stands apart in get-entity, and is bounded."
+    ),
+    "tools.find.everyday-questions": Requirement(
+        "decisions §4.6",
+        "Eleven everyday questions about 2,000 components take two calls at most, and 2,000 "
+        "tokens.",
+    ),
+    "tools.find.filters": Requirement(
+        "decisions §4.6",
+        "find-entities filters by text, kind, type, owner with the groups below, tag, label, "
+        "lifecycle, system and predicate.",
+    ),
+    "tools.find.conditions": Requirement(
+        "decisions §4.6",
+        "Conditions of checks choose entities, and those that cannot be decided are counted apart.",
+    ),
+    "tools.find.groups": Requirement("decisions §4.6", "`groupBy` counts entities by a value."),
+    "tools.all-facts.chosen": Requirement(
+        "decisions §4.6",
+        "get-all-entities-facts takes owner, where, count and groupBy; without them the answer "
+        "stays as it was.",
+    ),
+    "tools.all-facts.long-values-and-shared-times": Requirement(
+        "decisions §4.6",
+        "Chosen facts leave long values out unless named, and tell a time that all share once.",
+    ),
+    "tools.entity-source": Requirement(
+        "decisions §4.6",
+        "owner, ownerExists, type, lifecycle, tags and labels are facts, and the same names are "
+        "read by conditions.",
+    ),
+    "endpoint.list-grows-little": Requirement(
+        "decisions §4.6",
+        "The tools about entities add fewer than 1,500 tokens to the list of tools.",
+    ),
     # Why something is unknown
     "unknown.literal-in-typed-leaves": Requirement(
         "seed §7; seed §2.5", "An undetermined typed leaf is the string `unknown`, never absent."
@@ -237,7 +279,11 @@ REQUIREMENTS: dict[str, Requirement] = {
         "nothing of, and lists them on demand.",
     ),
     "unknown.every-leaf-has-a-reason": Requirement(
-        "decisions §4.7", "`unknownReasons` has the path of every literal `unknown`."
+        "decisions §4.7",
+        "`unknownReasons` has a reason for every literal `unknown`: by path, by group, or `*`.",
+    ),
+    "unknown.annotation-is-named": Requirement(
+        "decisions §4.6", "Where an annotation is the reason, it is named with the value not found."
     ),
     "unknown.omitted-groups-have-a-reason": Requirement(
         "decisions §4.7", "`unknownReasons` has the name of every group left out."

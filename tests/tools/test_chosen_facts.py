@@ -46,6 +46,7 @@ async def test_an_owner_stands_for_the_groups_below_it(filled: Service) -> None:
         assert (found["totalCount"], found["unknown"]) == (2, 1)
 
 
+@pytest.mark.spec("tools.all-facts.chosen")
 async def test_a_condition_of_checks_chooses_entities_and_what_is_unknown_is_told_apart(
     filled: Service,
 ) -> None:
@@ -56,6 +57,7 @@ async def test_a_condition_of_checks_chooses_entities_and_what_is_unknown_is_tol
     assert found["unknown"] == 2
 
 
+@pytest.mark.spec("tools.all-facts.long-values-and-shared-times")
 async def test_long_values_are_left_out_and_counted_unless_they_are_named(filled: Service) -> None:
     found = await ask(filled, owner="unit")
     assert [one["facts"] for one in found["entities"]] == [
@@ -68,6 +70,7 @@ async def test_long_values_are_left_out_and_counted_unless_they_are_named(filled
     assert "leftOut" not in named
 
 
+@pytest.mark.spec("tools.all-facts.long-values-and-shared-times")
 async def test_a_time_that_all_share_is_said_once(filled: Service) -> None:
     found = await ask(filled, owner="unit")
     assert found["timestamp"]
@@ -109,6 +112,7 @@ async def test_pages_go_on_behind_their_last_entity(filled: Service) -> None:
     assert "nextCursor" not in second
 
 
+@pytest.mark.spec("tools.entity-source")
 async def test_what_entities_say_of_themselves_is_a_source_too(filled: Service) -> None:
     ref = "component:default/alpha"
     one = await filled.facts("get-entity-facts", dataSourceId="entity", name="alpha")
@@ -129,6 +133,7 @@ async def test_what_entities_say_of_themselves_is_a_source_too(filled: Service) 
     assert grouped["groups"] == [{"value": True, "count": 3}, {"value": False, "count": 2}]
 
 
+@pytest.mark.spec("tools.entity-source")
 async def test_the_same_names_are_read_by_conditions_of_checks(filled: Service) -> None:
     for fact, value in (("owner", "group:default/team-b"), ("type", "service")):
         where = {"source": "entity", "fact": fact, "operator": "equal", "value": value}
@@ -137,6 +142,7 @@ async def test_the_same_names_are_read_by_conditions_of_checks(filled: Service) 
         assert names(found) == expected
 
 
+@pytest.mark.spec("tools.all-facts.chosen")
 async def test_without_the_new_arguments_the_answer_is_as_it_was(filled: Service) -> None:
     found = await ask(filled)
     assert found.keys() == {"dataSourceId", "dataSourceTitle", "entities", "unknownEntities"}

@@ -55,6 +55,7 @@ async def names(service: Service, **arguments: Any) -> list[str]:
         ({"kind": "api"}, []),
     ],
 )
+@pytest.mark.spec("tools.find.filters")
 async def test_entities_are_found_by_all_that_is_given(
     filled: Service, arguments: dict[str, Any], wanted: list[str]
 ) -> None:
@@ -63,6 +64,7 @@ async def test_entities_are_found_by_all_that_is_given(
     assert found["total"] == len(wanted)
 
 
+@pytest.mark.spec("tools.find.conditions")
 async def test_a_condition_keeps_apart_what_is_not_known(filled: Service) -> None:
     found = await ask(filled, system="shop", where=LONG)
     assert [one["values"] for one in found["entities"]] == [{"lines": 150}, {"lines": 250}]
@@ -87,6 +89,7 @@ async def test_pages_lead_through_all_in_order_with_and_without_a_condition(
         assert len(found) == (5 if "system" in arguments else 3)
 
 
+@pytest.mark.spec("tools.find.groups")
 async def test_groups_are_counted_with_and_without_a_condition(filled: Service) -> None:
     plain = await ask(filled, kind="component", groupBy="owner")
     assert plain["groups"] == [
