@@ -1,4 +1,4 @@
-"""What a first visit costs: everything that comes over the wire, nothing of it from a cache."""
+"""What a first visit costs: what comes over the wire, nothing of it from a cache, and from whom."""
 
 import pytest
 
@@ -43,3 +43,14 @@ def test_a_first_visit_takes_less_than_a_hundred_kilobytes(shop: Shop) -> None:
         scale = Scale(window)
         weights = {path: scale.bytes_of(path) for path in (*paths, *_FURTHER)}
     assert max(weights.values()) < MOST_BYTES, weights
+
+
+def test_a_first_visit_asks_nobody_else(shop: Shop) -> None:
+    asked: list[str] = []
+    with shop.window() as window:
+        window.page.on("request", lambda request: asked.append(request.url))
+        for path in [shop.filled(path) for paths in EXAMPLES.values() for path in paths]:
+            asked.clear()
+            window.open(path)
+            elsewhere = [url for url in asked if not url.startswith(f"{shop.url}/")]
+            assert (path, elsewhere) == (path, [])
