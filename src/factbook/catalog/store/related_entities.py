@@ -49,9 +49,8 @@ async def page(
         found = await entity_query.page_of(database, query, columns, BelongingEntity)
         return BelongingPage(found.items, total, found.after)
     # Of so many, the next ones are found by looking at one entity after the other.
-    rows = await database.search(
-        _IN_ORDER, (after or "", about.type, list(about.targets), limit + 1)
-    )
+    values = after or "", about.type, list(about.targets)
+    rows = await database.search(f"{_IN_ORDER} LIMIT {limit + 1}", values)
     entities = [BelongingEntity(*row) for row in rows[:limit]]
     return BelongingPage(entities, total, len(rows) > limit)
 
@@ -70,9 +69,11 @@ SELECT COUNT(*), COUNT(DISTINCT source_id) FROM (
 ) found
 """
 
+# The offset keeps PostgreSQL from listing all that have the targets, as its plan for any targets
+# does, which it takes from the sixth time on. The limit is no parameter for the same reason.
 _IN_ORDER: Final = f"""
 SELECT e.ref, e.id, {DOCUMENT} FROM entities e WHERE e.ref > ? AND EXISTS (
     SELECT 1 FROM relations r
-    WHERE r.source_id = e.id AND r.type = ? AND r.target_ref IN LIST(?)
-) ORDER BY e.ref LIMIT ?
+    WHERE r.source_id = e.id AND r.type = ? AND r.target_ref IN LIST(?) LIMIT 1 OFFSET 0
+) ORDER BY e.ref
 """
