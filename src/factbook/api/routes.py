@@ -14,7 +14,7 @@ from factbook.api.checks.routes import CHECK_ROUTES
 from factbook.api.endpoint import NOTHING_STORED, Endpoint, Route
 from factbook.api.events.routes import EVENT_ROUTES
 from factbook.api.importers.routes import IMPORTER_ROUTES
-from factbook.api.mcp import endpoint, toolset_choice
+from factbook.api.mcp import endpoint
 from factbook.api.oauth import mcp_authentication
 from factbook.api.oauth.routes import OAUTH_ROUTES
 from factbook.api.openapi import openapi, operations
@@ -105,7 +105,6 @@ ROUTES: Sequence[Route] = (
     _OF_TOOLS._replace(
         path=ALL_TOOLS,
         handler=endpoint.post_any,
-        parameters=toolset_choice.PARAMETERS,
         errors=mcp_authentication.errors,
         authenticate=mcp_authentication.authenticate,
     ),

@@ -32,15 +32,23 @@ class UsageMeter:
         self._clock = clock
         self._spawn = spawn
         self._unwritten: dict[UsageDay, TokenUsage] = {}
+        self._day = 0
+        # Calls and size of each token on that day.
+        self._counted: dict[str, list[int]] = {}
         self._writes_later = False
 
-    def add(self, token_id: str, size: int) -> None:
-        """Count an answered call whose result has so many characters."""
-        key = UsageDay(token_id, self._clock() // DAY)
-        known = self._unwritten.get(key)
-        self._unwritten[key] = (
-            TokenUsage(1, size) if known is None else known.plus(TokenUsage(1, size))
-        )
+    def add(self, token_id: str, size: int, now: int) -> None:
+        """Count a call answered now whose result has so many characters."""
+        day = now // DAY
+        if day != self._day:
+            self._gather()
+            self._day = day
+        counted = self._counted.get(token_id)
+        if counted is None:
+            self._counted[token_id] = [1, size]
+        else:
+            counted[0] += 1
+            counted[1] += size
         if not self._writes_later:
             self._writes_later = True
             self._spawn(self._write_later())
@@ -48,6 +56,7 @@ class UsageMeter:
     async def of(self, ids: Sequence[str]) -> dict[str, TokenUsage]:
         """The use of each of these tokens in the last thirty days, with what is not written yet."""
         first = self._clock() // DAY - SHOWN_DAYS + 1
+        self._gather()
         unwritten = list(self._unwritten.items())
         found = await token_usage.since(self._database, ids, first)
         shown = {id_: found.get(id_, TokenUsage()) for id_ in ids}
@@ -58,6 +67,7 @@ class UsageMeter:
 
     async def write(self) -> None:
         """Write what was counted so far."""
+        self._gather()
         found, self._unwritten = self._unwritten, {}
         if not found:
             return
@@ -67,6 +77,14 @@ class UsageMeter:
             log.warning("usage.unavailable", cause=error.cause)
             for key, lost in found.items():
                 self._unwritten[key] = self._unwritten.get(key, TokenUsage()).plus(lost)
+
+    def _gather(self) -> None:
+        """Put what was counted beside what is not written yet."""
+        counted, self._counted = self._counted, {}
+        for token_id, found in counted.items():
+            key = UsageDay(token_id, self._day)
+            before = self._unwritten.get(key, TokenUsage())
+            self._unwritten[key] = before.plus(TokenUsage(*found))
 
     async def _write_later(self) -> None:
         await asyncio.sleep(_PAUSE)

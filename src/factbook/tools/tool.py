@@ -40,18 +40,25 @@ class ToolCall(NamedTuple):
 class Context(NamedTuple):
     """The resources for answering one call; `now` in milliseconds since the epoch.
 
-    `call` is None on pages, which offer only tools that answer everybody who may call them alike.
+    `find_call` is None on pages, which offer only tools that answer everybody who may call them
+    alike.
     """
 
     database: Database
     sources: Mapping[str, DataSource]
     now: int
-    call: ToolCall | None = None
+    find_call: Callable[[], ToolCall] | None = None
+
+    @property
+    def call(self) -> ToolCall:
+        """The call by its caller."""
+        assert self.find_call is not None
+        return self.find_call()
 
     @property
     def reads_values(self) -> bool:
         """True if the caller may read the values of facts."""
-        return self.call is not None and SOURCE_READ in self.call.grant.permissions
+        return SOURCE_READ in self.call.grant.permissions
 
 
 @dataclass(frozen=True)

@@ -193,11 +193,12 @@ async def _answered(
     authorize(exchange.grant, tool.permissions)
     arguments = msgspec.json.encode(kind.arguments(parts))
     try:
-        found = await tool.call(arguments, await tool_calls.context_of(exchange))
+        context = await tool_calls.context_of(exchange)
+        found = await tool.call(arguments, context)
     except ToolError as error:
         raise _not_found(exchange, uri, error.message) from None
     value = found if found.isascii() else await tool_calls.shown(found)
-    exchange.state.usage.add(exchange.grant.id, len(value))
+    exchange.state.usage.add(exchange.grant.id, len(value), context.now)
     return value
 
 

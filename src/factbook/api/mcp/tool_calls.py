@@ -54,14 +54,14 @@ async def call(exchange: Exchange) -> Reply:
 async def context_of(exchange: Exchange) -> Context:
     """What tools work with for this request."""
     state = exchange.state
-    call = ToolCall(
-        exchange.grant,
-        partial(audit.caller, exchange.request, state),
-        state.registry,
-        state.settings,
-    )
     sources = (await state.registry.current()).sources
-    return Context(state.database, sources, state.clock(), call)
+    return Context(state.database, sources, state.clock(), partial(_call_of, exchange))
+
+
+def _call_of(exchange: Exchange) -> ToolCall:
+    request, state = exchange.request, exchange.state
+    caller = partial(audit.caller, request, state)
+    return ToolCall(exchange.grant, caller, state.registry, state.settings)
 
 
 async def _run(tool: Tool, arguments: msgspec.Raw, exchange: Exchange) -> Reply:
@@ -77,7 +77,7 @@ async def _run(tool: Tool, arguments: msgspec.Raw, exchange: Exchange) -> Reply:
             log.warning("tool.unavailable", tool=tool.name, cause=error.cause)
         # It may name entities and sources as they were stored.
         text = msgspec.json.encode(invisible.without(error.message)).decode()
-        state.usage.add(exchange.grant.id, len(text))
+        state.usage.add(exchange.grant.id, len(text), state.clock())
         failed = f'{{"content":[{{"type":"text","text":{text}}}],"isError":true{extra}}}'
         return Reply(jsonrpc.result(id_, failed).encode())
     except FactbookError:
@@ -88,7 +88,7 @@ async def _run(tool: Tool, arguments: msgspec.Raw, exchange: Exchange) -> Reply:
         text = "The service met an unexpected condition."
         raise exchange.error(jsonrpc.INTERNAL_ERROR, text, status=500) from None
     state.metrics.called(tool.name, "answered")
-    state.usage.add(exchange.grant.id, len(value))
+    state.usage.add(exchange.grant.id, len(value), context.now)
     return _result(exchange, value, extra)
 
 

@@ -1,24 +1,17 @@
 """The choice of toolsets at the address of all of them, and of the form of answers."""
 
+from functools import lru_cache
 from typing import Final
+from urllib.parse import parse_qsl
 
-from factbook.api.openapi.parameter_types import Choice, Texts
 from factbook.errors import InputError
 from factbook.http.context import ServerChoice, ToolContext, ToolServer
 from factbook.http.requests import Request
 
-TOOLSETS: Final = Texts(
-    name="toolsets",
-    description="Names of toolsets, separated by commas; all of them when left out.",
-    example=["facts"],
-    most=20,
-)
-READ: Final = Choice(
-    name="read",
-    description="compact: results are text alone, and tools are listed without their schemas.",
-    words=("full", "compact"),
-)
-PARAMETERS: Final = (TOOLSETS, READ)
+_TOOLSETS: Final = "toolsets"
+_READ: Final = "read"
+_READS: Final = ("full", "compact")
+_MOST_PARAMETERS: Final = 20
 
 
 def chosen(request: Request, state: ToolContext) -> ToolServer:
@@ -26,15 +19,32 @@ def chosen(request: Request, state: ToolContext) -> ToolServer:
 
     Raises InputError for a toolset or a form that there is not.
     """
-    if not request.scope["query_string"]:
-        return state.server(ServerChoice(state.toolsets, has_resources=True))
-    names, is_compact = _toolsets(request, state), READ.of(request) == "compact"
-    return state.server(ServerChoice(names, is_compact, has_resources=True))
+    return state.server(_choice(request.scope["query_string"], state.toolsets))
 
 
-def _toolsets(request: Request, state: ToolContext) -> tuple[str, ...]:
-    named = {name.strip() for one in TOOLSETS.of(request) for name in one.split(",")}
-    if unknown := sorted(named.difference(state.toolsets)):
-        known = ", ".join(state.toolsets)
-        raise InputError(f'There is no toolset "{unknown[0][:100]}". There are: {known}.')
-    return tuple(name for name in state.toolsets if not named or name in named)
+@lru_cache(maxsize=64)  # a client asks with the same one in every call
+def _choice(query: bytes, known: tuple[str, ...]) -> ServerChoice:
+    names: set[str] = set()
+    read: str | None = None
+    for name, value in _parsed(query):
+        if name == _TOOLSETS:
+            names.update(part.strip() for part in value.split(","))
+        elif name == _READ and read is None and value in _READS:
+            read = value
+        elif name == _READ:
+            raise InputError(f"read is one of {' and '.join(_READS)}, given once.")
+        else:
+            raise InputError(f'The query takes {_TOOLSETS} and {_READ}, not "{name[:100]}".')
+    if unknown := sorted(names.difference(known)):
+        named = ", ".join(known)
+        raise InputError(f'There is no toolset "{unknown[0][:100]}". There are: {named}.')
+    toolsets = tuple(name for name in known if not names or name in names)
+    return ServerChoice(toolsets, is_compact=read == "compact", has_resources=True)
+
+
+def _parsed(query: bytes) -> list[tuple[str, str]]:
+    text = query.decode("latin-1")
+    try:
+        return parse_qsl(text, keep_blank_values=True, max_num_fields=_MOST_PARAMETERS)
+    except ValueError:
+        raise InputError(f"The query has more than {_MOST_PARAMETERS} parameters.") from None

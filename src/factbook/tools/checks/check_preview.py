@@ -112,7 +112,6 @@ async def _check(arguments: CheckPreviewArguments, context: Context) -> Check:
         document = {name: value for name, value in merged.items() if value is not None}
     assert isinstance(document, dict)
     call = context.call
-    assert call is not None
     try:
         return await check_documents.read_check(
             document, context.database, call.registry, call.settings.max_json_depth

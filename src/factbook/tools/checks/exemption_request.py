@@ -55,7 +55,6 @@ async def run(arguments: ExemptionRequestArguments, context: Context) -> str:
         "link": arguments.link,
     }
     call = context.call
-    assert call is not None
     caller = ExemptionCaller(call.grant.owner, call.grant.permissions)
     write = trail.writing(
         context.database, call.caller(), exemption_writes.audited("exemption.request")
