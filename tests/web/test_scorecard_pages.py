@@ -12,7 +12,7 @@ from tests.api.checking import evaluated, put, shown
 from tests.conftest import StartService
 from tests.service import Service, component
 from tests.web.markup import HOSTILE_NAME, hrefs, is_harmless
-from tests.web.scoring import API, CARD, MUCH, WEB, published, scored
+from tests.web.scoring import API, CARD, MUCH, WEB, group, published, scored
 from tests.web.visiting import Browser, signed_in, words
 
 PATH = "/scorecards/readiness"
@@ -113,10 +113,23 @@ async def test_a_team_is_shown_by_its_worst_results(visitor: Browser) -> None:
     text = words(page)
     assert "team-a ✓ pass 1 of 1 ✕ fail 1 of 1" in text
     assert "team-b ✕ fail 1 of 2 ✕ fail 1 of 2" in text
-    [fails] = {path for path in hrefs(page) if path.startswith("/checks/covered?")} - {
-        path for path in hrefs(page) if "state=pass" in path
-    }
-    assert fails == "/checks/covered?owner=group%3Adefault%2Fteam-b&state=fail"
+    fails = [path for path in hrefs(page) if path.startswith("/checks/covered?")]
+    assert "/checks/covered?team=group%3Adefault%2Fteam-b&state=fail" in fails
+
+
+async def test_a_team_is_shown_with_all_groups_below_it(scoring: Service, visitor: Browser) -> None:
+    await scoring.push("units", group("unit", "department"))
+    page = await visitor.text(f"{PATH}/teams")
+    assert "unit ✕ fail 1 of 3 ✕ fail 2 of 3 department ✕ fail 1 of 3 ✕ fail 2 of 3" in words(page)
+    below = {path for path in hrefs(page) if path.startswith(f"{PATH}/teams?team=")}
+    [down] = [path for path in below if path.endswith("department")]
+    page = await visitor.text(down)
+    text = words(page)
+    assert "department ✕ fail 1 of 3 ✕ fail 2 of 3 team-a ✓ pass 1 of 1" in text
+    assert "Show again without team: group:default/department" in text
+    fails = [path for path in hrefs(page) if path.endswith("department&state=fail")]
+    [leads] = {path for path in fails if path.startswith("/checks/much")}
+    assert "2 entities" in words(await visitor.text(leads))
 
 
 async def test_levels_are_saved_as_csv(visitor: Browser) -> None:

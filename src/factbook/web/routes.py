@@ -25,6 +25,7 @@ from factbook.web.checks.matrix_pages import SCORECARD_MATRICES
 from factbook.web.checks.publication import PUBLISHING
 from factbook.web.checks.scorecard_list import SCORECARD_LIST
 from factbook.web.checks.scorecard_page import SCORECARD_PAGE
+from factbook.web.checks.team_matrix import TEAM_MATRIX
 from factbook.web.connect.page import CONNECT
 from factbook.web.connect.playground import PLAYGROUND
 from factbook.web.data_sources.detail import DATA_SOURCE
@@ -88,6 +89,7 @@ PAGES: Sequence[PageRoute] = (
     *SCORECARD_LIST,
     *SCORECARD_PAGE,
     *SCORECARD_MATRICES,
+    *TEAM_MATRIX,
     *PUBLISHING,
     *CHECK_LIST,
     *CHECK_PAGE,

@@ -109,14 +109,6 @@ async def of_owners(database: Database, owners: Sequence[str]) -> dict[str, Stat
     return dict(map(_counts, await database.all(_OF_OWNERS, (list(owners),))))
 
 
-async def by_check_and_owner(
-    database: Database, check_ids: Sequence[str], owners: Sequence[str]
-) -> dict[tuple[str, str], StateCounts]:
-    """The counts of some checks over the entities of some owners, by check and owner."""
-    rows = await database.search(_BY_CHECK_AND_OWNER, (list(check_ids), list(owners)))
-    return {(row[0], row[1]): StateCounts(*row[2:]) for row in rows}
-
-
 def within(transaction: Transaction, slot: int) -> Mapping[str, StateCounts]:
     """The counts of a slot by owner, within a transaction."""
     return dict(map(_counts, transaction.all(_WITHIN, (slot,))))
@@ -169,11 +161,6 @@ GROUP BY c.id ORDER BY c.id
 _TOTALS_OF = _TOTALS.replace("GROUP BY", "AND c.id IN LIST(?) GROUP BY")
 
 _OF_OWNERS = _TOTALS.replace("n.slot = c.slot", "n.slot = c.slot AND n.owner IN LIST(?)")
-
-_BY_CHECK_AND_OWNER = """
-SELECT c.id, n.owner, n.passing, n.failing, n.undecided, n.exempt, n.inapplicable
-FROM checks c JOIN check_counts n ON n.slot = c.slot WHERE c.id IN LIST(?) AND n.owner IN LIST(?)
-"""
 
 # How many entities have which states, and what is counted.
 COMPARISON: Final = """

@@ -1,4 +1,4 @@
-"""Matrices of a scorecard: its checks for each entity, and for each team; and levels as CSV."""
+"""Matrix of a scorecard: its checks for each entity; and levels as CSV."""
 
 from collections.abc import Sequence
 from typing import Final, NamedTuple
@@ -7,27 +7,22 @@ from urllib.parse import quote
 from factbook.auth.permissions import CATALOG_READ, CHECK_READ
 from factbook.checks import state
 from factbook.checks.definitions.scorecard import NO_LEVEL_WORD, Scorecard
-from factbook.checks.levels import level_store
 from factbook.checks.scorecards import level_pages, matrix
 from factbook.checks.scorecards.level_pages import LevelFilter
 from factbook.checks.scorecards.matrix import MatrixFilter
 from factbook.checks.scorecards.scorecard_figures import ScorecardInEffect
-from factbook.checks.states import count_store
-from factbook.checks.states.count_store import StateCounts
 from factbook.checks.versions.check_store import check_store
-from factbook.datasources.fact_columns import NOTHING
 from factbook.errors import InputError
 from factbook.http import csv_lines
 from factbook.http.requests import Reply
 from factbook.web.checks import filters, scorecard_page, shares
-from factbook.web.checks.shares import ResultFigures
 from factbook.web.data_sources.fact_across import Address
 from factbook.web.site import formats
 from factbook.web.site.endpoint import PageRoute
 from factbook.web.site.page_context import PageContext
 
 _ROWS: Final = 50
-_COLUMNS: Final = 50
+MOST_COLUMNS: Final = 50
 _FILTERS: Final = ("owner", "team", "level", "state")
 # Told of by a link to what the result rests on.
 _TELLING: Final = frozenset({"fail", "unknown", "exempt"})
@@ -59,6 +54,7 @@ class MatrixLine(NamedTuple):
     level: str
     score: int | None
     cells: list[MatrixCell]
+    is_child: bool = False
 
 
 async def entities(visit: PageContext) -> Reply:
@@ -67,10 +63,10 @@ async def entities(visit: PageContext) -> Reply:
     address = filters.address(
         visit, shares.scorecard_path(shown.card.id, "entities"), (*_FILTERS, "columns")
     )
-    columns = await _columns(visit, given.card)
-    start = _column(visit)
+    columns = await columns_of(visit, given.card)
+    start = first_column(visit)
     wanted = MatrixFilter(await _levels(visit, given), filters.state_asked(visit))
-    chosen = columns[start : start + _COLUMNS]
+    chosen = columns[start : start + MOST_COLUMNS]
     ids = [one.id for one in chosen]
     after, database = filters.place(visit), visit.state.database
     page = await matrix.page(database, given, ids, wanted, after, _ROWS)
@@ -87,34 +83,10 @@ async def entities(visit: PageContext) -> Reply:
         asked={name: visit.query(name) for name in _FILTERS},
         before=address.to() if after else None,
         after=address.to(after=str(page.next)) if page.next else None,
-        column_pages=_column_pages(address, columns, start),
+        column_pages=column_pages(address, columns, start),
         export=address._replace(path=shares.scorecard_path(given.card.id, "export")).to(
             state=None, columns=None
         ),
-    )
-
-
-async def teams(visit: PageContext) -> Reply:
-    """Matrix of the teams that own entities of a scorecard, and its checks."""
-    shown, given = await scorecard_page.in_effect(visit)
-    database = visit.state.database
-    address = filters.address(visit, shares.scorecard_path(shown.card.id, "teams"), ("columns",))
-    columns, start = await _columns(visit, given.card), _column(visit)
-    chosen = columns[start : start + _COLUMNS]
-    owners = sorted(await level_store.by_owner(database, given.slot))
-    number = filters.page_number(visit)
-    page = owners[(number - 1) * _ROWS : number * _ROWS]
-    counts = await count_store.by_check_and_owner(database, [one.id for one in chosen], page)
-    return visit.page(
-        "scorecard-matrix.html",
-        current="teams",
-        card=given.card,
-        columns=chosen,
-        lines=[_team(given.card, owner, chosen, counts) for owner in page],
-        address=address,
-        before=address.to(page=str(number - 1)) if number > 1 else None,
-        after=address.to(page=str(number + 1)) if number * _ROWS < len(owners) else None,
-        column_pages=_column_pages(address, columns, start),
     )
 
 
@@ -128,7 +100,7 @@ async def export(visit: PageContext) -> Reply:
     )
 
 
-async def _columns(visit: PageContext, card: Scorecard) -> list[MatrixColumn]:
+async def columns_of(visit: PageContext, card: Scorecard) -> list[MatrixColumn]:
     """The checks of a scorecard by level, those that count for the score alone last."""
     stored = await check_store.everything(visit.state.database)
     titles = {one.id: one.title for one in stored}
@@ -170,32 +142,7 @@ def _entity(card: Scorecard, check_ids: Sequence[str], row: matrix.MatrixRow) ->
     )
 
 
-def _team(
-    card: Scorecard,
-    owner: str,
-    columns: Sequence[MatrixColumn],
-    counts: dict[tuple[str, str], StateCounts],
-) -> MatrixLine:
-    own = owner or NOTHING
-    cells = [_share(one.id, own, counts.get((one.id, owner), StateCounts())) for one in columns]
-    title = formats.short_owner(owner) or "without an owner"
-    path = shares.scorecard_path(card.id, "entities", owner=own)
-    return MatrixLine(title, path, "", "", None, cells)
-
-
-def _share(check_id: str, owner: str, counts: StateCounts) -> MatrixCell:
-    """The number of a team in the worst state that there is."""
-    found = ResultFigures(counts)
-    if not found.total:
-        word = "exempt" if counts.exempt else "not-applicable"
-        return MatrixCell(word, None)
-    by_state = {"fail": counts.failing, "unknown": counts.undecided, "pass": counts.passing}
-    word = next(word for word, number in by_state.items() if number)
-    text = f"{by_state[word]} of {found.total}"
-    return MatrixCell(word, shares.check_path(check_id, owner=owner, state=word), text)
-
-
-def _column(visit: PageContext) -> int:
+def first_column(visit: PageContext) -> int:
     """The place of the first check that is shown."""
     text = visit.query("columns")
     if text and not (text.isascii() and text.isdigit() and len(text) <= 3):
@@ -203,19 +150,19 @@ def _column(visit: PageContext) -> int:
     return int(text or 0)
 
 
-def _column_pages(
+def column_pages(
     address: Address, columns: Sequence[MatrixColumn], start: int
 ) -> list[tuple[str, str, bool]]:
     """(words, path, whether it is shown) of each part of the checks, if they are many."""
-    if len(columns) <= _COLUMNS:
+    if len(columns) <= MOST_COLUMNS:
         return []
     return [
         (
-            f"{first + 1} to {min(first + _COLUMNS, len(columns))}",
+            f"{first + 1} to {min(first + MOST_COLUMNS, len(columns))}",
             address.to(columns=str(first)),
             first == start,
         )
-        for first in range(0, len(columns), _COLUMNS)
+        for first in range(0, len(columns), MOST_COLUMNS)
     ]
 
 
@@ -223,6 +170,5 @@ _NEEDS: Final = (CATALOG_READ, CHECK_READ)
 
 SCORECARD_MATRICES: Sequence[PageRoute] = (
     PageRoute("GET", "/scorecards/{id}/entities", entities, _NEEDS),
-    PageRoute("GET", "/scorecards/{id}/teams", teams, _NEEDS),
     PageRoute("GET", "/scorecards/{id}/export", export, _NEEDS),
 )

@@ -59,7 +59,10 @@ class EntryRow(NamedTuple):
 
 
 class TeamRow(NamedTuple):
-    """A team with all below it; `entities` is the path of those, `path` that of the teams below."""
+    """A team with all below it; `entities` is the path of those, `path` that of the teams below.
+
+    `query` narrows other pages to the team.
+    """
 
     name: str
     title: str
@@ -68,6 +71,7 @@ class TeamRow(NamedTuple):
     entities: str
     tally: LevelTally
     levels: list[Share]
+    query: Mapping[str, str]
 
 
 async def show(visit: PageContext) -> Reply:
@@ -94,7 +98,7 @@ async def show(visit: PageContext) -> Reply:
     if given is None:
         return visit.page("scorecard.html", tally=None, team=None, **common)
     tally = await level_store.total(database, given.slot, owners)
-    rows, has_more = await _teams(visit, given, team)
+    rows, has_more = await team_rows(visit, given, team, _TEAMS)
     address = filters.address(visit, shares.scorecard_path(card.id), ("team",))
     number = filters.page_number(visit)
     return visit.page(
@@ -202,14 +206,14 @@ async def _chart(
     )
 
 
-async def _teams(
-    visit: PageContext, given: ScorecardInEffect, team: str | None
+async def team_rows(
+    visit: PageContext, given: ScorecardInEffect, team: str | None, most: int
 ) -> tuple[list[TeamRow], bool]:
     """A page of the teams below one, or of those at the top, each with those right below it."""
     found = await scorecard_figures.rolled_up(visit.state.database, given, "owner", team)
     rows = list(_flat(given.card, found))
-    start = (filters.page_number(visit) - 1) * _TEAMS
-    return rows[start : start + _TEAMS], len(rows) > start + _TEAMS
+    start = (filters.page_number(visit) - 1) * most
+    return rows[start : start + most], len(rows) > start + most
 
 
 def _flat(
@@ -232,6 +236,7 @@ def _team(card: Scorecard, group: RollupGroup, *, is_child: bool) -> TeamRow:
         shares.scorecard_path(card.id, "entities", **query),
         group.tally,
         shares.of_levels(card, group.tally, **query),
+        query,
     )
 
 
