@@ -1,4 +1,4 @@
-"""Checks and a scorecard of the made-up shop, over what its vendors know."""
+"""Checks and scorecards of the made-up shop, over what its vendors know."""
 
 from typing import Any, Final
 
@@ -65,19 +65,80 @@ CHECKS: Final = (
         "A monitor watches it",
         _leaf("datadog", "observability.monitorCount", "greaterThan", 0),
     ),
+    _check(
+        "few-highs",
+        "At most two high issues are open",
+        _leaf("snyk", "security.scannerIssues.high", "lessThanInclusive", 2),
+        messages={"fail": "{{ facts.snyk['security.scannerIssues.high'] }} high issues are open."},
+    ),
+    _check(
+        "no-alerts",
+        "Dependencies have no open alert",
+        _leaf("github", "security.dependencyAlerts.open", "equal", 0),
+        fix={
+            "link": "https://github.com/shop-example/{{ metadata.name }}/security/dependabot",
+            "instructions": "Update what the alerts name, the critical ones first.",
+        },
+    ),
+    _check(
+        "documented",
+        "It has documentation",
+        _leaf("entity", "metadata.annotations.backstage.io/techdocs-ref", "isKnown"),
+    ),
+    _check(
+        "described",
+        "A sentence says what it does",
+        _leaf("entity", "metadata.description", "isKnown"),
+    ),
+    _check(
+        "runbook",
+        "Who is on call finds a runbook",
+        _leaf("runbooks", "hasRunbook", "equal", True),
+        messages={"fail": "{{ metadata.name }} has no link with the title Runbook."},
+        fix={"instructions": "Add the link to its catalog file."},
+    ),
 )
 _OF_LEVEL: Final = {
     "bronze": ("owned", "on-call"),
     "silver": ("protected", "covered"),
     "gold": ("reviewed", "no-criticals", "watched"),
 }
-SCORECARD: Final[dict[str, Any]] = {
-    "id": "readiness",
-    "title": "Production readiness",
-    "description": "What has to be there before customers depend on it.",
-    "owner": "group:default/team-identity",
-    "appliesTo": _ABOUT,
-    "levels": [{"id": level, "title": level.title()} for level in LEVELS],
-    "entries": [{"check": id_, "level": level} for level in LEVELS for id_ in _OF_LEVEL[level]],
-    "target": {"level": "silver", "by": "2027-06-30"},
-}
+_LEVELS: Final = [{"id": level, "title": level.title()} for level in LEVELS]
+SCORECARDS: Final[tuple[dict[str, Any], ...]] = (
+    {
+        "id": "readiness",
+        "title": "Production readiness",
+        "description": "What has to be there before customers depend on it.",
+        "owner": "group:default/team-identity",
+        "appliesTo": _ABOUT,
+        "levels": _LEVELS,
+        "entries": [{"check": id_, "level": level} for level in LEVELS for id_ in _OF_LEVEL[level]],
+        "target": {"level": "silver", "by": "2027-06-30"},
+    },
+    {
+        "id": "security",
+        "title": "Security",
+        "description": "What is known to be open, and what keeps it from coming back.",
+        "owner": "group:default/team-payments",
+        "appliesTo": _ABOUT,
+        "levels": _LEVELS[:2],
+        "entries": [
+            {"check": "no-criticals", "level": "bronze"},
+            {"check": "protected", "level": "bronze"},
+            {"check": "few-highs", "level": "silver"},
+            {"check": "no-alerts", "level": "silver"},
+        ],
+    },
+    {
+        "id": "documentation",
+        "title": "Documentation",
+        "description": "What a new colleague has to find.",
+        "owner": "group:default/team-discovery",
+        "appliesTo": _ABOUT,
+        "entries": [
+            {"check": "described"},
+            {"check": "documented", "weight": 2},
+            {"check": "runbook"},
+        ],
+    },
+)

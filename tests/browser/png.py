@@ -8,7 +8,7 @@ from typing import Any, Final
 from playwright.async_api import Page
 
 _SIGNATURE: Final = b"\x89PNG\r\n\x1a\n"
-_COLOURS: Final = 256
+_COLOURS: Final = 64
 # In a browser, which can read pictures: the palette, and for each pixel its place in it.
 _REDUCE: Final = """async ([text, most]) => {
   const blob = await (await fetch(`data:image/png;base64,${text}`)).blob();

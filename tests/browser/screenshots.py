@@ -6,170 +6,82 @@ is then looked at with a browser.
 
 import asyncio
 import shutil
-import socket
 import tempfile
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final, Literal
+from urllib.parse import urlsplit
 
-import uvicorn
-from playwright.async_api import async_playwright
+from playwright.async_api import Page, async_playwright
 
-from factbook.app import Application
 from factbook.auth.permissions import CATALOG_READ, SET_WRITE, SOURCE_READ
-from factbook.checks.background import days
-from factbook.checks.background.evaluator import Evaluation
-from factbook.checks.scorecards import trend
-from factbook.clock import DAY, HOUR, MINUTE, Throttle
-from factbook.collection import Collector
+from factbook.clock import DAY, HOUR
 from factbook.settings import Settings
 from factbook.telemetry import logs
-from tests.api.checking import CHECKS, SCORECARDS
-from tests.browser import driving, graded, showcase
+from tests.browser import driving, month
 from tests.browser.png import small
-from tests.browser.shop import COVERAGE, FACTS, SOURCES
-from tests.browser.vendors import Vendors
-from tests.service import NOON, PUSH, Service, Time
-from tests.web.visiting import signed_in
+from tests.browser.shop import CONNECTIONS, SOURCES
+from tests.service import Service
+from tests.web.visiting import Browser, with_password
 
 IMAGES: Final = Path(__file__).parent.parent.parent / "docs" / "images"
+HOST: Final = f"http://{month.NAME}"
 WIDTH, HEIGHT = 1440, 900
-HOURS: Final = 9
 THEMES: Final[tuple[Literal["light", "dark"], ...]] = ("light", "dark")
+_CHECKOUT: Final = "/catalog/component/default/checkout"
+_TEAM: Final = "/catalog/group/default/team-payments"
+_COLUMNS: Final = "column=scorecard:readiness&column=coverage/lines"
+_ACCOUNT: Final = "/administration/account"
+# RUN is in the place of the number of a run.
 PAGES: Final = {
     "overview": "/",
-    "catalog": "/catalog",
-    "entity": "/catalog/component/default/checkout",
-    "facts": "/catalog/component/default/checkout#facts",
-    "fact": "/catalog/component/default/checkout/facts/coverage/lines",
+    "search": "/search?q=pay",
+    "catalog": f"/catalog?kind=component&{_COLUMNS}",
+    "entity": _CHECKOUT,
+    "facts": f"{_CHECKOUT}#facts",
+    "fact": f"{_CHECKOUT}/facts/coverage/lines",
+    "relations": f"{_CHECKOUT}/relations",
+    "entity-history": "/catalog/component/default/ledger/history",
+    "team": f"{_TEAM}/contents",
+    "sets": "/sets",
+    "revisions": "/sets/payments/revisions",
+    "revision": "/sets/payments/revisions/2",
+    "set-push": "/sets/payments/push",
+    "imports": "/imports",
+    "importer": "/imports/ldif-staff",
+    "import-problems": "/imports/github-infrastructure",
+    "importer-new": "/importers/new?kind=github",
     "scorecards": "/scorecards",
     "scorecard": "/scorecards/readiness",
     "matrix": "/scorecards/readiness/entities",
+    "team-matrix": "/scorecards/readiness/teams",
+    "scorecard-editor": "/scorecards/readiness/edit",
+    "checks": "/checks",
     "check": "/checks/covered",
     "check-editor": "/checks/covered/edit",
+    "exemptions": "/exemptions",
+    "exemption-new": "/exemptions/-/new?check=covered&entity=component:receipts",
     "data-sources": "/data-sources",
-    "revision": "/sets/payments/revisions/2",
+    "data-source": "/data-sources/github",
+    "data-source-editor": "/data-sources/runbooks/edit",
+    "fact-across": "/data-sources/coverage/facts/lines",
+    "runs": "/data-sources/github/runs",
+    "run": "/data-sources/datadog/runs/RUN",
+    "connect": "/connect",
+    "tools": "/connect/tools",
     "playground": "/connect/tools/get-codehost-metrics?run=1&name=checkout",
-    "api-access": "/administration/account/api-access",
+    "account": _ACCOUNT,
+    "api-access": f"{_ACCOUNT}/api-access",
+    "people": "/administration/people",
+    "connections": "/administration/connections",
+    "webhooks": "/administration/webhooks",
+    "digests": "/administration/digests",
+    "help": "/help/scorecards",
+    "audit": "/administration/audit",
 }
-
-# Who looks at the pages, and belongs to a team.
-VIEWER: Final = {
-    "apiVersion": "backstage.io/v1alpha1",
-    "kind": "User",
-    "metadata": {"name": "ada"},
-    "spec": {"profile": {"displayName": "Ada"}, "memberOf": ["team-payments"]},
-}
-
-
-class Month:
-    """The service of the shop, from its first day to today."""
-
-    def __init__(self, service: Service, vendors: Vendors) -> None:
-        self.service = service
-        self.vendors = vendors
-        clients = {asking.integration.source.id: asking.client for asking in vendors.askings}
-        self.collector = Collector(
-            service.state.database,
-            [asking.integration for asking in vendors.askings],
-            lambda integration: clients[integration.source.id],
-            service.time,
-            "pictures",
-        )
-        self.evaluation = Evaluation(service.state.database, service.time)
-
-    async def pass_by(self) -> None:
-        """Push, define, and collect: once a day, on the last day as often as the sources say."""
-        for day in range(showcase.DAYS + 1):
-            self._come_to(day, NOON - (showcase.DAYS - day) * DAY)
-            if day == 0:
-                await self._begin()
-            if day == showcase.DAYS - 2:
-                await self._change()
-            await self._push_coverage(day)
-            await self.collector.drain()
-            await self._keep_figures()
-        for _ in range(HOURS):
-            self._come_to(showcase.DAYS, self.service.time.now + HOUR)
-            await self.collector.drain()
-        await self._keep_figures()
-        self.service.time.advance(20 * MINUTE)
-
-    def _come_to(self, day: int, moment: int) -> None:
-        self.service.time.now = moment
-        self.vendors.live_until(day, moment)
-
-    async def _begin(self) -> None:
-        for team in showcase.teams():
-            await self._as(team, f"{PUSH}/sets/{team}", {"items": showcase.entities(team)})
-        await self._as("identity", f"{PUSH}/sets/people", {"items": [VIEWER]})
-        source = f"{SOURCES}/{COVERAGE['id']}"
-        assert (await self.service.http.put(source, json=COVERAGE)).is_success
-        assert (await self.service.http.post(f"{source}/publish")).is_success
-        for document in graded.CHECKS:
-            await self._publish(f"{CHECKS}/{document['id']}", document)
-        await self._publish(f"{SCORECARDS}/{graded.SCORECARD['id']}", graded.SCORECARD)
-
-    async def _publish(self, path: str, document: dict[str, Any]) -> None:
-        answer = await self.service.http.put(path, json=document, params={"publish": "true"})
-        assert answer.is_success, answer.text
-
-    async def _keep_figures(self) -> None:
-        """Evaluate what is left, and keep the figures of the day, as the worker does."""
-        database, now = self.service.state.database, self.service.time.now
-        await self.evaluation.tick()
-        await days.record(database, now, Throttle())
-        await database.write(lambda transaction: trend.record(transaction, now))
-
-    async def _change(self) -> None:
-        """What two teams did this week."""
-        for team in ("payments", "discovery"):
-            items = showcase.entities(team)
-            items[4]["metadata"]["description"] += " In every region."
-            items[5]["metadata"]["tags"] = ["core", "tier-1"]
-            await self._as(team, f"{PUSH}/sets/{team}", {"items": items[:-1]})
-
-    async def _as(self, team: str, path: str, body: Any) -> None:
-        token = await self.service.token(owner=f"group:default/team-{team}", name=f"{team} ci")
-        async with self.service.client(token) as http:
-            answer = await http.put(path, json=body)
-        assert answer.is_success, answer.text
-
-    async def _push_coverage(self, day: int) -> None:
-        items = [
-            {
-                "entity": f"component:default/{name}",
-                "facts": {"lines": showcase.coverage(name, day)},
-            }
-            for name in showcase.NAMES
-        ]
-        answer = await self.service.http.post(f"{FACTS}/{COVERAGE['id']}", json={"items": items})
-        assert answer.is_success, answer.text
-
-
-@asynccontextmanager
-async def shown(folder: Path) -> AsyncIterator[tuple[Service, str]]:
-    """The service after its month, and its address on loopback."""
-    vendors = Vendors()
-    time = Time()
-    application = Application(
-        Settings(database_url=f"sqlite:///{folder / 'factbook.db'}"),
-        clock=time,
-        integrations=tuple(asking.integration for asking in vendors.askings),
-    )
-    async with application.running() as state:
-        service = Service(application, state, time)
-        time.now = NOON - showcase.DAYS * DAY
-        async with service.client(await service.token(name="pipelines")) as http:
-            service.http = http
-            await Month(service, vendors).pass_by()
-        with socket.create_server(("127.0.0.1", 0)) as listening:
-            server = uvicorn.Server(uvicorn.Config(application, lifespan="off", log_config=None))
-            serving = asyncio.create_task(server.serve([listening]))
-            yield service, f"http://127.0.0.1:{listening.getsockname()[1]}"
-            server.should_exit = True
-            await serving
+# What is written in place of what in the text of an editor, and pressed then.
+EDITED: Final = {"check-editor": ("value: 75", "value: 70", "Preview")}
+# Those that the documentation shows in dark too.
+DARK: Final = frozenset({"overview", "catalog", "entity", "fact", "scorecard", "matrix", "check"})
 
 
 async def add_tokens(service: Service, owner: str) -> None:
@@ -191,40 +103,110 @@ async def add_tokens(service: Service, owner: str) -> None:
     service.time.now = now
 
 
-async def take(service: Service, url: str, folder: Path) -> None:
-    """Take every picture, light and dark."""
-    ada = await signed_in(service, "ada")
+async def add_people(service: Service) -> Browser:
+    """People who have signed in over time, an invitation, and the browser of the first."""
+    now, browsers = service.time.now, {}
+    for name, role, before in (
+        ("ada", "administrator", 0),
+        ("jun", "administrator", 2 * DAY),
+        ("noor", "viewer", 3 * HOUR),
+        ("sam", "viewer", 12 * DAY),
+    ):
+        service.time.now = now - before
+        browsers[name] = await with_password(service, name, role)
+    service.time.now = now
+    ada = browsers["ada"]
+    await ada.open("/administration/people")
+    assert (await ada.send("/administration/people/-/invitations", role="viewer")).is_success
+    return ada
+
+
+async def add_receivers(service: Service) -> None:
+    """A connection, webhooks and digests; nothing is sent to any of them."""
+    http, host = service.http, "https://ci.shop.example"
+    answers = [
+        await http.put(f"{CONNECTIONS}/ci", json={"baseUrl": host}),
+        await http.put(f"{CONNECTIONS}/flags", json={"baseUrl": "https://flags.shop.example/api"}),
+        await http.post("/api/events/webhooks", json={"url": f"{host}/events", "types": []}),
+        await http.post(
+            "/api/events/webhooks",
+            json={"url": "https://status.shop.example/hooks", "types": ["source.down"]},
+        ),
+    ]
+    for form, owner in (("slack", "group:team-payments"), ("teams", "group:team-checkout")):
+        digest = {"owner": owner, "form": form, "url": "https://hooks.example.com/services/1"}
+        answers.append(await http.post("/api/tech-insights/v1/digests", json=digest))
+    for answer in answers:
+        assert answer.is_success, answer.text
+
+
+async def last_run(service: Service, source: str) -> str:
+    """The number of the last run of a source."""
+    answer = await service.http.get(f"{SOURCES}/{source}/runs")
+    return str(answer.json()["runs"][0]["id"])
+
+
+async def prepared(service: Service) -> tuple[Browser, dict[str, str]]:
+    """The browser of who looks, and every page by its name."""
+    ada = await add_people(service)
     await add_tokens(service, "user:default/ada")
+    await add_receivers(service)
+    run = await last_run(service, "datadog")
+    return ada, {name: path.replace("RUN", run) for name, path in PAGES.items()}
+
+
+async def take(service: Service, url: str, folder: Path) -> None:
+    """Take every picture."""
+    ada, pages = await prepared(service)
     cookies: list[Any] = [
-        {"name": each.name, "value": each.value or "", "url": url} for each in ada.http.cookies.jar
+        {"name": each.name, "value": each.value or "", "url": HOST} for each in ada.http.cookies.jar
     ]
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(
-            executable_path=shutil.which("chromium"), args=driving.arguments()
+            executable_path=shutil.which("chromium"), args=arguments(url)
         )
         blank = await browser.new_page()
         for theme in THEMES:
             context = await browser.new_context(
-                base_url=url, viewport={"width": WIDTH, "height": HEIGHT}, color_scheme=theme
+                base_url=HOST, viewport={"width": WIDTH, "height": HEIGHT}, color_scheme=theme
             )
             await context.add_cookies(cookies)
             page = await context.new_page()
-            for name, path in PAGES.items():
-                await page.goto("about:blank")
-                answer = await page.goto(path)
-                assert answer is not None
-                assert answer.ok, (path, answer.status)
+            for name in DARK if theme == "dark" else pages:
+                await shown(page, name, pages[name])
                 picture = await small(await page.screenshot(), blank)
                 (folder / f"{name}-{theme}.png").write_bytes(picture)
         await browser.close()
 
 
+def arguments(url: str) -> list[str]:
+    """What Chromium is started with: the name that pages show leads to the service."""
+    host = f"--host-resolver-rules=MAP {month.NAME} {urlsplit(url).netloc}"
+    return [*driving.arguments(), host]
+
+
+async def shown(page: Page, name: str, path: str) -> None:
+    """Go to a page, and write and press there what has to be."""
+    await page.goto("about:blank")
+    answer = await page.goto(path)
+    assert answer is not None
+    assert answer.ok, (path, answer.status)
+    if name in EDITED:
+        before, after, button = EDITED[name]
+        text = page.get_by_role("textbox", name="Definition")
+        await text.fill((await text.input_value()).replace(before, after))
+        await page.get_by_role("button", name=button, exact=True).click()
+        await page.wait_for_load_state()
+
+
 async def main() -> None:
-    """Make every picture anew."""
+    """Make every picture anew, and remove what is no page any more."""
     logs.configure(Settings(log_level="error"))
     IMAGES.mkdir(exist_ok=True)
+    for old in IMAGES.glob("*.png"):
+        old.unlink()
     with tempfile.TemporaryDirectory() as folder:
-        async with shown(Path(folder)) as (service, url):
+        async with month.shown(Path(folder)) as (service, url):
             await take(service, url, IMAGES)
 
 

@@ -8,6 +8,7 @@ from typing import Any, Final
 import yaml
 
 from factbook.clock import DAY, HOUR, MINUTE
+from tests.browser.shop import COVERAGE, RUNBOOKS
 from tests.fakes.github.state import Issue, Pull, Repository
 from tests.fakes.pagerduty import Incident
 from tests.fakes.pagerduty import Service as PagerDutyService
@@ -40,6 +41,62 @@ def components() -> list[Entity]:
     return [one for team in _TEAMS for one in entities(team) if one["kind"] == "Component"]
 
 
+# Of data sources that the shop defines itself.
+DEFINITIONS: Final[tuple[dict[str, Any], ...]] = (
+    {
+        **COVERAGE,
+        "description": "What the pipeline of each component pushes after its tests.",
+        "entityFilter": [{"kind": "component"}],
+        "schema": {
+            "lines": {
+                "type": "float",
+                "unit": "percent",
+                "title": "Covered lines",
+                "description": "Lines that a test runs, of all that could be.",
+            }
+        },
+    },
+    {**RUNBOOKS, "cadence": "0 */6 * * *"},
+)
+# What people ask to be let off, and why.
+WISHES: Final[tuple[tuple[str, dict[str, str]], ...]] = (
+    (
+        "jun",
+        {
+            "check": "covered",
+            "entity": "component:receipts",
+            "reason": "Receipts moves to the ledger in spring.",
+            "until": "2027-03-31",
+        },
+    ),
+    (
+        "noor",
+        {
+            "check": "covered",
+            "entity": "component:fraud-scoring",
+            "reason": "Models are tested elsewhere.",
+            "until": "2027-06-30",
+        },
+    ),
+    (
+        "sam",
+        {
+            "check": "on-call",
+            "entity": "component:vouchers",
+            "reason": "Office hours are enough until the launch.",
+            "until": "2027-01-31",
+        },
+    ),
+    (
+        "noor",
+        {
+            "check": "reviewed",
+            "entity": "component:search",
+            "reason": "One person works on it this quarter.",
+            "until": "2026-12-31",
+        },
+    ),
+)
 _COMPONENTS: Final = {one["metadata"]["name"]: one["metadata"] for one in components()}
 NAMES: Final = list(_COMPONENTS)
 

@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from tests.browser import showcase
+from tests.browser import imported, showcase
 from tests.fakes.datadog import Monitor
 from tests.fakes.faults import saying
 from tests.integrations.asking import Asking
@@ -28,7 +28,7 @@ class Vendors:
         """Let it be this moment, on the day of this number, for every vendor."""
         for asking in self.askings:
             asking.time.now = moment
-        self.github.repositories = showcase.repositories(day)
+        self.github.repositories = showcase.repositories(day) + imported.repositories()
         self.snyk.organizations = {one.id: one for one in [showcase.projects(day)]}
         if day > showcase.DAYS - 3:
             forbidden: Any = saying({"errors": ["Forbidden"]}, 403)
