@@ -169,6 +169,6 @@ async def test_of_many_candidates_only_as_many_are_looked_at_as_a_page_needs(
     assert answer.status_code == 200, answer.text
     typed = {"source": "entity", "fact": "type", "operator": "equal", "value": "service"}
     page = await ask(filled, where=typed, kind="component", limit=5)
-    assert (len(page["entities"]), page["examined"]) == (5, 100)
+    assert (len(page["entities"]), page["examined"]) == (5, 128)
     assert "total" not in page
     assert (await ask(filled, where=typed, kind="component", limit=0))["total"] == 2_606

@@ -18,6 +18,12 @@ async def value(database: Database, name: str) -> int:
     return int(row[0]) if row else 0
 
 
+async def last_value(database: Database, name: str) -> int:
+    """The same as of the last refresh of finds, which costs next to nothing."""
+    row = await database.find(_FOUND, name, small=True)
+    return int(row[1]) if row else 0
+
+
 def value_within(transaction: Transaction, name: str) -> int:
     """The value of a counter within a transaction; 0 without one."""
     row = transaction.one(VALUE, (name,))
@@ -55,5 +61,7 @@ def take_aside(transaction: Transaction, name: str, count: int) -> range:
     with transaction.aside() as aside:
         return take(aside, name, count)
 
+
+_FOUND: Final = "SELECT name, value FROM counters WHERE name IN LIST(?)"
 
 _TAKE = "UPDATE counters SET value = value + ? WHERE name = ? RETURNING value"

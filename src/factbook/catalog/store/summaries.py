@@ -19,11 +19,15 @@ _LONGEST: Final = 200_000
 
 
 class FoundEntity(NamedTuple):
-    """An entity with its id and the time of its last change."""
+    """An entity with its id, the time of its last change, and the document of its owner.
+
+    That is None without an owner, and without one in the catalog.
+    """
 
     stored: StoredEntity
     id: int
     updated_at: int
+    owner: str | None
 
 
 class Summary(NamedTuple):
@@ -47,7 +51,7 @@ class Candidate(NamedTuple):
 async def found(database: Database, ref: str) -> FoundEntity | None:
     """The entity with this canonical reference."""
     row = await database.find(_FOUND, ref)
-    return FoundEntity(StoredEntity(*row[:-2]), *row[-2:]) if row else None
+    return FoundEntity(StoredEntity(*row[:-3]), *row[-3:]) if row else None
 
 
 async def page(
@@ -107,7 +111,11 @@ def _summary(ref: str, document: str | None, owner: str | None) -> Summary:
     return Summary(ref, title, type_, lifecycle, owner)
 
 
-_FOUND: Final = f"SELECT {COLUMNS}, e.id, e.updated_at FROM entities e WHERE e.ref IN LIST(?)"
+_FOUND: Final = f"""
+SELECT {COLUMNS}, e.id, e.updated_at,
+    (SELECT o.head || o.body || '}}' FROM entities o WHERE o.ref = {affiliation.OWNER})
+FROM entities e WHERE e.ref IN LIST(?)
+"""
 
 _SUMMARY: Final = (
     f"e.ref, CASE WHEN length(e.body) <= {_LONGEST} THEN {DOCUMENT} END, {affiliation.OWNER}"

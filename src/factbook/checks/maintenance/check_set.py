@@ -206,6 +206,12 @@ class CheckCache:
             known = self._made_of(revision, stored, has_retired=has_retired)
         return known
 
+    async def last_loaded(self, database: Database) -> CheckSet:
+        """The same as of the last refresh of finds: for one of very many small answers."""
+        revision = await counters.last_value(database, definition_lock.REVISION)
+        known = self.known
+        return known if known.revision == revision else await self.loaded(database)
+
     async def loaded(self, database: Database) -> CheckSet:
         """The checks in effect and pending, at least as new as this call."""
         revision = await check_store.revision(database)

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple, get_args
 
 import msgspec
 
-from factbook.catalog.store import summaries, totals
+from factbook.catalog.store import summaries
 from factbook.catalog.store.conditions import Condition
 from factbook.catalog.store.summaries import Group
 from factbook.catalog.store.trigrams import Among
@@ -94,7 +94,7 @@ class _Choosing:
 
     async def done(self) -> dict[str, Any]:
         database, search = self._context.database, self._search
-        whole = self._is_counted or await totals.bounded(database, search.part) <= matching.FEW
+        whole = self._is_counted or await matching.has_few(database, search.part)
         async with in_time(LONGEST_SEARCH):
             async for rows, entities, states in matching.evaluated(
                 database, search, self._asked.after

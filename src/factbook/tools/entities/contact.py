@@ -6,8 +6,6 @@ from typing import Any, Final
 
 import msgspec
 
-from factbook.catalog.store import by_ref
-from factbook.storage import Database
 from factbook.tools.entities import document
 from factbook.tools.pages import shortened
 
@@ -21,15 +19,13 @@ _REACHED_BY: Final = re.compile(
 )
 
 
-async def owner(database: Database, ref: str | None) -> dict[str, Any] | None:
-    """The owner with this reference as shown; None without one."""
+def owner(ref: str | None, found: str | None) -> dict[str, Any] | None:
+    """The owner with this reference, and its document as pushed; None without an owner."""
     if ref is None:
         return None
-    found = await by_ref.entity(database, ref)
     if found is None:
         return {"entityRef": ref, "exists": False}
-    entity = msgspec.json.decode(found.render())
-    return {"entityRef": ref, "exists": True, "writtenByOthers": reach(entity)}
+    return {"entityRef": ref, "exists": True, "writtenByOthers": reach(msgspec.json.decode(found))}
 
 
 def reach(entity: Document) -> dict[str, Any]:

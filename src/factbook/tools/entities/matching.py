@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Any, Final, NamedTuple
 
-from factbook.catalog.store import summaries, totals
+from factbook.catalog.store import overview, summaries, totals
 from factbook.catalog.store.conditions import Condition
 from factbook.catalog.store.summaries import Candidate
 from factbook.checks.rules.checked_entity import CheckedEntity
@@ -18,10 +18,13 @@ from factbook.storage.database import LONGEST_SEARCH, in_time
 from factbook.tools.entities import conditions
 from factbook.tools.entities.conditions import FactConditions
 
-# Of so few candidates all are looked at, so that the numbers of a page are whole.
-FEW: Final = 2_500
-# The first portion is small, since it may be enough for a page.
-_PORTIONS: Final = (100, 400, 1_600)
+# Of so few candidates all are looked at, so that the numbers of a page are whole; of fewer in a
+# large catalog, where an answer takes as long as in any other.
+_FEW: Final = 2_500
+_FEW_OF_MANY: Final = 250
+_LARGE: Final = 20_000
+# The first portions are small, since they may be enough for a page.
+_PORTIONS: Final = (128, 128, 256, 512, 1_600)
 _WITH_DOCUMENTS: Final = 400
 _EVALUATED: Final = 500  # before others have their turn
 
@@ -64,7 +67,7 @@ async def found(
 
     With `whole` all candidates are looked at, however many there are.
     """
-    whole = whole or await totals.bounded(database, search.part) <= FEW
+    whole = whole or await has_few(database, search.part)
     wanted = UNKNOWN if search.of_unknown else PASS
     first, ids, unknown, examined = list[Match](), list[int](), 0, 0
     async with in_time(LONGEST_SEARCH):
@@ -80,6 +83,12 @@ async def found(
             if len(first) > limit and not whole:
                 return Matches(first, ids, unknown, examined, is_whole=False)
     return Matches(first, ids, unknown, examined, is_whole=True)
+
+
+async def has_few(database: Database, part: Condition) -> bool:
+    """Return true if all candidates are looked at for every page."""
+    is_large = sum((await overview.by_kind(database)).values()) > _LARGE
+    return await totals.bounded(database, part) <= (_FEW_OF_MANY if is_large else _FEW)
 
 
 async def evaluated(

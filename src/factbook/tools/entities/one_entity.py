@@ -56,7 +56,7 @@ async def run(arguments: EntityArguments, context: Context) -> str:
         "entityRef": ref,
         **_said(entity),
         "updatedAt": iso(found.updated_at),
-        "owner": await contact.owner(context.database, owners[0] if owners else None),
+        "owner": contact.owner(min(owners, default=None), found.owner),
         "relations": related,
         **await standing.of_entity(context.database, ref, context.now),
         "writtenByOthers": written(entity),

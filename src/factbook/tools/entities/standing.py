@@ -25,7 +25,7 @@ _EXPLAINED: Final = frozenset({states.FAIL, states.UNKNOWN})
 
 async def of_entity(database: Database, ref: str, now: int) -> dict[str, Any]:
     """The members `levels` and `checks`; nothing where there are no checks."""
-    known = await database.remembered.of(CheckCache).loaded(database)
+    known = await database.remembered.of(CheckCache).last_loaded(database)
     if known.is_empty:
         return {}
     found = await result_queries.of_entity(database, ref, now, explained=_EXPLAINED)
