@@ -15,7 +15,7 @@ from factbook.catalog.store.diff import Guards
 from factbook.datasources.source_store import source_store
 from tests.api.auditing import TOKENS
 from tests.api.defining import FACTS, SOURCES, define, item, problems, pushed
-from tests.service import NOON, PUSH, TOOLS, Service, call, component
+from tests.service import NOON, PUSH, Service, call, component
 from tests.web.visiting import signed_in
 
 ON_SQLITE = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
@@ -65,7 +65,7 @@ async def filled(service: Service) -> None:
 
 
 async def asked(service: Service, tool: str, arguments: dict[str, Any]) -> httpx2.Response:
-    answer = await service.http.post(TOOLS, json=call(tool, arguments))
+    answer = await service.http.post("/mcp", json=call(tool, arguments))
     assert answer.status_code == 200, answer.text
     assert not invisible.has(answer.text), tool
     result = answer.json()["result"]
@@ -77,8 +77,8 @@ async def asked(service: Service, tool: str, arguments: dict[str, Any]) -> httpx
 @pytest.mark.spec("tools.no-invisible-text")
 async def test_no_tool_answers_with_text_that_nobody_sees(service: Service) -> None:
     await filled(service)
-    assert len(service.state.tools) == 11
-    for tool in service.state.tools.values():
+    assert len(service.state.every_tool) == 19
+    for tool in service.state.every_tool.values():
         known = tool.input_schema["properties"]
         arguments = {name: value for name, value in ARGUMENTS.items() if name in known}
         await asked(service, tool.name, arguments)
