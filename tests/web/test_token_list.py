@@ -7,7 +7,7 @@ import pytest
 
 from factbook.auth import tokens
 from factbook.clock import DAY
-from tests.service import Service
+from tests.service import TOOLS, Service, call
 from tests.web.generating import PATH, generate, made, status, the_token
 from tests.web.visiting import signed_in, with_password, words
 
@@ -116,3 +116,20 @@ async def test_making_and_revoking_is_audited_without_the_value(service: Service
     rows = await service.state.database.all("SELECT * FROM audit")
     assert value[4:20] not in str(rows)
     assert tokens.digest(value, service.state.token_key) not in str(rows)
+
+
+@pytest.mark.spec("token.usage-is-shown")
+async def test_calls_of_tools_are_shown_beside_each_token_and_on_the_account(
+    service: Service,
+) -> None:
+    browser = await signed_in(service)
+    token = await service.token(owner="user:default/ada", name="laptop")
+    async with service.client(token) as agent:
+        for _ in range(3):
+            asked = call("get-data-source-discovery", {"limit": 1})
+            assert (await agent.post(TOOLS, json=asked)).status_code == 200
+    page = await browser.text("/administration/account/api-access")
+    assert "3 calls" in page
+    assert "model tokens" in page
+    account = await browser.text("/administration/account")
+    assert "3 calls of your tokens" in account
