@@ -51,6 +51,7 @@ async def get(service: Service, path: str) -> tuple[int, dict[str, Any]]:
     return answer.status_code, answer.json()
 
 
+@pytest.mark.spec("endpoint.oauth-at-mcp")
 async def test_who_comes_without_a_token_is_told_where_to_get_one(service: Service) -> None:
     answer = await at_mcp(service, None)
     assert answer.status_code == 401
@@ -111,6 +112,7 @@ async def test_behind_a_proxy_all_addresses_are_public(start: StartService) -> N
 
 
 @ON_SQLITE
+@pytest.mark.spec("endpoint.oauth-nowhere-else")
 async def test_a_client_with_a_header_finds_no_metadata_elsewhere(service: Service) -> None:
     for path in (
         "/.well-known/oauth-protected-resource",

@@ -74,6 +74,7 @@ async def test_no_table_holds_a_code_or_a_token(service: Service) -> None:
         assert secret[4:20] not in text
 
 
+@pytest.mark.spec("endpoint.oauth-ends-what-leaked")
 async def test_a_code_that_comes_twice_ends_the_tokens_of_the_first(service: Service) -> None:
     ada = await signed_in(service)
     code = await code_for(ada)
@@ -188,6 +189,7 @@ async def test_an_access_token_is_good_for_an_hour_and_a_refresh_token_gets_the_
     assert (await at_mcp(service, renewed["access_token"])).status_code == 200
 
 
+@pytest.mark.spec("endpoint.oauth-ends-what-leaked")
 async def test_a_refresh_token_that_comes_twice_ends_all_tokens_of_its_consent(
     service: Service,
 ) -> None:

@@ -153,8 +153,6 @@ def test_an_official_client_is_let_in_by_a_person_with_a_local_account(
     how: str,
     scripts: bool,
 ) -> None:
-    if client == "typescript-1" and how == "document":
-        pytest.skip("this generation takes registration first")
     given = {"document": document[0], "settings": "desk"}.get(how, how)
     with (
         started(CLIENTS[client], f"{server.url}/mcp", given) as process,

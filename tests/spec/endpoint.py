@@ -54,6 +54,15 @@ REQUIREMENTS: dict[str, Requirement] = {
     "endpoint.tools-name-permissions": Requirement(
         "decisions §4.1", "A call at `/mcp` needs the permissions of its tool, and is told them."
     ),
+    "endpoint.oauth-at-mcp": Requirement(
+        "decisions §4.1", "Clients sign people in with OAuth at `/mcp`, and find it by path."
+    ),
+    "endpoint.oauth-nowhere-else": Requirement(
+        "decisions §4.1", "No other endpoint answers discovery of an authorization server."
+    ),
+    "endpoint.oauth-ends-what-leaked": Requirement(
+        "decisions §4.1", "A code or refresh token that comes twice ends all tokens of its consent."
+    ),
     "endpoint.resources-are-read": Requirement(
         "decisions §4.1", "`/mcp` lists entities and scorecards as resources, and reads them."
     ),

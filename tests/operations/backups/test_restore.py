@@ -172,9 +172,16 @@ async def test_sessions_and_invitations_from_before_are_over(installation: Insta
                 "INSERT INTO sessions VALUES ('h', 'user:default/a', 1, 1, 9e12, '', '')"
             )
         )
+        await service.state.database.write(
+            lambda tx: tx.run(
+                "INSERT INTO oauth_consents "
+                "VALUES ('c', 'user:default/a', 'client', '', '', '', '[]', 1, NULL, 9e12)"
+            )
+        )
         made = await installation.backup()
     await installation.restore(made)
     assert rows(installation.file, "SELECT COUNT(*) FROM sessions") == [(0,)]
+    assert rows(installation.file, "SELECT COUNT(*) FROM oauth_consents") == [(0,)]
     found = rows(installation.file, "SELECT object FROM audit WHERE action = 'database.restore'")
     assert found == [(made.name,)]
 
