@@ -97,6 +97,12 @@ def test_what_is_not_described_is_no_rest_interface_or_another_way_to_write_one(
         ("GET", "/api/tech-insights/v1/openapi.json"),
         ("GET", "/api/events/openapi.json"),
         ("GET", "/api/importers/v1/openapi.json"),
+        # Clients of OAuth know them by standards: tests/api/test_oauth_at_mcp.py.
+        ("GET", "/.well-known/oauth-protected-resource/mcp"),
+        ("GET", "/.well-known/oauth-authorization-server/oauth"),
+        ("POST", "/oauth/token"),
+        ("POST", "/oauth/revoke"),
+        ("POST", "/oauth/register"),
         # Its body is what a system sends.
         ("POST", "/api/importers/v1/importers/{importer}/events"),
         # The community's plugin reads them: tests/api/test_community_paths.py.

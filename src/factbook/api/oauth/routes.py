@@ -15,6 +15,7 @@ OAUTH_ROUTES: Sequence[Route] = (
             path,
             handler,
             None,
+            None,
             described=False,
             errors=token_endpoint.errors,
             reading=NOTHING_STORED,
