@@ -9,6 +9,7 @@ from factbook.checks.levels.group_hierarchy import GroupHierarchy
 from factbook.checks.states import count_store
 from factbook.checks.states.count_store import StateCounts
 from factbook.http.requests import Reply
+from factbook.storage import Database
 from factbook.web.checks import filters, matrix_pages, scorecard_page, shares
 from factbook.web.checks.matrix_pages import MOST_COLUMNS, MatrixCell, MatrixColumn, MatrixLine
 from factbook.web.checks.scorecard_page import TeamRow
@@ -30,12 +31,12 @@ async def teams(visit: PageContext) -> Reply:
     chosen = columns[start : start + MOST_COLUMNS]
     rows, has_more = await scorecard_page.team_rows(visit, given, filters.team(visit), _ROWS)
     tree = GroupHierarchy(await hierarchy.group_parents(database))
+    sums = await _sums(database, {row.name: tree.within(row.name) for row in rows})
     lines = []
     for row in rows:
-        counts = await count_store.of_owners(database, sorted(tree.within(row.name)))
         leads = address._replace(query={"team": row.name}).to()
         has_below = row.name in tree.children and row.name != filters.team(visit)
-        lines.append(_line(row, leads if has_below else row.entities, chosen, counts))
+        lines.append(_line(row, leads if has_below else row.entities, chosen, sums[row.name]))
     return visit.page(
         "scorecard-matrix.html",
         current="teams",
@@ -48,6 +49,35 @@ async def teams(visit: PageContext) -> Reply:
         after=address.to(page=str(number + 1)) if has_more else None,
         column_pages=matrix_pages.column_pages(address, columns, start),
     )
+
+
+async def _sums(
+    database: Database, teams: Mapping[str, set[str]]
+) -> dict[str, Mapping[str, StateCounts]]:
+    """The counts of each team by check, over all groups within it.
+
+    A large team is summed from the smaller ones in it, so that no group is read twice for both.
+    """
+    found: dict[str, Mapping[str, StateCounts]] = {}
+    for name in sorted(teams, key=lambda name: len(teams[name])):
+        rest, parts = set(teams[name]), []
+        for other in reversed(found):
+            if teams[other] <= rest:
+                rest -= teams[other]
+                parts.append(found[other])
+        found[name] = _added([*parts, await count_store.of_owners(database, sorted(rest))])
+    return found
+
+
+def _added(parts: Sequence[Mapping[str, StateCounts]]) -> dict[str, StateCounts]:
+    nothing = StateCounts()
+    checks = {check_id for part in parts for check_id in part}
+    return {
+        check_id: StateCounts(
+            *map(sum, zip(*(part.get(check_id, nothing) for part in parts), strict=True))
+        )
+        for check_id in checks
+    }
 
 
 def _line(
