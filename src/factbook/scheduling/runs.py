@@ -112,11 +112,6 @@ async def recent(database: Database, source_id: str, limit: int) -> list[RunReco
     return [_run(row) for row in await database.all(_RECENT, (source_id, limit))]
 
 
-async def latest(database: Database, limit: int) -> dict[int, RunRecord]:
-    """The runs of all entities that are under way, and the last that were begun, by their ids."""
-    return {run.id: run for run in map(_run, await database.all(_LATEST, (limit,)))}
-
-
 def under_way(transaction: Transaction, source_id: str) -> int | None:
     """The id of the source's run of everything that is in progress."""
     row = transaction.one(_UNDER_WAY, (source_id,))
@@ -216,11 +211,6 @@ AND NOT EXISTS (SELECT 1 FROM batches WHERE run_id = ?) RETURNING {_COLUMNS}
 """
 
 _RECENT = f"SELECT {_COLUMNS} FROM runs WHERE source_id = ? ORDER BY id DESC LIMIT ?"
-
-_LATEST = f"""
-SELECT {_COLUMNS} FROM runs WHERE whole = 1 AND finished_at IS NULL
-UNION SELECT {_COLUMNS} FROM (SELECT {_COLUMNS} FROM runs ORDER BY id DESC LIMIT ?) newest
-"""
 
 _UNDER_WAY = "SELECT id FROM runs WHERE source_id = ? AND whole = 1 AND finished_at IS NULL"
 

@@ -57,7 +57,7 @@ async def show(visit: PageContext, found: EntityView) -> Reply:
 
 
 def _topics(found: EntityView, known: Facts) -> list[str]:
-    """What the page watches: the entity, and sources that have not collected it yet.
+    """Topics of the page: the entity, and sources that have not collected it yet.
 
     The first facts of an entity change nothing, so that no event tells of them.
     """

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from factbook.events import store as feed
 from factbook.importers import run_store
 from factbook.importers.run_store import ImportRun
-from factbook.scheduling import runs
+from factbook.scheduling import followed_runs
 from factbook.scheduling.runs import RunRecord
 from factbook.storage import Database
 from factbook.web.live import topics
@@ -55,7 +55,7 @@ async def look(
     changes = Changes(now, is_first=before is None)
     found = Look(
         await _read_feed(database, before, watched, changes),
-        await runs.latest(database, _RUNS),
+        await followed_runs.latest(database, _RUNS),
         await run_store.latest(database),
     )
     _compare(found, before or Look(0, {}, {}), changes)
