@@ -6,6 +6,7 @@ On the last day the directory has lost many people; a file of the code host is n
 from pathlib import Path
 from typing import Any, Final
 
+from factbook.clock import Clock
 from factbook.importers import configuration
 from factbook.importers.importer import Importer
 from factbook.importers.runner import ImportRunner
@@ -97,7 +98,7 @@ class ShopImports:
         """Many leave the directory at once."""
         self.directory.write(*self._staff()[_LEAVING:])
 
-    def runner(self, service: Service) -> ImportRunner:
+    def runner(self, service: Service, clock: Clock) -> ImportRunner:
         """What runs them when they are due."""
         database, known = service.state.database, service.state.importers.current
         code, none = self._code.client, github.started()[1].client
@@ -105,4 +106,4 @@ class ShopImports:
         def client(integration: Integration) -> HttpClient:
             return code if "github" in integration.source.id else none
 
-        return ImportRunner(database, Settings(), known, client, service.time, "pictures")
+        return ImportRunner(database, Settings(), known, client, clock, "pictures")

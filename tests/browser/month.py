@@ -57,14 +57,15 @@ class Month:
         self.service = service
         self.vendors = vendors
         self.imports = imports
-        self.runner = imports.runner(service)
+        clock = _Passing(service.time)
+        self.runner = imports.runner(service, clock)
         clients = {asking.integration.source.id: asking.client for asking in vendors.askings}
         self.collector = Collector(
             service.state.database,
             [asking.integration for asking in vendors.askings],
             # What the shop defined itself asks nobody.
             lambda integration: clients.get(integration.source.id, clients["github"]),
-            _Passing(service.time),
+            clock,
             "pictures",
             further=service.state.registry.custom,
         )

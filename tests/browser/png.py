@@ -9,8 +9,10 @@ from playwright.async_api import Page
 
 _SIGNATURE: Final = b"\x89PNG\r\n\x1a\n"
 _COLOURS: Final = 64
+# Colours that are nearer to each other are one.
+_NEAR: Final = 160
 # In a browser, which can read pictures: the palette, and for each pixel its place in it.
-_REDUCE: Final = """async ([text, most]) => {
+_REDUCE: Final = """async ([text, most, near]) => {
   const blob = await (await fetch(`data:image/png;base64,${text}`)).blob();
   const {width, height, ...bitmap} = await createImageBitmap(blob).then((image) => ({
     width: image.width, height: image.height, image}));
@@ -19,9 +21,8 @@ _REDUCE: Final = """async ([text, most]) => {
   const pixels = new Uint32Array(context.getImageData(0, 0, width, height).data.buffer);
   const counts = new Map();
   for (const pixel of pixels) counts.set(pixel, (counts.get(pixel) ?? 0) + 1);
-  const palette = [...counts].sort((a, b) => b[1] - a[1]).slice(0, most).map(([pixel]) => pixel);
   const parts = (pixel) => [pixel & 255, (pixel >> 8) & 255, (pixel >> 16) & 255];
-  const known = palette.map(parts);
+  const known = [];
   const nearest = (pixel) => {
     const [red, green, blue] = parts(pixel);
     let [best, least] = [0, Infinity];
@@ -29,9 +30,12 @@ _REDUCE: Final = """async ([text, most]) => {
       const far = 2 * (r - red) ** 2 + 4 * (g - green) ** 2 + (b - blue) ** 2;
       if (far < least) [best, least] = [place, far];
     });
-    return best;
+    return [best, least];
   };
-  const places = new Map([...counts.keys()].map((pixel) => [pixel, nearest(pixel)]));
+  for (const [pixel] of [...counts].sort((a, b) => b[1] - a[1])) {
+    if (known.length < most && nearest(pixel)[1] > near) known.push(parts(pixel));
+  }
+  const places = new Map([...counts.keys()].map((pixel) => [pixel, nearest(pixel)[0]]));
   let found = "";
   for (const pixel of pixels) found += String.fromCharCode(places.get(pixel));
   return {width, height, palette: known.flat(), places: btoa(found)};
@@ -40,7 +44,7 @@ _REDUCE: Final = """async ([text, most]) => {
 
 async def small(picture: bytes, blank: Page) -> bytes:
     """The picture in few colours; `blank` is a page without a policy of its own."""
-    found = await blank.evaluate(_REDUCE, [base64.b64encode(picture).decode(), _COLOURS])
+    found = await blank.evaluate(_REDUCE, [base64.b64encode(picture).decode(), _COLOURS, _NEAR])
     return _written(found)
 
 

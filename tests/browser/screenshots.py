@@ -181,8 +181,12 @@ async def take(service: Service, url: str, folder: Path) -> None:
 
 def arguments(url: str) -> list[str]:
     """What Chromium is started with: the name that pages show leads to the service."""
-    host = f"--host-resolver-rules=MAP {month.NAME} {urlsplit(url).netloc}"
-    return [*driving.arguments(), host]
+    return [
+        *driving.arguments(),
+        f"--host-resolver-rules=MAP {month.NAME} {urlsplit(url).netloc}",
+        # As it is where it is reached by https; buttons that copy are shown nowhere else.
+        f"--unsafely-treat-insecure-origin-as-secure={HOST}",
+    ]
 
 
 async def shown(page: Page, name: str, path: str) -> None:
