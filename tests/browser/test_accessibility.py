@@ -29,6 +29,8 @@ _UNHINTED = """() => [...document.querySelectorAll("table")]
   .map((table) => table.parentElement)
   .filter((place) => place.tabIndex < 0 ||
     !(place.ariaLabel || document.getElementById(place.getAttribute("aria-labelledby"))) ||
+    !(place.previousElementSibling?.matches(".scroll-hint") &&
+      place.previousElementSibling.checkVisibility()) &&
     !getComputedStyle(place).backgroundImage.includes("gradient"))
   .map((place) => place.outerHTML.slice(0, 200))"""
 
@@ -169,7 +171,7 @@ def _wrong(window: Window, path: str, *, unfolded: bool = False) -> list[str]:
 
 
 def _unhinted(window: Window) -> list[str]:
-    """Tables wider than their place without a shadow, a name, or a way there by keyboard."""
+    """Tables wider than their place without a shadow or words, a name, or a way by keyboard."""
     found: list[str] = window.page.evaluate(_UNHINTED)
     return found
 
