@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class Descriptions(NamedTuple):
-    """What a server of tools says of itself, as encoded results.
+    """The answers of a server of tools about itself, as encoded results.
 
     Those of `tools/list` for the revisions of each era, that of `initialize` for each revision that
     has it, and that of `server/discover`.

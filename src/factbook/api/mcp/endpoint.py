@@ -77,7 +77,9 @@ async def _answer(request: Request, state: ToolContext, server: ToolServer) -> R
         version = request.headers.get(b"mcp-protocol-version")
         modern = version is not None and version.decode("latin-1") not in LEGACY
         modern = modern or _META_BYTES in bytes(params)
-        asked = Exchange(request, state, server, message.method, message.id, params, modern)
+        grant = request.token
+        assert grant is not None
+        asked = Exchange(request, grant, state, server, message.method, message.id, params, modern)
         return await (_Modern(asked).answer() if modern else _legacy(asked))
     except RpcError as error:
         return error.reply()

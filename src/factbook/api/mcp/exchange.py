@@ -14,18 +14,13 @@ class Exchange(NamedTuple):
     """A request with an id, the server that it is for, and whether its era is the modern one."""
 
     request: Request
+    grant: Grant
     state: ToolContext
     server: ToolServer
     method: str
     id: Id
     params: msgspec.Raw
     modern: bool
-
-    @property
-    def grant(self) -> Grant:
-        """The grant of the caller's token."""
-        assert self.request.token is not None
-        return self.request.token
 
     def error(
         self,

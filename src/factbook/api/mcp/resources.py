@@ -86,7 +86,7 @@ class ReadParams(Struct):
 
 
 class CompletedReference(Struct):
-    """What is completed: the template of a resource."""
+    """The template of a resource, of which an argument is completed."""
 
     type: str
     uri: str = ""
@@ -188,7 +188,7 @@ async def _values(params: CompletionParams, exchange: Exchange) -> list[str]:
 async def _answered(
     kind: ResourceKind, parts: Mapping[str, str], uri: str, exchange: Exchange
 ) -> str:
-    """What the tool says about the resource; raises RpcError for one that there is not."""
+    """The answer of the tool about the resource; raises RpcError for one that there is not."""
     tool = exchange.state.every_tool[kind.tool]
     authorize(exchange.grant, tool.permissions)
     arguments = msgspec.json.encode(kind.arguments(parts))

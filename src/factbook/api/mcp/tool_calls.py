@@ -52,7 +52,7 @@ async def call(exchange: Exchange) -> Reply:
 
 
 async def context_of(exchange: Exchange) -> Context:
-    """What tools work with for this request."""
+    """The context in which tools answer this request."""
     state = exchange.state
     sources = (await state.registry.current()).sources
     return Context(state.database, sources, state.clock(), partial(_call_of, exchange))

@@ -53,7 +53,7 @@ States = (
 
 
 async def existing(found: Awaitable[T]) -> T:
-    """What is found; raises ToolError that says where ids are from if there is none."""
+    """The thing found; raises ToolError that says where ids are from if there is none."""
     try:
         return await found
     except NotFoundError as error:

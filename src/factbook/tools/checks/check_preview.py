@@ -133,7 +133,7 @@ async def _ref(arguments: CheckPreviewArguments, context: Context) -> str:
 
 
 async def _explained(check: Check, ref: str, context: Context) -> Document:
-    """What the result of the entity would rest on."""
+    """The result of the entity, with the facts that it would rest on."""
     database = context.database
     entity_id = await collectable.id_of(database, ref)
     document = await collectable.entity(database, ref)

@@ -75,7 +75,7 @@ def standing(given: ScorecardInEffect, graded: GradedLevel) -> dict[str, Any]:
 
 
 def explained(told: Explanation | None, *, values: bool) -> dict[str, Any]:
-    """What a result rests on; without `values` of facts, which texts may hold too."""
+    """Message, evidence and fix of a result; without `values`, nothing that may hold a fact."""
     if told is None:
         return {}
     open_ = [one for one in told.because if one.state != state.PASS] or told.because
