@@ -3,8 +3,7 @@
     FactbookError                     500
     ├── ConfigurationError            500   the settings do not fit together
     ├── InputError                    400
-    │   ├── InvalidItemsError         400   lists every problem with its JSON path
-    │   └── OAuthError                400   a client's request, refused with a code of OAuth
+    │   └── InvalidItemsError         400   lists every problem with its JSON path
     ├── AuthenticationError           401
     ├── NotAllowedError               403
     ├── SignInError                   403   a provider did not establish a person's identity
@@ -116,20 +115,6 @@ class Problems:
         """Raise InvalidItemsError if there is a problem."""
         if self.found:
             raise InvalidItemsError(self.found)
-
-
-class OAuthError(InputError):
-    """The request of a client is not one of OAuth."""
-
-    name = "OAuthError"
-
-    def __init__(self, message: str | None = None, *, code: str = "invalid_request") -> None:
-        self.code = code
-        super().__init__(message)
-
-    def headers(self) -> dict[str, str]:
-        """Nobody is to keep the answer (RFC 6749, section 5.1)."""
-        return {"cache-control": "no-store"}
 
 
 class AuthenticationError(FactbookError):

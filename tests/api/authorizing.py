@@ -84,7 +84,7 @@ def led_to(answer: httpx2.Response) -> str:
 
 
 def told(address: str) -> dict[str, str]:
-    """What a client is told at its address."""
+    """The parameters that a client is told at its address."""
     return dict(parse_qsl(urlsplit(address).query, strict_parsing=True))
 
 

@@ -1,4 +1,4 @@
-"""Who is let in at `/mcp`, what the others are told, and that all other endpoints know no OAuth."""
+"""Access to `/mcp`, what those without it are told, and endpoints that know no OAuth."""
 
 import re
 from typing import Any

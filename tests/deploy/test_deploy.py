@@ -15,7 +15,7 @@ import yaml
 
 from factbook.cli.commands import app
 from factbook.settings import Settings
-from factbook.settings.table import TABLES
+from factbook.settings.loader import TABLES
 from tests.processes import serving
 
 ROOT = Path(__file__).parents[2]

@@ -5,12 +5,21 @@ import tomllib
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any, Final, get_type_hints
 
 import msgspec
 
 from factbook.errors import ConfigurationError
-from factbook.settings.table import TABLES, Settings
+from factbook.settings.table import Settings
+
+# Settings that are tables, of which an option may be a variable too; how deep an option is.
+TABLES: Final = {
+    "integrations": 3,
+    "importers": 3,
+    "connections": 2,
+    "openid": 1,
+    "oauth": 1,
+}
 
 
 def load(

@@ -1,7 +1,7 @@
 """Every setting with its type, meaning, default and bounds."""
 
 from ipaddress import ip_network
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
@@ -41,16 +41,6 @@ _LAST_PORT = 65535
 
 def _about(*sentences: str) -> Meta:
     return Meta(description="".join(sentences))
-
-
-# Settings that are tables, of which an option may be a variable too; how deep an option is.
-TABLES: Final = {
-    "integrations": 3,
-    "importers": 3,
-    "connections": 2,
-    "openid": 1,
-    "oauth": 1,
-}
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,8 +9,8 @@ import pytest
 
 from factbook.auth.oauth import client_documents
 from factbook.auth.oauth.client_documents import ClientDocuments, GuardedDocumentFetch
+from factbook.auth.oauth.refusal import OAuthError
 from factbook.clock import HOUR, MINUTE
-from factbook.errors import OAuthError
 from factbook.outbound import HostReply
 from factbook.settings import Settings
 from tests.api.authorizing import CALLBACK, CLIENT, Documents

@@ -9,9 +9,10 @@ from factbook.audit import trail
 from factbook.audit.trail import AuditEntry, Caller
 from factbook.auth.oauth import redirects, registrations
 from factbook.auth.oauth.client_documents import PUBLIC, shown_name
+from factbook.auth.oauth.refusal import OAuthError
 from factbook.auth.oauth.registrations import Registration
 from factbook.clock import SECOND
-from factbook.errors import NotFoundError, OAuthError, TooManyRequestsError
+from factbook.errors import NotFoundError, TooManyRequestsError
 from factbook.http.context import State
 from factbook.http.requests import Reply, Request, reply
 from factbook.http.trusted_hosts import client_address

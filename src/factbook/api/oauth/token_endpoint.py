@@ -12,11 +12,11 @@ from factbook.auth import tokens
 from factbook.auth.oauth import addresses, scopes, token_requests
 from factbook.auth.oauth.clients import LONGEST_ID
 from factbook.auth.oauth.issued_tokens import ACCESS, LIFETIMES
+from factbook.auth.oauth.refusal import OAuthError
 from factbook.auth.oauth.token_requests import Issuance, TokenDigests
 from factbook.clock import SECOND
 from factbook.errors import (
     FactbookError,
-    OAuthError,
     TooManyRequestsError,
     UnavailableError,
     UnsupportedMediaTypeError,

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 from factbook.auth.oauth import addresses, redirects, scopes
 from factbook.auth.oauth.clients import OAuthClient
-from factbook.errors import OAuthError
+from factbook.auth.oauth.refusal import OAuthError
 
 PARAMETERS: Final = (
     *("response_type", "client_id", "redirect_uri", "scope", "state", "resource"),
@@ -40,7 +40,7 @@ def once(pairs: Sequence[tuple[str, str]]) -> dict[str, str]:
 
 
 def answer_address(client: OAuthClient, given: Mapping[str, str]) -> str:
-    """Where the client wants to be answered. Raises OAuthError unless it is one of its own."""
+    """Address for the answer. Raises OAuthError unless the client has named it."""
     uri = given.get("redirect_uri", "")
     if not redirects.is_acceptable(uri) or not client.may_be_answered_at(uri):
         raise OAuthError("The address for the answer is not one that the client has named.")

@@ -15,8 +15,9 @@ from msgspec import Meta
 
 from factbook import invisible
 from factbook.auth.oauth import redirects
+from factbook.auth.oauth.refusal import OAuthError
 from factbook.clock import HOUR, MINUTE, Clock
-from factbook.errors import ConfigurationError, OAuthError
+from factbook.errors import ConfigurationError
 from factbook.outbound import HostReply
 from factbook.settings import Settings
 

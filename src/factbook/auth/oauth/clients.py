@@ -5,7 +5,7 @@ from typing import Final, Literal, NamedTuple
 from factbook.auth.oauth import redirects, registrations
 from factbook.auth.oauth.client_documents import ClientDocuments, shown_name
 from factbook.auth.oauth.options import OAuthOptions
-from factbook.errors import OAuthError
+from factbook.auth.oauth.refusal import OAuthError
 from factbook.storage import Database
 
 Known = Literal["settings", "registration", "document"]

@@ -46,7 +46,7 @@ def find(transaction: Transaction, id_: str) -> Consent | None:
 
 
 async def listed(database: Database, person: str, now: int) -> list[Consent]:
-    """What the person lets clients do now, newest first."""
+    """The person's consents that have not ended, newest first."""
     rows = await database.all(
         f"SELECT {_COLUMNS} FROM oauth_consents WHERE person = ? AND ends_at > ? "
         "ORDER BY created_at DESC, id",

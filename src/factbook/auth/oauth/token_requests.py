@@ -1,4 +1,4 @@
-"""What becomes of the requests of clients for tokens: of a code, of a refresh token, to revoke one.
+"""Outcomes of clients' requests: tokens for a code or a refresh token, and an end to them.
 
 A code or refresh token that comes a second time, or from another client, has leaked. Who came first
 cannot be told, so the whole consent ends, in the transaction that finds it out.
@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from factbook.auth.oauth import consents, issued_tokens
 from factbook.auth.oauth.consents import Consent
 from factbook.auth.oauth.issued_tokens import ACCESS, CODE, LIFETIMES, REFRESH
-from factbook.errors import OAuthError
+from factbook.auth.oauth.refusal import OAuthError
 from factbook.storage import Transaction
 
 _GRANT: Final = "invalid_grant"

@@ -11,8 +11,7 @@ from urllib.parse import urlsplit
 from factbook.errors import ConfigurationError
 from factbook.operations.doctor.findings import Finding, ok, problem, warning
 from factbook.settings import Settings
-from factbook.settings.loader import load
-from factbook.settings.table import TABLES
+from factbook.settings.loader import TABLES, load
 
 TOPIC: Final = "configuration"
 _PREFIX: Final = "FACTBOOK_"

@@ -19,7 +19,8 @@ from factbook.auth.oauth import (
 )
 from factbook.auth.oauth.authorization_request import AuthorizationRequest
 from factbook.auth.oauth.consents import Consent
-from factbook.errors import NotAllowedError, NotFoundError, OAuthError
+from factbook.auth.oauth.refusal import OAuthError
+from factbook.errors import NotAllowedError, NotFoundError
 from factbook.http.requests import Reply
 from factbook.storage import Transaction
 from factbook.web.site.endpoint import PageRoute
