@@ -1,9 +1,11 @@
 """find-entities: filters, conditions in three values, pages, groups, and what it refuses."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from tests.conftest import StartService
 from tests.service import Service, component
 from tests.tools.checks import refusal, structured
 from tests.tools.sources import COVERAGE, DRAFT, TREE, record
@@ -115,6 +117,15 @@ async def test_a_fact_without_a_source_is_that_of_the_first_source_that_knows_it
     assert {COVERAGE.id, DRAFT.id, TREE.id} <= {*(await filled.state.registry.current()).sources}
 
 
+async def test_a_fact_of_very_many_sources_needs_its_source(start: StartService) -> None:
+    many = [replace(DRAFT, id=f"team-{number}", draft=False) for number in range(11)]
+    service = await start(sources=many)
+    anywhere = {"fact": "lines", "operator": "greaterThan", "value": 1}
+    told = refusal(await service.ask(TOOL, where={"any": [anywhere] * 150}))
+    assert 'more than 10 data sources have a fact "lines". Give its source' in told
+    assert (await ask(service, where={**anywhere, "source": "team-9"}))["total"] == 0
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
@@ -130,6 +141,7 @@ async def test_a_fact_without_a_source_is_that_of_the_first_source_that_knows_it
         ({"where": {**LONG, "operator": "like"}}, "where.operator has to be one of"),
         ({"where": {**LONG, "value": "many"}}, "where.value has to be"),
         ({"where": {"all": [LONG] * 300}}, "200 conditions at most"),
+        ({"where": {"any": [{"fact": "liens"}] * 300}}, "200 conditions at most"),
         ({"where": {}}, "where"),
         ({"where": {"source": "checks", "fact": "none", "operator": "isKnown"}}, "names no check"),
         ({"unknown": True}, "unknown needs `where`"),

@@ -57,8 +57,7 @@ Rule = FactCondition | Every | Some | Negation
 
 def read(document: object, path: str, report: Report) -> Rule | None:
     """Parse a condition; calls `report` with every mistake and its path, and returns None then."""
-    count = _size(document)
-    if count > MOST_CONDITIONS:
+    if not is_bounded(document):
         report(path, f"can have {MOST_CONDITIONS} conditions at most")
         return None
     return _read(document, path, report, 1)
@@ -85,14 +84,14 @@ def references(rule: Rule) -> Iterator[FactReference]:
             yield leaf.value
 
 
-def _size(document: object) -> int:
-    """The number of conditions, counted level by level until there are too many."""
+def is_bounded(document: object) -> bool:
+    """True if there are no more conditions than a rule can have; counted until there are more."""
     count, level = 0, [document]
     while level and count + len(level) <= MOST_CONDITIONS:
         parts = [_parts(one) for one in level]
         count += sum(not below for below in parts)
         level = [one for below in parts for one in below]
-    return count + len(level)
+    return count + len(level) <= MOST_CONDITIONS
 
 
 def _parts(document: object) -> list[object]:

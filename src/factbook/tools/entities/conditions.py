@@ -4,7 +4,8 @@ They are those of checks (checks/condition.py), with their three values. A condi
 source out: then the fact is that of the first source that knows it, as in the metric tools.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -37,6 +38,8 @@ _FORM: Final = (
     "or not of such."
 )
 _TOLD: Final = 5  # mistakes
+# Of a fact without a source: the conditions that it stands for grow with the square of them.
+_MOST_SOURCES: Final = 10
 _NOTHING: Final[Mapping[str, Any]] = {}
 _KINDS: Final = ("all", "any")
 
@@ -71,6 +74,9 @@ async def read(document: object, context: Context, source_id: str | None = None)
     def report(path: str, message: str) -> None:
         mistakes.append(f"{path} {message}")
 
+    # Before each is looked for in all sources.
+    if not condition.is_bounded(document):
+        raise ToolError(f"where can have {condition.MOST_CONDITIONS} conditions at most.")
     whole = _Sources(context.sources, source_id).filled(document, 0)
     rule = condition.read(whole, "where", report)
     known = await context.database.remembered.of(CheckCache).loaded(context.database)
@@ -151,7 +157,12 @@ class _Sources:
 
     def _of_any(self, document: Mapping[str, Any], fact: str) -> object:
         """The condition on the fact of the first source that knows it."""
-        owning = list(self._having(fact))
+        owning = self._having(fact)
+        if len(owning) > _MOST_SOURCES:
+            raise ToolError(
+                f'where: more than {_MOST_SOURCES} data sources have a fact "{fact[:100]}". '
+                "Give its source, an id from get-data-source-discovery."
+            )
         if not owning:
             raise ToolError(
                 f'where: no data source has a fact "{fact[:100]}". Give its source too: `entity` '
@@ -172,11 +183,21 @@ class _Sources:
         del branches[-1]["all"][-2]
         return {"any": branches}
 
-    def _having(self, fact: str) -> Iterator[dict[str, str]]:
-        if fact in essentials.READERS or fact == essentials.OWNER_EXISTS:
-            yield {"source": ENTITY, "fact": fact}
+    def _having(self, fact: str) -> list[dict[str, str]]:
+        found = [{"source": ENTITY, "fact": fact}] if _is_essential(fact) else []
         names = {fact, *(f"{shape.name}.{fact}" for shape in SHAPES)}
-        for source in self._sources.values():
-            for one in source.schema:
-                if one.name in names:
-                    yield {"source": source.id, "fact": one.name}
+        places = sorted(place for name in names for place in self._places.get(name, ()))
+        return [*found, *({"source": source, "fact": name} for _, _, source, name in places)]
+
+    @cached_property
+    def _places(self) -> dict[str, list[tuple[int, int, str, str]]]:
+        """Every fact by its name, with the places of its source and of itself in there."""
+        found: dict[str, list[tuple[int, int, str, str]]] = {}
+        for nth, source in enumerate(self._sources.values()):
+            for place, one in enumerate(source.schema):
+                found.setdefault(one.name, []).append((nth, place, source.id, one.name))
+        return found
+
+
+def _is_essential(fact: str) -> bool:
+    return fact in essentials.READERS or fact == essentials.OWNER_EXISTS
