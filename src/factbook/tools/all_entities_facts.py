@@ -15,18 +15,8 @@ from factbook.tools.entities import chosen_facts, selection
 from factbook.tools.entity_facts import COMMON, ENTRY, draft, head
 from factbook.tools.entity_rows import Row, Selection
 from factbook.tools.pages import ref_after, ref_cursor
-from factbook.tools.tool import (
-    NEXT_CURSOR,
-    SIZE_NOTE,
-    Context,
-    SourceId,
-    Tool,
-    argument,
-    array,
-    encode,
-    record,
-    text,
-)
+from factbook.tools.result_schema import NEXT_CURSOR, SIZE_NOTE, array, record, text
+from factbook.tools.tool import Context, Tool, argument, encode
 
 EVERY_KIND = "*"
 
@@ -38,7 +28,7 @@ _COUNTED = 10_000
 class AllArguments(Struct, forbid_unknown_fields=True):
     """A data source, and which of its entities."""
 
-    data_source_id: SourceId = msgspec.field(name="dataSourceId")
+    data_source_id: sources.SourceId = msgspec.field(name="dataSourceId")
     kind: Annotated[
         str, argument("Kind of the entities; `*` for every kind.", "component", min_length=1)
     ] = "component"

@@ -1,4 +1,4 @@
-"""What the annotations that a data source goes by say of an entity, for reasons that name them."""
+"""Annotations that a data source goes by, with their values, for reasons that name them."""
 
 from collections.abc import Mapping
 from typing import Any, Final

@@ -13,17 +13,8 @@ from factbook.tools import change_pages, sources, times
 from factbook.tools.all_entities_facts import EVERY_KIND
 from factbook.tools.change_pages import ChangeCursor, ChangeQuery, Found
 from factbook.tools.pages import CUT_NOTE, MOST_READS, EntryPage, shortened
-from factbook.tools.tool import (
-    NEXT_CURSOR,
-    SIZE_NOTE,
-    Context,
-    Tool,
-    argument,
-    array,
-    encode,
-    record,
-    text,
-)
+from factbook.tools.result_schema import NEXT_CURSOR, SIZE_NOTE, array, record, text
+from factbook.tools.tool import Context, Tool, argument, encode
 
 
 class ChangedFactsArguments(Struct, forbid_unknown_fields=True, kw_only=True):

@@ -8,17 +8,8 @@ from factbook.facts import health, source_overview
 from factbook.facts.datasource import DataSource
 from factbook.facts.schema import TYPES
 from factbook.scheduling import runs
-from factbook.tools.tool import (
-    SIZE_NOTE,
-    Context,
-    Schema,
-    Tool,
-    argument,
-    array,
-    encode,
-    record,
-    text,
-)
+from factbook.tools.result_schema import SIZE_NOTE, Schema, array, record, text
+from factbook.tools.tool import Context, Tool, argument, encode
 
 
 class DiscoveryArguments(Struct, forbid_unknown_fields=True):

@@ -14,16 +14,13 @@ from factbook.facts.reasons import EVERYTHING, NEVER_COLLECTED, NO_ANNOTATION, w
 from factbook.facts.store import StoredFacts
 from factbook.integrations import catalog
 from factbook.tools import annotations, essential_facts, sources
+from factbook.tools.result_schema import Schema, record, text
 from factbook.tools.tool import (
     Context,
     EntityArguments,
-    Schema,
-    SourceId,
     Tool,
     encode,
     existing,
-    record,
-    text,
     unknown_entity,
 )
 
@@ -33,7 +30,7 @@ _LEFT_OUT = f"{NO_ANNOTATION}: the entityFilter of the data source leaves the en
 class OneArguments(EntityArguments, forbid_unknown_fields=True, kw_only=True):
     """One entity and a data source."""
 
-    data_source_id: SourceId = msgspec.field(name="dataSourceId")
+    data_source_id: sources.SourceId = msgspec.field(name="dataSourceId")
 
 
 async def one(arguments: OneArguments, context: Context) -> str:

@@ -15,19 +15,8 @@ from factbook.facts.reasons import EVERYTHING
 from factbook.facts.time_series import HistoryEntry, HistoryPosition
 from factbook.tools import sources, times
 from factbook.tools.pages import CUT_NOTE, MOST_READS, EntryPage, cursor, place, shortened
-from factbook.tools.tool import (
-    NEXT_CURSOR,
-    SIZE_NOTE,
-    Context,
-    NameOrRefArguments,
-    Tool,
-    argument,
-    array,
-    encode,
-    record,
-    text,
-    unknown_entity,
-)
+from factbook.tools.result_schema import NEXT_CURSOR, SIZE_NOTE, array, record, text
+from factbook.tools.tool import Context, NameOrRefArguments, Tool, argument, encode, unknown_entity
 
 
 class FactHistoryArguments(NameOrRefArguments, forbid_unknown_fields=True, kw_only=True):

@@ -24,8 +24,8 @@ from factbook.facts.reasons import (
 from factbook.facts.shapes import Shape
 from factbook.integrations import catalog
 from factbook.tools import annotations
+from factbook.tools.result_schema import SIZE_NOTE
 from factbook.tools.tool import (
-    SIZE_NOTE,
     Context,
     EntityArguments,
     Name,

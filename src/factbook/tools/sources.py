@@ -1,15 +1,26 @@
 """Lookup of the data sources and facts named by the arguments of a tool."""
 
 from collections.abc import Iterable
+from typing import Annotated
 
 from factbook.definitions.store import UNPUBLISHED
 from factbook.errors import ToolError
 from factbook.facts.datasource import DataSource
 from factbook.tools import essential_facts
-from factbook.tools.tool import Context
+from factbook.tools.tool import Context, argument
 
 # An error names no more than these: with many sources it would be longer than what was asked for.
 _NAMED = 100
+
+
+SourceId = Annotated[
+    str,
+    argument(
+        "Id of a data source, from get-data-source-discovery; or `entity` for owner, ownerExists, "
+        "type, lifecycle, tags and labels.",
+        "entity-metadata",
+    ),
+]
 
 
 def one(source_id: str, context: Context) -> DataSource:

@@ -1,6 +1,6 @@
 """Definition of a tool, and the parts shared by all: arguments, and entity lookup."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any, Final, NamedTuple
@@ -18,10 +18,7 @@ from factbook.errors import InputError, ToolError
 from factbook.facts.datasource import DataSource
 from factbook.settings import Settings
 from factbook.storage import Database
-
-Schema = dict[str, Any]
-
-SIZE_NOTE: Final = "Agents cut results above about 25,000 tokens"
+from factbook.tools.result_schema import Schema
 
 _FORM: Final = "Write kind:namespace/name, such as component:default/payments-api."
 _NUL: Final = b"\\u0000"
@@ -175,14 +172,6 @@ Kind = (
     ]
     | UnsetType
 )
-SourceId = Annotated[
-    str,
-    argument(
-        "Id of a data source, from get-data-source-discovery; or `entity` for owner, ownerExists, "
-        "type, lifecycle, tags and labels.",
-        "entity-metadata",
-    ),
-]
 
 
 class EntityArguments(Struct, forbid_unknown_fields=True):
@@ -302,21 +291,3 @@ async def existing(database: Database, ref: str, *, owners: bool = False) -> by_
 def encode(value: object) -> str:
     """Encode a result as JSON text."""
     return msgspec.json.encode(value).decode()
-
-
-def text(description: str) -> Schema:
-    """The JSON Schema of a text in a result."""
-    return {"type": "string", "description": description}
-
-
-def record(properties: Schema, required: Sequence[str]) -> Schema:
-    """The JSON Schema of an object in a result, with the members that are always there."""
-    return {"type": "object", "properties": properties, "required": list(required)}
-
-
-def array(items: Schema) -> Schema:
-    """The JSON Schema of a list in a result."""
-    return {"type": "array", "items": items}
-
-
-NEXT_CURSOR: Final = text("Pass as cursor for the next page.")

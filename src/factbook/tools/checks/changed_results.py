@@ -20,18 +20,8 @@ from factbook.tools.checks import arguments as given
 from factbook.tools.checks.arguments import ScorecardId
 from factbook.tools.checks.shown import said
 from factbook.tools.pages import EntryPage
-from factbook.tools.tool import (
-    NEXT_CURSOR,
-    SIZE_NOTE,
-    Context,
-    Tool,
-    argument,
-    array,
-    encode,
-    record,
-    text,
-    unknown_entity,
-)
+from factbook.tools.result_schema import NEXT_CURSOR, SIZE_NOTE, array, record, text
+from factbook.tools.tool import Context, Tool, argument, encode, unknown_entity
 
 _CURSOR: Final = re.compile(r"(\d{1,16})-(\d{1,18})", re.ASCII)
 

@@ -23,16 +23,8 @@ from factbook.facts import store
 from factbook.tools.checks import arguments as given
 from factbook.tools.checks.arguments import DISCOVER
 from factbook.tools.checks.shown import COUNTS, EVIDENCE, counts, explained, said, short
-from factbook.tools.tool import (
-    SIZE_NOTE,
-    Context,
-    Tool,
-    argument,
-    array,
-    encode,
-    record,
-    unknown_entity,
-)
+from factbook.tools.result_schema import SIZE_NOTE, array, record
+from factbook.tools.tool import Context, Tool, argument, encode, unknown_entity
 
 Document = dict[str, Any]
 

@@ -31,17 +31,8 @@ from factbook.tools.checks.shown import (
     short,
     standing,
 )
-from factbook.tools.tool import (
-    NEXT_CURSOR,
-    SIZE_NOTE,
-    Context,
-    Tool,
-    argument,
-    array,
-    encode,
-    record,
-    text,
-)
+from factbook.tools.result_schema import NEXT_CURSOR, SIZE_NOTE, array, record, text
+from factbook.tools.tool import Context, Tool, argument, encode
 
 _FAILING: Final = ["fail"]
 _MOST: Final = 500

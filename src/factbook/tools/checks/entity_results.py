@@ -23,18 +23,8 @@ from factbook.clock import iso_or_none
 from factbook.tools.checks import arguments as given
 from factbook.tools.checks.arguments import ScorecardId, States
 from factbook.tools.checks.shown import COUNTS, EVIDENCE, STANDING, explained, said, short, standing
-from factbook.tools.tool import (
-    SIZE_NOTE,
-    Context,
-    NameOrRefArguments,
-    Tool,
-    argument,
-    array,
-    encode,
-    record,
-    text,
-    unknown_entity,
-)
+from factbook.tools.result_schema import SIZE_NOTE, array, record, text
+from factbook.tools.tool import Context, NameOrRefArguments, Tool, argument, encode, unknown_entity
 
 _OPEN: Final = ["fail", "unknown"]
 _STEPS: Final = 10

@@ -13,7 +13,8 @@ from factbook.checks.submissions import exemption_writes
 from factbook.checks.submissions.exemption_writes import ExemptionCaller
 from factbook.errors import ConflictError, InputError, NotFoundError, ToolError
 from factbook.tools.checks.arguments import DISCOVER
-from factbook.tools.tool import Context, Tool, argument, encode, record
+from factbook.tools.result_schema import record
+from factbook.tools.tool import Context, Tool, argument, encode
 
 
 class ExemptionRequestArguments(Struct, forbid_unknown_fields=True, omit_defaults=True):

@@ -21,7 +21,8 @@ from factbook.storage import Database
 from factbook.tools.checks.arguments import ScorecardId
 from factbook.tools.checks.shown import COUNTS, said, short
 from factbook.tools.checks.shown import counts as shown_counts
-from factbook.tools.tool import SIZE_NOTE, Context, Tool, argument, array, encode, record, text
+from factbook.tools.result_schema import SIZE_NOTE, array, record, text
+from factbook.tools.tool import Context, Tool, argument, encode
 
 
 class ScorecardDiscoveryArguments(Struct, forbid_unknown_fields=True):

@@ -14,7 +14,8 @@ from factbook.errors import InputError, ToolError
 from factbook.tools import times
 from factbook.tools.checks import arguments as given
 from factbook.tools.checks.shown import said
-from factbook.tools.tool import SIZE_NOTE, Context, Tool, argument, array, encode, record, text
+from factbook.tools.result_schema import SIZE_NOTE, array, record, text
+from factbook.tools.tool import Context, Tool, argument, encode
 
 _MOST: Final = 200
 

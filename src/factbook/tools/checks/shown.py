@@ -12,7 +12,7 @@ from factbook.checks.states.count_store import StateCounts
 from factbook.clock import iso_or_none
 from factbook.errors import ToolError
 from factbook.tools.pages import shortened
-from factbook.tools.tool import Schema, array, record, text
+from factbook.tools.result_schema import Schema, array, record, text
 
 # Texts of people are cut there; they are read whole on pages.
 LONGEST_TEXT: Final = 300

@@ -36,7 +36,7 @@ _NOTHING: Final = Latest({}, {}, "", 0)
 
 
 class FactChoice(NamedTuple):
-    """What is asked of a source: which entities, which facts, and in which form.
+    """A question to a source: which entities, which facts, and in which form.
 
     `kept` names facts, None for all. `counted` and `group_by` ask for numbers alone; `of_unknown`
     for the entities about which nothing is known.

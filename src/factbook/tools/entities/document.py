@@ -1,4 +1,4 @@
-"""What people wrote about an entity: without noise, bounded, and apart from what is known.
+"""Texts that people wrote about an entity: without noise, bounded, and apart from what is known.
 
 All of it was pushed. Whoever reads it for a model gets it in one member, `writtenByOthers`, so that
 it can be told from what this service says.

@@ -15,17 +15,8 @@ from factbook.errors import ToolError
 from factbook.tools.entities import conditions, matching, selection
 from factbook.tools.entities.matching import Match, Search
 from factbook.tools.pages import LONGEST_VALUE, ref_after, ref_cursor, shortened
-from factbook.tools.tool import (
-    NEXT_CURSOR,
-    SIZE_NOTE,
-    Context,
-    Tool,
-    argument,
-    array,
-    encode,
-    record,
-    text,
-)
+from factbook.tools.result_schema import NEXT_CURSOR, SIZE_NOTE, array, record, text
+from factbook.tools.tool import Context, Tool, argument, encode
 
 Optional = str | UnsetType
 
@@ -39,7 +30,7 @@ _SEARCHED: Final = (
 
 
 class FindArguments(Struct, forbid_unknown_fields=True, omit_defaults=True):
-    """What the entities have in common."""
+    """Properties that the entities have in common."""
 
     text: (
         Annotated[str, argument("In name, title, description or tags; any when left out.", "pay")]
@@ -112,7 +103,7 @@ class FindArguments(Struct, forbid_unknown_fields=True, omit_defaults=True):
     ) = UNSET
 
     def searched(self) -> dict[str, Any]:
-        """What the catalog itself is asked for, by name."""
+        """The arguments for the catalog itself, by name."""
         return {name: getattr(self, name) for name in _SEARCHED if getattr(self, name) is not UNSET}
 
 

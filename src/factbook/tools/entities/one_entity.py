@@ -11,16 +11,8 @@ from factbook.catalog.store import summaries
 from factbook.clock import iso
 from factbook.tools.entities import contact, standing
 from factbook.tools.entities.document import written
-from factbook.tools.tool import (
-    Context,
-    EntityArguments,
-    Tool,
-    array,
-    encode,
-    record,
-    text,
-    unknown_entity,
-)
+from factbook.tools.result_schema import array, record, text
+from factbook.tools.tool import Context, EntityArguments, Tool, encode, unknown_entity
 
 _MOST_TARGETS: Final = 20
 # Of relations in more characters the loop would wait for the decoding.

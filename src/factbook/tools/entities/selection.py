@@ -1,4 +1,4 @@
-"""Which entities are meant: the arguments of a search as a condition of the catalog."""
+"""Selection of entities: the arguments of a search as a condition of the catalog."""
 
 from typing import Any, Final
 
