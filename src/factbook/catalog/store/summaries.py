@@ -6,7 +6,7 @@ from typing import Final, Literal, NamedTuple
 import msgspec
 
 from factbook.catalog.search import EXISTS
-from factbook.catalog.store import affiliation, entity_query
+from factbook.catalog.store import affiliation, entity_query, selectivity, totals
 from factbook.catalog.store.conditions import Condition
 from factbook.catalog.store.documents import COLUMNS, DOCUMENT, RENDERED, StoredEntity
 from factbook.catalog.store.entity_query import Query, ResultPage
@@ -60,6 +60,21 @@ async def page(
     """Up to `limit` entities after a reference, in order."""
     query = Query(condition=condition, limit=limit, after=[after] if after else None)
     return await entity_query.page_of(database, query, _SUMMARY, _summary)
+
+
+async def page_and_total(
+    database: Database, condition: Condition, limit: int, after: str | None
+) -> tuple[ResultPage[Summary], int]:
+    """The same with the number of all that meet the condition, up to `totals.MORE`."""
+    query = Query(condition=condition, limit=limit, after=[after] if after else None)
+    if not query.is_quick and await selectivity.frequent(database, condition) is None:
+        found, counted = await entity_query.page_and_kinds(
+            database, query, "", _COLUMNS_OF_SUMMARY, _summary, totals.MORE
+        )
+        total = sum(counted.values())
+        if total < totals.MORE:
+            return found, total
+    return await page(database, condition, limit, after), await totals.bounded(database, condition)
 
 
 async def of_ids(database: Database, entity_ids: Sequence[int]) -> list[Summary]:
@@ -117,9 +132,12 @@ SELECT {COLUMNS}, e.id, e.updated_at,
 FROM entities e WHERE e.ref IN LIST(?)
 """
 
-_SUMMARY: Final = (
-    f"e.ref, CASE WHEN length(e.body) <= {_LONGEST} THEN {DOCUMENT} END, {affiliation.OWNER}"
+_COLUMNS_OF_SUMMARY: Final = (
+    "e.ref",
+    f"CASE WHEN length(e.body) <= {_LONGEST} THEN {DOCUMENT} END",
+    affiliation.OWNER,
 )
+_SUMMARY: Final = ", ".join(_COLUMNS_OF_SUMMARY)
 _OF_IDS: Final = f"SELECT {_SUMMARY} FROM entities e WHERE e.id IN LIST(?) ORDER BY e.ref"
 
 _COLUMNS: Final[Mapping[str, str]] = {

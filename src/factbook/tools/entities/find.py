@@ -126,15 +126,17 @@ async def _plain(arguments: FindArguments, part: Condition, context: Context) ->
         found = await summaries.groups(database, part, arguments.group_by)
         return _groups(found, await totals.exact(database, part))
     after = "" if arguments.cursor is UNSET else ref_after(arguments.cursor)
-    total = await totals.bounded(database, part)
-    told = {"total": total} if total < totals.MORE else {"totalMoreThan": totals.BOUND}
     if arguments.limit == 0:
-        return told
-    page = await summaries.page(database, part, arguments.limit, after or None)
-    shown: dict[str, Any] = {"entities": [_row(one, {}) for one in page.items], **told}
+        return _total(await totals.bounded(database, part))
+    page, total = await summaries.page_and_total(database, part, arguments.limit, after or None)
+    shown: dict[str, Any] = {"entities": [_row(one, {}) for one in page.items], **_total(total)}
     if page.after:
         shown["nextCursor"] = ref_cursor(page.items[-1].ref)
     return shown
+
+
+def _total(total: int) -> dict[str, int]:
+    return {"total": total} if total < totals.MORE else {"totalMoreThan": totals.BOUND}
 
 
 async def _matching(arguments: FindArguments, search: Search, context: Context) -> dict[str, Any]:
