@@ -1,8 +1,10 @@
 """The stream of live pages: who hears what, how many may listen, and how it ends."""
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable
 from functools import partial
+from urllib.parse import unquote
 
 import pytest
 
@@ -11,7 +13,7 @@ from factbook.web.live.look import look
 from tests.api.defining import define, of_entities
 from tests.conftest import StartService
 from tests.importers.reading import IMPORTER, Imports, item, part
-from tests.service import NOON, Service, component
+from tests.service import NOON, Service, component, resource
 from tests.web.listening import PATH, Stream
 from tests.web.running import run_of, world
 from tests.web.visiting import browser, signed_in
@@ -51,6 +53,17 @@ async def test_a_page_hears_of_its_entity_and_of_what_came_while_it_was_on_its_w
             assert await stream.event() == "opened"
             await service.push("all", component("web", lifecycle="deprecated"))
             assert await stream.event() == "changed"
+
+
+async def test_a_name_with_a_blank_is_one_topic(service: Service) -> None:
+    await service.push("all", resource("master account"))
+    visitor = await signed_in(service)
+    page = await visitor.text("/catalog/resource/default/master%20account")
+    [live] = re.findall(r'data-live="([^"]+)"', page)
+    topics = [unquote(topic) for topic in live.split(" ")]
+    assert topics == ["entity/resource:default/master account"]
+    async with Stream(service, visitor, topic=topics) as stream:
+        assert await stream.event() == "opened"
 
 
 async def test_a_stream_that_begins_after_a_change_tells_of_it(service: Service) -> None:

@@ -20,6 +20,7 @@ from factbook.web.entity.facts import Facts
 from factbook.web.entity.key_figures import KeyFigure, key_figures
 from factbook.web.entity.page import EntityView
 from factbook.web.entity.relation_list import RelationGroup
+from factbook.web.site import formats
 from factbook.web.site.endpoint import PageRoute
 from factbook.web.site.page_context import PageContext
 
@@ -62,7 +63,9 @@ def _topics(found: EntityView, known: Facts) -> list[str]:
     The first facts of an entity change nothing, so that no event tells of them.
     """
     waiting = known.waiting[:_WAITING]
-    return [f"entity/{found.ref}", *(f"source/{each.source.id}" for each in waiting)]
+    topics = [("entity", found.ref), *(("source", each.source.id) for each in waiting)]
+    # A reference may hold blanks, which stand between topics.
+    return [f"{word}/{formats.segment(id_)}" for word, id_ in topics]
 
 
 async def _figures(visit: PageContext, found: EntityView, known: Facts) -> list[KeyFigure]:

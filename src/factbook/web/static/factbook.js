@@ -104,8 +104,8 @@ function living() {
   let ended = false;
 
   const live = () => find("[data-live], [data-follow]");
-  const topics = () =>
-    [...new Set(find("[data-live]").flatMap((each) => each.dataset.live.split(" ")).filter(Boolean))].sort();
+  const named = (each) => each.dataset.live.split(" ").filter(Boolean).map(decodeURIComponent);
+  const topics = () => [...new Set(find("[data-live]").flatMap(named))].sort();
   // What somebody writes in, or has opened to decide on, stays until they have done so.
   const isUsed = (element) =>
     element.querySelector("details.confirm[open]") ||
