@@ -166,6 +166,6 @@ def _require_offered(visit: PageContext) -> None:
 
 
 CONSENT: Sequence[PageRoute] = (
-    PageRoute("GET", addresses.AUTHORIZE, ask),
-    PageRoute("POST", addresses.AUTHORIZE, decide),
+    PageRoute("GET", addresses.AUTHORIZE, ask, for_clients=True),
+    PageRoute("POST", addresses.AUTHORIZE, decide, for_clients=True),
 )

@@ -140,6 +140,6 @@ async def _refused(visit: PageContext, error: SignInError) -> Reply:
 
 
 SIGNING_IN_ELSEWHERE: Sequence[PageRoute] = (
-    PageRoute("GET", _PATH, begin, OPEN),
-    PageRoute("GET", f"{_PATH}/callback", finish, OPEN),
+    PageRoute("GET", _PATH, begin, OPEN, for_clients=True),
+    PageRoute("GET", f"{_PATH}/callback", finish, OPEN, for_clients=True),
 )

@@ -212,8 +212,8 @@ async def _known(visit: PageContext, name: str) -> str:
 
 
 SIGNING_IN: Sequence[PageRoute] = (
-    PageRoute("GET", "/sign-in", ask, OPEN),
-    PageRoute("POST", "/sign-in", sign_in, OPEN),
+    PageRoute("GET", "/sign-in", ask, OPEN, for_clients=True),
+    PageRoute("POST", "/sign-in", sign_in, OPEN, for_clients=True),
     PageRoute("POST", "/sign-out", sign_out, OPEN),
     PageRoute("GET", urls.WELCOME, welcome, OPEN),
     PageRoute("POST", urls.WELCOME, accept, OPEN),

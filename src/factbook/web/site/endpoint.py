@@ -75,13 +75,21 @@ _QUICK, _SMALL = 4, 9
 _TLS_ONLY = {"strict-transport-security": "max-age=31536000"}
 
 
+# A window that a client opened for somebody to sign in has to find back to the one that opened it.
+_OF_OTHERS = {"cross-origin-opener-policy": "unsafe-none"}
+
+
 class PageRoute(NamedTuple):
-    """A method of a path; `needs` are permissions, none for everybody who is signed in."""
+    """A method of a path; `needs` are permissions, none for everybody who is signed in.
+
+    Clients of OAuth open those of `for_clients` in a window of theirs.
+    """
 
     method: str
     path: str
     handler: Handler
     needs: tuple[str, ...] | None = SIGNED_IN
+    for_clients: bool = False
 
 
 class PageEndpoint(Pipeline[PageRoute, PageContext]):
@@ -92,6 +100,8 @@ class PageEndpoint(Pipeline[PageRoute, PageContext]):
         # Of some pages the path is a secret: the link of an invitation.
         super().__init__(path, pages, site.state, writing=pages.keys() - {"GET"}, log_path=path)
         self._site = site
+        opened = any(page.for_clients for page in pages.values())
+        self._headers = {**_HEADERS, **(_OF_OTHERS if opened else {}), **_PRIVATE}
 
     def begun(self, request: Request) -> PageContext:
         address = client_address(request.scope, self.state.proxies)
@@ -121,7 +131,7 @@ class PageEndpoint(Pipeline[PageRoute, PageContext]):
     async def _finished(self, visit: PageContext, reply: Reply) -> Reply:
         _note_refusal(visit, self.path, reply.status)
         tls = _TLS_ONLY if self._site.is_secure else {}
-        headers = {**_HEADERS, **_PRIVATE, **tls, **reply.headers}
+        headers = {**self._headers, **tls, **reply.headers}
         reply = reply._replace(headers=headers, cookies=tuple(visit.set_cookies))
         return await compressed(reply, visit.request)
 
