@@ -43,6 +43,8 @@ CALLS: list[tuple[str, Json]] = [
     ("get-repository-info", NAMED),
     ("get-fact-history", {**NAMED, "from": "2026-11-01", "limit": 5}),
     ("get-changed-facts", {"since": "7d", "limit": 5}),
+    ("get-entity", NAMED),
+    ("find-entities", {"text": "zahlung", "limit": 5}),
 ]
 # They have nothing to answer with as long as no integration is configured.
 REFUSING = {"get-observability-metrics", "get-repository-info"}
