@@ -25,6 +25,17 @@ SUITE = node.MODULES / "@modelcontextprotocol" / "conformance" / "dist" / "index
 BASELINES = node.HERE / "baselines"
 # What passed when the baselines were last renewed: checks, not scenarios.
 PASSED = {"2025-06-18": 31, "2025-11-25": 44, "2026-07-28": 93}
+# What passes where there are resources, and is in no baseline of that address.
+OF_RESOURCES = {
+    "2025-06-18": {"resources-list"},
+    "2025-11-25": {"resources-list"},
+    "2026-07-28": {
+        "resources-list",
+        "sep-2164-resource-not-found",
+        "caching:sep-2549-resources-list-caching-hints",
+        "caching:sep-2549-resources-templates-list-caching-hints",
+    },
+}
 # Scenarios for every server that has tools and nothing else. A baseline may name checks of them
 # for what such a server does not offer, but none of them as a whole.
 FOR_EVERY_SERVER = {
@@ -73,10 +84,10 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DemoServer]:
 
 
 @pytest.fixture(scope="module")
-def url(server: DemoServer) -> Iterator[str]:
-    """Where the suite finds the endpoint, and needs no token."""
-    with node.proxied(server.url, server.token()) as address:
-        yield f"{address}{TOOLS}"
+def address(server: DemoServer) -> Iterator[str]:
+    """An address at which the suite needs no token."""
+    with node.proxied(server.url, server.token()) as found:
+        yield found
 
 
 def test_the_server_of_the_suite_asks_for_a_token(server: DemoServer) -> None:
@@ -86,17 +97,34 @@ def test_the_server_of_the_suite_asks_for_a_token(server: DemoServer) -> None:
 @pytest.mark.spec("endpoint.revisions-kept-while-spoken")
 @pytest.mark.parametrize("revision", PASSED)
 def test_the_suite_finds_no_failure_but_those_with_a_reason(
-    url: str, tmp_path: Path, revision: str
+    address: str, tmp_path: Path, revision: str
 ) -> None:
-    baseline = BASELINES / f"{revision}.yml"
+    expect(f"{address}{TOOLS}", revision, BASELINES / f"{revision}.yml", tmp_path)
+
+
+@pytest.mark.spec("endpoint.all-toolsets")
+@pytest.mark.parametrize("revision", PASSED)
+def test_at_the_address_of_all_tools_it_finds_less_for_the_resources(
+    address: str, tmp_path: Path, revision: str
+) -> None:
+    named = yaml.safe_load((BASELINES / f"{revision}.yml").read_text("utf-8"))["server"]
+    baseline = tmp_path / "baseline.yml"
+    left = [entry for entry in named if entry not in OF_RESOURCES[revision]]
+    assert len(left) == len(named) - len(OF_RESOURCES[revision])
+    baseline.write_text(yaml.safe_dump({"server": left}), "utf-8")
+    expect(f"{address}/mcp", revision, baseline, tmp_path / "found")
+
+
+def expect(url: str, revision: str, baseline: Path, folder: Path) -> None:
+    """Run the suite, which finds what the baseline has and nothing else."""
     said = node.run(
         SUITE, "server", "--url", url, "--suite", "all", "--spec-version", revision,
-        "--output-dir", str(tmp_path), "--expected-failures", str(baseline),
+        "--output-dir", str(folder), "--expected-failures", str(baseline),
     )  # fmt: skip
     # It says nothing of an entry that names no check at all.
     expected = re.findall(r"^  ~ (\S+)$", said, re.MULTILINE)
     assert sorted(expected) == sorted(yaml.safe_load(baseline.read_text("utf-8"))["server"])
-    files = list(tmp_path.glob("*/checks.json"))
+    files = list(folder.glob("*/checks.json"))
     checks = [c for file in files for c in msgspec.json.decode(file.read_bytes(), type=list[Check])]
     counted = Counter(check.status for check in checks)
     assert counted["SUCCESS"] >= PASSED[revision], counted
