@@ -9,13 +9,14 @@ import httpx2
 import pytest
 from starlette.responses import Response
 
-from factbook.auth import users
+from factbook.auth import provider_accounts, users
 from factbook.auth.oauth import addresses
 from factbook.auth.oauth.company_tokens import CompanyTokens
 from factbook.auth.oauth.options import configured
 from factbook.auth.oidc.provider import MOST_BYTES, MOST_SECONDS
 from factbook.auth.permissions import CATALOG_READ
 from factbook.outbound.sender import Sender
+from factbook.storage import Transaction
 from tests.api.authorizing import READING, RESOURCE, at_mcp, exchanged
 from tests.conftest import StartService
 from tests.service import Service
@@ -57,6 +58,16 @@ async def add(
             now=service.time(),
         )
     )
+
+
+async def called(service: Service, names: dict[str, str]) -> None:
+    """Record what the provider of the sign-in called people."""
+
+    def work(transaction: Transaction) -> None:
+        for name, login in names.items():
+            provider_accounts.note_login(transaction, users.reference(name), login)
+
+    await service.state.database.write(work)
 
 
 def token(provider: OpenIDProvider, header: Any = None, **changed: Any) -> str:
@@ -211,8 +222,10 @@ async def test_a_name_that_the_settings_trust_finds_an_account_of_the_sign_in(
     service = await served(start, provider, people=OTHER, name_claim="upn")
     await add(service, "joe", OTHER, "of the sign-in")
     await add(service, "local", None, None)
+    await add(service, "unnamed", OTHER, "without a name")
+    await called(service, {"joe": "Joe@x.example", "local": "local", "unnamed": ""})
     assert (await at_mcp(service, token(provider, sub="x", upn="joe@x.example"))).status_code == 200
-    for name in ("local", "jane", "nobody", "../joe", "", 7, None):
+    for name in ("local", "jane", "nobody", "../joe", "joe", "joe@elsewhere.example", "", 7, None):
         await refusal(service, token(provider, sub="x", upn=name), 403)
 
 

@@ -6,11 +6,14 @@ another user name, and is nothing to whoever gets the old one. A name that merel
 an address of e-mail, prove nothing: they may be another person's.
 """
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from factbook.auth import tokens, users
+from factbook.auth.users import Person
 from factbook.errors import InputError
-from factbook.storage import Transaction
+from factbook.storage import Database, Transaction
+
+_OF_LOGIN: Final = "SELECT ref FROM people WHERE issuer = ? AND login = ?"
 
 
 class ProvisionedPerson(NamedTuple):
@@ -52,11 +55,19 @@ def account(transaction: Transaction, person: ProvisionedPerson) -> str:
         row = transaction.one(of_subject, (person.issuer, person.external_id))
         if row and person.external_id:
             return str(row[0])
-        of_login = "SELECT ref FROM people WHERE issuer = ? AND login = ?"
-        rows = transaction.all(of_login, (person.issuer, login))
+        rows = transaction.all(_OF_LOGIN, (person.issuer, login))
         if len(rows) == 1:
             return str(rows[0][0])
     return _local_account(transaction, person.user_name)
+
+
+async def find_by_login(database: Database, issuer: str, name: str) -> Person | None:
+    """The person whom the provider calls so, in full; None if it is several."""
+    login = _login_key(name)
+    if not login:
+        return None  # that of everybody whom the provider calls nothing
+    rows = await database.all(_OF_LOGIN, (issuer, login))
+    return await users.find(database, rows[0][0]) if len(rows) == 1 else None
 
 
 def rename(transaction: Transaction, account: str, old: str, new: str) -> None:

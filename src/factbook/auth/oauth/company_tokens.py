@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final
 import msgspec
 from msgspec import Meta
 
-from factbook.auth import users
+from factbook.auth import provider_accounts, users
 from factbook.auth.oauth import scopes
 from factbook.auth.oauth.options import OAuthOptions
 from factbook.auth.oidc import token as jwt
@@ -21,7 +21,6 @@ from factbook.auth.users import Person
 from factbook.clock import SECOND, Clock
 from factbook.errors import (
     AuthenticationError,
-    InputError,
     NotAllowedError,
     SignInError,
     UnavailableError,
@@ -126,12 +125,10 @@ class CompanyTokens:
         name = found.get(self._options.name_claim) if self._options.name_claim else None
         if person is not None or not isinstance(name, str):
             return person
-        try:
-            named = await users.find(database, users.reference(name.partition("@")[0]))
-        except InputError:
-            return None
-        # Somebody with a local account may have the same name.
-        return named if named is not None and named.issuer == (self._people or claims.iss) else None
+        # The whole of it: what merely begins alike may be somebody of another company, and a local
+        # account may be called so, too.
+        issuer = self._people or claims.iss
+        return await provider_accounts.find_by_login(database, issuer, name)
 
 
 def connected(settings: Settings, options: OAuthOptions, clock: Clock) -> CompanyTokens:

@@ -57,8 +57,8 @@ class OAuthOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     name_claim: Annotated[
         str,
         about(
-            "Claim in tokens of `issuer` with the name of a person who signs in through "
-            "`[openid]`. Empty: people are known by their subject alone."
+            "Claim in tokens of `issuer` with what the provider of `[openid]` calls a person who "
+            "signs in there, in full. Empty: people are known by their subject alone."
         ),
     ] = ""
     permissions: Annotated[
