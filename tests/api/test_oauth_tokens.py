@@ -25,7 +25,7 @@ from tests.api.authorizing import (
 )
 from tests.conftest import StartService
 from tests.service import Service
-from tests.web.visiting import Browser, signed_in
+from tests.web.visiting import PASSWORD, Browser, add_person, browser, signed_in
 
 OTHER = "https://other.example.com/oauth/client.json"
 ACCOUNT = "/administration/account"
@@ -95,6 +95,39 @@ async def test_of_many_who_come_with_a_code_at_once_at_most_one_gets_tokens(
     given = [answer.json() for answer in answers if answer.status_code == 200]
     assert len(given) == 1
     await expect_ended(service, given[0])
+
+
+async def test_tokens_end_with_the_password_that_they_were_given_under(service: Service) -> None:
+    await add_person(service, "ada")
+    ada = browser(service)
+    await ada.sign_in("ada")
+    tokens, others = await tokens_for(service, ada), await tokens_for(service, await kim(service))
+    code = await code_for(ada)
+    new = "another long password"
+    page = await ada.done(f"{ACCOUNT}/password", current=PASSWORD, password=new, again=new)
+    assert "every client has to ask again" in page
+    await expect_ended(service, tokens)
+    assert (await exchanged(service, code)).json()["error"] == "invalid_grant"
+    assert (await at_mcp(service, others["access_token"])).status_code == 200
+
+
+async def test_tokens_end_where_a_person_is_signed_out_everywhere(service: Service) -> None:
+    tokens = await tokens_for(service, await kim(service))
+    ada = await signed_in(service)
+    page = await ada.done("/administration/people/kim/sessions")
+    assert "signed out everywhere" in page
+    await expect_ended(service, tokens)
+
+
+async def test_tokens_end_where_a_link_sets_a_password(service: Service) -> None:
+    tokens = await tokens_for(service, await kim(service))
+    await service.state.database.write(lambda tx: users.set_password(tx, "user:default/kim", "x"))
+    await expect_ended(service, tokens)
+
+
+async def kim(service: Service) -> Browser:
+    """A browser of another person."""
+    return await signed_in(service, "kim", "viewer")
 
 
 async def test_a_code_is_good_for_a_minute(service: Service) -> None:

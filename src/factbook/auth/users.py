@@ -143,10 +143,11 @@ def create(
 
 
 def set_password(transaction: Transaction, ref: str, hashed: str) -> None:
-    """Set a person's password; ends every session and every link to set it."""
+    """Set a person's password; ends every session, consent and link to set it."""
     invitations.withdraw_of(transaction, ref)
     rehash(transaction, ref, hashed)
     sessions.end_all(transaction, ref)
+    consents.end_all(transaction, ref)
 
 
 def reset(transaction: Transaction, ref: str, *, digest: str, made_by: str, now: int) -> Invitation:

@@ -84,6 +84,16 @@ def revoke_own(transaction: Transaction, id_: str, person: str) -> Consent:
     return found
 
 
+def end_all(transaction: Transaction, person: str) -> None:
+    """End every consent of the person: whoever was signed in may have given it."""
+    transaction.run(
+        "DELETE FROM oauth_tokens "
+        "WHERE consent IN (SELECT id FROM oauth_consents WHERE person = ?)",
+        (person,),
+    )
+    transaction.run("DELETE FROM oauth_consents WHERE person = ?", (person,))
+
+
 def trim(transaction: Transaction, person: str, allowed: frozenset[str]) -> None:
     """Reduce the person's consents to the allowed permissions; end those left with none."""
     rows = transaction.all(

@@ -64,7 +64,7 @@ async def rename(visit: PageContext) -> Reply:
 
 
 async def change_password(visit: PageContext) -> Reply:
-    """Change the password; ends every other session and every link to set it."""
+    """Change the password; ends every other session, every consent and every link to set it."""
     ref = visit.person.ref
     try:
         hashed = await _new_password(visit)
@@ -76,10 +76,12 @@ async def change_password(visit: PageContext) -> Reply:
         invitations.withdraw_of(transaction, ref)
         users.rehash(transaction, ref, hashed)
         sessions.end_others(transaction, ref, keep)
+        consents.end_all(transaction, ref)
 
     await visit.writing(AuditEntry("person.change", ref, {"changed": "password"}))(work)
     guesses.know(visit, ref, hashed)
-    return visit.redirect(PATH, "Your password was changed; every other session has ended.")
+    ended = "every other session has ended, and every client has to ask again."
+    return visit.redirect(PATH, f"Your password was changed; {ended}")
 
 
 async def end_session(visit: PageContext) -> Reply:

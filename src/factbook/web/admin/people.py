@@ -6,6 +6,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 from factbook.audit.trail import About, AuditEntry
 from factbook.auth import invitations, roles, sessions, tokens, users
 from factbook.auth.invitations import Invitation
+from factbook.auth.oauth import consents
 from factbook.auth.permissions import TITLES, TOKEN_MANAGE
 from factbook.auth.users import Person
 from factbook.errors import ConflictError, InputError, NotFoundError
@@ -139,12 +140,17 @@ async def enable(visit: PageContext) -> Reply:
 
 
 async def end_sessions(visit: PageContext) -> Reply:
-    """End every session of a person."""
+    """End every session of a person, and every consent that was given in one."""
     ref = _ref(visit)
+
+    def work(transaction: Transaction) -> None:
+        sessions.end_all(transaction, ref)
+        consents.end_all(transaction, ref)
+
     return await _changed(
         visit,
         AuditEntry("session.end", ref, {"session": "all"}),
-        lambda transaction: sessions.end_all(transaction, ref),
+        work,
         f"{ref} is signed out everywhere.",
     )
 
