@@ -40,7 +40,7 @@ class Summary(NamedTuple):
     owner: str | None
 
 
-class Candidate(NamedTuple):
+class FilterCandidate(NamedTuple):
     """An entity that may be wanted; `document` is None where it was not asked for."""
 
     ref: str
@@ -85,11 +85,11 @@ async def of_ids(database: Database, entity_ids: Sequence[int]) -> list[Summary]
 
 async def candidates(
     database: Database, condition: Condition, limit: int, after: str, *, documents: bool
-) -> list[Candidate]:
+) -> list[FilterCandidate]:
     """Up to `limit` entities after a reference, in order."""
     query = Query(condition=condition, limit=limit, after=[after] if after else None)
     columns = f"e.ref, e.id, {RENDERED if documents else 'NULL'}"
-    return (await entity_query.page_of(database, query, columns, Candidate)).items
+    return (await entity_query.page_of(database, query, columns, FilterCandidate)).items
 
 
 async def groups(database: Database, condition: Condition, by: Group) -> dict[str, int]:
@@ -106,14 +106,14 @@ class _Metadata(msgspec.Struct):
     title: object = None
 
 
-class _Spec(msgspec.Struct):
+class _SummarySpec(msgspec.Struct):
     type: object = None
     lifecycle: object = None
 
 
 class _Document(msgspec.Struct):
     metadata: _Metadata = msgspec.field(default_factory=_Metadata)
-    spec: _Spec = msgspec.field(default_factory=_Spec)
+    spec: _SummarySpec = msgspec.field(default_factory=_SummarySpec)
 
 
 _read = msgspec.json.Decoder(_Document).decode

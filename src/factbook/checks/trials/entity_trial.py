@@ -92,7 +92,7 @@ class EntityTrial:
         actor: Actor,
         named_set: str | None = None,
     ) -> None:
-        """What is stored of the entities in `named_set` may be told, as of no others."""
+        """Stored values of the entities in `named_set` may be told, those of no others."""
         self._named_set = named_set
         self._database = database
         self._trial = trial

@@ -57,7 +57,7 @@ async def run(arguments: RollupArguments, context: Context) -> str:
         )
     except InputError as error:
         raise ToolError(error.message) from None
-    pages = _Groups(found, arguments.limit)
+    pages = _RollupGroups(found, arguments.limit)
     shown = pages.shown(groups)
     then = await _then(arguments, found, group, context)
     return encode(
@@ -66,7 +66,7 @@ async def run(arguments: RollupArguments, context: Context) -> str:
     )
 
 
-class _Groups:
+class _RollupGroups:
     """Groups as they are shown, until there are enough of them."""
 
     def __init__(self, given: ScorecardInEffect, limit: int) -> None:

@@ -53,7 +53,7 @@ class FactChoice(NamedTuple):
     of_unknown: bool
 
 
-class _Row(NamedTuple):
+class _ChosenRow(NamedTuple):
     ref: str
     id: int
     latest: Latest
@@ -122,7 +122,7 @@ class _Choosing:
         if self._is_counted:
             self._count(latest)
         elif not self._more:
-            self._add(_Row(ref, id_, latest))
+            self._add(_ChosenRow(ref, id_, latest))
 
     def _count(self, latest: Latest) -> None:
         name = self._asked.group_by
@@ -130,7 +130,7 @@ class _Choosing:
             value = latest.facts[name]
             self._values.update(map(encode, value if isinstance(value, list) else [value]))
 
-    def _add(self, row: _Row) -> None:
+    def _add(self, row: _ChosenRow) -> None:
         names = [fact.name for fact in self._asked.source.schema]
         kept, facts = self._asked.kept, dict[str, Any]()
         for name, value in row.latest.facts.items():

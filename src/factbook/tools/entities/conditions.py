@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from factbook.catalog import essentials
-from factbook.catalog.store.summaries import Candidate
+from factbook.catalog.store.summaries import FilterCandidate
 from factbook.checks.definitions import validation
 from factbook.checks.definitions.validation import CheckContext
 from factbook.checks.evaluation.compiled_rule import compiled_rule
@@ -102,7 +102,7 @@ def _prepared(rule: Rule, known: CheckSet) -> FactConditions:
 
 
 async def checked(
-    database: Database, asked: FactConditions, rows: Sequence[Candidate]
+    database: Database, asked: FactConditions, rows: Sequence[FilterCandidate]
 ) -> list[CheckedEntity]:
     """The entities with what the condition reads of them."""
     ids = [row.id for row in rows]

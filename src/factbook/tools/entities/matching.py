@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from factbook.catalog.store import overview, summaries, totals
 from factbook.catalog.store.conditions import Condition
-from factbook.catalog.store.summaries import Candidate
+from factbook.catalog.store.summaries import FilterCandidate
 from factbook.checks.rules.checked_entity import CheckedEntity
 from factbook.checks.state import PASS, UNKNOWN
 from factbook.storage import Database
@@ -93,7 +93,7 @@ async def has_few(database: Database, part: Condition) -> bool:
 
 async def evaluated(
     database: Database, search: Search, after: str
-) -> AsyncIterator[tuple[list[Candidate], list[CheckedEntity], list[int]]]:
+) -> AsyncIterator[tuple[list[FilterCandidate], list[CheckedEntity], list[int]]]:
     """Candidates after a reference, what was read of each, and its state."""
     asked, sizes = search.asked, list(_PORTIONS)
     while True:

@@ -21,14 +21,14 @@ _LONGEST: Final = 63
 _FIRST: Final = ("type", "lifecycle")
 
 
-class EntityRelation(Struct, rename="camel"):
+class RelationAnswer(Struct, rename="camel"):
     """A relation as the catalog shows it."""
 
     type: str
     target_ref: str
 
 
-_relations = msgspec.json.Decoder(list[EntityRelation]).decode
+_relations = msgspec.json.Decoder(list[RelationAnswer]).decode
 
 
 async def run(arguments: EntityArguments, context: Context) -> str:

@@ -30,7 +30,7 @@ class Look(NamedTuple):
     imports: Mapping[str, ImportRun]
 
 
-class Changes:
+class TopicChanges:
     """Topics that changed, each with the time of the last change."""
 
     def __init__(self, now: int, *, is_first: bool) -> None:
@@ -52,7 +52,7 @@ async def look(
     database: Database, before: Look | None, watched: Collection[str], now: int
 ) -> tuple[Look, dict[str, int]]:
     """Look at what has changed, since the look before; of entities, at those that are `watched`."""
-    changes = Changes(now, is_first=before is None)
+    changes = TopicChanges(now, is_first=before is None)
     found = Look(
         await _read_feed(database, before, watched, changes),
         await followed_runs.latest(database, _RUNS),
@@ -63,7 +63,7 @@ async def look(
 
 
 async def _read_feed(
-    database: Database, before: Look | None, watched: Collection[str], changes: Changes
+    database: Database, before: Look | None, watched: Collection[str], changes: TopicChanges
 ) -> int:
     """Note what the feed tells; returns the position of its last row."""
     if before is None:
@@ -82,7 +82,7 @@ async def _read_feed(
     return last
 
 
-def _compare(found: Look, before: Look, changes: Changes) -> None:
+def _compare(found: Look, before: Look, changes: TopicChanges) -> None:
     for run in found.runs.values():
         known = before.runs.get(run.id)
         if run != known:
