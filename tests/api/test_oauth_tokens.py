@@ -1,6 +1,7 @@
 """Codes and tokens of OAuth: what they are exchanged for, and what ends them."""
 
 import asyncio
+import threading
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from factbook.auth import users
 from factbook.auth.oauth import addresses
 from factbook.auth.permissions import CATALOG_READ, SOURCE_READ
 from factbook.clock import DAY, HOUR, MINUTE
+from factbook.storage import Transaction
 from tests.api.authorizing import (
     CALLBACK,
     CLIENT,
@@ -123,6 +125,29 @@ async def test_tokens_end_where_a_link_sets_a_password(service: Service) -> None
     tokens = await tokens_for(service, await kim(service))
     await service.state.database.write(lambda tx: users.set_password(tx, "user:default/kim", "x"))
     await expect_ended(service, tokens)
+
+
+async def test_tokens_that_are_made_up_are_refused_beside_a_write_that_takes_long(
+    service: Service,
+) -> None:
+    begun, done = asyncio.Event(), threading.Event()
+    loop, made_up = asyncio.get_running_loop(), "fbk_" + "a" * 46
+
+    def slow(_: Transaction) -> None:
+        loop.call_soon_threadsafe(begun.set)
+        done.wait(20)
+
+    write = asyncio.ensure_future(service.state.database.write(slow))
+    await begun.wait()
+    try:
+        async with asyncio.timeout(5):
+            for answer in (await exchanged(service, made_up), await refreshed(service, made_up)):
+                assert (answer.status_code, answer.json()["error"]) == (400, "invalid_grant")
+            answer = await sent(service, addresses.REVOKE, {"token": made_up, "client_id": CLIENT})
+            assert answer.status_code == 200
+    finally:
+        done.set()
+        await write
 
 
 async def kim(service: Service) -> Browser:

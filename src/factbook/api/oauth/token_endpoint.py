@@ -9,7 +9,7 @@ from factbook.api.oauth.metadata import require_issuing
 from factbook.audit import trail
 from factbook.audit.trail import AuditEntry, Caller
 from factbook.auth import tokens
-from factbook.auth.oauth import addresses, scopes, token_requests
+from factbook.auth.oauth import addresses, issued_tokens, scopes, token_requests
 from factbook.auth.oauth.clients import LONGEST_ID
 from factbook.auth.oauth.issued_tokens import ACCESS, LIFETIMES
 from factbook.auth.oauth.refusal import OAuthError
@@ -43,15 +43,15 @@ async def issue(request: Request, state: State) -> Reply:
     new = TokenDigests(_digest(access, state), _digest(refresh, state))
     kind = form.get("grant_type", "")
     if kind == "authorization_code":
-        work = _exchange(form, new, state)
+        digest, work = _secret(form, "code", state), _exchange(form, new, state)
     elif kind == "refresh_token":
-        work = _refresh(form, new, state)
+        digest, work = _secret(form, "refresh_token", state), _refresh(form, new, state)
     else:
         raise OAuthError(
             "grant_type has to be authorization_code or refresh_token.",
             code="unsupported_grant_type",
         )
-    done = await _done(request, state, work)
+    done = await _done(request, state, digest, work)
     return reply(
         {
             "access_token": access,
@@ -69,7 +69,8 @@ async def revoke(request: Request, state: State) -> Reply:
     require_issuing(state)
     form = await _form(request)
     token, client = _secret(form, "token", state), _client(form)
-    await _done(request, state, lambda tx: token_requests.revoke(tx, token, client))
+    if await _is_known(token, state):
+        await _done(request, state, token, lambda tx: token_requests.revoke(tx, token, client))
     return reply({}, cache_control="no-store")
 
 
@@ -120,12 +121,17 @@ def _refresh(
 
 
 async def _done(
-    request: Request, state: State, work: Callable[[Transaction], Issuance]
+    request: Request, state: State, digest: str, work: Callable[[Transaction], Issuance]
 ) -> Issuance:
     """Outcome of a request, recorded where it ended a consent. Raises OAuthError."""
     address = client_address(request.scope, state.proxies)
-    # Whose it is, is known only once the token is found.
-    done = await state.database.write(lambda tx: _recorded(tx, work(tx), address, state.clock()))
+    if await _is_known(digest, state):
+        # Whose it is, is known only once the token is found.
+        done = await state.database.write(
+            lambda tx: _recorded(tx, work(tx), address, state.clock())
+        )
+    else:
+        done = token_requests.UNKNOWN
     if done.error is None:
         return done
     # A good token is not refused for the failures of others at the same address.
@@ -134,6 +140,12 @@ async def _done(
             "Too many failed requests from this address.", retry_after=seconds
         )
     raise done.error
+
+
+async def _is_known(digest: str, state: State) -> bool:
+    """True for what was issued here: anybody can ask, and nothing made up keeps a write waiting."""
+    state.database.refresh()
+    return await issued_tokens.is_known(state.database, digest)
 
 
 def _recorded(transaction: Transaction, done: Issuance, address: str, now: int) -> Issuance:

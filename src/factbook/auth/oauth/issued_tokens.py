@@ -22,6 +22,7 @@ SELECT t.consent, t.challenge, t.expires_at, t.used_at, p.role, p.disabled_at
 FROM oauth_tokens t JOIN oauth_consents c ON c.id = t.consent JOIN people p ON p.ref = c.person
 WHERE t.hash = ? AND t.kind = ?
 """
+_KNOWN: Final = "SELECT hash FROM oauth_tokens WHERE hash IN LIST(?)"
 
 
 class AccessToken(NamedTuple):
@@ -45,6 +46,11 @@ class IssuedToken(NamedTuple):
     expires_at: int
     used_at: int | None
     allowed: frozenset[str]
+
+
+async def is_known(database: Database, digest: str) -> bool:
+    """True if there is a code or token with this hash, of any kind and in any state."""
+    return await database.find(_KNOWN, digest, small=True) is not None
 
 
 async def find_access(database: Database, digest: str) -> AccessToken | None:

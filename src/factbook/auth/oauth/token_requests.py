@@ -38,6 +38,11 @@ class Issuance(NamedTuple):
     ended: str = ""
 
 
+UNKNOWN: Final = Issuance(
+    error=OAuthError("The code or token is unknown, was revoked or has expired.", code=_GRANT)
+)
+
+
 def give(transaction: Transaction, consent: Consent, code: str, challenge: str) -> Consent:
     """Store a new consent, and the code with this hash that its client gets tokens for."""
     now = consent.created_at
