@@ -15,7 +15,7 @@ from tests.service import Time
 _COMPONENTS = 450
 _WORK = """
 import asyncio, sys
-from factbook.checks import publication
+from factbook.checks.background import publication
 from factbook.storage.database_url import open_database
 from tests.service import Time
 
