@@ -32,6 +32,7 @@ def standing(server: FakeServer) -> Any:
             "title": "Ready",
             "version": "1.0.0",
             "draft": False,
+            "tag": "1.0.0-1",
             "levels": ["bronze", {"id": "silver", "title": "Silver"}, "gold"],
         }
         server.on("GET", f"{API}/scorecards/ready", shown)

@@ -132,7 +132,7 @@ async def test_the_handshake_tells_who_answers(client: AsyncClient) -> None:
     found = await client.initialize()
     assert (found.server_info.name, found.protocol_version) == ("factbook", "2025-11-25")
     assert found.instructions
-    assert len(await client.tools()) == 11
+    assert len(await client.tools()) == 13
 
 
 @pytest.mark.usefixtures("pushed")
