@@ -8,6 +8,7 @@ _DOCUMENTS: Final = "calls the parser of stored definitions, which has a target"
 _FILES: Final = "reads the file, whose content goes to cli.documents.parse"
 
 NO_PARSERS: Final[dict[str, str]] = {
+    "api.mcp.resources.read": "matches an address, and calls a tool with its parts",
     "auth.oauth.client_documents.decoded": _CALLS,
     "auth.oauth.consents.decoded": _ROWS,
     "catalog.store.collectable.read": _ROWS,
@@ -47,6 +48,7 @@ NO_PARSERS: Final[dict[str, str]] = {
     "scheduling.retention_clock.read": _ROWS,
     "web.checks.check_list.read": _DOCUMENTS,
     "web.checks.scorecard_list.read": _DOCUMENTS,
+    "tools.entities.conditions.read": "calls checks.rules.condition.read, which has a target",
     "webhooks.digest_store.opened": "calls auth.encryption.opened, which has a target",
     "outbound.calls.decoded": "decodes JSON with msgspec; targets of vendors begin before it",
     "integrations.file_tree.read": "asks by calls or by a clone, whose answers are read elsewhere",

@@ -24,7 +24,7 @@ FINGERPRINTS = {
 # Methods that are extended or replaced.
 REPLACED = {
     "__init__", "connection_made", "connection_lost", "data_received", "on_message_begin",
-    "on_headers_complete", "on_body", "on_message_complete", "_start_asgi_task",
+    "on_headers_complete", "on_body", "on_message_complete", "_start_asgi_task", "shutdown",
 }  # fmt: skip
 # Callbacks that the parser looks for by their names.
 CALLBACKS = {"on_message_begin", "on_url", "on_header", "on_headers_complete", "on_body",

@@ -1,7 +1,7 @@
 """Conditions on facts and checks in an argument: read, and asked of many entities at a time.
 
-They are those of checks (checks/condition.py), with their three values. A condition may leave its
-source out: then the fact is that of the first source that knows it, as in the metric tools.
+They are those of checks (`checks.rules.condition`), with their three values. A condition may leave
+its source out: then the fact is that of the first source that knows it, as in the metric tools.
 """
 
 from collections.abc import Mapping, Sequence
