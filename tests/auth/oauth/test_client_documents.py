@@ -11,6 +11,7 @@ from factbook.auth.oauth import client_documents
 from factbook.auth.oauth.client_documents import ClientDocuments, GuardedDocumentFetch
 from factbook.auth.oauth.refusal import OAuthError
 from factbook.clock import HOUR, MINUTE
+from factbook.errors import UnavailableError
 from factbook.outbound import HostReply
 from factbook.settings import Settings
 from tests.api.authorizing import CALLBACK, CLIENT, Documents
@@ -218,3 +219,34 @@ async def test_at_most_four_hosts_are_asked_at_once() -> None:
     asked = [f"https://agent.example.com/{number}.json" for number in range(20)]
     await asyncio.gather(*(documents.get(one) for one in asked), return_exceptions=True)
     assert most <= 4
+
+
+async def test_who_waits_for_the_same_document_has_it_fetched_once() -> None:
+    fetch = Documents(CLIENT)
+    documents = ClientDocuments(fetch, Time())
+    slow = [f"https://slow.example.com/{number}.json" for number in range(4)]
+    asked = [documents.get(one) for one in [*slow, *[CLIENT] * 10]]
+    found = await asyncio.gather(*asked, return_exceptions=True)
+    assert [one for one in found if not isinstance(one, OAuthError)] == found[4:]
+    assert fetch.asked[CLIENT] <= 4
+
+
+async def test_slow_hosts_keep_no_more_than_some_waiting() -> None:
+    answered = asyncio.Event()
+
+    async def fetch(url: str, headers: Any) -> HostReply:
+        await answered.wait()
+        return HostReply(404)
+
+    documents = ClientDocuments(fetch, Time())
+    slow = [f"https://slow.example.com/{number}.json" for number in range(30)]
+    asked = [asyncio.ensure_future(documents.get(one)) for one in slow]
+    async with asyncio.timeout(5):
+        refused, waiting = await asyncio.wait(asked, return_when=asyncio.FIRST_COMPLETED)
+        assert (len(refused), len(waiting)) == (10, 20)
+        for one in refused:
+            with pytest.raises(UnavailableError, match="Too many clients"):
+                await one
+        answered.set()
+        await asyncio.wait(waiting)
+    assert await refusal(documents, slow[-1])

@@ -17,7 +17,7 @@ from factbook import invisible
 from factbook.auth.oauth import redirects
 from factbook.auth.oauth.refusal import OAuthError
 from factbook.clock import HOUR, MINUTE, Clock
-from factbook.errors import ConfigurationError
+from factbook.errors import ConfigurationError, UnavailableError
 from factbook.outbound import HostReply
 from factbook.settings import Settings
 
@@ -28,6 +28,9 @@ MOST_SECONDS: Final = 5.0
 MOST_BYTES: Final = 64 * 1024
 _MOST_KEPT: Final = 200
 _MOST_AT_ONCE: Final = 4
+# With those under way: whoever waits holds a place among the requests of the whole service.
+_MOST_WAITING: Final = 20
+_LATER: Final = 5  # seconds
 _LONGEST: Final = 500
 _LONGEST_NAME: Final = 100
 # How clients without a secret prove who they are.
@@ -87,9 +90,13 @@ class ClientDocuments:
         self._hosts = frozenset(hosts)
         self._kept: OrderedDict[str, tuple[int, ClientDocument | OAuthError]] = OrderedDict()
         self._turns = asyncio.Semaphore(_MOST_AT_ONCE)
+        self._waiting = 0
 
     async def get(self, client_id: str) -> ClientDocument:
-        """The document at this address. Raises OAuthError with a sentence for the person."""
+        """The document at this address.
+
+        Raises OAuthError with a sentence for the person, and UnavailableError for too many at once.
+        """
         if not is_address(client_id):
             raise _wrong("The client's id is not the address of a document about it.")
         if self._hosts and redirects.host(client_id) not in self._hosts:
@@ -97,13 +104,23 @@ class ClientDocuments:
                 f"Clients of {redirects.host(client_id)} are not accepted here; "
                 "the setting client_hosts names those that are."
             )
-        found = self._remembered(client_id)
-        if found is None:
-            async with self._turns:
-                found = await self._fetched(client_id)
-            self._remember(client_id, found)
+        found = self._remembered(client_id) or await self._in_turn(client_id)
         if isinstance(found, OAuthError):
             raise found
+        return found
+
+    async def _in_turn(self, client_id: str) -> ClientDocument | OAuthError:
+        """The document, fetched when it is its turn."""
+        if self._waiting >= _MOST_WAITING:
+            raise UnavailableError("Too many clients ask for consent at once.", retry_after=_LATER)
+        self._waiting += 1
+        try:
+            async with self._turns:
+                # Others may have waited for the same one.
+                found = self._remembered(client_id) or await self._fetched(client_id)
+        finally:
+            self._waiting -= 1
+        self._remember(client_id, found)
         return found
 
     async def _fetched(self, client_id: str) -> ClientDocument | OAuthError:
