@@ -1,5 +1,6 @@
 """Tokens of a company's own authorization server at `/mcp`."""
 
+import asyncio
 import base64
 import hashlib
 import hmac
@@ -15,6 +16,7 @@ from factbook.auth.oauth.company_tokens import CompanyTokens
 from factbook.auth.oauth.options import configured
 from factbook.auth.oidc.provider import MOST_BYTES, MOST_SECONDS
 from factbook.auth.permissions import CATALOG_READ
+from factbook.clock import SECOND
 from factbook.outbound.sender import Sender
 from factbook.storage import Transaction
 from tests.api.authorizing import READING, RESOURCE, at_mcp, exchanged
@@ -184,8 +186,13 @@ async def test_a_server_that_does_not_answer_is_told_apart_from_a_bad_token(
 ) -> None:
     provider.faults["/keys"] = Response(status_code=500)
     service = await served(start, provider)
-    assert "does not answer" in await refusal(service, token(provider), 503)
+    good = token(provider)
+    said = await asyncio.gather(*(refusal(service, one, 503) for one in [good, "a.b.c"] * 5))
+    assert all("does not answer" in each for each in said)
+    assert provider.asked["/keys"] == 1
     del provider.faults["/keys"]
+    await refusal(service, good, 503)
+    provider.time.advance(5 * SECOND)
     assert (await at_mcp(service, token(provider))).status_code == 200
 
 

@@ -3,6 +3,7 @@
 Heavy to import: only for a service whose settings name such a server.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Annotated, Any, Final
 
@@ -30,6 +31,9 @@ from factbook.storage import Database
 
 LONGEST: Final = 16 * 1024
 _ID: Final = 32
+_SILENT: Final = "The authorization server does not answer."
+# Until a server that did not answer is asked again.
+_PAUSE: Final = 5 * SECOND
 
 
 class _Claims(msgspec.Struct):
@@ -60,6 +64,8 @@ class CompanyTokens:
         self._people = people
         self._close = close
         self._provider = Provider(options.issuer, fetch, clock)
+        self._asking = asyncio.Lock()
+        self._failed_at: int | None = None
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -106,16 +112,24 @@ class CompanyTokens:
             raise _refused("it is not signed by the authorization server") from None
 
     async def _keys(self) -> Keys:
-        try:
-            return await self._provider.keys()
-        except SignInError as error:
-            raise UnavailableError("The authorization server does not answer.") from error
+        # Anybody can send what looks like a token: one asks, and the others have its answer.
+        async with self._asking:
+            now = self._clock()
+            if self._failed_at is not None and 0 <= now - self._failed_at < _PAUSE:
+                raise UnavailableError(_SILENT)
+            try:
+                found = await self._provider.keys()
+            except SignInError as error:
+                self._failed_at = self._clock()
+                raise UnavailableError(_SILENT) from error
+            self._failed_at = None
+            return found
 
     async def _renewed_keys(self) -> Keys:
         try:
             return await self._provider.renewed_keys() or []
         except SignInError as error:
-            raise UnavailableError("The authorization server does not answer.") from error
+            raise UnavailableError(_SILENT) from error
 
     async def _person(
         self, claims: _Claims, found: Mapping[str, Any], database: Database
