@@ -9,7 +9,7 @@ from starlette.types import Message
 from factbook.api.oauth import mcp_authentication
 from factbook.api.routes import TOOL_CALLS
 from factbook.auth.oauth import addresses
-from factbook.auth.permissions import CATALOG_READ, SOURCE_READ
+from factbook.auth.permissions import CATALOG_READ, CHECK_READ, EXEMPTION_REQUEST, SOURCE_READ
 from factbook.auth.tokens import Grant
 from factbook.errors import NotAllowedError
 from factbook.http.requests import Request
@@ -24,8 +24,9 @@ from tests.api.authorizing import (
     sent,
     tokens_for,
 )
+from tests.api.checking import check, put, with_source
 from tests.conftest import StartService
-from tests.service import Service
+from tests.service import Service, call, component
 from tests.web.visiting import signed_in
 
 METADATA = f"{SERVER}{addresses.RESOURCE_METADATA}"
@@ -42,6 +43,11 @@ def challenge(header: str) -> dict[str, str]:
     """The parameters of a challenge."""
     assert header.startswith("Bearer ")
     return dict(re.findall(r'(\w+)="([^"]*)"', header))
+
+
+def of_kind(kind: str, name: str, **spec: Any) -> dict[str, Any]:
+    version = "backstage.io/v1alpha1"
+    return {"apiVersion": version, "kind": kind, "metadata": {"name": name}, "spec": spec}
 
 
 async def get(service: Service, path: str) -> tuple[int, dict[str, Any]]:
@@ -181,6 +187,28 @@ def test_who_cannot_be_given_more_is_not_sent_to_ask_for_it() -> None:
 
 async def _nothing() -> Message:
     return {"type": "http.disconnect"}
+
+
+async def test_a_client_that_was_let_in_to_read_asks_for_no_exemption(start: StartService) -> None:
+    service = await start(fetch_document=Documents(), agent_writes=True)
+    await with_source(service)
+    await put(service, check(), publish=True)
+    people = [
+        of_kind("Group", "team-a", type="team", children=[]),
+        of_kind("User", "ada", memberOf=["team-a"]),
+    ]
+    assert (await service.push("shop", component("api"), *people)).status_code == 200
+    ada = await signed_in(service)
+    given = {"entityRef": "component:default/api", "reason": "Shut down", "until": "2027-03-31"}
+    wish = call("request-check-exemption", {**given, "checkId": "covered"})
+    read = (await tokens_for(service, ada))["access_token"]
+    answer = await at_mcp(service, read, message=wish)
+    assert answer.status_code == 403
+    told = challenge(answer.headers["www-authenticate"])
+    assert told["scope"].split() == sorted([*READING, CHECK_READ, EXEMPTION_REQUEST])
+    more = (await tokens_for(service, ada, scope=told["scope"]))["access_token"]
+    answer = await at_mcp(service, more, message=wish)
+    assert answer.json()["result"]["structuredContent"]["state"] == "requested"
 
 
 async def test_the_last_use_is_noted(service: Service) -> None:

@@ -7,11 +7,12 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 from factbook.audit import trail
-from factbook.auth.permissions import CATALOG_READ, CHECK_READ
+from factbook.auth.permissions import CATALOG_READ, CHECK_READ, EXEMPTION_REQUEST
+from factbook.auth.tokens import Grant
 from factbook.checks.exemptions import exemption
 from factbook.checks.submissions import exemption_writes
 from factbook.checks.submissions.exemption_writes import ExemptionCaller
-from factbook.errors import ConflictError, InputError, NotFoundError, ToolError
+from factbook.errors import ConflictError, InputError, NotAllowedError, NotFoundError, ToolError
 from factbook.tools.checks.arguments import DISCOVER
 from factbook.tools.result_schema import record
 from factbook.tools.tool import Context, Tool, argument, encode
@@ -56,6 +57,7 @@ async def run(arguments: ExemptionRequestArguments, context: Context) -> str:
         "link": arguments.link,
     }
     call = context.call
+    _check_consent(call.grant)
     caller = ExemptionCaller(call.grant.owner, call.grant.permissions)
     write = trail.writing(
         context.database, call.caller(), exemption_writes.audited("exemption.request")
@@ -79,6 +81,19 @@ async def run(arguments: ExemptionRequestArguments, context: Context) -> str:
     except (InputError, ConflictError) as error:
         raise ToolError(f"The request cannot be taken: {error.message}") from None
     return encode(found.render())
+
+
+def _check_consent(grant: Grant) -> None:
+    """Raise NotAllowedError for a client that was let in to read alone.
+
+    Members of the group that owns an entity may ask without the permission; whoever lets a client
+    act in their name is told of it by that permission.
+    """
+    if grant.grantable is not None and EXEMPTION_REQUEST not in grant.permissions:
+        raise NotAllowedError(
+            f"The client was not allowed to ask for exemptions ({EXEMPTION_REQUEST}).",
+            missing=(EXEMPTION_REQUEST,),
+        )
 
 
 _TEXT: Final = {"type": "string"}
