@@ -27,7 +27,7 @@ from tests.api.authorizing import (
 )
 from tests.conftest import StartService
 from tests.service import Service
-from tests.web.visiting import PASSWORD, Browser, add_person, browser, signed_in
+from tests.web.visiting import PASSWORD, Browser, add_person, browser, signed_in, words
 
 OTHER = "https://other.example.com/oauth/client.json"
 ACCOUNT = "/administration/account"
@@ -297,6 +297,18 @@ async def test_a_refresh_token_gives_less_when_asked_and_never_more(service: Ser
     assert (await at_mcp(service, less["access_token"])).status_code == 403
     whole = (await refreshed(service, less["refresh_token"])).json()
     assert whole["scope"].split() == sorted(READING)
+
+
+async def test_the_use_of_each_client_is_shown_to_the_person(service: Service) -> None:
+    ada = await signed_in(service)
+    used, _ = await tokens_for(service, ada), await tokens_for(service, ada)
+    size = 0
+    for _ in range(2):
+        answer = await at_mcp(service, used["access_token"])
+        size += len(answer.json()["result"]["content"][0]["text"])
+    shown = words((await ada.open(ACCOUNT)).text)
+    assert f"2 calls, about {size // 4:,} model tokens" in shown
+    assert "0 calls" in shown
 
 
 @pytest.mark.parametrize("kind", ["access_token", "refresh_token"])

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from factbook.audit.trail import AuditEntry
 from factbook.auth import invitations, passwords, roles, sessions, tokens, users
@@ -22,6 +23,15 @@ PATH = "/administration/account"
 _YEAR_SECONDS = 365 * DAY // SECOND
 
 
+class ConsentRow(NamedTuple):
+    """A consent, the host of its client, titles of its permissions, and its use in thirty days."""
+
+    consent: Consent
+    host: str
+    permissions: list[str]
+    usage: TokenUsage
+
+
 async def show(visit: PageContext, status: int = 200, **problems: str) -> Reply:
     """Page of the account of the person signed in."""
     database, ref = visit.state.database, visit.person.ref
@@ -35,14 +45,26 @@ async def show(visit: PageContext, status: int = 200, **problems: str) -> Reply:
         role=roles.TITLES[person.role],
         permissions=[TITLES[name] for name in TITLES if name in person.permissions],
         sessions=await sessions.listed(database, ref),
-        consents=[
-            (each, redirects.host(each.redirect_uri), [TITLES[name] for name in each.permissions])
-            for each in await consents.listed(database, ref, visit.now)
-        ],
+        consents=await _consents(visit),
         themes=[(theme, theme.capitalize()) for theme in THEMES],
         name_problem=problems.get("name_problem", ""),
         password_problem=problems.get("password_problem", ""),
     )
+
+
+async def _consents(visit: PageContext) -> list[ConsentRow]:
+    """The clients that act for the person."""
+    found = await consents.listed(visit.state.database, visit.person.ref, visit.now)
+    usage = await visit.state.usage.of([each.id for each in found])
+    return [
+        ConsentRow(
+            each,
+            redirects.host(each.redirect_uri),
+            [TITLES[name] for name in each.permissions],
+            usage[each.id],
+        )
+        for each in found
+    ]
 
 
 async def _usage(visit: PageContext) -> TokenUsage:
