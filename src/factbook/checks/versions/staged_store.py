@@ -40,9 +40,9 @@ class StagedDefinition(StoredDefinition, frozen=True):
         return self.pending_version or self.version
 
     @property
+    @abstractmethod
     def reached(self) -> int | None:
         """The last entity for which the pending version is evaluated."""
-        raise NotImplementedError
 
 
 S = TypeVar("S", bound=StagedDefinition)
