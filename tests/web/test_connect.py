@@ -87,7 +87,7 @@ async def test_the_check_makes_the_calls_of_an_agent(service: Service) -> None:
     assert re.search(
         r"Handshake 200 · \d+\.\d ms initialize Factbook \S+ speaks revision 2025-11-25\.", page
     )
-    assert re.search(r"List of tools 200 · \d+\.\d ms tools/list 11 tools\.", page)
+    assert re.search(r"List of tools 200 · \d+\.\d ms tools/list 13 tools\.", page)
     assert re.search(r"A tool call 200 · \d+\.\d ms tools/call 3 data sources, of which 0", page)
     metrics = (await service.http.get("/metrics")).text
     assert 'tool="get-data-source-discovery"' in metrics

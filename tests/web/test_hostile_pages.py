@@ -38,7 +38,7 @@ FOR_PAGES = (HOSTILE, "\u0315\u0316" * 20, "../..", "javascript:x", "%")
 _OF_A_PAGE = 4
 _PATTERNS = [(page.path, compile_path(page.path)[0]) for page in PAGES if page.method == "GET"]
 # They lead elsewhere, are no pages, are for who is not signed in, or are asked for by a client.
-_NOT_WALKED = {"/static/{name}", "/sign-in", "/sign-in/openid", "/sign-in/openid/callback",
+_NOT_WALKED = {"/static/{name}", "/live", "/sign-in", "/sign-in/openid", "/sign-in/openid/callback",
                "/welcome/{secret}", "/connect/check", oauth.AUTHORIZE}  # fmt: skip
 _PARAMETERS = (
     *("q", "kind", "namespace", "owner", "tag", "set", "order", "after", "before", "page", "span"),

@@ -1,6 +1,7 @@
 """What the doctor says of the database, its schema, its key and what the service did there."""
 
 import os
+import re
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -197,7 +198,10 @@ async def test_too_few_connections_are_a_problem(look: Look) -> None:
 async def test_the_clock_of_the_server_is_compared_with_the_one_here(look: Look) -> None:
     assert is_well(await look(now=clock.now()), "clock")
     found = only(await look(now=clock.now() - 60_000), "clock")
-    assert found.what == "The clock of PostgreSQL is 60 s ahead of this one."
+    # The question takes a while on a loaded machine.
+    told = re.fullmatch(r"The clock of PostgreSQL is (\d+) s ahead of this one\.", found.what)
+    assert told is not None
+    assert int(told[1]) in range(60, 90)
 
 
 @POSTGRESQL

@@ -72,6 +72,7 @@ _HELP = (
     ("/administration/webhooks", "/help/how-to/events#webhooks"),
     ("/administration/digests", "/help/how-to/scorecards#tell-teams-what-changed"),
     ("/administration/audit", "/help/how-to/people#the-audit"),
+    ("/oauth", "/help/how-to/sign-in-agents"),
     ("/help", "/help"),
     ("/", "/help/pages"),
 )
