@@ -220,7 +220,8 @@ def check_figures(ask: Ask) -> None:
     }
     assert ask("get-observability-metrics", "odd")[0] == {"monitorCount": 0, "sloCount": 0}
     gone, reasons = ask("get-incident-metrics", "gone")
-    assert (gone, set(reasons.values())) == ({}, {"not-found"})
+    named = {"prometheus": "annotation prometheus.io/service is check"}
+    assert (gone, set(reasons.values())) == ({"unknownDetails": named}, {"not-found"})
     assert "not-found" in ask("get-observability-metrics", "gone")[1][""]
 
 
