@@ -3,6 +3,13 @@
 from .requirement import Requirement
 
 REQUIREMENTS: dict[str, Requirement] = {
+    # Kubernetes
+    "deploy.chart-is-valid": Requirement(
+        "seed §1", "Helm renders the chart for every value as valid objects of Kubernetes."
+    ),
+    "deploy.chart-is-restrained": Requirement(
+        "seed §5", "Pods of the chart have no privileges, and a read-only root."
+    ),
     # Upgrades
     "upgrades.every-schema-with-its-data": Requirement(
         "seed §9", "From every schema on, an upgrade keeps all data, and work goes on."

@@ -1,0 +1,50 @@
+"""The values of the chart are described, one by one, and have a default."""
+
+import tomllib
+
+import jsonschema
+import pytest
+import yaml
+
+from tests.deploy.chart_values import CHART, Values, default, defaults, leaves, schema
+from tests.deploy.test_deploy import DEPLOY, ROOT, is_setting
+
+
+def names(values: Values, part: Values) -> list[str]:
+    """What is in values or in the schema, and not in both."""
+    odd = [*(values.keys() ^ part["properties"].keys())]
+    for name, below in part["properties"].items():
+        if "properties" in below and name in values:
+            odd += [f"{name}.{one}" for one in names(values[name], below)]
+    return odd
+
+
+def test_every_value_has_a_default_and_every_default_is_described() -> None:
+    assert names(defaults(), schema()) == []
+
+
+def test_the_defaults_are_values_that_the_schema_allows() -> None:
+    jsonschema.validate(defaults(), schema(), cls=jsonschema.Draft7Validator)
+
+
+@pytest.mark.parametrize("path", [path for path, _ in leaves()])
+def test_a_value_is_described_in_a_sentence(path: str) -> None:
+    part = dict(leaves())[path]
+    assert part["description"].endswith(".")
+    jsonschema.validate(default(path), part, cls=jsonschema.Draft7Validator)
+
+
+def test_the_chart_has_the_version_of_the_package() -> None:
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert chart["version"] == chart["appVersion"] == project["version"]
+
+
+def test_the_alerts_of_the_chart_are_those_of_other_installations() -> None:
+    assert (CHART / "files" / "alerts.yml").resolve() == DEPLOY / "prometheus" / "alerts.yml"
+
+
+def test_settings_are_written_as_the_chart_makes_variables_of_them() -> None:
+    allowed = schema()["properties"]["settings"]["propertyNames"]
+    jsonschema.validate("trusted_proxies", allowed)
+    assert is_setting("FACTBOOK_TRUSTED_PROXIES")
