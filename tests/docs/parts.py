@@ -4,6 +4,7 @@ A page holds a part between `<!-- part: NAME -->` and `<!-- end -->`. `python -m
 them anew.
 """
 
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -32,6 +33,7 @@ from factbook.facts.shapes import LeafGroup, Shape
 from factbook.outbound import SIGNS
 from factbook.outbound.outcomes import MEANINGS
 from factbook.tools import TOOLS, Tool, checks
+from tests.deploy import chart_values
 from tests.docs import vendors
 from tests.docs.settings import importers, options, settings
 from tests.docs.tables import code, table
@@ -93,6 +95,18 @@ def _json_value(value: object) -> object:
 
 def _default(option: Any) -> str:
     return "" if option.is_flag else code(option.default)
+
+
+# The chart
+
+
+def chart() -> str:
+    """Every value of the Helm chart."""
+    rows = [
+        (code(path), code(json.dumps(chart_values.default(path))), part["description"])
+        for path, part in chart_values.leaves()
+    ]
+    return table(("Value", "Default", "Meaning"), rows)
 
 
 # Tools
@@ -265,6 +279,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "settings:importers": importers,
     "settings:openid": partial(options, OpenIDOptions),
     "settings:oauth": partial(options, OAuthOptions),
+    "chart": chart,
     "commands": commands,
     "operators": operators,
     "reasons": reasons,

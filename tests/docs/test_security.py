@@ -31,6 +31,7 @@ AREAS = [
     "Audit",
     "Exhaustion",
     "Files of the pages",
+    "Kubernetes",
     "Supply chain",
     "Many machines, backups and upgrades",
     "Mistakes of operators",
