@@ -18,7 +18,7 @@ from factbook.api.catalog.routes import CATALOG_ROUTES
 from factbook.api.checks.result_routes import RESULT_ROUTES
 from factbook.api.checks.routes import CHECK_ROUTES
 from factbook.api.endpoint import Route
-from factbook.api.routes import PUSH_ROUTES
+from factbook.api.push.routes import PUSH_ROUTES
 from factbook.api.tech_insights.routes import TECH_INSIGHTS_ROUTES
 from factbook.auth import roles as known_roles
 from factbook.auth.oauth.options import OAuthOptions
