@@ -9,6 +9,7 @@ import httpx2
 from factbook.app import Application
 from factbook.auth import permissions as known
 from factbook.auth import tokens
+from factbook.auth.narrowing import Narrowing
 from factbook.auth.oauth.client_documents import FetchDocument
 from factbook.auth.oauth.company_tokens import CompanyTokens
 from factbook.auth.oidc.client import OpenID
@@ -58,6 +59,7 @@ class Service:
         owner: str = "user:default/tester",
         name: str = "test",
         lifetime: int | None = None,
+        narrowing: Narrowing | None = None,
     ) -> str:
         """A new token's value; all permissions when none is named."""
         value = tokens.generate()
@@ -72,6 +74,7 @@ class Service:
                 created_by="test",
                 now=now,
                 lifetime=lifetime,
+                narrowing=narrowing,
             )
         )
         return value

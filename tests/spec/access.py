@@ -48,6 +48,14 @@ REQUIREMENTS: dict[str, Requirement] = {
     "token.has-permissions": Requirement(
         "decisions §6.1", "A token carries the permissions chosen for it and no others."
     ),
+    "token.narrowed-is-kept-within": Requirement(
+        "decisions §6.1",
+        "A token that is narrowed to sets, namespaces, sources or tools does nothing elsewhere.",
+    ),
+    "token.narrowed-never-widens": Requirement(
+        "decisions §6.1",
+        "No token that a narrowed one makes reaches further, by however many steps.",
+    ),
     "token.expires-after-90-days": Requirement(
         "decisions §6.1; seed §5", "A token lives 90 days when nobody chooses an expiry."
     ),

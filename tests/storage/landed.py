@@ -205,6 +205,11 @@ LANDED = (
         "0.1.0",
         "69e2cd2d311c5d96941e81eea82706db6919ab02c4b64bd8f9c57d2486183e98",
     ),
+    Landed(
+        "0038_narrowed_tokens.sql",
+        "0.1.0",
+        "7be91400ca109235dd37f8f4d6d3e94d00c47eaf3c7c0660bc2b1385bbc5d65b",
+    ),
 )
 
 # Three of them had another form before, with which databases were made: their first texts.

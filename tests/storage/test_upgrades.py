@@ -103,6 +103,8 @@ async def test_everything_that_was_stored_is_there_after_the_upgrade(upgraded: U
 async def check_access(upgraded: Upgraded) -> None:
     """Whoever had access has it, and nobody else."""
     service, snapshot = upgraded.service, upgraded.snapshot
+    found_tokens = await found(service, "/api/access/v1/tokens")
+    assert not [token for token in found_tokens["tokens"] if "narrowing" in token]
     for name, read, write in (
         ("full", 200, 200),
         ("reader", 200, 403),

@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple, get_args, get_type_hints
 
 from factbook.api.authentication import authenticate, authorize
 from factbook.api.openapi.parameter_types import AnswerHeader, Parameter
+from factbook.auth.narrowing import NOWHERE, SETS, SOURCES, Narrowing, Reach
 from factbook.auth.permissions import (
     AUDIT_READ,
     CATALOG_READ,
@@ -50,6 +51,9 @@ class Route(NamedTuple):
     Callers of one that is `signed` prove who they are in the request itself, in place of a token,
     by a signature or by what was issued to them. The others are known by what `authenticate`
     returns.
+
+    Its `reach` says to what it keeps tokens that are narrowed: those that it names in its path are
+    checked before the handler runs. Without one it refuses them.
     """
 
     method: str
@@ -71,6 +75,7 @@ class Route(NamedTuple):
     signed: bool = False
     judged: bool = False
     authenticate: Authenticate = authenticate
+    reach: Reach = NOWHERE
 
     @property
     def answers(self) -> tuple[Any, ...]:
@@ -117,6 +122,8 @@ class Endpoint(Pipeline[Route, Request]):
         if route.permissions is not None:
             token = await self._authenticate(request, state)
             authorize(token, route.permissions)
+            if token.narrowing is not None:
+                _keep_within(token.narrowing, route, request)
             request.may_read = token.permissions.issuperset(route.reading or ())
         if request.scope["query_string"] and route.parameters is not None:
             request.allow_only([each.name for each in route.parameters if each.place == "query"])
@@ -127,5 +134,20 @@ class Endpoint(Pipeline[Route, Request]):
 
     async def refused(self, request: Request, error: FactbookError) -> Reply:
         refusals.record_request(request, self.state, error, writes=request.method in self.writing)
-        told = error if request.may_read else error.withheld or error
+        # What others hold is not told to a token that is narrowed to something else.
+        may_read = request.may_read and request.narrowing is None
+        told = error if may_read else error.withheld or error
         return self._errors(told, request)
+
+
+# What a path names, by the name of the parameter.
+_NAMED: Final = {SETS: "set_id", SOURCES: "id"}
+
+
+def _keep_within(narrowing: Narrowing, route: Route, request: Request) -> None:
+    """Raise NotAllowedError for what is outside of the narrowing of the token."""
+    route.reach.check(narrowing, writes=route.writes)
+    given = request.scope.get("path_params", {})
+    for dimension, name in _NAMED.items():
+        if dimension in route.reach.bounds and name in given:
+            narrowing.check(dimension, [request.parameter(name)])

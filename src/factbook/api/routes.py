@@ -21,6 +21,7 @@ from factbook.api.openapi import openapi, operations
 from factbook.api.push.routes import PUSH_ROUTES
 from factbook.api.scim.routes import SCIM_ROUTES
 from factbook.api.tech_insights.routes import TECH_INSIGHTS_ROUTES
+from factbook.auth.narrowing import OF_GRANTING, OF_TOOLS
 from factbook.auth.permissions import AUDIT_READ, CATALOG_READ, SOURCE_READ, TOKEN_MANAGE
 from factbook.http import error_responses
 from factbook.http.context import State
@@ -73,6 +74,7 @@ _OF_TOOLS = Route(
     None,
     described=False,
     errors=error_responses.protocol,
+    reach=OF_TOOLS,
 )
 
 ROUTES: Sequence[Route] = (
@@ -84,6 +86,7 @@ ROUTES: Sequence[Route] = (
         None,
         described=False,
         errors=error_responses.protocol,
+        reach=OF_TOOLS,
     ),
     # Each tool names its permissions.
     _OF_TOOLS._replace(path=CHECK_TOOLS, handler=endpoint.post_checks),
@@ -108,6 +111,7 @@ ROUTES: Sequence[Route] = (
         body=tokens.NewToken,
         status=201,
         reading=NOTHING_STORED,
+        reach=OF_GRANTING,
     ),
     Route("DELETE", f"{TOKENS}/{{id}}", tokens.revoke, _TOKENS, status=204, reading=NOTHING_STORED),
     Route("GET", f"{ACCESS}/audit", audit.list_records, (AUDIT_READ,), audit.PARAMETERS),

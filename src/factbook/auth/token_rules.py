@@ -1,13 +1,16 @@
 """Rules for making and revoking a token, common to all interfaces.
 
-A token never exceeds the permissions of its maker, nor those of its owner at that moment.
+A token never exceeds the permissions of its maker, nor those of its owner at that moment, and
+never reaches beyond what its maker is narrowed to.
 """
 
 import uuid
 from typing import NamedTuple
 
 from factbook import invisible
+from factbook.auth import narrowing as narrowings
 from factbook.auth import tokens, users
+from factbook.auth.narrowing import Narrowing
 from factbook.auth.tokens import StoredToken
 from factbook.errors import InputError, NotAllowedError, NotFoundError
 from factbook.storage import Transaction
@@ -21,6 +24,7 @@ class TokenRequest(NamedTuple):
     name: str
     permissions: frozenset[str]
     lifetime: int | None
+    narrowing: Narrowing | None = None
 
 
 def name_checked(text: str) -> str:
@@ -41,11 +45,13 @@ def make(
     created_by: str,
     now: int,
     id: str | None = None,
+    narrowed: Narrowing | None = None,
 ) -> StoredToken:
     """Store a token for its owner, made by a holder of these permissions.
 
-    Raises NotAllowedError where it would exceed those or the owner's permissions, which are read
-    here, so that no token is made beside a change of the owner's role.
+    `narrowed` is what that holder is narrowed to, which the new token inherits where it does not
+    say less. Raises NotAllowedError where it would exceed that, the permissions or those of the
+    owner, which are read here, so that no token is made beside a change of the owner's role.
     """
     allowed = users.permissions_of(transaction, owner)
     may = held if allowed is None else held & allowed
@@ -64,6 +70,7 @@ def make(
         now=now,
         lifetime=wish.lifetime,
         id=id,
+        narrowing=narrowings.within(wish.narrowing, narrowed),
     )
 
 

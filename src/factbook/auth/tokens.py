@@ -11,6 +11,8 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from factbook.auth import narrowing as narrowings
+from factbook.auth.narrowing import Narrowing
 from factbook.clock import DAY, HOUR, MINUTE
 from factbook.errors import ConflictError, InputError, NotFoundError
 from factbook.storage import Database, Row, Transaction
@@ -24,11 +26,12 @@ _LENGTH: Final = len(PREFIX) + _RANDOM + _CHECKSUM
 _LIFETIME = re.compile(r"([0-9]{1,5})([dhm])")
 _UNITS = {"d": DAY, "h": HOUR, "m": MINUTE}
 _COLUMNS = (
-    "id, name, owner, permissions, created_by, created_at, expires_at, last_used_at, revoked_at"
+    "id, name, owner, permissions, created_by, created_at, expires_at, last_used_at, revoked_at, "
+    "narrowing"
 )
 _BEFORE_ALL = (2**63 - 1, "")
 _FIND = """
-SELECT hash, id, owner, permissions, expires_at, last_used_at, revoked_at
+SELECT hash, id, owner, permissions, expires_at, last_used_at, revoked_at, narrowing
 FROM tokens WHERE hash IN LIST(?)
 """
 _permissions = msgspec.json.Decoder(frozenset[str])
@@ -38,6 +41,7 @@ class Grant(NamedTuple):
     """Grant of a request's token: its owner, permissions and validity.
 
     `grantable` are permissions that its client can ask the owner for; None: it has no client.
+    `narrowing` is None for a token that is not narrowed.
     """
 
     id: str
@@ -47,6 +51,7 @@ class Grant(NamedTuple):
     last_used_at: int | None
     revoked_at: int | None
     grantable: frozenset[str] | None = None
+    narrowing: Narrowing | None = None
 
 
 class StoredToken(NamedTuple):
@@ -61,6 +66,7 @@ class StoredToken(NamedTuple):
     expires_at: int | None
     last_used_at: int | None
     revoked_at: int | None
+    narrowing: Narrowing | None = None
 
 
 def generate() -> str:
@@ -110,6 +116,7 @@ def create(
     now: int,
     lifetime: int | None,
     id: str | None = None,
+    narrowing: Narrowing | None = None,
 ) -> StoredToken:
     """Store a new token; `lifetime` is in milliseconds, None for ever.
 
@@ -119,12 +126,17 @@ def create(
     id_ = id or str(uuid.uuid4())
     made = transaction.run(
         "INSERT INTO tokens (hash, id, name, owner, permissions, created_by, created_at, "
-        "expires_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING",
-        (digest, id_, name, owner, _text(permissions), created_by, now, expires),
+        "expires_at, narrowing) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING",
+        (
+            *(digest, id_, name, owner, _text(permissions), created_by, now, expires),
+            narrowings.encoded(narrowing),
+        ),
     )
     if not made:
         raise ConflictError(f'The token "{name}" was made already.')
-    return StoredToken(id_, name, owner, permissions, created_by, now, expires, None, None)
+    return StoredToken(
+        id_, name, owner, permissions, created_by, now, expires, None, None, narrowing
+    )
 
 
 async def find(database: Database, digest: str) -> Grant | None:
@@ -132,8 +144,11 @@ async def find(database: Database, digest: str) -> Grant | None:
     row = await database.find(_FIND, digest, small=True)
     if row is None:
         return None
-    _, id_, owner, permissions, expires_at, last_used_at, revoked_at = row
-    return Grant(id_, owner, _read(permissions), expires_at, last_used_at, revoked_at)
+    _, id_, owner, permissions, expires_at, last_used_at, revoked_at, text = row
+    return Grant(
+        *(id_, owner, _read(permissions), expires_at, last_used_at, revoked_at),
+        narrowing=_narrowing(text),
+    )
 
 
 async def listed(database: Database) -> list[StoredToken]:
@@ -230,8 +245,12 @@ def touch(transaction: Transaction, id_: str, now: int) -> None:
 
 
 def _token(row: Row) -> StoredToken:
-    id_, name, owner, permissions, *rest = row
-    return StoredToken(id_, name, owner, _read(permissions), *rest)
+    id_, name, owner, permissions, *rest, text = row
+    return StoredToken(id_, name, owner, _read(permissions), *(*rest, _narrowing(text)))
+
+
+def _narrowing(text: str | None) -> Narrowing | None:
+    return None if text is None else narrowings.decoded(text)
 
 
 def _text(permissions: frozenset[str]) -> str:

@@ -24,6 +24,21 @@ def create(
         list[str] | None,
         typer.Option(help="A permission, e.g. catalog.entity.read. Without any: full access."),
     ] = None,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME", help="A set that it may push; a* for all from a."),
+    ] = None,
+    namespace: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="A namespace whose entities it may write."),
+    ] = None,
+    source: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ID", help="A data source that it may read, run and push to."),
+    ] = None,
+    tool: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="A tool that it may call.")
+    ] = None,
     user: Annotated[
         str, typer.Option(metavar="REF", help="The user in whose name the token acts.")
     ] = "user:default/admin",
@@ -39,11 +54,14 @@ def create(
       export FACTBOOK_TOKEN=$(factbook token create laptop)
       factbook token create agent --permission catalog.entity.read \\
           --permission tech-insights.data-source.read --expires never
+      factbook token create ci --permission catalog.entity-set.write --set "shop-*"
     """
     from factbook.operations import commands
 
     given = permission or []
-    value = on_database(database_url, commands.create_token, name, user, given, expires)
+    asked = {"sets": set_, "namespaces": namespace, "sources": source, "tools": tool}
+    narrowed = {dimension: names for dimension, names in asked.items() if names}
+    value = on_database(database_url, commands.create_token, name, user, given, expires, narrowed)
     note(f'The token "{name}" acts for {user}, expires: {expires}. Keep it: it is not shown again.')
     say(value)
 
@@ -61,6 +79,7 @@ def list_(database_url: DatabaseUrl = None, as_json: Json = False) -> None:
 
     tokens = on_database(database_url, commands.list_tokens)
     columns = ["Id", "Name", "User", "State", "Created", "Expires", "Last used", "Permissions"]
+    columns.append("Narrowed to")
     print_answer(list(map(_as_json, tokens)), columns, map(_row, tokens), as_json=as_json)
 
 
@@ -91,7 +110,13 @@ def _row(token: "StoredToken") -> tuple[object, ...]:
         age(token.expires_at) or "never",
         age(token.last_used_at),
         ", ".join(sorted(token.permissions)),
+        _narrowed(token),
     )
+
+
+def _narrowed(token: "StoredToken") -> str:
+    given = {} if token.narrowing is None else token.narrowing.given
+    return "; ".join(f"{dimension}: {', '.join(names)}" for dimension, names in given.items())
 
 
 def _state(token: "StoredToken") -> str:
@@ -108,4 +133,5 @@ def _as_json(token: "StoredToken") -> dict[str, Any]:
         "createdAt": iso_or_none(token.created_at),
         "expiresAt": iso_or_none(token.expires_at),
         "lastUsedAt": iso_or_none(token.last_used_at),
+        "narrowing": None if token.narrowing is None else token.narrowing.given,
     }

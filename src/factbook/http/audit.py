@@ -97,11 +97,13 @@ def of_token(action: str) -> About:
     """Entry for a token that is made or revoked."""
 
     def about(token: "StoredToken") -> AuditEntry:
-        detail = {
+        detail: dict[str, object] = {
             "name": token.name,
             "owner": token.owner,
             "permissions": sorted(token.permissions),
         }
+        if token.narrowing is not None:
+            detail["narrowing"] = token.narrowing.given
         return AuditEntry(action, token.id, detail)
 
     return about

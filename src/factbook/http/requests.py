@@ -10,6 +10,7 @@ from urllib.parse import parse_qsl
 import msgspec
 from starlette.types import Receive, Scope
 
+from factbook.auth.narrowing import Narrowing
 from factbook.auth.tokens import Grant
 from factbook.errors import (
     InputError,
@@ -127,6 +128,11 @@ class Request:
         # Where it is described how to get a token, if the route says so.
         self.resource_metadata = ""
         self.token_id = ""  # of the token that was sent, though it may have expired or be revoked
+
+    @property
+    def narrowing(self) -> Narrowing | None:
+        """What its token is narrowed to; None for one that is not, and without a token."""
+        return None if self.token is None else self.token.narrowing
 
     @property
     def path(self) -> str:

@@ -2,12 +2,13 @@
 
 import asyncio
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
+from types import MappingProxyType
 
 from factbook.audit import json_lines, trail
 from factbook.audit.trail import COMMAND_LINE, About, AuditEntry, AuditPosition, Caller
-from factbook.auth import invitations, roles, token_rules, tokens, users
+from factbook.auth import invitations, narrowing, roles, token_rules, tokens, users
 from factbook.auth import permissions as known_permissions
 from factbook.auth.encryption import token_key
 from factbook.auth.token_rules import TokenRequest
@@ -23,14 +24,20 @@ from factbook.storage import Database, Transaction, Write
 
 
 async def create_token(
-    backend: Backend, name: str, owner: str, permissions: Sequence[str], lifetime: str
+    backend: Backend,
+    name: str,
+    owner: str,
+    permissions: Sequence[str],
+    lifetime: str,
+    narrowed: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> str:
     """Create a token and return its value, which is never shown again.
 
     Raises NotAllowedError when the permissions exceed those of an owner who is a person.
     """
     value, duration = tokens.generate(), tokens.lifetime(lifetime)
-    wish = TokenRequest(name, known_permissions.checked(permissions), duration)
+    known = known_permissions.checked(permissions)
+    wish = TokenRequest(name, known, duration, narrowing.checked(narrowed))
     user = str(refs.parse(owner, kind="user"))
     digest = tokens.digest(value, token_key(backend.settings))
 

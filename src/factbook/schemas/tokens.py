@@ -37,6 +37,26 @@ class ToolUsage(WireAnswer):
     ]
 
 
+_Patterns = Annotated[
+    list[Annotated[str, Meta(min_length=1, max_length=128)]],
+    Meta(
+        min_length=1,
+        max_length=50,
+        description="Each a whole name, or the beginning of names before a `*`.",
+        examples=[["payments", "shop-*"]],
+    ),
+]
+
+
+class TokenNarrowing(WireAnswer, forbid_unknown_fields=True):
+    """What a token is narrowed to; where one is left out, it is not narrowed to any of these."""
+
+    sets: _Patterns | UnsetType = UNSET
+    namespaces: _Patterns | UnsetType = UNSET
+    sources: _Patterns | UnsetType = UNSET
+    tools: _Patterns | UnsetType = UNSET
+
+
 class Token(WireAnswer):
     """A token, without its value."""
 
@@ -48,6 +68,7 @@ class Token(WireAnswer):
     expires_at: Time | None
     last_used_at: Time | None
     usage: ToolUsage | UnsetType = UNSET
+    narrowing: TokenNarrowing | UnsetType = UNSET
 
 
 class MadeToken(Token, kw_only=True):

@@ -3,21 +3,34 @@
 from typing import Annotated
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
-from factbook.auth import permissions, token_rules, tokens
+from factbook.auth import narrowing, permissions, token_rules, tokens
+from factbook.auth.narrowing import Narrowing
 from factbook.auth.token_rules import TokenRequest
 from factbook.auth.token_usage import TokenUsage
 from factbook.auth.tokens import StoredToken
 from factbook.clock import iso, iso_or_none
+from factbook.errors import InputError
 from factbook.http import audit
 from factbook.http.context import HandlerContext
 from factbook.http.requests import JsonReply, Reply, Request, reply
 from factbook.schemas import patterns
-from factbook.schemas.tokens import MadeToken, PermissionName, Token, Tokens, ToolUsage
+from factbook.schemas.tokens import (
+    MadeToken,
+    PermissionName,
+    Token,
+    TokenNarrowing,
+    Tokens,
+    ToolUsage,
+)
 
 
 class NewToken(msgspec.Struct, forbid_unknown_fields=True):
-    """The body that asks for a token; all of the caller's permissions when none is named."""
+    """The body that asks for a token; all of the caller's permissions when none is named.
+
+    What the caller's token is narrowed to counts for the new one too, where it says no less.
+    """
 
     name: Annotated[
         str,
@@ -38,6 +51,7 @@ class NewToken(msgspec.Struct, forbid_unknown_fields=True):
             description="Days, hours or minutes, such as `90d`, `12h` or `30m`, or `never`.",
         ),
     ] = tokens.DEFAULT_LIFETIME
+    narrowing: TokenNarrowing | UnsetType = UNSET
 
 
 async def create(request: Request, state: HandlerContext) -> JsonReply[MadeToken]:
@@ -47,7 +61,10 @@ async def create(request: Request, state: HandlerContext) -> JsonReply[MadeToken
     assert caller is not None
     wanted = permissions.checked(asked.permissions or caller.permissions)
     wish = TokenRequest(
-        token_rules.name_checked(asked.name), wanted, tokens.lifetime(asked.expires)
+        token_rules.name_checked(asked.name),
+        wanted,
+        tokens.lifetime(asked.expires),
+        _narrowing(asked.narrowing),
     )
     value = tokens.generate()
     write = audit.writing(request, state, audit.of_token("token.create"), 201)
@@ -60,6 +77,7 @@ async def create(request: Request, state: HandlerContext) -> JsonReply[MadeToken
             held=caller.permissions,
             created_by=caller.id,
             now=state.clock(),
+            narrowed=caller.narrowing,
         )
     )
     shown = _shown(token, TokenUsage())
@@ -91,4 +109,19 @@ def _shown(token: StoredToken, usage: TokenUsage) -> Token:
         expires_at=iso_or_none(token.expires_at),
         last_used_at=iso_or_none(token.last_used_at),
         usage=ToolUsage(usage.calls, usage.size, usage.model_tokens),
+        narrowing=UNSET if token.narrowing is None else _shown_narrowing(token.narrowing),
     )
+
+
+def _narrowing(asked: TokenNarrowing | UnsetType) -> Narrowing | None:
+    """What the body narrows the token to; raises InputError."""
+    if asked is UNSET:
+        return None
+    given: dict[str, list[str]] = msgspec.to_builtins(asked)
+    if not given:
+        raise InputError("narrowing names sets, namespaces, sources or tools, or is left out.")
+    return narrowing.checked(given)
+
+
+def _shown_narrowing(found: Narrowing) -> TokenNarrowing:
+    return msgspec.convert(found.given, TokenNarrowing)

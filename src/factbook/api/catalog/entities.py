@@ -108,6 +108,7 @@ async def delete_by_uid(request: Request, state: HandlerContext) -> Reply:
         request.parameter("uid"),
         actor,
         kept=state.settings.revisions_kept,
+        narrowing=request.narrowing,
         write=audit.writing(request, state, audit.of_entity("entity.delete"), 204),
     )
     return Reply(status=204)

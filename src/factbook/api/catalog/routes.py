@@ -20,6 +20,7 @@ from factbook.api.openapi.parameters import (
     TEXT_TERM,
     TOTAL_ITEMS,
 )
+from factbook.auth.narrowing import OF_SET
 from factbook.auth.permissions import CATALOG_READ, SET_WRITE, SOURCE_RUN
 from factbook.errors import NotFoundError
 
@@ -75,7 +76,15 @@ CATALOG_ROUTES: Sequence[Route] = (
     # As one client writes it, which follows no redirect.
     _BY_REFS._replace(path=f"{_BY_REFS.path}/", described=False),
     Route("GET", _BY_UID, entities.get_by_uid, _READ),
-    Route("DELETE", _BY_UID, entities.delete_by_uid, _WRITE, status=204, reading=NOTHING_STORED),
+    Route(
+        "DELETE",
+        _BY_UID,
+        entities.delete_by_uid,
+        _WRITE,
+        status=204,
+        reading=NOTHING_STORED,
+        reach=OF_SET,
+    ),
     Route("GET", "/entity-facets", facets.get_facets, _READ, (FACET, FILTER)),
     Route("POST", "/entity-facets", facets.post_facets, _READ, body=facets.Facets),
     Route(

@@ -19,14 +19,23 @@ MODERN_MEMBERS: Final = {"resultType": "complete", "_meta": {f"{META}serverInfo"
 
 
 def described(
-    tools: Iterable[Tool], instructions: str, capabilities: dict[str, Any], *, is_compact: bool
+    tools: Iterable[Tool],
+    instructions: str,
+    capabilities: dict[str, Any],
+    *,
+    is_compact: bool,
+    is_shared: bool = True,
 ) -> Descriptions:
-    """Encode what a server says of itself; a compact one answers with text alone."""
+    """Encode what a server says of itself; a compact one answers with text alone.
+
+    What is not shared is for one token: no cache may show it to others.
+    """
+    caching = _CACHING if is_shared else {**_CACHING, "cacheScope": "private"}
     listed = [_listed(tool, is_compact=is_compact) for tool in tools]
     about = {"capabilities": capabilities, "serverInfo": _SERVER, "instructions": instructions}
     return Descriptions(
         legacy=_encode({"tools": listed}),
-        modern=_encode({"tools": listed, **_CACHING, **MODERN_MEMBERS}),
+        modern=_encode({"tools": listed, **caching, **MODERN_MEMBERS}),
         initialized={version: _encode({"protocolVersion": version, **about}) for version in LEGACY},
         discovered=_encode(
             {

@@ -12,12 +12,12 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 from factbook.api.mcp import jsonrpc, resources, tool_calls
-from factbook.api.mcp.descriptions import LEGACY, META, MODERN
+from factbook.api.mcp.descriptions import LEGACY, META, MODERN, described
 from factbook.api.mcp.exchange import Exchange
 from factbook.api.mcp.jsonrpc import RpcError
 from factbook.api.mcp.toolset_choice import chosen
 from factbook.errors import NotAcceptableError, UnsupportedMediaTypeError
-from factbook.http.context import ServerChoice, ToolContext, ToolServer
+from factbook.http.context import Descriptions, ServerChoice, ToolContext, ToolServer
 from factbook.http.requests import Reply, Request
 from factbook.tools.toolsets import CHECKS, FACTS, MANAGE
 
@@ -98,17 +98,17 @@ def _check_media_types(request: Request) -> None:
 
 
 async def _legacy(asked: Exchange) -> Reply:
-    method, described = asked.method, asked.server.described
+    method, of_server = asked.method, asked.server.described
     if method == "tools/call":
         return await tool_calls.call(asked)
     params = _params(asked)
     if method == "tools/list":
         _refuse_cursor(params, asked)
-        return _reply(asked, described().legacy)
+        return _reply(asked, _listed(asked).legacy)
     if method == "initialize":
         version = params.protocol_version
         known = version if version in LEGACY else LEGACY[0]
-        return _reply(asked, described().initialized[known])
+        return _reply(asked, of_server().initialized[known])
     if method == "ping":
         return _reply(asked, "{}")
     return await _of_resources(asked)
@@ -133,7 +133,7 @@ class _Modern:
             return _reply(asked, asked.server.described().discovered)
         if asked.method == "tools/list":
             _refuse_cursor(self._params, asked)
-            return _reply(asked, asked.server.described().modern)
+            return _reply(asked, _listed(asked).modern)
         if asked.method == "tools/call":
             return await tool_calls.call(asked)
         return await _of_resources(asked)
@@ -184,6 +184,15 @@ def _plain(value: str) -> str:
         return base64.b64decode(value[9:-2], validate=True).decode()
     except (binascii.Error, UnicodeDecodeError):
         return value
+
+
+def _listed(asked: Exchange) -> Descriptions:
+    """What tools/list answers: of those that its token is narrowed to, if it is."""
+    server = asked.server
+    if asked.grant.narrowing is None:
+        return server.described()
+    tools = [tool for tool in server.tools.values() if asked.reaches(tool)]
+    return described(tools, "", {}, is_compact=server.is_compact, is_shared=False)
 
 
 def _reply(asked: Exchange, result: str) -> Reply:

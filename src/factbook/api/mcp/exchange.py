@@ -4,10 +4,13 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from factbook.api.authentication import authorize
 from factbook.api.mcp.jsonrpc import Id, RpcError
+from factbook.auth.narrowing import NAMESPACES, TOOLS
 from factbook.auth.tokens import Grant
 from factbook.http.context import ToolContext, ToolServer
 from factbook.http.requests import Request
+from factbook.tools import Tool
 
 
 class Exchange(NamedTuple):
@@ -21,6 +24,24 @@ class Exchange(NamedTuple):
     id: Id
     params: msgspec.Raw
     modern: bool
+
+    def authorize(self, tool: Tool) -> None:
+        """Raise NotAllowedError unless the token may call this tool."""
+        authorize(self.grant, tool.permissions)
+        narrowing = self.grant.narrowing
+        if narrowing is not None and not self.reaches(tool):
+            raise narrowing.refusal(TOOLS, NAMESPACES)
+
+    def reaches(self, tool: Tool) -> bool:
+        """True if the tool is within what the token is narrowed to.
+
+        Which namespaces a tool writes to, it does not say.
+        """
+        narrowing = self.grant.narrowing
+        if narrowing is None:
+            return True
+        writes_anywhere = tool.writes and narrowing.namespaces is not None
+        return narrowing.allows(TOOLS, tool.name) and not writes_anywhere
 
     def error(
         self,

@@ -118,12 +118,13 @@ async def list_page(exchange: Exchange) -> Reply:
     authorize(exchange.grant, (CATALOG_READ,))
     cursor = _params(exchange, ListParams).cursor
     database = exchange.state.database
+    entities, scorecards = (_reaches(kind, exchange) for kind in KINDS)
     found = []
-    if cursor is UNSET and CHECK_READ in exchange.grant.permissions:
+    if cursor is UNSET and scorecards and CHECK_READ in exchange.grant.permissions:
         stored = await scorecard_store.everything(database)
         found = [_scorecard(one.id, one.title) for one in stored if one.published]
     after = "" if cursor is UNSET else _place(cursor, exchange)
-    refs = await name_completion.refs_after(database, after, _PAGE + 1)
+    refs = await name_completion.refs_after(database, after, _PAGE + 1) if entities else []
     found += [_entity(ref) for ref in refs[:_PAGE]]
     more = {"nextCursor": quote(refs[_PAGE - 1])} if len(refs) > _PAGE else {}
     return _reply(exchange, {"resources": found, **more}, _PRIVATE)
@@ -164,7 +165,7 @@ async def complete(exchange: Exchange) -> Reply:
     if params.ref.type != "ref/resource" or kind is None or f"{{{name}}}" not in kind.template:
         text = "Only arguments of the templates of resources/templates/list are completed."
         raise exchange.error(jsonrpc.INVALID_PARAMS, text)
-    values = await _values(params, exchange)
+    values = await _values(params, exchange) if _reaches(kind, exchange) else []
     shown = values[:_MOST_VALUES]
     completion = {"values": shown, "hasMore": len(values) > len(shown)}
     return _reply(exchange, {"completion": completion}, {})
@@ -190,7 +191,7 @@ async def _answered(
 ) -> str:
     """The answer of the tool about the resource; raises RpcError for one that there is not."""
     tool = exchange.state.every_tool[kind.tool]
-    authorize(exchange.grant, tool.permissions)
+    exchange.authorize(tool)
     arguments = msgspec.json.encode(kind.arguments(parts))
     try:
         context = await tool_calls.context_of(exchange)
@@ -200,6 +201,11 @@ async def _answered(
     value = found if found.isascii() else await tool_calls.shown(found)
     exchange.state.usage.add(exchange.grant.id, len(value), context.now)
     return value
+
+
+def _reaches(kind: ResourceKind, exchange: Exchange) -> bool:
+    """True if what the token is narrowed to has the tool that answers resources of the kind."""
+    return exchange.reaches(exchange.state.every_tool[kind.tool])
 
 
 def _scorecard(id_: str, title: str) -> dict[str, Any]:

@@ -8,7 +8,6 @@ import structlog
 from msgspec import Struct
 
 from factbook import invisible
-from factbook.api.authentication import authorize
 from factbook.api.mcp import jsonrpc
 from factbook.api.mcp.descriptions import MODERN_EXTRA
 from factbook.api.mcp.exchange import Exchange
@@ -47,7 +46,7 @@ async def call(exchange: Exchange) -> Reply:
         raise exchange.error(jsonrpc.INVALID_PARAMS, text)
     if bytes(params.arguments).lstrip()[:1] != b"{":
         raise exchange.error(jsonrpc.INVALID_PARAMS, "arguments have to be an object.")
-    authorize(exchange.grant, tool.permissions)
+    exchange.authorize(tool)
     return await _run(tool, params.arguments, exchange)
 
 

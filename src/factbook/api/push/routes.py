@@ -15,6 +15,7 @@ from factbook.api.openapi.parameters import (
     SET,
 )
 from factbook.api.push import sets
+from factbook.auth.narrowing import OF_SET
 from factbook.auth.permissions import CATALOG_READ, SET_WRITE
 from factbook.errors import ConflictError, PreconditionFailedError
 from factbook.schemas import push as push_schemas
@@ -28,7 +29,7 @@ _REFUSALS = (ConflictError, PreconditionFailedError)
 
 # Below /api/catalog/<word>-entities, for the configured word and its aliases.
 PUSH_ROUTES: Sequence[Route] = (
-    Route("GET", "/sets", sets.list_sets, _READ),
+    Route("GET", "/sets", sets.list_sets, _READ, reach=OF_SET),
     Route(
         "PUT",
         _SET,
@@ -39,8 +40,9 @@ PUSH_ROUTES: Sequence[Route] = (
         headers=(ETAG,),
         refusals=_REFUSALS,
         reading=_READ,
+        reach=OF_SET,
     ),
-    Route("GET", _SET, sets.get_set, _READ, (LIMIT, CURSOR), headers=(ETAG,)),
+    Route("GET", _SET, sets.get_set, _READ, (LIMIT, CURSOR), headers=(ETAG,), reach=OF_SET),
     Route(
         "POST",
         _SET,
@@ -50,6 +52,7 @@ PUSH_ROUTES: Sequence[Route] = (
         body=push_schemas.NewEntity,
         refusals=_REFUSALS,
         reading=_READ,
+        reach=OF_SET,
     ),
     Route(
         "DELETE",
@@ -60,8 +63,9 @@ PUSH_ROUTES: Sequence[Route] = (
         headers=(ETAG,),
         refusals=_REFUSALS,
         reading=_READ,
+        reach=OF_SET,
     ),
-    Route("GET", _REVISIONS, sets.list_revisions, _READ),
+    Route("GET", _REVISIONS, sets.list_revisions, _READ, reach=OF_SET),
     Route(
         "POST",
         f"{_REVISIONS}/{{number}}/restore",
@@ -71,6 +75,7 @@ PUSH_ROUTES: Sequence[Route] = (
         headers=(ETAG,),
         refusals=_REFUSALS,
         reading=_READ,
+        reach=OF_SET,
     ),
     # Set ids that hold a slash, which no set can have.
     *(
@@ -89,7 +94,7 @@ PUSH_ROUTES: Sequence[Route] = (
             ("DELETE", _WRITE),
         )
     ),
-    Route("GET", "/entities", sets.list_entities, _READ, (SET,)),
+    Route("GET", "/entities", sets.list_entities, _READ, (SET,), reach=OF_SET),
     Route(
         "POST",
         "/entities",
@@ -99,10 +104,17 @@ PUSH_ROUTES: Sequence[Route] = (
         body=push_schemas.NewEntity,
         refusals=(ConflictError,),
         reading=_READ,
+        reach=OF_SET,
     ),
     Route("GET", "/entities/by-ref/{ref:path}", sets.get_entity_by_ref, _READ),
     Route("GET", "/entities/{uid}", sets.get_entity, _READ),
     Route(
-        "DELETE", "/entities/{uid}", sets.delete_entity, _WRITE, status=204, reading=NOTHING_STORED
+        "DELETE",
+        "/entities/{uid}",
+        sets.delete_entity,
+        _WRITE,
+        status=204,
+        reading=NOTHING_STORED,
+        reach=OF_SET,
     ),
 )

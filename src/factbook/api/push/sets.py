@@ -18,10 +18,11 @@ from factbook.api.openapi.parameters import (
     SET_ID,
 )
 from factbook.api.push import dry_runs
+from factbook.auth.narrowing import SETS
 from factbook.catalog import ref as refs
 from factbook.catalog import sets
 from factbook.catalog.sets import Prepared, PreparedPush
-from factbook.catalog.store import stored_sets
+from factbook.catalog.store import bounds, stored_sets
 from factbook.catalog.store.apply import Actor, WriteResult
 from factbook.catalog.store.diff import Guards
 from factbook.catalog.store.stored_sets import PushResult, StoredItem
@@ -99,12 +100,14 @@ async def post_entity(request: Request, state: HandlerContext) -> JsonReply[sche
 
 
 async def list_sets(request: Request, state: HandlerContext) -> JsonReply[schemas.Sets]:
-    """Every set that has items."""
+    """Every set that has items; to a token that is narrowed to sets, of those alone."""
+    narrowing = request.narrowing
     found = [
         schemas.SetSummary(
             item.id, item.item_count, item.revision, item.updated_by, iso(item.updated_at)
         )
         for item in await stored_sets.summaries(state.database)
+        if narrowing is None or narrowing.allows(SETS, item.id)
     ]
     return reply(schemas.Sets(found))
 
@@ -160,6 +163,7 @@ async def restore_revision(request: Request, state: HandlerContext) -> JsonReply
 async def list_entities(request: Request, state: HandlerContext) -> JsonReply[schemas.Items]:
     """Pushed entities, of one set or all."""
     name = SET.of(request)
+    bounds.check_owners(request.narrowing, [name])
     portions = stored_sets.all_items(state.database)
     if name is not None:
         try:
@@ -195,6 +199,7 @@ async def delete_entity(request: Request, state: HandlerContext) -> Reply:
         uid,
         _actor(request, state),
         kept=state.settings.revisions_kept,
+        narrowing=request.narrowing,
         write=audit.writing(request, state, audit.of_entity("entity.delete"), 204),
     ):
         raise NotFoundError(f"There is no pushed entity with the id {uid}.")
@@ -282,4 +287,4 @@ def _item(item: StoredItem) -> schemas.Item:
 def _guards(request: Request) -> Guards:
     """The guards in the query and the If-Match header; raises InputError for invalid ones."""
     takes = ON_CONFLICT.of(request) == "take"
-    return Guards(IF_MATCH.of(request), MAX_REMOVALS.of(request), takes)
+    return Guards(IF_MATCH.of(request), MAX_REMOVALS.of(request), takes, request.narrowing)

@@ -15,7 +15,9 @@ from factbook.api.openapi.parameters import (
     HISTORY_START,
     SOURCE_ID,
 )
+from factbook.auth.narrowing import SOURCES
 from factbook.catalog import ref as refs
+from factbook.catalog.store import bounds
 from factbook.catalog.store import by_ref as catalog_reading
 from factbook.catalog.store.conditions import EntityRange
 from factbook.catalog.validation import deeper_than
@@ -73,6 +75,7 @@ async def _pushed(
     """The answer to a push of these items, which are stored."""
     depth, now = state.settings.max_json_depth, state.clock()
     read = [_item(each, depth, now) for each in given.items]
+    bounds.check_refs(request.narrowing, [each.ref for each in read if isinstance(each, FactItem)])
     work = partial(_store, source_id=source_id, read=read, now=now)
     write = audit.writing(request, state, audit.of_facts(source_id))
     version, outcomes = await write(work)
@@ -224,14 +227,25 @@ async def _source_ids(request: Request, state: SourceContext) -> list[str] | Non
     """The sources that the query names; raises NotFoundError for one that there is not."""
     texts = HISTORY_SOURCES.of(request)
     if not texts:
+        _check_sources(request, None)
         return None
     parts = (part.strip() for text in texts for part in text.split(","))
     named = list(dict.fromkeys(filter(None, parts)))
     if len(named) > _MOST_SOURCES:
         raise InputError(f"dataSourceIds can name {_MOST_SOURCES} data sources at most.")
+    _check_sources(request, named)
     for id_ in named:
         await define.known(state.registry, id_)
     return named
+
+
+def _check_sources(request: Request, named: list[str] | None) -> None:
+    """Raise NotAllowedError where a token that is narrowed to sources asks for others."""
+    narrowing = request.narrowing
+    if narrowing is not None and narrowing.sources is not None:
+        if named is None:
+            raise narrowing.refusal(SOURCES)
+        narrowing.check(SOURCES, named)
 
 
 def _place(cursor: str | None) -> HistoryPosition | None:

@@ -31,6 +31,7 @@ from factbook.api.tech_insights.value_parameters import (
     VALUE_FILTER,
     VALUE_SORT,
 )
+from factbook.auth.narrowing import OF_PUSHED_FACTS, OF_SOURCE
 from factbook.auth.permissions import (
     CATALOG_READ,
     FACT_WRITE,
@@ -69,7 +70,7 @@ TECH_INSIGHTS_ROUTES: Sequence[Route] = (
         refusals=_CONFLICT,
         reading=_READ,
     ),
-    Route("GET", _SOURCE, data_sources.get, _READ, (SOURCE_ID,)),
+    Route("GET", _SOURCE, data_sources.get, _READ, (SOURCE_ID,), reach=OF_SOURCE),
     Route(
         "PUT",
         _SOURCE,
@@ -123,9 +124,17 @@ TECH_INSIGHTS_ROUTES: Sequence[Route] = (
         status=202,
         refusals=_CONFLICT,
         reading=_READ,
+        reach=OF_SOURCE,
     ),
-    Route("GET", f"{_SOURCE}/runs", data_sources.list_runs, _READ, (SOURCE_ID,)),
-    Route("GET", f"{_SOURCE}/runs/{{number}}", data_sources.get_run, _READ, (SOURCE_ID, NUMBER)),
+    Route("GET", f"{_SOURCE}/runs", data_sources.list_runs, _READ, (SOURCE_ID,), reach=OF_SOURCE),
+    Route(
+        "GET",
+        f"{_SOURCE}/runs/{{number}}",
+        data_sources.get_run,
+        _READ,
+        (SOURCE_ID, NUMBER),
+        reach=OF_SOURCE,
+    ),
     Route("GET", _CONNECTIONS, connections.list_all, _WRITE, reading=_READ),
     Route("GET", _CONNECTION, connections.get, _WRITE, (CONNECTION,), reading=_READ),
     Route(
@@ -155,8 +164,16 @@ TECH_INSIGHTS_ROUTES: Sequence[Route] = (
         _READ_FACTS,
         (HISTORY_ENTITY, HISTORY_SOURCES, HISTORY_START, HISTORY_END, FACTS_LIMIT, HISTORY_CURSOR),
         refusals=(NotFoundError,),
+        reach=OF_SOURCE,
     ),
-    Route("GET", _FACTS, facts.latest, _READ_FACTS, (SOURCE_ID, ENTITY, FACTS_LIMIT, FACTS_CURSOR)),
+    Route(
+        "GET",
+        _FACTS,
+        facts.latest,
+        _READ_FACTS,
+        (SOURCE_ID, ENTITY, FACTS_LIMIT, FACTS_CURSOR),
+        reach=OF_SOURCE,
+    ),
     Route(
         "POST",
         _FACTS,
@@ -166,6 +183,7 @@ TECH_INSIGHTS_ROUTES: Sequence[Route] = (
         body=fact_schemas.NewItems,
         refusals=_CONFLICT,
         reading=_READ_FACTS,
+        reach=OF_PUSHED_FACTS,
     ),
     Route(
         "GET", f"{_FACTS}/distribution", distributions.show, _READ_FACTS, (*_ACROSS, BY, TOP, ENDS)

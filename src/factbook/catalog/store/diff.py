@@ -6,8 +6,9 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
+from factbook.auth.narrowing import Narrowing
 from factbook.catalog.sets import Prepared
-from factbook.catalog.store import locks
+from factbook.catalog.store import bounds, locks
 from factbook.errors import ConflictError, PreconditionFailedError
 from factbook.schemas.push import Difference
 from factbook.storage import Transaction
@@ -45,6 +46,7 @@ class Guards(NamedTuple):
     if_match: str | None = None  # the only revision to build on, as an entity tag
     max_removals: str | None = None  # a number, or a percentage of the set such as `10%`
     take: bool = False  # take entities that other sets hold, instead of refusing
+    narrowing: Narrowing | None = None  # of the token that pushes
 
     def most_removals(self, count: int) -> int | None:
         """Largest number of `count` entities to remove; None for any number."""
@@ -114,16 +116,19 @@ def replacement(
     """The plan that makes `wanted` the whole content of a set.
 
     `moved` has the new reference of entities by the one that they had. Raises
-    PreconditionFailedError or ConflictError if a guard or another owner forbids it.
+    PreconditionFailedError, ConflictError or NotAllowedError if a guard or another owner forbids
+    it.
     """
+    bounds.check_owners(guards.narrowing, [name])
     target = set_row(transaction, name)
     _check_revision(target, guards.if_match)
     current = _members(transaction, target.id)
     plan = WritePlan(target)
-    _sort_out(transaction, plan, wanted, current, take=guards.take)
+    _sort_out(transaction, plan, wanted, current, guards)
     refs = [item.ref for item in wanted]
     kept = set(refs)
     plan.removed = [item for ref, item in current.items() if ref not in kept]
+    bounds.check_refs(guards.narrowing, [item.ref for item in plan.removed])
     _check_removals(plan, guards)
     # What is appended is written as first the new and then the taken entities.
     if (plan.added and plan.taken) or not _only_appends(list(current), refs, kept):
@@ -145,6 +150,7 @@ def addition(
     Of the others there, it removes those with the references in `gone`; `moved` is as of a
     replacement.
     """
+    bounds.check_owners(guards.narrowing, [name])
     target = set_row(transaction, name) if name is not None else None
     if target is not None:
         _check_revision(target, guards.if_match)
@@ -157,14 +163,20 @@ def addition(
         (refs, set_id) if set_id is not None else (refs,),
     )
     current = {row[0]: Existing(*row) for row in rows}
-    _sort_out(transaction, plan, items, current, take=guards.take)
+    _sort_out(transaction, plan, items, current, guards)
     plan.removed = [current[ref] for ref in gone if ref in current]
+    bounds.check_refs(guards.narrowing, [item.ref for item in plan.removed])
     plan.moves = _moves(plan, moved) if moved else {}
     return plan
 
 
-def removal(transaction: Transaction, uid: str) -> WritePlan | None:
-    """The plan that removes one entity, in a set or not; None if there is no such entity."""
+def removal(
+    transaction: Transaction, uid: str, narrowing: Narrowing | None = None
+) -> WritePlan | None:
+    """The plan that removes one entity, in a set or not; None if there is no such entity.
+
+    Raises NotAllowedError for one outside of the narrowing of the token.
+    """
     row = transaction.one(
         f"SELECT {_COLUMNS}, s.name FROM entities e "
         "LEFT JOIN sets s ON s.id = e.set_id WHERE e.uid = ?",
@@ -173,6 +185,8 @@ def removal(transaction: Transaction, uid: str) -> WritePlan | None:
     if row is None:
         return None
     name = row[-1]
+    bounds.check_owners(narrowing, [name])
+    bounds.check_refs(narrowing, [row[0]])
     target = set_row(transaction, name) if name is not None else None
     return WritePlan(target, removed=[Existing(*row[:-1])])
 
@@ -191,8 +205,7 @@ def _sort_out(
     plan: WritePlan,
     wanted: Iterable[Prepared],
     current: dict[str, Existing],
-    *,
-    take: bool,
+    guards: Guards,
 ) -> None:
     new = []
     for item in wanted:
@@ -203,10 +216,13 @@ def _sort_out(
             plan.unchanged.append(existing)
         else:
             plan.updated.append((item, existing))
+    changed = [*new, *(item for item, _ in plan.updated)]
+    bounds.check_refs(guards.narrowing, [item.ref for item in changed])
     # One statement, as the other owners may write at the same time.
     held = owners(transaction, [item.ref for item in new])
-    if held and not take:
+    if held and not guards.take:
         raise _conflict({ref: held[ref][1] for ref in sorted(held)})
+    bounds.check_owners(guards.narrowing, [name for _, name in held.values()])
     plan.added = [item for item in new if item.ref not in held]
     plan.taken = [(item, held[item.ref][0]) for item in new if item.ref in held]
     plan.losers = {locks.owner(name, ref) for ref, (_, name) in held.items()}

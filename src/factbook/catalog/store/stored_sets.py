@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
+from factbook.auth.narrowing import Narrowing
 from factbook.catalog import sets
 from factbook.catalog.push_rules import PushRules
 from factbook.catalog.sets import Prepared, PreparedPush
@@ -115,15 +116,24 @@ async def put_one(
 
 
 async def remove_one(
-    database: Database, uid: str, actor: Actor, *, kept: int, write: Write | None = None
+    database: Database,
+    uid: str,
+    actor: Actor,
+    *,
+    kept: int,
+    narrowing: Narrowing | None = None,
+    write: Write | None = None,
 ) -> PushResult | None:
-    """Remove one entity, in a set or not; None if there is none."""
+    """Remove one entity, in a set or not; None if there is none.
+
+    Raises NotAllowedError for one outside of the narrowing of the token.
+    """
 
     held = WriteLocks({})
 
     def work(transaction: Transaction) -> PushResult | None:
         held.begin(transaction)
-        plan = diff.removal(transaction, uid)
+        plan = diff.removal(transaction, uid, narrowing)
         if plan is None:
             return None
         # It may have gone to another set until its own is locked.
