@@ -7,7 +7,7 @@ import pytest
 
 from factbook.auth import tokens
 from factbook.clock import DAY
-from tests.service import TOOLS, Service, call
+from tests.service import PUSH, TOOLS, Service, call
 from tests.web.generating import PATH, generate, made, status, the_token
 from tests.web.visiting import signed_in, with_password, words
 
@@ -133,3 +133,15 @@ async def test_calls_of_tools_are_shown_beside_each_token_and_on_the_account(
     assert "model tokens" in page
     account = await browser.text("/administration/account")
     assert "3 calls of your tokens" in account
+
+
+@pytest.mark.spec("token.narrowed-is-kept-within")
+async def test_a_token_is_narrowed_by_the_form_and_the_list_says_to_what(service: Service) -> None:
+    ada = await with_password(service)
+    value = await made(ada, name="ci", preset="push", sets="shop-*, web", namespaces="eu")
+    page = words(await ada.text(PATH))
+    assert "sets: shop-*, web; namespaces: eu" in page
+    assert await status(service, value, f"{PUSH}/sets/other") == 403
+    wrong = await generate(ada, name="x", preset="push", namespaces="EU", request="again")
+    assert wrong.status_code == 400
+    assert 'name="namespaces" value="EU"' in wrong.text

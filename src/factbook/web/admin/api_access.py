@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
-from factbook.auth import permissions, token_rules, tokens
+from factbook.auth import narrowing, permissions, token_rules, tokens
+from factbook.auth.narrowing import DIMENSIONS, NAMESPACES, SETS, SOURCES, TOOLS, Narrowing
 from factbook.auth.permissions import (
     CATALOG_READ,
     PERMISSIONS,
@@ -36,6 +37,13 @@ _EXPIRIES = (
     ("365d", "1 year"),
     ("never", "Never"),
     ("other", "Another time"),
+)
+
+_NARROWINGS = (
+    (SETS, "Sets", "Of the push interface: it reads and writes these alone."),
+    (NAMESPACES, "Namespaces", "It writes their entities and facts alone, and reads all."),
+    (SOURCES, "Data sources", "By their ids: it reads, runs and pushes to these alone."),
+    (TOOLS, "Tools", "By their names: it calls these alone."),
 )
 
 
@@ -79,6 +87,7 @@ async def show(visit: PageContext, status: int = 200, problem: str = "") -> Repl
         presets=presets(visit.person.permissions),
         choices=[each for each in PERMISSIONS if each.name in visit.person.permissions],
         expiries=_EXPIRIES,
+        narrowings=_NARROWINGS,
         request=secrets.token_urlsafe(16),
         filled=_filled(visit),
     )
@@ -146,7 +155,15 @@ def _wish(visit: PageContext) -> TokenRequest:
         wanted = permissions.checked(named)
     expires = form.one("expires", tokens.DEFAULT_LIFETIME)
     lifetime = tokens.lifetime(form.one("other") if expires == "other" else expires)
-    return TokenRequest(token_rules.name_checked(form.one("name")), wanted, lifetime)
+    name = token_rules.name_checked(form.one("name"))
+    return TokenRequest(name, wanted, lifetime, _narrowing(visit))
+
+
+def _narrowing(visit: PageContext) -> Narrowing | None:
+    """What the form narrows the token to; raises InputError."""
+    sent = {name: visit.sent.one(name).split(",") for name in DIMENSIONS}
+    named = {name: [part.strip() for part in parts if part.strip()] for name, parts in sent.items()}
+    return narrowing.checked({name: parts for name, parts in named.items() if parts})
 
 
 async def _made(visit: PageContext, wish: TokenRequest) -> tuple[StoredToken, str]:
@@ -186,8 +203,9 @@ def _filled(visit: PageContext) -> dict[str, Any]:
     form = visit.form
     if form is None or not form.one("request"):
         filled = {"name": "", "preset": "ask", "expires": tokens.DEFAULT_LIFETIME, "other": ""}
-        return {**filled, "permissions": []}
-    filled = {name: form.one(name) for name in ("name", "preset", "expires", "other")}
+        return {**filled, **dict.fromkeys(DIMENSIONS, ""), "permissions": []}
+    fields = ("name", "preset", "expires", "other", *DIMENSIONS)
+    filled = {name: form.one(name) for name in fields}
     return {**filled, "permissions": form.all("permission")}
 
 
