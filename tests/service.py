@@ -9,10 +9,10 @@ import httpx2
 from factbook.app import Application
 from factbook.auth import permissions as known
 from factbook.auth import tokens
-from factbook.auth.narrowing import Narrowing
 from factbook.auth.oauth.client_documents import FetchDocument
 from factbook.auth.oauth.company_tokens import CompanyTokens
 from factbook.auth.oidc.client import OpenID
+from factbook.auth.token_reach import Narrowing
 from factbook.datasources.registry import Registry
 from factbook.datasources.repository_files import HostFiles
 from factbook.facts.datasource import DataSource

@@ -6,8 +6,8 @@ import pytest
 
 from factbook.api.endpoint import Route
 from factbook.api.routes import all_routes
-from factbook.auth.narrowing import DIMENSIONS, NAMESPACES, NOWHERE, Narrowing
 from factbook.auth.permissions import SET_WRITE
+from factbook.auth.token_reach import DIMENSIONS, NAMESPACES, NOWHERE, Narrowing
 from factbook.settings import Settings
 from tests.api.test_access_routes import GUARDED, UID, name_of
 from tests.api.test_access_routes import address as plain_address

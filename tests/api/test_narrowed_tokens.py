@@ -5,7 +5,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from factbook.auth.narrowing import Narrowing
+from factbook.auth.token_reach import Narrowing
 from tests.api.defining import FACTS, SOURCES, define, item, pushed
 from tests.conftest import StartService
 from tests.service import PUSH, TOOLS, Service, call, component

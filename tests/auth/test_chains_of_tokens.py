@@ -6,8 +6,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from factbook.auth.narrowing import DIMENSIONS
 from factbook.auth.permissions import CATALOG_READ, FACT_WRITE, SET_WRITE, TOKEN_MANAGE
+from factbook.auth.token_reach import DIMENSIONS
 from tests.service import Service
 
 ACCESS = "/api/access/v1/tokens"

@@ -9,7 +9,6 @@ from typing import Any, Final, NamedTuple, get_args, get_type_hints
 
 from factbook.api.authentication import authenticate, authorize
 from factbook.api.openapi.parameter_types import AnswerHeader, Parameter
-from factbook.auth.narrowing import NOWHERE, SETS, SOURCES, Narrowing, Reach
 from factbook.auth.permissions import (
     AUDIT_READ,
     CATALOG_READ,
@@ -17,6 +16,7 @@ from factbook.auth.permissions import (
     EVENTS_READ,
     SOURCE_READ,
 )
+from factbook.auth.token_reach import NOWHERE, SETS, SOURCES, Narrowing, Reach
 from factbook.auth.tokens import Grant
 from factbook.errors import FactbookError
 from factbook.http import error_responses, refusals

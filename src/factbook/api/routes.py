@@ -21,8 +21,8 @@ from factbook.api.openapi import openapi, operations
 from factbook.api.push.routes import PUSH_ROUTES
 from factbook.api.scim.routes import SCIM_ROUTES
 from factbook.api.tech_insights.routes import TECH_INSIGHTS_ROUTES
-from factbook.auth.narrowing import OF_GRANTING, OF_TOOLS
 from factbook.auth.permissions import AUDIT_READ, CATALOG_READ, SOURCE_READ, TOKEN_MANAGE
+from factbook.auth.token_reach import OF_GRANTING, OF_TOOLS
 from factbook.http import error_responses
 from factbook.http.context import State
 from factbook.settings import Settings

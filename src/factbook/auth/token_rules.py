@@ -8,9 +8,8 @@ import uuid
 from typing import NamedTuple
 
 from factbook import invisible
-from factbook.auth import narrowing as narrowings
-from factbook.auth import tokens, users
-from factbook.auth.narrowing import Narrowing
+from factbook.auth import token_reach, tokens, users
+from factbook.auth.token_reach import Narrowing
 from factbook.auth.tokens import StoredToken
 from factbook.errors import InputError, NotAllowedError, NotFoundError
 from factbook.storage import Transaction
@@ -70,7 +69,7 @@ def make(
         now=now,
         lifetime=wish.lifetime,
         id=id,
-        narrowing=narrowings.within(wish.narrowing, narrowed),
+        narrowing=token_reach.within(wish.narrowing, narrowed),
     )
 
 

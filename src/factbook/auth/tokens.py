@@ -11,8 +11,8 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from factbook.auth import narrowing as narrowings
-from factbook.auth.narrowing import Narrowing
+from factbook.auth import token_reach
+from factbook.auth.token_reach import Narrowing
 from factbook.clock import DAY, HOUR, MINUTE
 from factbook.errors import ConflictError, InputError, NotFoundError
 from factbook.storage import Database, Row, Transaction
@@ -129,7 +129,7 @@ def create(
         "expires_at, narrowing) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING",
         (
             *(digest, id_, name, owner, _text(permissions), created_by, now, expires),
-            narrowings.encoded(narrowing),
+            token_reach.encoded(narrowing),
         ),
     )
     if not made:
@@ -250,7 +250,7 @@ def _token(row: Row) -> StoredToken:
 
 
 def _narrowing(text: str | None) -> Narrowing | None:
-    return None if text is None else narrowings.decoded(text)
+    return None if text is None else token_reach.decoded(text)
 
 
 def _text(permissions: frozenset[str]) -> str:

@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl
 import msgspec
 from starlette.types import Receive, Scope
 
-from factbook.auth.narrowing import Narrowing
+from factbook.auth.token_reach import Narrowing
 from factbook.auth.tokens import Grant
 from factbook.errors import (
     InputError,

@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from factbook.audit import json_lines, trail
 from factbook.audit.trail import COMMAND_LINE, About, AuditEntry, AuditPosition, Caller
-from factbook.auth import invitations, narrowing, roles, token_rules, tokens, users
+from factbook.auth import invitations, roles, token_reach, token_rules, tokens, users
 from factbook.auth import permissions as known_permissions
 from factbook.auth.encryption import token_key
 from factbook.auth.token_rules import TokenRequest
@@ -37,7 +37,7 @@ async def create_token(
     """
     value, duration = tokens.generate(), tokens.lifetime(lifetime)
     known = known_permissions.checked(permissions)
-    wish = TokenRequest(name, known, duration, narrowing.checked(narrowed))
+    wish = TokenRequest(name, known, duration, token_reach.checked(narrowed))
     user = str(refs.parse(owner, kind="user"))
     digest = tokens.digest(value, token_key(backend.settings))
 

@@ -5,8 +5,8 @@ from typing import Annotated
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from factbook.auth import narrowing, permissions, token_rules, tokens
-from factbook.auth.narrowing import Narrowing
+from factbook.auth import permissions, token_reach, token_rules, tokens
+from factbook.auth.token_reach import Narrowing
 from factbook.auth.token_rules import TokenRequest
 from factbook.auth.token_usage import TokenUsage
 from factbook.auth.tokens import StoredToken
@@ -120,7 +120,7 @@ def _narrowing(asked: TokenNarrowing | UnsetType) -> Narrowing | None:
     given: dict[str, list[str]] = msgspec.to_builtins(asked)
     if not given:
         raise InputError("narrowing names sets, namespaces, sources or tools, or is left out.")
-    return narrowing.checked(given)
+    return token_reach.checked(given)
 
 
 def _shown_narrowing(found: Narrowing) -> TokenNarrowing:

@@ -20,8 +20,8 @@ from factbook.api.openapi.parameters import (
     TEXT_TERM,
     TOTAL_ITEMS,
 )
-from factbook.auth.narrowing import OF_SET
 from factbook.auth.permissions import CATALOG_READ, SET_WRITE, SOURCE_RUN
+from factbook.auth.token_reach import OF_SET
 from factbook.errors import NotFoundError
 
 _READ = (CATALOG_READ,)

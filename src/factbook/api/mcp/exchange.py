@@ -6,7 +6,7 @@ import msgspec
 
 from factbook.api.authentication import authorize
 from factbook.api.mcp.jsonrpc import Id, RpcError
-from factbook.auth.narrowing import NAMESPACES, TOOLS
+from factbook.auth.token_reach import NAMESPACES, TOOLS
 from factbook.auth.tokens import Grant
 from factbook.http.context import ToolContext, ToolServer
 from factbook.http.requests import Request

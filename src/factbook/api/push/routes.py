@@ -15,8 +15,8 @@ from factbook.api.openapi.parameters import (
     SET,
 )
 from factbook.api.push import sets
-from factbook.auth.narrowing import OF_SET
 from factbook.auth.permissions import CATALOG_READ, SET_WRITE
+from factbook.auth.token_reach import OF_SET
 from factbook.errors import ConflictError, PreconditionFailedError
 from factbook.schemas import push as push_schemas
 

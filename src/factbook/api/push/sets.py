@@ -18,7 +18,7 @@ from factbook.api.openapi.parameters import (
     SET_ID,
 )
 from factbook.api.push import dry_runs
-from factbook.auth.narrowing import SETS
+from factbook.auth.token_reach import SETS
 from factbook.catalog import ref as refs
 from factbook.catalog import sets
 from factbook.catalog.sets import Prepared, PreparedPush

@@ -15,7 +15,7 @@ from factbook.api.openapi.parameters import (
     HISTORY_START,
     SOURCE_ID,
 )
-from factbook.auth.narrowing import SOURCES
+from factbook.auth.token_reach import SOURCES
 from factbook.catalog import ref as refs
 from factbook.catalog.store import bounds
 from factbook.catalog.store import by_ref as catalog_reading

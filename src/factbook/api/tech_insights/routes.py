@@ -31,7 +31,6 @@ from factbook.api.tech_insights.value_parameters import (
     VALUE_FILTER,
     VALUE_SORT,
 )
-from factbook.auth.narrowing import OF_PUSHED_FACTS, OF_SOURCE
 from factbook.auth.permissions import (
     CATALOG_READ,
     FACT_WRITE,
@@ -39,6 +38,7 @@ from factbook.auth.permissions import (
     SOURCE_RUN,
     SOURCE_WRITE,
 )
+from factbook.auth.token_reach import OF_PUSHED_FACTS, OF_SOURCE
 from factbook.errors import ConflictError, NotFoundError
 from factbook.http.csv_lines import CSV
 from factbook.schemas import connections as connection_schemas

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from factbook.auth.narrowing import SETS, Narrowing
+from factbook.auth.token_reach import SETS, Narrowing
 
 
 def check_refs(narrowing: Narrowing | None, refs: Iterable[str]) -> None:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from factbook.auth.narrowing import Narrowing
+from factbook.auth.token_reach import Narrowing
 from factbook.catalog.sets import Prepared
 from factbook.catalog.store import bounds, locks
 from factbook.errors import ConflictError, PreconditionFailedError

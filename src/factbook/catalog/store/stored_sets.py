@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
-from factbook.auth.narrowing import Narrowing
+from factbook.auth.token_reach import Narrowing
 from factbook.catalog import sets
 from factbook.catalog.push_rules import PushRules
 from factbook.catalog.sets import Prepared, PreparedPush

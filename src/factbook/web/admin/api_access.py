@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
-from factbook.auth import narrowing, permissions, token_rules, tokens
-from factbook.auth.narrowing import DIMENSIONS, NAMESPACES, SETS, SOURCES, TOOLS, Narrowing
+from factbook.auth import permissions, token_reach, token_rules, tokens
 from factbook.auth.permissions import (
     CATALOG_READ,
     PERMISSIONS,
@@ -16,6 +15,7 @@ from factbook.auth.permissions import (
     TITLES,
     TOKEN_MANAGE,
 )
+from factbook.auth.token_reach import DIMENSIONS, NAMESPACES, SETS, SOURCES, TOOLS, Narrowing
 from factbook.auth.token_rules import TokenRequest
 from factbook.auth.token_usage import TokenUsage
 from factbook.auth.tokens import StoredToken
@@ -163,7 +163,7 @@ def _narrowing(visit: PageContext) -> Narrowing | None:
     """What the form narrows the token to; raises InputError."""
     sent = {name: visit.sent.one(name).split(",") for name in DIMENSIONS}
     named = {name: [part.strip() for part in parts if part.strip()] for name, parts in sent.items()}
-    return narrowing.checked({name: parts for name, parts in named.items() if parts})
+    return token_reach.checked({name: parts for name, parts in named.items() if parts})
 
 
 async def _made(visit: PageContext, wish: TokenRequest) -> tuple[StoredToken, str]:

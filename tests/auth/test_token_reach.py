@@ -6,15 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from factbook.auth import narrowing
-from factbook.auth.narrowing import DIMENSIONS, SETS, Narrowing
+from factbook.auth import token_reach
+from factbook.auth.token_reach import DIMENSIONS, SETS, Narrowing
 from factbook.errors import InputError, NotAllowedError
 
 NAMES = st.text("ab", min_size=1, max_size=3)
 PATTERNS = NAMES | st.text("ab", max_size=3).map("{}*".format)
 NARROWINGS = st.dictionaries(
     st.sampled_from(DIMENSIONS), st.lists(PATTERNS, min_size=1, max_size=3)
-).map(narrowing.checked)
+).map(token_reach.checked)
 
 
 def allows(found: Narrowing | None, dimension: str, name: str) -> bool:
@@ -26,7 +26,7 @@ def test_one_that_is_within_another_has_nothing_that_the_other_has_not(
     held: Narrowing | None, wish: Narrowing | None, dimension: str, name: str
 ) -> None:
     try:
-        found = narrowing.within(wish, held)
+        found = token_reach.within(wish, held)
     except NotAllowedError:
         assert held is not None
         return
@@ -37,9 +37,9 @@ def test_one_that_is_within_another_has_nothing_that_the_other_has_not(
 
 @given(NARROWINGS)
 def test_one_is_within_itself_and_is_stored_as_it_is(found: Narrowing | None) -> None:
-    assert narrowing.within(found, found) == found
-    text = narrowing.encoded(found)
-    assert (None if text is None else narrowing.decoded(text)) == found
+    assert token_reach.within(found, found) == found
+    text = token_reach.encoded(found)
+    assert (None if text is None else token_reach.decoded(text)) == found
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_one_is_within_itself_and_is_stored_as_it_is(found: Narrowing | None) ->
 )
 def test_what_no_name_can_be_is_refused(given: dict[str, Any]) -> None:
     with pytest.raises(InputError):
-        narrowing.checked(given)
+        token_reach.checked(given)
 
 
 def test_names_are_compared_character_by_character() -> None:
