@@ -24,7 +24,7 @@ _FLAGS: Final[Mapping[str, Callable[[str], object]]] = {
 
 @contextmanager
 def _hidden(*names: str) -> Iterator[None]:
-    """Whoever imports these modules inside the block does not find them."""
+    """Hide these modules from imports inside the block."""
     hidden = [name for name in names if name not in sys.modules]
     # Python's own way to say that a module cannot be imported.
     sys.modules.update(dict.fromkeys(hidden))  # type: ignore[arg-type]

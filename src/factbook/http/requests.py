@@ -131,7 +131,7 @@ class Request:
 
     @property
     def narrowing(self) -> Narrowing | None:
-        """What its token is narrowed to; None for one that is not, and without a token."""
+        """Limits of its token; None for one that is not narrowed, and without a token."""
         return None if self.token is None else self.token.narrowing
 
     @property

@@ -49,7 +49,7 @@ _Patterns = Annotated[
 
 
 class TokenNarrowing(WireAnswer, forbid_unknown_fields=True):
-    """What a token is narrowed to; where one is left out, it is not narrowed to any of these."""
+    """Limits of a token: patterns of names. A member that is left out does not limit it."""
 
     sets: _Patterns | UnsetType = UNSET
     namespaces: _Patterns | UnsetType = UNSET

@@ -114,7 +114,7 @@ def _shown(token: StoredToken, usage: TokenUsage) -> Token:
 
 
 def _narrowing(asked: TokenNarrowing | UnsetType) -> Narrowing | None:
-    """What the body narrows the token to; raises InputError."""
+    """Limits of the token that the body asks for; raises InputError."""
     if asked is UNSET:
         return None
     given: dict[str, list[str]] = msgspec.to_builtins(asked)

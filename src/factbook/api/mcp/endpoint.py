@@ -187,7 +187,7 @@ def _plain(value: str) -> str:
 
 
 def _listed(asked: Exchange) -> Descriptions:
-    """What tools/list answers: of those that its token is narrowed to, if it is."""
+    """Descriptions for `tools/list`: only of tools that the token may call, if it is narrowed."""
     server = asked.server
     if asked.grant.narrowing is None:
         return server.described()

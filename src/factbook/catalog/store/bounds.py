@@ -1,4 +1,4 @@
-"""What a narrowed token may change, told in the transaction that changes it."""
+"""Limits of what a narrowed token changes, checked in the transaction that changes it."""
 
 from collections.abc import Iterable
 

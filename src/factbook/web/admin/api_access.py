@@ -160,7 +160,7 @@ def _wish(visit: PageContext) -> TokenRequest:
 
 
 def _narrowing(visit: PageContext) -> Narrowing | None:
-    """What the form narrows the token to; raises InputError."""
+    """Limits of the token that the form asks for; raises InputError."""
     sent = {name: visit.sent.one(name).split(",") for name in DIMENSIONS}
     named = {name: [part.strip() for part in parts if part.strip()] for name, parts in sent.items()}
     return token_reach.checked({name: parts for name, parts in named.items() if parts})
