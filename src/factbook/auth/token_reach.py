@@ -70,6 +70,22 @@ class Narrowing(NamedTuple):
         return NotAllowedError(f"This token is narrowed to {' and '.join(told)}.")
 
 
+def check_refs(narrowing: Narrowing | None, refs: Iterable[str]) -> None:
+    """Raise NotAllowedError for an entity outside of the namespaces, if there are any."""
+    if narrowing is not None:
+        narrowing.check_refs(refs)
+
+
+def check_owners(narrowing: Narrowing | None, sets: Iterable[str | None]) -> None:
+    """Raise NotAllowedError for another set, and for none, where the sets are named."""
+    if narrowing is None or narrowing.sets is None:
+        return
+    for name in sets:
+        if name is None:
+            raise narrowing.refusal(SETS)
+        narrowing.check(SETS, [name])
+
+
 class Reach(NamedTuple):
     """The dimensions that a route keeps a token within, and those of which it touches nothing.
 

@@ -4,20 +4,22 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
 from contextlib import asynccontextmanager
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 from urllib.parse import parse_qsl
 
 import msgspec
 from starlette.types import Receive, Scope
 
-from factbook.auth.token_reach import Narrowing
-from factbook.auth.tokens import Grant
 from factbook.errors import (
     InputError,
     PayloadTooLargeError,
     TooSlowError,
     UnsupportedMediaTypeError,
 )
+
+if TYPE_CHECKING:
+    from factbook.auth.token_reach import Narrowing
+    from factbook.auth.tokens import Grant
 
 JSON = b"application/json; charset=utf-8"
 
@@ -130,7 +132,7 @@ class Request:
         self.token_id = ""  # of the token that was sent, though it may have expired or be revoked
 
     @property
-    def narrowing(self) -> Narrowing | None:
+    def narrowing(self) -> "Narrowing | None":
         """Limits of its token; None for one that is not narrowed, and without a token."""
         return None if self.token is None else self.token.narrowing
 

@@ -18,11 +18,12 @@ from factbook.api.openapi.parameters import (
     SET_ID,
 )
 from factbook.api.push import dry_runs
+from factbook.auth import token_reach
 from factbook.auth.token_reach import SETS
 from factbook.catalog import ref as refs
 from factbook.catalog import sets
 from factbook.catalog.sets import Prepared, PreparedPush
-from factbook.catalog.store import bounds, stored_sets
+from factbook.catalog.store import stored_sets
 from factbook.catalog.store.apply import Actor, WriteResult
 from factbook.catalog.store.diff import Guards
 from factbook.catalog.store.stored_sets import PushResult, StoredItem
@@ -163,7 +164,7 @@ async def restore_revision(request: Request, state: HandlerContext) -> JsonReply
 async def list_entities(request: Request, state: HandlerContext) -> JsonReply[schemas.Items]:
     """Pushed entities, of one set or all."""
     name = SET.of(request)
-    bounds.check_owners(request.narrowing, [name])
+    token_reach.check_owners(request.narrowing, [name])
     portions = stored_sets.all_items(state.database)
     if name is not None:
         try:

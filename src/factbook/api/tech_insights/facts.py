@@ -15,9 +15,9 @@ from factbook.api.openapi.parameters import (
     HISTORY_START,
     SOURCE_ID,
 )
+from factbook.auth import token_reach
 from factbook.auth.token_reach import SOURCES
 from factbook.catalog import ref as refs
-from factbook.catalog.store import bounds
 from factbook.catalog.store import by_ref as catalog_reading
 from factbook.catalog.store.conditions import EntityRange
 from factbook.catalog.validation import deeper_than
@@ -75,7 +75,9 @@ async def _pushed(
     """The answer to a push of these items, which are stored."""
     depth, now = state.settings.max_json_depth, state.clock()
     read = [_item(each, depth, now) for each in given.items]
-    bounds.check_refs(request.narrowing, [each.ref for each in read if isinstance(each, FactItem)])
+    token_reach.check_refs(
+        request.narrowing, [each.ref for each in read if isinstance(each, FactItem)]
+    )
     work = partial(_store, source_id=source_id, read=read, now=now)
     write = audit.writing(request, state, audit.of_facts(source_id))
     version, outcomes = await write(work)

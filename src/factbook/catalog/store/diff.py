@@ -6,9 +6,10 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
+from factbook.auth import token_reach
 from factbook.auth.token_reach import Narrowing
 from factbook.catalog.sets import Prepared
-from factbook.catalog.store import bounds, locks
+from factbook.catalog.store import locks
 from factbook.errors import ConflictError, PreconditionFailedError
 from factbook.schemas.push import Difference
 from factbook.storage import Transaction
@@ -119,7 +120,7 @@ def replacement(
     PreconditionFailedError, ConflictError or NotAllowedError if a guard or another owner forbids
     it.
     """
-    bounds.check_owners(guards.narrowing, [name])
+    token_reach.check_owners(guards.narrowing, [name])
     target = set_row(transaction, name)
     _check_revision(target, guards.if_match)
     current = _members(transaction, target.id)
@@ -128,7 +129,7 @@ def replacement(
     refs = [item.ref for item in wanted]
     kept = set(refs)
     plan.removed = [item for ref, item in current.items() if ref not in kept]
-    bounds.check_refs(guards.narrowing, [item.ref for item in plan.removed])
+    token_reach.check_refs(guards.narrowing, [item.ref for item in plan.removed])
     _check_removals(plan, guards)
     # What is appended is written as first the new and then the taken entities.
     if (plan.added and plan.taken) or not _only_appends(list(current), refs, kept):
@@ -150,7 +151,7 @@ def addition(
     Of the others there, it removes those with the references in `gone`; `moved` is as of a
     replacement.
     """
-    bounds.check_owners(guards.narrowing, [name])
+    token_reach.check_owners(guards.narrowing, [name])
     target = set_row(transaction, name) if name is not None else None
     if target is not None:
         _check_revision(target, guards.if_match)
@@ -165,7 +166,7 @@ def addition(
     current = {row[0]: Existing(*row) for row in rows}
     _sort_out(transaction, plan, items, current, guards)
     plan.removed = [current[ref] for ref in gone if ref in current]
-    bounds.check_refs(guards.narrowing, [item.ref for item in plan.removed])
+    token_reach.check_refs(guards.narrowing, [item.ref for item in plan.removed])
     plan.moves = _moves(plan, moved) if moved else {}
     return plan
 
@@ -185,8 +186,8 @@ def removal(
     if row is None:
         return None
     name = row[-1]
-    bounds.check_owners(narrowing, [name])
-    bounds.check_refs(narrowing, [row[0]])
+    token_reach.check_owners(narrowing, [name])
+    token_reach.check_refs(narrowing, [row[0]])
     target = set_row(transaction, name) if name is not None else None
     return WritePlan(target, removed=[Existing(*row[:-1])])
 
@@ -217,12 +218,12 @@ def _sort_out(
         else:
             plan.updated.append((item, existing))
     changed = [*new, *(item for item, _ in plan.updated)]
-    bounds.check_refs(guards.narrowing, [item.ref for item in changed])
+    token_reach.check_refs(guards.narrowing, [item.ref for item in changed])
     # One statement, as the other owners may write at the same time.
     held = owners(transaction, [item.ref for item in new])
     if held and not guards.take:
         raise _conflict({ref: held[ref][1] for ref in sorted(held)})
-    bounds.check_owners(guards.narrowing, [name for _, name in held.values()])
+    token_reach.check_owners(guards.narrowing, [name for _, name in held.values()])
     plan.added = [item for item in new if item.ref not in held]
     plan.taken = [(item, held[item.ref][0]) for item in new if item.ref in held]
     plan.losers = {locks.owner(name, ref) for ref, (_, name) in held.items()}
