@@ -31,6 +31,7 @@ AREAS = [
     "Audit",
     "Exhaustion",
     "Files of the pages",
+    "Pipelines",
     "Kubernetes",
     "Supply chain",
     "Many machines, backups and upgrades",

@@ -3,6 +3,19 @@
 from .requirement import Requirement
 
 REQUIREMENTS: dict[str, Requirement] = {
+    # Pipelines
+    "pipelines.push-preview-gate": Requirement(
+        "seed §1", "An action and a template push sets and facts, preview checks, and gate."
+    ),
+    "pipelines.one-comment": Requirement(
+        "seed §1", "What a pull request would change is one comment, which later runs replace."
+    ),
+    "pipelines.forks-have-no-secret": Requirement(
+        "seed §5", "A pipeline of a fork has no token, asks nothing, and ends well."
+    ),
+    "pipelines.inputs-are-no-code": Requirement(
+        "seed §5", "What a workflow passes to the action is never run."
+    ),
     # Kubernetes
     "deploy.chart-is-valid": Requirement(
         "seed §1", "Helm renders the chart for every value as valid objects of Kubernetes."

@@ -176,6 +176,7 @@ def export(
 app.command(epilog=EXIT_CODES)(starter)
 app.command(epilog=EXIT_CODES)(questions.preview)
 app.command(epilog=EXIT_CODES)(questions.gate)
+app.command(epilog=EXIT_CODES)(questions.comment)
 
 
 def _steps(

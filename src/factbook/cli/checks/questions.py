@@ -1,4 +1,4 @@
-"""Commands that ask a server about checks: what files would change, and who has a level."""
+"""Commands for pipelines: what files would change, as a comment, too, and who has a level."""
 
 from typing import Annotated
 
@@ -6,7 +6,7 @@ import typer
 
 from factbook.cli.connection import DEFAULT_SERVER, Server, Token, connected
 from factbook.cli.failures import CommandError
-from factbook.cli.output import Json, print_json
+from factbook.cli.output import Json, note, print_json
 from factbook.errors import InputError
 
 Places = Annotated[
@@ -135,3 +135,27 @@ def gate(
         level_gate.show(result)
     if not result.passed:
         raise CommandError(f"{ref} does not have the level {level} of {scorecard}.")
+
+
+def comment(
+    context: typer.Context,
+    report: Annotated[
+        str, typer.Argument(metavar="FILE", help="A report of Markdown; - is standard input.")
+    ],
+) -> None:
+    """Write a report as a comment on the pull or merge request that the pipeline runs for.
+
+    There is one comment: later runs replace it. On GitHub it takes GITHUB_TOKEN and the permission
+    pull-requests: write, on GitLab FACTBOOK_COMMENT_TOKEN with the scope api; everything else is in
+    the variables that both give to jobs. No server of Factbook is asked.
+
+    \b
+    Examples:
+      factbook checks preview --path . --markdown > report.md
+      factbook checks comment report.md
+    """
+    from factbook.cli.checks import review_comment
+
+    text = review_comment.read(report)
+    done = review_comment.write(review_comment.current(), text, context.obj)
+    note(f"The comment is {done}.")
