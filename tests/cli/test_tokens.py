@@ -100,3 +100,19 @@ def test_migrating_prints_what_was_applied_and_then_nothing(
     again = factbook("migrate", database)
     assert (again.exit_code, again.stdout) == (0, "")
     assert again.stderr == "The database is up to date.\n"
+
+
+@pytest.mark.spec("token.narrowed-is-kept-within")
+def test_a_token_is_narrowed_by_options_and_listed_with_what_it_is_narrowed_to(
+    factbook: Command, database: str
+) -> None:
+    options = ("--set", "shop-*", "--set", "web", "--namespace", "eu", "--source", "coverage")
+    assert factbook("token", "create", "ci", database, *options).exit_code == 0
+    assert factbook("token", "create", "agent", database, "--tool", "get-entity").exit_code == 0
+    listed = json.loads(factbook("token", "list", database, "--json").stdout)
+    assert {token["name"]: token["narrowing"] for token in listed} == {
+        "ci": {"sets": ["shop-*", "web"], "namespaces": ["eu"], "sources": ["coverage"]},
+        "agent": {"tools": ["get-entity"]},
+    }
+    assert "sets: shop-*, web; namespaces: eu" in factbook("token", "list", database).stdout
+    assert factbook("token", "create", "x", database, "--namespace", "EU").exit_code != 0
