@@ -50,11 +50,26 @@ async def test_each_client_has_its_configuration_with_and_without_the_token(
     page = await (await signed_in(service)).text(f"/connect?client={client}")
     url = f"http://factbook.example.com/below{TOOLS}"
     agent = AGENTS[client]
-    assert codes(page) == [url, agent.render(url, None), agent.render(url, "YOUR_TOKEN")]
+    signed_in_at = "http://factbook.example.com/below/mcp"
+    told = [url, agent.render(url, None), agent.render(url, "YOUR_TOKEN"), signed_in_at]
+    assert codes(page) == told
     assert f'<a href="/connect?client={client}#clients" aria-current="page">' in page
     for sentence in (agent.file, agent.use, agent.secret, f"factbook connect {client}"):
         assert sentence in words(page)
     assert "Only programs on the machine" not in page
+
+
+async def test_an_application_that_signs_people_in_is_given_an_address(service: Service) -> None:
+    page = await (await signed_in(service)).text("/connect")
+    assert codes(page)[-1] == "http://127.0.0.1:8000/mcp"
+    assert 'href="/help/how-to/sign-in-agents"' in page
+
+
+async def test_no_such_address_is_given_where_nobody_can_sign_in(start: StartService) -> None:
+    service = await start(oauth={"enabled": False})
+    page = await (await signed_in(service)).text("/connect")
+    assert "http://127.0.0.1:8000/mcp" not in codes(page)
+    assert "Sign in without a token" not in page
 
 
 async def test_there_is_no_page_of_an_unknown_client(service: Service) -> None:

@@ -15,6 +15,7 @@ import msgspec
 
 from factbook import __version__
 from factbook.auth import tokens
+from factbook.auth.oauth import addresses
 from factbook.auth.permissions import CATALOG_READ, SOURCE_READ, TITLES
 from factbook.clock import MINUTE
 from factbook.errors import NotFoundError
@@ -82,6 +83,7 @@ async def show(visit: PageContext, steps: Sequence[CheckStep] = ()) -> Reply:
         "connect.html",
         url=url,
         path=PATH,
+        sign_in_url=addresses.resource(server) if url and visit.state.oauth.enabled else None,
         public=visit.state.settings.public_url,
         is_local=_is_local(server),
         clients=[(id_, each.title) for id_, each in AGENTS.items()],
