@@ -53,7 +53,9 @@ async def test_without_a_value_of_a_week_ago_the_source_is_named(knowing: Servic
     assert [text for text, _ in await figures(knowing)] == ["Deployments 12 Deliveries"]
     knowing.time.advance(8 * DAY)
     await write(knowing, REF, {"deployments": 12})
-    assert [text for text, _ in await figures(knowing, "b")] == ["Deployments 12 as a week ago"]
+    assert [text for text, _ in await figures(knowing, "b")] == [
+        "Deployments 12 same as a week ago"
+    ]
 
 
 async def test_figures_of_shapes_come_before_those_of_other_facts(knowing: Service) -> None:

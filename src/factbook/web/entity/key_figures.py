@@ -135,7 +135,7 @@ def _change(fact: Fact, value: Any, raw: msgspec.Raw | None) -> str:
     if not TYPES[fact.type].holds(before):
         return ""
     if before == value:
-        return "as a week ago"
+        return "same as a week ago"
     if fact.type not in {"integer", "float"}:
         return f"a week ago: {fact_values.in_words(fact, before)}"
     new, old = scales.finite(value), scales.finite(before)
