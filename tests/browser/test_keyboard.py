@@ -62,6 +62,8 @@ def test_two_keys_lead_to_the_search_for_anything(shop: Shop, keys: str) -> None
         assert window.heading == "Search"
         window.page.keyboard.type(" a/b")
         expect(window.page.get_by_label("Name, title or text")).to_have_value("checkout a/b")
+        # The same address as before would also be seen while old results are still shown.
+        expect(window.page).to_have_url(re.compile(r"q=checkout\+a%2Fb$"))
         window.page.keyboard.press("Control+k")
         window.page.keyboard.type("checkout")
         expect(window.page).to_have_url(re.compile(r"q=checkout$"))

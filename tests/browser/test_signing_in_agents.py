@@ -176,11 +176,12 @@ def test_an_official_client_is_let_in_by_a_person_with_a_local_account(
             expect(page.get_by_role("status")).to_contain_text("has no access any more")
 
 
+@pytest.mark.parametrize("client", CLIENTS)
 def test_a_person_of_a_provider_comes_back_to_the_question(
-    browser: Browser, server: ServerProcess
+    browser: Browser, server: ServerProcess, client: str
 ) -> None:
     with (
-        started(CLIENTS["python"], f"{server.url}/mcp", "desk") as process,
+        started(CLIENTS[client], f"{server.url}/mcp", "desk") as process,
         browser.new_context() as context,
     ):
         page = context.new_page()
