@@ -129,6 +129,7 @@ def _others(playground: str) -> dict[str, str]:
         "webhooks": "/administration/webhooks",
         "digests": "/administration/digests",
         "audit": "/administration/audit",
+        "status": "/status",
         "help": "/help",
         "help-page": "/help/pages",
     }

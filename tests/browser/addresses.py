@@ -135,6 +135,7 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     "/oauth/authorize": (f"/oauth/authorize?{WISH}", "/oauth/authorize?client_id=nobody"),
     "/help": ("/help",),
     "/help/{page:path}": ("/help/pages", "/help/reference/tools", "/help/nothing"),
+    "/status": ("/status",),
     "/administration/audit": ("/administration/audit", "/administration/audit?action=set.replace"),
 }
 NOWHERE: Final = "/nowhere"

@@ -44,6 +44,12 @@ async def due(database: Database, importers: Iterable[str], now: int) -> list[Gi
     return [GivenHint(*row) for row in rows]
 
 
+async def waiting(database: Database) -> tuple[int, int | None]:
+    """The number of hints that wait, counted up to 10,000, and the time of the earliest."""
+    row = await database.one(_WAITING)
+    return (row[0], row[1]) if row else (0, None)
+
+
 def followed(transaction: Transaction, hints: Sequence[GivenHint], now: int) -> None:
     """Forget hints that were followed, but for those given again meanwhile."""
     for hint in hints:
@@ -82,6 +88,10 @@ ON CONFLICT (importer, hint) DO UPDATE SET given = import_hints.given + 1, attem
 _DUE: Final = """
 SELECT importer, hint, due_at, given, attempts FROM import_hints
 WHERE importer IN LIST(?) AND due_at <= ? ORDER BY importer, hint
+"""
+_WAITING: Final = """
+SELECT COUNT(*), MIN(due_at)
+FROM (SELECT due_at FROM import_hints ORDER BY due_at LIMIT 10000) AS earliest
 """
 _FOLLOWED: Final = "DELETE FROM import_hints WHERE importer = ? AND hint = ? AND given = ?"
 _AGAIN: Final = "UPDATE import_hints SET due_at = ? WHERE importer = ? AND hint = ?"

@@ -102,6 +102,7 @@ class Metrics:
     """The metrics of one process."""
 
     def __init__(self) -> None:
+        self.begun = time.monotonic()
         self.requests: dict[tuple[str, str, int], Durations] = {}  # by route, method and status
         self.calls: Counter[tuple[str, str]] = Counter()  # by tool and outcome
         self.entities: Counter[str] = Counter()  # by kind of change

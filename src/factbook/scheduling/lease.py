@@ -65,6 +65,14 @@ async def release(database: Database, name: str, holder: str) -> None:
     await database.write(lambda transaction: transaction.run(_RELEASE, (name, holder)))
 
 
+async def holders(
+    database: Database, names: tuple[str, str], like: str, limit: int = 100
+) -> list[tuple[str, str, int]]:
+    """Name, holder and end of the leases with one of two names, or a name of the pattern."""
+    rows = await database.all(_HOLDERS, (*names, like, limit))
+    return [(name, holder, until) for name, holder, until in rows]
+
+
 async def held_until(database: Database, name: str) -> int | None:
     """The time until which somebody has or had the lease; None if it is free or new."""
     row = await database.one("SELECT held_until FROM leases WHERE name = ?", (name,))
@@ -78,5 +86,10 @@ INSERT INTO leases (name, holder, held_until) VALUES (?, ?, ?)
 ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, held_until = excluded.held_until
 WHERE leases.holder = excluded.holder OR {free}
 """.replace("{free}", free("leases"))
+
+_HOLDERS = """
+SELECT name, holder, held_until FROM leases WHERE name = ? OR name = ? OR name LIKE ?
+ORDER BY name LIMIT ?
+"""
 
 _RELEASE = "DELETE FROM leases WHERE name = ? AND holder = ?"

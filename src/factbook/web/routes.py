@@ -16,6 +16,7 @@ from factbook.web.admin.audit import AUDIT
 from factbook.web.admin.connections import CONNECTIONS
 from factbook.web.admin.digests import DIGESTS
 from factbook.web.admin.people import PEOPLE
+from factbook.web.admin.status import STATUS
 from factbook.web.admin.webhooks import WEBHOOKS
 from factbook.web.checks.check_list import CHECK_LIST
 from factbook.web.checks.check_page import CHECK_PAGE
@@ -76,6 +77,7 @@ PAGES: Sequence[PageRoute] = (
     *API_ACCESS,
     *PEOPLE,
     *AUDIT,
+    *STATUS,
     *CATALOG,
     *CATALOG_EXPORT,
     *ENTITY_SUMMARY,

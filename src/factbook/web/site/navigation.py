@@ -47,6 +47,7 @@ _ADMINISTRATION = (
     ("Webhooks", "/administration/webhooks", "webhooks", (EVENTS_READ, TOKEN_MANAGE)),
     ("Digests", "/administration/digests", "digests", (CATALOG_READ, CHECK_READ, TOKEN_MANAGE)),
     ("Audit", "/administration/audit", "audit", (AUDIT_READ,)),
+    ("Status", "/status", "status", (TOKEN_MANAGE,)),
 )
 
 
@@ -72,6 +73,7 @@ _HELP = (
     ("/administration/webhooks", "/help/how-to/events#webhooks"),
     ("/administration/digests", "/help/how-to/scorecards#tell-teams-what-changed"),
     ("/administration/audit", "/help/how-to/people#the-audit"),
+    ("/status", "/help/pages#status"),
     ("/oauth", "/help/how-to/sign-in-agents"),
     ("/help", "/help"),
     ("/", "/help/pages"),

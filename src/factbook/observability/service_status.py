@@ -1,0 +1,182 @@
+"""Status of the service for its operators, in parts that are read and fail apart.
+
+Everything is read from indexes or small tables, as often as a page is opened.
+"""
+
+import sqlite3
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from typing import Final, NamedTuple
+
+import structlog
+
+from factbook import __version__
+from factbook.checks.background import due, publication, regrade
+from factbook.clock import SECOND, Clock
+from factbook.errors import FactbookError
+from factbook.importers import hint_store
+from factbook.observability.metrics import Metrics
+from factbook.scheduling import backlog, housekeeping, lease, retention_clock
+from factbook.storage import Database, migrations
+from factbook.storage.database import in_time
+from factbook.webhooks import store as webhooks
+
+log = structlog.get_logger("factbook.status")
+
+# A part that takes longer is shown as unknown.
+_MOST_SECONDS: Final = 2.0
+_MEGABYTE: Final = 1_000_000
+
+
+class StatusLine(NamedTuple):
+    """A line of the status: a number or a text, the time it is about, and if it is `bad`."""
+
+    name: str
+    value: int | str
+    at: int | None = None
+    bad: bool = False
+
+
+class StatusPart(NamedTuple):
+    """A part of the status; `unknown` is the reason why it could not be read, else empty."""
+
+    title: str
+    lines: list[StatusLine]
+    unknown: str = ""
+
+
+class Observed(NamedTuple):
+    """The running process whose status is read."""
+
+    database: Database
+    metrics: Metrics
+    clock: Clock
+
+
+async def read(observed: Observed) -> list[StatusPart]:
+    """Every part of the status, one after the other, so that a page takes one connection."""
+    return [await _part(title, reader, observed) for title, reader in _PARTS.items()]
+
+
+async def _part(title: str, reader: "_Reader", observed: Observed) -> StatusPart:
+    try:
+        async with in_time(_MOST_SECONDS):
+            return StatusPart(title, [line async for line in reader(observed)])
+    except FactbookError as error:
+        return StatusPart(title, [], error.message)
+    except Exception as error:
+        # Whatever a damaged schema makes a driver say may quote rows: it goes to the log alone.
+        log.exception("status.part_failed", part=title)
+        return StatusPart(title, [], f"It could not be read: {type(error).__name__}, see the log.")
+
+
+async def _process(observed: Observed) -> AsyncIterator[StatusLine]:
+    yield StatusLine("Version", __version__)
+    up = int((time.monotonic() - observed.metrics.begun) * SECOND)
+    yield StatusLine("Started", "", observed.clock() - up)
+    yield StatusLine("Writes that wait for their turn", observed.metrics.load.waiting)
+
+
+async def _database(observed: Observed) -> AsyncIterator[StatusLine]:
+    database = observed.database
+    if database.dialect == "sqlite":
+        yield StatusLine("Kind", f"SQLite {sqlite3.sqlite_version}")
+    else:
+        row = await database.one("SELECT current_setting('server_version')")
+        yield StatusLine("Kind", f"PostgreSQL {row[0] if row else ''}")
+    yield StatusLine("Newest migration", f"{await migrations.version(database):04}")
+    for name in await migrations.pending(database):
+        yield StatusLine("Not applied", name, bad=True)
+    row = await database.one(_SIZE[database.dialect])
+    yield StatusLine("Size", f"{(row[0] if row else 0) / _MEGABYTE:,.1f} MB")
+    if trouble := database.trouble():
+        yield StatusLine("Writes", trouble, bad=True)
+    reads = database.reads()
+    yield StatusLine("Read connections in use", f"{reads.taken} of {reads.most}")
+    yield StatusLine("Reads that wait for one", reads.waiting)
+
+
+async def _replica(observed: Observed) -> AsyncIterator[StatusLine]:
+    use = observed.database.replica()
+    if use is None:
+        yield StatusLine("Replica", "none is configured")
+        return
+    yield StatusLine("State", use.reason or "serves reads", bad=use.reason is not None)
+    yield StatusLine("Reads it served", use.served)
+    yield StatusLine("Reads the primary served instead", use.refused)
+
+
+async def _queues(observed: Observed) -> AsyncIterator[StatusLine]:
+    database, now = observed.database, observed.clock()
+    batches = await backlog.measure(database, now)
+    yield StatusLine("Batches of collection waiting, the oldest since", *_of(batches, "waiting"))
+    yield StatusLine("Batches of collection under way", batches.under_way)
+    yield StatusLine("Batches of collection given up", batches.given_up, bad=batches.given_up > 0)
+    hooks = await webhooks.figures(database)
+    yield StatusLine("Messages of webhooks to be sent again", hooks.waiting)
+    yield StatusLine("Messages of webhooks given up", hooks.given_up, bad=hooks.given_up > 0)
+    yield StatusLine("Webhooks disabled", hooks.disabled, bad=hooks.disabled > 0)
+    if hooks.oldest_at is not None:
+        yield StatusLine("Oldest event that a webhook was not told", "", hooks.oldest_at)
+    hints = await hint_store.waiting(database)
+    yield StatusLine("Hints for importers waiting, the oldest since", *hints)
+
+
+def _of(found: backlog.Backlog, name: str) -> tuple[int, int | None]:
+    return getattr(found, name), found.oldest_at
+
+
+async def _checks(observed: Observed) -> AsyncIterator[StatusLine]:
+    database = observed.database
+    settled = await publication.is_settled(database)
+    yield StatusLine("Publication of checks", "settled" if settled else "under way")
+    settled = await regrade.is_settled(database)
+    yield StatusLine("Grading of scorecards", "settled" if settled else "under way")
+    late = await due.oldest(database, observed.clock())
+    yield StatusLine("Oldest state that is due", "none" if late is None else "", late)
+
+
+async def _housekeeping(observed: Observed) -> AsyncIterator[StatusLine]:
+    found = await housekeeping.records(observed.database)
+    for one in found:
+        if one.failed_at is not None:
+            yield StatusLine(one.part, f"failed: {one.error}", one.failed_at, bad=True)
+        else:
+            yield StatusLine(one.part, "succeeded", one.succeeded_at)
+    if not found:
+        yield StatusLine("Rounds", "none was done yet")
+    clock = await retention_clock.read(observed.database)
+    if clock.refused_at is not None:
+        yield StatusLine("Clock", "not believed: nothing is deleted", clock.refused_at, bad=True)
+
+
+async def _workers(observed: Observed) -> AsyncIterator[StatusLine]:
+    found = await lease.holders(observed.database, ("collector", "housekeeping"), "worker %")
+    now = await lease.time(observed.database, observed.clock)
+    for name, holder, held_until in found:
+        lapsed = held_until <= now
+        yield StatusLine(
+            _DUTIES.get(name, "Worker"),
+            f"{holder}, {'lapsed' if lapsed else 'held until'}",
+            held_until,
+            bad=lapsed,
+        )
+    if not found:
+        yield StatusLine("Processes", "none works beside requests yet")
+
+
+_Reader = Callable[[Observed], AsyncIterator[StatusLine]]
+_DUTIES: Final[Mapping[str, str]] = {"collector": "Collects", "housekeeping": "Keeps house"}
+_PARTS: Final[Mapping[str, _Reader]] = {
+    "Process": _process,
+    "Database": _database,
+    "Read replica": _replica,
+    "Queues": _queues,
+    "Checks": _checks,
+    "Housekeeping": _housekeeping,
+    "Workers": _workers,
+}
+_SIZE: Final[Mapping[str, str]] = {
+    "sqlite": "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()",
+    "postgresql": "SELECT pg_database_size(current_database())",
+}
