@@ -29,10 +29,10 @@ demo: $(RUNTIME_STAMP) ## Start the service with a made-up shop on a new file, a
 test: check ## Check everything, then run every test on SQLite and on PostgreSQL
 	$(BIN)/pytest -n 2
 
-# Most of them wait for processes, so two at once take half of the time. A module stays in one process.
+# Most of them wait for other processes, so three at once keep two cores busy. A module stays in one.
 test-system: setup ## Run the tests that need more than Python packages, installing what they need
 	scripts/install-system
-	$(BIN)/pytest -m system -n 2 --dist loadfile
+	$(BIN)/pytest -m system -n 3 --dist loadfile
 
 contracts: setup ## Run the contract tests: other people's programs against the service
 	scripts/install-system
