@@ -13,6 +13,7 @@ import msgspec
 
 from factbook import invisible
 from factbook.errors import InputError, NotAllowedError
+from factbook.schemas import patterns as texts
 
 SETS: Final = "sets"
 NAMESPACES: Final = "namespaces"
@@ -24,9 +25,9 @@ MOST_PATTERNS: Final = 50
 _LONGEST: Final = 128
 # What each can be at all; of sets, whatever is seen.
 _FORMS: Final[Mapping[str, re.Pattern[str]]] = {
-    NAMESPACES: re.compile(r"[a-z0-9-]{0,63}\*|[a-z0-9-]{1,63}"),
-    SOURCES: re.compile(r"[A-Za-z0-9._-]{0,100}\*|[A-Za-z0-9][A-Za-z0-9._-]{0,99}"),
-    TOOLS: re.compile(r"[a-z0-9-]{0,100}\*|[a-z0-9-]{1,100}"),
+    NAMESPACES: re.compile(texts.REACHED_NAMESPACE),
+    SOURCES: re.compile(texts.REACHED_SOURCE),
+    TOOLS: re.compile(texts.REACHED_TOOL),
 }
 _decoder = msgspec.json.Decoder(dict[str, list[str]])
 
@@ -132,8 +133,8 @@ def within(wish: Narrowing | None, held: Narrowing | None) -> Narrowing | None:
     if held is None:
         return wish
     asked = {} if wish is None else wish.given
-    for name, patterns in held.given.items():
-        if not all(_covered(pattern, patterns) for pattern in asked.get(name, ())):
+    for name, reached in held.given.items():
+        if not all(_covered(pattern, reached) for pattern in asked.get(name, ())):
             raise held.refusal(name)
     return Narrowing(**(held.given | asked))
 

@@ -4,6 +4,7 @@ from typing import Annotated
 
 from msgspec import UNSET, Meta, UnsetType
 
+from factbook.schemas import patterns
 from factbook.schemas.common import Time, Uuid, WireAnswer
 
 PERMISSIONS = (
@@ -37,24 +38,27 @@ class ToolUsage(WireAnswer):
     ]
 
 
-_Patterns = Annotated[
-    list[Annotated[str, Meta(min_length=1, max_length=128)]],
-    Meta(
-        min_length=1,
-        max_length=50,
-        description="Each a whole name, or the beginning of names before a `*`.",
-        examples=[["payments", "shop-*"]],
-    ),
-]
+_NAMES = Meta(
+    min_length=1,
+    max_length=50,
+    description="Each a whole name, or the beginning of names before a `*`.",
+    examples=[["payments", "shop-*"]],
+)
+
+
+_Set = Annotated[str, patterns.of(patterns.REACHED_SET)]
+_Namespace = Annotated[str, patterns.of(patterns.REACHED_NAMESPACE)]
+_Source = Annotated[str, patterns.of(patterns.REACHED_SOURCE)]
+_Tool = Annotated[str, patterns.of(patterns.REACHED_TOOL)]
 
 
 class TokenNarrowing(WireAnswer, forbid_unknown_fields=True):
     """Limits of a token: patterns of names. A member that is left out does not limit it."""
 
-    sets: _Patterns | UnsetType = UNSET
-    namespaces: _Patterns | UnsetType = UNSET
-    sources: _Patterns | UnsetType = UNSET
-    tools: _Patterns | UnsetType = UNSET
+    sets: Annotated[list[_Set], _NAMES] | UnsetType = UNSET
+    namespaces: Annotated[list[_Namespace], _NAMES] | UnsetType = UNSET
+    sources: Annotated[list[_Source], _NAMES] | UnsetType = UNSET
+    tools: Annotated[list[_Tool], _NAMES] | UnsetType = UNSET
 
 
 class Token(WireAnswer):

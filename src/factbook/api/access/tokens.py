@@ -51,7 +51,9 @@ class NewToken(msgspec.Struct, forbid_unknown_fields=True):
             description="Days, hours or minutes, such as `90d`, `12h` or `30m`, or `never`.",
         ),
     ] = tokens.DEFAULT_LIFETIME
-    narrowing: TokenNarrowing | UnsetType = UNSET
+    narrowing: (
+        Annotated[TokenNarrowing, msgspec.Meta(extra_json_schema={"minProperties": 1})] | UnsetType
+    ) = UNSET
 
 
 async def create(request: Request, state: HandlerContext) -> JsonReply[MadeToken]:
