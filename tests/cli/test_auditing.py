@@ -48,7 +48,7 @@ OTHERS = {
         ("checks", each)
         for each in (
             *("new", "test", "plan", "apply", "export"),
-            *("gate", "import", "preview", "starter"),
+            *("comment", "gate", "import", "preview", "starter"),
         )
     ),
     *(("import", "list"), ("import", "show")),

@@ -166,7 +166,7 @@ async def test_of_very_many_changes_the_last_ones_are_looked_at(
 async def test_without_scorecards_one_line_leads_to_them(service: Service) -> None:
     await service.push("all", component("web"))
     page = await (await signed_in(service)).text("/")
-    assert "No scorecard counts yet" in words(page)
+    assert "No scorecard has been published yet" in words(page)
     assert "/scorecards" in hrefs(page)
     for heading in ("Needs attention", "Fails most", "Team, with all below"):
         assert heading not in page
@@ -220,7 +220,7 @@ async def test_of_many_groups_the_first_are_shown_and_the_others_linked(
 
 async def test_a_person_without_a_group_is_told_how_to_get_one(scoring: Service) -> None:
     page = await (await signed_in(scoring, "eve")).text("/")
-    assert "once a group of the catalog has you, user:default/eve , as a member" in words(page)
+    assert "once a group in the catalog lists you, user:default/eve , as a member" in words(page)
     assert "/help/pages#overview" in hrefs(page)
     assert "Mine: " not in page
 
