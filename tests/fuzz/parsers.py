@@ -23,7 +23,7 @@ NO_PARSERS: Final[dict[str, str]] = {
     "datasources.define.read": "calls datasources.custom.definition.parse and looks connections up",
     "definitions.documents.read": "calls the parser of what is defined",
     "cli.checks.files.read": _FILES,
-    "cli.checks.review_comment.read": _FILES,
+    "cli.checks.review_comment.read": "passes the text of a file on as it is",
     "cli.definition_files.read": _FILES,
     "cli.documents.read": _FILES,
     "cli.sources.files.read": _FILES,
