@@ -216,10 +216,24 @@ def test_a_fork_has_no_token_asks_nothing_and_ends_well(
     nowhere = {"command": command, "token": "", "server": "http://127.0.0.1:9"}
     done = run_action(tree, given | nowhere, workflow)
     assert (done[-1].returncode, "There is no token" in done[-1].stdout) == (0, True)
-    variables = {"FACTBOOK_SERVER": "http://127.0.0.1:9", "CI_MERGE_REQUEST_IID": "7"}
+    variables = {
+        "FACTBOOK_SERVER": "http://127.0.0.1:9",
+        "CI_PIPELINE_SOURCE": "merge_request_event",
+    }
     job = run_job(tree, f".factbook-{command}", variables)
     assert (job.returncode, "There is no FACTBOOK_TOKEN" in job.stdout) == (0, True)
     assert reviews.asked == []
+
+
+@pytest.mark.parametrize("command", ["push", "facts", "preview", "gate"])
+def test_without_a_token_on_a_branch_nothing_passes(
+    tree: Path, workflow: dict[str, str], given: dict[str, str], command: str
+) -> None:
+    release = workflow | {"GITHUB_EVENT_NAME": "push", "GITHUB_REF": "refs/tags/v1"}
+    done = run_action(tree, given | {"command": command, "token": ""}, release)
+    assert (done[-1].returncode, "There is no token." in done[-1].stderr) == (2, True)
+    job = run_job(tree, f".factbook-{command}", {"CI_PIPELINE_SOURCE": "push"})
+    assert (job.returncode, "There is no FACTBOOK_TOKEN." in job.stderr) == (2, True)
 
 
 @pytest.mark.spec("pipelines.inputs-are-no-code")
