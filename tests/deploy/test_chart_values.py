@@ -1,13 +1,10 @@
 """The values of the chart are described, one by one, and have a default."""
 
-import tomllib
-
 import jsonschema
 import pytest
-import yaml
 
 from tests.deploy.chart_values import CHART, Values, default, defaults, leaves, schema
-from tests.deploy.test_deploy import DEPLOY, ROOT, is_setting
+from tests.deploy.test_deploy import DEPLOY, is_setting
 
 
 def names(values: Values, part: Values) -> list[str]:
@@ -33,12 +30,6 @@ def test_a_value_is_described_in_a_sentence(path: str) -> None:
     part = dict(leaves())[path]
     assert part["description"].endswith(".")
     jsonschema.validate(default(path), part, cls=jsonschema.Draft7Validator)
-
-
-def test_the_chart_has_the_version_of_the_package() -> None:
-    chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    assert chart["version"] == chart["appVersion"] == project["version"]
 
 
 def test_the_alerts_of_the_chart_are_those_of_other_installations() -> None:
