@@ -10,13 +10,16 @@ unexport PYTHONDONTWRITEBYTECODE
 export NO_MKDOCS_2_WARNING := 1
 
 BIN := .venv/bin
+HELM ?= helm
+SITE ?= main
+VERSION = $(shell $(PYTHON) scripts/release.py version)
 UV := $(BIN)/uv
 UV_STAMP := .venv/uv
 RUNTIME_STAMP := .venv/runtime
 SETUP_STAMP := .venv/setup
 
 .PHONY: help setup demo test test-system contracts soak fuzz check audit format bench docs screenshots \
-	build lock clean
+	build chart site lock clean
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  \033[36m%-12s\033[0m %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -74,8 +77,16 @@ screenshots: setup ## Take the pictures of docs/pages.md again
 	scripts/install-system
 	$(BIN)/python -m tests.browser.screenshots
 
-build: setup ## Build the wheel into dist/
-	$(BIN)/python -m build --wheel --no-isolation
+# The wheel is made from the source distribution, so that nothing is missing there.
+build: setup ## Build the source distribution and the wheel into dist/
+	$(BIN)/python -m build --no-isolation
+
+chart: ## Package the Helm chart into dist/
+	$(HELM) package deploy/chart/factbook --destination dist \
+		--version "$(VERSION)" --app-version "$(VERSION)"
+
+site: setup ## Build the documentation into the branch gh-pages (SITE=main, or a version)
+	$(BIN)/python scripts/versioned_site.py $(SITE)
 
 # Not uv.lock: it names the host of every file, and an install would ignore the index chosen here.
 # What is in several of the files has one version: each is constrained by those before it.
