@@ -9,24 +9,25 @@ ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PIP_ONLY_BINARY=:all:
 COPY requirements/build.lock requirements/
 RUN python -m venv /opt/build \
     && /opt/build/bin/pip install --require-hashes -r requirements/build.lock
-# The locked packages come first, so that a change of the source does not install them again.
+# The locked packages come first, so that a change of the source does not install them again. What
+# runs needs no installer.
 # "workers" has what workers share their work with, "traces" also what traces are sent with;
 # "runtime" has neither.
 ARG LOCK=workers
 COPY requirements/${LOCK}.lock requirements/
-RUN python -m venv /opt/factbook \
-    && /opt/factbook/bin/pip install --require-hashes -r requirements/${LOCK}.lock
+RUN python -m venv --without-pip /opt/factbook \
+    && PIP_PYTHON=/opt/factbook /opt/build/bin/pip install --require-hashes -r requirements/${LOCK}.lock
 COPY pyproject.toml README.md CHANGELOG.md LICENSE ./
 COPY src src
 COPY docs docs
 RUN /opt/build/bin/pip wheel --no-deps --no-build-isolation --wheel-dir dist . \
-    && /opt/factbook/bin/pip install --no-deps dist/*.whl
+    && PIP_PYTHON=/opt/factbook /opt/build/bin/pip install --no-deps dist/*.whl
 
 FROM ${BASE}
 # The integration of Git runs it.
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends git \
-    && rm -rf /var/lib/apt/lists/*
+    && rm -rf /var/lib/apt/lists/* /var/cache/apt/*
 RUN useradd --system --uid 10001 factbook && install -d -o factbook /data
 COPY --from=build /opt/factbook /opt/factbook
 ENV PATH=/opt/factbook/bin:$PATH \
