@@ -12,13 +12,16 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
 USER = 10001
 _BASE = "localhost/base"
-_IMAGE = "localhost/factbook:test"
+# The name that the compose files have for it.
+_IMAGE = "localhost/factbook:local"
+_DATABASE = "localhost/database"
 _PACKAGES = "python3,python3-venv,python-is-python3,ca-certificates"
 _CERTIFICATES = "/etc/ssl/certs"
 # What the compose files and the chart give each container.
@@ -85,6 +88,17 @@ class Image:
         assert not check or done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
+    def succeeds(self, *arguments: str) -> bool:
+        """Run an action of the engine."""
+        done = subprocess.run(
+            ["podman", *arguments],
+            env=self.environment,
+            capture_output=True,
+            timeout=100,
+            check=False,
+        )
+        return done.returncode == 0
+
     def shell(self, script: str) -> str:
         """What a script prints in a container without a writable file system."""
         # A volume of the image would be writable, and is shown elsewhere.
@@ -122,6 +136,12 @@ class Image:
         file.chmod(0o755)
         return file
 
+    @cached_property
+    def database(self) -> str:
+        """The name of an image of PostgreSQL, which is built when first asked for."""
+        self._build_from(ROOT / "tests/system/database_image", _DATABASE)
+        return _DATABASE
+
     def _build(self) -> None:
         base = self._store / "base.tar"
         _make_base(base)
@@ -129,11 +149,17 @@ class Image:
         base.unlink()
         settings = self._store / "pip.conf"
         settings.write_text(f"[global]\ncert = {_CERTIFICATES}/ca-certificates.crt\n")
+        self._build_from(
+            ROOT,
+            _IMAGE,
+            *("--volume", f"{_CERTIFICATES}:{_CERTIFICATES}:ro"),
+            *("--volume", f"{settings}:/etc/pip.conf:ro", "--build-arg", f"BASE={_BASE}"),
+        )
+
+    def _build_from(self, folder: Path, name: str, *options: str) -> None:
         self.run(
             *("build", "--isolation", "chroot", "--network", "host", "--pull=never"),
-            *("--volume", f"{_CERTIFICATES}:{_CERTIFICATES}:ro"),
-            *("--volume", f"{settings}:/etc/pip.conf:ro"),
-            *("--build-arg", f"BASE={_BASE}", "--tag", _IMAGE, ROOT),
+            *(*options, "--tag", name, str(folder)),
         )
 
 

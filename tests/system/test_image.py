@@ -26,6 +26,7 @@ from tests.importers.organization import repository
 from tests.integrations.github.asking import TOKEN
 from tests.processes import ServerProcess
 from tests.service import PUSH, component
+from tests.system.composition import Composition
 from tests.system.containers import ROOT, USER, Image
 from tests.system.load import SETS, Load, Pusher
 from tests.system.postgresql_server import Cluster
@@ -167,6 +168,36 @@ def begun_worker(server: ServerProcess) -> "subprocess.Popen[bytes]":
         return subprocess.Popen(
             [processes.FACTBOOK, "worker"], env=server.environment, stdout=log, stderr=log
         )
+
+
+def test_the_compose_file_of_sqlite_serves_and_makes_backups(image: Image, tmp_path: Path) -> None:
+    with Composition.started(image, "compose.sqlite.yml", tmp_path) as composition:
+        composition.wait_until_healthy("server")
+        check_answers(composition)
+        composition.factbook("backup", "/backups", "--keep", "14")
+        [made] = (composition.folder / "backups").glob("*.db")
+        assert made.stat().st_uid == USER
+
+
+def test_the_compose_file_of_postgresql_runs_a_server_and_a_worker(
+    image: Image, tmp_path: Path
+) -> None:
+    with Composition.started(image, "compose.yml", tmp_path) as composition:
+        composition.wait_until_healthy("database")
+        composition.wait_until_healthy("server")
+        check_answers(composition)
+        told = composition.factbook("doctor", "--quick", service="worker")
+        assert "postgresql" in told.lower()
+
+
+def check_answers(composition: Composition) -> None:
+    """What is pushed to the server can be read."""
+    token = composition.factbook("token", "create", "test").strip()
+    headers = {"authorization": f"Bearer {token}"}
+    with httpx2.Client(base_url=composition.url, headers=headers, timeout=60) as client:
+        pushed = client.put(f"{PUSH}/sets/all", json={"items": [component("shop")]})
+        assert pushed.status_code == 200, pushed.text
+        assert [one["metadata"]["name"] for one in client.get(ENTITIES).json()] == ["shop"]
 
 
 def of_organization(cluster: Cluster, folder: Path, url: str, **more: str) -> ServerProcess:
