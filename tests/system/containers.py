@@ -139,7 +139,7 @@ class Image:
     @cached_property
     def database(self) -> str:
         """The name of an image of PostgreSQL, which is built when first asked for."""
-        self._build_from(ROOT / "tests/system/database_image", _DATABASE)
+        self.build(ROOT / "tests/system/database_image", _DATABASE)
         return _DATABASE
 
     def _build(self) -> None:
@@ -149,14 +149,15 @@ class Image:
         base.unlink()
         settings = self._store / "pip.conf"
         settings.write_text(f"[global]\ncert = {_CERTIFICATES}/ca-certificates.crt\n")
-        self._build_from(
+        self.build(
             ROOT,
             _IMAGE,
             *("--volume", f"{_CERTIFICATES}:{_CERTIFICATES}:ro"),
             *("--volume", f"{settings}:/etc/pip.conf:ro", "--build-arg", f"BASE={_BASE}"),
         )
 
-    def _build_from(self, folder: Path, name: str, *options: str) -> None:
+    def build(self, folder: Path, name: str, *options: str) -> None:
+        """Build another image."""
         self.run(
             *("build", "--isolation", "chroot", "--network", "host", "--pull=never"),
             *(*options, "--tag", name, str(folder)),

@@ -30,6 +30,7 @@ from tests.system.composition import Composition
 from tests.system.containers import ROOT, USER, Image
 from tests.system.load import SETS, Load, Pusher
 from tests.system.postgresql_server import Cluster
+from tests.system.systemd_machine import SystemdMachine
 from tests.system.test_collecting_server import asked
 from tests.system.test_random_kills import check_log, check_set, wait_for_pushes
 from tests.waiting import until
@@ -42,6 +43,7 @@ ENTITIES = "/api/catalog/entities"
 NAMES = [f"r{n}" for n in range(60)]
 ENDS = 2  # of both pods
 GRACE_SECONDS = 45  # what the chart gives a pod to end
+DYNAMIC_USERS = range(61184, 65520)  # of systemd
 WORKER_LOG = "worker.log"
 
 
@@ -188,6 +190,29 @@ def test_the_compose_file_of_postgresql_runs_a_server_and_a_worker(
         check_answers(composition)
         told = composition.factbook("doctor", "--quick", service="worker")
         assert "postgresql" in told.lower()
+
+
+def test_the_units_of_systemd_run_confined_make_backups_and_end_in_order(image: Image) -> None:
+    with SystemdMachine.booted(image) as machine:
+        machine.wait_until_ready()
+        token = machine.factbook("token", "create", "test")
+        entity = json.dumps(component("shop"))
+        machine.run("sh", "-c", f"echo '{entity}' > /root/shop.json")
+        machine.factbook("push", "all", "/root/shop.json", token=token)
+        assert "shop" in machine.factbook("entities", token=token)
+
+        machine.run("systemctl", "start", "factbook-backup", "factbook-worker")
+        assert machine.run("ls", "/var/lib/factbook-backups").endswith(".db")
+        assert all(map(machine.is_active, ("factbook", "factbook-worker", "factbook-backup.timer")))
+        for unit in ("factbook", "factbook-worker"):
+            found = machine.confinement(unit)
+            assert int(found["Uid"].split()[0]) in DYNAMIC_USERS
+            assert (found["CapEff"], found["NoNewPrivs"], found["Seccomp"]) == ("0" * 16, "1", "2")
+
+        machine.run("systemctl", "stop", "factbook", "factbook-worker")
+        results = machine.run("systemctl", "show", "-P", "Result", "factbook", "factbook-worker")
+        assert results.split() == ["success", "success"]
+        assert machine.run("systemctl", "--failed", "--no-legend") == ""
 
 
 def check_answers(composition: Composition) -> None:
