@@ -4,6 +4,7 @@ Every `factbook` of these tests runs in a container.
 """
 
 import json
+import logging
 import re
 import subprocess
 from collections.abc import Iterator
@@ -36,6 +37,8 @@ from tests.system.test_random_kills import check_log, check_set, wait_for_pushes
 from tests.waiting import until
 
 pytestmark = [pytest.mark.system, pytest.mark.timeout(600)]
+
+log = logging.getLogger(__name__)
 
 # Debian with Python, Git and the service take 350 MB; another framework in it would be noticed.
 MOST_BYTES = 450_000_000
@@ -83,7 +86,10 @@ def test_it_has_what_the_service_needs_and_nothing_to_install_or_compile_with(
     assert not {"pip", "pip3", "uv"} & programs
     assert packages == {"factbook", *locked("workers")}
     assert image.shell("command -v gcc make cc || echo none").split() == ["none"]
-    assert image.configuration()["Size"] < MOST_BYTES
+    size = image.configuration()["Size"]
+    # Shown with --log-cli-level=INFO.
+    log.info("the image has %d MB and %d packages of Python", size // 1_000_000, len(packages))
+    assert size < MOST_BYTES
 
 
 def test_its_bill_of_materials_names_every_package_and_is_valid(image: Image) -> None:
