@@ -142,6 +142,7 @@ def demonstrate(folder: Path, port: int) -> NoReturn:
         environment["FACTBOOK_SERVER"] = url
         environment["FACTBOOK_TOKEN"] = run("token", "create", "demo", environment=environment)
         fill(url, environment["FACTBOOK_TOKEN"])
+        publish_scorecard(folder / "tech-insights", environment)
         answer = run("call", TOOL, f"name={NAME}", environment=environment)
         show(url, environment["FACTBOOK_TOKEN"], server.link(), answer)
         code = server.wait()
@@ -158,6 +159,14 @@ def fill(url: str, token: str) -> None:
             say(f"  {month.push_facts(client, datetime.now(UTC)):,} items")
     except (ClientError, month.Refused) as error:
         raise Failed(f"The service refused what was pushed: {error}") from error
+
+
+def publish_scorecard(folder: Path, environment: Environment) -> None:
+    """Publish the checks that every service can have from its first day."""
+    say("Publishing the starter scorecard (factbook checks starter, factbook checks apply)")
+    written = run("checks", "starter", "--to", str(folder), environment=environment)
+    run("checks", "apply", str(folder), "--yes", environment=environment)
+    say(f"  {len(written.splitlines()) - 1} checks")
 
 
 def show(url: str, token: str, link: str, answer: str) -> None:

@@ -101,6 +101,8 @@ def test_the_demo_asks_shows_serves_and_stops(demo: Demo, folder: Path, number: 
     history = f"{url}/api/tech-insights/v1/facts?entity=component:checkout"
     known = httpx2.get(f"{history}&dataSourceIds=coverage", headers=headers).json()["items"]
     assert len(known) == showcase.DAYS + 1
+    starter = httpx2.get(f"{url}/api/tech-insights/v1/scorecards/starter", headers=headers)
+    assert starter.json()["draft"] is False
     assert list(folder.iterdir())
     curl = re.search(r"  curl -sS .*?'\n\n", text, re.DOTALL)
     assert curl, text
