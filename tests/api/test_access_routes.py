@@ -14,6 +14,7 @@ from factbook.auth.permissions import (
     EVENTS_READ,
     FACT_WRITE,
     NAMES,
+    OPERATIONS_MANAGE,
     SCIM_WRITE,
     SCORECARD_WRITE,
     SET_WRITE,
@@ -61,7 +62,7 @@ FEEDS = {
 }
 OF_STARTER = {CHECK_WRITE, SCORECARD_WRITE}
 OF_OTHERS = {
-    "/digests": {CATALOG_READ, CHECK_READ, MANAGE},
+    "/digests": {CATALOG_READ, CHECK_READ, OPERATIONS_MANAGE},
     # Who may ask and decide: tests/api/test_exemptions.py.
     "/exemptions": {CHECK_READ},
 }
@@ -83,7 +84,7 @@ def expected(route: Route) -> set[str]:
     if route.path in FEEDS or route.path.startswith("/scim/"):
         return FEEDS.get(route.path, {SCIM_WRITE})
     if route.path.startswith(("/api/access/", "/api/events/webhooks")):
-        return {MANAGE} | ({EVENTS_READ} if "webhooks" in route.path else set())
+        return {EVENTS_READ, OPERATIONS_MANAGE} if "webhooks" in route.path else {MANAGE}
     if route.path.startswith(("/api/mcp/", "/mcp")):
         of_any = (route.method, route.path) in OF_ANY_TOKEN
         return set() if of_any else {CATALOG_READ, SOURCE_READ}

@@ -6,7 +6,13 @@ import httpx2
 import pytest
 
 from factbook.auth import tokens
-from factbook.auth.permissions import CATALOG_READ, NAMES, SET_WRITE, TOKEN_MANAGE
+from factbook.auth.permissions import (
+    CATALOG_READ,
+    NAMES,
+    OPERATIONS_MANAGE,
+    SET_WRITE,
+    TOKEN_MANAGE,
+)
 from factbook.storage import Database
 from tests.service import Service
 
@@ -125,7 +131,7 @@ async def test_a_token_is_never_given_more_than_its_maker_has(service: Service) 
         child = (await ask(CATALOG_READ)).json()
         assert (child["permissions"], child["owner"]) == ([CATALOG_READ], "user:default/kim")
         everything = (await ask()).json()
-        assert everything["permissions"] == sorted([CATALOG_READ, TOKEN_MANAGE])
+        assert everything["permissions"] == sorted([CATALOG_READ, OPERATIONS_MANAGE, TOKEN_MANAGE])
 
 
 @ON_SQLITE
@@ -137,6 +143,7 @@ async def test_exactly_the_permissions_that_there_are_can_be_given(service: Serv
         "catalog.entity-set.write",
         "catalog.entity.read",
         "events.read",
+        "operations.manage",
         "scim.write",
         "tech-insights.check.read",
         "tech-insights.check.write",

@@ -1,14 +1,16 @@
-"""The nine permissions of the decisions, that of identity providers, and those of checks."""
+"""The nine permissions of the decisions, and those that came after them."""
 
 import pytest
 
 from factbook.auth.permissions import (
     CHECK_READ,
     NAMES,
+    OPERATIONS_MANAGE,
     PERMISSIONS,
     SOURCE_READ,
     SOURCE_WRITE,
     TITLES,
+    TOKEN_MANAGE,
     checked,
     with_included,
 )
@@ -16,7 +18,7 @@ from factbook.errors import InputError
 
 
 @pytest.mark.spec("permissions.the-nine-names")
-def test_there_are_exactly_the_nine_that_of_identity_providers_and_those_of_checks() -> None:
+def test_there_are_exactly_the_nine_and_those_that_came_after_them() -> None:
     assert [permission.name for permission in PERMISSIONS] == [
         "catalog.entity.read",
         "catalog.entity-set.write",
@@ -33,6 +35,7 @@ def test_there_are_exactly_the_nine_that_of_identity_providers_and_those_of_chec
         "tech-insights.scorecard.write",
         "tech-insights.exemption.request",
         "tech-insights.exemption.decide",
+        "operations.manage",
     ]
 
 
@@ -52,6 +55,10 @@ def test_another_name_is_refused_with_those_there_are() -> None:
 def test_who_reads_data_sources_reads_checks() -> None:
     assert with_included(frozenset({SOURCE_READ})) == {SOURCE_READ, CHECK_READ}
     assert with_included(frozenset({SOURCE_WRITE})) == {SOURCE_WRITE}
+
+
+def test_who_managed_tokens_before_there_was_a_permission_for_webhooks_manages_them() -> None:
+    assert with_included(frozenset({TOKEN_MANAGE})) == {TOKEN_MANAGE, OPERATIONS_MANAGE}
 
 
 def test_no_name_means_all_of_them() -> None:

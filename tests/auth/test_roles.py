@@ -1,5 +1,7 @@
 """Roles: what each allows, and what pages say of it."""
 
+from itertools import pairwise
+
 import pytest
 
 from factbook.auth import permissions, roles
@@ -15,6 +17,23 @@ def test_an_administrator_may_do_everything_and_a_viewer_only_read() -> None:
     }
 
 
+def test_a_role_has_all_that_those_below_it_have() -> None:
+    found = list(roles.ROLES.values())
+    assert list(roles.ROLES) == ["administrator", "operator", "editor", "viewer"]
+    assert all(higher > lower for higher, lower in pairwise(found))
+
+
+def test_an_operator_has_nothing_that_is_about_people() -> None:
+    assert roles.ROLES[roles.OPERATOR].isdisjoint(
+        {permissions.TOKEN_MANAGE, permissions.SCIM_WRITE, permissions.AUDIT_READ}
+    )
+
+
+def test_a_role_has_what_its_permissions_include() -> None:
+    for held in roles.ROLES.values():
+        assert permissions.with_included(held) == held
+
+
 def test_every_role_has_a_title_and_a_sentence() -> None:
     assert set(roles.TITLES) == set(roles.DESCRIPTIONS) == set(roles.ROLES)
     assert all(sentence.endswith(".") for sentence in roles.DESCRIPTIONS.values())
@@ -22,5 +41,7 @@ def test_every_role_has_a_title_and_a_sentence() -> None:
 
 def test_a_role_that_there_is_not_is_refused_with_those_that_there_are() -> None:
     assert roles.checked("viewer") == "viewer"
-    with pytest.raises(InputError, match=r'no role "owner".*administrator, viewer'):
+    with pytest.raises(
+        InputError, match=r'no role "owner".*administrator, operator, editor, viewer'
+    ):
         roles.checked("owner")

@@ -98,8 +98,16 @@ REQUIREMENTS: dict[str, Requirement] = {
     # Permissions
     "permissions.the-nine-names": Requirement(
         "decisions §6.2",
-        "The nine listed permissions exist, `scim.write` and those of checks; any other name is "
-        "refused.",
+        "The nine listed permissions exist, `scim.write`, those of checks and that of operations; "
+        "any other name is refused.",
+    ),
+    "roles.nobody-gives-more-than-they-have": Requirement(
+        "decisions §6.2",
+        "No chain of invitations, roles and tokens gives anybody more than who began it has.",
+    ),
+    "roles.each-does-what-its-permissions-allow": Requirement(
+        "decisions §6.2",
+        "At every route, page and tool a person of a role may do what the table of roles says.",
     ),
     "permissions.titles-of-the-seed": Requirement(
         "decisions §6.2; seed §5",

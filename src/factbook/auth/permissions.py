@@ -30,6 +30,7 @@ CHECK_WRITE: Final = "tech-insights.check.write"
 SCORECARD_WRITE: Final = "tech-insights.scorecard.write"
 EXEMPTION_REQUEST: Final = "tech-insights.exemption.request"
 EXEMPTION_DECIDE: Final = "tech-insights.exemption.decide"
+OPERATIONS_MANAGE: Final = "operations.manage"
 
 PERMISSIONS = (
     Permission(CATALOG_READ, "Catalog entity read (*)", "Read every entity of the catalog."),
@@ -78,11 +79,21 @@ PERMISSIONS = (
         "Tech Insights Exemption Decide",
         "Approve, deny and revoke exemptions; where groups are named to do so, their members do.",
     ),
+    Permission(
+        OPERATIONS_MANAGE,
+        "Operations manage",
+        "Manage webhooks and digests, and see the status of the service; the one that manages "
+        "tokens includes it.",
+    ),
 )
 NAMES = frozenset(permission.name for permission in PERMISSIONS)
 TITLES = {permission.name: permission.title for permission in PERMISSIONS}
-# What a permission includes. Clients that read data sources read checks with the same token.
-_INCLUDED: Final = {SOURCE_READ: frozenset({CHECK_READ})}
+# What a permission includes. Clients that read data sources read checks with the same token, and
+# webhooks were managed with the one for tokens before there was one for them.
+_INCLUDED: Final = {
+    SOURCE_READ: frozenset({CHECK_READ}),
+    TOKEN_MANAGE: frozenset({OPERATIONS_MANAGE}),
+}
 
 
 @lru_cache(maxsize=256)

@@ -1,4 +1,4 @@
-"""Roles of people, each a set of permissions."""
+"""Roles of people, each a set of permissions that has those of the roles below it."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -7,17 +7,41 @@ from factbook.auth import permissions
 from factbook.errors import InputError
 
 ADMINISTRATOR: Final = "administrator"
+OPERATOR: Final = "operator"
+EDITOR: Final = "editor"
 VIEWER: Final = "viewer"
 
+_VIEWER: Final = frozenset(
+    {permissions.CATALOG_READ, permissions.SOURCE_READ, permissions.CHECK_READ}
+)
+_EDITOR: Final = _VIEWER | {permissions.EXEMPTION_REQUEST}
+# What it takes to run the service, and nothing that is about people: they stand in the audit, too.
+_OPERATOR: Final = _EDITOR | {
+    permissions.SET_WRITE,
+    permissions.SOURCE_WRITE,
+    permissions.SOURCE_RUN,
+    permissions.FACT_WRITE,
+    permissions.EVENTS_READ,
+    permissions.OPERATIONS_MANAGE,
+}
+# The highest first.
 ROLES: Mapping[str, frozenset[str]] = {
     ADMINISTRATOR: permissions.NAMES,
-    VIEWER: permissions.with_included(
-        frozenset({permissions.CATALOG_READ, permissions.SOURCE_READ})
-    ),
+    OPERATOR: _OPERATOR,
+    EDITOR: _EDITOR,
+    VIEWER: _VIEWER,
 }
-TITLES: Mapping[str, str] = {ADMINISTRATOR: "Administrator", VIEWER: "Viewer"}
+TITLES: Mapping[str, str] = {
+    ADMINISTRATOR: "Administrator",
+    OPERATOR: "Operator",
+    EDITOR: "Editor",
+    VIEWER: "Viewer",
+}
 DESCRIPTIONS: Mapping[str, str] = {
     ADMINISTRATOR: "Reads everything, changes everything and manages people and tokens.",
+    OPERATOR: "Runs the service: sets, data sources, importers, webhooks and digests; manages "
+    "neither people nor tokens of others, and does not read the audit.",
+    EDITOR: "Reads what a viewer does, and asks for exemptions of every entity.",
     VIEWER: "Reads the catalog, the data sources with their facts, and the checks with their "
     "results, and changes nothing.",
 }

@@ -49,8 +49,8 @@ def invite(
     role: Annotated[
         str | None,
         typer.Option(
-            help="administrator or viewer. Default: viewer; administrator while there is no "
-            "account."
+            help="administrator, operator, editor or viewer. Default: viewer; administrator "
+            "while there is no account."
         ),
     ] = None,
     server: Address = None,

@@ -13,6 +13,7 @@ PERMISSIONS = (
     "catalog.entity-set.write",
     "catalog.entity.read",
     "events.read",
+    "operations.manage",
     "scim.write",
     "tech-insights.check.read",
     "tech-insights.check.write",

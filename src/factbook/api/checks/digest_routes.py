@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 from factbook.api.checks import digests
 from factbook.api.endpoint import NOTHING_STORED, Route
-from factbook.auth.permissions import CATALOG_READ, CHECK_READ, TOKEN_MANAGE
+from factbook.auth.permissions import CATALOG_READ, CHECK_READ, OPERATIONS_MANAGE
 from factbook.errors import ConflictError
 from factbook.schemas import digests as schemas
 
 # A digest takes results out of the service, and outlives the token of whoever made it.
-_NEEDS = (CATALOG_READ, CHECK_READ, TOKEN_MANAGE)
+_NEEDS = (CATALOG_READ, CHECK_READ, OPERATIONS_MANAGE)
 _ALL = "/digests"
 _ONE = f"{_ALL}/{{id}}"
 _ID = (digests.ID,)

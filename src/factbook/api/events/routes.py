@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 from factbook.api.endpoint import NOTHING_STORED, Route
 from factbook.api.events import events, webhooks
-from factbook.auth.permissions import EVENTS_READ, TOKEN_MANAGE
+from factbook.auth.permissions import EVENTS_READ, OPERATIONS_MANAGE
 from factbook.errors import ConflictError, GoneError
 from factbook.schemas import events as schemas
 
 # A webhook takes events out of the service, and outlives the token of whoever made it.
-_HOOKS = (EVENTS_READ, TOKEN_MANAGE)
+_HOOKS = (EVENTS_READ, OPERATIONS_MANAGE)
 _ALL = "/webhooks"
 _ONE = f"{_ALL}/{{id}}"
 

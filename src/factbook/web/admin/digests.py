@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple, cast
 
-from factbook.auth.permissions import CATALOG_READ, CHECK_READ, TOKEN_MANAGE
+from factbook.auth.permissions import CATALOG_READ, CHECK_READ, OPERATIONS_MANAGE
 from factbook.errors import ConflictError, InputError
 from factbook.http import audit
 from factbook.http.requests import Reply
@@ -165,7 +165,7 @@ def _path(id_: str) -> str:
     return f"{PATH}/{segment(id_)}"
 
 
-_NEEDS: Final = (CATALOG_READ, CHECK_READ, TOKEN_MANAGE)
+_NEEDS: Final = (CATALOG_READ, CHECK_READ, OPERATIONS_MANAGE)
 DIGESTS: Sequence[PageRoute] = (
     PageRoute("GET", PATH, listed, _NEEDS),
     PageRoute("POST", PATH, create, _NEEDS),

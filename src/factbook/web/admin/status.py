@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from factbook.auth.permissions import TOKEN_MANAGE
+from factbook.auth.permissions import OPERATIONS_MANAGE
 from factbook.http.requests import Reply
 from factbook.observability import service_status
 from factbook.observability.service_status import Observed
@@ -20,4 +20,4 @@ async def show(visit: PageContext) -> Reply:
     return visit.page("status.html", found=parts)
 
 
-STATUS: Sequence[PageRoute] = (PageRoute("GET", PATH, show, (TOKEN_MANAGE,)),)
+STATUS: Sequence[PageRoute] = (PageRoute("GET", PATH, show, (OPERATIONS_MANAGE,)),)

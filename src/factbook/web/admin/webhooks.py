@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Final, get_args
 
 from factbook import webhooks
-from factbook.auth.permissions import EVENTS_READ, TOKEN_MANAGE
+from factbook.auth.permissions import EVENTS_READ, OPERATIONS_MANAGE
 from factbook.errors import ConflictError, InputError
 from factbook.events.event import TYPES, EventType
 from factbook.http import audit
@@ -109,7 +109,7 @@ def _path(id_: str) -> str:
     return f"{PATH}/{segment(id_)}"
 
 
-_NEEDS: Final = (EVENTS_READ, TOKEN_MANAGE)
+_NEEDS: Final = (EVENTS_READ, OPERATIONS_MANAGE)
 WEBHOOKS: Sequence[PageRoute] = (
     PageRoute("GET", PATH, listed, _NEEDS),
     PageRoute("POST", PATH, create, _NEEDS),

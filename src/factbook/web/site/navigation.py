@@ -8,6 +8,7 @@ from factbook.auth.permissions import (
     CATALOG_READ,
     CHECK_READ,
     EVENTS_READ,
+    OPERATIONS_MANAGE,
     SOURCE_WRITE,
     TOKEN_MANAGE,
 )
@@ -44,10 +45,15 @@ _ADMINISTRATION = (
     ("Account", "/administration/account", "account", ()),
     ("People", "/administration/people", "people", (TOKEN_MANAGE,)),
     ("Connections", "/administration/connections", "connections", (SOURCE_WRITE,)),
-    ("Webhooks", "/administration/webhooks", "webhooks", (EVENTS_READ, TOKEN_MANAGE)),
-    ("Digests", "/administration/digests", "digests", (CATALOG_READ, CHECK_READ, TOKEN_MANAGE)),
+    ("Webhooks", "/administration/webhooks", "webhooks", (EVENTS_READ, OPERATIONS_MANAGE)),
+    (
+        "Digests",
+        "/administration/digests",
+        "digests",
+        (CATALOG_READ, CHECK_READ, OPERATIONS_MANAGE),
+    ),
     ("Audit", "/administration/audit", "audit", (AUDIT_READ,)),
-    ("Status", "/status", "status", (TOKEN_MANAGE,)),
+    ("Status", "/status", "status", (OPERATIONS_MANAGE,)),
 )
 
 

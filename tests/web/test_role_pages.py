@@ -1,0 +1,40 @@
+"""Every role at every page and form: each cell told from the tables of pages and of roles."""
+
+import pytest
+
+from factbook.auth.roles import ROLES
+from factbook.web.routes import PAGES
+from factbook.web.site.endpoint import OPEN
+from tests.service import Service
+from tests.web.table import path_of
+from tests.web.visiting import signed_in
+
+pytestmark = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+
+
+@pytest.mark.spec("roles.each-does-what-its-permissions-allow")
+@pytest.mark.parametrize("role", ROLES)
+async def test_a_role_opens_the_pages_whose_permissions_it_has(service: Service, role: str) -> None:
+    wrong = []
+    for number, page in enumerate(PAGES):
+        if page.needs is OPEN:
+            continue
+        # Somebody else at each, as some forms end a session.
+        vic = await signed_in(service, f"vic-{number}", role)
+        answer = await (vic.open if page.method == "GET" else vic.send)(path_of(page))
+        told = answer.status_code == 403 and "does not have the permission" in answer.text
+        if told == ROLES[role].issuperset(page.needs):
+            wrong.append(f"{page.method} {page.path}: {answer.status_code}")
+    assert wrong == []
+
+
+@pytest.mark.parametrize("role", ROLES)
+async def test_the_navigation_leads_a_role_to_nothing_that_it_may_not_open(
+    service: Service, role: str
+) -> None:
+    vic = await signed_in(service, "vic", role)
+    home = await vic.text("/administration/account")
+    for page in PAGES:
+        if page.method == "GET" and page.needs and "{" not in page.path:
+            shown = f'<a href="{page.path}"' in home
+            assert not shown or ROLES[role].issuperset(page.needs), page.path
