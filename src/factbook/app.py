@@ -12,6 +12,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from factbook import clock, process, shutdown
 from factbook.api import routes as api
 from factbook.api.mcp.servers import servers
+from factbook.auth import group_roles
 from factbook.auth.encryption import token_key
 from factbook.auth.oauth import options as oauth_options
 from factbook.backend import Backend
@@ -33,6 +34,7 @@ from factbook.integrations.integration import Integration
 from factbook.observability import traces
 from factbook.observability.metrics import Metrics
 from factbook.observability.traces import Tracing
+from factbook.scim.role_groups import settle_everybody
 from factbook.settings import Settings
 from factbook.settings.loader import load
 from factbook.storage import Database
@@ -110,6 +112,8 @@ class Application(Backend):
         async with self.opened() as opened:
             state = self._state(observed(opened, self._metrics.load))
             await adopt(state.database, state.token_key)
+            rules = group_roles.rules(self.settings)
+            await settle_everybody(state.database, rules, self._clock())
             openid = self._provider()
             self._router = _routed(state, openid, self._fetch_document, self._tracing)
             try:

@@ -21,6 +21,7 @@ from factbook.api.endpoint import Route
 from factbook.api.push.routes import PUSH_ROUTES
 from factbook.api.tech_insights.routes import TECH_INSIGHTS_ROUTES
 from factbook.auth import roles as known_roles
+from factbook.auth.group_roles import GroupRoleOptions
 from factbook.auth.oauth.options import OAuthOptions
 from factbook.auth.oidc.options import ProviderOptions as OpenIDOptions
 from factbook.auth.permissions import NAMES, PERMISSIONS
@@ -278,6 +279,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "settings": settings,
     "settings:importers": importers,
     "settings:openid": partial(options, OpenIDOptions),
+    "settings:group_roles": partial(options, GroupRoleOptions),
     "settings:oauth": partial(options, OAuthOptions),
     "chart": chart,
     "commands": commands,

@@ -4,6 +4,7 @@ from typing import Any, Self
 
 import httpx2
 
+from factbook.auth.group_roles import GroupRules
 from factbook.catalog.push_rules import PushRules
 from factbook.catalog.store.apply import Actor
 from factbook.scim.directory import DirectoryTarget, ScimDirectory
@@ -128,4 +129,5 @@ async def members_of(service: Service, ref: str) -> set[str]:
 def directory(service: Service, issuer: str | None) -> ScimDirectory:
     """The directory of a service whose people sign in at this issuer."""
     rules, actor = PushRules.of(Settings()), Actor(OKTA, NOON)
-    return ScimDirectory(DirectoryTarget(service.state.database.write, rules, 50, issuer, actor))
+    groups = GroupRules({}, issuer)
+    return ScimDirectory(DirectoryTarget(service.state.database.write, rules, 50, groups, actor))

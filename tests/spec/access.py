@@ -101,6 +101,10 @@ REQUIREMENTS: dict[str, Requirement] = {
         "The nine listed permissions exist, `scim.write`, those of checks and that of operations; "
         "any other name is refused.",
     ),
+    "roles.by-groups": Requirement(
+        "decisions §6.2",
+        "Groups of the identity provider give roles, which end with the membership at once.",
+    ),
     "roles.nobody-gives-more-than-they-have": Requirement(
         "decisions §6.2",
         "No chain of invitations, roles and tokens gives anybody more than who began it has.",

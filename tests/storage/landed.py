@@ -210,6 +210,11 @@ LANDED = (
         "0.1.0",
         "7be91400ca109235dd37f8f4d6d3e94d00c47eaf3c7c0660bc2b1385bbc5d65b",
     ),
+    Landed(
+        "0039_group_roles.sql",
+        "0.1.0",
+        "3492845e05ce3bef7b7eddec641c171a8edff00de81e966a39150fbc8d91be9c",
+    ),
 )
 
 # Three of them had another form before, with which databases were made: their first texts.

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from factbook.audit import trail
+from factbook.auth import users
 from factbook.facts.datasource import DataSource
 from factbook.facts.schema import Fact
 from factbook.integrations import SOURCES
@@ -120,6 +121,8 @@ async def check_access(upgraded: Upgraded) -> None:
             visitor = browser(service)
             visitor.http.cookies.set(cookies.SESSION, snapshot.sessions[name])
             assert (await visitor.open("/administration/audit")).status_code == status
+    listed = {one.ref: one.role for one in await users.listed(service.state.database)}
+    assert listed == {row["ref"]: row["role"] for row in snapshot.rows("people")}
     recorded, _ = await trail.page(service.state.database, limit=1000)
     kept = {record.id for record in recorded}
     assert kept.issuperset(row["id"] for row in snapshot.rows("audit"))

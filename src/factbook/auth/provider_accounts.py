@@ -24,6 +24,14 @@ class ProvisionedPerson(NamedTuple):
     user_name: str
 
 
+class AccountNames(NamedTuple):
+    """What may prove an account: its name here, its subject, and what the provider calls it."""
+
+    local: str
+    subject: str
+    login: str
+
+
 class ProvisionedEntity(NamedTuple):
     """Entity under a person's name, empty for none; `is_own` if it is not somebody else's."""
 
@@ -59,6 +67,13 @@ def account(transaction: Transaction, person: ProvisionedPerson) -> str:
         if len(rows) == 1:
             return str(rows[0][0])
     return _local_account(transaction, person.user_name)
+
+
+def names_of(transaction: Transaction, ref: str) -> AccountNames:
+    """What may prove this account; empty for what is not known."""
+    row = transaction.one("SELECT subject, login FROM people WHERE ref = ?", (ref,))
+    subject, login = row or (None, None)
+    return AccountNames(ref.removeprefix(users.PREFIX), subject or "", login or "")
 
 
 async def find_by_login(database: Database, issuer: str, name: str) -> Person | None:

@@ -1,4 +1,4 @@
-"""Roles of people, each a set of permissions that has those of the roles below it."""
+"""Roles of people: each a set of permissions that has those of the roles below it."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -31,6 +31,8 @@ ROLES: Mapping[str, frozenset[str]] = {
     EDITOR: _EDITOR,
     VIEWER: _VIEWER,
 }
+# By which of two is the higher one.
+RANKS: Mapping[str, int] = {role: rank for rank, role in enumerate(reversed(list(ROLES)))}
 TITLES: Mapping[str, str] = {
     ADMINISTRATOR: "Administrator",
     OPERATOR: "Operator",

@@ -8,24 +8,27 @@ import re
 from typing import NamedTuple
 
 from factbook import invisible
-from factbook.auth import invitations, roles, sessions, tokens
+from factbook.auth import group_roles, invitations, roles, sessions, tokens
 from factbook.auth.invitations import Invitation
 from factbook.auth.oauth import consents
 from factbook.errors import ConflictError, InputError, NotFoundError
 from factbook.storage import Database, Row, Transaction
 
-_PREFIX = "user:default/"
+PREFIX = "user:default/"
 # The strict rule of an entity's name in the catalog API's descriptor format.
 _NAME = re.compile(r"(?=.{1,63}\Z)([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
 _LONGEST_DISPLAY_NAME = 200
 _COLUMNS = (
     "ref, display_name, role, password IS NOT NULL, issuer, subject, "
-    "created_by, created_at, signed_in_at, disabled_at"
+    "created_by, created_at, signed_in_at, disabled_at, given_role, role_group"
 )
 
 
 class Person(NamedTuple):
-    """A person as stored; times in milliseconds since the epoch."""
+    """A person as stored; times in milliseconds since the epoch.
+
+    Where a group gives a higher role, it is `role`, and `given_role` is the one that was given.
+    """
 
     ref: str
     display_name: str
@@ -37,11 +40,13 @@ class Person(NamedTuple):
     created_at: int
     signed_in_at: int | None
     disabled_at: int | None
+    given_role: str | None = None
+    role_group: str | None = None
 
     @property
     def name(self) -> str:
         """Name to sign in with."""
-        return self.ref.removeprefix(_PREFIX)
+        return self.ref.removeprefix(PREFIX)
 
     @property
     def permissions(self) -> frozenset[str]:
@@ -56,7 +61,7 @@ def reference(name: str) -> str:
             "A name has 1 to 63 characters: letters (a-z) and digits, "
             "and between them hyphens, underscores and dots."
         )
-    return _PREFIX + name.lower()
+    return PREFIX + name.lower()
 
 
 async def any_there(database: Database) -> bool:
@@ -205,18 +210,16 @@ def signed_in(transaction: Transaction, ref: str, now: int) -> None:
 
 
 def change_role(transaction: Transaction, ref: str, role: str, now: int) -> None:
-    """Change a person's role; the person's tokens lose permissions that it lacks.
+    """Change the role that was given to a person; tokens lose permissions that the new one lacks.
 
-    Raises ConflictError if no administrator would be left.
+    A group that gives a higher one goes on to do so. Raises ConflictError if no administrator would
+    be left.
     """
-    allowed = roles.ROLES[roles.checked(role)]
+    roles.checked(role)
     _lock_roles(transaction)
     if role != roles.ADMINISTRATOR:
         _leave_an_administrator(transaction, ref)
-        invitations.withdraw_by(transaction, ref)
-    _change(transaction, ref, "role", role)
-    tokens.trim(transaction, ref, allowed, now)
-    consents.trim(transaction, ref, allowed)
+    group_roles.give(transaction, ref, role, now)
 
 
 def disable(transaction: Transaction, ref: str, now: int) -> None:
@@ -247,10 +250,14 @@ def _lock_roles(transaction: Transaction) -> None:
 
 
 def _leave_an_administrator(transaction: Transaction, ref: str) -> None:
-    """Raise ConflictError when nobody but this person can administer."""
+    """Raise ConflictError when nobody but this person can administer.
+
+    Administrators by a group do not count: the identity provider could take them all away.
+    """
     _require(transaction, ref)
     enabled = transaction.all(
-        "SELECT ref FROM people WHERE role = ? AND disabled_at IS NULL", (roles.ADMINISTRATOR,)
+        "SELECT ref FROM people WHERE coalesce(given_role, role) = ? AND disabled_at IS NULL",
+        (roles.ADMINISTRATOR,),
     )
     if enabled == [(ref,)]:
         raise ConflictError(f"{ref} is the only administrator; give someone else the role first.")

@@ -8,7 +8,9 @@ import uuid
 from collections.abc import Callable, Collection, Sequence
 from typing import Final, NamedTuple
 
-from factbook.auth import provider_accounts
+from factbook.audit.trail import Caller
+from factbook.auth import group_roles, provider_accounts
+from factbook.auth.group_roles import GroupRules
 from factbook.auth.provider_accounts import ProvisionedEntity, ProvisionedPerson, Revocation
 from factbook.catalog.push_rules import PushRules
 from factbook.catalog.store import set_changes
@@ -18,7 +20,7 @@ from factbook.errors import ConflictError, InputError, NotFoundError, Preconditi
 from factbook.importers import part_store
 from factbook.importers.part_store import ImportPartRecord
 from factbook.importers.snapshot import ReadingProblem
-from factbook.scim import entities, patch, store
+from factbook.scim import entities, patch, role_groups, store
 from factbook.scim.attributes import Resource, TypeName
 from factbook.scim.patch import PatchOperation
 from factbook.scim.settlement import IMPORTER, PART, SET, Settlement
@@ -30,15 +32,12 @@ _MOST_PROBLEMS: Final = 1_000
 
 
 class DirectoryTarget(NamedTuple):
-    """Catalog and accounts that a directory changes; `kept` revisions of its set stay.
-
-    `issuer` is that of the sign-in by OpenID Connect, None without one.
-    """
+    """Catalog and accounts that a directory changes; `kept` revisions of its set stay."""
 
     write: Write
     rules: PushRules
     kept: int
-    issuer: str | None
+    groups: GroupRules
     actor: Actor
 
 
@@ -126,15 +125,25 @@ class ScimDirectory:
         target = self._target
 
         def decide(transaction: Transaction) -> tuple[SetChange, DirectoryChange]:
+            if target.groups.roles:
+                group_roles.lock(transaction)
             settlement = Settlement(transaction, target.rules)
             result = work(transaction, settlement)
             change = settlement.change()
+            self._settle_roles(transaction, settlement)
             part_store.replace(transaction, _part_record(transaction, self._now))
             return change, result
 
         return await set_changes.change(
             target.write, SET, decide, target.actor, target.rules, kept=target.kept
         )
+
+    def _settle_roles(self, transaction: Transaction, settlement: Settlement) -> None:
+        """Give the roles of groups to those whom the change concerns."""
+        groups, caller = self._target.groups, Caller(self._target.actor.ref, self._now)
+        if groups.roles:
+            users = settlement.users_of(groups.roles)
+            role_groups.settle_accounts(transaction, users, groups, caller)
 
     def _put(
         self,
@@ -202,7 +211,7 @@ class ScimDirectory:
         return provider_accounts.deactivate(transaction, account, entity, self._now)
 
     def _account(self, transaction: Transaction, row: ScimRow) -> str:
-        person = ProvisionedPerson(self._target.issuer, row.external_id, row.name)
+        person = ProvisionedPerson(self._target.groups.issuer, row.external_id, row.name)
         return provider_accounts.account(transaction, person)
 
 

@@ -60,6 +60,21 @@ class Settlement:
         store.change_members(self._transaction, group, come, gone)
         self._dirty |= {group, *come, *gone}
 
+    def users_of(self, groups: Collection[str]) -> list[ScimRow]:
+        """Users who have changed, or who came to or left a group of these names, or whose group
+        got or lost such a name: each as before and as now.
+        """
+        changed = {id_ for id_, row in self._rows.items() if row != self._before[id_]}
+        versions = [row for id_ in changed for row in (self._before[id_], self._rows[id_]) if row]
+        named = {row.id for row in versions if row.type == "Group" and row.name in groups}
+        ids = self._dirty | {user for _, user in store.members_of(self._transaction, named)}
+        others = store.rows_of(self._transaction, ids - changed) if self._touches(groups) else {}
+        return [row for row in (*versions, *others.values()) if row.type == "User"]
+
+    def _touches(self, groups: Collection[str]) -> bool:
+        rows = (*self._before.values(), *self._rows.values())
+        return any(row and row.type == "Group" and row.name in groups for row in rows)
+
     def change(self) -> SetChange:
         """The change of the catalog that follows; stores the rows."""
         self._miss()

@@ -155,6 +155,21 @@ def named(transaction: Transaction, type_: TypeName, name_key: str) -> list[str]
     )
 
 
+def called(transaction: Transaction, name_keys: Iterable[str], external_id: str) -> list[ScimRow]:
+    """The users with one of these names, or with this external id unless it is empty."""
+    rows = transaction.all(
+        f"{_READ} WHERE type = 'User' AND (name_key IN LIST(?) OR external_id = ?)",
+        (list(name_keys), external_id or None),
+    )
+    return [_row(row) for row in rows]
+
+
+def group_names(transaction: Transaction, users: Collection[str]) -> set[str]:
+    """The names of the groups that these users are direct members of."""
+    rows = transaction.all(_GROUPS, (list(users),))
+    return {one.display for links in _links(rows).values() for one in links}
+
+
 def holders(transaction: Transaction, refs: Collection[str]) -> dict[str, str]:
     """The id of the resource that has each of these references."""
     rows = transaction.all("SELECT ref, id FROM scim_resources WHERE ref IN LIST(?)", (list(refs),))

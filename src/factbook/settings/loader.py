@@ -18,6 +18,7 @@ TABLES: Final = {
     "importers": 3,
     "connections": 2,
     "openid": 1,
+    "group_roles": 1,
     "oauth": 1,
 }
 

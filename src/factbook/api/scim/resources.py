@@ -7,6 +7,7 @@ from typing import Any, Final
 from factbook.api.scim import answers
 from factbook.api.scim.answers import AttributeSelection
 from factbook.audit.trail import About, AuditEntry
+from factbook.auth import group_roles
 from factbook.catalog.store.apply import Actor
 from factbook.errors import InputError
 from factbook.http import audit
@@ -111,12 +112,10 @@ async def _body(request: Request) -> Any:
 def _directory(
     request: Request, state: HandlerContext, action: str, status: int = 200
 ) -> ScimDirectory:
-    settings = state.settings
-    issuer = settings.openid.get("issuer") if settings.openid else None
+    groups, kept = group_roles.rules(state.settings), state.settings.revisions_kept
     write = audit.writing(request, state, _about(f"scim.{action}"), status)
     actor = Actor(request.actor, state.clock())
-    kept = settings.revisions_kept
-    return ScimDirectory(DirectoryTarget(write, state.rules, kept, issuer, actor))
+    return ScimDirectory(DirectoryTarget(write, state.rules, kept, groups, actor))
 
 
 def _about(action: str) -> About:

@@ -113,7 +113,7 @@ async def change_role(visit: PageContext) -> Reply:
         visit,
         AuditEntry("person.change", ref, {"changed": "role", "role": role}),
         lambda transaction: users.change_role(transaction, ref, role, now),
-        f"{ref} is {roles.TITLES.get(role, role).lower()} now.",
+        f"The role {roles.TITLES.get(role, role)} is given to {ref} now.",
     )
 
 

@@ -1,10 +1,11 @@
 """Sign-in with the account of an OpenID Connect provider."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from factbook.audit.trail import AuditEntry
-from factbook.auth import provider_accounts, roles, users
+from factbook.auth import group_roles, provider_accounts, roles, users
 from factbook.auth.oidc import attempt as attempts
 from factbook.auth.oidc.identity import Identity, role_of
 from factbook.auth.users import Person
@@ -57,10 +58,7 @@ async def finish(visit: PageContext) -> Reply:
         query = dict(visit.request.query)
         identity = await provider.finish(attempt, query, _back(visit))
         person = await _person(visit, provider, identity)
-        login = identity.login or ""
-        await visit.state.database.write(
-            lambda transaction: provider_accounts.note_login(transaction, person.ref, login)
-        )
+        await visit.state.database.write(partial(_note, visit, person.ref, identity))
         await session.start(visit, person.ref, "openid")
         guesses.know(visit, guesses.ELSEWHERE, "")
     except SignInError as error:
@@ -68,6 +66,13 @@ async def finish(visit: PageContext) -> Reply:
     except NotFoundError:
         return await _refused(visit, SignInError("This account may not sign in."))
     return visit.redirect(back)
+
+
+def _note(visit: PageContext, ref: str, identity: Identity, transaction: Transaction) -> None:
+    """Record what the provider calls the account, and its groups that give a role."""
+    provider_accounts.note_login(transaction, ref, identity.login or "")
+    rules = group_roles.rules(visit.state.settings)
+    group_roles.claim(transaction, ref, identity.groups, rules)
 
 
 async def _person(visit: PageContext, provider: "OpenID", identity: Identity) -> Person:

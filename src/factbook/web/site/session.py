@@ -2,9 +2,10 @@
 
 from collections.abc import Callable
 
-from factbook.audit.trail import AuditEntry
-from factbook.auth import sessions, users
+from factbook.audit.trail import AuditEntry, Caller
+from factbook.auth import group_roles, sessions, users
 from factbook.clock import SECOND
+from factbook.scim import role_groups
 from factbook.storage import Transaction
 from factbook.web.site import cookies
 from factbook.web.site.page_context import PageContext
@@ -23,7 +24,11 @@ async def start(visit: PageContext, ref: str, how: str, check: Check | None = No
     agent = visit.request.header(b"user-agent") or ""
     before = visit.session
 
+    rules = group_roles.rules(visit.state.settings)
+    caller = Caller(ref, now, visit.address)
+
     def work(transaction: Transaction) -> None:
+        role_groups.settle(transaction, ref, rules, caller)
         users.signed_in(transaction, ref, now)
         if check is not None:
             check(transaction)

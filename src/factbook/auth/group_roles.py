@@ -1,0 +1,171 @@
+"""Roles that a setting gives to groups of the identity provider, and so to their members.
+
+The highest role counts, be it given or of a group. What a lesser one lacks is lost in the same
+transaction, as with a role that is changed by hand.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Final, NamedTuple
+
+import msgspec
+
+from factbook.auth import invitations, roles, tokens
+from factbook.auth.oauth import consents
+from factbook.errors import NotFoundError
+from factbook.settings import Settings
+from factbook.settings.option_tables import about, read_table
+from factbook.storage import Database, Transaction
+
+_groups: Final = msgspec.json.Decoder(list[str])
+
+
+class GroupRoleOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Options of the table `[group_roles]`: the groups of each role."""
+
+    administrator: Annotated[
+        list[str], about("Groups of which each member is an administrator.")
+    ] = []
+    operator: Annotated[list[str], about("Groups of which each member is an operator.")] = []
+    editor: Annotated[list[str], about("Groups of which each member is an editor.")] = []
+
+
+class GroupRole(NamedTuple):
+    """A role, and the group that gives it."""
+
+    role: str
+    group: str
+
+
+class GroupRules(NamedTuple):
+    """The role of each group that has one, and the issuer of the sign-in, if there is one."""
+
+    roles: Mapping[str, str] = {}
+    issuer: str | None = None
+
+    def named(self, groups: Iterable[str]) -> list[str]:
+        """The groups among these that give a role, sorted."""
+        return sorted(set(groups) & self.roles.keys())
+
+    def highest(self, groups: Iterable[str]) -> GroupRole | None:
+        """The highest role that one of these groups gives."""
+        found = [GroupRole(self.roles[name], name) for name in self.named(groups)]
+        return max(found, key=lambda one: roles.RANKS[one.role], default=None)
+
+
+class RoleChange(NamedTuple):
+    """Another role of a person, by a group or for want of one, which is empty then."""
+
+    ref: str
+    role: str
+    group: str
+
+
+class Standing(NamedTuple):
+    """Role of a person as stored: what counts, what was given, and the group that gives more."""
+
+    role: str
+    given: str | None
+    group: str | None
+
+    @property
+    def of_group(self) -> GroupRole | None:
+        """The role that a group gives, if it is more than what was given."""
+        return None if self.group is None else GroupRole(self.role, self.group)
+
+
+def rules(settings: Settings) -> GroupRules:
+    """Rules of the settings; raises ConfigurationError naming the option, and never a value."""
+    issuer = settings.openid.get("issuer") if settings.openid else None
+    if not settings.group_roles:
+        return GroupRules({}, issuer)
+    table = read_table("group_roles", "group_roles", settings.group_roles, GroupRoleOptions)
+    named: dict[str, list[str]] = msgspec.structs.asdict(table)
+    # A group of several roles has the highest, which comes last.
+    rising = sorted(named, key=roles.RANKS.__getitem__)
+    return GroupRules({group: role for role in rising for group in named[role]}, issuer)
+
+
+def claim(transaction: Transaction, ref: str, groups: Iterable[str], rules: GroupRules) -> None:
+    """Record the groups that the provider named at a sign-in, those that have a role."""
+    named = rules.named(groups)
+    text = msgspec.json.encode(named).decode() if named else None
+    transaction.run("UPDATE people SET claimed_groups = ? WHERE ref = ?", (text, ref))
+
+
+def claimed(transaction: Transaction, ref: str) -> list[str]:
+    """The groups that were recorded at the last sign-in."""
+    row = transaction.one("SELECT claimed_groups FROM people WHERE ref = ?", (ref,))
+    return _groups.decode(row[0]) if row and row[0] else []
+
+
+async def any_given(database: Database) -> bool:
+    """True if anybody has a role by a group."""
+    query = "SELECT 1 FROM people WHERE role_group IS NOT NULL LIMIT 1"
+    return await database.one(query) is not None
+
+
+def everybody(transaction: Transaction) -> list[str]:
+    """The references of all people, in order."""
+    return [row[0] for row in transaction.all("SELECT ref FROM people ORDER BY ref")]
+
+
+def settle(
+    transaction: Transaction, ref: str, found: GroupRole | None, now: int
+) -> RoleChange | None:
+    """Give a person the role of a group, or take it away; None if the role stays.
+
+    To be called before the transaction changes the person otherwise.
+    """
+    before = _standing(transaction, ref)
+    if before == _combined(before.given or before.role, found):
+        return None
+    lock(transaction)
+    standing = _standing(transaction, ref)
+    given = standing.given or standing.role
+    wanted = _combined(given, found)
+    _store(transaction, ref, wanted, now)
+    if wanted.role == standing.role:
+        return None
+    return RoleChange(ref, wanted.role, wanted.group or "")
+
+
+def give(transaction: Transaction, ref: str, role: str, now: int) -> None:
+    """Give a person a role; a group that gives a higher one goes on to do so.
+
+    Raises NotFoundError for an unknown person.
+    """
+    _store(transaction, ref, _combined(role, _standing(transaction, ref).of_group), now)
+
+
+def lock(transaction: Transaction) -> None:
+    """Serialise changes of roles, in the order in which everybody locks them.
+
+    To be taken before any row of people is changed, so that no two transactions deadlock.
+    """
+    transaction.lock("administrators")
+    invitations.lock(transaction)
+
+
+def _combined(given: str, found: GroupRole | None) -> Standing:
+    if found is None or roles.RANKS[found.role] <= roles.RANKS[given]:
+        return Standing(given, None, None)
+    return Standing(found.role, given, found.group)
+
+
+def _standing(transaction: Transaction, ref: str) -> Standing:
+    row = transaction.one("SELECT role, given_role, role_group FROM people WHERE ref = ?", (ref,))
+    if row is None:
+        raise NotFoundError(f"There is no person {ref}.")
+    return Standing(*row)
+
+
+def _store(transaction: Transaction, ref: str, wanted: Standing, now: int) -> None:
+    """Store it; takes away what was granted by way of a higher role."""
+    if wanted.role != roles.ADMINISTRATOR:
+        invitations.withdraw_by(transaction, ref)
+    transaction.run(
+        "UPDATE people SET role = ?, given_role = ?, role_group = ? WHERE ref = ?", (*wanted, ref)
+    )
+    allowed = roles.ROLES[wanted.role]
+    tokens.trim(transaction, ref, allowed, now)
+    consents.trim(transaction, ref, allowed)
