@@ -34,7 +34,7 @@ async def test_every_route_that_writes_leaves_one_record_of_what_was_done(
         assert answer.status_code < 300, (route, answer.text)
         [record] = await watch.new()
         assert (record["action"], record["outcome"], record["actor"]) == (action, "done", TESTER)
-        assert record["status"] == answer.status_code
+        assert (record["status"], record["grant"]) == (answer.status_code, "token")
         assert action in ACTIONS
         seen.add(route)
     # Whoever adds a route adds what it leaves: tests/api/audited.py.

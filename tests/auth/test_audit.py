@@ -40,7 +40,7 @@ async def test_records_come_back_as_they_were_newest_first(database: Database) -
     await add(database, new)
     await database.write(lambda transaction: trail.append(transaction, old))
     assert await all_of(database) == [new, old]
-    assert old[2:] == (KIM, "set.push", "old", "done", 0, "192.0.2.1", "t1", '{"revision":3}')
+    assert old[2:] == (KIM, "set.push", "old", "done", 0, "192.0.2.1", "t1", '{"revision":3}', "")
 
 
 async def test_records_of_one_moment_stay_in_their_order_and_each_is_on_one_page(

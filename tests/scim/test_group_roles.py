@@ -11,7 +11,7 @@ from tests.auth.accounts import add, add_token, grant
 from tests.conftest import StartService
 from tests.scim.provisioning import Json, Provider, crew, person, place_of, values
 from tests.service import Service, started
-from tests.web.visiting import Browser, add_person, browser, words
+from tests.web.visiting import Browser, add_person, browser, signed_in, words
 
 KIM, LOU = "user:default/kim", "user:default/lou"
 GROUP_ROLES = {"administrator": ["platform"], "operator": ["ops"], "editor": ["ops", "staff"]}
@@ -192,6 +192,21 @@ async def test_the_audit_says_which_group_gave_a_role_and_that_none_does_any_mor
     found = [one["detail"] for one in answer.json()["records"]]
     assert {"role": "operator", "by": "group ops"} in found
     assert {"role": "viewer", "by": "no group"} in found
+
+
+@pytest.mark.spec("audit.says-what-allowed-a-write")
+async def test_the_audit_says_of_a_write_which_role_allowed_it_and_which_group_gave_that(
+    service: Service, provider: Provider
+) -> None:
+    kim = await kim_signed_in(service)
+    await provider.group("ops", await provider.user("kim"))
+    await kim.done("/administration/account/name", display_name="Kim K.")
+    query = {"actor": KIM, "limit": "1"}
+    [record] = (await service.http.get("/api/access/v1/audit", params=query)).json()["records"]
+    assert record["grant"] == "role operator of group ops"
+    lou = await signed_in(service, "ada")
+    page = words(await lou.text("/administration/audit", actor="kim"))
+    assert '"grant": "role operator of group ops"' in page
 
 
 async def test_the_next_start_takes_roles_that_the_setting_gives_no_more(

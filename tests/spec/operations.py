@@ -100,6 +100,9 @@ REQUIREMENTS: dict[str, Requirement] = {
         "seed §9", "Every alert fires on what it is for, and not otherwise."
     ),
     # The audit
+    "audit.says-what-allowed-a-write": Requirement(
+        "decisions §6.2", "The record of a write names the role, group or token that allowed it."
+    ),
     "audit.every-write": Requirement(
         "decisions §6.2", "Every write, sign-in and change of a token leaves a record."
     ),

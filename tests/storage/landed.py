@@ -215,6 +215,11 @@ LANDED = (
         "0.1.0",
         "3492845e05ce3bef7b7eddec641c171a8edff00de81e966a39150fbc8d91be9c",
     ),
+    Landed(
+        "0040_audit_grants.sql",
+        "0.1.0",
+        "b074fd8886efabdd7051354a2d9674180500866fbeb90815ad03c0716c17ee38",
+    ),
 )
 
 # Three of them had another form before, with which databases were made: their first texts.

@@ -89,7 +89,7 @@ _LAST = 2**63 - 1
 
 
 class Record(NamedTuple):
-    """A row of the audit; `detail` is JSON."""
+    """A row of the audit; `detail` is JSON, `grant` what allowed it, empty if nothing had to."""
 
     at: int
     id: str
@@ -101,15 +101,17 @@ class Record(NamedTuple):
     address: str
     token: str
     detail: str
+    grant: str = ""
 
 
 class Caller(NamedTuple):
-    """Actor of a request, its time, its address and the id of its token."""
+    """Actor of a request, its time, its address, the id of its token, and what allows it."""
 
     actor: str
     at: int
     address: str = ""
     token: str = ""
+    grant: str = ""
 
 
 class AuditEntry(NamedTuple):
@@ -149,6 +151,7 @@ def record(caller: Caller, entry: AuditEntry, outcome: Outcome = "done", status:
         clean(caller.address),
         caller.token,
         _detail(entry.detail),
+        clean(caller.grant),
     )
 
 
@@ -268,16 +271,16 @@ def _cleaned(value: Any) -> Any:
 _numbers = itertools.count()
 
 _INSERT = """
-INSERT INTO audit (at, id, actor, action, object, outcome, status, address, token, detail)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO audit (at, id, actor, action, object, outcome, status, address, token, detail,
+granted) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 
 _PAGE = """
-SELECT at, id, actor, action, object, outcome, status, address, token, detail FROM audit
+SELECT at, id, actor, action, object, outcome, status, address, token, detail, granted FROM audit
 WHERE (at, id) < (?, ?) AND at >= ?{} ORDER BY at DESC, id DESC LIMIT ?
 """
 
 _EXPORT = """
-SELECT at, id, actor, action, object, outcome, status, address, token, detail FROM audit
+SELECT at, id, actor, action, object, outcome, status, address, token, detail, granted FROM audit
 WHERE (at, id) > (?, ?) AND at <= ?{} ORDER BY at, id
 """

@@ -25,6 +25,7 @@ class Session(NamedTuple):
     used_at: int
     ends_at: int
     disabled_at: int | None
+    role_group: str | None = None
 
     @property
     def id(self) -> str:
@@ -35,6 +36,11 @@ class Session(NamedTuple):
     def permissions(self) -> frozenset[str]:
         """Permissions of the person."""
         return roles.ROLES[self.role]
+
+    @property
+    def grant(self) -> str:
+        """What lets the person do it, for the audit: the role, and the group that gives it."""
+        return f"role {self.role}" + (f" of group {self.role_group}" if self.role_group else "")
 
     def counts(self, now: int) -> bool:
         """True if it has neither ended nor been idle too long, and its person is not disabled."""
@@ -53,8 +59,8 @@ class SessionSummary(NamedTuple):
 
 
 _FIND = """
-SELECT s.hash, s.person, p.display_name, p.role, s.created_at, s.used_at, s.ends_at, p.disabled_at
-FROM sessions s JOIN people p ON p.ref = s.person WHERE s.hash IN LIST(?)
+SELECT s.hash, s.person, p.display_name, p.role, s.created_at, s.used_at, s.ends_at, p.disabled_at,
+p.role_group FROM sessions s JOIN people p ON p.ref = s.person WHERE s.hash IN LIST(?)
 """
 
 

@@ -28,7 +28,7 @@ def caller(request: Request, state: HandlerContext) -> Caller:
     """Caller of a request with a valid token."""
     assert request.token is not None
     address = client_address(request.scope, state.proxies)
-    return Caller(request.actor, state.clock(), address, request.token.id)
+    return Caller(request.actor, state.clock(), address, request.token.id, "token")
 
 
 def writing(

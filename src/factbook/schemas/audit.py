@@ -1,8 +1,8 @@
 """Records of the audit log as they are read."""
 
-from typing import Any
+from typing import Annotated, Any
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Meta, UnsetType
 
 from factbook.schemas.common import Time, Wire
 
@@ -20,6 +20,13 @@ class AuditRecord(Wire):
     address: str
     token: str
     detail: dict[str, Any]
+    grant: Annotated[
+        str,
+        Meta(
+            description="What allowed it: `role`, with the group that gave the role if one did, or "
+            "`token`. Empty for what was refused, and where nothing had to allow it."
+        ),
+    ]
 
 
 class AuditLine(AuditRecord):

@@ -140,7 +140,10 @@ class ScimDirectory:
 
     def _settle_roles(self, transaction: Transaction, settlement: Settlement) -> None:
         """Give the roles of groups to those whom the change concerns."""
-        groups, caller = self._target.groups, Caller(self._target.actor.ref, self._now)
+        groups, caller = (
+            self._target.groups,
+            Caller(self._target.actor.ref, self._now, grant="token"),
+        )
         if groups.roles:
             users = settlement.users_of(groups.roles)
             role_groups.settle_accounts(transaction, users, groups, caller)

@@ -165,6 +165,7 @@ def _shown(visit: PageContext, found: FoldedRecords, unfolded: str) -> AuditRow:
         "object": record.object,
         "status": record.status or None,
         "token": record.token or None,
+        "grant": record.grant or None,
     }
     # What was recorded of it stands last: none of its names hides one of these.
     shown: dict[str, Any] = {name: value for name, value in more.items() if value is not None}

@@ -46,7 +46,7 @@ def _of(records: list[Record]) -> FoldedRecords:
 
 
 def _key(record: Record) -> tuple[str, ...]:
-    who = (record.actor, record.address, record.token)
+    who = (record.actor, record.address, record.token, record.grant)
     return (*who, record.action, record.outcome, _thing(record))
 
 

@@ -137,7 +137,8 @@ class PageContext:
 
         `actor` is the reference of a person who is not signed in yet.
         """
-        caller = Caller(actor or self.person.ref, self.now, self.address)
+        grant = "" if actor else self.person.grant
+        caller = Caller(actor or self.person.ref, self.now, self.address, grant=grant)
         return trail.writing(self.state.database, caller, about, status)
 
     async def known(self, refs: Iterable[str]) -> frozenset[str]:
