@@ -144,6 +144,7 @@ async def test_exactly_the_permissions_that_there_are_can_be_given(service: Serv
         "catalog.entity.read",
         "events.read",
         "operations.manage",
+        "own.write",
         "scim.write",
         "tech-insights.check.read",
         "tech-insights.check.write",

@@ -36,6 +36,7 @@ def test_there_are_exactly_the_nine_and_those_that_came_after_them() -> None:
         "tech-insights.exemption.request",
         "tech-insights.exemption.decide",
         "operations.manage",
+        "own.write",
     ]
 
 

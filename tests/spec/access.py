@@ -98,12 +98,16 @@ REQUIREMENTS: dict[str, Requirement] = {
     # Permissions
     "permissions.the-nine-names": Requirement(
         "decisions §6.2",
-        "The nine listed permissions exist, `scim.write`, those of checks and that of operations; "
-        "any other name is refused.",
+        "The nine listed permissions exist, `scim.write`, those of checks, of operations and of "
+        "owners; any other name is refused.",
     ),
     "roles.by-groups": Requirement(
         "decisions §6.2",
         "Groups of the identity provider give roles, which end with the membership at once.",
+    ),
+    "roles.groups-write-what-they-own": Requirement(
+        "decisions §6.2",
+        "Members of a group who are editors write what the group owns, and nothing of others.",
     ),
     "roles.nobody-gives-more-than-they-have": Requirement(
         "decisions §6.2",

@@ -15,6 +15,7 @@ from factbook.auth.permissions import (
     CHECK_READ,
     EVENTS_READ,
     SOURCE_READ,
+    suffices,
 )
 from factbook.auth.token_reach import NOWHERE, SETS, SOURCES, Narrowing, Reach
 from factbook.auth.tokens import Grant
@@ -52,6 +53,9 @@ class Route(NamedTuple):
     by a signature or by what was issued to them. The others are known by what `authenticate`
     returns.
 
+    One that is `owned` lets in who may write what their own groups own: its handler has to look at
+    `own_only` of the request, and to check in the transaction of the write whose it is.
+
     Its `reach` says to what it keeps tokens that are narrowed: those that it names in its path are
     checked before the handler runs. Without one it refuses them.
     """
@@ -74,6 +78,7 @@ class Route(NamedTuple):
     reading: tuple[str, ...] | None = None
     signed: bool = False
     judged: bool = False
+    owned: bool = False
     authenticate: Authenticate = authenticate
     reach: Reach = NOWHERE
 
@@ -121,7 +126,7 @@ class Endpoint(Pipeline[Route, Request]):
             raise self.no_method()
         if route.permissions is not None:
             token = await self._authenticate(request, state)
-            authorize(token, route.permissions)
+            request.own_only = _is_own_only(token, route)
             if token.narrowing is not None:
                 _keep_within(token.narrowing, route, request)
             request.may_read = token.permissions.issuperset(route.reading or ())
@@ -138,6 +143,16 @@ class Endpoint(Pipeline[Route, Request]):
         may_read = request.may_read and request.narrowing is None
         told = error if may_read else error.withheld or error
         return self._errors(told, request)
+
+
+def _is_own_only(token: Grant, route: Route) -> bool:
+    """True if the token gets in by the right to write what is owned; raises NotAllowedError."""
+    needed = route.permissions or ()
+    if token.permissions.issuperset(needed):
+        return False
+    if not (route.owned and suffices(token.permissions, needed)):
+        authorize(token, needed)
+    return True
 
 
 # What a path names, by the name of the parameter.

@@ -115,11 +115,12 @@ class Caller(NamedTuple):
 
 
 class AuditEntry(NamedTuple):
-    """An action and its object."""
+    """An action and its object; `grant` is what allowed it, if not what lets the caller in."""
 
     action: str
     object: str
     detail: Mapping[str, Any] = {}
+    grant: str = ""
 
 
 class AuditPosition(NamedTuple):
@@ -151,7 +152,7 @@ def record(caller: Caller, entry: AuditEntry, outcome: Outcome = "done", status:
         clean(caller.address),
         caller.token,
         _detail(entry.detail),
-        clean(caller.grant),
+        clean(entry.grant or caller.grant),
     )
 
 

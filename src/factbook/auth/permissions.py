@@ -31,6 +31,7 @@ SCORECARD_WRITE: Final = "tech-insights.scorecard.write"
 EXEMPTION_REQUEST: Final = "tech-insights.exemption.request"
 EXEMPTION_DECIDE: Final = "tech-insights.exemption.decide"
 OPERATIONS_MANAGE: Final = "operations.manage"
+OWN_WRITE: Final = "own.write"
 
 PERMISSIONS = (
     Permission(CATALOG_READ, "Catalog entity read (*)", "Read every entity of the catalog."),
@@ -85,6 +86,11 @@ PERMISSIONS = (
         "Manage webhooks and digests, and see the status of the service; the one that manages "
         "tokens includes it.",
     ),
+    Permission(
+        OWN_WRITE,
+        "Own write",
+        "Define, change and publish the checks and scorecards that one's own groups own.",
+    ),
 )
 NAMES = frozenset(permission.name for permission in PERMISSIONS)
 TITLES = {permission.name: permission.title for permission in PERMISSIONS}
@@ -94,6 +100,15 @@ _INCLUDED: Final = {
     SOURCE_READ: frozenset({CHECK_READ}),
     TOKEN_MANAGE: frozenset({OPERATIONS_MANAGE}),
 }
+
+
+# What a member of the owning group may do with OWN_WRITE instead, where a route says so.
+OWNED: Final = frozenset({CHECK_WRITE, SCORECARD_WRITE})
+
+
+def suffices(held: frozenset[str], needed: tuple[str, ...]) -> bool:
+    """True if OWN_WRITE stands for whatever is missing of what is needed."""
+    return OWN_WRITE in held and held.union(OWNED).issuperset(needed)
 
 
 @lru_cache(maxsize=256)

@@ -14,7 +14,7 @@ VIEWER: Final = "viewer"
 _VIEWER: Final = frozenset(
     {permissions.CATALOG_READ, permissions.SOURCE_READ, permissions.CHECK_READ}
 )
-_EDITOR: Final = _VIEWER | {permissions.EXEMPTION_REQUEST}
+_EDITOR: Final = _VIEWER | {permissions.OWN_WRITE}
 # What it takes to run the service, and nothing that is about people: they stand in the audit, too.
 _OPERATOR: Final = _EDITOR | {
     permissions.SET_WRITE,
@@ -43,7 +43,7 @@ DESCRIPTIONS: Mapping[str, str] = {
     ADMINISTRATOR: "Reads everything, changes everything and manages people and tokens.",
     OPERATOR: "Runs the service: sets, data sources, importers, webhooks and digests; manages "
     "neither people nor tokens of others, and does not read the audit.",
-    EDITOR: "Reads what a viewer does, and asks for exemptions of every entity.",
+    EDITOR: "Reads what a viewer does, and writes the checks and scorecards of the own groups.",
     VIEWER: "Reads the catalog, the data sources with their facts, and the checks with their "
     "results, and changes nothing.",
 }

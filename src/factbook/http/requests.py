@@ -109,6 +109,7 @@ class Request:
         "headers",
         "may_read",
         "method",
+        "own_only",
         "resource_metadata",
         "scope",
         "token",
@@ -127,6 +128,8 @@ class Request:
         self.token: Grant | None = None  # set once it is known to be good
         # False: its token only writes. It is shown what it sent, and counts of what is stored.
         self.may_read = True
+        # True: it may write what groups of its owner own, and nothing else.
+        self.own_only = False
         # Where it is described how to get a token, if the route says so.
         self.resource_metadata = ""
         self.token_id = ""  # of the token that was sent, though it may have expired or be revoked

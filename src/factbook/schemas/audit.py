@@ -23,8 +23,9 @@ class AuditRecord(Wire):
     grant: Annotated[
         str,
         Meta(
-            description="What allowed it: `role`, with the group that gave the role if one did, or "
-            "`token`. Empty for what was refused, and where nothing had to allow it."
+            description="What allowed it: `role`, with the group that gave the role if one did, "
+            "`token`, or `group` with the one that owns what was written. Empty for what was "
+            "refused, and where nothing had to allow it."
         ),
     ]
 

@@ -14,6 +14,7 @@ PERMISSIONS = (
     "catalog.entity.read",
     "events.read",
     "operations.manage",
+    "own.write",
     "scim.write",
     "tech-insights.check.read",
     "tech-insights.check.write",

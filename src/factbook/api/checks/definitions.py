@@ -8,9 +8,10 @@ from typing import Any, Final, Generic, TypeVar
 import msgspec
 
 from factbook.api.checks.parameters import ID_CURSOR, PAGE_LIMIT, PUBLISH, DefinitionId, tags
-from factbook.audit.trail import AuditEntry
+from factbook.audit.trail import About, AuditEntry
 from factbook.catalog.store import totals
 from factbook.checks.submissions import definition_writes
+from factbook.checks.submissions.owned_work import OwnedWork
 from factbook.checks.versions.staged_store import StagedDefinition, StagedStore
 from factbook.clock import iso, iso_or_none
 from factbook.http import audit
@@ -26,6 +27,7 @@ _MOST_VERSIONS: Final = 100
 
 S = TypeVar("S", bound=StagedDefinition)
 A = TypeVar("A", bound=WireAnswer)
+T = TypeVar("T")
 Document = dict[str, Any]
 Members = dict[str, Any]
 
@@ -69,7 +71,7 @@ class DefinitionHandlers(Generic[S, A]):
         """Define one, as a draft."""
         document, now = await self._document(request, state), state.clock()
         work = partial(self._store.create, document=document, actor=request.actor, now=now)
-        return await self._written(request, state, "create", work, now, 201)
+        return await self._written(request, state, document["id"], ("create", work), now, 201)
 
     async def get(self, request: Request, state: HandlerContext) -> JsonReply[A]:
         """One with its draft, and a publication that is under way."""
@@ -82,21 +84,22 @@ class DefinitionHandlers(Generic[S, A]):
         work = definition_writes.replacement(
             self._store, document, request.actor, now, tags=tags(request), publish=publish
         )
-        return await self._written(request, state, "publish" if publish else "replace", work, now)
+        verb = "publish" if publish else "replace"
+        return await self._written(request, state, document["id"], (verb, work), now)
 
     async def delete(self, request: Request, state: HandlerContext) -> Reply:
         """Remove one."""
         id_ = self._id.of(request)
         work = definition_writes.removal(self._store, id_, tags(request))
         entry = AuditEntry(f"{self._store.noun}.delete", id_)
-        await audit.writing(request, state, entry, 204)(work)
+        await self._recorded(request, state, id_, work, entry, 204)
         return Reply(status=204)
 
     async def publish(self, request: Request, state: HandlerContext) -> JsonReply[A]:
         """Publish the draft of one."""
         id_, now = (await self._existing(request, state)).id, state.clock()
         work = definition_writes.publication(self._store, id_, request.actor, now, tags(request))
-        return await self._written(request, state, "publish", work, now)
+        return await self._written(request, state, id_, ("publish", work), now)
 
     async def versions(
         self, request: Request, state: HandlerContext
@@ -129,14 +132,30 @@ class DefinitionHandlers(Generic[S, A]):
         self,
         request: Request,
         state: HandlerContext,
-        verb: str,
-        work: Callable[[Transaction], S],
+        id_: str,
+        done: tuple[str, Callable[[Transaction], S]],
         now: int,
         status: int = 200,
     ) -> JsonReply[A]:
+        verb, work = done
         about = audit.of_definition(f"{self._store.noun}.{verb}", now)
-        stored = await audit.writing(request, state, about, status)(work)
+        stored = await self._recorded(request, state, id_, work, about, status)
         return await self._one(request, state, stored, status)
+
+    async def _recorded(
+        self,
+        request: Request,
+        state: HandlerContext,
+        id_: str,
+        work: Callable[[Transaction], T],
+        about: AuditEntry | About,
+        status: int,
+    ) -> T:
+        """Do the work on what the caller may write, which the audit records."""
+        if request.own_only:
+            owned = OwnedWork(self._store, id_, request.actor, work)
+            work, about = owned, owned.told(about)
+        return await audit.writing(request, state, about, status)(work)
 
     async def _one(
         self, request: Request, state: HandlerContext, stored: S, status: int = 200

@@ -54,7 +54,7 @@ def _definitions(
 
     def writing(method: str, path: str, handler: Handler, *parameters: Parameter[Any]) -> Route:
         route = Route(method, path, handler, write, parameters, headers=(ETAG,))
-        return route._replace(refusals=_CHANGED, reading=_READ)
+        return route._replace(refusals=_CHANGED, reading=_READ, owned=True)
 
     return (
         Route("GET", path, handlers.list_all, _READ, (PAGE_LIMIT, ID_CURSOR, EXPAND)),

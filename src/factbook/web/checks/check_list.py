@@ -11,7 +11,7 @@ from factbook.checks.states.count_store import StateCounts
 from factbook.checks.versions.check_store import StoredCheck, check_store
 from factbook.errors import FactbookError
 from factbook.http.requests import Reply
-from factbook.web.checks import filters
+from factbook.web.checks import authors, filters
 from factbook.web.checks.shares import ResultFigures
 from factbook.web.site.endpoint import PageRoute
 from factbook.web.site.page_context import PageContext
@@ -60,7 +60,7 @@ async def show(visit: PageContext) -> Reply:
         choices=_SHOWN,
         before=address.to(page=str(number - 1)) if number > 1 else None,
         after=address.to(page=str(number + 1)) if number * _PAGE < len(found) else None,
-        may_write=visit.may(CHECK_WRITE),
+        may_write=authors.may_define(visit, CHECK_WRITE),
     )
 
 

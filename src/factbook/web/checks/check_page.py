@@ -24,7 +24,7 @@ from factbook.http import csv_lines
 from factbook.http.requests import Reply
 from factbook.web.charts.charts import line_chart
 from factbook.web.charts.scales import Point
-from factbook.web.checks import check_list, filters, result_rows, scorecard_list, shares
+from factbook.web.checks import authors, check_list, filters, result_rows, scorecard_list, shares
 from factbook.web.checks.shares import ResultFigures
 from factbook.web.site.endpoint import PageRoute
 from factbook.web.site.page_context import PageContext
@@ -85,7 +85,7 @@ async def show(visit: PageContext) -> Reply:
         changes=await _changes(visit, check.id),
         versions=(await check_store.versions(database, check.id))[:_VERSIONS],
         uses=await _uses(visit, check.id),
-        may_write=visit.may(CHECK_WRITE),
+        may_write=await authors.may_write(visit, stored, CHECK_WRITE),
     )
 
 

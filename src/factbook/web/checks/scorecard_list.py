@@ -33,7 +33,7 @@ from factbook.http.requests import Reply
 from factbook.storage import Transaction
 from factbook.web.charts.charts import sparkline
 from factbook.web.charts.scales import Point
-from factbook.web.checks import shares
+from factbook.web.checks import authors, shares
 from factbook.web.checks.shares import ResultFigures
 from factbook.web.data_sources.fact_across import Share
 from factbook.web.site.endpoint import PageRoute
@@ -83,7 +83,7 @@ async def show(visit: PageContext) -> Reply:
         waiting=len(waiting),
         most=_MOST_SHOWN,
         may_adopt=visit.may(CHECK_WRITE, SCORECARD_WRITE, SOURCE_READ),
-        may_write=visit.may(SCORECARD_WRITE),
+        may_write=authors.may_define(visit, SCORECARD_WRITE),
     )
 
 

@@ -20,7 +20,7 @@ from factbook.clock import DAY
 from factbook.errors import NotFoundError
 from factbook.http.requests import Reply
 from factbook.web.charts.charts import line_chart
-from factbook.web.checks import filters, scorecard_list, shares
+from factbook.web.checks import authors, filters, scorecard_list, shares
 from factbook.web.checks.shares import ResultFigures
 from factbook.web.data_sources.fact_across import Address, Share
 from factbook.web.site import formats
@@ -91,7 +91,7 @@ async def show(visit: PageContext) -> Reply:
             entries, key=lambda row: card.rank(row.entry.level) or len(card.levels) + 1
         ),
         "drafts": [(row.entry.check, row.draft_tag) for row in entries if row.draft_tag],
-        "may_write": visit.may(SCORECARD_WRITE),
+        "may_write": await authors.may_write(visit, shown.stored, SCORECARD_WRITE),
         "may_publish": visit.may(SCORECARD_WRITE, CHECK_WRITE),
         "seen": definition_writes.tag(shown.stored),
     }

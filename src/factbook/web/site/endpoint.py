@@ -82,7 +82,8 @@ _OF_OTHERS = {"cross-origin-opener-policy": "unsafe-none"}
 class PageRoute(NamedTuple):
     """A method of a path; `needs` are permissions, none for everybody who is signed in.
 
-    Clients of OAuth open those of `for_clients` in a window of theirs.
+    Clients of OAuth open those of `for_clients` in a window of theirs. One that is `owned` lets in
+    who may write what their own groups own: its handler looks at `own_only`, as those of routes do.
     """
 
     method: str
@@ -90,6 +91,7 @@ class PageRoute(NamedTuple):
     handler: Handler
     needs: tuple[str, ...] | None = SIGNED_IN
     for_clients: bool = False
+    owned: bool = False
 
 
 class PageEndpoint(Pipeline[PageRoute, PageContext]):
@@ -114,7 +116,9 @@ class PageEndpoint(Pipeline[PageRoute, PageContext]):
         if page.needs is not None:
             if visit.session is None:
                 raise AuthenticationError("Sign in to see this page.")
-            visit.require(*page.needs)
+            visit.own_only = page.owned and visit.may_own(*page.needs)
+            if not visit.own_only:
+                visit.require(*page.needs)
         if _is_form(visit.request):
             visit.form = await forms.read(visit.request)
             _check_form(visit)

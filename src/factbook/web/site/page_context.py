@@ -18,7 +18,7 @@ from factbook.auth.oauth.client_documents import (
     FetchDocument,
     GuardedDocumentFetch,
 )
-from factbook.auth.permissions import TITLES
+from factbook.auth.permissions import TITLES, suffices
 from factbook.auth.sessions import Session
 from factbook.catalog.store import by_ref
 from factbook.clock import MINUTE, SECOND
@@ -98,6 +98,7 @@ class PageContext:
     form: Form | None = None
     set_cookies: list[str] = field(default_factory=list)
     recorded: bool = False  # that it was refused, in the audit
+    own_only: bool = False  # let in to write what the person's groups own, and nothing else
 
     @property
     def state(self) -> State:
@@ -129,6 +130,12 @@ class PageContext:
     def may(self, *permissions: str) -> bool:
         """True if a person is signed in who has all of these permissions."""
         return self.session is not None and self.session.permissions.issuperset(permissions)
+
+    def may_own(self, *permissions: str) -> bool:
+        """True if the person lacks some of these, and may do it with what the own groups own."""
+        return not self.may(*permissions) and (
+            self.session is not None and suffices(self.session.permissions, permissions)
+        )
 
     def writing(
         self, about: AuditEntry | About, status: int = HTTPStatus.SEE_OTHER, actor: str = ""
