@@ -89,7 +89,8 @@ PERMISSIONS = (
     Permission(
         OWN_WRITE,
         "Own write",
-        "Define, change and publish the checks and scorecards that one's own groups own.",
+        "Write the checks and scorecards that one's own groups own, and the sets of which they own "
+        "every entity.",
     ),
 )
 NAMES = frozenset(permission.name for permission in PERMISSIONS)
@@ -103,7 +104,7 @@ _INCLUDED: Final = {
 
 
 # What a member of the owning group may do with OWN_WRITE instead, where a route says so.
-OWNED: Final = frozenset({CHECK_WRITE, SCORECARD_WRITE})
+OWNED: Final = frozenset({SET_WRITE, CHECK_WRITE, SCORECARD_WRITE})
 
 
 def suffices(held: frozenset[str], needed: tuple[str, ...]) -> bool:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from factbook.auth.tokens import StoredToken
     from factbook.catalog.sets import PreparedPush
     from factbook.catalog.store.stored_sets import PushResult
+    from factbook.checks.trials.write_trial import WriteTrial
     from factbook.checks.versions.staged_store import StagedDefinition
     from factbook.datasources.connection_store import StoredConnection
     from factbook.datasources.source_store import StoredSource
@@ -36,6 +37,24 @@ def writing(
 ) -> Write:
     """Transaction runner that records the request in the audit, in the same transaction."""
     return trail.writing(state.database, caller(request, state), about, status)
+
+
+def writing_set(
+    request: Request,
+    state: HandlerContext,
+    name: str,
+    about: About,
+    trial: "WriteTrial | None" = None,
+) -> Write:
+    """`writing` for a set, or the trial of it; for owners, with a look at whose the set is."""
+    if not request.own_only:
+        return writing(request, state, about) if trial is None else trial.write
+    # Most who push have the permission.
+    from factbook.catalog.store.owned_set import OwnedSet  # noqa: PLC0415
+
+    owned = OwnedSet(name, request.actor)
+    run = writing(request, state, owned.told(about)) if trial is None else trial.write
+    return owned.guarding(run)
 
 
 def of_set(action: str, name: str) -> About:

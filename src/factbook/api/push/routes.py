@@ -41,6 +41,7 @@ PUSH_ROUTES: Sequence[Route] = (
         refusals=_REFUSALS,
         reading=_READ,
         reach=OF_SET,
+        owned=True,
     ),
     Route("GET", _SET, sets.get_set, _READ, (LIMIT, CURSOR), headers=(ETAG,), reach=OF_SET),
     Route(
@@ -53,6 +54,7 @@ PUSH_ROUTES: Sequence[Route] = (
         refusals=_REFUSALS,
         reading=_READ,
         reach=OF_SET,
+        owned=True,
     ),
     Route(
         "DELETE",
@@ -64,6 +66,7 @@ PUSH_ROUTES: Sequence[Route] = (
         refusals=_REFUSALS,
         reading=_READ,
         reach=OF_SET,
+        owned=True,
     ),
     Route("GET", _REVISIONS, sets.list_revisions, _READ, reach=OF_SET),
     Route(
@@ -76,6 +79,7 @@ PUSH_ROUTES: Sequence[Route] = (
         refusals=_REFUSALS,
         reading=_READ,
         reach=OF_SET,
+        owned=True,
     ),
     # Set ids that hold a slash, which no set can have.
     *(
@@ -86,6 +90,7 @@ PUSH_ROUTES: Sequence[Route] = (
             needed,
             described=False,
             reading=NOTHING_STORED,
+            owned=True,
         )
         for method, needed in (
             ("GET", _READ),

@@ -4,14 +4,16 @@ from collections.abc import Sequence
 from urllib.parse import quote, urlencode
 
 from factbook.auth.permissions import CATALOG_READ, SET_WRITE
-from factbook.catalog.store import changes, stored_sets
+from factbook.catalog.store import changes, owned_set, stored_sets
 from factbook.catalog.store.apply import Actor
 from factbook.catalog.store.changes import CHANGE_KINDS, ChangeFilter
 from factbook.catalog.store.diff import Guards
+from factbook.catalog.store.owned_set import OwnedSet
 from factbook.catalog.store.stored_sets import StoredSet
 from factbook.errors import ConflictError, InputError, NotFoundError, PreconditionFailedError
 from factbook.http import audit
 from factbook.http.requests import Reply, offloaded
+from factbook.storage import Write
 from factbook.web.site import formats
 from factbook.web.site.diff import difference
 from factbook.web.site.endpoint import PageRoute
@@ -97,7 +99,7 @@ async def revision(visit: PageContext, status: int = 200, problem: str | None = 
         first=_address(path, asked) if after else None,
         more=_address(path, {**asked, "after": page.more}) if page.more else None,
         problem=problem,
-        can_restore=visit.may(SET_WRITE) and number != found.revision,
+        can_restore=number != found.revision and await _may_restore(visit, found.id),
     )
 
 
@@ -105,7 +107,9 @@ async def restore(visit: PageContext) -> Reply:
     """Restore the content of a revision as a new revision."""
     found, number = await _set(visit), _revision_number(visit)
     seen = _number(visit.sent.one("seen"), least=0)
-    state = visit.state
+    state, takes = visit.state, visit.sent.one("take") == "yes"
+    if takes:
+        visit.require(SET_WRITE)  # it is of others
     try:
         _, outcome = await stored_sets.restore(
             state.database,
@@ -113,10 +117,10 @@ async def restore(visit: PageContext) -> Reply:
             number,
             Actor(visit.person.ref, visit.now),
             # What was pushed since the page was shown is not undone unseen.
-            Guards(if_match=f'"{seen}"', take=visit.sent.one("take") == "yes"),
+            Guards(if_match=f'"{seen}"', take=takes),
             state.rules,
             kept=state.settings.revisions_kept,
-            write=visit.writing(audit.of_restored(found.id, number)),
+            write=_writing(visit, found.id, number),
         )
     except (ConflictError, PreconditionFailedError) as error:
         return await revision(visit, error.status, problem=error.message)
@@ -124,6 +128,20 @@ async def restore(visit: PageContext) -> Reply:
     state.metrics.pushed(outcome.plan.changes)
     notice = f"The set is what it was at revision {number}: {_counted(outcome.plan.changes)}."
     return visit.redirect(f"{_path(found.id)}/revisions", notice)
+
+
+def _writing(visit: PageContext, name: str, number: int) -> Write:
+    about = audit.of_restored(name, number)
+    if not visit.own_only:
+        return visit.writing(about)
+    owned = OwnedSet(name, visit.person.ref)
+    return owned.guarding(visit.writing(owned.told(about)))
+
+
+async def _may_restore(visit: PageContext, name: str) -> bool:
+    if not visit.may_own(SET_WRITE):
+        return visit.may(SET_WRITE)
+    return await owned_set.is_own(visit.state.database, name, visit.person.ref)
 
 
 async def push(visit: PageContext) -> Reply:
@@ -189,6 +207,8 @@ SETS: Sequence[PageRoute] = (
     PageRoute("GET", "/sets/{set_id}", items, (CATALOG_READ,)),
     PageRoute("GET", "/sets/{set_id}/revisions", revisions, (CATALOG_READ,)),
     PageRoute("GET", "/sets/{set_id}/revisions/{number}", revision, (CATALOG_READ,)),
-    PageRoute("POST", "/sets/{set_id}/revisions/{number}/restore", restore, (SET_WRITE,)),
+    PageRoute(
+        "POST", "/sets/{set_id}/revisions/{number}/restore", restore, (SET_WRITE,), owned=True
+    ),
     PageRoute("GET", "/sets/{set_id}/push", push, (CATALOG_READ,)),
 )
