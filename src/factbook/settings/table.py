@@ -228,13 +228,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         ),
     ] = {}
     group_roles: Annotated[
-        dict[str, Any],
-        _about(
-            "Table `[group_roles]` of the groups of the identity provider whose members have a "
-            "role; see its options below. A single option is also the variable "
-            "`FACTBOOK_GROUP_ROLES__OPTION`. Has to be the same for every process. Empty: roles "
-            "are given to people alone."
-        ),
+        dict[str, Any], _about("Table `[group_roles]` of groups that have a role; see below.")
     ] = {}
     oauth: Annotated[
         dict[str, Any],
