@@ -42,6 +42,7 @@ def tree(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.spec("releases.one-version")
 def test_package_chart_and_command_have_the_version_of_the_one_place() -> None:
     chart = yaml.safe_load((ROOT / release.CHART).read_text())
     assert chart["version"] == chart["appVersion"] == __version__
@@ -117,6 +118,7 @@ def test_another_tag_ends_the_release(tag: str, told: str) -> None:
     assert told in done.stderr
 
 
+@pytest.mark.spec("releases.one-version")
 def test_a_tag_does_not_pass_where_one_place_was_forgotten(tree: Path) -> None:
     chart = tree / release.CHART
     chart.write_text(chart.read_text().replace("appVersion", "appVersion: x\nformerVersion"))

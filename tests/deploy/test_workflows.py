@@ -68,6 +68,7 @@ def test_every_action_of_others_is_given_by_commit_with_its_version(name: str) -
         assert _PINNED.match(line) or line.startswith("uses: ./.github/workflows/"), line
 
 
+@pytest.mark.spec("releases.no-stored-secret")
 @pytest.mark.parametrize("name", names())
 def test_no_workflow_has_a_secret_or_gives_a_fork_more_than_reading(name: str) -> None:
     text = (WORKFLOWS / f"{name}.yml").read_text()

@@ -23,6 +23,31 @@ REQUIREMENTS: dict[str, Requirement] = {
     "deploy.chart-is-restrained": Requirement(
         "seed §5", "Pods of the chart have no privileges, and a read-only root."
     ),
+    # Image, containers and units
+    "deploy.image-is-restrained": Requirement(
+        "seed §5",
+        "The image runs as a user of its own, writes nowhere but its volume, and can "
+        "install nothing.",
+    ),
+    "deploy.image-lists-its-packages": Requirement(
+        "seed §5", "The bill of materials of an image names what is in it, in CycloneDX."
+    ),
+    "deploy.pods-end-in-order": Requirement(
+        "seed §9", "Pods that are ended while they work end within their time, and lose nothing."
+    ),
+    "deploy.files-are-started": Requirement(
+        "seed §1", "The compose files and the units start a service that can be pushed to."
+    ),
+    # Releases
+    "releases.one-version": Requirement(
+        "seed §9", "Package, chart, documentation and tag have one version, from one place."
+    ),
+    "releases.dry-run": Requirement(
+        "seed §9", "Whatever of a release reaches nobody else is done in a clean clone by tests."
+    ),
+    "releases.no-stored-secret": Requirement(
+        "seed §5", "Workflows store no secret, and each job has the least permissions."
+    ),
     # Upgrades
     "upgrades.every-schema-with-its-data": Requirement(
         "seed §9", "From every schema on, an upgrade keeps all data, and work goes on."

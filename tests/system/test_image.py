@@ -64,6 +64,7 @@ def folder(image: Image, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
     return tmp_path
 
 
+@pytest.mark.spec("deploy.image-is-restrained")
 def test_it_runs_as_a_user_of_its_own_who_can_write_nothing(image: Image) -> None:
     told = image.shell(
         "id -u; for place in / /opt/factbook /tmp /data /home; do touch $place/x 2>/dev/null "
@@ -76,6 +77,7 @@ def test_it_runs_as_a_user_of_its_own_who_can_write_nothing(image: Image) -> Non
     assert [*found["Volumes"]] == ["/data"]
 
 
+@pytest.mark.spec("deploy.image-is-restrained")
 def test_it_has_what_the_service_needs_and_nothing_to_install_or_compile_with(
     image: Image,
 ) -> None:
@@ -92,6 +94,7 @@ def test_it_has_what_the_service_needs_and_nothing_to_install_or_compile_with(
     assert size < MOST_BYTES
 
 
+@pytest.mark.spec("deploy.image-lists-its-packages")
 def test_its_bill_of_materials_names_every_package_and_is_valid(image: Image) -> None:
     with image.mounted() as files:
         bill = sbom.bill(files)
@@ -134,6 +137,7 @@ def test_migration_and_import_run_from_it_on_postgresql(folder: Path) -> None:
             assert server.stop() == 0
 
 
+@pytest.mark.spec("deploy.pods-end-in-order")
 def test_pods_that_are_ended_while_they_are_pushed_to_and_collect_lose_nothing(
     folder: Path,
 ) -> None:
@@ -178,6 +182,7 @@ def begun_worker(server: ServerProcess) -> "subprocess.Popen[bytes]":
         )
 
 
+@pytest.mark.spec("deploy.files-are-started")
 def test_the_compose_file_of_sqlite_serves_and_makes_backups(image: Image, tmp_path: Path) -> None:
     with Composition.started(image, "compose.sqlite.yml", tmp_path) as composition:
         composition.wait_until_healthy("server")
@@ -187,6 +192,7 @@ def test_the_compose_file_of_sqlite_serves_and_makes_backups(image: Image, tmp_p
         assert made.stat().st_uid == USER
 
 
+@pytest.mark.spec("deploy.files-are-started")
 def test_the_compose_file_of_postgresql_runs_a_server_and_a_worker(
     image: Image, tmp_path: Path
 ) -> None:
@@ -198,6 +204,7 @@ def test_the_compose_file_of_postgresql_runs_a_server_and_a_worker(
         assert "postgresql" in told.lower()
 
 
+@pytest.mark.spec("deploy.files-are-started")
 def test_the_units_of_systemd_run_confined_make_backups_and_end_in_order(image: Image) -> None:
     with SystemdMachine.booted(image) as machine:
         machine.wait_until_ready()

@@ -91,6 +91,7 @@ def released(
     shutil.rmtree(main.artifacts.parent)
 
 
+@pytest.mark.spec("releases.dry-run")
 def test_every_step_that_reaches_nobody_else_was_run_in_a_clean_clone(released: Runs) -> None:
     wanted = {
         (name, job, step["name"])
