@@ -1,7 +1,7 @@
 """The image of the Dockerfile, and programs that run from it as a container platform runs them.
 
-Debian's packages stand in for the base image that is named there. Installers get the settings of
-this machine: its certificates, and what `pip config` says.
+Debian's packages stand in for the base image that is named there. Installers trust the certificates
+that this machine trusts.
 """
 
 import json

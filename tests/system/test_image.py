@@ -40,7 +40,7 @@ pytestmark = [pytest.mark.system, pytest.mark.timeout(600)]
 
 log = logging.getLogger(__name__)
 
-# Debian with Python, Git and the service take 350 MB; another framework in it would be noticed.
+# Debian with Python, Git and the service take 422 MB; another framework in it would be noticed.
 MOST_BYTES = 450_000_000
 ENTITIES = "/api/catalog/entities"
 NAMES = [f"r{n}" for n in range(60)]
