@@ -16,6 +16,7 @@ from mcp_types import ResourceTemplateReference
 from tests.contracts.test_clients import MODES, Server, plain
 from tests.processes import serving
 from tests.service import PUSH, component
+from tests.waiting import until
 
 pytestmark = pytest.mark.system
 
@@ -35,9 +36,14 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
             items = [component("web"), component("web-shop")]
             assert http.put(f"{PUSH}/sets/all", json={"items": items}).status_code == 200
             check = {"id": "owned", "title": "Owned", "rule": OWNED}
-            path = "/api/tech-insights/v1/checks/owned?publish=true"
-            assert http.put(path, json=check).status_code == 200
+            path = "/api/tech-insights/v1/checks/owned"
+            assert http.put(f"{path}?publish=true", json=check).status_code == 200
+            until(lambda: is_in_effect(http.get(path).json()))
         yield Server(process.url, token)
+
+
+def is_in_effect(check: dict[str, Any]) -> bool:
+    return not check["draft"] and check.get("publication") is None
 
 
 @asynccontextmanager
