@@ -70,7 +70,7 @@ def version(root: Path) -> str:
 
 
 def check(root: Path, tag: str, repository: str) -> dict[str, str]:
-    """What a workflow needs to know of a release.
+    """Names and values that a workflow needs of a release.
 
     Raises Mistake where the tag is not `v` and the one version of this checkout.
     """

@@ -25,7 +25,7 @@ examples:
 
 
 def order(version: str) -> tuple[int, ...] | None:
-    """How a release is sorted; None for what is none."""
+    """Key to sort a release by; None for what is none."""
     match = _RELEASE.fullmatch(version)
     return tuple(map(int, match.groups())) if match else None
 
@@ -37,7 +37,7 @@ def is_newest(version: str, tags: list[str]) -> bool:
 
 
 def _run(*words: str) -> str:
-    """What a program prints, run with a committer, whom a machine that only builds does not have.
+    """Output of a program, run with a committer, whom a machine that only builds does not have.
 
     Raises CalledProcessError where it fails.
     """

@@ -60,7 +60,7 @@ class RoleChange(NamedTuple):
     group: str
 
 
-class Standing(NamedTuple):
+class StoredRole(NamedTuple):
     """Role of a person as stored: what counts, what was given, and the group that gives more."""
 
     role: str
@@ -116,11 +116,11 @@ def settle(
 
     To be called before the transaction changes the person otherwise.
     """
-    before = _standing(transaction, ref)
+    before = _stored_role(transaction, ref)
     if before == _combined(before.given or before.role, found):
         return None
     lock(transaction)
-    standing = _standing(transaction, ref)
+    standing = _stored_role(transaction, ref)
     given = standing.given or standing.role
     wanted = _combined(given, found)
     _store(transaction, ref, wanted, now)
@@ -134,7 +134,7 @@ def give(transaction: Transaction, ref: str, role: str, now: int) -> None:
 
     Raises NotFoundError for an unknown person.
     """
-    _store(transaction, ref, _combined(role, _standing(transaction, ref).of_group), now)
+    _store(transaction, ref, _combined(role, _stored_role(transaction, ref).of_group), now)
 
 
 def lock(transaction: Transaction) -> None:
@@ -146,20 +146,20 @@ def lock(transaction: Transaction) -> None:
     invitations.lock(transaction)
 
 
-def _combined(given: str, found: GroupRole | None) -> Standing:
+def _combined(given: str, found: GroupRole | None) -> StoredRole:
     if found is None or roles.RANKS[found.role] <= roles.RANKS[given]:
-        return Standing(given, None, None)
-    return Standing(found.role, given, found.group)
+        return StoredRole(given, None, None)
+    return StoredRole(found.role, given, found.group)
 
 
-def _standing(transaction: Transaction, ref: str) -> Standing:
+def _stored_role(transaction: Transaction, ref: str) -> StoredRole:
     row = transaction.one("SELECT role, given_role, role_group FROM people WHERE ref = ?", (ref,))
     if row is None:
         raise NotFoundError(f"There is no person {ref}.")
-    return Standing(*row)
+    return StoredRole(*row)
 
 
-def _store(transaction: Transaction, ref: str, wanted: Standing, now: int) -> None:
+def _store(transaction: Transaction, ref: str, wanted: StoredRole, now: int) -> None:
     """Store it; takes away what was granted by way of a higher role."""
     if wanted.role != roles.ADMINISTRATOR:
         invitations.withdraw_by(transaction, ref)

@@ -25,7 +25,7 @@ class ProvisionedPerson(NamedTuple):
 
 
 class AccountNames(NamedTuple):
-    """What may prove an account: its name here, its subject, and what the provider calls it."""
+    """Proofs of an account: its name here, its subject, and what the provider calls it."""
 
     local: str
     subject: str
@@ -70,7 +70,7 @@ def account(transaction: Transaction, person: ProvisionedPerson) -> str:
 
 
 def names_of(transaction: Transaction, ref: str) -> AccountNames:
-    """What may prove this account; empty for what is not known."""
+    """Proofs of this account; empty for what is not known."""
     row = transaction.one("SELECT subject, login FROM people WHERE ref = ?", (ref,))
     subject, login = row or (None, None)
     return AccountNames(ref.removeprefix(users.PREFIX), subject or "", login or "")

@@ -39,7 +39,7 @@ class Session(NamedTuple):
 
     @property
     def grant(self) -> str:
-        """What lets the person do it, for the audit: the role, and the group that gives it."""
+        """Grant of the person for the audit: the role, and the group that gives it."""
         return f"role {self.role}" + (f" of group {self.role_group}" if self.role_group else "")
 
     def counts(self, now: int) -> bool:
