@@ -74,6 +74,30 @@ async def test_nothing_of_others_comes_into_a_set_of_the_group(
     assert (await service.http.get(OURS)).status_code == 404
 
 
+# An owner that is stated does not make an entity owned whose kind has none.
+STATED = {"owner": "team-a", "members": ["kim"], "memberOf": ["team-b"]}
+
+
+@pytest.mark.parametrize("kind", ["Group", "group", "User", "Crew"])
+async def test_stating_an_owner_makes_nobody_a_member(
+    service: Service, kim: httpx2.AsyncClient, kind: str
+) -> None:
+    spec = STATED | {"type": "team", "children": []}
+    item = component("kims") | {"kind": kind, "spec": spec}
+    assert is_refused(await kim.put(OURS, json={"items": [item]}))
+    assert is_refused(await kim.post(OURS, json=item))
+    assert await service.catalog(f"{kind.lower()}:default/kims") is None
+    assert is_refused(await kim.delete(f"{PUSH}/sets/theirs"))
+
+
+async def test_an_owner_without_any_account_in_the_catalog_writes_nothing(service: Service) -> None:
+    token = await service.token("own.write", owner="user:default/nobody")
+    async with service.client(token) as http:
+        assert is_refused(await http.put(OURS, json={"items": []}))
+        assert is_refused(await http.delete(OURS))
+        assert (await http.get(OURS)).status_code == 403
+
+
 async def test_members_give_no_entity_away(service: Service, kim: httpx2.AsyncClient) -> None:
     await kim.put(OURS, json={"items": [component("web")]})
     given = {"items": [component("web", owner="team-b")]}
