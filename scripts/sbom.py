@@ -20,7 +20,7 @@ _FIELD = re.compile(r"^(Package|Status|Version|Architecture): (.+)$", re.MULTILI
 
 
 def bill(root: Path) -> str:
-    """The bill of an image whose files are below a folder; LookupError without the service."""
+    """The bill of an image with its files below a folder; LookupError without service or name."""
     packages = {one.name: one for one in python_packages(root)}
     subject = packages.pop("factbook", None)
     if subject is None:
@@ -35,6 +35,8 @@ def python_packages(root: Path) -> Iterator[Component]:
     """The packages in the environment of the service."""
     folders = [str(one) for one in root.glob("opt/factbook/lib/python3*/site-packages")]
     for one in distributions(path=folders):
+        if not one.metadata["Name"]:
+            raise LookupError(f"a package without a name in {', '.join(folders)}")
         name = re.sub(r"[-_.]+", "-", one.metadata["Name"]).lower()
         yield _component(PackageURL("pypi", name=name, version=one.version))
 
