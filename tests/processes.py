@@ -80,11 +80,11 @@ class ServerProcess:
                 start_new_session=True,
             )
 
-    def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
-        """Send a signal to it and all that it started; its exit code."""
+    def stop(self, number: signal.Signals = signal.SIGTERM, *, within: float = 60) -> int:
+        """Send a signal to it and all that it started; its exit code, within so many seconds."""
         assert self._process is not None
         os.killpg(self._process.pid, number)
-        return self._process.wait(timeout=60)
+        return self._process.wait(timeout=within)
 
     @property
     def pid(self) -> int:

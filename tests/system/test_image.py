@@ -14,6 +14,7 @@ from typing import Any
 
 import httpx2
 import pytest
+import yaml
 from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
 from packaging.requirements import Requirement
@@ -45,7 +46,6 @@ MOST_BYTES = 450_000_000
 ENTITIES = "/api/catalog/entities"
 NAMES = [f"r{n}" for n in range(60)]
 ENDS = 2  # of both pods
-GRACE_SECONDS = 45  # what the chart gives a pod to end
 DYNAMIC_USERS = range(61184, 65520)  # of systemd
 WORKER_LOG = "worker.log"
 
@@ -157,9 +157,9 @@ def test_pods_that_are_ended_while_they_are_pushed_to_and_collect_lose_nothing(
             worker = begun_worker(server)
             wait_for_pushes(pushers, 3)
             until(partial(has_asked, fake, asked_before), told=server.log.read_text)
-            assert server.stop() == 0
             worker.terminate()
-            assert worker.wait(GRACE_SECONDS) == 0
+            assert server.stop(within=grace("server")) == 0
+            assert worker.wait(grace("worker")) == 0
             load.end()
             assert load.wrong == []
             server.start()
@@ -168,10 +168,16 @@ def test_pods_that_are_ended_while_they_are_pushed_to_and_collect_lose_nothing(
             until(lambda: all(is_known(client, name) for name in NAMES), pause=0.5)
             for one in pushers:
                 check_set(client, one, ids)
-        assert server.stop() == 0
         worker.terminate()
-        assert worker.wait(GRACE_SECONDS) == 0
+        assert server.stop(within=grace("server")) == 0
+        assert worker.wait(grace("worker")) == 0
     check_log(server.log.read_text() + (folder / WORKER_LOG).read_text())
+
+
+def grace(pod: str) -> float:
+    """Seconds that the chart gives a pod to end."""
+    values = yaml.safe_load((ROOT / "deploy/chart/factbook/values.yaml").read_text())
+    return float(values[pod]["terminationGracePeriodSeconds"])
 
 
 def begun_worker(server: ServerProcess) -> "subprocess.Popen[bytes]":
