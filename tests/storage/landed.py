@@ -220,6 +220,11 @@ LANDED = (
         "0.1.0",
         "b074fd8886efabdd7051354a2d9674180500866fbeb90815ad03c0716c17ee38",
     ),
+    Landed(
+        "0041_without_owner.sql",
+        "0.1.0",
+        "2c72136465f7dbbbce43afe1dace5ea9fb459dcb60fbcf4e46cfb029eade3429",
+    ),
 )
 
 # Three of them had another form before, with which databases were made: their first texts.

@@ -56,7 +56,8 @@ def index_text(statement: str) -> str:
     text = re.sub(r"CONCURRENTLY |USING btree |\"", "", spaced(statement))
     text = re.sub(r" ON (?:ONLY )?(?:\w+\.)?(\w+)", r" ON \1", text)
     head, where, condition = text.partition(" WHERE ")
-    return head + where + re.sub(r"[()]", "", condition)
+    # PostgreSQL writes the type of a number that is compared with a column.
+    return head + where + re.sub(r"[()]|(?<=\d\))::bigint", "", condition)
 
 
 def spaced(text: str) -> str:
