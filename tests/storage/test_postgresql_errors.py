@@ -125,6 +125,17 @@ async def test_a_write_that_stood_in_anothers_way_is_run_again(
 
 
 @ON_POSTGRESQL
+async def test_a_read_is_the_work_of_one_process_unless_the_address_says_otherwise(
+    database: Database, database_url: str
+) -> None:
+    assert (await setting(database, "max_parallel_workers_per_gather"))[0] == "0"
+    own = "options=-c%20max_parallel_workers_per_gather%3D3"
+    other = await open_database(with_query(database_url, own), connections=6)
+    assert (await setting(other, "max_parallel_workers_per_gather"))[0] == "3"
+    await other.close()
+
+
+@ON_POSTGRESQL
 async def test_an_address_says_how_long_locks_are_waited_for(
     database: Database, database_url: str
 ) -> None:

@@ -59,7 +59,8 @@ _NOTICING: Final = {
     "tcp_keepalives_count": "4",
 }
 # How long anything waits for locks of others, so that nobody hangs for what a person left open.
-_READING: Final = _NOTICING | {"lock_timeout": "10s"}
+# A search by several processes costs up to three times the CPU: each reads the texts for itself.
+_READING: Final = _NOTICING | {"lock_timeout": "10s", "max_parallel_workers_per_gather": "0"}
 # A process that stands still between two statements of a transaction lets go of its locks.
 _WRITING: Final = _NOTICING | {
     "lock_timeout": "120s",
