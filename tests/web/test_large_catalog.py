@@ -37,6 +37,9 @@ async def test_above_a_bound_matches_are_counted_on_demand(service: Service) -> 
     assert "1 entity found" in words(few)
     many = await visitor.text("/catalog", q="pay", kind="component")
     assert "More than 10,000 entities found" in words(many)
+    at_bound = await visitor.text("/catalog", q="pay-0", order="updated")
+    assert "10,000 entities found" in words(at_bound)
+    assert "All 10,000 Component 10,000" in words(at_bound)
     link = re.search(r'href="([^"]+)">Count exactly', page)
     assert link is not None
     counted = await visitor.text(link[1].replace("&amp;", "&"))

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from factbook.catalog.compliance import HAS_OWNER_RELATION
 from factbook.catalog.kinds import RELATIONS
-from factbook.catalog.store import entity_query, overview, totals, trigrams
+from factbook.catalog.store import entity_query, overview, text_matches, totals, trigrams
 from factbook.catalog.store.conditions import (
     SQL,
     AllOf,
@@ -22,6 +22,7 @@ from factbook.catalog.store.conditions import (
 from factbook.catalog.store.documents import DOCUMENT
 from factbook.catalog.store.entity_query import Query, ResultPage
 from factbook.catalog.store.sort_order import Place, SortField
+from factbook.catalog.store.trigrams import Among
 from factbook.storage import Database
 
 Order = Literal["name", "kind", "updated"]
@@ -178,9 +179,10 @@ async def find(
     query = replace(_ORDERS[order], limit=limit, after=place, backward=backward)
     kinds = await overview.kinds(database)
     anywhere = replace(wanted, kind="").condition(order, kinds)
-    if not wanted.is_quick and (exact or not await totals.is_above_bound(database, anywhere)):
+    bounded = None if wanted.is_quick else await _bounded(database, anywhere, exact=exact)
+    if bounded is not None:
         most = None if exact else totals.MORE
-        among = replace(query, condition=await trigrams.looked_up(database, anywhere))
+        among = replace(query, condition=bounded)
         page, counted = await entity_query.page_and_kinds(
             database, among, wanted.kind, COLUMNS, EntityRow, most
         )
@@ -193,6 +195,19 @@ async def find(
     of_kind = wanted.condition("kind", kinds)
     total = await totals.bounded(database, of_kind) if wanted.kind else totals.MORE
     return BrowseResult(page, kinds, total, bounded=True)
+
+
+async def _bounded(database: Database, condition: AllOf, *, exact: bool) -> Condition | None:
+    """The condition, with what few entities meet looked up.
+
+    None if it is known that more than `totals.BOUND` meet it, unless the number is to be `exact`.
+    """
+    looked_up = await trigrams.looked_up(database, condition)
+    if exact:
+        return looked_up
+    if (ids := await text_matches.of_lone_text(database, looked_up, totals.MORE)) is not None:
+        return Among(ids) if len(ids) < totals.MORE else None
+    return None if await totals.is_above_bound(database, looked_up) else looked_up
 
 
 async def stream(database: Database, wanted: Filter) -> AsyncIterator[list[EntityRow]]:

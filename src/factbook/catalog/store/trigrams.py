@@ -16,7 +16,7 @@ from factbook.storage import Database
 
 _NAME: Final = "metadata.name"
 _TEXTS: Final = ("metadata.description", "metadata.tags", "metadata.title")
-_KEYS: Final = (_NAME, *_TEXTS)
+KEYS: Final = (_NAME, *_TEXTS)
 # Fewer are read in 20 ms, and would have to pay for the indexes with every push.
 _LEAST_ENTITIES: Final = 100_000
 # A text is frequent if so many of the first entities have it; a page of it is found soon enough.
@@ -51,7 +51,7 @@ class _Indexes(NamedTuple):
 
     @classmethod
     async def of(cls, database: Database, pattern: str = "") -> Self:
-        rows = await database.all(_STATE, (f"%/{pattern}", list(_KEYS)))
+        rows = await database.all(_STATE, (f"%/{pattern}", list(KEYS)))
         keys = {key: id_ for key, id_, *_ in rows}
         _, _, names, texts, letters, sampled = rows[0] if rows else (None,) * 6
         held = {int(id_) for id_ in (texts or "").split(",") if id_}
@@ -79,7 +79,7 @@ async def looked_up(database: Database, condition: Condition) -> Condition:
 
 
 async def _part(database: Database, part: Condition) -> Condition:
-    if not isinstance(part, Contains) or not part.keys or not set(part.keys) <= set(_KEYS):
+    if not isinstance(part, Contains) or not part.keys or not set(part.keys) <= set(KEYS):
         return part
     pattern, names = f"%{escaped(part.text)}%", _NAME in part.keys
     indexes = await _Indexes.of(database, pattern)
