@@ -1,8 +1,10 @@
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from factbook.checks.evaluation.compiled_check import compiled
+from factbook.checks.rules.checked_entity import CheckedEntity
 from factbook.checks.rules.condition import leaves, read
 from factbook.checks.rules.operators import KNOWLEDGE
 from factbook.checks.state import FAIL, PASS, UNKNOWN
@@ -12,6 +14,8 @@ from tests.checks.brute_force import truth
 from tests.checks.making import NOW, check, entity, evaluated
 from tests.checks.sources import mistakes
 
+FRESH = {"source": "one", "fact": "first.integer", "operator": "freshWithin", "value": {"days": 7}}
+WHY = {"source": "one", "fact": "first.integer", "operator": "reasonIs", "value": "not-applicable"}
 STATES = {True: PASS, False: FAIL, None: UNKNOWN}
 
 
@@ -57,6 +61,27 @@ def test_nothing_changes_before_it_is_due(rule: Any, facts: Any, later: int) -> 
     assert then >= NOW
     assert evaluated(one, subject, then).state == found.state
     assert truth(rule, facts, {}, then) == truth(rule, facts, {}, NOW)
+
+
+@settings(max_examples=200)
+@given(
+    st.one_of(random_rules.rules(), random_rules.leaves()),
+    st.one_of(random_rules.facts(), random_rules.every_fact()),
+    random_rules.reasons(),
+    st.integers(0, 70 * DAY),
+)
+@example(FRESH, {"one": {"first.integer": 1}}, {}, 0)
+@example(WHY, {}, {"one": {"": "not-applicable"}}, 0)
+def test_what_values_alone_decide_has_the_same_outcome_without_reasons_and_times(
+    rule: Any, facts: Any, reasons: Any, age: int
+) -> None:
+    found = compiled(check(rule), 0)
+    whole = found.evaluate(entity(facts, reasons), NOW + age)
+
+    if found.reads_values_only:
+        assert found.evaluate(CheckedEntity.of_values(facts), NOW + age) == whole
+    else:
+        assert "reasonIs" in str(rule) or "freshWithin" in str(rule)
 
 
 @settings(max_examples=50)

@@ -1,4 +1,7 @@
-"""The latest facts of several sources about many entities, by entity and source."""
+"""The latest facts of several sources about many entities, by entity and source.
+
+Their values alone are read in half of the time: without reasons, versions and times.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
@@ -8,6 +11,9 @@ import msgspec
 from factbook.catalog.store.conditions import SQL
 from factbook.facts.merge import Latest
 from factbook.storage import Row
+
+# By entity id and source id.
+FactValues = dict[int, dict[str, dict[str, Any]]]
 
 _NOTHING: Mapping[str, Any] = {}
 _read: Final = msgspec.json.Decoder(dict[str, Any]).decode
@@ -38,9 +44,31 @@ def by_entity(rows: Iterable[Row]) -> dict[int, dict[str, Latest]]:
     return found
 
 
+def values_among(source_ids: Sequence[str], entity_ids: Sequence[int]) -> SQL:
+    """The statement for the values about these entities."""
+    return _VALUES_AMONG, [list(source_ids), list(entity_ids)]
+
+
+def values_between(source_ids: Sequence[str], first: int, last: int) -> SQL:
+    """The statement for the values about the entities from one id to another."""
+    return _VALUES_BETWEEN, [list(source_ids), first, last]
+
+
+def values_by_entity(rows: Iterable[Row]) -> FactValues:
+    """The values by entity id and source id, from rows of such a statement."""
+    found: FactValues = {}
+    for entity_id, source_id, facts in rows:
+        found.setdefault(entity_id, {})[source_id] = _read(facts)
+    return found
+
+
 _AMONG = """
 SELECT entity_id, source_id, facts, reasons, version, written_at, kept FROM facts_latest
 WHERE source_id IN LIST(?) AND entity_id IN LIST(?)
 """
 
 _BETWEEN = _AMONG.replace("entity_id IN LIST(?)", "entity_id BETWEEN ? AND ?")
+
+_VALUES_AMONG = _AMONG.replace("facts, reasons, version, written_at, kept FROM", "facts FROM")
+
+_VALUES_BETWEEN = _VALUES_AMONG.replace("entity_id IN LIST(?)", "entity_id BETWEEN ? AND ?")

@@ -29,27 +29,38 @@ _OUTCOMES: Final[Mapping[int, CheckOutcome]] = {
     state: CheckOutcome(state) for state in (PASS, FAIL, UNKNOWN, INAPPLICABLE)
 }
 
+# Operators that read why a value is unknown, or when it was collected.
+_BEYOND_VALUES: Final = frozenset({"reasonIs", "freshWithin"})
+
 
 class CompiledCheck:
     """A check as functions; `slot` is the place of its state among those of an entity.
 
     `sources` are the data sources whose facts it reads, `checks` the other checks. It may
-    `reads_entity` for more than `appliesTo`, and `reads_owner`: whether the owner exists.
+    `reads_entity` for more than `appliesTo`, and `reads_owner`: whether the owner exists. If it
+    `reads_values_only`, the values of facts are all that decides, whatever their reasons and times.
     """
 
     __slots__ = (
         *("check", "checks", "evaluate", "has_failed"),
-        *("reads_entity", "reads_owner", "slot", "sources"),
+        *("reads_entity", "reads_owner", "reads_values_only", "slot", "sources"),
     )
 
     def __init__(self, check: Check, slot: int) -> None:
         self.check = check
         self.slot = slot
-        facts = [fact for _, rule in check.rules() for fact in condition.references(rule)]
+        rules = [rule for _, rule in check.rules()]
+        facts = [fact for rule in rules for fact in condition.references(rule)]
+        leaves = [leaf for rule in rules for _, leaf in condition.leaves(rule)]
         self.sources = frozenset(fact.source for fact in facts) - {ENTITY, CHECKS}
         self.checks = frozenset(fact.fact for fact in facts if fact.source == CHECKS)
         self.reads_entity = any(fact.source == ENTITY for fact in facts)
         self.reads_owner = any(catalog.tells_of_owner(fact.source, fact.fact) for fact in facts)
+        self.reads_values_only = not (
+            self.checks
+            or self.reads_entity
+            or any(leaf.operator in _BEYOND_VALUES for leaf in leaves)
+        )
         # The outcome for an entity that the check applies to, at a time.
         self.evaluate = _evaluation(check)
         # An exception was raised by it, and has been logged.

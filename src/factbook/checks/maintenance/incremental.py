@@ -161,8 +161,8 @@ class _Update:
 
     def fill(self, task: Task) -> Sequence[int]:
         """Fill the slot of the check of a task; returns the entities that this cannot do."""
-        some = task.selection, task.entity_ids
-        return slot_fill.fill(self._transaction, self._known, *some, self._now)
+        [check] = task.selection.checks
+        return slot_fill.fill(self._transaction, check, task.entity_ids, self._now)
 
     def evaluate(self, task: Task, entity_ids: Sequence[int]) -> None:
         """Evaluate some of the entities of a task, and write what changed."""

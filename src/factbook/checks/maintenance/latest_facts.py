@@ -1,11 +1,12 @@
 """Latest facts as checks read them: those collected, and the catalog's own, kept as bits."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 import msgspec
 
 from factbook.catalog.store import collectable
 from factbook.facts import latest_rows
+from factbook.facts.latest_rows import FactValues
 from factbook.facts.merge import Latest
 from factbook.integrations import catalog
 from factbook.storage import Database, Transaction
@@ -36,6 +37,36 @@ async def between(
     found, own = latest_rows.by_entity(rows), _own(source_ids)
     if own:
         _add(found, own, await collectable.bits_between(database, first, last, owners=_owners(own)))
+    return found
+
+
+def values_among(
+    transaction: Transaction, source_ids: Sequence[str], entity_ids: Sequence[int]
+) -> FactValues:
+    """The values of the latest facts of these sources about these entities."""
+    if not source_ids:
+        return {}
+    rows = transaction.all(*latest_rows.values_among(source_ids, entity_ids))
+    found, own = latest_rows.values_by_entity(rows), _own(source_ids)
+    if own:
+        bits = collectable.bits_of(transaction, list(entity_ids), owners=_owners(own))
+        for id_, source, facts, _ in _own_facts(own, bits):
+            found.setdefault(id_, {})[source] = facts
+    return found
+
+
+async def values_between(
+    database: Database, source_ids: Sequence[str], first: int, last: int
+) -> FactValues:
+    """The same about the entities from one id to another."""
+    if not source_ids:
+        return {}
+    rows = await database.search(*latest_rows.values_between(source_ids, first, last))
+    found, own = latest_rows.values_by_entity(rows), _own(source_ids)
+    if own:
+        bits = await collectable.bits_between(database, first, last, owners=_owners(own))
+        for id_, source, facts, _ in _own_facts(own, bits):
+            found.setdefault(id_, {})[source] = facts
     return found
 
 
@@ -72,8 +103,15 @@ def _owners(source_ids: Iterable[str]) -> bool:
 def _add(
     found: FactsOfEntities, own: Collection[str], rows: Iterable[tuple[int, int, int]]
 ) -> None:
-    """Add the facts of the catalog's own sources from (id, bits, time)."""
+    for id_, source, facts, updated_at in _own_facts(own, rows):
+        found.setdefault(id_, {})[source] = Latest(facts, {}, "", updated_at)
+
+
+def _own_facts(
+    own: Collection[str], rows: Iterable[tuple[int, int, int]]
+) -> Iterator[tuple[int, str, dict[str, object], int]]:
+    """(entity id, source id, facts, time) of the catalog's own sources from (id, bits, time)."""
     for id_, bits, updated_at in rows:
         for source in own:
             facts = msgspec.json.decode(catalog.facts(source, bits), type=dict[str, object])
-            found.setdefault(id_, {})[source] = Latest(facts, {}, "", updated_at)
+            yield id_, source, facts, updated_at

@@ -5,8 +5,10 @@ from typing import Final, NamedTuple
 
 import structlog
 
+from factbook.checks.evaluation.compiled_check import CheckOutcome, CompiledCheck
 from factbook.checks.maintenance.check_set import CheckSelection, CheckSet, EvaluatedCheck
 from factbook.checks.maintenance.subjects import Subject
+from factbook.checks.rules.checked_entity import CheckedEntity
 from factbook.checks.state import EXEMPT, FAIL, NONE, OUT, PASS, UNKNOWN
 from factbook.errors import UnavailableError
 from factbook.storage.database import RestartError
@@ -16,7 +18,7 @@ log = structlog.get_logger("factbook.checks")
 # Without the flag of an exemption.
 _STATE: Final = EXEMPT - 1
 # What an exemption is from.
-_EXEMPTED: Final = frozenset({PASS, FAIL, UNKNOWN})
+EXEMPTED: Final = frozenset({PASS, FAIL, UNKNOWN})
 
 
 class SlotStates(Mapping[str, int]):
@@ -85,6 +87,7 @@ def evaluate(
     for id_, slot, compiled, is_pending, *_ in inside:
         if is_pending:
             entity.states = pending
+        # As in `outcome`, which would be one call more for each of very many.
         try:
             state, later = compiled.evaluate(entity, now)
         except (RestartError, UnavailableError):
@@ -94,9 +97,24 @@ def evaluate(
             if not compiled.has_failed:
                 compiled.has_failed = True
                 log.exception("check.failed", check=id_, slot=slot)
-        if exempted and id_ in exempted and state in _EXEMPTED:
+        if exempted and id_ in exempted and state in EXEMPTED:
             state |= EXEMPT
         states[slot] = state
         if later is not None and (due is None or later < due):
             due = later
     return Evaluated(states, due)
+
+
+def outcome(
+    check_id: str, compiled: CompiledCheck, entity: CheckedEntity, now: int
+) -> CheckOutcome:
+    """Evaluate one check for an entity that it applies to, unknown if it raises an exception."""
+    try:
+        return compiled.evaluate(entity, now)
+    except (RestartError, UnavailableError):
+        raise
+    except Exception:
+        if not compiled.has_failed:
+            compiled.has_failed = True
+            log.exception("check.failed", check=check_id, slot=compiled.slot)
+        return CheckOutcome(UNKNOWN)

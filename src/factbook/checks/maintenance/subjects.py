@@ -85,15 +85,8 @@ def by_filters(
     owners: dict[int, str | None] = dict.fromkeys(known)
     if new:
         owners |= collectable.owners(transaction, new)
-    return meeting_filters(transaction, selection, owners)
-
-
-def meeting_filters(
-    transaction: Transaction, selection: CheckSelection, owners: Mapping[int, str | None]
-) -> dict[int, Subject]:
-    """The same of entities that exist, which `owners` has with their owners."""
     ids = list(owners)
-    matching = [_matching(transaction, one, ids) for one in selection.filters.values()]
+    matching = [meeting(transaction, one, ids) for one in selection.filters.values()]
     facts = latest_facts.among(transaction, selection.sources, ids)
     return {
         id_: Subject(
@@ -105,9 +98,10 @@ def meeting_filters(
     }
 
 
-def _matching(
+def meeting(
     transaction: Transaction, filter_: EntityFilter | None, ids: list[int]
 ) -> Collection[int]:
+    """Those of the entities that a filter lets through; without one all of them."""
     if filter_ is None:
         return frozenset(ids)
     return collectable.meeting(transaction, entity_filter.where(filter_), ids)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from factbook.catalog import essentials
 from factbook.catalog.ref import DEFAULT_NAMESPACE
@@ -14,6 +14,8 @@ from factbook.facts.reasons import NEVER_COLLECTED, NOT_APPLICABLE
 Document = Mapping[str, Any]
 
 _NAMESPACE: Final = "metadata.namespace"
+_NO_DOCUMENT: Final[Document] = {}
+_NO_FACTS: Final[Mapping[str, Latest]] = {}
 # The reason of a leaf on a check whose own state is unknown.
 CHECK_UNKNOWN: Final = "check-unknown"
 # A state that says nothing about the entity.
@@ -37,13 +39,20 @@ class CheckedEntity:
         self.facts = facts
         self.states: Mapping[str, int] = {} if states is None else states
         # What a comparison reads, without the rest of what is stored.
-        self.values: dict[str, Mapping[str, Any]] = {
+        self.values: Mapping[str, Mapping[str, Any]] = {
             source: latest.facts for source, latest in facts.items()
         }
         self._document = None if callable(document) else document
         self._read_document = document if callable(document) else None
         # Several checks read the same paths.
         self._at: dict[str, Any] = {}
+
+    @classmethod
+    def of_values(cls, values: Mapping[str, Mapping[str, Any]]) -> Self:
+        """An entity of which a check reads values of facts, by source, and nothing else."""
+        entity = cls("", _NO_DOCUMENT, _NO_FACTS)
+        entity.values = values
+        return entity
 
     @property
     def document(self) -> Document:

@@ -1,7 +1,8 @@
 """Preview of a check: what its results would be for every entity, beside what they are."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from factbook.catalog.store import collectable
@@ -12,7 +13,7 @@ from factbook.checks.maintenance.state_update import SlotStates
 from factbook.checks.rules.checked_entity import CheckedEntity
 from factbook.checks.state import EXEMPT, FAIL, NONE, OUT, PASS, UNKNOWN
 from factbook.checks.states import state_store
-from factbook.checks.states.count_store import PLACES, StateCounts
+from factbook.checks.states.count_store import NO_PLACE, PLACES, StateCounts
 from factbook.facts import entity_filter
 from factbook.facts.merge import Latest
 from factbook.storage import Database
@@ -64,23 +65,26 @@ async def preview(
     known = await database.remembered.of(CheckCache).loaded(database)
     slot = known.slots.get(check.id, 0)
     work = _Preview(database, evaluated_check(check, 0, is_pending=False), scope, now)
-    counts_now, counts_then, changed = [0] * 5, [0] * 5, list[PreviewedChange]()
+    counts_now, counts_then = Counter[int](), Counter[int]()
+    changed = list[PreviewedChange]()
     async for portion in work.portions():
         first, last = portion[0][0], portion[-1][0]
         states = await state_store.of_slot(database, slot, first, last)
         after = await work.evaluate(portion, known.slots)
-        for id_, ref in portion:
-            # Without a state it is empty.
-            before, then = ord(states.get(id_) or b"\0"), after.get(id_, OUT)
-            if before & EXEMPT and then in (PASS, FAIL, UNKNOWN):
-                then |= EXEMPT
-            _count(counts_now, before)
-            _count(counts_then, then)
-            if before != then and (before != NONE or then != OUT):
-                changed.append(PreviewedChange(ref, before, then))
+        # Without a state it is empty.
+        pairs = [(ord(states.get(id_) or b"\0"), after.get(id_, OUT)) for id_, _ in portion]
+        if any(before & EXEMPT for before, _ in pairs):
+            pairs = [(before, _exempted(before, then)) for before, then in pairs]
+        counts_now.update(before for before, _ in pairs)
+        counts_then.update(then for _, then in pairs)
+        changed += (
+            PreviewedChange(ref, before, then)
+            for (_, ref), (before, then) in zip(portion, pairs, strict=True)
+            if before != then and (before != NONE or then != OUT)
+        )
         await asyncio.sleep(0)
     some = sorted(changed, key=lambda one: (one.after != FAIL, one.ref))[:limit]
-    return CheckPreview(StateCounts(*counts_now), StateCounts(*counts_then), len(changed), some)
+    return CheckPreview(_counts(counts_now), _counts(counts_then), len(changed), some)
 
 
 class _Preview:
@@ -113,6 +117,8 @@ class _Preview:
         filter_ = self._check.check.applies_to
         where = collectable.EVERYTHING if filter_ is None else entity_filter.where(filter_)
         matching = await collectable.between(self._database, where, first, last)
+        if self._check.reads_values_only and not self._scope.facts:
+            return await self._by_values(first, last, matching)
         facts = await self._facts(first, last)
         states: Mapping[int, bytes] = {}
         if self._check.checks:
@@ -129,6 +135,13 @@ class _Preview:
                     entity.states = SlotStates(slots, bytearray(b"\0" + states.get(id_, b"")))
                 found[id_] = self._check.evaluate(entity, self._now).state
         return found
+
+    async def _by_values(self, first: int, last: int, matching: Iterable[int]) -> dict[int, int]:
+        """The same where nothing but stored values of facts is read."""
+        sources, now = sorted(self._check.sources), self._now
+        values = await latest_facts.values_between(self._database, sources, first, last)
+        entity, evaluate = CheckedEntity.of_values, self._check.evaluate
+        return {id_: evaluate(entity(values.get(id_, _NOTHING)), now).state for id_ in matching}
 
     async def _facts(self, first: int, last: int) -> dict[int, dict[str, Latest]]:
         sources = sorted(self._check.sources)
@@ -153,6 +166,14 @@ def _with(latest: Latest | None, values: Mapping[str, object], now: int) -> Late
     return before._replace(facts={**before.facts, **values}, written_at=now)
 
 
-def _count(counts: list[int], state: int) -> None:
-    if PLACES[state] >= 0:
-        counts[PLACES[state]] += 1
+def _exempted(before: int, then: int) -> int:
+    """The state of an entity that is exempt, if it was so before."""
+    return then | EXEMPT if before & EXEMPT and then in (PASS, FAIL, UNKNOWN) else then
+
+
+def _counts(states: Mapping[int, int]) -> StateCounts:
+    counts = [0] * len(StateCounts._fields)
+    for state, number in states.items():
+        if PLACES[state] != NO_PLACE:
+            counts[PLACES[state]] += number
+    return StateCounts(*counts)
