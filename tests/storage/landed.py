@@ -225,6 +225,11 @@ LANDED = (
         "0.1.0",
         "2c72136465f7dbbbce43afe1dace5ea9fb459dcb60fbcf4e46cfb029eade3429",
     ),
+    Landed(
+        "0042_room_for_states.sql",
+        "0.1.0",
+        "76e7062d51a99a25c8da2aba717c441a84b690bdaa38a54a5779d7909ff470a7",
+    ),
 )
 
 # Three of them had another form before, with which databases were made: their first texts.

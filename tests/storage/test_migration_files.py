@@ -21,6 +21,8 @@ EXPANDING = (
     r"CREATE TABLE IF NOT EXISTS history_trims ",
     r"CREATE (UNIQUE )?INDEX CONCURRENTLY \w+ ON ",
     r"ALTER TABLE \w+ ADD COLUMN \w+ \w+( NOT NULL DEFAULT \S+| DEFAULT \S+)?$",
+    # How full pages are made from now on.
+    r"ALTER TABLE \w+ SET \(fillfactor = \d+\)$",
     r"INSERT INTO ",
     r"CREATE (OR REPLACE )?FUNCTION ",
     r"CREATE TRIGGER ",
@@ -87,6 +89,7 @@ def test_every_migration_leaves_the_release_before_working() -> None:
         "ALTER TABLE entities ADD COLUMN a INTEGER NOT NULL DEFAULT 0;",
         "INSERT INTO counters (name, value) VALUES ('a', 0);",
         "CREATE INDEX CONCURRENTLY a ON entities (etag);",
+        "-- On postgresql:\nALTER TABLE entities SET (fillfactor = 80);",
     ],
 )
 def test_what_only_adds_is_let_through(text: str) -> None:

@@ -136,6 +136,13 @@ def ids_after(transaction: Transaction, after: int, limit: int) -> list[int]:
     return [id_ for (id_,) in transaction.all(sql, (after, limit))]
 
 
+def ids_among(transaction: Transaction, wanted: range, limit: int) -> list[int]:
+    """Up to `limit` ids of entities among those of a range, in order."""
+    sql = "SELECT id FROM entities WHERE id BETWEEN ? AND ? AND id % ? = ? ORDER BY id LIMIT ?"
+    bounds = wanted.start, wanted.stop - 1, wanted.step, wanted.start % wanted.step
+    return [id_ for (id_,) in transaction.all(sql, (*bounds, limit))]
+
+
 def owners(transaction: Transaction, ids: list[int]) -> dict[int, str]:
     """The first owner of each of the given entities that are in the catalog; '' without one."""
     return dict(transaction.all(_OWNERS, (ids,)))

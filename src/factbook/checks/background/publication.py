@@ -21,7 +21,14 @@ from factbook.checks.definitions import definition_lock, dependencies
 from factbook.checks.maintenance import incremental, slot_fill, subjects
 from factbook.checks.maintenance.check_set import CheckCache, CheckSelection
 from factbook.checks.maintenance.incremental import Task
-from factbook.checks.states import change_events, change_store, count_store, state_store
+from factbook.checks.states import (
+    batch_order,
+    change_events,
+    change_store,
+    count_store,
+    state_store,
+)
+from factbook.checks.states.batch_order import ALL, IdReads
 from factbook.checks.states.change_store import ChangeRow
 from factbook.checks.states.count_store import CountRow
 from factbook.checks.states.state_columns import StatePair, by_owner
@@ -44,8 +51,8 @@ _FEW_FILTERS: Final = 4
 _FEW_SLOTS: Final = 8
 _CLEARED: Final = 5_000
 _PAGE: Final = 5_000
-# The last entity, of a version that is evaluated for all.
-_ALL: Final = 2**63 - 1
+_ENTITIES: Final = IdReads(collectable.ids_after, collectable.ids_among)
+_STATES: Final = IdReads(state_store.ids_after, state_store.ids_among)
 
 
 async def work(database: Database, clock: Clock) -> bool:
@@ -76,25 +83,23 @@ def _batch(transaction: Transaction, cache: CheckCache, paced: BatchSize, clock:
     definition_lock.share(transaction)
     began = time.monotonic()
     places = check_store.progress(transaction)
-    begun = {id_: place for id_, place in places.items() if place < _ALL}
+    begun = {id_: place for id_, place in places.items() if place < ALL}
     if not begun:
         return False
     known = cache.current(transaction)
     after = min(begun.values())
     chosen = frozenset(id_ for id_, place in begun.items() if place == after)
     # Those that are further on go along from where they are.
-    end = min((place for place in begun.values() if place > after), default=_ALL)
+    end = min((place for place in begun.values() if place > after), default=ALL)
     selection = known.pending_of(chosen)
     size = min(paced.entities, max(_LEAST, _EVALUATIONS // max(1, len(selection.checks))))
-    found = collectable.ids_after(transaction, after, size)
-    ids = [id_ for id_ in found if id_ <= end]
+    some = batch_order.portion(transaction, _ENTITIES, after, size, end)
     fills = slot_fill.fits(selection)
-    task = Task(selection, ids, "", reads=_reads(selection), fills=fills)
+    task = Task(selection, some.ids, "", reads=_reads(selection), fills=fills)
     incremental.update(transaction, known, [task], clock())
-    is_end = len(ids) < len(found) or len(found) < size
-    check_store.note_progress(transaction, sorted(chosen), end if is_end else ids[-1])
-    if not is_end:
-        paced.note(len(ids), time.monotonic() - began)
+    check_store.note_progress(transaction, sorted(chosen), some.place)
+    if len(some.ids) == size:
+        paced.note(size, time.monotonic() - began)
     return True
 
 
@@ -108,7 +113,7 @@ def _put_into_effect(transaction: Transaction, clock: Clock) -> bool:
     """Put what is evaluated for every entity into effect; returns false if nothing is."""
     if not transaction.try_lock_each(_LOCK):
         return False
-    if _ALL not in check_store.progress(transaction).values():
+    if ALL not in check_store.progress(transaction).values():
         return False
     definition_lock.take(transaction)
     ready = _ready([one for one in check_store.all_within(transaction) if one.pending])
@@ -124,7 +129,7 @@ def _put_into_effect(transaction: Transaction, clock: Clock) -> bool:
 def _ready(pending: Sequence[StoredCheck]) -> list[StoredCheck]:
     """Those that are evaluated, and so are all that they read, and all that read them."""
     reads = {one.id: set(dependencies.referenced(one.pending or {})) for one in pending}
-    open_ = {one.id for one in pending if one.evaluated_up_to != _ALL}
+    open_ = {one.id for one in pending if one.evaluated_up_to != ALL}
     more = open_
     while more:
         more = {
@@ -174,18 +179,19 @@ def _clear(transaction: Transaction, cache: CheckCache) -> bool:
         return False
     definition_lock.share(transaction)
     after, retired = min(places.values()), list(places)
-    ids = state_store.ids_after(transaction, after, _CLEARED)
-    state_store.lock(transaction, ids)
+    some = batch_order.portion(transaction, _STATES, after, _CLEARED, ALL)
+    if not state_store.lock_stored(transaction, some.ids):
+        state_store.lock(transaction, some.ids)
     known = cache.current(transaction)
     if known.checks or known.counted:
-        state_store.clear(transaction, ids, retired)
+        state_store.clear(transaction, some.ids, retired)
     else:
-        state_store.remove(transaction, ids)
-    if len(ids) < _CLEARED:
+        state_store.remove(transaction, some.ids)
+    if some.is_last:
         slots.release(transaction, retired)
         check_store.raise_revision(transaction)
     else:
-        slots.note_cleared(transaction, retired, ids[-1])
+        slots.note_cleared(transaction, retired, some.place)
     return True
 
 

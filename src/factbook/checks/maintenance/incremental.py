@@ -137,10 +137,14 @@ def update(transaction: Transaction, known: CheckSet, tasks: Iterable[Task], now
     if not ids:
         return 0
     grading_of(transaction, known).reserve(transaction)
-    state_store.lock(transaction, ids)
     work = _Update(transaction, known, now)
+    match found:
+        case [Task(fills=True) as task] if state_store.lock_stored(transaction, ids):
+            work.fill(task)
+            return 0
+    state_store.lock(transaction, ids)
     for task in found:
-        remaining = iter(task.entity_ids if not task.fills else work.fill(task))
+        remaining = iter(task.entity_ids)
         while some := list(islice(remaining, AT_ONCE)):
             work.evaluate(task, some)
     work.write_counts()
@@ -159,10 +163,10 @@ class _Update:
         self._changes: list[ChangeRow] = []
         self.changed = 0
 
-    def fill(self, task: Task) -> Sequence[int]:
-        """Fill the slot of the check of a task; returns the entities that this cannot do."""
+    def fill(self, task: Task) -> None:
+        """Fill the slot of the check of a task for entities that have states."""
         [check] = task.selection.checks
-        return slot_fill.fill(self._transaction, check, task.entity_ids, self._now)
+        slot_fill.fill(self._transaction, check, task.entity_ids, self._now)
 
     def evaluate(self, task: Task, entity_ids: Sequence[int]) -> None:
         """Evaluate some of the entities of a task, and write what changed."""

@@ -26,16 +26,13 @@ def fits(selection: CheckSelection) -> bool:
 
 def fill(
     transaction: Transaction, check: EvaluatedCheck, entity_ids: Sequence[int], now: int
-) -> list[int]:
-    """Evaluate the check for entities that have states, which are locked; returns the others."""
-    stored = state_store.existing(transaction, entity_ids)
+) -> None:
+    """Evaluate the check for entities that have states, which are locked."""
     by_state = dict[int, list[int]]()
-    for id_, state in _states(transaction, check, stored, now):
+    for id_, state in _states(transaction, check, list(entity_ids), now):
         by_state.setdefault(state, []).append(id_)
     for state, ids in by_state.items():
         state_store.put(transaction, check.slot, state, ids)
-    found = frozenset(stored)
-    return [id_ for id_ in entity_ids if id_ not in found]
 
 
 def _states(

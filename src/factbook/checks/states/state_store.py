@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from factbook.checks.state import NONE
 from factbook.storage import Database, Transaction
+from factbook.storage.database import RestartError
 
 _COLUMNS = ("entity_id", "owner", "states", "due_at")
 
@@ -34,15 +35,24 @@ def lock(transaction: Transaction, entity_ids: Iterable[int]) -> None:
         transaction.run(_CLAIM, (sorted(entity_ids),))
 
 
+def lock_stored(transaction: Transaction, entity_ids: Iterable[int]) -> bool:
+    """Lock the same without a write if all of these entities have states; false if some have none.
+
+    Raises RestartError if they lost them meanwhile.
+    """
+    ids = sorted(entity_ids)
+    if transaction.one(_COUNT_STORED, (ids,)) != (len(ids),):
+        return False
+    if not transaction.is_alone and transaction.one(_LOCK_STORED, (ids,)) != (len(ids),):
+        # Some are locked: to lock the others now would not be in order.
+        raise RestartError
+    return True
+
+
 def read(transaction: Transaction, entity_ids: Sequence[int]) -> dict[int, EntityStates]:
     """The states of these entities."""
     rows = transaction.all(_READ, (list(entity_ids),))
     return {row[0]: EntityStates(*row) for row in rows}
-
-
-def existing(transaction: Transaction, entity_ids: Sequence[int]) -> list[int]:
-    """Those of these entities that have states."""
-    return [entity_id for (entity_id,) in transaction.all(_EXISTING, (list(entity_ids),))]
 
 
 def put(transaction: Transaction, slot: int, state: int, entity_ids: Sequence[int]) -> None:
@@ -100,6 +110,12 @@ def ids_after(transaction: Transaction, after: int, limit: int) -> list[int]:
     return [entity_id for (entity_id,) in transaction.all(_IDS, (after, limit))]
 
 
+def ids_among(transaction: Transaction, wanted: range, limit: int) -> list[int]:
+    """Up to `limit` entities with states among the ids of a range, in order."""
+    bounds = wanted.start, wanted.stop - 1, wanted.step, wanted.start % wanted.step
+    return [entity_id for (entity_id,) in transaction.all(_IDS_AMONG, (*bounds, limit))]
+
+
 def clear(transaction: Transaction, entity_ids: Sequence[int], slots: Iterable[int]) -> None:
     """Clear the bytes of slots for entities, whose states are locked."""
     stored = read(transaction, entity_ids)
@@ -150,13 +166,22 @@ SELECT id, '', ''::bytea FROM unnest(?::bigint[]) AS wanted (id) ORDER BY id
 ON CONFLICT (entity_id) DO UPDATE SET owner = check_states.owner WHERE FALSE
 """
 
+_COUNT_STORED = """
+SELECT COUNT(*) FROM check_states WHERE entity_id IN LIST(?) AND length(states) > 0
+"""
+
+_LOCK_STORED = """
+SELECT COUNT(*) FROM (
+    SELECT entity_id FROM check_states WHERE entity_id IN LIST(?) AND length(states) > 0
+    ORDER BY entity_id FOR UPDATE
+) locked
+"""
+
 _REMOVE_EMPTY = "DELETE FROM check_states WHERE entity_id IN LIST(?) AND length(states) = 0"
 
 _READ = """
 SELECT entity_id, owner, states, due_at FROM check_states WHERE entity_id IN LIST(?)
 """
-
-_EXISTING = "SELECT entity_id FROM check_states WHERE entity_id IN LIST(?) AND length(states) > 0"
 
 # States that end before the slot are filled up with zeros.
 _PUT = """
@@ -173,6 +198,11 @@ _OF_SLOT = _PORTION.replace("states FROM", "substr(states, ?, 1) FROM")
 _DUE = "SELECT entity_id FROM check_states WHERE due_at <= ? ORDER BY due_at LIMIT ?"
 
 _IDS = "SELECT entity_id FROM check_states WHERE entity_id > ? ORDER BY entity_id LIMIT ?"
+
+_IDS_AMONG = """
+SELECT entity_id FROM check_states WHERE entity_id BETWEEN ? AND ? AND entity_id % ? = ?
+ORDER BY entity_id LIMIT ?
+"""
 
 _BY_OWNER = """
 SELECT entity_id, owner, {} FROM check_states WHERE (owner, entity_id) > (?, ?)

@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 
 from factbook.checks.definitions import dependencies
-from factbook.checks.states import change_events
+from factbook.checks.states import batch_order, change_events
 from factbook.checks.versions import slots
 from factbook.checks.versions.scorecard_store import scorecard_store
 from factbook.checks.versions.staged_store import StagedDefinition, StagedStore, alike
@@ -27,7 +27,9 @@ class StoredCheck(StagedDefinition, frozen=True):
 
     @property
     def reached(self) -> int | None:
-        return self.evaluated_up_to
+        if self.evaluated_up_to is None:
+            return None
+        return batch_order.last_id(self.evaluated_up_to)
 
 
 class CheckStore(StagedStore[StoredCheck]):
@@ -47,10 +49,11 @@ class CheckStore(StagedStore[StoredCheck]):
 
         So are the checks that read the state of this one: all come into effect together.
         """
+        place = batch_order.first_place(transaction)
         for id_ in (stored.id, *dependencies.readers(transaction, stored.id)):
             found = self.existing_within(transaction, id_)
             slot = found.pending_slot or slots.free(transaction)
-            transaction.run(_BEGIN, (slot, id_))
+            transaction.run(_BEGIN, (slot, place, id_))
 
     def put_into_effect(
         self, transaction: Transaction, stored: Iterable[StoredCheck], now: int
@@ -87,11 +90,11 @@ class CheckStore(StagedStore[StoredCheck]):
         transaction.run("DELETE FROM check_days WHERE check_id = ?", (id_,))
 
     def progress(self, transaction: Transaction) -> dict[str, int]:
-        """The last entity for which each pending version was evaluated, by the id of the check."""
+        """The place up to which each pending version was evaluated, by the id of the check."""
         return dict(transaction.all(_PLACES))
 
     def note_progress(self, transaction: Transaction, ids: list[str], evaluated_up_to: int) -> None:
-        """Record the last entity for which pending versions were evaluated."""
+        """Record the place up to which pending versions were evaluated."""
         transaction.run(_PROGRESS, (evaluated_up_to, ids))
 
     def _publish_text(
@@ -119,7 +122,7 @@ check_store: Final = CheckStore(
 _NEWEST: Final = "SELECT id, COALESCE(draft, pending, published) FROM checks"
 
 _BEGIN: Final = """
-UPDATE checks SET pending = COALESCE(pending, published), pending_slot = ?, evaluated_up_to = 0,
+UPDATE checks SET pending = COALESCE(pending, published), pending_slot = ?, evaluated_up_to = ?,
     pending_version = COALESCE(pending_version, version)
 WHERE id = ?
 """

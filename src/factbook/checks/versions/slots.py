@@ -6,6 +6,7 @@ check before.
 
 from itertools import count
 
+from factbook.checks.states import batch_order
 from factbook.storage import Transaction
 
 
@@ -18,16 +19,17 @@ def free(transaction: Transaction) -> int:
 def retire(transaction: Transaction, slot: int) -> None:
     """Take a slot from its check; its bytes are cleared later."""
     transaction.run("DELETE FROM check_counts WHERE slot = ?", (slot,))
-    transaction.run("INSERT INTO retired_slots (slot, cleared_up_to) VALUES (?, 0)", (slot,))
+    place = batch_order.first_place(transaction)
+    transaction.run("INSERT INTO retired_slots (slot, cleared_up_to) VALUES (?, ?)", (slot, place))
 
 
 def retired(transaction: Transaction) -> dict[int, int]:
-    """The slots to clear, each with the last entity for which it was cleared."""
+    """The slots to clear, each with the place up to which it was cleared."""
     return dict(transaction.all("SELECT slot, cleared_up_to FROM retired_slots ORDER BY slot"))
 
 
 def note_cleared(transaction: Transaction, slots: list[int], cleared_up_to: int) -> None:
-    """Record the last entity for which the slots were cleared."""
+    """Record the place up to which the slots were cleared."""
     transaction.run(
         "UPDATE retired_slots SET cleared_up_to = ? WHERE slot IN LIST(?)", (cleared_up_to, slots)
     )

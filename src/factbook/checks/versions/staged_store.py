@@ -42,7 +42,7 @@ class StagedDefinition(StoredDefinition, frozen=True):
     @property
     @abstractmethod
     def reached(self) -> int | None:
-        """The last entity for which the pending version is evaluated."""
+        """An id up to which about as many entities are as the pending version is evaluated for."""
 
 
 S = TypeVar("S", bound=StagedDefinition)
