@@ -43,7 +43,7 @@ class CompiledCheck:
 
     __slots__ = (
         *("check", "checks", "evaluate", "has_failed"),
-        *("reads_entity", "reads_owner", "reads_values_only", "slot", "sources"),
+        *("reads_entity", "reads_owner", "reads_values_only", "rule", "slot", "sources"),
     )
 
     def __init__(self, check: Check, slot: int) -> None:
@@ -61,8 +61,10 @@ class CompiledCheck:
             or self.reads_entity
             or any(leaf.operator in _BEYOND_VALUES for leaf in leaves)
         )
+        # The state for such an entity where the rule alone gives it, whatever the time is.
+        self.rule = _rule_alone(check)
         # The outcome for an entity that the check applies to, at a time.
-        self.evaluate = _evaluation(check)
+        self.evaluate = _evaluation(check) if self.rule is None else _plain(self.rule)
         # An exception was raised by it, and has been logged.
         self.has_failed = False
 
@@ -71,11 +73,16 @@ class CompiledCheck:
         return matcher.lets_through(self.check.applies_to)
 
 
-def _evaluation(check: Check) -> Callable[[CheckedEntity, int], CheckOutcome]:
-    """The evaluation for an entity, with as few steps as the check allows."""
+def _rule_alone(check: Check) -> Evaluate | None:
+    """The rule of a check without a condition, of which no state changes as time passes."""
     rule = compiled_rule(check.rule)
-    if check.applicable_when is None and check.on_unknown == UNKNOWN and not rule.dues:
-        return _plain(rule.evaluate)
+    is_plain = check.applicable_when is None and check.on_unknown == UNKNOWN and not rule.dues
+    return rule.evaluate if is_plain else None
+
+
+def _evaluation(check: Check) -> Callable[[CheckedEntity, int], CheckOutcome]:
+    """The evaluation for an entity."""
+    rule = compiled_rule(check.rule)
     condition_rule = check.applicable_when and compiled_rule(check.applicable_when)
     dues = (*rule.dues, *(condition_rule.dues if condition_rule else ()))
     applicable = condition_rule.evaluate if condition_rule else None

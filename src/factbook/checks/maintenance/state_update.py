@@ -1,6 +1,6 @@
 """Evaluation of a selection of checks for one entity: its next states and when they are due."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 import structlog
@@ -72,24 +72,20 @@ def evaluate(
     A check that raises an exception is unknown, so that what was written is kept.
     """
     states, due = bytearray(before), exempt.due
-    if subject.matching is None:
-        inside: Iterable[EvaluatedCheck] = (
-            one for one in selection.checks if before[one.slot] & _STATE != OUT
-        )
-    else:
-        inside = subject.matching.inside
-        for one in subject.matching.outside:
-            states[one.slot] = OUT
+    inside = _inside(selection, subject, states)
     entity = subject.entity
     entity.states = SlotStates(known.slots, states)
     pending = SlotStates(known.slots_pending, states)
     exempted = exempt.checks
-    for id_, slot, compiled, is_pending, *_ in inside:
+    for id_, slot, compiled, is_pending, _, _ in inside:
         if is_pending:
             entity.states = pending
         # As in `outcome`, which would be one call more for each of very many.
         try:
-            state, later = compiled.evaluate(entity, now)
+            if (rule := compiled.rule) is not None:
+                state, later = rule(entity, now), None
+            else:
+                state, later = compiled.evaluate(entity, now)
         except (RestartError, UnavailableError):
             raise
         except Exception:
@@ -103,6 +99,17 @@ def evaluate(
         if later is not None and (due is None or later < due):
             due = later
     return Evaluated(states, due)
+
+
+def _inside(
+    selection: CheckSelection, subject: Subject, states: bytearray
+) -> Sequence[EvaluatedCheck]:
+    """The checks that are about the entity; the states of the others are set."""
+    if subject.matching is None:
+        return [one for one in selection.checks if states[one.slot] & _STATE != OUT]
+    for one in subject.matching.outside:
+        states[one.slot] = OUT
+    return subject.matching.inside
 
 
 def outcome(
