@@ -91,9 +91,14 @@ async def replace(
     return await stored_sets.replace(database, name, items, ACTOR, guards, kept=5, write=write)
 
 
-async def put(database: Database, name: str | None, entity: dict[str, Any]) -> PushResult:
+async def put(
+    database: Database, name: str | None, entity: dict[str, Any], write: Any = None
+) -> PushResult:
     [item] = prepare_one(msgspec.Raw(json.dumps(entity).encode()), name, RULES).items
-    return await stored_sets.put_one(database, name, item, ACTOR, Guards(), RULES, kept=5)
+    guards = Guards()
+    return await stored_sets.put_one(
+        database, name, item, ACTOR, guards, RULES, kept=5, write=write
+    )
 
 
 def of(name: str, *targets: str, **spec: Any) -> dict[str, Any]:

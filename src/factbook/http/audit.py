@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from factbook.auth.tokens import StoredToken
     from factbook.catalog.sets import PreparedPush
     from factbook.catalog.store.stored_sets import PushResult
-    from factbook.checks.trials.write_trial import WriteTrial
     from factbook.checks.versions.staged_store import StagedDefinition
     from factbook.datasources.connection_store import StoredConnection
     from factbook.datasources.source_store import StoredSource
@@ -39,29 +38,13 @@ def writing(
     return trail.writing(state.database, caller(request, state), about, status)
 
 
-def writing_set(
-    request: Request,
-    state: HandlerContext,
-    name: str,
-    about: About,
-    trial: "WriteTrial | None" = None,
-) -> Write:
-    """`writing` for a set, or the trial of it; for owners, with a look at whose the set is."""
-    if not request.own_only:
-        return writing(request, state, about) if trial is None else trial.write
-    # Most who push have the permission.
-    from factbook.catalog.store.owned_set import OwnedSet  # noqa: PLC0415
-
-    owned = OwnedSet(name, request.actor)
-    run = writing(request, state, owned.told(about)) if trial is None else trial.write
-    return owned.guarding(run)
-
-
 def of_set(action: str, name: str) -> About:
     """Entry for the push of a whole set; None for a dry run."""
 
     def about(outcome: "PushResult") -> AuditEntry | None:
-        return AuditEntry(action, name, _changes(outcome)) if outcome.written else None
+        if outcome.written is None:
+            return None
+        return AuditEntry(action, name, _changes(outcome), outcome.grant)
 
     return about
 
@@ -75,7 +58,9 @@ def of_restored(name: str, number: int) -> About:
     """Entry for a set restored to a revision."""
 
     def about(result: "tuple[PreparedPush, PushResult]") -> AuditEntry:
-        return AuditEntry("set.restore", name, {"restored": number, **_changes(result[1])})
+        outcome = result[1]
+        detail = {"restored": number, **_changes(outcome)}
+        return AuditEntry("set.restore", name, detail, outcome.grant)
 
     return about
 
@@ -92,7 +77,7 @@ def of_entity(action: str) -> About:
             item.ref for item in (*plan.removed, *plan.unchanged)
         ]
         inside = {"set": plan.set.name} if plan.set else {}
-        return AuditEntry(action, ref, {**inside, **_changes(outcome)})
+        return AuditEntry(action, ref, {**inside, **_changes(outcome)}, outcome.grant)
 
     return about
 

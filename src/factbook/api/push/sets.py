@@ -19,7 +19,6 @@ from factbook.api.openapi.parameters import (
 )
 from factbook.api.push import dry_runs
 from factbook.auth import token_reach
-from factbook.auth.permissions import SET_WRITE
 from factbook.auth.token_reach import SETS
 from factbook.catalog import ref as refs
 from factbook.catalog import sets
@@ -29,7 +28,7 @@ from factbook.catalog.store.apply import Actor, WriteResult
 from factbook.catalog.store.diff import Guards
 from factbook.catalog.store.stored_sets import PushResult, StoredItem
 from factbook.clock import iso
-from factbook.errors import InputError, NotAllowedError, NotFoundError
+from factbook.errors import InputError, NotFoundError
 from factbook.http import audit
 from factbook.http.context import HandlerContext
 from factbook.http.requests import JsonReply, Reply, Request, listed, offloaded, reply, stored
@@ -74,6 +73,7 @@ async def _replace(
     trial: "WriteTrial | None" = None,
 ) -> JsonReply[_Pushed]:
     guards, dry_run = terms
+    write = audit.writing(request, state, audit.of_set(action, name))
     outcome = await stored_sets.replace(
         state.database,
         name,
@@ -83,7 +83,7 @@ async def _replace(
         kept=state.settings.revisions_kept,
         # A trial writes, and takes back what it wrote.
         dry_run=dry_run and trial is None,
-        write=audit.writing_set(request, state, name, audit.of_set(action, name), trial),
+        write=write if trial is None else trial.write,
     )
     if dry_run:
         return dry_runs.answer(request, name, push, outcome, trial)
@@ -154,7 +154,7 @@ async def restore_revision(request: Request, state: HandlerContext) -> JsonReply
         _guards(request),
         state.rules,
         kept=state.settings.revisions_kept,
-        write=audit.writing_set(request, state, name, audit.of_restored(name, number)),
+        write=audit.writing(request, state, audit.of_restored(name, number)),
     )
     # A restore sends no entity: without the permission to read, its answer shows none.
     shown = push if request.may_read else PreparedPush([], [])
@@ -227,8 +227,7 @@ async def _put_one(
         _guards(request),
         state.rules,
         kept=state.settings.revisions_kept,
-        # Outside any set it takes the permission.
-        write=audit.writing_set(request, state, name or "", audit.of_entity("entity.put")),
+        write=audit.writing(request, state, audit.of_entity("entity.put")),
     )
     written = _note(request, state, name, outcome)
     shown = msgspec.structs.asdict(_item(_written(item, name, written)))
@@ -289,8 +288,10 @@ def _item(item: StoredItem) -> schemas.Item:
 def _guards(request: Request) -> Guards:
     """The guards in the query and the If-Match header; raises InputError for invalid ones."""
     takes = ON_CONFLICT.of(request) == "take"
-    if takes and request.own_only:
-        raise NotAllowedError(
-            f"To take entities of others needs the permission {SET_WRITE}.", missing=(SET_WRITE,)
-        )
-    return Guards(IF_MATCH.of(request), MAX_REMOVALS.of(request), takes, request.narrowing)
+    guards = Guards(IF_MATCH.of(request), MAX_REMOVALS.of(request), takes, request.narrowing)
+    if not request.own_only:
+        return guards
+    # Most who push have the permission.
+    from factbook.catalog.store.owned_set import OwnedSet  # noqa: PLC0415
+
+    return guards._replace(owned=OwnedSet(SET_ID.of(request), request.actor, takes=takes))

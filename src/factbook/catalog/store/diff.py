@@ -10,6 +10,7 @@ from factbook.auth import token_reach
 from factbook.auth.token_reach import Narrowing
 from factbook.catalog.sets import Prepared
 from factbook.catalog.store import locks
+from factbook.catalog.store.locks import WriteGuard
 from factbook.errors import ConflictError, PreconditionFailedError
 from factbook.schemas.push import Difference
 from factbook.storage import Transaction
@@ -48,6 +49,7 @@ class Guards(NamedTuple):
     max_removals: str | None = None  # a number, or a percentage of the set such as `10%`
     take: bool = False  # take entities that other sets hold, instead of refusing
     narrowing: Narrowing | None = None  # of the token that pushes
+    owned: WriteGuard | None = None  # the set as one of a member's groups
 
     def most_removals(self, count: int) -> int | None:
         """Largest number of `count` entities to remove; None for any number."""

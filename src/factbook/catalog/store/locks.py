@@ -15,7 +15,7 @@ If somebody has it, this write begins anew, and waits for that lock before it ta
 
 import zlib
 from collections.abc import Iterable
-from typing import Final
+from typing import Final, Protocol
 
 from factbook.storage import Transaction
 from factbook.storage.database import RestartError
@@ -37,21 +37,41 @@ def lock_alone(transaction: Transaction) -> None:
     transaction.lock("catalog")
 
 
+class WriteGuard(Protocol):
+    """Condition of a write that is looked at under its locks: when it begins and when it ends."""
+
+    def begin(self, transaction: Transaction, held: "WriteLocks") -> None:
+        """Look before anything is written, and lock what else it depends on; may refuse."""
+
+    def end(self, transaction: Transaction) -> str:
+        """Look again when everything is written; what allows the write, for the audit."""
+
+
 class WriteLocks:
     """The locks of one write, kept over its restarts; `needed` are owners, true if shared.
 
     `is_alone` if no other write of the catalog runs at the same time.
     """
 
-    def __init__(self, needed: dict[str, bool]) -> None:
+    def __init__(self, needed: dict[str, bool], guard: WriteGuard | None = None) -> None:
         self._needed = needed
+        self._guard = guard
         self._missed: dict[str, bool] = {}
         self._restarts = 0
         self.is_alone = False
         self._held: dict[str, bool] = {}
 
     def begin(self, transaction: Transaction) -> None:
-        """Take the locks that the write is known to need."""
+        """Take the locks that the write is known to need; its guard may refuse it."""
+        self._take(transaction)
+        if self._guard is not None:
+            self._guard.begin(transaction, self)
+
+    def end(self, transaction: Transaction) -> str:
+        """Let the guard look at what was written; what allowed it, or an empty text."""
+        return "" if self._guard is None else self._guard.end(transaction)
+
+    def _take(self, transaction: Transaction) -> None:
         is_late = self._restarts > _MOST_RESTARTS or len(self._needed) > _MOST_OWNERS
         self.is_alone = transaction.is_alone or is_late
         transaction.lock("catalog", shared=not self.is_alone)

@@ -1,70 +1,61 @@
 """Writes of sets by members of the groups that own all that is in them."""
 
-from collections.abc import Awaitable, Callable
-from typing import Any, Final, TypeVar
+from typing import Final, NoReturn
 
-from factbook.audit.trail import About, AuditEntry
 from factbook.auth.permissions import SET_WRITE, TITLES
-from factbook.catalog.store import locks, membership
+from factbook.catalog.store import membership
+from factbook.catalog.store.locks import WriteLocks
 from factbook.errors import NotAllowedError
-from factbook.storage import Database, Transaction, Write
-
-T = TypeVar("T")
+from factbook.storage import Database, Transaction
 
 
 class OwnedSet:
-    """A set of whose entities each is owned by a group of the actor, as it has to stay.
+    """Guard of a write of a set: groups of a member own all of it, before and after.
 
-    Users and groups have no owner, so that nobody becomes a member by it.
+    Users and groups have no owner, so that nobody becomes a member by it. Who owns an entity is
+    stated by itself: the lock of the set keeps both. What makes somebody a member is locked, too.
     """
 
-    def __init__(self, name: str, actor: str) -> None:
+    def __init__(self, name: str, member: str, *, takes: bool = False) -> None:
+        """Raises NotAllowedError for a write that takes entities of others."""
+        if takes:
+            _refuse()
         self._name = name
-        self._actor = actor
-        self._group = ""
+        self._member = member
+        self._groups: frozenset[str] = frozenset()
+        self._owner = ""
 
-    def guarding(self, write: Write) -> Write:
-        """The runner, which raises NotAllowedError for a set that is or would be of others too."""
+    def begin(self, transaction: Transaction, held: WriteLocks) -> None:
+        """Look whose the set is; raises NotAllowedError for one that is of others too."""
+        self._groups = membership.kept_groups(transaction, held, self._member)
+        self._owner = _owner(transaction, self._name, self._groups)
 
-        def guarded(function: Callable[[Transaction], T], /) -> Awaitable[T]:
-            def work(transaction: Transaction) -> T:
-                # Nobody else pushes to it between the look and the write.
-                locks.lock_alone(transaction)
-                groups = membership.groups_of(transaction, self._actor)
-                self._check(transaction, groups)
-                result = function(transaction)
-                self._check(transaction, groups)
-                return result
-
-            return write(work)
-
-        return guarded
-
-    def told(self, about: About) -> About:
-        """The entry of the audit, with the group that allowed the write."""
-
-        def entry(result: Any) -> AuditEntry | None:
-            found = about(result)
-            return found and found._replace(grant=f"group {self._group}")
-
-        return entry
-
-    def _check(self, transaction: Transaction, groups: frozenset[str]) -> None:
-        foreign = transaction.one(_FOREIGN, (self._name, list(groups)))
-        if foreign is not None or not groups:
-            raise NotAllowedError(
-                "A group of yours has to own every entity of this set, before and after; for "
-                f'others it needs the permission "{TITLES[SET_WRITE]}" ({SET_WRITE}).',
-                missing=(SET_WRITE,),
-            )
-        row = transaction.one(_OWNER, (self._name, list(groups)))
-        self._group = str(row[0]) if row and row[0] else self._group or min(groups)
+    def end(self, transaction: Transaction) -> str:
+        """Look again when it is written; the group that allows it."""
+        owner = _owner(transaction, self._name, self._groups) or self._owner or min(self._groups)
+        return f"group {owner}"
 
 
 async def is_own(database: Database, name: str, actor: str) -> bool:
     """True if groups of the actor own every entity of the set."""
     groups = await membership.read_groups(database, actor)
     return bool(groups) and await database.one(_FOREIGN, (name, list(groups))) is None
+
+
+def _owner(transaction: Transaction, name: str, groups: frozenset[str]) -> str:
+    """One of the groups, which own all of a set; empty for an empty set."""
+    if not groups or transaction.one(_FOREIGN, (name, list(groups))) is not None:
+        _refuse()
+    row = transaction.one(_OWNER, (name, list(groups)))
+    return str(row[0]) if row and row[0] else ""
+
+
+def _refuse() -> NoReturn:
+    raise NotAllowedError(
+        "A group of yours has to own every entity of this set, before and after; for "
+        f'others it needs the permission "{TITLES[SET_WRITE]}" ({SET_WRITE}).',
+        missing=(SET_WRITE,),
+    )
 
 
 _FOREIGN: Final = """

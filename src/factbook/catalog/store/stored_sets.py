@@ -44,10 +44,11 @@ class StoredItem(NamedTuple):
 
 
 class PushResult(NamedTuple):
-    """Result of a push; `written` is None for a dry run."""
+    """Result of a push; `written` is None for a dry run, `grant` what let a member write."""
 
     plan: WritePlan
     written: WriteResult | None
+    grant: str = ""
 
 
 _SET = "SELECT name, item_count, revision, updated_by, updated_at FROM sets"
@@ -75,14 +76,15 @@ async def replace(
     PreconditionFailedError; in that case, as in a dry run, nothing is written.
     """
 
-    held = WriteLocks({locks.owner(name, ""): dry_run})
+    held = WriteLocks({locks.owner(name, ""): dry_run}, guards.owned)
 
     def work(transaction: Transaction) -> PushResult:
         held.begin(transaction)
         plan = diff.replacement(transaction, name, wanted, guards, moved)
         if dry_run:
             return PushResult(plan, None)
-        return PushResult(plan, apply.apply(transaction, plan, actor, held, kept=kept))
+        written = apply.apply(transaction, plan, actor, held, kept=kept)
+        return PushResult(plan, written, held.end(transaction))
 
     return await (write or database.write)(work)
 
@@ -103,14 +105,15 @@ async def put_one(
     Raises PayloadTooLargeError if the set is full, and the errors of `replace`.
     """
 
-    held = WriteLocks({locks.owner(name, item.ref): False})
+    held = WriteLocks({locks.owner(name, item.ref): False}, guards.owned)
 
     def work(transaction: Transaction) -> PushResult:
         held.begin(transaction)
         plan = diff.addition(transaction, name, [item], guards)
         if plan.set is not None and plan.changes["added"]:
             sets.check_size(plan.set.item_count + 1, rules)
-        return PushResult(plan, apply.apply(transaction, plan, actor, held, kept=kept))
+        written = apply.apply(transaction, plan, actor, held, kept=kept)
+        return PushResult(plan, written, held.end(transaction))
 
     return await (write or database.write)(work)
 
@@ -160,7 +163,7 @@ async def restore(
     stricter since, and the errors of `replace`.
     """
 
-    held = WriteLocks({locks.owner(name, ""): False})
+    held = WriteLocks({locks.owner(name, ""): False}, guards.owned)
 
     def work(transaction: Transaction) -> tuple[PreparedPush, PushResult]:
         held.begin(transaction)
@@ -170,7 +173,7 @@ async def restore(
             push = sets.prepare([sets.raw(document) for document in documents], name, rules)
             plan = diff.replacement(transaction, name, push.items, guards)
         written = apply.apply(transaction, plan, actor, held, kept=kept, restored=number)
-        return push, PushResult(plan, written)
+        return push, PushResult(plan, written, held.end(transaction))
 
     return await (write or database.write)(work)
 

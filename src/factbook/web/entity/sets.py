@@ -13,7 +13,6 @@ from factbook.catalog.store.stored_sets import StoredSet
 from factbook.errors import ConflictError, InputError, NotFoundError, PreconditionFailedError
 from factbook.http import audit
 from factbook.http.requests import Reply, offloaded
-from factbook.storage import Write
 from factbook.web.site import formats
 from factbook.web.site.diff import difference
 from factbook.web.site.endpoint import PageRoute
@@ -108,8 +107,7 @@ async def restore(visit: PageContext) -> Reply:
     found, number = await _set(visit), _revision_number(visit)
     seen = _number(visit.sent.one("seen"), least=0)
     state, takes = visit.state, visit.sent.one("take") == "yes"
-    if takes:
-        visit.require(SET_WRITE)  # it is of others
+    owned = OwnedSet(found.id, visit.person.ref, takes=takes) if visit.own_only else None
     try:
         _, outcome = await stored_sets.restore(
             state.database,
@@ -117,10 +115,10 @@ async def restore(visit: PageContext) -> Reply:
             number,
             Actor(visit.person.ref, visit.now),
             # What was pushed since the page was shown is not undone unseen.
-            Guards(if_match=f'"{seen}"', take=takes),
+            Guards(if_match=f'"{seen}"', take=takes, owned=owned),
             state.rules,
             kept=state.settings.revisions_kept,
-            write=_writing(visit, found.id, number),
+            write=visit.writing(audit.of_restored(found.id, number)),
         )
     except (ConflictError, PreconditionFailedError) as error:
         return await revision(visit, error.status, problem=error.message)
@@ -128,14 +126,6 @@ async def restore(visit: PageContext) -> Reply:
     state.metrics.pushed(outcome.plan.changes)
     notice = f"The set is what it was at revision {number}: {_counted(outcome.plan.changes)}."
     return visit.redirect(f"{_path(found.id)}/revisions", notice)
-
-
-def _writing(visit: PageContext, name: str, number: int) -> Write:
-    about = audit.of_restored(name, number)
-    if not visit.own_only:
-        return visit.writing(about)
-    owned = OwnedSet(name, visit.person.ref)
-    return owned.guarding(visit.writing(owned.told(about)))
 
 
 async def _may_restore(visit: PageContext, name: str) -> bool:
