@@ -1,6 +1,7 @@
 """Metrics of this process in Prometheus's text format."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from contextlib import suppress
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import (
@@ -15,6 +16,7 @@ from prometheus_client.platform_collector import PlatformCollector
 from prometheus_client.process_collector import ProcessCollector
 
 from factbook import __version__
+from factbook.errors import UnavailableError
 from factbook.observability.metrics import Durations, Load, Metrics
 from factbook.storage import Database
 from factbook.storage.database import ReplicaUse
@@ -121,8 +123,6 @@ def of_load(load: Load, database: Database) -> Iterator[Metric]:
         "0 since a write could not be done (disk full, read-only, locked), else 1.",
         value=float(database.trouble() is None),
     )
-    if (replica := database.replica()) is not None:
-        yield from _of_replica(replica)
     reads = database.reads()
     connections = GaugeMetricFamily(
         "factbook_database_read_connections",
@@ -139,7 +139,10 @@ def of_load(load: Load, database: Database) -> Iterator[Metric]:
     )
 
 
-def _of_replica(use: ReplicaUse) -> Iterator[Metric]:
+async def of_replica(use: ReplicaUse | None) -> AsyncIterator[Metric]:
+    """Metrics of the read replica, if there is one; of its lag as long as that is known."""
+    if use is None:
+        return
     counts = {"replica": use.served, "primary": use.refused}
     about = "Reads that a replica may serve, by the server that did."
     yield _counter("factbook_database_replica_reads", about, "server", counts)
@@ -148,6 +151,12 @@ def _of_replica(use: ReplicaUse) -> Iterator[Metric]:
         "0 while the primary serves all reads, as the replica lags or fails, else 1.",
         value=float(use.reason is None),
     )
+    with suppress(UnavailableError):
+        yield GaugeMetricFamily(
+            "factbook_database_replica_lag_seconds",
+            "Seconds by which the replica is behind at most; 0 if it shows every commit.",
+            value=await use.lag(),
+        )
 
 
 def _histogram(durations: Durations, name: str, about: str) -> Metric:

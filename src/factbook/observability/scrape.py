@@ -39,6 +39,7 @@ async def rendered(
             kept += importer_metrics.of_importers(found)
     further = [
         *prometheus.of_load(metrics.load, database),
+        *[metric async for metric in prometheus.of_replica(database.replica())],
         *stored_metrics.of_sources(sources, known, pushed, now),
         *kept,
         *stored_metrics.of_disk(database_url),

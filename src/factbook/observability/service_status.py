@@ -3,6 +3,7 @@
 Everything is read from indexes or small tables, as often as a page is opened.
 """
 
+import math
 import sqlite3
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -13,12 +14,12 @@ import structlog
 from factbook import __version__
 from factbook.checks.background import due, publication, regrade
 from factbook.clock import SECOND, Clock
-from factbook.errors import FactbookError
+from factbook.errors import FactbookError, UnavailableError
 from factbook.importers import hint_store
 from factbook.observability.metrics import Metrics
 from factbook.scheduling import backlog, housekeeping, lease, retention_clock
 from factbook.storage import Database, migrations
-from factbook.storage.database import in_time
+from factbook.storage.database import ReplicaUse, in_time
 from factbook.webhooks import store as webhooks
 
 log = structlog.get_logger("factbook.status")
@@ -102,8 +103,17 @@ async def _replica(observed: Observed) -> AsyncIterator[StatusLine]:
         yield StatusLine("Replica", "none is configured")
         return
     yield StatusLine("State", use.reason or "serves reads", bad=use.reason is not None)
+    yield await _lag(use)
     yield StatusLine("Reads it served", use.served)
     yield StatusLine("Reads the primary served instead", use.refused)
+
+
+async def _lag(use: ReplicaUse) -> StatusLine:
+    try:
+        seconds = math.ceil(await use.lag() * 10) / 10
+    except UnavailableError as error:
+        return StatusLine("Lag", f"unknown: {error.message}", bad=True)
+    return StatusLine("Lag", f"at most {seconds:,.1f} s" if seconds else "0 s")
 
 
 async def _queues(observed: Observed) -> AsyncIterator[StatusLine]:

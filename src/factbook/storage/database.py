@@ -139,12 +139,14 @@ class Reads(NamedTuple):
 class ReplicaUse(NamedTuple):
     """Use of a read replica: the reads that it `served`, and those that the primary served instead.
 
-    `reason` says why it serves none now; None while it does.
+    `reason` says why it serves none now; None while it does. `lag` measures the seconds by which it
+    is behind at most, 0 if it shows every commit; raises UnavailableError if they are not known.
     """
 
     served: int
     refused: int
     reason: str | None
+    lag: Callable[[], Awaitable[float]]
 
 
 class Remembered:

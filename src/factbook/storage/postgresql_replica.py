@@ -10,9 +10,9 @@ first, and again after a restart or failover of either.
 import asyncio
 import secrets
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 import psycopg
 import structlog
@@ -24,8 +24,11 @@ from factbook.errors import UnavailableError
 from factbook.storage.database import Parameters, ReplicaUse, Row
 from factbook.storage.postgresql_connections import LastFailure, ReadConnection
 from factbook.storage.postgresql_errors import REFUSED
+from factbook.storage.postgresql_lag import NO_STANDBY, ShownCommits
 
 log = structlog.get_logger("factbook.storage")
+
+T = TypeVar("T")
 
 # Runs a statement on the primary.
 Primary = Callable[[str, Parameters], Awaitable[list[Row]]]
@@ -36,11 +39,13 @@ _SOON: Final = 1.0
 _FIRST_LOOK, _LONGEST_LOOK = 0.001, 0.02
 # Seconds for which reads go to the primary after the replica lagged, and after it failed.
 _LAGGED, _FAILED = 1.0, 5.0
+# Seconds until a measurement of the lag is given up.
+_MEASURED: Final = 1.5
 
 _LAGS: Final = "it lags behind the primary"
-_NO_STANDBY: Final = "it is no standby: it was promoted, or replica_url names a primary"
 _STRANGE: Final = "it follows another primary than the one in database_url"
 _SILENT: Final = "it does not answer"
+_BUSY: Final = "all connections to it are in use"
 
 
 class ReplicaReadError(UnavailableError):
@@ -81,6 +86,7 @@ class Replica:
         self._longest = longest
         self._reason: str | None = None
         self._again_at = 0.0
+        self._shown = ShownCommits()
         self._reads = self._refused = 0
         self._verified: set[tuple[str, str]] = set()
         self._verifying = asyncio.Lock()
@@ -89,7 +95,7 @@ class Replica:
     @property
     def use(self) -> ReplicaUse:
         """The reads so far, and the reason why the replica serves none now."""
-        return ReplicaUse(self._reads, self._refused, self._reason)
+        return ReplicaUse(self._reads, self._refused, self._reason, self.lag)
 
     async def open(self) -> None:
         """Begin to connect; a replica that cannot be reached keeps nothing from starting."""
@@ -125,10 +131,7 @@ class Replica:
         if time.monotonic() < self._again_at:
             self._refused += 1
             return None
-        # A task of its own: the driver waits for a silent server even when it is cancelled.
-        task = asyncio.create_task(self._taken())
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task = self._task(self._taken())
         try:
             done, _ = await asyncio.wait({task}, timeout=2 * _SOON + self._longest)
         except asyncio.CancelledError:
@@ -143,6 +146,13 @@ class Replica:
         self._refused += connection is None
         return connection
 
+    def _task(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        """A task of its own: the driver waits for a silent server even when it is cancelled."""
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
     def _given_back(self, task: "asyncio.Task[ReadConnection | None]") -> None:
         """Return the connection that nobody waits for any more."""
         if task.cancelled() or task.exception() is not None or (found := task.result()) is None:
@@ -153,14 +163,12 @@ class Replica:
 
     async def _taken(self) -> ReadConnection | None:
         """A connection that has caught up; None, and the reason kept, if there is none."""
+        asked_at = time.monotonic()
         try:
             position = await self._position()
             connection = await self._pool.getconn(_SOON)
         except psycopg.Error as error:
-            if not isinstance(error, PoolTimeout):
-                self._leave(error)
-            elif self._failure.error is not None:  # else all connections are in use
-                self._leave(self._failure.error)
+            self._leave_for(error)
             return None
         try:
             await self._caught_up(connection, position)
@@ -170,6 +178,7 @@ class Replica:
                 self._leave(error)
                 return None
             raise
+        self._shown.current(asked_at)
         self._return()
         return connection
 
@@ -201,7 +210,7 @@ class Replica:
             if not standby:
                 # New connections find the standby, where the address names several hosts.
                 await self._pool.drain()
-                raise _ReplicaUnusableError(_NO_STANDBY)
+                raise _ReplicaUnusableError(NO_STANDBY)
             if reached:
                 return str(started)
             if time.monotonic() >= until:
@@ -209,9 +218,41 @@ class Replica:
             await asyncio.sleep(pause)
             pause = min(2 * pause, _LONGEST_LOOK)
 
+    async def lag(self) -> float:
+        """Seconds by which the replica is behind at most; 0 if it shows every commit until now.
+
+        Raises UnavailableError with the reason if they are not known.
+        """
+        is_away = self._reason not in {None, _LAGS} and time.monotonic() < self._again_at
+        if is_away or self._reason == _STRANGE:
+            raise UnavailableError(self._reason)
+        asked_at = time.monotonic()
+        task = self._task(self._measured_lag((await self._position()).place, asked_at))
+        task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
+        done, _ = await asyncio.wait({task}, timeout=_MEASURED)
+        if not done:
+            task.cancel()
+            self._leave(_ReplicaUnusableError(_SILENT))
+            raise UnavailableError(_SILENT)
+        return task.result()
+
+    async def _measured_lag(self, place: str, asked_at: float) -> float:
+        try:
+            async with self._pool.connection(_SOON) as connection:
+                return await self._shown.lag(connection, place, asked_at)
+        except psycopg.Error as error:
+            raise UnavailableError(self._reason if self._leave_for(error) else _BUSY) from error
+
     async def _position(self) -> _Position:
         [row] = await self._primary(_POSITION, ())
         return _Position(*row)
+
+    def _leave_for(self, error: psycopg.Error) -> bool:
+        """The same for a failure to connect; false if all connections are in use."""
+        failure = self._failure.error if isinstance(error, PoolTimeout) else error
+        if failure is not None:
+            self._leave(failure)
+        return failure is not None
 
     def _leave(self, error: Exception) -> None:
         """Send reads to the primary for a while, and tell if they went to the replica before."""

@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 from typing import Final
 
+from factbook.errors import UnavailableError
 from factbook.operations.doctor.findings import Finding, ok, problem, warning
 from factbook.settings import Settings
 from factbook.storage import Database
@@ -44,7 +45,7 @@ async def check(database: Database, settings: Settings) -> AsyncIterator[Finding
     async for finding in _server(database):
         yield finding
     if settings.replica_url is not None:
-        yield await _replica(settings.replica_url)
+        yield await _replica(database, settings.replica_url)
     yield await _connections(database, settings)
     async for finding in _waiting(database):
         yield finding
@@ -64,7 +65,7 @@ async def _server(database: Database) -> AsyncIterator[Finding]:
         yield problem(TOPIC, what, "Name the primary in database_url.")
 
 
-async def _replica(url: str) -> Finding:
+async def _replica(database: Database, url: str) -> Finding:
     # Heavy to import, and of no use on SQLite.
     import psycopg  # noqa: PLC0415
 
@@ -76,14 +77,23 @@ async def _replica(url: str) -> Finding:
         said = without_secrets(str(error).strip().partition("\n")[0])
         advice = "The primary serves all reads meanwhile. Look whether it runs at replica_url."
         return warning(TOPIC, f"The replica cannot be reached: {said}.", advice)
-    standby, feedback, lag = row or (False, "on", 0.0)
+    standby, feedback = row or (False, "on")
     if not standby:
         what = "The server in replica_url is no standby; nothing is read from it."
         return problem(TOPIC, what, "Name a standby of the primary in replica_url.")
-    what = f"The replica shows what was committed {lag or 0:.1f} s ago."
+    what = await _lag(database)
     if feedback != "on":
         return warning(TOPIC, what, "Set hot_standby_feedback = on: it ends long reads otherwise.")
     return ok(TOPIC, what)
+
+
+async def _lag(database: Database) -> str:
+    use = database.replica()
+    try:
+        lag = 0.0 if use is None else await use.lag()
+    except UnavailableError as error:
+        return f"By how much the replica is behind is not known: {error.message}."
+    return f"The replica is at most {lag:.1f} s behind." if lag else "The replica is up to date."
 
 
 async def _connections(database: Database, settings: Settings) -> Finding:
@@ -167,7 +177,5 @@ ORDER BY n_dead_tup DESC LIMIT 5
 """
 
 _STANDBY = """
-SELECT pg_is_in_recovery(), current_setting('hot_standby_feedback'),
-    CASE WHEN pg_last_wal_receive_lsn() = pg_last_wal_replay_lsn() THEN 0.0
-    ELSE extract(epoch FROM now() - pg_last_xact_replay_timestamp())::double precision END
+SELECT pg_is_in_recovery(), current_setting('hot_standby_feedback')
 """
