@@ -12,6 +12,7 @@ export NO_MKDOCS_2_WARNING := 1
 BIN := .venv/bin
 HELM ?= helm
 SITE ?= main
+PLATFORMS := amd64 arm64
 VERSION = $(shell $(PYTHON) scripts/release.py version)
 UV := $(BIN)/uv
 UV_STAMP := .venv/uv
@@ -19,7 +20,7 @@ RUNTIME_STAMP := .venv/runtime
 SETUP_STAMP := .venv/setup
 
 .PHONY: help setup demo test test-system contracts soak fuzz check audit format bench docs screenshots \
-	build chart site lock clean
+	build chart bills site lock clean
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  \033[36m%-12s\033[0m %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -84,6 +85,18 @@ build: setup ## Build the source distribution and the wheel into dist/
 chart: ## Package the Helm chart into dist/
 	$(HELM) package deploy/chart/factbook --destination dist \
 		--version "$(VERSION)" --app-version "$(VERSION)"
+
+# The files of the image are read and nothing in it is run, so that its platform does not matter.
+bills: setup ## Write the bills of materials of an image into dist/, one a platform (IMAGE=…)
+	mkdir -p dist
+	for platform in $(PLATFORMS); do \
+		files="$$(mktemp -d)"; \
+		container="$$(docker create --pull always --platform "linux/$$platform" "$(IMAGE)")"; \
+		docker export "$$container" | tar --extract --directory "$$files"; \
+		docker rm "$$container"; \
+		$(BIN)/python scripts/sbom.py "$$files" > "dist/factbook-$(VERSION)-$$platform.cdx.json"; \
+		rm -rf "$$files"; \
+	done
 
 site: setup ## Build the documentation into the branch gh-pages (SITE=main, or a version)
 	$(BIN)/python scripts/versioned_site.py $(SITE)

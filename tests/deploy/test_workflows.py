@@ -22,12 +22,13 @@ _PINNED = re.compile(r"uses: [\w.-]+/[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+")
 WRITES = {
     ("docs", "publish"): {"contents"},
     ("release", "image"): {"packages", "id-token"},
+    ("release", "attestation"): {"packages", "id-token"},
     ("release", "chart"): {"packages", "id-token"},
     ("release", "pypi"): {"id-token"},
     ("release", "release"): {"contents"},
     ("release", "documentation"): {"contents"},
 }
-THIN = ("python3 scripts/", "make ", "git ", ".ci/run", "cosign sign ", "helm push ", "gh release ")
+THIN = ("python3 scripts/", "make ", "git ", ".ci/run", "cosign ", "helm push ", "gh release ")
 JOBS = [pytest.param(*one, id=f"{one[0]}-{one[1]}") for one in every_job()]
 RUNS = [
     pytest.param(step, id=f"{name}-{job}-{step['name']}")
@@ -115,7 +116,7 @@ def test_a_release_is_tested_before_anything_is_published_and_pypi_comes_late() 
     jobs = found["jobs"]
     assert jobs["test"]["uses"] == "./.github/workflows/ci.yml"
     assert {"check", "test", "build"} <= set(jobs["image"]["needs"])
-    assert {"image", "chart"} <= set(jobs["pypi"]["needs"])
+    assert {"image", "chart", "attestation"} <= set(jobs["pypi"]["needs"])
     assert "pypi" in jobs["release"]["needs"]
 
 
@@ -133,6 +134,28 @@ def test_what_is_published_can_be_traced_to_this_workflow() -> None:
     assert jobs["pypi"]["environment"]["name"] == "pypi"
 
 
+@pytest.mark.spec("releases.bill-of-materials")
+def test_the_bill_of_each_platform_is_of_the_image_and_attested_for_its_digest() -> None:
+    jobs = workflow("release")["jobs"]
+    assert jobs["image"]["outputs"] == {"digest": "${{ steps.image.outputs.digest }}"}
+    [image] = [one["with"] for one in jobs["image"]["steps"] if one.get("id") == "image"]
+    platforms = [one.removeprefix("linux/") for one in image["platforms"].split(",")]
+    assert f"PLATFORMS := {' '.join(platforms)}\n" in (ROOT / "Makefile").read_text()
+    read, *attested = [
+        step for job in ("bills", "attestation") for step in jobs[job]["steps"] if "run" in step
+    ]
+    assert [step["run"].split()[-1] for step in (read, *attested)] == [
+        'IMAGE="$IMAGE@$DIGEST"',
+        *['"$IMAGE@$DIGEST"' for _ in platforms],
+    ]
+    for step, platform in zip(attested, platforms, strict=True):
+        bill = f'"dist/factbook-$VERSION-{platform}.cdx.json"'
+        assert f"cosign attest --yes --type cyclonedx --predicate {bill} " in step["run"]
+    for step in (read, *attested):
+        assert step["env"]["IMAGE"] == "${{ needs.check.outputs.image }}"
+        assert step["env"]["DIGEST"] == "${{ needs.image.outputs.digest }}"
+
+
 def test_all_that_is_published_has_the_version_that_was_checked() -> None:
     jobs = workflow("release")["jobs"]
     assert jobs["check"]["outputs"]["version"] == "${{ steps.release.outputs.version }}"
@@ -141,7 +164,7 @@ def test_all_that_is_published_has_the_version_that_was_checked() -> None:
     assert image["tags"] == f"${{{{ needs.check.outputs.image }}}}:{version}"
     assert f"org.opencontainers.image.version={version}" in image["labels"].splitlines()
     assert jobs["documentation"]["with"]["version"] == version
-    for name in ("chart", "release"):
+    for name in ("attestation", "chart", "release"):
         told = {
             one["env"]["VERSION"] for one in jobs[name]["steps"] if "VERSION" in one.get("env", ())
         }

@@ -16,7 +16,7 @@ from tests.processes import clean_environment
 
 WORKFLOWS: Final = ROOT / ".github" / "workflows"
 # What reaches others. A pushed branch does not: a clone pushes to what it was cloned from.
-PUBLISHING: Final = ("cosign sign", "helm push", "gh release create")
+PUBLISHING: Final = ("cosign sign", "cosign attest", "helm push", "gh release create")
 _EXPRESSION = re.compile(r"\$\{\{ *(.+?) *\}\}")
 _SECONDS: Final = 600
 Step = dict[str, Any]

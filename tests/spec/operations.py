@@ -45,6 +45,9 @@ REQUIREMENTS: dict[str, Requirement] = {
     "releases.dry-run": Requirement(
         "seed §9", "Whatever of a release reaches nobody else is done in a clean clone by tests."
     ),
+    "releases.bill-of-materials": Requirement(
+        "seed §5", "A release has the bill of materials of each platform's image, and attests it."
+    ),
     "releases.no-stored-secret": Requirement(
         "seed §5", "Workflows store no secret, and each job has the least permissions."
     ),

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 import yaml
+from cyclonedx.schema import SchemaVersion
+from cyclonedx.validation.json import JsonStrictValidator
 from packaging.metadata import Metadata
 
 from tests.deploy.test_deploy import ROOT
@@ -26,6 +28,7 @@ pytestmark = [pytest.mark.system, pytest.mark.timeout(1200)]
 
 VERSION = "9.8.7"
 PATCH = "9.8.6"
+PLATFORMS = ("amd64", "arm64")
 LINTERS = ("zizmor==1.32.0", "check-jsonschema==0.39.0")
 COMMITTER = ("-c", "user.name=Ada", "-c", "user.email=ada@example.com")
 
@@ -48,13 +51,14 @@ def environment(home: Path, *packages: str) -> Path:
 
 @pytest.fixture(scope="module")
 def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a `helm`, which GitHub's machines have."""
+    """A folder with a `helm` and a `docker`, which GitHub's machines have."""
     folder = tmp_path_factory.mktemp("programs")
     python = environment(tmp_path_factory.mktemp("helm"), *HELM) / "python"
-    program = Path(__file__).with_name("helm_package.py")
-    helm = folder / "helm"
-    helm.write_text(f'#!/bin/sh\nexec {shlex.quote(str(python))} {program} "$@"\n')
-    helm.chmod(0o755)
+    given = {"helm": (python, "helm_package.py"), "docker": (sys.executable, "image_export.py")}
+    for name, (interpreter, script) in given.items():
+        words = shlex.join([str(interpreter), str(Path(__file__).with_name(script))])
+        (folder / name).write_text(f'#!/bin/sh\nexec {words} "$@"\n')
+        (folder / name).chmod(0o755)
     return folder
 
 
@@ -137,6 +141,20 @@ def test_the_chart_runs_the_image_of_its_version(released: Runs) -> None:
     assert alerts.size > 0
 
 
+@pytest.mark.spec("releases.bill-of-materials")
+def test_the_bill_of_each_platform_is_valid_and_of_the_image_for_it(released: Runs) -> None:
+    bills = released.artifacts / "bills"
+    names = {f"factbook-{VERSION}-{platform}.cdx.json": platform for platform in PLATFORMS}
+    assert {path.name for path in bills.iterdir()} == names.keys()
+    for name, platform in names.items():
+        bill = (bills / name).read_text()
+        assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(bill) is None
+        read = json.loads(bill)
+        assert read["metadata"]["component"]["name"] == "factbook"
+        [git] = [one["purl"] for one in read["components"] if one["name"] == "git"]
+        assert git == f"pkg:deb/debian/git@2.39.5?arch={platform}"
+
+
 def test_the_notes_are_what_was_unreleased_with_links_to_the_tag(released: Runs) -> None:
     text = (released.artifacts / "notes" / "notes.md").read_text()
     changelog = (ROOT / "CHANGELOG.md").read_text().partition("## [Unreleased]\n")[2]
@@ -158,9 +176,10 @@ def test_what_is_published_lies_where_the_step_that_publishes_it_looks(released:
         f"factbook-{VERSION}-py3-none-any.whl",
         f"factbook-{VERSION}.tar.gz",
         f"factbook-{VERSION}.tgz",
+        *(f"factbook-{VERSION}-{platform}.cdx.json" for platform in PLATFORMS),
     }
     assert all([*workspace.glob(pattern)] for pattern, workspace in named.items())
-    assert len(named) == 4
+    assert len(named) == 5 + len(PLATFORMS)
 
 
 def listed(origin: Path) -> list[dict[str, object]]:
