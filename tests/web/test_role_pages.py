@@ -6,11 +6,12 @@ from factbook.auth.permissions import suffices
 from factbook.auth.roles import ROLES
 from factbook.web.routes import PAGES
 from factbook.web.site.endpoint import OPEN
+from tests.api.test_role_matrix import EITHER
 from tests.service import Service
 from tests.web.table import path_of
 from tests.web.visiting import signed_in
 
-pytestmark = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+pytestmark = pytest.mark.parametrize("database_url", EITHER, indirect=True)
 
 
 @pytest.mark.spec("roles.each-does-what-its-permissions-allow")
