@@ -32,6 +32,9 @@ REQUIREMENTS: dict[str, Requirement] = {
     "deploy.image-lists-its-packages": Requirement(
         "seed §5", "The bill of materials of an image names what is in it, in CycloneDX."
     ),
+    "deploy.platforms": Requirement(
+        "seed §9", "The image is for amd64 and arm64, and no package of it has to be compiled."
+    ),
     "deploy.pods-end-in-order": Requirement(
         "seed §9", "Pods that are ended while they work end within their time, and lose nothing."
     ),

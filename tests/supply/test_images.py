@@ -49,6 +49,22 @@ def test_the_image_has_a_python_that_the_service_runs_on() -> None:
     assert project["requires-python"] == ">=3.11"
 
 
+@pytest.mark.spec("deploy.platforms")
+@pytest.mark.parametrize(
+    "file",
+    [
+        DOCKERFILE,
+        *(lock for lock in LOCKS if lock.stem not in {"dev", "installer"}),
+        *sorted((ROOT / "deploy").rglob("*.y*ml")),
+    ],
+    ids=lambda path: path.name,
+)
+def test_nothing_of_the_image_is_for_one_processor_alone(file: Path) -> None:
+    # That each locked package has wheels for both is shown in tests/system/test_platforms.py.
+    named = r"--platform|platform_machine|x86_64|aarch64|amd64|arm64|kubernetes\.io/arch"
+    assert not re.search(named, file.read_text())
+
+
 @pytest.mark.spec("security.builds-are-pinned")
 @pytest.mark.parametrize("file", [DOCKERFILE, ROOT / "Makefile"], ids=lambda path: path.name)
 def test_whatever_is_installed_has_a_hash_or_was_built_here(file: Path) -> None:
