@@ -1,8 +1,10 @@
 """Which tests name which requirement, read from the source of the tests without importing it."""
 
 import ast
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 TESTS = Path(__file__).resolve().parent.parent
@@ -37,7 +39,8 @@ class Mark:
         return file_name.startswith("test_") and (not innermost or innermost.startswith("test"))
 
 
-def marks_in(root: Path = TESTS) -> list[Mark]:
+@cache
+def marks_in(root: Path = TESTS) -> Sequence[Mark]:
     """Every mark under `root`, by file and line; files are named from the folder above it."""
     return [
         mark
@@ -51,6 +54,8 @@ def marks_in(root: Path = TESTS) -> list[Mark]:
 
 def marks_of_source(source: str, file: str) -> list[Mark]:
     """Every mark in the text of one module, by line."""
+    if ".spec" not in re.sub(r"\s", "", source):  # to parse all modules takes three seconds
+        return []
     return sorted(_walk(ast.parse(source, file).body, file, ""), key=lambda mark: mark.line)
 
 

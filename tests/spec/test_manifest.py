@@ -29,8 +29,6 @@ SECTIONS = {
     *(f"decisions §{section}" for section in DECISIONS),
 }
 
-MARKS = marks_in()
-
 
 def sources(requirement: Requirement) -> list[str]:
     """The places a requirement comes from, one by one."""
@@ -72,22 +70,22 @@ def lines(heading: str, found: Iterable[str]) -> str:
 
 
 def test_every_requirement_is_shown_by_a_test() -> None:
-    found = missing(REQUIREMENTS, MARKS)
+    found = missing(REQUIREMENTS, marks_in())
     assert not found, lines(f"{len(found)} requirements are named by no test:", found)
 
 
 def test_every_id_that_a_test_names_exists() -> None:
-    found = unknown(REQUIREMENTS, MARKS)
+    found = unknown(REQUIREMENTS, marks_in())
     assert not found, lines("no such requirement:", found)
 
 
 def test_no_test_names_a_requirement_that_comes_later() -> None:
-    found = premature(REQUIREMENTS, MARKS)
+    found = premature(REQUIREMENTS, marks_in())
     assert not found, lines("shown already, so its `later` has to go:", found)
 
 
 def test_every_mark_is_on_a_test() -> None:
-    found = [f"{mark.place} {mark.scope}" for mark in MARKS if not mark.is_on_a_test]
+    found = [f"{mark.place} {mark.scope}" for mark in marks_in() if not mark.is_on_a_test]
     assert not found, lines("pytest ignores a mark on what is no test:", found)
 
 
