@@ -25,6 +25,12 @@ BY_REFS = "/api/catalog/entities/by-refs"
 on_sqlite = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 
 
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lets a request wait in line for a tenth of a second, and not for two of them."""
+    monkeypatch.setattr("factbook.http.admission._PATIENCE", 0.1)
+
+
 class Slow:
     """A request under way, whose client sends the body when a test says so."""
 
@@ -66,6 +72,7 @@ async def one_under_way(service: Service, *, writes: bool = False) -> AsyncItera
     admission.leave(this)
 
 
+@pytest.mark.usefixtures("impatient")
 @on_sqlite
 async def test_a_read_beyond_max_requests_is_refused_after_a_moment(start: StartService) -> None:
     service = await start(max_requests=1)
@@ -87,6 +94,7 @@ async def test_who_waits_is_let_in_as_soon_as_another_is_answered(start: StartSe
     assert (await second).status_code == 200
 
 
+@pytest.mark.usefixtures("impatient")
 @on_sqlite
 async def test_pushes_that_wait_keep_no_read_waiting(start: StartService) -> None:
     service = await start(max_requests=1)
@@ -96,6 +104,7 @@ async def test_pushes_that_wait_keep_no_read_waiting(start: StartService) -> Non
     assert (await service.push("two", component("two"))).status_code == 200
 
 
+@pytest.mark.usefixtures("impatient")
 @on_sqlite
 async def test_a_tool_call_is_refused_in_the_form_of_its_protocol(start: StartService) -> None:
     service = await start(max_requests=1)
@@ -105,6 +114,7 @@ async def test_a_tool_call_is_refused_in_the_form_of_its_protocol(start: StartSe
     assert refused.json()["error"]["code"] == -32603
 
 
+@pytest.mark.usefixtures("impatient")
 @on_sqlite
 async def test_a_page_is_refused_with_a_line_of_text(start: StartService) -> None:
     service = await start(max_requests=1)
@@ -115,6 +125,7 @@ async def test_a_page_is_refused_with_a_line_of_text(start: StartService) -> Non
     assert refused.headers["x-frame-options"] == "DENY"
 
 
+@pytest.mark.usefixtures("impatient")
 @on_sqlite
 async def test_health_and_metrics_are_answered_whatever_else_is_refused(
     start: StartService,

@@ -3,10 +3,11 @@
 import pytest
 
 from tests.datasources.hostile import Beside
+from tests.no_retry_delay import no_pauses
 from tests.outbound.conftest import Serve, serve
 from tests.service import Service
 
-__all__ = ["beside", "serve"]
+__all__ = ["beside", "no_pauses", "serve"]
 
 
 @pytest.fixture

@@ -7,6 +7,10 @@ from contextlib import suppress
 
 import pytest
 
+from tests.no_retry_delay import no_pauses
+
+__all__ = ["Serve", "Talk", "no_pauses", "serve"]
+
 Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 Serve = Callable[..., Awaitable[int]]
 
