@@ -109,13 +109,17 @@ async def migrated(url: str) -> None:
     await database.close()
 
 
+@pytest.fixture
+def sqlite_url(migrated_file: Path, tmp_path: Path) -> str:
+    """The address of a SQLite file without rows, for tests that one database is enough for."""
+    return f"sqlite:///{shutil.copy(migrated_file, tmp_path)}"
+
+
 @pytest.fixture(params=["sqlite", "postgresql"])
-def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+def database_url(request: pytest.FixtureRequest) -> Iterator[str]:
     """The address of a database without rows, once of each kind; it need not be migrated."""
     if request.param == "sqlite":
-        file = tmp_path / "factbook.db"
-        shutil.copy(request.getfixturevalue("migrated_file"), file)
-        yield f"sqlite:///{file}"
+        yield request.getfixturevalue("sqlite_url")
         return
     server: PostgreSQLServer = request.getfixturevalue("postgresql_server")
     like = request.getfixturevalue("migrated_name")

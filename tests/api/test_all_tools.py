@@ -4,14 +4,11 @@ What the database holds makes no difference here, so there is one of SQLite alon
 """
 
 import json
-from collections.abc import AsyncIterator
-from pathlib import Path
 
 import httpx2
 import pytest
 
 from factbook.auth.permissions import CATALOG_READ, SET_WRITE, SOURCE_READ
-from factbook.settings import Settings
 from tests.api.messages import (
     LEGACY,
     Json,
@@ -22,17 +19,16 @@ from tests.api.messages import (
     modern_message,
     tool_call,
 )
-from tests.service import TOOLS, Service, component, started
+from tests.service import TOOLS, Service, component
 
 ALL = "/mcp"
 DISCOVERY = message("tools/call", tool_call("get-data-source-discovery"))
 
 
 @pytest.fixture
-async def service(tmp_path: Path) -> AsyncIterator[Service]:
-    url = f"sqlite:///{tmp_path / 'factbook.db'}"
-    async with started(Settings(database_url=url, token_key="k" * 32)) as service:
-        yield service
+def database_url(sqlite_url: str) -> str:
+    """A SQLite file: what is tested here is the protocol."""
+    return sqlite_url
 
 
 async def post(service: Service, body: Json, query: str = "") -> httpx2.Response:

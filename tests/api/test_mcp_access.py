@@ -3,41 +3,23 @@
 What the database holds makes no difference here, so there is one of SQLite alone.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack
-from pathlib import Path
-from typing import Any
-
 import httpx2
 import pytest
 
 from factbook.auth.permissions import CATALOG_READ, SET_WRITE, SOURCE_READ
 from factbook.clock import DAY
-from factbook.settings import Settings
 from tests.api.messages import expect_error, message, modern_headers, modern_message, tool_call
-from tests.service import TOOLS, Service, started
+from tests.conftest import StartService
+from tests.service import TOOLS, Service
 
 CALL = message("tools/call", tool_call("get-data-source-discovery"))
 BOTH = f"{CATALOG_READ} {SOURCE_READ}"
 
-Start = Callable[..., Awaitable[Service]]
-
 
 @pytest.fixture
-async def start(tmp_path: Path) -> AsyncIterator[Start]:
-    async with AsyncExitStack() as stack:
-
-        async def start_service(**settings: Any) -> Service:
-            url = f"sqlite:///{tmp_path / 'factbook.db'}"
-            given = Settings(database_url=url, token_key="k" * 32, **settings)
-            return await stack.enter_async_context(started(given))
-
-        yield start_service
-
-
-@pytest.fixture
-async def service(start: Start) -> Service:
-    return await start()
+def database_url(sqlite_url: str) -> str:
+    """A SQLite file: what is tested here is the protocol."""
+    return sqlite_url
 
 
 async def call(service: Service, authorization: str | None) -> httpx2.Response:
@@ -125,7 +107,9 @@ async def test_who_may_not_call_learns_nothing_of_what_was_wrong_besides(service
 
 
 @pytest.mark.spec("network.allowed-origins")
-async def test_an_origin_that_is_not_allowed_is_403_without_a_request_id(start: Start) -> None:
+async def test_an_origin_that_is_not_allowed_is_403_without_a_request_id(
+    start: StartService,
+) -> None:
     service = await start(allowed_origins=["https://ide.example.com"])
     for origin in ("https://evil.example.com", "null", "http://ide.example.com"):
         answer = await service.http.post(TOOLS, json=CALL, headers={"origin": origin})
@@ -146,7 +130,7 @@ async def test_on_loopback_only_loopback_names_are_answered(service: Service) ->
 
 
 @pytest.mark.spec("network.allowed-hosts")
-async def test_a_list_of_hosts_decides_wherever_the_server_is_bound(start: Start) -> None:
+async def test_a_list_of_hosts_decides_wherever_the_server_is_bound(start: StartService) -> None:
     service = await start(host="0.0.0.0", allowed_hosts=["facts.example.com"])  # noqa: S104 - never bound
     good = {"host": "facts.example.com"}
     assert (await service.http.post(TOOLS, json=CALL, headers=good)).status_code == 200

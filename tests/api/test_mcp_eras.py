@@ -5,8 +5,6 @@ What the database holds makes no difference here, so there is one of SQLite alon
 
 import base64
 import json
-from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,7 +14,6 @@ from factbook.facts import store
 from factbook.facts.datasource import DataSource
 from factbook.facts.merge import Observation
 from factbook.facts.schema import Fact
-from factbook.settings import Settings
 from tests.api.messages import (
     LEGACY,
     META,
@@ -31,7 +28,8 @@ from tests.api.messages import (
     send_modern,
     tool_call,
 )
-from tests.service import NOON, TOOLS, Service, component, started
+from tests.conftest import StartService
+from tests.service import NOON, TOOLS, Service, component
 
 SERVER = {"name": "factbook", "title": "Factbook", "version": __version__}
 DISCOVERY = tool_call("get-data-source-discovery")
@@ -39,11 +37,14 @@ CUSTOM = DataSource(id="coverage", title="Coverage", schema=(Fact("lines", "inte
 
 
 @pytest.fixture
-async def service(tmp_path: Path) -> AsyncIterator[Service]:
-    url = f"sqlite:///{tmp_path / 'factbook.db'}"
-    settings = Settings(database_url=url, token_key="k" * 32)
-    async with started(settings, sources=[CUSTOM]) as service:
-        yield service
+def database_url(sqlite_url: str) -> str:
+    """A SQLite file: what is tested here is the protocol."""
+    return sqlite_url
+
+
+@pytest.fixture
+async def service(start: StartService) -> Service:
+    return await start(sources=[CUSTOM])
 
 
 def is_modern(answer: dict[str, Any]) -> bool:

@@ -4,12 +4,10 @@ What the database holds makes no difference here, so there is one of SQLite alon
 """
 
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from factbook.settings import Settings
 from tests.api.messages import (
     META,
     MODERN,
@@ -23,17 +21,17 @@ from tests.api.messages import (
     send_modern,
     tool_call,
 )
-from tests.service import TOOLS, Service, component, started
+from tests.conftest import StartService
+from tests.service import TOOLS, Service, component
 
 MIB = 1024 * 1024
 DISCOVERY = tool_call("get-data-source-discovery")
 
 
 @pytest.fixture
-async def service(tmp_path: Path) -> AsyncIterator[Service]:
-    url = f"sqlite:///{tmp_path / 'factbook.db'}"
-    async with started(Settings(database_url=url, token_key="k" * 32)) as service:
-        yield service
+def database_url(sqlite_url: str) -> str:
+    """A SQLite file: what is tested here is the protocol."""
+    return sqlite_url
 
 
 # What is no request at all: the era makes no difference
@@ -272,17 +270,17 @@ async def test_a_tool_call_over_one_mebibyte_is_413_without_a_length_too(service
 
 
 @pytest.mark.spec("protocol.rate-limit-is-429")
-async def test_tool_calls_over_the_rate_are_429_with_the_time_to_wait(tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path / 'factbook.db'}"
-    settings = Settings(database_url=url, token_key="k" * 32, token_rate=0.5, token_burst=2)
-    async with started(settings) as service:
-        for _ in range(2):
-            expect_result(await send(service, message("tools/call", DISCOVERY)))
-        refused = await send(service, message("tools/call", DISCOVERY))
-        assert (refused.status_code, refused.headers["retry-after"]) == (429, "2")
-        assert refused.json()["error"] == "too_many_requests"
-        service.time.advance(2_000)
+async def test_tool_calls_over_the_rate_are_429_with_the_time_to_wait(
+    start: StartService,
+) -> None:
+    service = await start(token_rate=0.5, token_burst=2)
+    for _ in range(2):
         expect_result(await send(service, message("tools/call", DISCOVERY)))
+    refused = await send(service, message("tools/call", DISCOVERY))
+    assert (refused.status_code, refused.headers["retry-after"]) == (429, "2")
+    assert refused.json()["error"] == "too_many_requests"
+    service.time.advance(2_000)
+    expect_result(await send(service, message("tools/call", DISCOVERY)))
 
 
 @pytest.mark.spec("protocol.tool-answers-are-200")

@@ -1,10 +1,8 @@
 """The checker refuses histories that no correct service can bring about."""
 
 import copy
-import shutil
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,9 +19,9 @@ ACTOR = "user:default/reader"
 
 
 @pytest.fixture
-def database_url(migrated_file: Path, tmp_path: Path) -> str:
+def database_url(sqlite_url: str) -> str:
     """A SQLite file: what is tested here is the checker."""
-    return f"sqlite:///{shutil.copy(migrated_file, tmp_path)}"
+    return sqlite_url
 
 
 @pytest.fixture
