@@ -30,8 +30,9 @@ setup: $(SETUP_STAMP) ## Install everything into .venv, and do nothing else
 demo: $(RUNTIME_STAMP) ## Start the service with a made-up shop on a new file, ask a question (PORT=8080)
 	@$(BIN)/python examples/demo.py $(if $(PORT),--port $(PORT))
 
+# Some wait for the database or a process, so three at once keep two cores busy.
 test: check ## Check everything, then run every test on SQLite and on PostgreSQL
-	$(BIN)/pytest -n 2
+	$(BIN)/pytest -n 3
 
 # Most of them wait for other processes, so three at once keep two cores busy. A module stays in one.
 test-system: setup ## Run the tests that need more than Python packages, installing what they need
