@@ -7,8 +7,8 @@ from datetime import UTC, date, datetime, time
 from typing import Any, Final, NamedTuple
 
 from factbook import invisible
-from factbook.catalog import ref
-from factbook.errors import InputError, Problems
+from factbook.errors import Problems
+from factbook.facts import members as fact_members
 
 Report = Callable[[str, str], None]
 MemberReader = Callable[[object, str, Report], Any]
@@ -20,6 +20,8 @@ _ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 # Also those that no XML may have, such as that of a badge.
 _CONTROL: Final = re.compile("[\\x00-\\x1f\\x7f-\\x9f\\ud800-\\udfff\\ufffe\\uffff]")
 _DAY: Final = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+# As owners of data sources are read.
+reference: Final = fact_members.reference
 _ADDRESS: Final = re.compile(r"https?://[!-~]+", re.IGNORECASE)
 
 
@@ -161,18 +163,6 @@ def day(value: object, path: str, report: Report) -> int:
         pass
     report(path, "has to be a date from 1970 on, such as 2027-03-31")
     return 0
-
-
-def reference(value: object, path: str, report: Report, kind: str | None = None) -> str:
-    """A canonical reference; a `kind` is that of references that leave it out."""
-    try:
-        if isinstance(value, str):
-            return ref.canonical(value, kind=kind)
-    except InputError as error:
-        report(path, error.message)
-        return ""
-    report(path, "has to be a reference such as group:default/platform")
-    return ""
 
 
 def address(value: object, path: str, report: Report) -> str:

@@ -1,6 +1,5 @@
 """Data sources: their public description, and parsing of the document that defines one."""
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, cast
@@ -10,8 +9,9 @@ from msgspec import Struct
 from factbook import clock
 from factbook.clock import DAY, HOUR, MINUTE, SECOND, iso_or_none
 from factbook.errors import InputError, InvalidItemsError, Problems, problem
-from factbook.facts import entity_filter
+from factbook.facts import entity_filter, members
 from factbook.facts.entity_filter import EntityFilter
+from factbook.facts.members import Report
 from factbook.facts.schema import TYPES, CheckedValues, Fact, FactType, check
 from factbook.scheduling import crontab
 
@@ -20,19 +20,7 @@ Duration = Mapping[str, int]
 
 TIMEOUT_UNITS = {"seconds": SECOND, "minutes": MINUTE, "hours": HOUR}
 LIFETIME_UNITS = {"days": DAY, "weeks": 7 * DAY, "months": 30 * DAY}
-# So many months are milliseconds that a database can still count.
-MOST_COUNTED = 1_000_000_000
 _UNITS = TIMEOUT_UNITS | LIFETIME_UNITS
-
-_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-# Source: the expression that semver.org suggests.
-_NUMBER = r"(0|[1-9]\d*)"
-_PRERELEASE = r"(0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*)"
-_VERSION = re.compile(
-    rf"{_NUMBER}\.{_NUMBER}\.{_NUMBER}(-{_PRERELEASE}(\.{_PRERELEASE})*)?"
-    r"(\+[0-9a-zA-Z-]+(\.[0-9a-zA-Z-]+)*)?",
-    re.ASCII,
-)
 
 
 @dataclass(frozen=True)
@@ -130,10 +118,7 @@ def parse(document: object) -> DataSource:
     return DataSource(**values)
 
 
-_Report = Callable[[str, str], None]
-
-
-def _read_fields(given: dict[str, Any], report: _Report) -> dict[str, Any]:
+def _read_fields(given: dict[str, Any], report: Report) -> dict[str, Any]:
     known = {field.key for field in _FIELDS}
     for key in given:
         if key not in known:
@@ -147,56 +132,8 @@ def _read_fields(given: dict[str, Any], report: _Report) -> dict[str, Any]:
     return values
 
 
-def _object(value: object, path: str, report: _Report) -> dict[str, Any]:
-    if isinstance(value, dict):
-        return value
-    report(path, "has to be an object")
-    return {}
-
-
-def _string(value: object, path: str, report: _Report) -> str:
-    if isinstance(value, str) and value.strip():
-        return value
-    report(path, "has to be a string that is not blank")
-    return ""
-
-
-def _text(value: object, path: str, report: _Report) -> str:
-    if isinstance(value, str):
-        return value
-    report(path, "has to be a string")
-    return ""
-
-
-def _id(value: object, path: str, report: _Report) -> str:
-    if isinstance(value, str) and _ID.fullmatch(value):
-        return value
-    report(path, "has to be 1 to 100 letters, digits, dots, dashes or underscores")
-    return ""
-
-
-def _boolean(value: object, path: str, report: _Report) -> bool:
-    if not isinstance(value, bool):
-        report(path, "has to be true or false")
-    return value is True
-
-
-def _count(value: object, path: str, report: _Report) -> int:
-    if type(value) is int and 0 < value <= MOST_COUNTED:
-        return value
-    report(path, f"has to be a whole number from 1 to {MOST_COUNTED}")
-    return 0
-
-
-def _version(value: object, path: str, report: _Report) -> str:
-    if isinstance(value, str) and _VERSION.fullmatch(value):
-        return value
-    report(path, "has to be a semantic version such as 1.0.0")
-    return ""
-
-
-def _cadence(value: object, path: str, report: _Report) -> str:
-    line = _string(value, path, report)
+def _cadence(value: object, path: str, report: Report) -> str:
+    line = members.string(value, path, report)
     try:
         if line:
             crontab.parse(line)
@@ -205,23 +142,23 @@ def _cadence(value: object, path: str, report: _Report) -> str:
     return line
 
 
-def _duration(value: object, path: str, units: Mapping[str, int], report: _Report) -> Duration:
-    given = _object(value, path, report)
+def _duration(value: object, path: str, units: Mapping[str, int], report: Report) -> Duration:
+    given = members.object_(value, path, report)
     if (not given and isinstance(value, dict)) or given.keys() - units.keys():
         example = f'{{"{next(iter(units))}": 20}}'
         report(path, f"has to give a number of {', '.join(units)}, such as {example}")
         return {}
-    return {unit: _count(count, f"{path}.{unit}", report) for unit, count in given.items()}
+    return {unit: members.count(count, f"{path}.{unit}", report) for unit, count in given.items()}
 
 
-def _timeout(value: object, path: str, report: _Report) -> Duration:
+def _timeout(value: object, path: str, report: Report) -> Duration:
     return _duration(value, path, TIMEOUT_UNITS, report)
 
 
-def _lifecycle(value: object, path: str, report: _Report) -> Lifecycle:
+def _lifecycle(value: object, path: str, report: Report) -> Lifecycle:
     match value:
         case {"maxItems": count, **rest} if not rest:
-            return Lifecycle(max_items=_count(count, f"{path}.maxItems", report))
+            return Lifecycle(max_items=members.count(count, f"{path}.maxItems", report))
         case {"timeToLive": time, **rest} if not rest:
             lifetime = _duration(time, f"{path}.timeToLive", LIFETIME_UNITS, report)
             return Lifecycle(time_to_live=lifetime)
@@ -229,65 +166,65 @@ def _lifecycle(value: object, path: str, report: _Report) -> Lifecycle:
     return Lifecycle()
 
 
-def _time(value: object, path: str, report: _Report) -> int:
+def _time(value: object, path: str, report: Report) -> int:
     moment = clock.milliseconds(value) if isinstance(value, str) else None
     if moment is None:
         report(path, f"has to be {TYPES['datetime'].words}, from 1970 on")
     return moment or 0
 
 
-def _handler(value: object, path: str, report: _Report) -> Handler:
-    given = _object(value, path, report)
-    config = _object(given.get("config"), f"{path}.config", report)
+def _handler(value: object, path: str, report: Report) -> Handler:
+    given = members.object_(value, path, report)
+    config = members.object_(given.get("config"), f"{path}.config", report)
     builtin = config.get("builtinId")
     return Handler(
-        type=_string(given.get("type"), f"{path}.type", report),
-        id=_string(config.get("id"), f"{path}.config.id", report),
-        builtin_id=builtin and _string(builtin, f"{path}.config.builtinId", report),
+        type=members.string(given.get("type"), f"{path}.type", report),
+        id=members.string(config.get("id"), f"{path}.config.id", report),
+        builtin_id=builtin and members.string(builtin, f"{path}.config.builtinId", report),
         config={key: config[key] for key in config if key not in {"id", "builtinId"}},
     )
 
 
-def _schema(value: object, path: str, report: _Report) -> tuple[Fact, ...]:
-    given = _object(value, path, report)
+def _schema(value: object, path: str, report: Report) -> tuple[Fact, ...]:
+    given = members.object_(value, path, report)
     return tuple(_fact(name, given[name], f"{path}.{name}", report) for name in given)
 
 
-def _fact(name: str, value: object, path: str, report: _Report) -> Fact:
-    given = _object(value, path, report)
+def _fact(name: str, value: object, path: str, report: Report) -> Fact:
+    given = members.object_(value, path, report)
     type_ = given.get("type")
     if not isinstance(type_, str) or type_ not in TYPES:
         report(f"{path}.type", f"has to be one of {', '.join(TYPES)}")
-    metadata = _object(given.get("metadata", {}), f"{path}.metadata", report)
+    metadata = members.object_(given.get("metadata", {}), f"{path}.metadata", report)
     if metadata.get("key", name) != name:
         report(f"{path}.metadata.key", "has to be the name of the fact")
     texts = {
-        key: _text(given[key], f"{path}.{key}", report)
+        key: members.text(given[key], f"{path}.{key}", report)
         for key in ("description", "unit", "title")
         if given.get(key) is not None
     }
-    return Fact(_string(name, path, report), cast(FactType, type_), **texts)
+    return Fact(members.string(name, path, report), cast(FactType, type_), **texts)
 
 
 class _DocumentField(NamedTuple):
     key: str
     attribute: str
-    read: Callable[[object, str, _Report], Any]
+    read: Callable[[object, str, Report], Any]
     required: bool = False
 
 
 _FIELDS = (
-    _DocumentField("id", "id", _id, required=True),
-    _DocumentField("title", "title", _string, required=True),
-    _DocumentField("description", "description", _text),
+    _DocumentField("id", "id", members.identifier, required=True),
+    _DocumentField("title", "title", members.string, required=True),
+    _DocumentField("description", "description", members.text),
     _DocumentField("cadence", "cadence", _cadence),
     _DocumentField("lifecycle", "lifecycle", _lifecycle),
     _DocumentField("createdAt", "created_at", _time),
     _DocumentField("updatedAt", "updated_at", _time),
     _DocumentField("handlerDefinition", "handler", _handler),
     _DocumentField("timeout", "timeout", _timeout),
-    _DocumentField("draft", "draft", _boolean),
-    _DocumentField("version", "version", _version),
+    _DocumentField("draft", "draft", members.boolean),
+    _DocumentField("version", "version", members.version),
     _DocumentField("entityFilter", "entity_filter", entity_filter.read),
     _DocumentField("schema", "schema", _schema),
 )
