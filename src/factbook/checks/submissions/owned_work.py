@@ -5,11 +5,11 @@ from typing import Any, Final, Generic, TypeVar
 
 from factbook.audit.trail import About, AuditEntry
 from factbook.auth.permissions import CHECK_WRITE, SCORECARD_WRITE, TITLES
-from factbook.catalog import ref
 from factbook.catalog.store import membership
 from factbook.checks.definitions import definition_lock
 from factbook.checks.versions.staged_store import StagedDefinition, StagedStore
-from factbook.errors import InputError, NotAllowedError
+from factbook.definitions.owners import owners_of
+from factbook.errors import NotAllowedError
 from factbook.storage import Transaction
 
 T = TypeVar("T")
@@ -68,12 +68,4 @@ class OwnedWork(Generic[T]):
 
 def owners(stored: StagedDefinition) -> frozenset[str]:
     """The owners of what is in effect, what is pending and the draft; "" for one without."""
-    documents = (stored.published, stored.pending, stored.draft)
-    return frozenset(_owner(one.get("owner")) for one in documents if one is not None)
-
-
-def _owner(value: object) -> str:
-    try:
-        return ref.canonical(value, kind="group") if isinstance(value, str) else ""
-    except InputError:
-        return ""
+    return owners_of(stored.published, stored.pending, stored.draft)
