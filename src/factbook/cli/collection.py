@@ -210,6 +210,8 @@ def _status(status: "SourceStatus") -> dict[str, Any]:
 
     source, known, next_run, at = status
     shown = {"id": source.id, "title": source.title, "cadence": source.cadence}
+    if source.owner is not None:
+        shown["owner"] = source.owner
     if known is None:
         return shown | {"health": {"state": "new", "nextRun": iso_or_none(next_run)}}
     return shown | {"health": health.render(source, known, at)}

@@ -12,7 +12,8 @@ from factbook.clock import MINUTE, SECOND
 from factbook.collection.run_start import Targets, targets_of, work_of
 from factbook.datasources.memory import DatabaseMemory
 from factbook.errors import FactbookError
-from factbook.facts import store
+from factbook.facts import entity_filter, store
+from factbook.facts.datasource import DataSource
 from factbook.facts.store import Observation
 from factbook.integrations.integration import Collected, Integration
 from factbook.outbound import AnswerCache, ClientHealth, HttpClient, Memory
@@ -123,13 +124,25 @@ def finish(
     if expires_at is not None:
         runs.note_expiry(transaction, batch.source_id, expires_at)
     memory.flush(transaction)
-    # An entity that was forgotten meanwhile would be stored for ever.
-    there = collectable.existing(transaction, [one.entity_id for one in result.observations])
+    there = _still_there(transaction, integration.source, result.observations)
     observations = [one for one in result.observations if one.entity_id in there]
     # In one order everywhere, or two that write the same rows could wait for each other.
     observations.sort(key=lambda one: one.entity_id)
     store.record(transaction, integration.source, observations, now)
     return ended
+
+
+def _still_there(
+    transaction: Transaction, source: DataSource, observations: Iterable[Observation]
+) -> set[int]:
+    """The entities that are still in the catalog, and still of the owner of the source.
+
+    One that was forgotten meanwhile would be stored for ever.
+    """
+    ids = [one.entity_id for one in observations]
+    if source.ownership is None:
+        return collectable.existing(transaction, ids)
+    return collectable.meeting(transaction, entity_filter.where(source.ownership), ids)
 
 
 def key(batch: Batch) -> Hashable:

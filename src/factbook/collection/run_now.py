@@ -62,7 +62,8 @@ async def run(
             database, integration, now, entity_id=id_, write=write, tracer=tracer
         )
     except NothingToCollectError:
-        raise ConflictError(f"The entityFilter of {source_id} leaves {ref} out.") from None
+        left_out = integration.source.left_out(ref or "")
+        raise ConflictError(f"{left_out[:1].upper()}{left_out[1:]}.") from None
     except UnderWayError:
         raise _under_way(source_id) from None
     found = await runs.run(database, begun.run_id)

@@ -204,9 +204,9 @@ async def _every(database: Database, source: DataSource) -> AsyncIterator[list[C
 
 
 def _where(source: DataSource) -> SQL:
-    if source.entity_filter is None:
+    if source.selection is None:
         return collectable.EVERYTHING
-    return entity_filter.where(source.entity_filter)
+    return entity_filter.where(source.selection)
 
 
 def _sort(

@@ -120,16 +120,23 @@ async def publish(
 
 
 async def delete(
-    database: Database, registry: Registry, source_id: str, *, actor: str, write: Write
+    database: Database,
+    registry: Registry,
+    source_id: str,
+    *,
+    actor: str,
+    write: Write,
+    drop: Write | None = None,
 ) -> None:
     """Delete a source with its facts, their history and its runs.
 
-    Raises NotFoundError, and ConflictError for a builtin source.
+    The history goes before, by transactions of `drop`. Raises NotFoundError, and ConflictError for
+    a builtin source.
     """
     check_custom(source_id, registry)
     await source_store.existing(database, source_id)
     # What is large goes in portions, and first: what is left of it can be deleted again.
-    await removal.drop_history(database, source_id)
+    await removal.drop_history(database, source_id, drop or database.write)
 
     def work(transaction: Transaction) -> None:
         if not source_store.delete(transaction, source_id):

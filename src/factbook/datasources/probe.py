@@ -85,7 +85,7 @@ async def _shown(client: HttpClient, probe: Probe, now: int) -> ProbeResult:
 
 async def _example(database: Database, integration: Integration) -> tuple[str, str] | None:
     """The first entity that points to something at this host: its reference and target."""
-    filters = integration.source.entity_filter
+    filters = integration.source.selection
     where = collectable.EVERYTHING if filters is None else entity_filter.where(filters)
     rows = await database.all(*collectable.page(where, 0, _LOOKED_AT))
     for _, ref, entity in collectable.read(rows):

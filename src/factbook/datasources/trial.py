@@ -15,7 +15,8 @@ from factbook.datasources.custom import CustomSourceDefinition, fact_extraction
 from factbook.datasources.custom.fact_extraction import SourceReply
 from factbook.datasources.registry import Registry
 from factbook.datasources.source_store import source_store
-from factbook.errors import NotFoundError
+from factbook.errors import InputError, NotFoundError
+from factbook.facts import entity_filter
 from factbook.outbound.outcomes import Missing
 from factbook.storage import Database
 
@@ -53,12 +54,16 @@ async def tried(
 ) -> tuple[str, TrialResult]:
     """The entity's full reference, and the result of a trial collection; nothing is stored.
 
-    Raises InputError for a connection that does not permit it, and NotFoundError.
+    Raises InputError for a connection that does not permit it, and for an entity of another owner
+    than the source has, and NotFoundError.
     """
     ref = str(refs.parse(entity, kind="component"))
     found = await collectable.entity(database, ref)
     if found is None:
         raise NotFoundError(f"There is no entity {ref}.")
+    if not entity_filter.matches(made.source.ownership, found):
+        about = f"The data source {made.source.id} is only about entities of {made.source.owner}"
+        raise InputError(f"{about}, and leaves {ref} out.")
     await registry.latest()
     return ref, await _result(made, found, registry, connect)
 

@@ -176,9 +176,9 @@ def _beginning(text: str) -> str | None:
 def _where(column: FactColumn, part: CatalogPart, *, by_ref: bool) -> SQL:
     """The entities that the source is about, and of these the part."""
     where, values = part.condition().sql()
-    if column.source.entity_filter is None:
+    if column.source.selection is None:
         return where, values
-    about, more = entity_filter.where(column.source.entity_filter)
+    about, more = entity_filter.where(column.source.selection)
     # Wrapped, because SQLite would read all that an index finds for it, and sort them.
     return f"({where}) AND ({about}){' IS TRUE' if by_ref else ''}", [*values, *more]
 

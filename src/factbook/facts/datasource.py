@@ -59,11 +59,15 @@ class Lifecycle(Struct, frozen=True):
 
 @dataclass(frozen=True, kw_only=True)
 class DataSource:
-    """A source of facts. Times are milliseconds since the epoch; None means not given."""
+    """A source of facts. Times are milliseconds since the epoch; None means not given.
+
+    One with an `owner`, a group or user, is about entities of this owner alone.
+    """
 
     id: str
     title: str
     description: str | None = None
+    owner: str | None = None
     cadence: str | None = None
     lifecycle: Lifecycle | None = None
     created_at: int | None = None
@@ -75,6 +79,26 @@ class DataSource:
     entity_filter: EntityFilter | None = None
     schema: tuple[Fact, ...] = ()
 
+    @property
+    def selection(self) -> EntityFilter | None:
+        """The filter of the entities that it is about; None for every entity."""
+        if self.owner is None:
+            return self.entity_filter
+        return entity_filter.owned_by(self.entity_filter, self.owner)
+
+    @property
+    def ownership(self) -> EntityFilter | None:
+        """The filter of the entities of its owner; None without one."""
+        return None if self.owner is None else entity_filter.owned_by(None, self.owner)
+
+    def left_out(self, ref: str) -> str:
+        """The sentence for an entity that it is not about."""
+        if self.owner is None:
+            return f"the entityFilter of {self.id} leaves {ref} out"
+        matching = " that match its entityFilter" if self.entity_filter else ""
+        about = f"the data source {self.id} is only about entities of {self.owner}{matching}"
+        return f"{about}, and leaves {ref} out"
+
     def check(self, values: Mapping[str, object]) -> CheckedValues:
         """The values that can be stored, and a reason for each of the others."""
         return check(self.schema, values)
@@ -85,6 +109,7 @@ class DataSource:
             "id": self.id,
             "title": self.title,
             "description": self.description,
+            "owner": self.owner,
             "cadence": self.cadence,
             "lifecycle": self.lifecycle and self.lifecycle.render(),
             "createdAt": iso_or_none(self.created_at),
@@ -130,6 +155,10 @@ def _read_fields(given: dict[str, Any], report: Report) -> dict[str, Any]:
         elif required:
             report(key, "is required")
     return values
+
+
+def _owner(value: object, path: str, report: Report) -> str:
+    return members.reference(value, path, report, kind="group")
 
 
 def _cadence(value: object, path: str, report: Report) -> str:
@@ -217,6 +246,7 @@ _FIELDS = (
     _DocumentField("id", "id", members.identifier, required=True),
     _DocumentField("title", "title", members.string, required=True),
     _DocumentField("description", "description", members.text),
+    _DocumentField("owner", "owner", _owner),
     _DocumentField("cadence", "cadence", _cadence),
     _DocumentField("lifecycle", "lifecycle", _lifecycle),
     _DocumentField("createdAt", "created_at", _time),

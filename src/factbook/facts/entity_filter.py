@@ -5,6 +5,7 @@
 Keys are dotted paths of the catalog's index; keys and values are compared case-insensitively.
 """
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
@@ -19,6 +20,8 @@ EntityFilter = Sequence[Mapping[str, Any]]
 # SQLite takes expressions 1,000 deep, and PostgreSQL minutes to plan for as many conditions.
 MOST_CONDITIONS: Final = 100
 MOST_VALUES: Final = 1_000
+
+_OWNED_BY: Final = "relations.ownedby"
 
 _Rows = set[tuple[str, str]]  # key, value
 _Report = Callable[[str, str], None]
@@ -61,6 +64,11 @@ def where(entity_filter: EntityFilter) -> SQL:
     return f"({sql})", values
 
 
+def owned_by(entity_filter: EntityFilter | None, owner: str) -> EntityFilter:
+    """The filter, which then lets through entities of this owner alone."""
+    return [{**one, _unused(one): owner} for one in entity_filter or [{}]]
+
+
 def narrowed(entity_filter: EntityFilter | None, wanted: EntityRange) -> SQL:
     """Additional conditions on `entities e`: kind and namespace, and the filter, if any.
 
@@ -90,6 +98,15 @@ def read(value: object, path: str, report: _Report) -> EntityFilter:
         _check(conditions, f"{path}[{position}]", report)
     _check_size(value, path, report)
     return value
+
+
+def _unused(conditions: Mapping[str, Any]) -> str:
+    """The path of owners in a spelling that the conditions do not have, so that all of them hold.
+
+    Paths are compared without regard to case, and there are fewer conditions than spellings.
+    """
+    spellings = itertools.product(*zip(_OWNED_BY, _OWNED_BY.upper(), strict=True))
+    return next(path for path in map("".join, spellings) if path not in conditions)
 
 
 def _holds(key: str, wanted: Any, keys: set[str], rows: _Rows) -> bool:

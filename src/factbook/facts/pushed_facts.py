@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from factbook.catalog.store import collectable
 from factbook.clock import MINUTE
-from factbook.facts import changes, entity_filter, retention, touched
+from factbook.facts import changes, entity_filter, removal, retention, touched
 from factbook.facts.datasource import DataSource
 from factbook.facts.reasons import NOT_APPLICABLE
 from factbook.storage import Transaction
@@ -59,7 +59,12 @@ class _Row(NamedTuple):
 def push(
     transaction: Transaction, source: DataSource, items: Sequence[FactItem], now: int
 ) -> list[FactItemResult]:
-    """Store the valid parts of the items; returns the result of each, in order."""
+    """Store the valid parts of the items; returns the result of each, in order.
+
+    What is known of entities that went to another owner than that of the source is deleted.
+    """
+    if source.owner is not None:
+        removal.drop_untracked(transaction, source)
     outcomes = [FactItemResult() for _ in items]
     ids = collectable.ids_of(transaction, {item.ref for item in items})
     left_out = _left_out(transaction, source, list(ids.values()))
@@ -69,7 +74,7 @@ def push(
         if entity_id is None:
             outcome.problems["entity"] = f"there is no entity {item.ref}"
         elif entity_id in left_out:
-            outcome.problems["entity"] = f"the entityFilter of {source.id} leaves {item.ref} out"
+            outcome.problems["entity"] = source.left_out(item.ref)
         elif row := _row(source, entity_id, item, outcome):
             found.append((row, outcome))
     _store(transaction, source, found, now)
@@ -77,10 +82,10 @@ def push(
 
 
 def _left_out(transaction: Transaction, source: DataSource, ids: list[int]) -> set[int]:
-    """The entities that the source's filter excludes."""
-    if source.entity_filter is None:
+    """The entities that the source is not about."""
+    if source.selection is None:
         return set()
-    where = entity_filter.where(source.entity_filter)
+    where = entity_filter.where(source.selection)
     return set(ids) - collectable.meeting(transaction, where, ids)
 
 

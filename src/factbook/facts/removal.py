@@ -7,7 +7,7 @@ import msgspec
 
 from factbook.facts import changes, entity_filter, history, touched
 from factbook.facts.datasource import DataSource
-from factbook.storage import Database, Transaction
+from factbook.storage import Database, Transaction, Write
 
 _AT_ONCE = 1_000
 _HISTORY_AT_ONCE = 5_000
@@ -35,14 +35,17 @@ def forget_source(transaction: Transaction, source_id: str) -> None:
         transaction.run(statement, (source_id,))
 
 
-async def drop_history(database: Database, source_id: str) -> int:
-    """Delete the history of a source, in portions so that no other write waits long."""
+async def drop_history(database: Database, source_id: str, write: Write) -> int:
+    """Delete the history of a source, in portions so that no other write waits long.
+
+    `write` runs each of them in a transaction.
+    """
     dropped, rest = 0, True
     while rest:
         place = await database.one(_PLACE, (source_id, _HISTORY_AT_ONCE))
         rest = place is not None
         keys = (source_id, *(place or (_BEYOND, _BEYOND)))
-        dropped += await database.write(partial(_drop_history, keys=keys))
+        dropped += await write(partial(_drop_history, keys=keys))
     return dropped
 
 
@@ -64,10 +67,10 @@ def drop_facts(transaction: Transaction, source_id: str, names: Iterable[str]) -
 
 def drop_untracked(transaction: Transaction, source: DataSource) -> int:
     """Delete the latest facts of entities that no longer match the filter; returns their number."""
-    if source.entity_filter is None:
+    if source.selection is None:
         return 0
     changes.lock(transaction, source.id)
-    condition, values = entity_filter.where(source.entity_filter)
+    condition, values = entity_filter.where(source.selection)
     gone = transaction.all(_UNTRACKED.replace("{}", condition), (source.id, *values))
     if not gone:
         return 0
@@ -127,9 +130,8 @@ UPDATE facts_latest SET facts = ?, reasons = ?, kept = ? WHERE source_id = ? AND
 """
 
 _UNTRACKED = """
-SELECT entity_id, written_at FROM facts_latest WHERE source_id = ? AND entity_id IN (
-    SELECT e.id FROM entities e WHERE NOT ({})
-)
+SELECT known.entity_id, known.written_at FROM facts_latest known CROSS JOIN entities e
+WHERE known.source_id = ? AND e.id = known.entity_id AND NOT ({})
 """
 
 _DROP_LATEST = "DELETE FROM facts_latest WHERE source_id = ? AND entity_id IN LIST(?)"

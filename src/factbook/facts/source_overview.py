@@ -81,8 +81,8 @@ async def matching(database: Database, source: DataSource, limit: int) -> list[s
     None are found if the search takes too long.
     """
     where = collectable.EVERYTHING
-    if source.entity_filter is not None:
-        where = entity_filter.where(source.entity_filter)
+    if source.selection is not None:
+        where = entity_filter.where(source.selection)
     try:
         return await collectable.some(database, where, limit)
     except UnavailableError:

@@ -214,7 +214,7 @@ def _brought_at(facts: str, written_at: int, kept: str) -> int | None:
 
 def _tracked_by(source: DataSource, wanted: EntityRange) -> SQL:
     """The condition for tracked entities, which match the source's filter."""
-    sql, values = entity_filter.narrowed(source.entity_filter, wanted)
+    sql, values = entity_filter.narrowed(source.selection, wanted)
     return sql, [source.id, *values]
 
 

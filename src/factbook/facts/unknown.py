@@ -86,7 +86,7 @@ async def count(
 
 
 def _of(source: DataSource, wanted: EntityRange) -> SQL:
-    narrowed, values = entity_filter.narrowed(source.entity_filter, wanted)
+    narrowed, values = entity_filter.narrowed(source.selection, wanted)
     return f"{_FROM}{narrowed}", [source.id, *values]
 
 

@@ -62,6 +62,13 @@ class NewDataSource(Wire):
     ]
     handler_definition: NewHandler
     description: _OptionalText = UNSET
+    owner: Annotated[
+        _OptionalText,
+        Meta(
+            description="A group or user. The source is then about entities of this owner alone, "
+            "and uses only connections that are shared with it."
+        ),
+    ] = UNSET
     cadence: Annotated[_OptionalText, Meta(description="Cron line of five fields, UTC.")] = UNSET
     lifecycle: Annotated[
         _OptionalObject,
@@ -159,6 +166,7 @@ class ShownSource(WireAnswer):
     version: str
     schema: dict[str, ShownFact]
     description: str | None = None
+    owner: Annotated[Ref, Meta(description="Whose entities alone it is about.")] | None = None
     cadence: str | None = None
     lifecycle: dict[str, Any] | None = None
     created_at: Time | None = None

@@ -77,6 +77,7 @@ _SOURCE: Schema = {
         "id": text("Used as dataSourceId in the other tools."),
         "title": _TEXT,
         "description": _TEXT,
+        "owner": text("Group or user whose entities alone it is about."),
         "cadence": text("Cron line of five fields, UTC."),
         "lifecycle": {
             "type": "object",

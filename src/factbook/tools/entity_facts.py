@@ -10,7 +10,7 @@ from factbook.catalog.store import by_ref
 from factbook.clock import iso
 from factbook.facts import entity_filter, store, unknown
 from factbook.facts.datasource import DataSource
-from factbook.facts.reasons import EVERYTHING, NEVER_COLLECTED, NO_ANNOTATION, word
+from factbook.facts.reasons import EVERYTHING, NEVER_COLLECTED, NO_ANNOTATION, NOT_APPLICABLE, word
 from factbook.facts.store import StoredFacts
 from factbook.integrations import catalog
 from factbook.tools import annotations, essential_facts, sources
@@ -65,7 +65,7 @@ async def _reasons(
     """The reasons for missing values of the source."""
     if known.facts is None:
         entity = await _entity(ref, context)
-        is_left_out = not entity_filter.matches(source.entity_filter, entity)
+        is_left_out = not entity_filter.matches(source.selection, entity)
         return {EVERYTHING: _left_out(source, entity) if is_left_out else NEVER_COLLECTED}
     names = [fact.name for fact in source.schema]
     shown = unknown.shown(names, members(known.facts), known.reasons, None)
@@ -82,6 +82,8 @@ async def _entity(ref: str, context: Context) -> dict[str, Any]:
 
 def _left_out(source: DataSource, entity: Mapping[str, Any]) -> str:
     """The reason of an entity that the filter leaves out, naming an annotation that it lacks."""
+    if not entity_filter.matches(source.ownership, dict(entity)):
+        return f"{NOT_APPLICABLE}: the data source is only about entities of {source.owner}"
     about = annotations.told(source, entity)
     return f"{NO_ANNOTATION}: {about}" if about and about.startswith("no ") else _LEFT_OUT
 

@@ -112,11 +112,11 @@ def filled(
 ) -> dict[str, object]:
     """The result for one entity, from the latest facts by source id.
 
-    If several sources have a value, the first one wins. `entity` has the form that the catalog
-    shows; it is used only for sources that have stored nothing about it, and may be None if there
-    is none. Raises ToolError like `shapes.fill`.
+    If several sources have a value, the first one wins; those of an owner come last. `entity` has
+    the form that the catalog shows; it is used only for sources that have stored nothing about it,
+    and may be None if there is none. Raises ToolError like `shapes.fill`.
     """
-    able = [source for source in sources if _fills(source, shape)]
+    able = _able(shape, sources, latest, entity)
     values: dict[str, object] = {}
     reasons: dict[str, str] = {}
     times: dict[str, int] = {}
@@ -134,6 +134,29 @@ def filled(
             times[member.name] = min(time, times.get(member.name, time))
     collected_at = {name: iso(time) for name, time in times.items()}
     return shapes.fill(shape, values, reasons, collected_at)
+
+
+def _able(
+    shape: Shape,
+    sources: Iterable[DataSource],
+    latest: Mapping[str, Latest],
+    entity: Mapping[str, Any] | None,
+) -> list[DataSource]:
+    """The sources of the shape, without those of other owners about which there is nothing.
+
+    Those of an owner come last, so that no group overrides what was defined for everybody.
+    """
+    able = [
+        source
+        for source in sources
+        if _fills(source, shape)
+        and (source.id in latest or entity is None or _is_of_owner(source, entity))
+    ]
+    return sorted(able, key=lambda source: source.owner is not None)
+
+
+def _is_of_owner(source: DataSource, entity: Mapping[str, Any]) -> bool:
+    return source.owner is None or entity_filter.matches(source.ownership, dict(entity))
 
 
 def _needs_entity(
@@ -181,7 +204,7 @@ def _reason(
     stored = latest.get(source.id)
     if stored is not None:
         return reason_of(name, stored.reasons) or NEVER_COLLECTED
-    if entity is not None and not entity_filter.matches(source.entity_filter, dict(entity)):
+    if entity is not None and not entity_filter.matches(source.selection, dict(entity)):
         return NO_ANNOTATION
     return NEVER_COLLECTED
 

@@ -34,6 +34,9 @@ from factbook.outbound import address
 
 Type = Literal["http", "repository-file", "repository-directory", "entity", "push"]
 TYPES: Final[tuple[Type, ...]] = get_args(Type)
+_OF_REPOSITORIES: Final = frozenset({"repository-file", "repository-directory"})
+# Files are read with the credentials of the service, from wherever an entity points to.
+OWNED_TYPES: Final = frozenset(TYPES) - _OF_REPOSITORIES
 METHODS: Final = ("GET", "POST")
 MOST_FACTS: Final = 200
 # A row of history says by its name why a fact has no value.
@@ -122,7 +125,7 @@ class _Reader:
         if language != LANGUAGE:
             self._report(_at("extractor"), f"has to be {LANGUAGE}")
         request = self._request() if type_ == "http" else None
-        path = self._path() if type_ in {"repository-file", "repository-directory"} else None
+        path = self._path() if type_ in _OF_REPOSITORIES else None
         format_: Format = "json"
         if type_ in {"http", "repository-file"}:
             format_ = self._one_of(_at("format"), self._take("format", str, "json"), FORMATS)
@@ -154,6 +157,8 @@ class _Reader:
             self._report(_at("id"), "has to be the id of the source")
         if source.handler and source.handler.builtin_id:
             self._report(_at("builtinId"), "is only for built-in sources")
+        if source.owner is not None and type_ not in OWNED_TYPES:
+            self._report("owner", f"is not for a source of type {type_}")
         if type_ == "push" and source.cadence:
             self._report("cadence", "means nothing for a source that is pushed")
 

@@ -174,7 +174,7 @@ def _of_fact(
     known = latest.get(source.id)
     if known is None:
         matcher = Matcher(msgspec.json.decode(row.document))
-        is_asked = matcher.lets_through(source.entity_filter)
+        is_asked = matcher.lets_through(source.selection)
         return ColumnValue(reason=NEVER_COLLECTED if is_asked else None)
     value = known.facts.get(fact.name)
     if value is None:

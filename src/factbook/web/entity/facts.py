@@ -107,7 +107,7 @@ async def of_entity(visit: PageContext, id_: int, ref: str, entity: dict[str, An
         (one for one in known.sources.values() if not catalog.answers(one.id)),
         key=lambda one: (one.title.casefold(), one.id),
     )
-    tracking = [one for one in collected if matcher.lets_through(one.entity_filter)]
+    tracking = [one for one in collected if matcher.lets_through(one.selection)]
     latest = await store.latest_for_entity(visit.state.database, id_)
     # What is known comes before what is not.
     tracking.sort(key=lambda one: not (one.id in latest and latest[one.id].facts))
@@ -123,6 +123,8 @@ async def of_entity(visit: PageContext, id_: int, ref: str, entity: dict[str, An
     waiting = [one for one in cards if one.written_at is None and one.source.id not in latest]
     cards = [one for one in cards if one not in waiting]
     missing = [one for one in collected if not matcher.lets_through(one.entity_filter)]
+    # What is of other owners lacks nothing.
+    missing = [one for one in missing if matcher.lets_through(one.ownership)]
     lacking = [found for one in missing if (found := _lacking(one, matcher))]
     return Facts(cards, waiting, others[:_OTHERS], lacking[:_OTHERS], tracking, latest)
 
