@@ -6,7 +6,7 @@ import httpx2
 import pytest
 import structlog
 
-from factbook.auth.permissions import NAMES, SOURCE_WRITE
+from factbook.auth.permissions import NAMES, OWN_WRITE, SOURCE_WRITE
 from tests.api.defining import CONNECTIONS, SOURCES, define, problems, refusal
 from tests.conftest import StartService
 from tests.service import Service
@@ -57,6 +57,7 @@ async def test_a_connection_is_shown_with_the_names_of_its_headers_and_no_value(
             {"name": "authorization", "setAt": noon},
             {"name": "x-team", "setAt": noon},
         ],
+        "sharedWith": [],
         "origin": "stored",
         "usedBy": [],
         "usedByCount": 0,
@@ -190,6 +191,7 @@ async def test_one_of_the_settings_wins_and_is_changed_there_alone(
         "methods": ["GET"],
         "atOnce": 4,
         "headers": [{"name": "x-token", "setAt": None}],
+        "sharedWith": [],
         "origin": "settings",
         "usedBy": [],
         "usedByCount": 0,
@@ -236,7 +238,7 @@ async def test_each_call_takes_the_permission_to_write_sources(
 ) -> None:
     async with service.client(None) as anonymous:
         refusal(await anonymous.request(method, path, json=CI), 401)
-    others = [name for name in NAMES if name != SOURCE_WRITE]
+    others = [name for name in NAMES if name not in {SOURCE_WRITE, OWN_WRITE}]
     async with service.client(await service.token(*others)) as http:
         assert SOURCE_WRITE in refusal(await http.request(method, path, json=CI), 403)
     async with service.client(await service.token(SOURCE_WRITE)) as http:

@@ -182,7 +182,7 @@ async def test_connections_of_the_settings_are_shown_and_cannot_be_changed(
     html = await visitor.text(PATH)
     shown = words(html)
     assert "ci of the settings https://ci.example.com GET, 4 requests at once" in shown
-    assert "authorization set builds" in shown
+    assert "authorization set no owner builds" in shown
     assert f"{PATH}/ci/edit" not in html
     assert "s3cr3t" not in html
     for path in (f"{PATH}/ci/edit", f"{PATH}/ci/delete"):

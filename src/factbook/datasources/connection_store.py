@@ -33,7 +33,7 @@ log = structlog.get_logger("factbook.connections")
 MOST: Final = 200
 _MOST_HEADERS: Final = 20
 _LONGEST_VALUE: Final = 8_000
-_PATHS: Final = {"base_url": "baseUrl"}
+_PATHS: Final = {"base_url": "baseUrl", "shared_with": "sharedWith"}
 _LABEL: Final = "connections"
 
 
@@ -45,6 +45,7 @@ class ConnectionInput:
     methods: tuple[str, ...] = ("GET",)
     at_once: int = 4
     headers: Mapping[str, str | None] = field(default_factory=dict, repr=False)
+    shared_with: tuple[str, ...] = ()
 
 
 class ConnectionOptions(msgspec.Struct, frozen=True):
@@ -54,6 +55,7 @@ class ConnectionOptions(msgspec.Struct, frozen=True):
     methods: tuple[str, ...]
     at_once: int
     headers: dict[str, int]
+    shared_with: tuple[str, ...] = ()
 
 
 class StoredConnection(NamedTuple):
@@ -84,6 +86,12 @@ def read(transaction: Transaction, name: str) -> StoredConnection | None:
     return None if found is None else _stored(found)
 
 
+def owners(transaction: Transaction, name: str) -> tuple[str, ...]:
+    """The owners with which the connection is shared; none if there is no such connection."""
+    row = transaction.one(_ONE, (name,))
+    return () if row is None else _stored(row).options.shared_with
+
+
 def put(
     transaction: Transaction, name: str, wanted: ConnectionInput, key: bytes, actor: str, now: int
 ) -> StoredConnection:
@@ -105,6 +113,7 @@ def put(
         connection.methods,
         connection.at_once,
         {header: times[header] if header in kept else now for header in headers},
+        connection.shared_with,
     )
     created = (now, actor) if before is None else (before.created_at, before.created_by)
     row = (name, _json(options), _sealed(name, connection, key), *created, now, actor)
@@ -183,6 +192,7 @@ def _connection(wanted: ConnectionInput, values: Mapping[str, str]) -> SourceCon
         "methods": wanted.methods,
         "at_once": wanted.at_once,
         "headers": dict(values),
+        "shared_with": wanted.shared_with,
     }
     try:
         return msgspec.convert(options, SourceConnection)
@@ -203,13 +213,14 @@ def _usable(row: Row, key: Key) -> SourceConnection | Unusable:
             methods=options.methods,
             at_once=options.at_once,
             headers=values,
+            shared_with=options.shared_with,
         )
     except NotOpenedError:
         reason = "sealed under another token key"
     except FactbookError as error:
         reason = error.message
     log.error("connection.unusable", connection=row[0], reason=reason)
-    return Unusable(_not_opened(row[0]))
+    return Unusable(_not_opened(row[0]), options.shared_with)
 
 
 def _not_opened(name: str) -> str:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import msgspec
 import structlog
 
+from factbook.catalog.store import membership
 from factbook.datasources import connection_store
 from factbook.datasources.connection_store import ConnectionInput, StoredConnection
 from factbook.datasources.custom import SourceConnection, Unusable
@@ -30,6 +31,7 @@ class ConnectionDetail(NamedTuple):
     methods: tuple[str, ...]
     at_once: int
     headers: Mapping[str, int | None]
+    shared_with: Sequence[str]
     used_by: Sequence[str]
     stored: StoredConnection | None = None
     problem: str | None = None
@@ -49,12 +51,20 @@ async def listed(database: Database, registry: Registry) -> list[ConnectionDetai
     return sorted(found, key=lambda one: one.name)
 
 
+async def shared_with(
+    database: Database, registry: Registry, person: str
+) -> list[ConnectionDetail]:
+    """The connections that are shared with groups of the person, by name."""
+    groups = await membership.read_groups(database, person)
+    return [one for one in await listed(database, registry) if groups & {*one.shared_with}]
+
+
 async def one(database: Database, registry: Registry, name: str) -> ConnectionDetail:
     """The connection with this name; raises NotFoundError."""
     for found in await listed(database, registry):
         if found.name == name:
             return found
-    raise _missing(name)
+    raise missing(name)
 
 
 async def put(
@@ -91,7 +101,7 @@ async def delete(registry: Registry, name: str, *, actor: str, write: Write) -> 
     def work(transaction: Transaction) -> StoredConnection:
         found = connection_store.read(transaction, name)
         if found is None:
-            raise _missing(name)
+            raise missing(name)
         if users := _users(transaction, name):
             unread = ConflictError(f"The connection {name} is used by {len(users)} data sources.")
             text = f"The connection {name} is used by {', '.join(users)}."
@@ -109,13 +119,16 @@ def _check(name: str, registry: Registry) -> None:
         raise ConflictError(f"The connection {name} comes from the settings: change it there.")
 
 
-def _missing(name: str) -> NotFoundError:
+def missing(name: str) -> NotFoundError:
+    """The error for an unknown connection."""
     return NotFoundError(f'There is no connection "{name}".')
 
 
 def _configured(name: str, one: SourceConnection, users: Sequence[str]) -> ConnectionDetail:
     headers = dict.fromkeys(sorted(map(str.lower, one.headers)))
-    return ConnectionDetail(name, one.base_url, one.methods, one.at_once, headers, users)
+    return ConnectionDetail(
+        name, one.base_url, one.methods, one.at_once, headers, one.shared_with, users
+    )
 
 
 def _shown(stored: StoredConnection, users: Sequence[str], problem: str | None) -> ConnectionDetail:
@@ -126,6 +139,7 @@ def _shown(stored: StoredConnection, users: Sequence[str], problem: str | None) 
         options.methods,
         options.at_once,
         options.headers,
+        options.shared_with,
         users,
         stored,
         problem,

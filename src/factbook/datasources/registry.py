@@ -43,6 +43,8 @@ class SourceSnapshot(NamedTuple):
 class _Read(NamedTuple):
     """Result of reading a definition; `problem` is the reason why it is unusable or not collected.
 
+    One with an integration as well is not allowed to collect, as each of its runs tells.
+
     `connection` is the connection it used at that time.
     """
 
@@ -171,7 +173,8 @@ class Registry:
             integration = custom.integration(definition, self._connections, self.files)
         except InputError as error:
             return _Read(stored, definition, None, error.message, connection)
-        return _Read(stored, definition, integration, None, connection)
+        refusal = custom.refusal_of(definition, self._connections)
+        return _Read(stored, definition, integration, refusal, connection)
 
 
 def _known(fixed: SourceSnapshot, read: Mapping[str, _Read]) -> SourceSnapshot:
@@ -184,7 +187,7 @@ def _known(fixed: SourceSnapshot, read: Mapping[str, _Read]) -> SourceSnapshot:
             known.definitions[id_] = one.definition
             if one.integration is not None:
                 known.integrations[id_] = one.integration
-            elif one.problem is not None:
+            if one.problem is not None:
                 known.problems[id_] = one.problem
     return known
 

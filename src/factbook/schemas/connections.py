@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, field
 
 from factbook.schemas import patterns
-from factbook.schemas.common import Count, Time, Wire, WireAnswer, known
+from factbook.schemas.common import AnyRef, Count, Ref, Time, Wire, WireAnswer, known
 
 _Method = Literal["GET", "POST"]
 _AtOnce = Annotated[int, Meta(ge=1, le=100, description="Requests under way at the same time.")]
@@ -41,6 +41,14 @@ class NewConnection(Wire, forbid_unknown_fields=True):
         list[_Method], Meta(min_length=1, description="Methods that sources may use; GET alone.")
     ] = field(default_factory=lambda: ["GET"])
     at_once: _AtOnce = 4
+    shared_with: Annotated[
+        list[AnyRef],
+        Meta(
+            max_length=500,
+            description="Owners whose data sources may use it; nobody when it is left out. Sources "
+            "without an owner may use every connection.",
+        ),
+    ] = field(default_factory=list)
 
     def __repr__(self) -> str:
         """Without the secrets."""
@@ -62,6 +70,7 @@ class ShownConnection(WireAnswer):
     methods: list[Annotated[str, known("GET", "POST")]]
     at_once: int
     headers: list[ShownHeader]
+    shared_with: Annotated[list[Ref], Meta(description="Owners whose data sources may use it.")]
     origin: Annotated[
         Literal["settings", "stored"],
         Meta(description="One of the settings is changed there alone."),

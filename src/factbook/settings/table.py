@@ -216,8 +216,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         dict[str, dict[str, Any]],
         _about(
             "Tables `[connections.NAME]`, which custom sources of type http call: `base_url`, "
-            "`headers` (secret), `methods`, `at_once`. A single option is also the variable "
-            "`FACTBOOK_CONNECTIONS__NAME__OPTION`, `headers` as JSON."
+            "`headers` (secret), `methods`, `at_once`, `shared_with`. A single option is also the "
+            "variable `FACTBOOK_CONNECTIONS__NAME__OPTION`, `headers` as JSON."
         ),
     ] = {}
     openid: Annotated[

@@ -14,15 +14,21 @@ _LARGEST = 256 * 1024
 
 
 async def list_all(request: Request, state: SourceContext) -> JsonReply[Connections]:
-    """Every connection that sources may ask, without its secrets."""
-    found = await connections.listed(state.database, state.registry)
+    """Every connection that sources may ask, without its secrets.
+
+    Owners of data sources are shown those that are shared with their groups.
+    """
+    found = await _usable(request, state)
     return reply(Connections([_shown(one, request) for one in found]))
 
 
 async def get(request: Request, state: SourceContext) -> JsonReply[ShownConnection]:
     """A connection, without its secrets."""
     name = CONNECTION.of(request)
-    return reply(_shown(await connections.one(state.database, state.registry, name), request))
+    for found in await _usable(request, state):
+        if found.name == name:
+            return reply(_shown(found, request))
+    raise connections.missing(name)
 
 
 async def put(request: Request, state: SourceContext) -> JsonReply[ShownConnection]:
@@ -38,6 +44,7 @@ async def put(request: Request, state: SourceContext) -> JsonReply[ShownConnecti
         methods=tuple(given.methods),
         at_once=given.at_once,
         headers=given.headers,
+        shared_with=tuple(given.shared_with),
     )
     found = await connections.put(
         state.database,
@@ -60,6 +67,13 @@ async def delete(request: Request, state: SourceContext) -> Reply:
     return Reply(status=204)
 
 
+async def _usable(request: Request, state: SourceContext) -> list[ConnectionDetail]:
+    """The connections that the caller may use in some data source."""
+    if request.own_only:
+        return await connections.shared_with(state.database, state.registry, request.actor)
+    return await connections.listed(state.database, state.registry)
+
+
 def _shown(found: ConnectionDetail, request: Request) -> ShownConnection:
     shown = ShownConnection(
         name=found.name,
@@ -67,6 +81,7 @@ def _shown(found: ConnectionDetail, request: Request) -> ShownConnection:
         methods=list(found.methods),
         at_once=found.at_once,
         headers=[ShownHeader(name, iso_or_none(time)) for name, time in found.headers.items()],
+        shared_with=list(found.shared_with),
         origin="settings" if found.stored is None else "stored",
         used_by=list(found.used_by) if request.may_read else [],
         used_by_count=len(found.used_by),

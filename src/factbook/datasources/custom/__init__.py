@@ -7,6 +7,7 @@ from factbook.datasources.custom import http_source, local_sources
 from factbook.datasources.custom.connections import SourceConnection, Unusable, configured
 from factbook.datasources.custom.definition import CustomSourceDefinition, parse
 from factbook.datasources.custom.fact_extraction import Reader
+from factbook.datasources.custom.http_source import refusal_of
 from factbook.datasources.custom.local_sources import File, Files
 from factbook.integrations.integration import Integration
 
@@ -20,6 +21,7 @@ __all__ = [
     "integration",
     "parse",
     "reader",
+    "refusal_of",
 ]
 
 
@@ -30,7 +32,8 @@ def integration(
 ) -> Integration | None:
     """The integration of a definition; None for a pushed source.
 
-    Raises InputError if its connection is missing, unusable, or does not allow its method.
+    One whose connection its owner may not use calls nobody. Raises InputError if its connection is
+    missing, unusable, or does not allow its method.
     """
     match definition.type:
         case "http":
@@ -47,6 +50,6 @@ def reader(
 ) -> Reader:
     """The reader of the targets of a source that is collected; raises InputError as above."""
     if definition.request is not None:
-        connection = http_source.connection_of(definition.request, connections)
+        connection = http_source.connection_of(definition, connections)
         return partial(http_source.reply, connection)
     return local_sources.reader(definition, files)

@@ -11,11 +11,13 @@ from typing import Annotated, Any, Final, NamedTuple
 import msgspec
 from msgspec import Meta
 
+from factbook.catalog import ref
 from factbook.datasources.custom import echo
-from factbook.errors import ConfigurationError
+from factbook.errors import ConfigurationError, InputError
 from factbook.outbound import Credential, host_of
 from factbook.settings import option_tables
 
+MOST_OWNERS: Final = 500
 _METHODS: Final = frozenset({"GET", "POST"})
 _NAME: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", re.ASCII)
 _VALUE: Final = re.compile(r"[\x20-\x7e]*")
@@ -35,6 +37,10 @@ class SourceConnection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     at_once: Annotated[
         int, Meta(ge=1, le=100, description="Requests under way at the same time.")
     ] = 4
+    shared_with: Annotated[
+        tuple[str, ...],
+        Meta(description="Owners whose sources may use it, such as `group:default/team-a`."),
+    ] = ()
 
     def __post_init__(self) -> None:
         if not self.base_url.startswith(("https://", "http://")):
@@ -51,6 +57,7 @@ class SourceConnection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
             raise ConfigurationError("headers has a character that cannot be sent")
         if set(self.methods) - _METHODS:
             raise ConfigurationError("methods can be GET and POST")
+        msgspec.structs.force_setattr(self, "shared_with", _references(self.shared_with))
 
     def __repr__(self) -> str:
         """Without the secrets."""
@@ -74,6 +81,16 @@ class Unusable(NamedTuple):
     """Connection that exists but cannot be used; `problem` gives the reason."""
 
     problem: str
+    shared_with: tuple[str, ...] = ()
+
+
+def usable_by(
+    owner: str | None, connections: Mapping[str, SourceConnection | Unusable]
+) -> Mapping[str, SourceConnection | Unusable]:
+    """The connections that sources of the owner may use; those of no owner may use all of them."""
+    if owner is None:
+        return connections
+    return {name: one for name, one in connections.items() if owner in one.shared_with}
 
 
 def configured(tables: Mapping[str, Mapping[str, Any]]) -> dict[str, SourceConnection]:
@@ -82,3 +99,16 @@ def configured(tables: Mapping[str, Mapping[str, Any]]) -> dict[str, SourceConne
         name: option_tables.read_table(f"connections.{name}", name, values, SourceConnection)
         for name, values in tables.items()
     }
+
+
+def _references(owners: tuple[str, ...]) -> tuple[str, ...]:
+    """The canonical references, each once; raises ConfigurationError."""
+    if len(owners) > MOST_OWNERS:
+        raise ConfigurationError(f"shared_with can have {MOST_OWNERS} entries at most")
+    try:
+        found = (ref.canonical(owner, kind="group") for owner in owners)
+        return tuple(sorted(set(found)))
+    except InputError as error:
+        raise ConfigurationError(
+            f"shared_with has another entry than references: {error.message}"
+        ) from None

@@ -1,6 +1,6 @@
 """Sources over HTTP: one request to a connection for all entities whose requests are equal."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final
@@ -9,12 +9,12 @@ from urllib.parse import urlencode
 import msgspec
 
 from factbook.datasources.custom import fact_extraction, templates
-from factbook.datasources.custom.connections import SourceConnection, Unusable
+from factbook.datasources.custom.connections import SourceConnection, Unusable, usable_by
 from factbook.datasources.custom.definition import CustomSourceDefinition, RequestTemplate
 from factbook.datasources.custom.fact_extraction import ClientMaker, SourceReply
 from factbook.datasources.custom.templates import NoValueError, Template
 from factbook.errors import InputError
-from factbook.integrations.integration import Integration, portions
+from factbook.integrations.integration import Collected, Integration, portions
 from factbook.outbound import Answer, HttpClient
 from factbook.outbound.outcomes import Missing, Outcome
 
@@ -22,6 +22,7 @@ from factbook.outbound.outcomes import Missing, Outcome
 # timeout is given up within a batch's time.
 _BATCH: Final = 4
 _ATTEMPTS: Final = 2
+_REFUSED_AT_ONCE: Final = 10_000
 
 
 class Rendered(msgspec.Struct, frozen=True):
@@ -40,10 +41,15 @@ class Rendered(msgspec.Struct, frozen=True):
 def integration(
     definition: CustomSourceDefinition, connections: Mapping[str, SourceConnection | Unusable]
 ) -> Integration:
-    """The integration of an http source; raises InputError if its connection does not allow it."""
+    """The integration of an http source; raises InputError if its connection does not allow it.
+
+    Of one whose owner may not use the connection, each run ends with this reason, without a call.
+    """
     request = definition.request
     assert request is not None, "an http source has a request"
-    connection = connection_of(request, connections)
+    if refusal := refusal_of(definition, connections):
+        return _refused(definition, refusal)
+    connection = connection_of(definition, connections)
     name = f"connection-{request.connection}"
     return Integration(
         source=definition.source,
@@ -60,10 +66,29 @@ def integration(
     )
 
 
+def refusal_of(
+    definition: CustomSourceDefinition, connections: Mapping[str, SourceConnection | Unusable]
+) -> str | None:
+    """The reason why the owner may not use the connection; None if it may, or if there is no owner.
+
+    It is the same for a connection that is not there, so that it tells of none.
+    """
+    owner, request = definition.source.owner, definition.request
+    if owner is None or request is None:
+        return None
+    if request.connection in usable_by(owner, connections):
+        return None
+    return f"the connection {request.connection!r} is not shared with {owner}"
+
+
 def connection_of(
-    request: RequestTemplate, connections: Mapping[str, SourceConnection | Unusable]
+    definition: CustomSourceDefinition, connections: Mapping[str, SourceConnection | Unusable]
 ) -> SourceConnection:
-    """The connection of a request; raises InputError if there is none that allows it."""
+    """The connection of a source; raises InputError if there is none that allows its request."""
+    request = definition.request
+    assert request is not None, "an http source has a request"
+    if refusal := refusal_of(definition, connections):
+        raise InputError(refusal)
     connection = connections.get(request.connection)
     if connection is None:
         known = ", ".join(sorted(connections)) or "none"
@@ -127,6 +152,23 @@ async def _asked(target: str, client: HttpClient, connection: SourceConnection) 
     bare = Answer(answer.outcome, answer.status, detail=answer.detail, retry_at=answer.retry_at)
     detail = f"{client.host}: the answer repeats what the connection keeps"
     return replace(bare, outcome=Outcome.TRANSIENT, detail=detail) if answer.ok else bare
+
+
+def _refused(definition: CustomSourceDefinition, refusal: str) -> Integration:
+    """An integration that calls nobody and has no credential."""
+    missing = Missing(Outcome.DENIED, refusal)
+
+    async def collect(targets: Sequence[str], *_: object) -> dict[str, Collected]:
+        return {target: Collected(missing={"": missing}) for target in targets}
+
+    assert definition.request is not None, "an http source has a request"
+    return Integration(
+        source=definition.source,
+        credential=f"custom-{definition.source.id}",
+        target=partial(_target, definition.request),
+        batches=partial(portions, size=_REFUSED_AT_ONCE),
+        collect=collect,
+    )
 
 
 def _target(request: RequestTemplate, entity: Mapping[str, Any]) -> str | Missing:

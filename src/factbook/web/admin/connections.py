@@ -44,6 +44,7 @@ class ConnectionForm:
     base_url: str = ""
     methods: tuple[str, ...] = ("GET",)
     at_once: str = "4"
+    shared_with: str = ""
     rows: Sequence[HeaderRow] = field(default=(), repr=False)
 
     @classmethod
@@ -59,6 +60,7 @@ class ConnectionForm:
             base_url=connection.base_url,
             methods=connection.methods,
             at_once=str(connection.at_once),
+            shared_with="\n".join(connection.shared_with),
             rows=_padded([HeaderRow(name) for name in connection.headers]),
         )
 
@@ -78,6 +80,7 @@ class ConnectionForm:
             base_url=sent.one("base_url"),
             methods=tuple(sent.all("methods")),
             at_once=sent.one("at_once"),
+            shared_with=sent.one("shared_with"),
             rows=[row for row in rows if row.name or row.value],
         )
 
@@ -103,6 +106,7 @@ class ConnectionForm:
             methods=self.methods,
             at_once=int(self.at_once),
             headers={row.name: row.value or None for row in self.rows if not row.remove},
+            shared_with=tuple(filter(None, map(str.strip, self.shared_with.splitlines()))),
         )
 
     def without_values(self) -> Self:
@@ -227,6 +231,7 @@ _LABELS: Final = {
     "baseUrl": "Address",
     "methods": "Methods",
     "atOnce": "Requests at once",
+    "sharedWith": "Owners",
     "headers": "Header",
 }
 
