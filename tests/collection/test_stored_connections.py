@@ -44,6 +44,10 @@ class Host:
     def proofs(self) -> list[str | None]:
         return [proof(head) for head in self.heads]
 
+    def answer(self, head: str) -> bytes:
+        """The answer to a request with this head."""
+        return b'HTTP/1.1 200 OK\r\ncontent-length: 11\r\n\r\n{"ok":true}'
+
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while True:
             try:
@@ -54,15 +58,15 @@ class Host:
             self.asked.release()
             if self.held is not None:
                 await self.held.wait()
-            writer.write(b'HTTP/1.1 200 OK\r\ncontent-length: 11\r\n\r\n{"ok":true}')
+            writer.write(self.answer(self.heads[-1]))
             await writer.drain()
         writer.close()
         self.hung_up.set()
 
 
 @asynccontextmanager
-async def hosting() -> AsyncIterator[Host]:
-    host = Host()
+async def hosting(kind: type[Host] = Host) -> AsyncIterator[Host]:
+    host = kind()
     server = await asyncio.start_server(host.serve, "127.0.0.1", 0)
     host.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     try:

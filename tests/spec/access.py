@@ -109,6 +109,10 @@ REQUIREMENTS: dict[str, Requirement] = {
         "decisions §6.2",
         "Members of a group who are editors write what the group owns, and nothing of others.",
     ),
+    "connections.used-by-owners-they-are-shared-with": Requirement(
+        "decisions §6.2",
+        "A source of a group asks only connections that are shared with it; without, it says so.",
+    ),
     "roles.nobody-gives-more-than-they-have": Requirement(
         "decisions §6.2",
         "No chain of invitations, roles and tokens gives anybody more than who began it has.",

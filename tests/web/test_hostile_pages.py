@@ -77,9 +77,13 @@ async def filled(service: Service) -> Browser:
     await define(service, source)
     await push(service, item(tool=HOSTILE))
     await define(service, {**source, "title": f"Draft {HOSTILE_NAME}"}, publish=False)
-    await define(service, of_entities(title=HOSTILE_NAME))
+    await define(service, of_entities(title=HOSTILE_NAME, owner=f"group:default/{NAME}"))
     await _with_checks(service)
-    sent = {"baseUrl": "https://ci.example.com/<b>", "headers": {"x-a": "<script>alert(1)"}}
+    sent: dict[str, Any] = {
+        "baseUrl": "https://ci.example.com/<b>",
+        "headers": {"x-a": "<script>alert(1)"},
+    }
+    sent["sharedWith"] = [f"group:default/{NAME}"]
     made = await service.http.put(f"{CONNECTIONS}/ci", json=sent)
     assert made.status_code == 200, made.text
     hook = {"url": "https://events.example.com/<b>{{7*7}}"}

@@ -89,8 +89,8 @@ PERMISSIONS = (
     Permission(
         OWN_WRITE,
         "Own write",
-        "Write the checks and scorecards that one's own groups own, and the sets of which they own "
-        "every entity.",
+        "Write the checks, scorecards and data sources that one's own groups own, with facts of "
+        "their entities, and the sets of which they own every entity.",
     ),
 )
 NAMES = frozenset(permission.name for permission in PERMISSIONS)
@@ -104,7 +104,9 @@ _INCLUDED: Final = {
 
 
 # What a member of the owning group may do with OWN_WRITE instead, where a route says so.
-OWNED: Final = frozenset({SET_WRITE, CHECK_WRITE, SCORECARD_WRITE})
+OWNED: Final = frozenset(
+    {SET_WRITE, CHECK_WRITE, SCORECARD_WRITE, SOURCE_WRITE, SOURCE_RUN, FACT_WRITE}
+)
 
 
 def suffices(held: frozenset[str], needed: tuple[str, ...]) -> bool:

@@ -6,11 +6,12 @@ from typing import Any
 import msgspec
 
 from factbook.api.openapi.parameters import NUMBER, SOURCE_CURSOR, SOURCE_ID, SOURCE_LIMIT
+from factbook.api.tech_insights import owned_writes
 from factbook.audit.trail import AuditEntry
-from factbook.auth.permissions import SOURCE_WRITE
+from factbook.auth.permissions import OWN_WRITE, SOURCE_RUN, SOURCE_WRITE
 from factbook.clock import iso, iso_or_none
 from factbook.collection import run_now
-from factbook.datasources import define
+from factbook.datasources import define, owned_source
 from factbook.datasources.source_store import StoredSource, source_store
 from factbook.errors import NotFoundError
 from factbook.facts import datasource
@@ -63,7 +64,8 @@ async def create(request: Request, state: SourceContext) -> JsonReply[OneSource]
     """Define a data source; it is a draft until it is published."""
     document = await _document(request, state)
     actor, now = request.actor, state.clock()
-    write = audit.writing(request, state, audit.of_source("data-source.create", now), 201)
+    about = audit.of_source("data-source.create", now)
+    write = owned_writes.writing(request, state, document["id"], about, 201)
     stored = await define.create(state.registry, document, actor=actor, now=now, write=write)
     return await _one(request, state, stored, 201, sent=document)
 
@@ -83,7 +85,8 @@ async def replace(request: Request, state: SourceContext) -> JsonReply[OneSource
     """
     document = await _document(request, state, SOURCE_ID.of(request))
     actor, now = request.actor, state.clock()
-    write = audit.writing(request, state, audit.of_source("data-source.replace", now))
+    about = audit.of_source("data-source.replace", now)
+    write = owned_writes.writing(request, state, document["id"], about)
     stored = await define.replace(state.registry, document, actor=actor, now=now, write=write)
     return await _one(request, state, stored, sent=document)
 
@@ -91,8 +94,15 @@ async def replace(request: Request, state: SourceContext) -> JsonReply[OneSource
 async def delete(request: Request, state: SourceContext) -> Reply:
     """Remove a data source with its facts, their history and its runs."""
     source_id = SOURCE_ID.of(request)
-    write = audit.writing(request, state, AuditEntry("data-source.delete", source_id), 204)
-    await define.delete(state.database, state.registry, source_id, actor=request.actor, write=write)
+    entry = AuditEntry("data-source.delete", source_id)
+    await define.delete(
+        state.database,
+        state.registry,
+        source_id,
+        actor=request.actor,
+        write=owned_writes.writing(request, state, source_id, entry, 204),
+        drop=owned_writes.guarding(request, state, source_id),
+    )
     return Reply(status=204)
 
 
@@ -104,6 +114,7 @@ async def publish(request: Request, state: SourceContext) -> JsonReply[OneSource
     source_id = SOURCE_ID.of(request)
     wanted: Publish = decode(await request.json_body(_SMALL, "a publication") or b"{}", Publish)
     now = state.clock()
+    about = audit.of_source("data-source.publish", now)
     stored = await define.publish(
         state.database,
         state.registry,
@@ -111,7 +122,7 @@ async def publish(request: Request, state: SourceContext) -> JsonReply[OneSource
         actor=request.actor,
         now=now,
         force=wanted.force,
-        write=audit.writing(request, state, audit.of_source("data-source.publish", now)),
+        write=owned_writes.writing(request, state, source_id, about),
     )
     return await _one(request, state, stored)
 
@@ -120,6 +131,7 @@ async def run(request: Request, state: SourceContext) -> JsonReply[Run]:
     """Begin to collect a data source now, of every entity or of one."""
     source_id = SOURCE_ID.of(request)
     wanted: NewRun = decode(await request.json_body(_SMALL, "a run") or b"{}", NewRun)
+    about = audit.of_run(source_id, wanted.entity)
     found = await run_now.run(
         state.database,
         state.registry,
@@ -127,7 +139,7 @@ async def run(request: Request, state: SourceContext) -> JsonReply[Run]:
         wanted.entity,
         actor=request.actor,
         clock=state.clock,
-        write=audit.writing(request, state, audit.of_run(source_id, wanted.entity), 202),
+        write=owned_writes.writing(request, state, source_id, about, 202, needed=SOURCE_RUN),
         tracer=state.tracer,
     )
     # Whatever went wrong since it began is for those who may read runs.
@@ -183,13 +195,21 @@ async def _one(
             for each in versions[:_MOST_VERSIONS]
         ],
     )
-    assert request.token is not None
-    if SOURCE_WRITE in request.token.permissions:
+    if await _may_write(request, state, stored):
         about = msgspec.structs.asdict(definition)
         documents = {"draft": stored.draft, "published": stored.published}
         definition = WholeDefinition(**about | documents)
     shown.definition = definition
     return reply(shown, status)
+
+
+async def _may_write(request: Request, state: SourceContext, stored: StoredSource) -> bool:
+    """True if the token may write the source, by the permission or as one of its owners."""
+    assert request.token is not None
+    held = request.token.permissions
+    if SOURCE_WRITE in held or OWN_WRITE not in held:
+        return SOURCE_WRITE in held
+    return await owned_source.is_own(state.database, stored, request.actor)
 
 
 def _unread(stored: StoredSource, sent: Document | None) -> DataSource:

@@ -15,7 +15,9 @@ from factbook.api.openapi.parameters import (
     HISTORY_START,
     SOURCE_ID,
 )
+from factbook.api.tech_insights import owned_writes
 from factbook.auth import token_reach
+from factbook.auth.permissions import FACT_WRITE
 from factbook.auth.token_reach import SOURCES
 from factbook.catalog import ref as refs
 from factbook.catalog.store import by_ref as catalog_reading
@@ -79,7 +81,8 @@ async def _pushed(
         request.narrowing, [each.ref for each in read if isinstance(each, FactItem)]
     )
     work = partial(_store, source_id=source_id, read=read, now=now)
-    write = audit.writing(request, state, audit.of_facts(source_id))
+    about = audit.of_facts(source_id)
+    write = owned_writes.writing(request, state, source_id, about, needed=FACT_WRITE)
     version, outcomes = await write(work)
     accepted = sum(outcome.accepted for outcome in outcomes)
     log.info("facts.pushed", source=source_id, items=accepted, actor=request.actor)

@@ -68,6 +68,7 @@ TECH_INSIGHTS_ROUTES: Sequence[Route] = (
         body=source_schemas.NewDataSource,
         status=201,
         refusals=_CONFLICT,
+        owned=True,
         reading=_READ,
     ),
     Route("GET", _SOURCE, data_sources.get, _READ, (SOURCE_ID,), reach=OF_SOURCE),
@@ -79,6 +80,7 @@ TECH_INSIGHTS_ROUTES: Sequence[Route] = (
         (SOURCE_ID,),
         body=source_schemas.NewDataSource,
         refusals=_CONFLICT,
+        owned=True,
         reading=_READ,
     ),
     Route(
@@ -89,6 +91,7 @@ TECH_INSIGHTS_ROUTES: Sequence[Route] = (
         (SOURCE_ID,),
         status=204,
         refusals=_CONFLICT,
+        owned=True,
         reading=NOTHING_STORED,
     ),
     Route(
@@ -100,6 +103,7 @@ TECH_INSIGHTS_ROUTES: Sequence[Route] = (
         body=source_schemas.Publish,
         needs_body=False,
         refusals=_CONFLICT,
+        owned=True,
         reading=_READ,
     ),
     Route(
@@ -111,6 +115,7 @@ TECH_INSIGHTS_ROUTES: Sequence[Route] = (
         (SOURCE_ID,),
         body=source_schemas.NewTrial,
         refusals=_CONFLICT,
+        owned=True,
         reading=_READ,
     ),
     Route(
@@ -123,6 +128,7 @@ TECH_INSIGHTS_ROUTES: Sequence[Route] = (
         needs_body=False,
         status=202,
         refusals=_CONFLICT,
+        owned=True,
         reading=_READ,
         reach=OF_SOURCE,
     ),
@@ -135,8 +141,8 @@ TECH_INSIGHTS_ROUTES: Sequence[Route] = (
         (SOURCE_ID, NUMBER),
         reach=OF_SOURCE,
     ),
-    Route("GET", _CONNECTIONS, connections.list_all, _WRITE, reading=_READ),
-    Route("GET", _CONNECTION, connections.get, _WRITE, (CONNECTION,), reading=_READ),
+    Route("GET", _CONNECTIONS, connections.list_all, _WRITE, reading=_READ, owned=True),
+    Route("GET", _CONNECTION, connections.get, _WRITE, (CONNECTION,), reading=_READ, owned=True),
     Route(
         "PUT",
         _CONNECTION,
@@ -182,6 +188,7 @@ TECH_INSIGHTS_ROUTES: Sequence[Route] = (
         (SOURCE_ID,),
         body=fact_schemas.NewItems,
         refusals=_CONFLICT,
+        owned=True,
         reading=_READ_FACTS,
         reach=OF_PUSHED_FACTS,
     ),

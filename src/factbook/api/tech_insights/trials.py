@@ -4,7 +4,7 @@ from msgspec import UNSET
 
 from factbook.api.openapi.parameters import SOURCE_ID
 from factbook.auth.permissions import SOURCE_READ, TITLES
-from factbook.datasources import trial
+from factbook.datasources import owned_source, trial
 from factbook.errors import NotAllowedError
 from factbook.http.context import SourceContext
 from factbook.http.requests import JsonReply, Request, decode, reply
@@ -30,6 +30,8 @@ async def create(request: Request, state: SourceContext) -> JsonReply[Trial]:
         )
     depth = state.settings.max_json_depth
     made = await trial.to_try(state.database, state.registry, source_id, document, depth)
+    if request.own_only:
+        await owned_source.check_trial(state.database, source_id, made.source.owner, request.actor)
     ref, found = await trial.tried(
         state.database, state.registry, state.connect, made, wanted.entity
     )

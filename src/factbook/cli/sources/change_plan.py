@@ -99,7 +99,8 @@ def _documents(source: DataSource) -> StoredDocuments:
         raise CommandError(
             "This token is not shown how sources are defined.",
             NOT_AUTHORISED,
-            hint="It needs the permission tech-insights.data-source.write.",
+            hint="It needs the permission tech-insights.data-source.write, or a group of "
+            "yours has to own the source.",
         )
     return StoredDocuments(known.draft, known.published)
 

@@ -11,8 +11,8 @@ _ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _PLAIN: Final = re.compile(r"[a-z][a-z0-9]*([-_][a-z0-9]+)+|[a-z]+[0-9]+")
 
 
-def skeleton(name: str, type_: Type) -> str:
-    """A definition with this id; raises InputError for an invalid id."""
+def skeleton(name: str, type_: Type, owner: str | None = None) -> str:
+    """A definition with this id, and of this owner; raises InputError for an invalid id."""
     if not _ID.fullmatch(name):
         raise InputError(
             f'"{name}" is no id of a source: 1 to 100 letters, digits, dots, dashes or '
@@ -21,7 +21,8 @@ def skeleton(name: str, type_: Type) -> str:
     id_ = name if _PLAIN.fullmatch(name) else f'"{name}"'
     words = re.sub(r"[._-]+", " ", name).strip()
     title = f'"{words[:1].upper()}{words[1:]}"'
-    text = _HEAD + _CADENCE[type_ == "push"] + _TARGETS + _HANDLERS[type_] + _FACTS[type_]
+    head = _HEAD + (_OWNER.replace("<owner>", f'"{owner}"') if owner else "")
+    text = head + _CADENCE[type_ == "push"] + _TARGETS + _HANDLERS[type_] + _FACTS[type_]
     return text.replace("<id>", id_).replace("<title>", title)
 
 
@@ -30,6 +31,11 @@ id: <id>
 title: <title>
 # What an agent reads before it asks for these facts.
 description: What the facts say, in a sentence.
+"""
+
+_OWNER = """
+# The group whose members manage it. It is about entities of this group alone.
+owner: <owner>
 """
 
 _CADENCE = {

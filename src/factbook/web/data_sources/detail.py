@@ -18,7 +18,7 @@ from factbook.facts.source_overview import Failures
 from factbook.http.requests import Reply
 from factbook.integrations.vendors import VENDORS
 from factbook.scheduling import runs
-from factbook.web.data_sources import source_labels, table_rows
+from factbook.web.data_sources import ownership, source_labels, table_rows
 from factbook.web.data_sources.table_rows import SourceRow
 from factbook.web.entity import fact_values
 from factbook.web.site import fact_titles
@@ -125,9 +125,14 @@ async def failed(visit: PageContext) -> Reply:
 async def delete(visit: PageContext) -> Reply:
     """Remove a source with all its facts."""
     state, found = visit.state, await subject(visit)
-    write = visit.writing(AuditEntry("data-source.delete", found.id))
+    entry = AuditEntry("data-source.delete", found.id)
     await define.delete(
-        state.database, state.registry, found.id, actor=visit.person.ref, write=write
+        state.database,
+        state.registry,
+        found.id,
+        actor=visit.person.ref,
+        write=ownership.writing(visit, found.id, entry),
+        drop=ownership.guarding(visit, found.id),
     )
     return visit.redirect("/data-sources", f"{found.row.source.title} was deleted.")
 
@@ -139,7 +144,8 @@ async def page(
     database, source = visit.state.database, found.row.source
     is_pushed = found.row.way == "pushed" and not source.draft
     is_collected = found.id in found.known.integrations
-    can_run = is_collected and visit.may(SOURCE_RUN)
+    can_run = is_collected and await ownership.may(visit, found.stored, SOURCE_RUN)
+    may_write = await ownership.may(visit, found.stored, SOURCE_WRITE)
     last = found.row.last
     has_failures = bool(last and last.failed and visit.may(CATALOG_READ))
     versions = await source_store.versions(database, found.id) if found.stored else []
@@ -164,8 +170,8 @@ async def page(
         else [],
         can_run=can_run,
         may_see=visit.may(CATALOG_READ),
-        may_write=found.stored is not None and visit.may(SOURCE_WRITE),
-        texts=_texts(found.stored) if visit.may(SOURCE_WRITE) else {},
+        may_write=found.stored is not None and may_write,
+        texts=_texts(found.stored) if may_write else {},
         entity=entity,
         problem=problem,
         words=source_labels,
@@ -236,5 +242,5 @@ def _lines(visit: PageContext, source: DataSource, ref: str = _ANY_ENTITY) -> di
 DATA_SOURCE: Sequence[PageRoute] = (
     PageRoute("GET", _PATH, show, (SOURCE_READ,)),
     PageRoute("GET", f"{_PATH}/failures", failed, (SOURCE_READ, CATALOG_READ)),
-    PageRoute("POST", f"{_PATH}/delete", delete, (SOURCE_WRITE,)),
+    PageRoute("POST", f"{_PATH}/delete", delete, (SOURCE_WRITE,), owned=True),
 )

@@ -4,26 +4,31 @@ A form carries the edition of its draft, and does not overwrite a newer one of s
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from factbook.auth.permissions import CATALOG_READ, SOURCE_WRITE
-from factbook.datasources import connections, define
+from factbook.datasources import define, owned_source
 from factbook.datasources.custom import CustomSourceDefinition, starters, yaml_text
 from factbook.datasources.source_store import StoredSource, source_store
-from factbook.errors import ConflictError, FactbookError, InputError, problem
+from factbook.errors import (
+    ConflictError,
+    FactbookError,
+    InputError,
+    InvalidItemsError,
+    NotAllowedError,
+    problem,
+)
 from factbook.facts import source_overview
 from factbook.http import audit
 from factbook.http.requests import Reply
-from factbook.storage import Transaction, Write
-from factbook.web.data_sources import source_labels
+from factbook.web.data_sources import ownership
 from factbook.web.data_sources.detail import path_of
+from factbook.web.data_sources.drafts import OvertakenError, edition, unless_overtaken
 from factbook.web.data_sources.trial import DefinitionTrial, tried
 from factbook.web.site.endpoint import PageRoute
 from factbook.web.site.page_context import PageContext
-
-T = TypeVar("T")
 
 _NEW: Final = "/data-sources/new"
 _PATH: Final = "/data-sources/{id}"
@@ -46,25 +51,16 @@ class _Editing:
     status: int = 200
 
 
-class _OvertakenError(ConflictError):
-    """Someone else has changed the draft in the meantime."""
-
-    def __init__(self, newer: StoredSource | None) -> None:
-        self.newer = newer
-        super().__init__(
-            "The data source has been deleted in the meantime." if newer is None else None
-        )
-
-
 async def begin(visit: PageContext) -> Reply:
     """Form to choose the type of a new source; with a type and an id, its initial definition."""
     type_, source_id = visit.query("type"), visit.query("id")
     if not source_id:
         return _kinds(visit, type_)
-    if type_ not in source_labels.TYPES:
+    if type_ not in ownership.types(visit):
         return _kinds(visit, type_, source_id, "Choose where the facts come from.")
     try:
-        text = starters.skeleton(source_id, type_)  # type: ignore[arg-type]  # it is one
+        owner = min(await ownership.groups(visit), default=None) if visit.own_only else None
+        text = starters.skeleton(source_id, type_, owner)  # type: ignore[arg-type]  # it is one
         define.check_custom(source_id, visit.state.registry)
         _check_address(source_id)
     except FactbookError as error:
@@ -82,7 +78,7 @@ async def create(visit: PageContext) -> Reply:
 async def edit(visit: PageContext) -> Reply:
     """Editor of a source, with its draft or the published definition."""
     stored = await _stored(visit)
-    editing = _Editing(yaml_text.written(stored.written), _edition(stored))
+    editing = _Editing(yaml_text.written(stored.written), edition(stored))
     return await _editor(visit, stored, await _read_quietly(visit, editing))
 
 
@@ -121,22 +117,25 @@ async def _save(
     sent, state = visit.sent, visit.state
     action = "data-source.create" if stored is None else "data-source.replace"
     now = visit.now
-    write = visit.writing(audit.of_source(action, now))
+    write = ownership.writing(visit, document["id"], audit.of_source(action, now))
     put = define.create
     if stored is not None:
         put = define.replace
-        write = _unless_overtaken(write, stored.id, sent.one("over") or editing.seen)
+        write = unless_overtaken(write, stored.id, sent.one("over") or editing.seen)
     try:
         saved = await put(state.registry, document, actor=visit.person.ref, now=now, write=write)
-    except _OvertakenError as error:
+    except OvertakenError as error:
         return await _overtaken(visit, stored, editing, error)
     except ConflictError as error:
         taken = await source_store.one(state.database, document["id"]) is not None
         message = _taken(document["id"]) if taken else error.message
         editing.problems, editing.status = [problem("id", message)], error.status
         return await _editor(visit, stored, editing)
+    except (NotAllowedError, InvalidItemsError) as error:
+        editing.problems, editing.status = error.problem_list, error.status
+        return await _editor(visit, stored, editing)
     if sent.one("do") == "publish":
-        editing.seen = _edition(saved)
+        editing.seen = edition(saved)
         return await _publish(visit, saved, editing, force=False)
     return visit.redirect(f"{path_of(saved.id)}/edit", _saved(saved))
 
@@ -145,7 +144,7 @@ async def _publish(
     visit: PageContext, stored: StoredSource, editing: _Editing, *, force: bool
 ) -> Reply:
     state, now = visit.state, visit.now
-    write = visit.writing(audit.of_source("data-source.publish", now))
+    write = ownership.writing(visit, stored.id, audit.of_source("data-source.publish", now))
     try:
         found = await define.publish(
             state.database,
@@ -154,10 +153,13 @@ async def _publish(
             actor=visit.person.ref,
             now=now,
             force=force,
-            write=_unless_overtaken(write, stored.id, editing.seen),
+            write=unless_overtaken(write, stored.id, editing.seen),
         )
-    except _OvertakenError as error:
+    except OvertakenError as error:
         return await _overtaken(visit, stored, editing, error)
+    except InvalidItemsError as error:
+        editing.problems, editing.status = error.problem_list, error.status
+        return await _editor(visit, stored, editing)
     except ConflictError as error:
         if "problems" not in error.details:
             raise
@@ -168,7 +170,7 @@ async def _publish(
 
 
 async def _overtaken(
-    visit: PageContext, stored: StoredSource | None, editing: _Editing, error: _OvertakenError
+    visit: PageContext, stored: StoredSource | None, editing: _Editing, error: OvertakenError
 ) -> Reply:
     """The editor with the text as sent, and the draft that it would have overwritten."""
     editing.status, editing.conflict = error.status, error.newer
@@ -179,9 +181,13 @@ async def _overtaken(
 
 async def _try(visit: PageContext, stored: StoredSource | None, editing: _Editing) -> Reply:
     visit.require(CATALOG_READ)
-    assert editing.definition is not None
+    definition = editing.definition
+    assert definition is not None
     try:
-        editing.trial = await tried(visit, editing.definition, editing.entity)
+        if visit.own_only:
+            source, actor = definition.source, visit.person.ref
+            await owned_source.check_trial(visit.state.database, source.id, source.owner, actor)
+        editing.trial = await tried(visit, definition, editing.entity)
     except FactbookError as error:
         if error.status >= 500:
             raise
@@ -204,8 +210,9 @@ async def _editor(visit: PageContext, stored: StoredSource | None, editing: _Edi
         stored=stored,
         path=_NEW if stored is None else f"{path_of(stored.id)}/edit",
         suggestions=suggestions,
-        connections=await connections.listed(state.database, state.registry) if is_asking else [],
-        newer=editing.conflict and _edition(editing.conflict),
+        connections=await ownership.usable(visit) if is_asking else [],
+        may_connect=visit.may(SOURCE_WRITE),
+        newer=editing.conflict and edition(editing.conflict),
         may_try=visit.may(CATALOG_READ),
     )
 
@@ -214,18 +221,24 @@ def _kinds(visit: PageContext, type_: str, source_id: str = "", problem: str = "
     return visit.page(
         "data-source-new.html",
         400 if problem else 200,
-        types=source_labels.TYPES,
-        type=type_ if type_ in source_labels.TYPES else "entity",
+        types=(types := ownership.types(visit)),
+        type=type_ if type_ in types else "entity",
         id=source_id,
         problem=problem,
     )
 
 
 async def _stored(visit: PageContext) -> StoredSource:
-    """Custom source in the address; raises NotFoundError, ConflictError for a builtin one."""
+    """Custom source in the address; raises NotFoundError, ConflictError for a builtin one.
+
+    For owners it raises NotAllowedError for one of others, whose definition is not shown either.
+    """
     source_id = visit.request.parameter("id")
     define.check_custom(source_id, visit.state.registry)
-    return await source_store.existing(visit.state.database, source_id)
+    stored = await source_store.existing(visit.state.database, source_id)
+    if visit.own_only:
+        await owned_source.check_own(visit.state.database, stored, visit.person.ref)
+    return stored
 
 
 async def _read(
@@ -251,26 +264,6 @@ def _check_address(source_id: str) -> None:
         raise ConflictError(f"The page of {source_id} would be this one; choose another id.")
 
 
-def _unless_overtaken(write: Write, source_id: str, seen: str) -> Write:
-    """The same work, raising _OvertakenError if the draft is not the one that was seen."""
-
-    def guarded(function: Callable[[Transaction], T]) -> Any:
-        def work(transaction: Transaction) -> T:
-            there = source_store.read(transaction, source_id)
-            if there is None or _edition(there) != seen:
-                raise _OvertakenError(there)
-            return function(transaction)
-
-        return write(work)
-
-    return guarded
-
-
-def _edition(stored: StoredSource) -> str:
-    """Identifier of a draft's edition."""
-    return str(stored.updated_at)
-
-
 def _saved(stored: StoredSource) -> str:
     if stored.draft is None:
         return "Nothing differs from what is published."
@@ -281,10 +274,13 @@ def _taken(source_id: str) -> str:
     return f"There is already a data source {source_id}; choose another id."
 
 
-SOURCE_EDITOR: Sequence[PageRoute] = (
-    PageRoute("GET", _NEW, begin, (SOURCE_WRITE,)),
-    PageRoute("POST", _NEW, create, (SOURCE_WRITE,)),
-    PageRoute("GET", f"{_PATH}/edit", edit, (SOURCE_WRITE,)),
-    PageRoute("POST", f"{_PATH}/edit", save, (SOURCE_WRITE,)),
-    PageRoute("POST", f"{_PATH}/publish", publish, (SOURCE_WRITE,)),
+SOURCE_EDITOR: Sequence[PageRoute] = tuple(
+    PageRoute(method, path, handler, (SOURCE_WRITE,), owned=True)
+    for method, path, handler in (
+        ("GET", _NEW, begin),
+        ("POST", _NEW, create),
+        ("GET", f"{_PATH}/edit", edit),
+        ("POST", f"{_PATH}/edit", save),
+        ("POST", f"{_PATH}/publish", publish),
+    )
 )

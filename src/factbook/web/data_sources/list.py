@@ -55,7 +55,7 @@ async def listed(visit: PageContext) -> Reply:
         choices=_SHOWN,
         vendors=_not_configured(rows),
         collects=any(row.way == "collected" and row.is_builtin for row in rows),
-        may_write=visit.may(SOURCE_WRITE),
+        may_write=visit.may(SOURCE_WRITE) or visit.may_own(SOURCE_WRITE),
         cadence=source_labels.cadence,
         bar=table_rows.bar,
         figures=table_rows.figures,

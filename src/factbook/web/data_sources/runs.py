@@ -14,7 +14,7 @@ from factbook.scheduling import gaps, given_up, runs
 from factbook.scheduling.gaps import CountedGap
 from factbook.scheduling.given_up import GivenUpBatch
 from factbook.scheduling.runs import RunRecord
-from factbook.web.data_sources import detail, table_rows
+from factbook.web.data_sources import detail, ownership, table_rows
 from factbook.web.entity.fact_values import Reason, plain
 from factbook.web.sign_in.password_sign_in import safe_path
 from factbook.web.site.endpoint import PageRoute
@@ -62,7 +62,7 @@ async def listed(visit: PageContext) -> Reply:
         subject=found,
         runs=await runs.recent(database, found.id, _MOST),
         given_up=[_given_up(visit, one) for one in await given_up.listed(database, found.id)],
-        may_run=visit.may(SOURCE_RUN),
+        may_run=await ownership.may(visit, found.stored, SOURCE_RUN),
         bar=table_rows.bar,
         figures=table_rows.figures,
     )
@@ -78,7 +78,7 @@ async def retry(visit: PageContext) -> Reply:
             found.id,
             actor=visit.person.ref,
             clock=state.clock,
-            write=visit.writing(audit.of_run(found.id, None)),
+            write=ownership.writing(visit, found.id, audit.of_run(found.id, None), SOURCE_RUN),
             tracer=state.tracer,
         )
     except ConflictError as error:
@@ -144,7 +144,7 @@ async def _begun(visit: PageContext, source_id: str, entity: str) -> RunRecord:
         ref,
         actor=visit.person.ref,
         clock=state.clock,
-        write=visit.writing(audit.of_run(source_id, ref)),
+        write=ownership.writing(visit, source_id, audit.of_run(source_id, ref), SOURCE_RUN),
         tracer=state.tracer,
     )
 
@@ -179,7 +179,7 @@ def _row(kind: str, reason: str, same: list[CountedGap]) -> ReasonOfGaps:
 
 SOURCE_RUNS: Sequence[PageRoute] = (
     PageRoute("GET", _PATH, listed, (SOURCE_READ,)),
-    PageRoute("POST", _PATH, begin, (SOURCE_RUN,)),
-    PageRoute("POST", "/data-sources/{id}/given-up", retry, (SOURCE_RUN,)),
+    PageRoute("POST", _PATH, begin, (SOURCE_RUN,), owned=True),
+    PageRoute("POST", "/data-sources/{id}/given-up", retry, (SOURCE_RUN,), owned=True),
     PageRoute("GET", f"{_PATH}/{{run}}", show, (SOURCE_READ,)),
 )
