@@ -97,10 +97,12 @@ def parse(document: Any) -> CustomSourceDefinition:
 _SOMEWHERE: Final = "https://connection.invalid"
 HEADER: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}", re.ASCII)
 _PRINTABLE: Final = re.compile(r"[\x20-\x7e]*")
-# Those that say where a request goes, where it ends, or which method it really has.
+# Those that say where a request goes, where it ends, which method it really has, or that a part of
+# the answer is enough, in which nobody recognizes a secret.
 NOT_A_HEADER: Final = re.compile(
     r"host|x-forwarded-.*|x-original-.*|x-rewrite-.*|forwarded|content-length|content-encoding"
-    r"|transfer-encoding|connection|keep-alive|te|trailer|upgrade|expect|accept-encoding|proxy-.*|x-(?:http-)?method.*",
+    r"|transfer-encoding|connection|keep-alive|te|trailer|upgrade|expect|accept-encoding|proxy-.*"
+    r"|x-(?:http-)?method.*|range|if-range",
     re.IGNORECASE,
 )
 
