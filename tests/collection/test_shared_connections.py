@@ -258,6 +258,15 @@ async def test_an_editor_is_shown_connections_of_the_own_groups_and_changes_none
         assert answer.status_code == 403
 
 
+async def test_the_audit_says_with_whom_a_connection_was_shared(calling: Service) -> None:
+    await connect(calling, OURS, THEIRS)
+    await connect(calling, OURS)
+    answer = await calling.http.get("/api/access/v1/audit", params={"actor": "user:default/tester"})
+    records = answer.json()["records"]
+    details = [one["detail"] for one in records if one["action"].startswith("connection.")]
+    assert [one.get("sharedWith") for one in details] == [[OURS], [OURS, THEIRS]]
+
+
 async def test_who_may_use_a_connection_is_told_by_the_path_of_what_is_wrong(
     calling: Service,
 ) -> None:

@@ -147,12 +147,14 @@ def of_facts(source_id: str) -> About:
 
 
 def of_connection(*, deleted: bool = False) -> About:
-    """Entry for a change of a connection: its address and header names, never their values."""
+    """Entry for a change of a connection: its address, header names and owners, no values."""
 
     def about(stored: "StoredConnection") -> AuditEntry:
         options, new = stored.options, stored.created_at == stored.updated_at
         action = f"connection.{'delete' if deleted else 'create' if new else 'replace'}"
         detail = {"baseUrl": options.base_url, "headers": sorted(options.headers)}
+        if options.shared_with:
+            detail["sharedWith"] = list(options.shared_with)
         return AuditEntry(action, stored.name, detail)
 
     return about
