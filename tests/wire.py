@@ -72,14 +72,14 @@ class Wire(asyncio.Transport):
     def __init__(self, protocol: HttpConnection) -> None:
         super().__init__({"peername": ("192.0.2.7", 40_000), "sockname": ("127.0.0.1", 8000)})
         self.protocol = protocol
-        self.written = b""
+        self.writes: list[bytes] = []
         self.is_paused = False
         self.is_lost = False
         self._closing = False
 
     def write(self, data: Any) -> None:
         if not self._closing:
-            self.written += data
+            self.writes.append(bytes(data))
 
     def close(self) -> None:
         if not self._closing:
@@ -137,11 +137,23 @@ def converse(
     turns: int = TURNS,
 ) -> bytes:
     """All that is answered to these events, with so many turns of the event loop before each."""
+    return b"".join(writes(events, application, turns=turns))
+
+
+def writes(
+    events: Iterable[Event],
+    application: Callable[[Scope, Receive, Send], Awaitable[None]],
+    *,
+    turns: int = TURNS,
+) -> list[bytes]:
+    """The same, by the writes that bring it."""
     loop = _loop()
     return loop.run_until_complete(_converse(loop, events, application, turns))
 
 
-async def _converse(loop: Loop, events: Iterable[Event], application: Any, turns: int) -> bytes:
+async def _converse(
+    loop: Loop, events: Iterable[Event], application: Any, turns: int
+) -> list[bytes]:
     state = ServerState()
     protocol = HttpConnection(_CONFIG, state, {})
     protocol.app = application
@@ -158,7 +170,7 @@ async def _converse(loop: Loop, events: Iterable[Event], application: Any, turns
     wire.lose(None)
     protocol._unset_keepalive_if_required()
     await asyncio.gather(*state.tasks)
-    return wire.written
+    return wire.writes
 
 
 def _happen(protocol: HttpConnection, wire: Wire, event: Event) -> None:

@@ -23,6 +23,9 @@ from factbook.http.uptake import LEAST_RATE, Uptake
 MOST_HEAD: Final = 64 * 1024
 # Bytes of framing that each byte of a body in chunks may take.
 _FRAMING: Final = 16
+# Beginning of an answer before the answer, and the header of a body of known length.
+_INTERIM: Final = b"HTTP/1.1 100"
+_LENGTH: Final = b"\r\ncontent-length: "
 
 
 class _RefusedError(Exception):
@@ -39,6 +42,43 @@ class _Flow(FlowControl):
         await super().drain()
         if self.is_lost:
             raise ConnectionResetError
+
+
+class _JoinedWrites:
+    """Transport of one answer: the head is written with the first piece of a body of known length.
+
+    Each write is a system call, and the first of them would wake the client for the head alone.
+    A body without a length is sent while it is made, so its head goes ahead of it.
+    """
+
+    __slots__ = ("_head", "_transport")
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+        self._head: bytes | None = None  # not here yet; empty: it was written
+
+    def write(self, data: bytes) -> None:
+        """Write the data, after the head; a head with a length is kept for its body."""
+        head = self._head
+        if head is None and not data.startswith(_INTERIM):
+            self._head = data if _LENGTH in data else b""
+            if self._head:
+                return
+        if head:
+            self._transport.writelines((head, data))
+            self._head = b""
+        else:
+            self._transport.write(data)
+
+    def is_closing(self) -> bool:
+        """True once the transport takes no more."""
+        return self._transport.is_closing()
+
+    def close(self) -> None:
+        """Close the transport once everything is written."""
+        if self._head:
+            self.write(b"")
+        self._transport.close()
 
 
 class HttpConnection(HttpToolsProtocol):
@@ -159,6 +199,8 @@ class HttpConnection(HttpToolsProtocol):
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         self._started = cycle
+        if cycle.scope["method"] != "HEAD":
+            cycle.transport = _JoinedWrites(self.transport)  # type: ignore[assignment]  # what a cycle uses
         super()._start_asgi_task(cycle, app)
 
     def _disconnect(self) -> None:
