@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 
 from factbook.auth import tokens
-from factbook.auth.permissions import TITLES, with_included
+from factbook.auth.permissions import TITLES
 from factbook.auth.tokens import Grant
 from factbook.errors import AuthenticationError, NotAllowedError, TooManyRequestsError
 from factbook.http.context import State
@@ -72,7 +72,7 @@ async def verified(request: Request, state: State, value: str) -> Grant:
     if token.last_used_at is None or not tokens.is_noted(token.last_used_at, now):
         id_ = token.id
         note_use(state, id_, now, lambda transaction: tokens.touch(transaction, id_, now))
-    return token._replace(permissions=with_included(token.permissions))
+    return token
 
 
 def bearer_value(request: Request) -> str:

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from factbook.auth import token_reach
+from factbook.auth.permissions import with_included
 from factbook.auth.token_reach import Narrowing
 from factbook.clock import DAY, HOUR, MINUTE
 from factbook.errors import ConflictError, InputError, NotFoundError
@@ -140,14 +141,14 @@ def create(
 
 
 async def find(database: Database, digest: str) -> Grant | None:
-    """Grant of the token with this hash, valid or not."""
+    """Grant of the token with this hash, valid or not, with the permissions that it includes."""
     row = await database.find(_FIND, digest, small=True)
     if row is None:
         return None
     _, id_, owner, permissions, expires_at, last_used_at, revoked_at, text = row
+    held = with_included(_read(permissions))
     return Grant(
-        *(id_, owner, _read(permissions), expires_at, last_used_at, revoked_at),
-        narrowing=_narrowing(text),
+        *(id_, owner, held, expires_at, last_used_at, revoked_at), narrowing=_narrowing(text)
     )
 
 

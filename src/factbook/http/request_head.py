@@ -11,6 +11,8 @@ from typing import Final
 Headers = Sequence[tuple[bytes, bytes]]
 
 _BLANKS: Final = b" \t"
+# Headers of which a second one would leave it open whose request this is, or where it ends.
+_ONCE: Final = (b"host", b"content-length", b"transfer-encoding")
 _BAD: Final = b"400 Bad Request"
 _NOT_IMPLEMENTED: Final = b"501 Not Implemented"
 _OTHER_VERSION: Final = b"505 HTTP Version Not Supported"
@@ -22,11 +24,14 @@ def refusal(method: bytes, version: str, headers: Headers) -> bytes:
         return _OTHER_VERSION
     if method == b"CONNECT":
         return _NOT_IMPLEMENTED  # all that follows it would be for the tunnel
-    names = [name for name, _ in headers]
-    hosts = names.count(b"host")
-    if hosts > 1 or (hosts == 0 and version == "1.1"):
+    values = dict(headers)
+    if len(values) < len(headers):
+        names = [name for name, _ in headers]
+        if any(names.count(name) > 1 for name in _ONCE):
+            return _BAD
+    if version == "1.1" and b"host" not in values:
         return _BAD
-    return b"" if _has_one_end(version, names, dict(headers)) else _BAD
+    return b"" if _has_one_end(version, values) else _BAD
 
 
 def asks_to_wait(headers: Headers) -> bool:
@@ -41,9 +46,9 @@ def without_upgrade(method: bytes, target: bytes, version: str, headers: Headers
     return b"\r\n".join([*lines, b"", b""])
 
 
-def _has_one_end(version: str, names: list[bytes], values: Mapping[bytes, bytes]) -> bool:
-    lengths, codings = names.count(b"content-length"), names.count(b"transfer-encoding")
-    if codings:
-        coding = values[b"transfer-encoding"].strip(_BLANKS).lower()
-        return version == "1.1" and not lengths and codings == 1 and coding == b"chunked"
-    return not lengths or (lengths == 1 and values[b"content-length"].strip(_BLANKS).isdigit())
+def _has_one_end(version: str, values: Mapping[bytes, bytes]) -> bool:
+    length, coding = values.get(b"content-length"), values.get(b"transfer-encoding")
+    if coding is not None:
+        is_chunked = coding.strip(_BLANKS).lower() == b"chunked"
+        return is_chunked and version == "1.1" and length is None
+    return length is None or length.strip(_BLANKS).isdigit()

@@ -144,8 +144,8 @@ class SQLite:
 
     async def find(self, sql: str, key: str, *, small: bool = False) -> Row | None:
         self._reader.verify()
-        if small and (sql, key) in self._kept:
-            return self._kept[sql, key]
+        if small and (kept := self._kept.get((sql, key))) is not None:
+            return kept
         try:
             # The one row is fetched to its end, which lets go of the moment that it was read at.
             row: Row | None = self._finder.execute(dialects.sqlite_find(sql), (key,)).fetchone()
