@@ -128,8 +128,12 @@ class PostgreSQL:
             return await self._fetch(text, parameters, SOON_SECONDS)
 
     async def _fetch(self, text: str, parameters: Parameters, wait: float | None) -> list[Row]:
-        async with self._reads.connection(wait) as connection:
+        # Nothing is begun on it, and the context of a pool's connection would commit each read.
+        connection = await self._reads.getconn(wait)
+        try:
             return await _rows(connection, text, parameters)
+        finally:
+            await self._reads.putconn(connection)
 
     async def _primary(self, text: str, parameters: Parameters) -> list[Row]:
         return await self._read(text, parameters, SOON_SECONDS)
