@@ -1,10 +1,10 @@
-"""Detection of changed facts in a write, to publish events about them.
+"""Detection of changed facts in a write, to publish events and to evaluate what depends on them.
 
 The first facts about an entity are not a change, including those that another process writes
 concurrently.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -14,11 +14,16 @@ from factbook.catalog.store import collectable
 from factbook.events import event
 from factbook.events import store as events
 from factbook.storage import Transaction
+from factbook.storage.touches import Touched
 
 # Bytes of JSON: of a value that is told, of all those of an entity, and of a row of events.
 LARGEST: Final = 1024
 _OF_AN_ENTITY: Final = 16 * 1024
 _OF_A_ROW: Final = 64 * 1024
+
+# Topics under which writes tell what they touched, for what is derived from facts.
+_VALUES: Final = "facts"
+_TIMES: Final = "times of facts"
 
 
 class Before(NamedTuple):
@@ -89,6 +94,23 @@ def differences(was: str, since: str) -> dict[str, dict[str, Any]]:
     }
     told |= {name: {"from": old[name], "to": None} for name in old if name not in new}
     return told if len(was) + len(since) <= LARGEST else _bounded(told)
+
+
+def touch_values(transaction: Transaction, source_id: str, entity_ids: Iterable[int]) -> None:
+    """Tell that latest facts of a source about these entities, or reasons, may have changed."""
+    transaction.touch((_VALUES, source_id), entity_ids)
+
+
+def touch_times(transaction: Transaction, source_id: str, entity_ids: Iterable[int]) -> None:
+    """Tell that facts of a source were confirmed for these entities: only their time changed."""
+    transaction.touch((_TIMES, source_id), entity_ids)
+
+
+def touched(topics: Touched) -> Iterator[tuple[str, bool, set[int]]]:
+    """(source id, true if more than times may have changed, entity ids) of what was touched."""
+    for topic, ids in topics.items():
+        if topic[0] in (_VALUES, _TIMES):
+            yield topic[1], topic[0] == _VALUES, ids
 
 
 def _bounded(told: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:

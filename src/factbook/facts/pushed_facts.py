@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from factbook.catalog.store import collectable
 from factbook.clock import MINUTE
-from factbook.facts import changes, entity_filter, removal, retention, touched
+from factbook.facts import changes, entity_filter, removal, retention
 from factbook.facts.datasource import DataSource
 from factbook.facts.reasons import NOT_APPLICABLE
 from factbook.storage import Transaction
@@ -162,7 +162,7 @@ def _write_latest(
         for id_, row in newest.items()
         if id_ in before and not row[2] < before[id_].written_at <= to_come
     }
-    touched.values(transaction, source_id, newest)
+    changes.touch_values(transaction, source_id, newest)
     changes.tell(transaction, source_id, before, written, now)
 
 

@@ -5,7 +5,7 @@ from functools import partial
 
 import msgspec
 
-from factbook.facts import changes, entity_filter, history, touched
+from factbook.facts import changes, entity_filter, history
 from factbook.facts.datasource import DataSource
 from factbook.storage import Database, Transaction, Write
 
@@ -21,7 +21,7 @@ def forget(
     only, parameters = ("", ()) if source_id is None else (" AND source_id = ?", (source_id,))
     ids = list(entity_ids)
     if source_id is not None:
-        touched.values(transaction, source_id, ids)
+        changes.touch_values(transaction, source_id, ids)
     for statement in (_FORGET_LATEST, _FORGET_HISTORY):
         transaction.run(statement + only, (ids, *parameters))
 
@@ -30,7 +30,7 @@ def forget_source(transaction: Transaction, source_id: str) -> None:
     """Delete everything that a source has stored."""
     changes.lock(transaction, source_id)
     for entity_ids in _portions(transaction, source_id):
-        touched.values(transaction, source_id, entity_ids)
+        changes.touch_values(transaction, source_id, entity_ids)
     for statement in _FORGET_SOURCE:
         transaction.run(statement, (source_id,))
 
@@ -62,7 +62,7 @@ def drop_facts(transaction: Transaction, source_id: str, names: Iterable[str]) -
             ],
         )
         after = rows[-1][0]
-        touched.values(transaction, source_id, [row[0] for row in rows])
+        changes.touch_values(transaction, source_id, [row[0] for row in rows])
 
 
 def drop_untracked(transaction: Transaction, source: DataSource) -> int:
@@ -76,7 +76,7 @@ def drop_untracked(transaction: Transaction, source: DataSource) -> int:
         return 0
     history.close(transaction, source.id, gone)
     ids = [entity_id for entity_id, _ in gone]
-    touched.values(transaction, source.id, ids)
+    changes.touch_values(transaction, source.id, ids)
     return transaction.run(_DROP_LATEST, (source.id, ids))
 
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from factbook.catalog.store.conditions import SQL, EntityRange
-from factbook.facts import changes, entity_filter, history, touched
+from factbook.facts import changes, entity_filter, history
 from factbook.facts.changes import Before
 from factbook.facts.datasource import DataSource
 from factbook.facts.merge import Latest, Observation, merge
@@ -101,8 +101,8 @@ def _write_latest(
         else:
             different.append(row)
     transaction.many(_WRITE_LATEST, different)
-    touched.values(transaction, source_id, [row[1] for row in different])
-    touched.times(transaction, source_id, same)
+    changes.touch_values(transaction, source_id, [row[1] for row in different])
+    changes.touch_times(transaction, source_id, same)
     if same:
         transaction.run(_CONFIRM, (now, source_id, same))
 

@@ -35,7 +35,7 @@ from factbook.checks.states.change_store import ChangeRow
 from factbook.checks.states.count_store import CountDeltas
 from factbook.checks.states.state_store import EntityStates
 from factbook.clock import Clock
-from factbook.facts import touched as facts_touched
+from factbook.facts import changes
 from factbook.integrations import catalog
 from factbook.storage import Database, Transaction, before_commit
 from factbook.storage.touches import Touched
@@ -75,7 +75,7 @@ def evaluate_touched(transaction: Transaction, cache: CheckCache, clock: Clock) 
     """Evaluate the checks that read what the transaction touched."""
     entity_ids = transaction.touched.get(apply.TOUCHED, set())
     exemptions = transaction.touched.get(exemption_store.TOUCHED, set())
-    sources = list(facts_touched.changed(transaction.touched))
+    sources = list(changes.touched(transaction.touched))
     if not entity_ids and not exemptions and not sources:
         return
     definition_lock.share(transaction)
@@ -86,7 +86,7 @@ def evaluate_touched(transaction: Transaction, cache: CheckCache, clock: Clock) 
     if known.reads_owners and entity_ids:
         owned = ownership.owned(transaction)
         for source_id in catalog.owner_sources():
-            facts_touched.values(transaction, source_id, owned)
+            changes.touch_values(transaction, source_id, owned)
     update(transaction, known, _tasks(known, entity_ids, transaction.touched), clock())
 
 
@@ -102,7 +102,7 @@ def _tasks(known: CheckSet, entity_ids: set[int], touched: Touched) -> Iterator[
     entity_ids = entity_ids.union(exempt)
     changed: dict[int, set[str]] = {}
     confirmed: dict[int, set[str]] = {}
-    for source_id, is_changed, written in facts_touched.changed(touched):
+    for source_id, is_changed, written in changes.touched(touched):
         if source_id in (known.sources if is_changed else known.fresh):
             for id_ in written - entity_ids:
                 (changed if is_changed else confirmed).setdefault(id_, set()).add(source_id)
