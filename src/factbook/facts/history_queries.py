@@ -5,7 +5,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from factbook.facts import long_values
+from factbook.facts import history
 from factbook.facts.merge import reason_of
 from factbook.storage import Database, Row
 
@@ -114,7 +114,7 @@ async def _change(
 
 def _facts(facts: str, holding: str | None) -> dict[str, Any]:
     """The facts of a row with the long values of the row that has them."""
-    whole = facts if holding is None else long_values.filled(facts, holding)
+    whole = facts if holding is None else history.filled(facts, holding)
     found: dict[str, Any] = msgspec.json.decode(whole)
     return found
 

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from factbook.facts import long_values
+from factbook.facts import history
 from factbook.facts.merge import reason_of
 from factbook.storage import Database, Row
 from factbook.storage.database import Parameters
@@ -123,7 +123,7 @@ async def _whole(
     found = await database.all(_HOLDING, (entity_id, source_ids, times))
     texts = {(source_id, at): facts for source_id, at, facts in found}
     return [
-        row._replace(facts=long_values.filled(row.facts, texts[row.source_id, row.held_at]))
+        row._replace(facts=history.filled(row.facts, texts[row.source_id, row.held_at]))
         if (row.source_id, row.held_at) in texts
         else row
         for row in rows
