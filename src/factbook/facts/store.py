@@ -1,6 +1,6 @@
-"""The store of facts: one row with the latest facts of a source and entity; history is separate."""
+"""The store of facts: one row with the latest facts of a source and entity, apart from history."""
 
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
@@ -25,6 +25,7 @@ __all__ = [
     "latest_for_entity",
     "latest_of_ref",
     "pages",
+    "past_for_entity",
     "record",
     "sample",
 ]
@@ -160,6 +161,20 @@ async def latest_for_entity(database: Database, entity_id: int) -> dict[str, Lat
     return {source_id: _latest(*row) for source_id, *row in rows}
 
 
+async def past_for_entity(
+    database: Database, entity_id: int, source_ids: Collection[str], moment: int
+) -> dict[str, dict[str, msgspec.Raw]]:
+    """The values that each source had written last by a moment, as JSON by fact.
+
+    Facts that it did not mention then are missing, as are long values that are stored elsewhere.
+    """
+    if not source_ids:
+        return {}
+    rows = await database.all(_PAST_FOR_ENTITY, (moment, entity_id, sorted(source_ids)))
+    read = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+    return {source_id: read(facts) for source_id, facts in rows if facts is not None}
+
+
 async def latest_of_ref(database: Database, ref: str) -> dict[str, Latest]:
     """The latest facts about the entity with this reference, by source id."""
     rows = await database.all(_LATEST_OF_REF, (ref,))
@@ -259,6 +274,14 @@ LEFT JOIN facts_latest l ON l.entity_id = e.id AND l.source_id = ? WHERE e.ref =
 _LATEST_FOR_ENTITY = f"""
 SELECT source_id, {_COLUMNS} FROM facts_latest
 WHERE entity_id = ? ORDER BY source_id
+"""
+
+_PAST_FOR_ENTITY = """
+SELECT l.source_id, (
+    SELECT h.facts FROM facts_history h
+    WHERE h.source_id = l.source_id AND h.entity_id = l.entity_id AND h.written_at <= ?
+    ORDER BY h.written_at DESC LIMIT 1
+) FROM facts_latest l WHERE l.entity_id = ? AND l.source_id IN LIST(?)
 """
 
 _LATEST_OF_REF = f"""

@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from factbook.clock import DAY
-from factbook.facts import past_values
+from factbook.facts import store
 from factbook.facts.datasource import DataSource
 from factbook.facts.merge import Latest
 from factbook.facts.schema import TYPES, Fact
@@ -77,7 +77,7 @@ async def key_figures(
     known = [_Chosen(source, fact, value) for source, fact, value in _known(sources, latest)]
     chosen = list(_named(known, wanted) if wanted else _fitting(known))[:MOST]
     ids = {one.source.id for one in chosen}
-    before = await past_values.at(database, entity_id, ids, now - _WEEK)
+    before = await store.past_for_entity(database, entity_id, ids, now - _WEEK)
     return [_figure(one, path, before.get(one.source.id, {})) for one in chosen]
 
 
