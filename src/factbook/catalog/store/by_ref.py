@@ -1,14 +1,15 @@
-"""Reads of entities by reference or uid, their names, and the catalog's own facts about them."""
+"""Reads of entities by reference or uid, their names and changes, and the catalog's own facts."""
 
 import difflib
 from collections.abc import AsyncIterator, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import msgspec
 
 from factbook.catalog.compliance import HAS_OWNER_RELATION, OWNER_EXISTS
 from factbook.catalog.store.conditions import Condition, EntityRange, narrowed
-from factbook.catalog.store.documents import COLUMNS, StoredEntity
+from factbook.catalog.store.documents import COLUMNS, DOCUMENT, StoredEntity
 from factbook.storage import Database, Transaction
 
 # The stored bits of `entities e`, and that of its owner.
@@ -21,6 +22,8 @@ COMPLIANCE = f"""e.compliance + CASE WHEN (e.compliance & {HAS_OWNER_RELATION}) 
 _PORTION = 2_000
 # A document that is longer is not read for a name alone.
 _LONGEST = 20_000
+# Revisions of the set that are looked at.
+_LOOKED_AT = 500
 
 
 class EntityDetail(NamedTuple):
@@ -39,6 +42,20 @@ class DisplayName(NamedTuple):
 
     title: str
     name: str
+
+
+class EntityRevision(NamedTuple):
+    """A revision with the documents of the entity before and after it; None where it was not there.
+
+    `restored` is the number of the revision that it restored.
+    """
+
+    number: int
+    created_at: int
+    created_by: str
+    restored: int | None
+    before: str | None
+    after: str | None
 
 
 async def entity(database: Database, ref: str) -> StoredEntity | None:
@@ -132,6 +149,23 @@ async def similar(database: Database, kind: str, name: str, most: int) -> list[s
     return [ref for found in close for ref in known if ref.partition("/")[2] == found]
 
 
+async def revisions(
+    database: Database, set_name: str, ref: str, limit: int
+) -> list[EntityRevision]:
+    """Up to `limit` of the kept revisions that changed an entity of a set, newest first."""
+    rows = await database.all(_CHANGED, (set_name, _LOOKED_AT, ref, limit))
+    if not rows:
+        return []
+    now = await database.one(f"SELECT {DOCUMENT} FROM entities e WHERE e.ref = ?", (ref,))
+    chain = [now[0] if now else None, *(row[-1] for row in rows)]
+    return [
+        EntityRevision(number, created_at, created_by, restored, before, after)
+        for (number, created_at, created_by, restored, _), (after, before) in zip(
+            rows, pairwise(chain), strict=True
+        )
+    ]
+
+
 class Complying(NamedTuple):
     """The catalog's own facts about an entity: the bits of `catalog.compliance`, and their time."""
 
@@ -219,3 +253,12 @@ WHERE e.ref IN LIST(?)
 """
 
 _SAME_NAME = "SELECT ref FROM entities WHERE name = ? ORDER BY ref LIMIT ?"
+
+_CHANGED = """
+SELECT r.number, r.created_at, r.created_by, r.restored, c.document FROM (
+    SELECT v.set_id, v.number, v.created_at, v.created_by, v.restored
+    FROM sets s JOIN revisions v ON v.set_id = s.id WHERE s.name = ?
+    ORDER BY v.number DESC LIMIT ?
+) r CROSS JOIN revision_changes c
+WHERE c.set_id = r.set_id AND c.number = r.number AND c.ref = ? ORDER BY r.number DESC LIMIT ?
+"""

@@ -6,8 +6,8 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from factbook.auth.permissions import CATALOG_READ, SOURCE_READ
-from factbook.catalog.store import entity_revisions
-from factbook.catalog.store.entity_revisions import EntityRevision
+from factbook.catalog.store import by_ref
+from factbook.catalog.store.by_ref import EntityRevision
 from factbook.http.requests import Reply, offloaded
 from factbook.storage import Database
 from factbook.web.entity import page
@@ -37,7 +37,7 @@ async def latest(database: Database, found: EntityView, most: int) -> list[Shown
     """The last changes of an entity; none of one outside any set."""
     if found.shown.set is None:
         return []
-    rows = await entity_revisions.of_entity(database, found.shown.set, found.ref, most)
+    rows = await by_ref.revisions(database, found.shown.set, found.ref, most)
     changes: list[ShownRevision] = await offloaded(_shown, found.shown.set, rows)
     return changes
 
