@@ -1,14 +1,22 @@
-"""First page of an entity: what it is, how it stands, and what is known of it."""
+"""First page of an entity: what it is, how it stands, what is known of it, and its key figures."""
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+import msgspec
 
 from factbook.auth.permissions import CATALOG_READ, SOURCE_READ
+from factbook.clock import DAY
+from factbook.facts import store
+from factbook.facts.datasource import DataSource
+from factbook.facts.schema import TYPES, Fact
 from factbook.http.requests import Reply
+from factbook.web.charts import scales
 from factbook.web.data_sources import source_labels
 from factbook.web.entity import (
     check_results,
     contents,
+    fact_values,
     facts,
     page,
     relation_list,
@@ -16,17 +24,58 @@ from factbook.web.entity import (
     team_scorecards,
 )
 from factbook.web.entity.about import about
+from factbook.web.entity.fact_values import Value
 from factbook.web.entity.facts import Facts
-from factbook.web.entity.key_figures import KeyFigure, key_figures
 from factbook.web.entity.page import EntityView
 from factbook.web.entity.relation_list import RelationGroup
-from factbook.web.site import formats
+from factbook.web.site import fact_titles, formats
 from factbook.web.site.endpoint import PageRoute
+from factbook.web.site.formats import segment
 from factbook.web.site.page_context import PageContext
 
 _CHANGES: Final = 5
 _WAITING: Final = 5
 _CONTENTS: Final = 10
+_MOST: Final = 8
+_WEEK: Final = 7 * DAY
+# Of a source that fills no shape, so that each of several has a place.
+_OF_A_SOURCE: Final = 3
+_LONGEST_BEFORE: Final = 300  # characters of a value in JSON
+_FIGURES: Final = frozenset({"integer", "float", "boolean"})
+
+# What people look for first among the facts of each shape, in the order in which it is shown.
+_DEFAULTS: Final = (
+    "incident.incidentMetrics.monthlyIncidents",
+    "security.scannerIssues.critical",
+    "security.scannerIssues.high",
+    "security.dependencyAlerts.open",
+    "codehost.pullRequests.open",
+    "codehost.mergeTime.avgLastMonthHours",
+    "incident.incidentMetrics.upTimePercentage",
+    "incident.incidentMetrics.meanTimeToResolve",
+    "codehost.branchProtection.enabled",
+    "codehost.issues.open",
+    "observability.sloCount",
+    "observability.monitorCount",
+    "repository.totalFiles",
+)
+_SHAPED: Final = tuple({f"{name.partition('.')[0]}." for name in _DEFAULTS})
+
+
+class KeyFigure(NamedTuple):
+    """A figure with its title, its page, and its change in words, "" if nothing tells it."""
+
+    title: str
+    source: str
+    path: str
+    value: Value
+    change: str
+
+
+class _Chosen(NamedTuple):
+    source: DataSource
+    fact: Fact
+    value: Any
 
 
 async def show(visit: PageContext, found: EntityView) -> Reply:
@@ -68,14 +117,6 @@ def _topics(found: EntityView, known: Facts) -> list[str]:
     return [f"{word}/{formats.segment(id_)}" for word, id_ in topics]
 
 
-async def _figures(visit: PageContext, found: EntityView, known: Facts) -> list[KeyFigure]:
-    state = visit.state
-    wanted = state.settings.key_figures
-    return await key_figures(
-        state.database, found.shown.id, found.path, known.sources, known.latest, wanted, visit.now
-    )
-
-
 async def _relations(
     visit: PageContext, found: EntityView, owner: str | None
 ) -> list[RelationGroup]:
@@ -83,6 +124,81 @@ async def _relations(
     told = ("ownedBy", owner)
     others = [one for one in found.relations if (one.type, one.target_ref) != told]
     return await relation_list.groups(visit.state.database, others, f"{found.path}/relations")
+
+
+async def _figures(visit: PageContext, found: EntityView, everything: Facts) -> list[KeyFigure]:
+    """Up to eight figures that are known: those that the settings name, or that fit the sources."""
+    known = list(_known(everything))
+    wanted = visit.state.settings.key_figures
+    chosen = list(_named(known, wanted) if wanted else _fitting(known))[:_MOST]
+    ids = {one.source.id for one in chosen}
+    moment = visit.now - _WEEK
+    before = await store.past_for_entity(visit.state.database, found.shown.id, ids, moment)
+    return [_figure(one, found.path, before.get(one.source.id, {})) for one in chosen]
+
+
+def _known(everything: Facts) -> Iterator[_Chosen]:
+    for source in everything.sources:
+        values = everything.latest[source.id].facts if source.id in everything.latest else {}
+        for fact in source.schema:
+            if fact.name in values:
+                yield _Chosen(source, fact, values[fact.name])
+
+
+def _named(known: Sequence[_Chosen], wanted: Iterable[str]) -> Iterator[_Chosen]:
+    """The facts of these names, each of the first source unless `SOURCE:` stands before it."""
+    for name in wanted:
+        for one in known:
+            if name in (one.fact.name, f"{one.source.id}:{one.fact.name}"):
+                yield one
+                break
+
+
+def _fitting(known: Sequence[_Chosen]) -> Iterator[_Chosen]:
+    """Figures of the shapes, and between them some of the sources that fill none."""
+    shaped = _named(known, _DEFAULTS)
+    counts: dict[str, int] = {}
+    others = list[_Chosen]()
+    for one in known:
+        is_own = not one.fact.name.startswith(_SHAPED) and one.fact.type in _FIGURES
+        if is_own and counts.setdefault(one.source.id, 0) < _OF_A_SOURCE:
+            counts[one.source.id] += 1
+            others.append(one)
+    first = list(shaped)
+    room = max(_MOST - len(others), _MOST // 2)
+    yield from first[:room]
+    yield from others
+    yield from first[room:]
+
+
+def _figure(one: _Chosen, path: str, before: Mapping[str, msgspec.Raw]) -> KeyFigure:
+    source, fact, value = one
+    return KeyFigure(
+        fact_titles.title(fact),
+        source.title,
+        f"{path}/facts/{segment(source.id)}/{segment(fact.name)}",
+        fact_values.shown(fact, value),
+        _change(fact, value, before.get(fact.name)),
+    )
+
+
+def _change(fact: Fact, value: Any, raw: msgspec.Raw | None) -> str:
+    """The change of a value since that of a week before."""
+    if raw is None or len(bytes(raw)) > _LONGEST_BEFORE:
+        return ""
+    before = msgspec.json.decode(raw)
+    if not TYPES[fact.type].holds(before):
+        return ""
+    if before == value:
+        return "same as a week ago"
+    if fact.type not in {"integer", "float"}:
+        return f"a week ago: {fact_values.in_words(fact, before)}"
+    new, old = scales.finite(value), scales.finite(before)
+    if new is None or old is None:
+        return ""
+    sign = "+" if new > old else "\N{MINUS SIGN}"
+    amount = scales.quantity(abs(new - old), fact_values.unit_of(fact))
+    return f"{sign}{amount} in a week"
 
 
 ENTITY_SUMMARY: Sequence[PageRoute] = (
