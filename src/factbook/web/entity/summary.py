@@ -85,8 +85,8 @@ async def show(visit: PageContext, found: EntityView) -> Reply:
     changes = await revisions.latest(database, found, _CHANGES)
     people = [found.shown.updated_by, *(each.revision.created_by for each in changes)]
     head = page.frame(found, "Overview")
-    belonging = await contents.contained(database, found)
-    has_parts = belonging is not None
+    has_parts = head["kind"] in page.CONTENTS
+    belonging = await contents.contained(database, found) if has_parts else None
     return visit.page(
         "entity.html",
         **head,
