@@ -6,7 +6,7 @@ from factbook.facts import shapes
 from factbook.facts.schema import Fact
 from factbook.facts.shape_titles import TITLES
 from factbook.integrations import SOURCES as CATALOGS
-from factbook.web.site import fact_titles
+from factbook.web.site import fact_display
 from tests.conftest import StartService
 from tests.service import Service, component
 from tests.web.visiting import signed_in, words
@@ -26,7 +26,7 @@ from tests.web.visiting import signed_in, words
     ],
 )
 def test_the_name_of_a_fact_is_told_in_words(name: str, unit: str | None, title: str) -> None:
-    assert fact_titles.title(Fact(name, "integer", unit=unit)) == title
+    assert fact_display.title(Fact(name, "integer", unit=unit)) == title
 
 
 def test_every_fact_of_a_shape_has_a_title_that_says_enough_by_itself() -> None:

@@ -20,8 +20,7 @@ from factbook.integrations.vendors import VENDORS
 from factbook.scheduling import runs
 from factbook.web.data_sources import ownership, source_labels, table_rows
 from factbook.web.data_sources.table_rows import SourceRow
-from factbook.web.entity import fact_values
-from factbook.web.site import fact_titles
+from factbook.web.site import fact_display
 from factbook.web.site.endpoint import PageRoute
 from factbook.web.site.formats import commands, quoted, segment, word_of
 from factbook.web.site.page_context import PageContext
@@ -220,7 +219,7 @@ def _push(source: DataSource, ref: str, written_at: int, text: str) -> EntityPus
     values: dict[str, Any] = msgspec.json.decode(text)
     known = [fact for fact in source.schema if fact.name in values]
     shown = [
-        (fact_titles.title(fact), fact_values.in_words(fact, values[fact.name])) for fact in known
+        (fact_display.title(fact), fact_display.in_words(fact, values[fact.name])) for fact in known
     ]
     return EntityPush(ref, written_at, shown[:_EXAMPLES], len(values) - len(shown[:_EXAMPLES]))
 

@@ -18,10 +18,9 @@ from factbook.http import csv_lines
 from factbook.http.requests import Reply
 from factbook.web.charts import scales
 from factbook.web.charts.histogram import Column, histogram
-from factbook.web.entity import fact_values
-from factbook.web.entity.fact_values import Reason, Value
-from factbook.web.site import fact_titles, formats
+from factbook.web.site import fact_display, formats
 from factbook.web.site.endpoint import PageRoute
+from factbook.web.site.fact_display import Reason, Value
 from factbook.web.site.formats import segment
 from factbook.web.site.page_context import PageContext
 
@@ -106,7 +105,7 @@ async def show(visit: PageContext) -> Reply:
         "data-source-fact.html",
         source=column.source,
         fact=fact,
-        label=fact_titles.title(fact),
+        label=fact_display.title(fact),
         address=address,
         found=found,
         counted_at=kept.at if kept.at < visit.now else None,
@@ -180,7 +179,7 @@ def _chart(address: Address, fact: Fact, bins: Sequence[Bin]) -> Any:
         words = f"{_range(fact, one)}: {formats.counted(one.number, 'entity', 'entities')}"
         edge = "older" if one.start is None else _edge(fact, one.start)
         columns.append(Column(one.number, words, edge, address.of_values(**given)))
-    return histogram(columns, title=f"Entities by {fact_titles.title(fact)}", ident="spread")
+    return histogram(columns, title=f"Entities by {fact_display.title(fact)}", ident="spread")
 
 
 def _shares(address: Address, fact: Fact, found: Distribution) -> Iterator[Share]:
@@ -195,7 +194,7 @@ def _shares(address: Address, fact: Fact, found: Distribution) -> Iterator[Share
         # What was cut is only the beginning of what it counts.
         is_whole = len(text) < across.LONGEST_TEXT // 2
         path = address.of_values(value=text) if is_whole and text and "\0" not in text else None
-        yield Share(fact_values.in_words(fact, value) or "empty", count, most, path)
+        yield Share(fact_display.in_words(fact, value) or "empty", count, most, path)
 
 
 def _group(address: Address, fact: Fact, by: By, group: GroupFigures) -> GroupRow:
@@ -209,8 +208,8 @@ def _group(address: Address, fact: Fact, by: By, group: GroupFigures) -> GroupRo
 
 
 def _row(source_id: str, fact: Fact, row: EntityValue) -> ValueRow:
-    value = None if row.value is None else fact_values.shown(fact, row.value)
-    reason = None if row.reason is None else fact_values.plain(row.reason)
+    value = None if row.value is None else fact_display.shown(fact, row.value)
+    reason = None if row.reason is None else fact_display.plain(row.reason)
     path = f"{formats.entity_path(row.ref)}/facts/{segment(source_id)}/{segment(fact.name)}"
     return ValueRow(row.ref, path, value, reason, row.at, row.kept)
 
@@ -218,7 +217,7 @@ def _row(source_id: str, fact: Fact, row: EntityValue) -> ValueRow:
 def _quantity(fact: Fact, value: float) -> str:
     if fact.type == "datetime":
         return scales.moment(int(value))
-    return scales.quantity(value, fact_values.unit_of(fact))
+    return scales.quantity(value, fact_display.unit_of(fact))
 
 
 def _bound(fact: Fact, value: float) -> str:

@@ -15,9 +15,9 @@ from factbook.scheduling.gaps import CountedGap
 from factbook.scheduling.given_up import GivenUpBatch
 from factbook.scheduling.runs import RunRecord
 from factbook.web.data_sources import detail, ownership, table_rows
-from factbook.web.entity.fact_values import Reason, plain
 from factbook.web.sign_in.password_sign_in import safe_path
 from factbook.web.site.endpoint import PageRoute
+from factbook.web.site.fact_display import Reason, plain
 from factbook.web.site.page_context import PageContext
 
 _PATH: Final = "/data-sources/{id}/runs"

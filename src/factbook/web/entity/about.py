@@ -8,7 +8,7 @@ import msgspec
 from factbook.catalog.kinds import RELATIONS
 from factbook.catalog.store.by_ref import EntityDetail
 from factbook.integrations import catalog
-from factbook.web.site import fact_titles, formats
+from factbook.web.site import fact_display, formats
 
 _ITEMS = 20  # of a list of the spec
 _ENTRIES = 200  # annotations, labels, links and tags
@@ -188,7 +188,7 @@ def _field(kind: str, namespace: str, name: str, value: Any) -> SpecField:
             href = ref and formats.entity_path(ref)
         parts.append(_part(one, href, room))
         room = max(0, room - len(parts[-1].text))
-    return SpecField(fact_titles.label(name), parts, max(0, len(values) - _ITEMS))
+    return SpecField(fact_display.label(name), parts, max(0, len(values) - _ITEMS))
 
 
 def _part(value: Any, href: str | None, room: int) -> Part:

@@ -20,8 +20,7 @@ from factbook.facts.schema import Fact
 from factbook.http.requests import offloaded
 from factbook.integrations import catalog
 from factbook.storage import Database
-from factbook.web.entity import fact_values
-from factbook.web.site import fact_titles, formats
+from factbook.web.site import fact_display, formats
 from factbook.web.site.formats import segment
 from factbook.web.site.page_context import PageContext
 
@@ -92,7 +91,7 @@ async def choices(visit: PageContext, cards: Sequence[ScorecardInEffect]) -> lis
     found = [(f"{_LEVELS}{card.id}", f"Level of {card.title}") for card, _ in cards]
     for source in (await _sources(visit)).values():
         found += [
-            (f"{source.id}/{fact.name}", f"{fact_titles.title(fact)} · {source.title}")
+            (f"{source.id}/{fact.name}", f"{fact_display.title(fact)} · {source.title}")
             for fact in source.schema
         ]
         if len(found) >= _CHOICES:
@@ -138,7 +137,7 @@ def _fact(name: str, sources: Mapping[str, DataSource]) -> CatalogColumn | None:
     if source is None or fact is None:
         return None
     shows = FactOfSource(source, fact, catalog.bit(source_id, fact_name))
-    return CatalogColumn(name, fact_titles.title(fact), shows)
+    return CatalogColumn(name, fact_display.title(fact), shows)
 
 
 def _levels(name: str, cards: Sequence[ScorecardInEffect]) -> CatalogColumn | None:
@@ -193,6 +192,6 @@ def _cell(path: str, column: CatalogColumn, found: ColumnValue) -> ColumnCell:
     if not isinstance(column.shows, FactOfSource):
         return ColumnCell(found.value or "", "", f"{path}#checks")
     source, fact, _ = column.shows
-    text = "" if found.value is None else fact_values.in_words(fact, found.value) or "empty"
-    reason = "" if found.reason is None else fact_values.plain(found.reason).short
+    text = "" if found.value is None else fact_display.in_words(fact, found.value) or "empty"
+    reason = "" if found.reason is None else fact_display.plain(found.reason).short
     return ColumnCell(text, reason, f"{path}/facts/{segment(source.id)}/{segment(fact.name)}")

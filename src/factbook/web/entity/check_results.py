@@ -20,9 +20,8 @@ from factbook.checks.versions.scorecard_store import scorecard_store
 from factbook.errors import FactbookError
 from factbook.facts.reasons import word
 from factbook.storage import Database
-from factbook.web.entity import fact_values
-from factbook.web.entity.fact_values import Reason
-from factbook.web.site import formats
+from factbook.web.site import fact_display, formats
+from factbook.web.site.fact_display import Reason
 from factbook.web.site.formats import segment
 
 _MOST: Final = 200  # of a group
@@ -152,7 +151,7 @@ def _message(check: Check, explanation: Explanation | None) -> str:
 
 def _reason(reason: str) -> Reason:
     own = _OWN_REASONS.get(word(reason))
-    return own or fact_values.plain(reason)
+    return own or fact_display.plain(reason)
 
 
 def _scorecard(

@@ -21,9 +21,9 @@ from factbook.facts.schema import Fact
 from factbook.http.requests import Reply, offloaded
 from factbook.storage import Database
 from factbook.web.checks import filters
-from factbook.web.entity import catalog_filter, fact_values, page, team_scorecards
+from factbook.web.entity import catalog_filter, page, team_scorecards
 from factbook.web.entity.page import EntityView
-from factbook.web.site import fact_titles, formats
+from factbook.web.site import fact_display, formats
 from factbook.web.site.endpoint import PageRoute
 from factbook.web.site.formats import segment
 from factbook.web.site.page_context import PageContext
@@ -124,7 +124,7 @@ async def of_entities(
     ]
     return ContentsTable(
         [card for card, _ in cards],
-        [fact_titles.title(Fact(name, "integer")) for name in facts],
+        [fact_display.title(Fact(name, "integer")) for name in facts],
         rows,
         len(rows),
         None,
@@ -186,7 +186,7 @@ def _figure(
         return None
     source, value = found
     path = f"{formats.entity_path(one.ref)}/facts/{segment(source)}/{segment(name)}"
-    return "" if value is None else fact_values.in_words(Fact(name, "float"), value), path
+    return "" if value is None else fact_display.in_words(Fact(name, "float"), value), path
 
 
 def _titles(items: Sequence[BelongingEntity]) -> list[str]:

@@ -21,10 +21,10 @@ from factbook.integrations import catalog
 from factbook.web.charts import scales
 from factbook.web.charts.band import Stretch, band
 from factbook.web.charts.charts import line_chart
-from factbook.web.entity import fact_medians, fact_rows, fact_values, page
+from factbook.web.entity import fact_medians, fact_rows, page
 from factbook.web.entity.facts import placed
 from factbook.web.entity.page import EntityView
-from factbook.web.site import fact_titles
+from factbook.web.site import fact_display
 from factbook.web.site.endpoint import PageRoute
 from factbook.web.site.formats import segment
 from factbook.web.site.page_context import PageContext
@@ -136,12 +136,12 @@ def _now(asked: _FactContext) -> dict[str, Any]:
     """Current value and its start, or the reason for its absence."""
     name, latest = asked.fact.name, asked.latest
     if latest is not None and name in latest.facts:
-        value = fact_values.shown(asked.fact, latest.facts[name])
+        value = fact_display.shown(asked.fact, latest.facts[name])
         kept = latest.kept.get(name)
         return {"value": value, "reason": None, "at": kept or latest.written_at, "kept": kept}
     reason = (reason_of(name, latest.reasons) if latest else None) or NEVER_COLLECTED
     at = latest.written_at or None if latest else None
-    return {"value": None, "reason": fact_values.plain(reason), "at": at, "kept": None}
+    return {"value": None, "reason": fact_display.plain(reason), "at": at, "kept": None}
 
 
 def _drawn(
@@ -153,12 +153,12 @@ def _drawn(
     figures: ValueSummary | None = None
     changes: list[ValuePeriod] = []
     if fact.type in {"integer", "float"}:
-        unit = fact_values.unit_of(fact)
+        unit = fact_display.unit_of(fact)
         if points:
             first = excerpt.start if start is None else start
             chart = line_chart(
                 points,
-                title=f"{fact_titles.title(fact)} over time",
+                title=f"{fact_display.title(fact)} over time",
                 unit=unit,
                 start=first or points[0][0],
                 end=now,
@@ -178,7 +178,7 @@ def _band(
     """The periods of a boolean as a band."""
     first = changes[-1].since if start is None else start
     stretches = [Stretch(one.value, one.since, one.until or now) for one in reversed(changes)]
-    title = f"{fact_titles.title(asked.fact)} over time"
+    title = f"{fact_display.title(asked.fact)} over time"
     return band(stretches, title=title, start=first, end=now, ident="over-time")
 
 
@@ -211,7 +211,7 @@ def _changes(fact: Fact, points: Sequence[Point]) -> list[ValuePeriod]:
         if value != before or not found:
             if found:
                 found[-1] = found[-1]._replace(until=at)
-            words = None if value is None else fact_values.in_words(fact, value)
+            words = None if value is None else fact_display.in_words(fact, value)
             found.append(ValuePeriod(words, at, None))
         before = value
     return found[::-1][:_CHANGES]

@@ -12,7 +12,7 @@ from factbook.facts.schema import Fact
 from factbook.integrations import catalog
 from factbook.storage import Database
 from factbook.web.charts import scales
-from factbook.web.entity import fact_values
+from factbook.web.site import fact_display
 from factbook.web.site.formats import segment
 
 # Entities of a catalog in which the values of all are counted for a page about one of them.
@@ -38,7 +38,7 @@ async def medians(
         return []
     counted = await across.counted(database, FactColumn(source, fact), CatalogPart(), "owner")
     found = distribution.of(fact, counted, top=0, now=0)
-    unit, whole = fact_values.unit_of(fact), across_path(source.id, fact.name)
+    unit, whole = fact_display.unit_of(fact), across_path(source.id, fact.name)
     rows: list[Median] = []
     team = next((one for one in found.groups if one.name == owner), None)
     if owner and team and team.median is not None:

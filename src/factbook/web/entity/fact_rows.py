@@ -12,8 +12,8 @@ from factbook.facts.schema import Fact
 from factbook.facts.time_series import HistoryEntry, HistoryPosition
 from factbook.scheduling.schedule import next_start
 from factbook.storage import Database
-from factbook.web.entity import fact_values
-from factbook.web.entity.fact_values import Reason, Value
+from factbook.web.site import fact_display
+from factbook.web.site.fact_display import Reason, Value
 
 _ROWS: Final = 50
 _READ: Final = 500
@@ -91,8 +91,8 @@ def _row(source: DataSource, fact: Fact, entry: HistoryEntry) -> HistoryRow:
         entry.written_at,
         entry.confirmed_at,
         1 + times(source, entry.written_at, entry.confirmed_at),
-        None if value is None else fact_values.shown(fact, value),
-        None if reason is None else fact_values.plain(reason),
+        None if value is None else fact_display.shown(fact, value),
+        None if reason is None else fact_display.plain(reason),
         entry.version,
     )
 

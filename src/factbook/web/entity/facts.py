@@ -20,9 +20,8 @@ from factbook.scheduling import runs
 from factbook.web.charts import scales
 from factbook.web.charts.charts import sparkline
 from factbook.web.charts.svg import ident_of
-from factbook.web.entity import fact_values
-from factbook.web.entity.fact_values import Reason, Value
-from factbook.web.site import fact_titles
+from factbook.web.site import fact_display
+from factbook.web.site.fact_display import Reason, Value
 from factbook.web.site.formats import entity_path, segment
 from factbook.web.site.page_context import PageContext
 
@@ -148,7 +147,7 @@ async def card(
     """Card of a source with its facts about the entity; facts with a history as sparklines."""
     path = f"{entity_path(ref)}/facts/{segment(source.id)}"
     if latest is None:
-        reason = fact_values.plain(NEVER_COLLECTED)
+        reason = fact_display.plain(NEVER_COLLECTED)
         return Card(source, path, None, down_since, [], reason, can_collect)
     lines = await _lines(visit, id_, source, latest, bytes_)
     groups = _groups(source, latest, path, lines)
@@ -176,7 +175,7 @@ async def _lines(
     return {
         fact.name: sparkline(
             scales.downsampled(points[fact.name], _DRAWN),
-            f"{fact_titles.title(fact)} over time",
+            f"{fact_display.title(fact)} over time",
             ident=ident_of(source.id, fact.name),
         )
         for fact in numeric
@@ -194,7 +193,7 @@ def _groups(
         group = groups.setdefault(title, FactGroup(title, description, [], []))
         where = f"{path}/{segment(fact.name)}"
         if fact.name in latest.facts:
-            value = fact_values.shown(fact, latest.facts[fact.name])
+            value = fact_display.shown(fact, latest.facts[fact.name])
             kept_at = latest.kept.get(fact.name)
             group.known.append(
                 KnownFact(
@@ -202,7 +201,7 @@ def _groups(
                 )
             )
             continue
-        reason = fact_values.plain(reason_of(fact.name, latest.reasons) or NEVER_COLLECTED)
+        reason = fact_display.plain(reason_of(fact.name, latest.reasons) or NEVER_COLLECTED)
         if (title, reason) not in missing:
             missing[title, reason] = Unknown(reason, [])
             group.unknown.append(missing[title, reason])
@@ -237,18 +236,18 @@ def placed(fact: Fact) -> tuple[str, str, str]:
     first, _, rest = fact.name.partition(".")
     shape = next((one for one in shapes.SHAPES if one.name == first), None)
     if not rest:
-        return "", "", fact_titles.title(fact)
+        return "", "", fact_display.title(fact)
     chosen = fact.title.strip()
     if shape is None:
-        return first, "", chosen or fact_titles.label(rest, fact.unit)
+        return first, "", chosen or fact_display.label(rest, fact.unit)
     member, _, leaf = rest.rpartition(".")
     group = next(
         (one for one in shape.members if isinstance(one, ShapeGroup) and one.name == member), None
     )
     if group is None:
-        return shape.title, "", chosen or fact_titles.label(leaf, fact.unit)
-    label = chosen or fact_titles.label(leaf, fact.unit)
-    return fact_titles.label(group.name), group.description, label
+        return shape.title, "", chosen or fact_display.label(leaf, fact.unit)
+    label = chosen or fact_display.label(leaf, fact.unit)
+    return fact_display.label(group.name), group.description, label
 
 
 def _lacking(source: DataSource, matcher: Matcher) -> Lacking | None:

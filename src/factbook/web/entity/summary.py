@@ -16,7 +16,6 @@ from factbook.web.data_sources import source_labels
 from factbook.web.entity import (
     check_results,
     contents,
-    fact_values,
     facts,
     page,
     relation_list,
@@ -24,12 +23,12 @@ from factbook.web.entity import (
     team_scorecards,
 )
 from factbook.web.entity.about import about
-from factbook.web.entity.fact_values import Value
 from factbook.web.entity.facts import Facts
 from factbook.web.entity.page import EntityView
 from factbook.web.entity.relation_list import RelationGroup
-from factbook.web.site import fact_titles, formats
+from factbook.web.site import fact_display, formats
 from factbook.web.site.endpoint import PageRoute
+from factbook.web.site.fact_display import Value
 from factbook.web.site.formats import segment
 from factbook.web.site.page_context import PageContext
 
@@ -174,10 +173,10 @@ def _fitting(known: Sequence[_Chosen]) -> Iterator[_Chosen]:
 def _figure(one: _Chosen, path: str, before: Mapping[str, msgspec.Raw]) -> KeyFigure:
     source, fact, value = one
     return KeyFigure(
-        fact_titles.title(fact),
+        fact_display.title(fact),
         source.title,
         f"{path}/facts/{segment(source.id)}/{segment(fact.name)}",
-        fact_values.shown(fact, value),
+        fact_display.shown(fact, value),
         _change(fact, value, before.get(fact.name)),
     )
 
@@ -192,12 +191,12 @@ def _change(fact: Fact, value: Any, raw: msgspec.Raw | None) -> str:
     if before == value:
         return "same as a week ago"
     if fact.type not in {"integer", "float"}:
-        return f"a week ago: {fact_values.in_words(fact, before)}"
+        return f"a week ago: {fact_display.in_words(fact, before)}"
     new, old = scales.finite(value), scales.finite(before)
     if new is None or old is None:
         return ""
     sign = "+" if new > old else "\N{MINUS SIGN}"
-    amount = scales.quantity(abs(new - old), fact_values.unit_of(fact))
+    amount = scales.quantity(abs(new - old), fact_display.unit_of(fact))
     return f"{sign}{amount} in a week"
 
 

@@ -14,7 +14,7 @@ from factbook.web.entity import entity_rows
 from factbook.web.entity.catalog_query import CatalogQuery
 from factbook.web.entity.entity_rows import EntityListRow
 from factbook.web.search import definitions, relevance
-from factbook.web.site import documentation, fact_titles, formats, navigation
+from factbook.web.site import documentation, fact_display, formats, navigation
 from factbook.web.site.endpoint import PageRoute
 from factbook.web.site.page_context import PageContext
 
@@ -135,11 +135,11 @@ async def _sources(visit: PageContext, text: str) -> list[HitGroup]:
             text,
             facts,
             lambda one: Hit(
-                fact_titles.title(one[1]),
+                fact_display.title(one[1]),
                 fact_across.path_of(one[0].id, one[1].name),
                 f"{one[0].title}: {one[1].name}",
             ),
-            lambda one: (fact_titles.title(one[1]), one[1].name),
+            lambda one: (fact_display.title(one[1]), one[1].name),
         ),
         _group(
             "Data sources",

@@ -31,7 +31,7 @@ from factbook.storage import Write
 from factbook.web.charts import scales
 from factbook.web.charts.svg import kind_glyph, kind_shape
 from factbook.web.live.tail import ChangeTail
-from factbook.web.site import assets, cookies, fact_titles, formats, navigation
+from factbook.web.site import assets, cookies, fact_display, formats, navigation
 from factbook.web.site.forms import Form
 
 if TYPE_CHECKING:
@@ -231,7 +231,7 @@ def _environment() -> Environment:
         finalize=_visible,
     )
     environment.filters |= formats.FILTERS | {
-        "fact_title": fact_titles.title,
+        "fact_title": fact_display.title,
         "kind_glyph": kind_glyph,
         "moment": scales.moment,
         "kind_shape": kind_shape,

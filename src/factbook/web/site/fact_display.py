@@ -1,11 +1,13 @@
-"""Display of facts: their names, their values, and reasons for missing ones."""
+"""Display of facts: their titles, their values, and reasons for missing ones."""
 
+import re
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final, Literal, NamedTuple
 
 from factbook.facts.reasons import word
 from factbook.facts.schema import Fact
+from factbook.facts.shape_titles import TITLES
 from factbook.web.charts import scales
 from factbook.web.site import formats
 
@@ -17,6 +19,36 @@ _ITEMS = 12  # of a set that are shown at once
 _MOST_ITEMS = 500
 
 _PERCENT: Final = frozenset({"%", "percent", "percent, 0 to 100"})
+_WORDS: Final = {
+    "api": "API",
+    "apis": "APIs",
+    "avg": "average",
+    "ci": "CI",
+    "cpu": "CPU",
+    "gb": "GB",
+    "gib": "GiB",
+    "http": "HTTP",
+    "id": "ID",
+    "javascript": "JavaScript",
+    "kb": "kB",
+    "kib": "KiB",
+    "mb": "MB",
+    "mib": "MiB",
+    "pr": "PR",
+    "slo": "SLO",
+    "tb": "TB",
+    "tib": "TiB",
+    "url": "URL",
+    "yaml": "YAML",
+}
+_LENGTHS: Final = {"max": "longest", "min": "shortest"}
+_AMOUNTS: Final = {"max": "highest", "min": "lowest"}
+_TIMES: Final = frozenset({"days", "hours", "minutes", "seconds", "milliseconds", "ms"})
+_BOUNDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[_\s-]+")
+# One word each, which would else be two: `sizeMiB`.
+_SIZES = re.compile(r"([KMGT]i?B)(?![a-z])")
+
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 
 
 class Reason(NamedTuple):
@@ -51,6 +83,26 @@ class Value(NamedTuple):
         return self.form in {"long", "json"} or (self.form != "time" and length > _NARROW)
 
 
+def title(fact: Fact) -> str:
+    """The title of a fact where nothing around it says what it is about."""
+    if fact.title.strip():
+        return fact.title.strip()
+    return TITLES.get(fact.name) or label(fact.name.rpartition(".")[2], fact.unit)
+
+
+def label(name: str, unit: str | None = None) -> str:
+    """Format a name such as `mergedLastMonth`: `Merged last month`; any other stays as it is."""
+    if not _NAME.fullmatch(name):
+        return name
+    name = _SIZES.sub(lambda size: f"_{size[0].lower()}_", name)
+    parts = [part for part in _BOUNDS.split(name) if part]
+    if len(parts) > 1 and parts[-1].lower() == (unit or "").lower():
+        parts.pop()  # the figure says it
+    words = _WORDS | (_LENGTHS if unit in _TIMES else _AMOUNTS)
+    text = " ".join(words.get(part.lower(), _lowered(part)) for part in parts)
+    return text[:1].upper() + text[1:]
+
+
 def shown(fact: Fact, value: Any) -> Value:
     """Value of a fact for display."""
     if type(value) is bool:
@@ -80,6 +132,10 @@ def in_words(fact: Fact, value: Any) -> str:
 def unit_of(fact: Fact) -> str:
     """Unit in the form that follows a figure."""
     return "%" if fact.unit in _PERCENT else fact.unit or ""
+
+
+def _lowered(part: str) -> str:
+    return part if part.isupper() and len(part) > 1 else part.lower()
 
 
 def _number(value: float, unit: str) -> Value:
