@@ -79,7 +79,8 @@ def evaluate_touched(transaction: Transaction, cache: CheckCache, clock: Clock) 
     if not entity_ids and not exemptions and not sources:
         return
     definition_lock.share(transaction)
-    exemption_moves.follow(transaction, removed.moved(transaction.touched))
+    if entity_ids:  # what moves is among them
+        exemption_moves.follow(transaction, removed.moved(transaction.touched))
     known = cache.current(transaction)
     if known.is_empty:
         return
