@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Final
 
-from factbook.api.openapi.parameters import CHECKS, DRY_RUN
+from factbook.api.openapi.parameters import DRY_RUN
 from factbook.auth.permissions import CATALOG_READ, CHECK_READ
 from factbook.catalog.sets import PreparedPush
 from factbook.catalog.store.stored_sets import PushResult
@@ -18,10 +18,8 @@ if TYPE_CHECKING:
 _MOST_RESULTS: Final = 500
 
 
-def trial(request: Request, state: HandlerContext) -> "WriteTrial | None":
-    """A trial of the push, if it is asked for; raises NotAllowedError for who may not see it."""
-    if not CHECKS.of(request):
-        return None
+def trial(request: Request, state: HandlerContext) -> "WriteTrial":
+    """A trial of the push with its checks; raises NotAllowedError for who may not see it."""
     if not DRY_RUN.of(request):
         raise InputError("checks is for a dry run: give dryRun=true too.")
     assert request.token is not None

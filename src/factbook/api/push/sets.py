@@ -7,6 +7,7 @@ import msgspec
 import structlog
 
 from factbook.api.openapi.parameters import (
+    CHECKS,
     CURSOR,
     DRY_RUN,
     IF_MATCH,
@@ -47,7 +48,7 @@ _Pushed = schemas.Pushed | schemas.Tried
 async def put_set(request: Request, state: HandlerContext) -> JsonReply[_Pushed]:
     """Make the items of the body the whole content of a set."""
     name, terms = SET_ID.new(request), (_guards(request), DRY_RUN.of(request))
-    trial = dry_runs.trial(request, state)
+    trial = dry_runs.trial(request, state) if CHECKS.of(request) else None
     async with state.admission.room_for_body(request, state.settings.max_body_bytes):
         body = await request.json_body(state.settings.max_body_bytes, "max_body_bytes")
         with state.tracer.span("check push") as span:
