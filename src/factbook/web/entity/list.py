@@ -3,17 +3,19 @@
 import asyncio
 import base64
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
 from factbook.auth.permissions import CATALOG_READ
-from factbook.catalog.store import browse, totals
+from factbook.catalog.store import browse, filter_choices, totals
 from factbook.catalog.store.browse import Order
+from factbook.catalog.store.filter_choices import FilterChoice
 from factbook.catalog.store.sort_order import Place
+from factbook.clock import SECOND
 from factbook.errors import InputError
 from factbook.http.requests import Reply
-from factbook.web.entity import catalog_columns, catalog_filter, entity_rows, list_choices
+from factbook.web.entity import catalog_columns, catalog_filter, entity_rows
 from factbook.web.entity.catalog_export import EXPORT
 from factbook.web.entity.catalog_query import EXACT, MOST_COLUMNS, OWNERSHIPS, PATH, CatalogQuery
 from factbook.web.site.endpoint import PageRoute
@@ -23,6 +25,35 @@ _ITEMS: Final = 40
 _LONGEST_PLACE: Final = 4_000  # characters of a position in an address
 
 _ORDERS: Final = (("name", "By name"), ("kind", "By kind"), ("updated", "Last changed first"))
+_MOST_CHOICES: Final = 100
+_KEPT: Final = 30 * SECOND
+
+
+class ListChoices(NamedTuple):
+    """The values by parameter, the most frequent or the first ones; none if they are not asked."""
+
+    namespaces: Sequence[FilterChoice] = ()
+    owners: Sequence[FilterChoice] = ()
+    tags: Sequence[FilterChoice] = ()
+    sets: Sequence[FilterChoice] = ()
+    types: Sequence[str] = ()
+    lifecycles: Sequence[str] = ()
+    systems: Sequence[str] = ()
+    is_asked: bool = True
+
+
+class _Kept(NamedTuple):
+    """Choices at a revision of the catalog, with the time they were read."""
+
+    revision: tuple[int, int]
+    at: int
+    choices: ListChoices
+
+
+class _RememberedChoices:
+    """Cache of the last choices: suggestions that take longer to count than the search itself."""
+
+    kept: _Kept | None = None
 
 
 async def show(visit: PageContext) -> Reply:
@@ -35,7 +66,7 @@ async def show(visit: PageContext) -> Reply:
     columns, unknown = await catalog_columns.chosen(visit, asked.column, cards)
     exact = asked.count == EXACT
     listed = browse.find(database, wanted, order, _ITEMS, place, backward=backward, exact=exact)
-    found, choices = await asyncio.gather(listed, list_choices.of(visit))
+    found, choices = await asyncio.gather(listed, _choices(visit))
     values = await catalog_columns.values(database, columns, found.page.items)
     before, after = _beside(found.page.places, order, found.page.before, found.page.after)
     return visit.page(
@@ -56,10 +87,10 @@ async def show(visit: PageContext) -> Reply:
         hints=[*hints, *unknown],
         export=asked.address(EXPORT),
         choices=choices,
-        namespaces=list_choices.counted(choices.namespaces, asked.namespace, "Any namespace"),
-        sets=list_choices.counted(choices.sets, asked.set, "Any set"),
-        types=list_choices.plain(choices.types, asked.type.lower(), "Any type"),
-        lifecycles=list_choices.plain(choices.lifecycles, asked.lifecycle.lower(), "Any"),
+        namespaces=_counted(choices.namespaces, asked.namespace, "Any namespace"),
+        sets=_counted(choices.sets, asked.set, "Any set"),
+        types=_plain(choices.types, asked.type.lower(), "Any type"),
+        lifecycles=_plain(choices.lifecycles, asked.lifecycle.lower(), "Any"),
         levels=catalog_filter.level_choices(cards),
         ownerships=OWNERSHIPS,
         orders=_ORDERS,
@@ -112,6 +143,49 @@ def _wrong() -> InputError:
     return InputError(
         "This address is of no page of the list. Open the catalog and go on from there."
     )
+
+
+async def _choices(visit: PageContext) -> ListChoices:
+    """The choices; none for the script, which takes only the results from the page."""
+    if visit.request.header(b"sec-fetch-dest") == "empty":
+        return ListChoices(is_asked=False)
+    database, now = visit.state.database, visit.now
+    revision = await filter_choices.revision(database)
+    remembered = database.remembered.of(_RememberedChoices)
+    kept = remembered.kept
+    if kept is None or kept.revision != revision or not 0 <= now - kept.at < _KEPT:
+        counted_ones = asyncio.gather(
+            filter_choices.namespaces(database, _MOST_CHOICES),
+            filter_choices.owners(database, _MOST_CHOICES),
+            filter_choices.tags(database, _MOST_CHOICES),
+            filter_choices.sets(database, _MOST_CHOICES),
+        )
+        plain_ones = asyncio.gather(
+            filter_choices.values_from(database, "spec.type", "", _MOST_CHOICES),
+            filter_choices.values_from(database, "spec.lifecycle", "", _MOST_CHOICES),
+            filter_choices.systems_named(database, "", _MOST_CHOICES),
+        )
+        choices = ListChoices(*await counted_ones, *await plain_ones)
+        kept = remembered.kept = _Kept(revision, now, choices)
+    return kept.choices
+
+
+def _counted(choices: Sequence[FilterChoice], chosen: str, nothing: str) -> list[tuple[str, str]]:
+    """Options of a select with their numbers, ordered by name, including the chosen one."""
+    return _options(
+        {each.value: f"{each.value} ({each.entities:,})" for each in choices}, chosen, nothing
+    )
+
+
+def _plain(values: Sequence[str], chosen: str, nothing: str) -> list[tuple[str, str]]:
+    """The same of values without numbers."""
+    return _options({value: value for value in values}, chosen, nothing)
+
+
+def _options(options: dict[str, str], chosen: str, nothing: str) -> list[tuple[str, str]]:
+    if chosen:
+        options.setdefault(chosen, chosen)
+    return [("", nothing), *sorted(options.items(), key=lambda option: option[0].casefold())]
 
 
 CATALOG: Sequence[PageRoute] = (PageRoute("GET", PATH, show, (CATALOG_READ,)),)
