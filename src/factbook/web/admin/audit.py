@@ -1,8 +1,9 @@
 """Administration → Audit: the log of actions and refusals."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, date, datetime
+from itertools import groupby
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlencode
 
@@ -16,8 +17,6 @@ from factbook.clock import DAY, SECOND
 from factbook.errors import InputError, UnavailableError
 from factbook.http.pipeline import begun
 from factbook.http.requests import Reply
-from factbook.web.admin import audit_folds
-from factbook.web.admin.audit_folds import FoldedRecords
 from factbook.web.site import formats
 from factbook.web.site.endpoint import PageRoute
 from factbook.web.site.page_context import PageContext
@@ -28,6 +27,8 @@ _PAGE = 50
 _FOLDED = 250
 _FILTERS = ("actor", "action", "object", "outcome", "from", "to")
 _OUTCOMES = [("", "Any"), ("done", "Done"), ("refused", "Refused")]
+# Actions whose objects are references of entities: of one kind they are equal.
+_OF_ENTITIES = frozenset({"entity", "facts"})
 
 
 class AuditRow(NamedTuple):
@@ -44,6 +45,26 @@ class AuditRow(NamedTuple):
     number: int
     oldest: Record
     unfolded: str
+
+
+class FoldedRecords(NamedTuple):
+    """Equal records in a row, newest first; with several objects, `kind` is that of all of them."""
+
+    records: list[Record]
+    kind: str | None
+
+    @property
+    def newest(self) -> Record:
+        return self.records[0]
+
+    @property
+    def oldest(self) -> Record:
+        return self.records[-1]
+
+    @property
+    def things(self) -> int:
+        """The number of different objects."""
+        return len({record.object for record in self.records})
 
 
 async def show(visit: PageContext) -> Reply:
@@ -94,7 +115,7 @@ async def _found(
     await visit.state.refusals.write()
     limit = _FOLDED if is_folded else _PAGE
     records, more = await trail.page(visit.state.database, **wanted, after=after, limit=limit)
-    found = audit_folds.folded(records) if is_folded else audit_folds.alone(records)
+    found = _folded(records) if is_folded else _alone(records)
     return found[:_PAGE], more or len(found) > _PAGE
 
 
@@ -205,6 +226,33 @@ def _path(visit: PageContext, record: Record) -> str | None:
     if visit.may(TOKEN_MANAGE) and name.startswith("user:default/"):
         return f"/administration/people/{formats.segment(formats.name_of(name))}"
     return None
+
+
+def _folded(records: Iterable[Record]) -> list[FoldedRecords]:
+    """Fold records by the same person, in the same way, of the same action on the same thing."""
+    return [_fold(list(same)) for _, same in groupby(records, _key)]
+
+
+def _alone(records: Iterable[Record]) -> list[FoldedRecords]:
+    """Each record by itself."""
+    return [FoldedRecords([record], None) for record in records]
+
+
+def _fold(records: list[Record]) -> FoldedRecords:
+    has_several = any(record.object != records[0].object for record in records)
+    return FoldedRecords(records, _thing(records[0]) if has_several else None)
+
+
+def _key(record: Record) -> tuple[str, ...]:
+    who = (record.actor, record.address, record.token, record.grant)
+    return (*who, record.action, record.outcome, _thing(record))
+
+
+def _thing(record: Record) -> str:
+    """The kind of an entity, or the object itself."""
+    kind, colon, _ = record.object.partition(":")
+    is_entity = record.action.partition(".")[0] in _OF_ENTITIES and colon
+    return kind if is_entity else record.object
 
 
 AUDIT: Sequence[PageRoute] = (
