@@ -1,6 +1,7 @@
 """get-entity: one entity with its owner, its relations, and how it stands."""
 
 import asyncio
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -9,8 +10,9 @@ from msgspec import Struct
 
 from factbook.catalog.store import summaries
 from factbook.clock import iso
-from factbook.tools.entities import contact, standing
+from factbook.tools.entities import document, standing
 from factbook.tools.entities.document import written
+from factbook.tools.pages import shortened
 from factbook.tools.result_schema import array, record, text
 from factbook.tools.tool import Context, EntityArguments, Tool, encode, unknown_entity
 
@@ -19,6 +21,14 @@ _MOST_TARGETS: Final = 20
 _LARGE: Final = 100_000
 _LONGEST: Final = 63
 _FIRST: Final = ("type", "lifecycle")
+_MOST_WAYS: Final = 10
+# Annotations of chats, of whoever is on call, and of addresses.
+_REACHED_BY: Final = re.compile(
+    "slack|teams|chat|discord|mattermost|zulip|e-?mail|on-?call|pagerduty|opsgenie|victorops|phone",
+    re.IGNORECASE,
+)
+
+Document = Mapping[str, Any]
 
 
 class RelationAnswer(Struct, rename="camel"):
@@ -48,7 +58,7 @@ async def run(arguments: EntityArguments, context: Context) -> str:
         "entityRef": ref,
         **_said(entity),
         "updatedAt": iso(found.updated_at),
-        "owner": contact.owner(min(owners, default=None), found.owner),
+        "owner": _owner(min(owners, default=None), found.owner),
         "relations": related,
         **await standing.of_entity(context.database, ref, context.now),
         "writtenByOthers": written(entity),
@@ -70,6 +80,35 @@ def _related(relations: str) -> dict[str, dict[str, Any]]:
         if group["total"] <= _MOST_TARGETS:
             group["targets"].append(one.target_ref)
     return found
+
+
+def _owner(ref: str | None, found: str | None) -> dict[str, Any] | None:
+    """The owner with this reference, and its document as pushed; None without an owner."""
+    if ref is None:
+        return None
+    if found is None:
+        return {"entityRef": ref, "exists": False}
+    return {"entityRef": ref, "exists": True, "writtenByOthers": _reach(msgspec.json.decode(found))}
+
+
+def _reach(entity: Document) -> dict[str, Any]:
+    """Name, address, chat and on-call annotations, and links of a group or person."""
+    spec: Document = entity.get("spec") or {}
+    profile = spec.get("profile")
+    named: Document = profile if isinstance(profile, dict) else {}
+    title = named.get("displayName") or (entity.get("metadata") or {}).get("title")
+    ways = {
+        name: shortened(text)[0]
+        for name, text in document.annotations(entity).items()
+        if _REACHED_BY.search(name)
+    }
+    found = {
+        "title": shortened(title)[0],
+        "email": shortened(named.get("email"))[0],
+        "annotations": dict(list(ways.items())[:_MOST_WAYS]),
+        "links": document.links(entity)[:_MOST_WAYS],
+    }
+    return {name: value for name, value in found.items() if value}
 
 
 _OTHERS: Final = {
