@@ -1,5 +1,6 @@
 """`factbook entities`, `facets` and `call`: queries of the catalog."""
 
+import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -9,7 +10,6 @@ import typer
 from factbook.catalog.ref import DEFAULT_NAMESPACE, EntityRef
 from factbook.cli.arguments import typed_arguments
 from factbook.cli.connection import DEFAULT_SERVER, Server, Token, connected
-from factbook.cli.fields import note_unknown, of_filters
 from factbook.cli.output import Json, note, print_answer, print_json, print_table
 from factbook.errors import InputError
 
@@ -29,6 +29,10 @@ Filter = Annotated[
         "If --filter is repeated, one of them has to hold."
     ),
 ]
+_ENVELOPE = (
+    *("kind", "apiVersion", "metadata.name", "metadata.namespace", "metadata.title"),
+    *("metadata.description", "metadata.tags", "metadata.labels", "metadata.annotations"),
+)
 
 
 def entities(
@@ -69,7 +73,7 @@ def entities(
         found = list(islice(each, limit))
         total = None if as_json else _total(client, len(found), limit, search, chosen, exact=exact)
         if not found or len(chosen) > 1:  # else some entity has each field
-            note_unknown(client, of_filters(chosen))
+            _note_unknown(client, _of_filters(chosen))
     if as_json:
         print_json(found)
         return
@@ -99,7 +103,7 @@ def facets(
     with connected(context, server, token) as client:
         found = client.facets(fields, filters=chosen)
         empty = [field for field in fields if not found.get(field)]
-        note_unknown(client, [*empty, *(of_filters(chosen) if empty or len(chosen) > 1 else ())])
+        _note_unknown(client, [*empty, *(_of_filters(chosen) if empty or len(chosen) > 1 else ())])
     rows = [(field, each.value, each.count) for field in found for each in found[field]]
     print_answer(found, ["Field", "Value", "Entities"], rows, as_json=as_json)
 
@@ -199,3 +203,30 @@ def _entity_row(entity: "Entity") -> tuple[object, ...]:
 def _set_of(annotations: Mapping[str, str]) -> str | None:
     # What stands before the slash is a setting of the server.
     return next((annotations[key] for key in annotations if key.endswith("/entity-set")), None)
+
+
+def _note_unknown(client: "Client", fields: Sequence[str]) -> None:
+    """Print on stderr the fields that no entity has, with suggestions."""
+    for field in dict.fromkeys(fields):
+        if client.query(filters=[field], fields=["kind"], limit=1).total_items == 0:
+            near = difflib.get_close_matches(field, _known(), 1, 0.7)
+            meant = f" {near[0]} is meant?" if near else ""
+            note(f'No entity has the field "{field}".{meant}')
+
+
+def _of_filters(filters: Sequence[str]) -> list[str]:
+    """Fields in conditions such as `kind=component,spec.type=service`."""
+    parts = [part.partition("=")[0].strip() for text in filters for part in text.split(",")]
+    return [field for field in parts if field]
+
+
+def _known() -> list[str]:
+    from factbook.catalog import kinds, relations
+
+    tables = (*kinds.REQUIRED.values(), *kinds.OPTIONAL.values())
+    related = sorted(relations.REVERSE)
+    return [
+        *_ENVELOPE,
+        *sorted({f"spec.{field}" for fields in tables for field in fields}),
+        *(f"relations.{type_}" for type_ in related),
+    ]
