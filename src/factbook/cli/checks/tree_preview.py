@@ -6,8 +6,6 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from factbook.cli.checks import tree_paths
-from factbook.cli.checks.tree_paths import SentPaths
 from factbook.cli.checks.working_tree import TreeContent, TreeEntity
 from factbook.client import ApiError, Client
 from factbook.client.calls import send
@@ -25,6 +23,11 @@ _ELSEWHERE: Final = "not known from this tree"
 # What Markdown, HTML and mentions of people are made of.
 _SIGNS: Final = re.compile(r"([\\`*_{}\[\]()#+!|~<>&])")
 _ENDS: Final = re.compile(r"[<>|`\s]")
+_MOST_PATHS: Final = 50_000
+_LONGEST_PATH: Final = 4_096
+# What Python puts for the bytes of a name that are no UTF-8.
+_HALVES: Final = re.compile(r"[\ud800-\udfff]")
+_SO: Final = "so what checks say of the files of this tree is not known"
 
 
 class TreePreview(NamedTuple):
@@ -49,6 +52,13 @@ class TreePreview(NamedTuple):
         """The preview in the form of `--json`."""
         answer = self.answer or EntityPreview([], 0, 0, [])
         return {**msgspec.to_builtins(answer), "problems": self.problems}
+
+
+class SentPaths(NamedTuple):
+    """The paths as JSON, or None and the reason for which they are not sent."""
+
+    json: msgspec.Raw | None
+    problem: str | None = None
 
 
 def asked(client: Client, tree: TreeContent, named_set: str | None = None) -> TreePreview:
@@ -122,7 +132,7 @@ def _paths(tree: TreeContent) -> SentPaths:
     if tree.paths is None:
         return SentPaths(None)
     items = msgspec.json.encode([one.entity for one in tree.entities])
-    return tree_paths.sent(tree.paths, _LARGEST - _LARGEST_ENVELOPE - len(items))
+    return _sent(tree.paths, _LARGEST - _LARGEST_ENVELOPE - len(items))
 
 
 def _answer(
@@ -196,3 +206,19 @@ def _code(text: str) -> str:
 def _address(link: str) -> str:
     """An address in a cell, without what would end it or the cell."""
     return _ENDS.sub(lambda sign: f"%{ord(sign[0]):02X}", link)
+
+
+def _sent(paths: Sequence[str], room: int) -> SentPaths:
+    """The paths, if they are as many and as long as the service takes in this many bytes."""
+    if len(paths) > _MOST_PATHS:
+        return SentPaths(
+            None, f"The tree has {len(paths):,} files, more than {_MOST_PATHS:,}, {_SO}."
+        )
+    # As a code host shows the name of a file that is no text.
+    text = [_HALVES.sub("\ufffd", path) for path in paths]
+    if any(len(path) > _LONGEST_PATH for path in text):
+        return SentPaths(None, f"A path has more than {_LONGEST_PATH:,} characters, {_SO}.")
+    encoded = msgspec.json.encode(text)
+    if len(encoded) > room:
+        return SentPaths(None, f"The paths of {len(paths):,} files are too long together, {_SO}.")
+    return SentPaths(msgspec.Raw(encoded))
