@@ -9,18 +9,19 @@ from typing import Any, Final, NamedTuple
 from factbook import invisible
 from factbook.errors import Problems
 from factbook.facts import members as fact_members
+from factbook.facts.members import Report
 
-Report = Callable[[str, str], None]
 MemberReader = Callable[[object, str, Report], Any]
 
 LONGEST_TITLE: Final = 200
 LONGEST_TEXT: Final = 10_000
 LONGEST_ADDRESS: Final = 2_000
-_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 # Also those that no XML may have, such as that of a badge.
 _CONTROL: Final = re.compile("[\\x00-\\x1f\\x7f-\\x9f\\ud800-\\udfff\\ufffe\\uffff]")
 _DAY: Final = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
-# As owners of data sources are read.
+# As in definitions of data sources.
+boolean: Final = fact_members.boolean
+identifier: Final = fact_members.identifier
 reference: Final = fact_members.reference
 _ADDRESS: Final = re.compile(r"https?://[!-~]+", re.IGNORECASE)
 
@@ -89,14 +90,6 @@ def distinct(names: Iterable[str], path: str, report: Report, what: str) -> None
             report(path, f'has the {what} "{name}" {count} times')
 
 
-def identifier(value: object, path: str, report: Report) -> str:
-    """An id."""
-    if isinstance(value, str) and _ID.fullmatch(value):
-        return value
-    report(path, "has to be 1 to 100 letters, digits, dots, dashes or underscores")
-    return ""
-
-
 def title(value: object, path: str, report: Report) -> str:
     """A line of text."""
     if isinstance(value, str) and value.strip() and len(value) <= LONGEST_TITLE:
@@ -122,13 +115,6 @@ def words(value: object, path: str, report: Report) -> str:
     if isinstance(value, str) and not value.strip():
         report(path, "has to say something")
     return found
-
-
-def boolean(value: object, path: str, report: Report) -> bool:
-    """True or false."""
-    if not isinstance(value, bool):
-        report(path, "has to be true or false")
-    return value is True
 
 
 def number(

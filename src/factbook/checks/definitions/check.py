@@ -8,13 +8,14 @@ from msgspec import Struct
 from factbook.checks import readers
 from factbook.checks.definitions import check_test, templates
 from factbook.checks.definitions.check_test import CheckTest
-from factbook.checks.readers import DocumentMember, Report
+from factbook.checks.readers import DocumentMember
 from factbook.checks.rules import condition
 from factbook.checks.rules.condition import Rule
 from factbook.checks.state import FAIL, PASS, UNKNOWN
 from factbook.errors import InputError
 from factbook.facts import entity_filter
 from factbook.facts.entity_filter import EntityFilter
+from factbook.facts.members import Report
 
 SEVERITIES: Final = ("required", "advisory")
 MOST_LABELS: Final = 50

@@ -7,8 +7,8 @@ from msgspec import Struct
 
 from factbook.catalog.validation import deeper_than
 from factbook.checks import state
-from factbook.checks.readers import Report
 from factbook.checks.rules import wanted_values
+from factbook.facts.members import Report
 
 _DEEPEST: Final = 20
 # A test has no exemptions.

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from factbook.checks import readers
-from factbook.checks.readers import DocumentMember, Report
+from factbook.checks.readers import DocumentMember
 from factbook.clock import DAY, iso
 from factbook.facts import entity_filter
 from factbook.facts.entity_filter import EntityFilter
+from factbook.facts.members import Report
 
 MOST_LEVELS: Final = 20
 MOST_ENTRIES: Final = 1_000

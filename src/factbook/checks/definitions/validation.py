@@ -7,7 +7,6 @@ from typing import Any, Final, NamedTuple
 from factbook.checks import state
 from factbook.checks.definitions import dependencies, templates
 from factbook.checks.definitions.check import Check
-from factbook.checks.readers import Report
 from factbook.checks.rules import condition
 from factbook.checks.rules.condition import FactCondition, Rule
 from factbook.checks.rules.contradictions import report_constant
@@ -16,6 +15,7 @@ from factbook.checks.rules.operators import OPERATORS, Operator
 from factbook.checks.rules.wanted_values import ValueForm
 from factbook.errors import Problem, Problems
 from factbook.facts.datasource import DataSource
+from factbook.facts.members import Report
 from factbook.facts.schema import TYPES, Fact, FactType
 
 _STATES: Final = tuple(word for word in state.WORDS if word != "unknown")

@@ -12,9 +12,10 @@ from typing import Any, Final, Literal, NamedTuple, get_args
 from factbook import clock
 from factbook.checks import readers
 from factbook.checks.definitions.scorecard import DEFAULT_DAYS, NO_RULES, ExemptionRules
-from factbook.checks.readers import DocumentMember, Report
+from factbook.checks.readers import DocumentMember
 from factbook.clock import DAY, iso_or_none
 from factbook.errors import ConflictError, InputError, InvalidItemsError, NotAllowedError, problem
+from factbook.facts.members import Report
 
 ExemptionState = Literal["requested", "approved", "denied", "revoked", "expired"]
 Decision = Literal["approve", "deny", "revoke"]

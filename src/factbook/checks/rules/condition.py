@@ -14,9 +14,9 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from factbook.checks.readers import Report
 from factbook.checks.rules import operators
 from factbook.checks.rules.fact_reference import FactReference, read_reference
+from factbook.facts.members import Report
 
 # More than any rule that people can follow.
 MOST_CONDITIONS: Final = 200

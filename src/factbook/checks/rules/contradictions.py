@@ -9,13 +9,13 @@ from itertools import product
 from math import prod
 from typing import Any, Final
 
-from factbook.checks.readers import Report
 from factbook.checks.rules import samples
 from factbook.checks.rules.condition import Every, FactCondition, Negation, Rule, Some
 from factbook.checks.rules.fact_reference import FactReference
 from factbook.checks.rules.operators import KNOWLEDGE
 from factbook.checks.rules.samples import SampleFacet
 from factbook.checks.state import FAIL, PASS, UNKNOWN
+from factbook.facts.members import Report
 from factbook.facts.schema import FactType
 
 # Combinations of values that are tried for one part of a rule.

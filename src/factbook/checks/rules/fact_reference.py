@@ -6,10 +6,10 @@ from typing import Any, Final
 from msgspec import Struct
 
 from factbook.catalog import essentials
-from factbook.checks.readers import Report
 from factbook.datasources.custom import extraction
 from factbook.datasources.custom.interpreter import depth
 from factbook.errors import InputError
+from factbook.facts.members import Report
 
 # The catalog document of the entity.
 ENTITY: Final = "entity"

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
-from factbook.checks.readers import Report
 from factbook.checks.rules import comparisons, wanted_values
 from factbook.checks.rules.fact_reference import FactReference, read_reference
 from factbook.checks.rules.wanted_values import ValueForm
+from factbook.facts.members import Report
 from factbook.facts.schema import FactType
 
 # A test of a value; raises TypeError or ValueError for a value that it does not fit.

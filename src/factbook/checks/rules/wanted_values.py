@@ -8,13 +8,13 @@ from typing import Any, Final
 
 from factbook import clock
 from factbook.checks.patterns import search_time
-from factbook.checks.readers import Report
 from factbook.checks.rules import version_order
 from factbook.clock import DAY
 from factbook.datasources.custom import extraction
 from factbook.errors import InputError
 from factbook.facts import datasource
 from factbook.facts.datasource import LIFETIME_UNITS, TIMEOUT_UNITS, Duration
+from factbook.facts.members import Report
 from factbook.facts.reasons import REASONS
 
 MOST_ITEMS: Final = 500
