@@ -3,14 +3,18 @@
 import math
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
+from urllib.parse import quote
 
 import msgspec
 from markupsafe import Markup
 
 from factbook.auth.permissions import CATALOG_READ, SOURCE_READ
+from factbook.catalog.store import overview
+from factbook.catalog.store.affiliation import CatalogPart
 from factbook.clock import DAY
 from factbook.errors import InputError, NotFoundError
-from factbook.facts import store, time_series
+from factbook.facts import across, distribution, store, time_series
+from factbook.facts.across import NUMBERS, FactColumn
 from factbook.facts.datasource import DataSource
 from factbook.facts.merge import Latest, reason_of
 from factbook.facts.reasons import NEVER_COLLECTED
@@ -18,10 +22,12 @@ from factbook.facts.schema import Fact
 from factbook.facts.time_series import Excerpt, Point
 from factbook.http.requests import Reply
 from factbook.integrations import catalog
+from factbook.storage import Database
 from factbook.web.charts import scales
 from factbook.web.charts.band import Stretch, band
 from factbook.web.charts.charts import line_chart
-from factbook.web.entity import fact_medians, fact_rows, page
+from factbook.web.data_sources import fact_across
+from factbook.web.entity import fact_rows, page
 from factbook.web.entity.facts import placed
 from factbook.web.entity.page import EntityView
 from factbook.web.site import fact_display
@@ -41,6 +47,8 @@ _SPANS: Final[dict[str, tuple[str, int | None]]] = {
     "all": ("All", None),
 }
 _SPAN: Final = "month"
+# Entities of a catalog in which the values of all are counted for a page about one of them.
+_FEW: Final = 5_000
 
 
 class ValuePeriod(NamedTuple):
@@ -70,6 +78,15 @@ class _FactContext(NamedTuple):
     @property
     def facts(self) -> dict[str, Any]:
         return self.latest.facts if self.latest else {}
+
+
+class Median(NamedTuple):
+    """A median in words over the entities with a value, and the page of these."""
+
+    title: str
+    value: str
+    entities: int
+    path: str
 
 
 async def show(visit: PageContext, found: EntityView) -> Reply:
@@ -103,8 +120,8 @@ async def show(visit: PageContext, found: EntityView) -> Reply:
         group=group,
         label=label,
         **_now(asked),
-        medians=await fact_medians.medians(visit.state.database, asked.source, asked.fact, owner),
-        owner_path=owner and fact_medians.across_path(asked.source.id, asked.fact.name, owner),
+        medians=await _medians(visit.state.database, asked.source, asked.fact, owner),
+        owner_path=owner and _owner_path(asked.source.id, asked.fact.name, owner),
         **_drawn(asked, excerpt, points, start, visit.now),
         step=None if excerpt.is_whole else excerpt.step,
         spans=[(title, f"?span={name}", name == span) for name, (title, _) in _SPANS.items()],
@@ -223,6 +240,38 @@ def _time(text: str) -> int | None:
     if not text.isascii() or not text.isdigit() or len(text) > _LONGEST_TIME:
         raise InputError("The address of this page is incomplete.")
     return int(text)
+
+
+async def _medians(
+    database: Database, source: DataSource, fact: Fact, owner: str | None
+) -> list[Median]:
+    """The medians over the owner's entities and all; none if the catalog is large."""
+    if fact.type not in NUMBERS or catalog.answers(source.id):
+        return []
+    if sum((await overview.by_kind(database)).values()) > _FEW or not _is_name(fact.name):
+        return []
+    counted = await across.counted(database, FactColumn(source, fact), CatalogPart(), "owner")
+    found = distribution.of(fact, counted, top=0, now=0)
+    unit, whole = fact_display.unit_of(fact), fact_across.path_of(source.id, fact.name)
+    rows: list[Median] = []
+    team = next((one for one in found.groups if one.name == owner), None)
+    if owner and team and team.median is not None:
+        path = _owner_path(source.id, fact.name, owner)
+        rows.append(Median("Team", scales.quantity(team.median, unit), team.known, path))
+    if found.spread is not None:
+        median = scales.quantity(found.spread.median, unit)
+        rows.append(Median("Catalog", median, found.known, whole))
+    return rows
+
+
+def _owner_path(source_id: str, name: str, owner: str) -> str:
+    """The page of a fact over what an owner has."""
+    return f"{fact_across.path_of(source_id, name)}?owner={quote(owner, safe='')}"
+
+
+def _is_name(name: str) -> bool:
+    """True for a name that SQL takes."""
+    return name.isprintable() and not set('"\\') & set(name)
 
 
 _NEEDS = (CATALOG_READ, SOURCE_READ)
