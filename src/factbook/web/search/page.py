@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple, TypeVar
 
 from factbook.auth.permissions import CATALOG_READ, CHECK_READ, SOURCE_READ
-from factbook.catalog.store import browse, named, totals
+from factbook.catalog.store import browse, name_completion, totals
 from factbook.catalog.store.browse import Filter
 from factbook.http.requests import Reply
 from factbook.web.data_sources import fact_across
@@ -83,7 +83,7 @@ async def _entities(visit: PageContext, text: str) -> EntityHits:
         return EntityHits((), (), 0)
     database = visit.state.database
     by_name, by_text = await asyncio.gather(
-        named.beginning(database, text, _CANDIDATES),
+        name_completion.beginning(database, text, _CANDIDATES),
         browse.find(database, Filter(text=text), "name", _CANDIDATES),
     )
     known = {one.ref: one for one in (*by_name, *by_text.page.items)}
