@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from factbook.catalog.store.conditions import escaped
-from factbook.storage import Database, counters
+from factbook.storage import Database
 
 # Sorts behind every text that begins with what stands before it.
 _LAST: Final = chr(0x10FFFF)
@@ -79,17 +79,6 @@ async def _owners_of_kinds(
         found += [row[0] for row in await database.search(sql, (first, end, end, *parameters))]
     return found[:limit]
 
-
-async def revision(database: Database) -> tuple[int, int]:
-    """A version that changes with the content of sets and with new entities."""
-    row = await database.one(_REVISION)
-    assert row is not None
-    return row[0], row[1]
-
-
-_REVISION = f"""
-SELECT (SELECT COALESCE(SUM(revision), 0) FROM sets), {counters.expression("entity")}
-"""
 
 _NAMESPACES = """
 SELECT namespace, count(*) FROM entities GROUP BY namespace

@@ -1,16 +1,22 @@
 """Catalog statistics: entities by kind, compliance, and the largest changes.
 
 The numbers of entities by kind are cached, and checked against the state of the database on every
-read, so they are never older than the last commit, whichever process made it.
+read, so they are never older than the last commit, whichever process made it. Other counts that
+take longer than what they are shown beside are kept for half a minute.
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 from factbook.catalog.store.conditions import narrowed
+from factbook.clock import SECOND
 from factbook.storage import Database, Row, counters
+
+T = TypeVar("T")
+
+_KEPT: Final = 30 * SECOND
 
 
 class RevisionTotals(NamedTuple):
@@ -61,6 +67,29 @@ async def by_kind(database: Database) -> Mapping[str, int]:
     return known.kinds
 
 
+class _KeptCount(NamedTuple):
+    """A count at a revision of the catalog, and its time."""
+
+    revision: Row | None
+    at: int
+    found: Any
+
+
+@dataclass
+class _KeptCounts:
+    by_question: dict[str, _KeptCount] = field(default_factory=dict)
+
+
+async def kept(database: Database, now: int, question: str, count: Callable[[], Awaitable[T]]) -> T:
+    """The answer to one of few questions, counted at most twice a minute while nothing changes."""
+    remembered = database.remembered.of(_KeptCounts).by_question
+    revision, known = await database.one(_REVISION), remembered.get(question)
+    if known is None or known.revision != revision or not 0 <= now - known.at < _KEPT:
+        known = remembered[question] = _KeptCount(revision, now, await count())
+    found: T = known.found
+    return found
+
+
 async def kinds(database: Database) -> dict[str, int]:
     """The number of entities of each kind, most frequent first."""
     rows = (await by_kind(database)).items()
@@ -103,3 +132,8 @@ WHERE s.name IN LIST(?)
 """
 
 _KINDS = "SELECT kind, count(*) FROM entities GROUP BY kind"
+
+# Changes with the content of sets and with new entities.
+_REVISION = f"""
+SELECT (SELECT COALESCE(SUM(revision), 0) FROM sets), {counters.expression("entity")}
+"""

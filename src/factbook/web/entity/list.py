@@ -3,18 +3,19 @@
 import asyncio
 import base64
 from collections.abc import Sequence
+from functools import partial
 from typing import Final, NamedTuple
 
 import msgspec
 
 from factbook.auth.permissions import CATALOG_READ
-from factbook.catalog.store import browse, filter_choices, totals
+from factbook.catalog.store import browse, filter_choices, overview, totals
 from factbook.catalog.store.browse import Order
 from factbook.catalog.store.filter_choices import FilterChoice
 from factbook.catalog.store.sort_order import Place
-from factbook.clock import SECOND
 from factbook.errors import InputError
 from factbook.http.requests import Reply
+from factbook.storage import Database
 from factbook.web.entity import catalog_columns, catalog_filter, entity_rows
 from factbook.web.entity.catalog_export import EXPORT
 from factbook.web.entity.catalog_query import EXACT, MOST_COLUMNS, OWNERSHIPS, PATH, CatalogQuery
@@ -26,7 +27,6 @@ _LONGEST_PLACE: Final = 4_000  # characters of a position in an address
 
 _ORDERS: Final = (("name", "By name"), ("kind", "By kind"), ("updated", "Last changed first"))
 _MOST_CHOICES: Final = 100
-_KEPT: Final = 30 * SECOND
 
 
 class ListChoices(NamedTuple):
@@ -40,20 +40,6 @@ class ListChoices(NamedTuple):
     lifecycles: Sequence[str] = ()
     systems: Sequence[str] = ()
     is_asked: bool = True
-
-
-class _Kept(NamedTuple):
-    """Choices at a revision of the catalog, with the time they were read."""
-
-    revision: tuple[int, int]
-    at: int
-    choices: ListChoices
-
-
-class _RememberedChoices:
-    """Cache of the last choices: suggestions that take longer to count than the search itself."""
-
-    kept: _Kept | None = None
 
 
 async def show(visit: PageContext) -> Reply:
@@ -149,25 +135,23 @@ async def _choices(visit: PageContext) -> ListChoices:
     """The choices; none for the script, which takes only the results from the page."""
     if visit.request.header(b"sec-fetch-dest") == "empty":
         return ListChoices(is_asked=False)
-    database, now = visit.state.database, visit.now
-    revision = await filter_choices.revision(database)
-    remembered = database.remembered.of(_RememberedChoices)
-    kept = remembered.kept
-    if kept is None or kept.revision != revision or not 0 <= now - kept.at < _KEPT:
-        counted_ones = asyncio.gather(
-            filter_choices.namespaces(database, _MOST_CHOICES),
-            filter_choices.owners(database, _MOST_CHOICES),
-            filter_choices.tags(database, _MOST_CHOICES),
-            filter_choices.sets(database, _MOST_CHOICES),
-        )
-        plain_ones = asyncio.gather(
-            filter_choices.values_from(database, "spec.type", "", _MOST_CHOICES),
-            filter_choices.values_from(database, "spec.lifecycle", "", _MOST_CHOICES),
-            filter_choices.systems_named(database, "", _MOST_CHOICES),
-        )
-        choices = ListChoices(*await counted_ones, *await plain_ones)
-        kept = remembered.kept = _Kept(revision, now, choices)
-    return kept.choices
+    database = visit.state.database
+    return await overview.kept(database, visit.now, "choices", partial(_read, database))
+
+
+async def _read(database: Database) -> ListChoices:
+    counted = asyncio.gather(
+        filter_choices.namespaces(database, _MOST_CHOICES),
+        filter_choices.owners(database, _MOST_CHOICES),
+        filter_choices.tags(database, _MOST_CHOICES),
+        filter_choices.sets(database, _MOST_CHOICES),
+    )
+    plain = asyncio.gather(
+        filter_choices.values_from(database, "spec.type", "", _MOST_CHOICES),
+        filter_choices.values_from(database, "spec.lifecycle", "", _MOST_CHOICES),
+        filter_choices.systems_named(database, "", _MOST_CHOICES),
+    )
+    return ListChoices(*await counted, *await plain)
 
 
 def _counted(choices: Sequence[FilterChoice], chosen: str, nothing: str) -> list[tuple[str, str]]:

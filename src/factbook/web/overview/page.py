@@ -1,15 +1,15 @@
 """Page of the overview: the viewer's own, scorecards, what needs attention and what changed."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from functools import partial
+from typing import Any, Final
 
 from factbook.auth.permissions import CATALOG_READ, CHECK_READ, SOURCE_READ
-from factbook.catalog.store import filter_choices, hierarchy, overview, stored_sets, totals
+from factbook.catalog.store import hierarchy, overview, stored_sets, totals
 from factbook.checks.levels.group_hierarchy import GroupHierarchy
 from factbook.checks.states import count_store
 from factbook.checks.versions.check_store import check_store
-from factbook.clock import DAY, SECOND
+from factbook.clock import DAY
 from factbook.http.requests import Reply
 from factbook.web.data_sources import fact_across
 from factbook.web.data_sources.fact_across import Share
@@ -24,22 +24,6 @@ _WEEK: Final = 7 * DAY
 _CHANGES: Final = 6
 _KINDS: Final = 8
 _SCORECARDS: Final = 3
-_KEPT: Final = 30 * SECOND
-
-
-class _KeptCompleteness(NamedTuple):
-    """Counts at a revision of the catalog, with the time they were made."""
-
-    revision: tuple[int, int]
-    at: int
-    counts: Mapping[int, int]
-
-
-@dataclass
-class _RememberedCompleteness:
-    """Cache of the last counts by kind: all entities of it are looked at for them."""
-
-    kept: dict[str | None, _KeptCompleteness] = field(default_factory=dict)
 
 
 async def show(visit: PageContext) -> Reply:
@@ -53,6 +37,8 @@ async def show(visit: PageContext) -> Reply:
     kind = asked if asked in kinds else None
     checked = await _checked(visit) if visit.may(CHECK_READ) else _UNCHECKED
     tree = GroupHierarchy(await hierarchy.group_parents(database))
+    counted = partial(overview.compliance, database, kind)
+    points = await overview.kept(database, visit.now, f"completeness of {kind!r}", counted)
     levels: list[OwnedLevels] = checked["levels"]
     teams, more_teams = standings.by_team(levels, tree)
     return visit.page(
@@ -63,7 +49,7 @@ async def show(visit: PageContext) -> Reply:
         other_kinds=len(kinds) > _KINDS,
         kind=kind,
         kind_options=[("", "All kinds"), *((each, formats.kind_title(each)) for each in kinds)],
-        points=_points(await _completeness(visit, kind), kind),
+        points=_points(points, kind),
         mine=await own.groups(visit, tree, levels),
         most=totals.BOUND,
         teams=teams,
@@ -114,18 +100,6 @@ def _points(counts: Mapping[int, int], kind: str | None) -> list[Share]:
         )
         for point in about.POINTS
     ]
-
-
-async def _completeness(visit: PageContext, kind: str | None) -> Mapping[int, int]:
-    """The number of entities of a kind that exists, None for all, by the points they meet."""
-    database, now = visit.state.database, visit.now
-    revision = await filter_choices.revision(database)
-    remembered = database.remembered.of(_RememberedCompleteness)
-    found = remembered.kept.get(kind)
-    if found is None or found.revision != revision or not 0 <= now - found.at < _KEPT:
-        counted = await overview.compliance(database, kind)
-        found = remembered.kept[kind] = _KeptCompleteness(revision, now, counted)
-    return found.counts
 
 
 OVERVIEW: Sequence[PageRoute] = (PageRoute("GET", "/", show, (CATALOG_READ, SOURCE_READ)),)
