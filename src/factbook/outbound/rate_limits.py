@@ -62,8 +62,8 @@ class Governor:
     Other processes have governors of their own, which learn the same limits from their answers; all
     of them together are bounded by the number of batches under way in the credential's queue.
     At most `at_once` calls are under way, and one that is urgent; `pace` gives the calls that may
-    begin in a minute, by budget, at even intervals. No call is made that would use up `reserve`,
-    the share of a limit left to others, before the limit is reset, nor while the host has asked to
+    begin in a minute, by budget, at even intervals. No call is made that would use up the
+    share of a limit left to others, before the limit is reset, nor while the host has asked to
     wait. A host's limits may differ by kind of request, such as GitHub's for REST and GraphQL: each
     is a budget with a name that the caller chooses.
     """
@@ -73,13 +73,11 @@ class Governor:
         *,
         at_once: int = 1,
         pace: Mapping[str, int] | None = None,
-        reserve: float = RESERVE,
         clock: Clock = system_clock,
     ) -> None:
         self.allowances: dict[str, Allowance] = {}
         self._turns = asyncio.Semaphore(at_once)
         self._urgent_turns = asyncio.Semaphore(1)
-        self._reserve = reserve
         self._clock = clock
         self._under_way: dict[str, int] = {}
         self._distances = {budget: MINUTE / calls for budget, calls in (pace or {}).items()}
@@ -152,7 +150,7 @@ class Governor:
         if allowance is None or allowance.reset_at is None:
             return 0
         left = allowance.remaining - self._under_way.get(budget, 0)
-        return allowance.reset_at if left < int(allowance.limit * self._reserve) else 0
+        return allowance.reset_at if left < int(allowance.limit * RESERVE) else 0
 
 
 def _place(places: Mapping[str, float], budget: str, now: int) -> float:

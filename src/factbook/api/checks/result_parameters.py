@@ -72,14 +72,6 @@ LEVEL: Final = Text(
 ENTITY_CURSOR: Final = Integer(
     name="cursor", description="The `nextCursor` of the page before.", most=2**53
 )
-ENTITY_WANTED: Final = Text(
-    name="entity",
-    description="The entity: `kind:[namespace/]name`.",
-    required=True,
-    pattern=patterns.REFERENCE,
-    format="entity-reference",
-    example="component:default/payments",
-)
 BY: Final = Text(
     name="by",
     description="`owner`, which it is by default, `system`, `domain`, `kind`, or `label:` and the "

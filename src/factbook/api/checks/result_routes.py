@@ -6,6 +6,7 @@ from factbook.api.checks import badges, check_results, entity_previews, scorecar
 from factbook.api.checks import result_parameters as parameters
 from factbook.api.checks.parameters import CHECK_ID, PAGE_LIMIT, SCORECARD_ID
 from factbook.api.endpoint import Route
+from factbook.api.openapi.parameters import ENTITY_WANTED
 from factbook.auth.permissions import CATALOG_READ, CHECK_READ, SOURCE_READ
 from factbook.errors import NotFoundError
 from factbook.http.csv_lines import CSV
@@ -101,7 +102,7 @@ RESULT_ROUTES: Sequence[Route] = (
         f"{_CARD}/next-steps",
         scorecard_results.plan,
         _READ_RESULTS,
-        (SCORECARD_ID, parameters.ENTITY_WANTED),
+        (SCORECARD_ID, ENTITY_WANTED),
     ),
     *(
         Route(

@@ -5,6 +5,7 @@ from typing import Final
 from factbook.api.checks import result_parameters as parameters
 from factbook.api.checks.check_results import fix_of, reads_values
 from factbook.api.checks.parameters import PAGE_LIMIT, SCORECARD_ID
+from factbook.api.openapi.parameters import ENTITY_WANTED
 from factbook.catalog import ref as refs
 from factbook.checks import state
 from factbook.checks.levels import level_store
@@ -89,7 +90,7 @@ async def plan(request: Request, state: HandlerContext) -> JsonReply[answers.Nex
     Messages and fixes, which may hold values of facts, take the right to read data sources.
     """
     given = await _in_effect(request, state)
-    ref = str(refs.parse(parameters.ENTITY_WANTED.of(request) or ""))
+    ref = str(refs.parse(ENTITY_WANTED.of(request) or ""))
     found = await next_steps.standing(state.database, given, ref, state.clock())
     if found is None:
         raise NotFoundError(f'There is no entity "{ref}" in the catalog.')

@@ -181,7 +181,7 @@ HISTORY_SOURCES: Final = Texts(
     most=100,
     example=["entity-metadata"],
 )
-HISTORY_ENTITY: Final = Text(
+ENTITY_WANTED: Final = Text(
     name="entity",
     description="The entity: `kind:[namespace/]name`.",
     required=True,

@@ -6,11 +6,11 @@ import structlog
 
 from factbook.api.openapi.parameters import (
     ENTITY,
+    ENTITY_WANTED,
     FACTS_CURSOR,
     FACTS_LIMIT,
     HISTORY_CURSOR,
     HISTORY_END,
-    HISTORY_ENTITY,
     HISTORY_SOURCES,
     HISTORY_START,
     SOURCE_ID,
@@ -108,7 +108,7 @@ async def latest(request: Request, state: SourceContext) -> JsonReply[LatestFact
 
 async def past(request: Request, state: SourceContext) -> JsonReply[History]:
     """The history of an entity's facts, newest first, of every data source or of some."""
-    wanted = HISTORY_ENTITY.of(request)
+    wanted = ENTITY_WANTED.of(request)
     ref = str(refs.parse(wanted or ""))
     start, end = HISTORY_START.of(request), HISTORY_END.of(request)
     limit, place = FACTS_LIMIT.of(request) or _PAGE, _place(HISTORY_CURSOR.of(request))

@@ -18,8 +18,6 @@ from factbook.tools.pages import LONGEST_VALUE, ref_after, ref_cursor, shortened
 from factbook.tools.result_schema import NEXT_CURSOR, SIZE_NOTE, array, record, text
 from factbook.tools.tool import Context, Tool, argument, encode
 
-Optional = str | UnsetType
-
 _MOST: Final = 200
 _MOST_GROUPS: Final = 100
 _AT_ONCE: Final = 2_000  # ids in one statement
