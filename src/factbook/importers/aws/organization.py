@@ -3,6 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import msgspec
@@ -10,14 +11,13 @@ import msgspec
 from factbook.catalog.ref import DEFAULT_NAMESPACE
 from factbook.errors import InputError
 from factbook.importers.aws import accounts
-from factbook.importers.aws.accounts import AwsAccount, AwsTag
+from factbook.importers.aws.accounts import AwsAccount, AwsTag, AwsUnit
 from factbook.importers.aws.api import AwsListing, OrganizationsApi
 from factbook.importers.aws.options import AwsImportOptions
-from factbook.importers.aws.units import UnitTree, read_units
 from factbook.importers.names import known_names, unique_names
 from factbook.importers.snapshot import ImportedItem, ReadingProblem, Snapshot, SnapshotPart
 from factbook.outbound import Memory
-from factbook.outbound.outcomes import Missing, Outcome
+from factbook.outbound.outcomes import REPEATED, Missing, Outcome
 
 ACCOUNTS: Final = "accounts"
 UNITS: Final = "units"
@@ -32,6 +32,24 @@ _AT_ONCE: Final = 4
 _FUTILE: Final = frozenset({Outcome.DENIED, Outcome.REFUSED})
 
 Show = Callable[[str], None]
+
+
+@dataclass
+class UnitTree:
+    """Organizational units by id, each with the names from the root to it.
+
+    `missing` is the reason if there are units that were not read.
+    """
+
+    units: dict[str, AwsUnit] = field(default_factory=dict)
+    paths: dict[str, list[str]] = field(default_factory=dict)
+    missing: Missing | None = None
+    parents: set[str] = field(default_factory=set)
+
+    @property
+    def rights(self) -> frozenset[str]:
+        """The units with others below them: a list that is suddenly empty is not believed."""
+        return frozenset(f"units below {parent}" for parent in self.parents)
 
 
 def unread(missing: Missing, options: AwsImportOptions) -> Snapshot:
@@ -52,7 +70,7 @@ async def read(
     wanted = [one for one in every.values() if options.closed or one.state not in accounts.CLOSED]
     left_out = Counter({"suspended and closed accounts": len(every) - len(wanted)})
     show("Reading the organizational units" if options.units else "Reading the tags")
-    tree = await read_units(api) if options.units else None
+    tree = await _read_units(api) if options.units else None
     tags = await _tags(api, wanted, options)
     complete = listed.missing is None
     given = {id_: account.name for id_, account in every.items()}
@@ -181,3 +199,25 @@ def _place(id_: str) -> str:
 
 def _rights(listed: Iterable[AwsAccount]) -> Iterable[str]:
     return (f"organization {one.organization}" for one in listed if one.organization)
+
+
+async def _read_units(api: OrganizationsApi) -> UnitTree:
+    """Every organizational unit."""
+    tree = UnitTree()
+    roots = await api.listing("ListRoots", "Roots", AwsUnit)
+    tree.missing = roots.missing
+    waiting = [(root.id, [root.name]) for root in roots.items]
+    while waiting:
+        parent, path = waiting.pop()
+        found = await api.listing(
+            "ListOrganizationalUnitsForParent", "OrganizationalUnits", AwsUnit, ParentId=parent
+        )
+        tree.missing = tree.missing or found.missing
+        tree.parents |= {parent} if found.items else set()
+        for unit in found.items:
+            if unit.id in tree.units:
+                tree.missing = tree.missing or REPEATED
+                continue
+            tree.units[unit.id], tree.paths[unit.id] = unit, path
+            waiting.append((unit.id, [*path, unit.name]))
+    return tree
