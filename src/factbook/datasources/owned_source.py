@@ -1,25 +1,22 @@
 """Writes of data sources by members of the groups that own them."""
 
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Final, TypeVar
+from collections.abc import Mapping
+from typing import Any, Final
 
-from factbook.audit.trail import About, AuditEntry
-from factbook.auth.permissions import SOURCE_WRITE, TITLES
+from factbook.auth.permissions import SOURCE_WRITE
 from factbook.catalog.store import membership
-from factbook.catalog.store.locks import WriteLocks
 from factbook.datasources import connection_store
 from factbook.datasources.custom import SourceConnection
 from factbook.datasources.source_store import StoredSource, source_store
+from factbook.definitions.owned_definition import VERSIONS, OwnedDefinition, of_others
 from factbook.definitions.owners import owner_of, owners_of
 from factbook.errors import InvalidItemsError, NotAllowedError, problem
-from factbook.storage import Database, Transaction, Write
-
-T = TypeVar("T")
+from factbook.storage import Database, Transaction
 
 _CONNECTION: Final = "handlerDefinition.config.connection"
 
 
-class OwnedSource:
+class OwnedSource(OwnedDefinition[StoredSource]):
     """A data source that groups of the actor own, as it has to stay.
 
     To change it they have to own what is published and what is drafted; with another permission
@@ -34,65 +31,22 @@ class OwnedSource:
         configured: Mapping[str, SourceConnection],
         needed: str = SOURCE_WRITE,
     ) -> None:
-        self._id = source_id
-        self._actor = actor
+        super().__init__(source_store, source_id, actor, needed)
         self._configured = configured
-        self._needed = needed
-        self._groups: frozenset[str] = frozenset()
-        self._before: StoredSource | None = None
-        self._group = ""
 
-    def guarding(self, write: Write) -> Write:
-        """The runner, which raises NotAllowedError for a source that is or would be of others.
+    def owners(self, stored: StoredSource) -> frozenset[str]:
+        return _owners(stored, self._needed)
 
-        It raises InvalidItemsError for a connection that the owner may not use.
-        """
+    def refusal(self) -> NotAllowedError:
+        return _of_others(self._needed)
 
-        def guarded(function: Callable[[Transaction], T], /) -> Awaitable[T]:
-            held = WriteLocks({}, self)
-
-            def work(transaction: Transaction) -> T:
-                held.begin(transaction)
-                result = function(transaction)
-                held.end(transaction)
-                return result
-
-            return write(work)
-
-        return guarded
-
-    def begin(self, transaction: Transaction, held: WriteLocks) -> None:
-        """Look whose the source is, and keep it and the groups of the actor as they are."""
-        self._groups = membership.kept_groups(transaction, held, self._actor)
-        self._before = self._check(transaction)
-
-    def end(self, transaction: Transaction) -> str:
-        """Look again when it is written; the group that allows it."""
-        stored = self._check(transaction)
+    def verify(
+        self, transaction: Transaction, before: StoredSource | None, after: StoredSource | None
+    ) -> None:
+        """Raise InvalidItemsError for a connection that the owner may not use."""
         # Whatever is asked by now, it can be deleted.
-        if stored is not None and stored != self._before and self._needed == SOURCE_WRITE:
-            self._check_connection(transaction, stored)
-        return f"group {self._group}"
-
-    def told(self, about: AuditEntry | About) -> About:
-        """The entry of the audit, with the group that allowed the write."""
-
-        def entry(result: Any) -> AuditEntry | None:
-            found = about if isinstance(about, AuditEntry) else about(result)
-            return found and found._replace(grant=f"group {self._group}")
-
-        return entry
-
-    def _check(self, transaction: Transaction) -> StoredSource | None:
-        """The source, locked, so that nobody hands it over meanwhile."""
-        stored = source_store.read(transaction, self._id)
-        if stored is None:
-            return None
-        found = _owners(stored, self._needed)
-        if not found <= self._groups:
-            raise _of_others(self._needed)
-        self._group = min(found)
-        return stored
+        if after is not None and after != before and self._needed == SOURCE_WRITE:
+            self._check_connection(transaction, after)
 
     def _check_connection(self, transaction: Transaction, stored: StoredSource) -> None:
         """Raise InvalidItemsError if the owner may not use the connection of what is written."""
@@ -146,9 +100,5 @@ def _connection(document: Mapping[str, Any]) -> str | None:
 
 
 def _of_others(needed: str) -> NotAllowedError:
-    versions = ", published and drafted" if needed == SOURCE_WRITE else ""
-    return NotAllowedError(
-        f"A group of yours has to own this data source{versions}; for others it needs the "
-        f'permission "{TITLES[needed]}" ({needed}).',
-        missing=(needed,),
-    )
+    versions = VERSIONS if needed == SOURCE_WRITE else ""
+    return of_others(source_store.noun, needed, versions)

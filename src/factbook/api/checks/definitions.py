@@ -11,7 +11,7 @@ from factbook.api.checks.parameters import ID_CURSOR, PAGE_LIMIT, PUBLISH, Defin
 from factbook.audit.trail import About, AuditEntry
 from factbook.catalog.store import totals
 from factbook.checks.submissions import definition_writes
-from factbook.checks.submissions.owned_work import OwnedWork
+from factbook.checks.submissions.owned_staged import OwnedStaged
 from factbook.checks.versions.staged_store import StagedDefinition, StagedStore
 from factbook.clock import iso, iso_or_none
 from factbook.http import audit
@@ -152,10 +152,11 @@ class DefinitionHandlers(Generic[S, A]):
         status: int,
     ) -> T:
         """Do the work on what the caller may write, which the audit records."""
-        if request.own_only:
-            owned = OwnedWork(self._store, id_, request.actor, work)
-            work, about = owned, owned.told(about)
-        return await audit.writing(request, state, about, status)(work)
+        if not request.own_only:
+            return await audit.writing(request, state, about, status)(work)
+        owned = OwnedStaged(self._store, id_, request.actor)
+        write = owned.guarding(audit.writing(request, state, owned.told(about), status))
+        return await write(work)
 
     async def _one(
         self, request: Request, state: HandlerContext, stored: S, status: int = 200

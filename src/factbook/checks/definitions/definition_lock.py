@@ -12,7 +12,8 @@ REVISION: Final = "checks"
 def take(transaction: Transaction) -> None:
     """Take the lock alone; to be called before anything else of the transaction is locked.
 
-    Otherwise it and an evaluation, which holds the lock shared, might wait for each other.
+    Otherwise it and an evaluation, which holds the lock shared, might wait for each other. Locks of
+    the catalog's writes may be held: who has this one waits for none of those.
     """
     transaction.lock_patiently(LOCK)
 

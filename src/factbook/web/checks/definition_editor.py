@@ -13,7 +13,7 @@ from factbook.auth.permissions import CATALOG_READ, CHECK_READ, CHECK_WRITE, SCO
 from factbook.checks.definitions import author_permissions, definition_lock
 from factbook.checks.definitions.check import Check
 from factbook.checks.submissions import check_documents, definition_writes
-from factbook.checks.submissions.owned_work import OwnedWork
+from factbook.checks.submissions.owned_staged import OwnedStaged
 from factbook.checks.versions.check_store import check_store
 from factbook.checks.versions.scorecard_store import scorecard_store
 from factbook.checks.versions.staged_store import StagedDefinition, StagedStore
@@ -115,10 +115,10 @@ class DefinitionEditor:
         verb = "publish" if publish else "create" if stored is None else "replace"
         about = audit.of_definition(f"{kind.noun}.{verb}", now)
         if visit.own_only:
-            id_ = editing.document["id"]
-            owned = OwnedWork(kind.store, id_, visit.person.ref, work)
-            work, about = owned, owned.told(about)
-        saved = await visit.writing(about)(work)
+            owned = OwnedStaged(kind.store, editing.document["id"], visit.person.ref)
+            saved = await owned.guarding(visit.writing(owned.told(about)))(work)
+        else:
+            saved = await visit.writing(about)(work)
         path = f"{kind.path}/{segment(saved.id)}"
         if publish:
             return visit.redirect(path, f"Version {saved.newest_version} is published.")
