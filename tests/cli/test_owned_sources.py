@@ -63,11 +63,22 @@ async def test_a_connection_that_is_not_shared_is_told_with_its_path(
     assert f"is not shared with {OURS}" in answer.stderr
 
 
-async def test_the_list_of_collected_sources_names_owners(
+async def test_the_list_of_collected_sources_names_owners_where_there_are_any(
     service: Service, kim: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await service.http.post(SOURCES, json=asking())
     monkeypatch.setenv("FACTBOOK_TOKEN_KEY", "k" * 32)
-    answer = await kim("sources", "list", "--json", "--database-url", service.database_url)
-    listed = {each["id"]: each.get("owner") for each in json.loads(answer.stdout)}
-    assert listed["ours"] == OURS
+    database = f"--database-url={service.database_url}"
+    handler = {"type": "entity", "config": {"id": "nobodys"}}
+    nobodys = asking("nobodys", handlerDefinition=handler)
+    del nobodys["owner"]
+    answer = await service.http.post(SOURCES, json=nobodys)
+    assert answer.is_success, answer.text
+    head, row = (await kim("sources", "list", database)).stdout.splitlines()
+    assert head.split()[:2] == ["Source", "State"]
+    assert row.split()[:2] == ["nobodys", "new"]
+    await service.http.post(SOURCES, json=asking())
+    head, *rows = (await kim("sources", "list", database)).stdout.splitlines()
+    assert head.split()[:3] == ["Source", "Owner", "State"]
+    assert [row.split()[:3] for row in rows] == [["nobodys", "new"], ["ours", OURS, "new"]]
+    listed = json.loads((await kim("sources", "list", "--json", database)).stdout)
+    assert [each.get("owner") for each in listed] == [None, OURS]

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import msgspec
 import typer
 
+from factbook.cli import source_table
 from factbook.cli.failures import CommandError
 from factbook.cli.local import DatabaseUrl, on_database, settings_from
-from factbook.cli.output import Json, age, note, print_answer, print_json, print_table, say
+from factbook.cli.output import Json, note, print_answer, print_json, print_table, say
 from factbook.clock import iso_or_none
 
 if TYPE_CHECKING:
     from factbook.collection.lanes import LaneCollector
     from factbook.datasources.source_detail import Detail
-    from factbook.operations.collection_commands import SourceStatus
     from factbook.scheduling.gaps import CountedGap
     from factbook.scheduling.runs import RunRecord
 
@@ -101,6 +101,8 @@ def collect(
 def sources(database_url: DatabaseUrl = None, as_json: Json = False) -> None:
     """List the sources that are collected, with their health; `factbook sources` does the same.
 
+    Where a group owns any of them, a column has the owners.
+
     \b
     Examples:
       factbook sources
@@ -109,7 +111,8 @@ def sources(database_url: DatabaseUrl = None, as_json: Json = False) -> None:
     from factbook.operations import collection_commands
 
     found = on_database(database_url, collection_commands.statuses)
-    print_answer(list(map(_status, found)), _COLUMNS, map(_row, found), as_json=as_json)
+    columns, rows = source_table.of(found)
+    print_answer(list(map(source_table.as_json, found)), columns, rows, as_json=as_json)
 
 
 def show_source(
@@ -170,51 +173,6 @@ def _figures(run: "RunRecord") -> str:
         f"{run.covered} covered, {run.failed} failed, {run.incomplete} incomplete, "
         f"{run.skipped} skipped; {run.calls} calls in {(run.duration or 0) / 1000:.1f} s"
     )
-
-
-_COLUMNS = (
-    "Source",
-    "State",
-    "Last success",
-    "Covered",
-    "Failed",
-    "Incomplete",
-    "Skipped",
-    "Calls",
-    "Limit left",
-    "Took",
-    "Next run",
-    "Problem",
-)
-
-
-def _row(status: "SourceStatus") -> tuple[object, ...]:
-    from factbook.facts import health
-
-    known, next_run = status.health, age(status.next_run, status.at)
-    if known is None:
-        return (status.source.id, "new", *[None] * 8, next_run, None)
-    last, state = known.last, health.condition(status.source, known, status.at).state
-    figures: tuple[object, ...] = (None,) * 7
-    if last is not None:
-        took = f"{(last.duration or 0) / 1000:.1f} s"
-        counts = (last.covered, last.failed, last.incomplete, last.skipped)
-        figures = (*counts, last.calls, last.rate_limit_left, took)
-    shown = f"{state}, running" if known.running else state
-    succeeded, problem = age(known.succeeded_at, status.at), last and last.error
-    return (status.source.id, shown, succeeded, *figures, next_run, problem)
-
-
-def _status(status: "SourceStatus") -> dict[str, Any]:
-    from factbook.facts import health
-
-    source, known, next_run, at = status
-    shown = {"id": source.id, "title": source.title, "cadence": source.cadence}
-    if source.owner is not None:
-        shown["owner"] = source.owner
-    if known is None:
-        return shown | {"health": {"state": "new", "nextRun": iso_or_none(next_run)}}
-    return shown | {"health": health.render(source, known, at)}
 
 
 def _run(run: "RunRecord") -> dict[str, Any]:
