@@ -50,6 +50,7 @@ def nothing_there(server: FakeServer) -> None:
 def test_a_new_file_is_a_valid_definition_of_its_type(factbook: Command, type_: str) -> None:
     answer = factbook("sources", "new", "my-source", "--type", type_)
     assert (answer.exit_code, answer.stdout) == (0, "my-source.yaml\n")
+    assert ("sources test" in answer.stderr) == (type_ != "push")
     text = Path("my-source.yaml").read_text()
     found = parse(yaml.safe_load(text))
     assert (found.source.id, found.source.title, found.type) == ("my-source", "My source", type_)

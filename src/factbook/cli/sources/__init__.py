@@ -91,7 +91,10 @@ def new(
     else:
         file = Path(f"{name}.yaml")
         files = {file: scaffolds.skeleton(name, type_)}
-        hint = f"Edit it, then try it: factbook sources test {file} --entity REF"
+        trial = f"try it: factbook sources test {file} --entity REF"
+        # A trial shows what is extracted, and of what is pushed nothing is.
+        then = f"publish it: factbook sources apply {file}" if type_ == "push" else trial
+        hint = f"Edit it, then {then}"
     for file, text in files.items():
         write(file, text)
     note(hint)
