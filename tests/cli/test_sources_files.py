@@ -10,7 +10,7 @@ import yaml
 
 from factbook.cli.sources.types import Type
 from factbook.datasources.custom import parse
-from factbook.datasources.custom.definition import TYPES
+from factbook.datasources.custom.definition import OWNED_TYPES, TYPES
 from tests.cli.conftest import Command
 from tests.cli.fake_server import FakeServer
 
@@ -85,6 +85,45 @@ def test_a_name_that_no_id_can_be_writes_nothing(factbook: Command, name: str) -
     answer = factbook("sources", "new", name)
     assert answer.exit_code == 2
     assert "is no id of a source" in answer.stderr
+    assert list(Path().iterdir()) == []
+
+
+@pytest.mark.parametrize("type_", sorted(OWNED_TYPES))
+@pytest.mark.parametrize("owner", ["team-a", "Team-A", "default/team-a", "group:default/team-a"])
+def test_a_new_file_states_the_group_that_is_to_own_it(
+    factbook: Command, type_: str, owner: str
+) -> None:
+    answer = factbook("sources", "new", "builds", "--type", type_, "--owner", owner)
+    assert answer.exit_code == 0, answer.stderr
+    found = parse(yaml.safe_load(Path("builds.yaml").read_text()))
+    assert (found.source.owner, found.type) == ("group:default/team-a", type_)
+
+
+def test_an_owner_of_odd_characters_is_read_as_it_was_given(factbook: Command) -> None:
+    assert factbook("sources", "new", "builds", "--owner", 'übel "<id>\\').exit_code == 0
+    found = parse(yaml.safe_load(Path("builds.yaml").read_text()))
+    assert found.source.owner == 'group:default/übel "<id>\\'
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--owner", ""], '--owner: The entity reference "" is not of the form'),
+        (["--owner", ":a"], '--owner: The entity reference ":a" is not of the form'),
+        (["--owner", "a\nb: c"], "--owner: The entity reference"),
+        (["--owner", "x" * 700], "longer than any entity has"),
+        (["--owner", "user:kim"], "--owner has to be a group, such as team-shop"),
+        (["--owner", "a", "--type", "repository-file"], "only http, entity and push have one"),
+        (["--owner", "a", "--integration"], "a package has no owner"),
+    ],
+    ids=["empty", "no kind", "two lines", "long", "a user", "a repository", "a package"],
+)
+def test_an_owner_that_no_source_can_have_writes_nothing(
+    factbook: Command, arguments: list[str], message: str
+) -> None:
+    answer = factbook("sources", "new", "builds", *arguments)
+    assert answer.exit_code == 2
+    assert message in answer.stderr
     assert list(Path().iterdir()) == []
 
 

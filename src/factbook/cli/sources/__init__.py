@@ -67,6 +67,14 @@ def new(
     type_: Annotated[
         Type, typer.Option("--type", help="Where its facts come from.", show_choices=True)
     ] = "http",
+    owner: Annotated[
+        str | None,
+        typer.Option(
+            metavar="GROUP",
+            help="Group that owns it, and whose entities alone it is about: name, "
+            "namespace/name or group:namespace/name.",
+        ),
+    ] = None,
     integration: Annotated[
         bool, typer.Option("--integration", help="Write a package in Python instead.")
     ] = False,
@@ -78,6 +86,7 @@ def new(
     \b
     Examples:
       factbook sources new builds
+      factbook sources new on-call --type push --owner team-shop
       factbook sources new package-json --type repository-file
       factbook sources new acme --integration
     """
@@ -85,12 +94,14 @@ def new(
     from factbook.cli.sources import scaffolds
 
     if integration:
+        if owner is not None:
+            raise InputError("--owner is for a definition: a package has no owner.")
         folder = Path(f"factbook-{name}")
         files = {folder / path: text for path, text in scaffolds.scaffold(name).items()}
         hint = f"Edit it, then run its test: pip install --editable './{folder}[test]', and pytest"
     else:
         file = Path(f"{name}.yaml")
-        files = {file: scaffolds.skeleton(name, type_)}
+        files = {file: scaffolds.skeleton(name, type_, owner)}
         trial = f"try it: factbook sources test {file} --entity REF"
         # A trial shows what is extracted, and of what is pushed nothing is.
         then = f"publish it: factbook sources apply {file}" if type_ == "push" else trial

@@ -4,8 +4,10 @@ import re
 from pathlib import Path
 from typing import Final
 
+from factbook.catalog import ref
 from factbook.cli.sources.types import Type
 from factbook.datasources.custom import starters
+from factbook.datasources.custom.definition import OWNED_TYPES, TYPES
 from factbook.errors import InputError
 from factbook.integrations import VENDORS
 
@@ -27,9 +29,9 @@ _HEAD: Final = """\
 _TEST: Final = "#   factbook sources test <file> --entity REF    tries it on one entity\n"
 
 
-def skeleton(name: str, type_: Type) -> str:
-    """Template of a definition with this id; raises InputError for an invalid id."""
-    text = starters.skeleton(name, type_)
+def skeleton(name: str, type_: Type, owner: str | None = None) -> str:
+    """Template of a definition with this id and owner; raises InputError if one is invalid."""
+    text = starters.skeleton(name, type_, None if owner is None else _group(owner, type_))
     head = _HEAD.replace("<test>", "" if type_ == "push" else _TEST)
     return head.replace("<file>", f"{name}.yaml") + text
 
@@ -47,6 +49,23 @@ def scaffold(name: str) -> dict[str, str]:
         path.replace("NAME", name): _filled(_TEMPLATES / f"{template}.txt", name)
         for path, template in _FILES.items()
     }
+
+
+def _group(owner: str, type_: Type) -> str:
+    """The reference of a group that may own a source of this type."""
+    if type_ not in OWNED_TYPES:
+        *some, last = (each for each in TYPES if each in OWNED_TYPES)
+        raise InputError(
+            f"--owner is not for a source of type {type_}: only {', '.join(some)} and {last} "
+            "have one."
+        )
+    try:
+        found = ref.parse(owner, kind="group")
+    except InputError as error:
+        raise InputError(f"--owner: {error.message}") from error
+    if found.kind != "group":
+        raise InputError(f"--owner has to be a group, such as team-shop: {found} is none.")
+    return str(found)
 
 
 def _filled(template: Path, name: str) -> str:

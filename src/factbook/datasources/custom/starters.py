@@ -1,5 +1,6 @@
 """Starter definitions: valid as they are, with comments on the parts to edit."""
 
+import json
 import re
 from typing import Final
 
@@ -21,9 +22,11 @@ def skeleton(name: str, type_: Type, owner: str | None = None) -> str:
     id_ = name if _PLAIN.fullmatch(name) else f'"{name}"'
     words = re.sub(r"[._-]+", " ", name).strip()
     title = f'"{words[:1].upper()}{words[1:]}"'
-    head = _HEAD + (_OWNER.replace("<owner>", f'"{owner}"') if owner else "")
+    head = _HEAD + (_OWNER if owner else "")
     text = head + _CADENCE[type_ == "push"] + _TARGETS + _HANDLERS[type_] + _FACTS[type_]
-    return text.replace("<id>", id_).replace("<title>", title)
+    text = text.replace("<id>", id_).replace("<title>", title)
+    # Last, as a reference may have the other marks in it.
+    return text.replace("<owner>", json.dumps(owner, ensure_ascii=False))
 
 
 _HEAD = """\
