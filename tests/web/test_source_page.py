@@ -7,6 +7,7 @@ from html import unescape
 import pytest
 
 from factbook.clock import DAY, HOUR, MINUTE
+from factbook.collection import Collector
 from factbook.outbound.outcomes import Missing, Outcome
 from tests.api.defining import define, of_entities
 from tests.collection.madeup import DOWN
@@ -51,6 +52,23 @@ async def test_a_source_shows_its_facts_and_what_it_is_about(service: Service) -
     assert "History kept 90 days" in shown
     assert "1.0.0 now by user:tester" in shown
     assert "jmespath: spec.owner" in html
+
+
+async def test_a_source_that_finds_the_same_for_long_is_up_on_its_page_as_in_the_list(
+    service: Service,
+) -> None:
+    await service.push("all", component("web"))
+    await define(service, of_entities())
+    state = service.state
+    collector = Collector(
+        state.database, [], state.connect, service.time, "here", further=state.registry.custom
+    )
+    for _ in range(6):
+        service.time.advance(HOUR)
+        await collector.drain()
+    visitor = await signed_in(service)
+    assert "Owners owners custom up" in words(await visitor.text("/data-sources"))
+    assert "owners up custom" in words(await visitor.text("/data-sources/owners"))
 
 
 async def test_the_catalogs_own_sources_say_what_they_fill(service: Service) -> None:

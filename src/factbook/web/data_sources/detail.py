@@ -96,6 +96,7 @@ async def subject(visit: PageContext) -> SourceView:
     times: dict[str, int] = {}
     if source_id not in state.sources:
         stored = await source_store.one(state.database, source_id)
+    if source_id in known.pushed:
         times = await source_overview.last_written(state.database, [source_id])
     health = await runs.health_of(state.database, source_id)
     row = table_rows.row(known, source_id, health, times.get(source_id), visit.now)
