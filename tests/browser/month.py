@@ -64,7 +64,7 @@ class Month:
             service.state.database,
             [asking.integration for asking in vendors.askings],
             # What the shop defined itself asks nobody.
-            lambda integration: clients.get(integration.source.id, clients["github"]),
+            lambda integration: clients.get(integration.source.id, vendors.unused),
             clock,
             "pictures",
             further=service.state.registry.custom,

@@ -61,7 +61,7 @@ PAGES: Final = {
     "exemptions": "/exemptions",
     "exemption-new": "/exemptions/-/new?check=covered&entity=component:receipts",
     "data-sources": "/data-sources",
-    "data-source": "/data-sources/github",
+    "data-source": "/data-sources/card-data",
     "data-source-editor": "/data-sources/runbooks/edit",
     "fact-across": "/data-sources/coverage/facts/lines",
     "runs": "/data-sources/github/runs",

@@ -57,6 +57,23 @@ DEFINITIONS: Final[tuple[dict[str, Any], ...]] = (
         },
     },
     {**RUNBOOKS, "cadence": "0 */6 * * *"},
+    {
+        "id": "card-data",
+        "title": "Card data",
+        "description": "Where numbers of cards are seen, for the yearly audit.",
+        "owner": "group:default/team-payments",
+        "cadence": "0 */6 * * *",
+        "entityFilter": [{"kind": "component"}],
+        "handlerDefinition": {"type": "entity", "config": {"id": "card-data"}},
+        "schema": {
+            "isInScope": {
+                "type": "boolean",
+                "title": "In scope",
+                "description": "The component has the tag pci.",
+                "extract": {"jmespath": "contains(metadata.tags || `[]`, 'pci')"},
+            }
+        },
+    },
 )
 # What people ask to be let off, and why.
 WISHES: Final[tuple[tuple[str, dict[str, str]], ...]] = (

@@ -23,6 +23,8 @@ class Vendors:
         _, on_call = pagerduty.started(showcase.services(), showcase.incidents())
         self.datadog, monitors = datadog.started([_CHECKOUT])
         self.askings: list[Asking] = [code, scanner, on_call, monitors]
+        # For what asks nobody: with that of a vendor it would have the calls of the vendor.
+        self.unused = snyk.started()[1].client
 
     def live_until(self, day: int, moment: int) -> None:
         """Let it be this moment, on the day of this number, for every vendor."""
