@@ -1,9 +1,10 @@
 """What holds for every result of a tool."""
 
 import json
+from functools import cache
 from typing import Any
 
-import jsonschema
+from jsonschema import Draft202012Validator
 
 from factbook.tools import TOOLS
 
@@ -20,9 +21,16 @@ def structured(tool: str, result: dict[str, Any]) -> dict[str, Any]:
     value: dict[str, Any] = result["structuredContent"]
     # The same value in the same order, without blanks.
     assert content["text"] == json.dumps(value, separators=(",", ":"), ensure_ascii=False)
-    [schema] = [listed.output_schema for listed in TOOLS if listed.name == tool]
-    jsonschema.validate(value, schema, cls=jsonschema.Draft202012Validator)
+    _validator(tool).validate(value)
     return value
+
+
+@cache
+def _validator(tool: str) -> Draft202012Validator:
+    """The validator of a tool's results: to check a schema takes longer than most results."""
+    [schema] = [listed.output_schema for listed in TOOLS if listed.name == tool]
+    Draft202012Validator.check_schema(schema)
+    return Draft202012Validator(schema)
 
 
 def refusal(result: dict[str, Any]) -> str:
