@@ -1,11 +1,13 @@
 """The command line in this process, and the server that it talks to."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 import httpx2
 import pytest
 from structlog.testing import capture_logs
+from typer.main import get_command
 from typer.testing import CliRunner, Result
 
 from factbook.cli.commands import app
@@ -16,6 +18,14 @@ from tests.service import Service
 
 Command = Callable[..., Result]
 """Runs `factbook` with these arguments; `input` is its standard input."""
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_parser() -> Iterator[None]:
+    """Typer's runner makes the parser of all commands once, and not for each: it takes 20 ms."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("typer.testing._get_command", cache(get_command))
+        yield
 
 
 @pytest.fixture
