@@ -13,14 +13,15 @@ BIN := .venv/bin
 HELM ?= helm
 SITE ?= main
 PLATFORMS := amd64 arm64
+CHECKS := $(addprefix check-,format lint types layers documentation safety packages)
 VERSION = $(shell $(PYTHON) scripts/release.py version)
 UV := $(BIN)/uv
 UV_STAMP := .venv/uv
 RUNTIME_STAMP := .venv/runtime
 SETUP_STAMP := .venv/setup
 
-.PHONY: help setup demo test test-system contracts soak fuzz check audit format bench docs screenshots \
-	build chart bills site lock clean
+.PHONY: help setup demo test test-system contracts soak fuzz check $(CHECKS) audit format bench docs \
+	screenshots build chart bills site lock clean
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  \033[36m%-12s\033[0m %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -52,14 +53,30 @@ soak: setup ## Run what takes hours: fuzzing, the system tests in their long for
 fuzz: setup ## Try a million inputs on every parser (FUZZ=--help says what can be chosen)
 	$(BIN)/python -m tests.fuzz $(FUZZ)
 
-# Advisories count wherever their service answers. AUDIT=required: it has to.
+# Two at once: to check the types takes as long as all others. None writes what another reads.
 check: setup ## Check format, lint, types, layers, documentation, licences and advisories
+	@$(MAKE) --no-print-directory --jobs 2 $(CHECKS)
+
+check-format:
 	$(BIN)/ruff format --check
+
+check-lint:
 	$(BIN)/ruff check
+
+check-types:
 	$(BIN)/mypy
+
+check-layers:
 	$(BIN)/lint-imports
+
+check-documentation:
 	$(BIN)/mkdocs build --strict --quiet
+
+check-safety:
 	$(BIN)/bandit --quiet --configfile pyproject.toml --recursive src scripts examples
+
+# Advisories count wherever their service answers. AUDIT=required: it has to.
+check-packages:
 	$(BIN)/python -m tests.supply
 
 audit: setup ## Ask for advisories about all packages, and note the date when there are none
