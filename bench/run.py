@@ -17,7 +17,7 @@ from bench import catalog
 from bench.catalog import Entity, Key
 from bench.databases import Database, Databases
 from bench.processes import Cores
-from bench.service import CATALOG, Factbook, factbook
+from bench.service import CATALOG, COMMAND, Factbook, factbook
 
 _SAMPLE = 500
 
@@ -58,8 +58,9 @@ class Proof(msgspec.Struct, frozen=True):
 class Run:
     """One run of the benchmarks, and what it holds open."""
 
-    def __init__(self, options: Options, cores: Cores, stack: ExitStack) -> None:
+    def __init__(self, options: Options, cores: Cores, stack: ExitStack, command: Path) -> None:
         self.options = options
+        self._command = command
         self.cores = cores
         self.proof: Proof | None = None
         self._stack = stack
@@ -74,10 +75,10 @@ class Run:
 
     @classmethod
     @contextmanager
-    def start(cls, options: Options, cores: Cores) -> Iterator[Self]:
-        """A run, at whose end every process that it started is stopped."""
+    def start(cls, options: Options, cores: Cores, command: Path = COMMAND) -> Iterator[Self]:
+        """A run of services of this command; all that it started is stopped at its end."""
         with ExitStack() as stack:
-            yield cls(options, cores, stack)
+            yield cls(options, cores, stack, command)
 
     @property
     def rounds(self) -> range:
@@ -102,7 +103,8 @@ class Run:
         further: Mapping[str, str] = MappingProxyType({}),
     ) -> Iterator[Factbook]:
         """A service on this database; `further` are variables of its own."""
-        with factbook(database, self.folder, self.cores.server, token, further) as service:
+        core = self.cores.server
+        with factbook(database, self.folder, core, token, further, self._command) as service:
             yield service
 
     def filled(self, dialect: str) -> Factbook:

@@ -25,7 +25,7 @@ TOOLS = "/api/mcp/v1/tech-insights-facts"
 PUSH = "/api/catalog/factbook-entities"
 CATALOG = "/api/catalog/entities"
 READY = b"GET /readyz HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\n\r\n"
-_COMMAND = str(Path(sys.executable).with_name("factbook"))
+COMMAND = Path(sys.executable).with_name("factbook")
 _TIMEOUT = 600
 _HEAD_BYTES = 4096
 _PIECE = 1 << 20
@@ -208,9 +208,9 @@ def settings(database: Database) -> dict[str, str]:
     )
 
 
-def make_token(database: Database, folder: Path) -> str:
+def make_token(database: Database, folder: Path, command: Path = COMMAND) -> str:
     """A token with every permission; migrates the database first."""
-    return _said(database, folder, "token", "create", "bench")
+    return _said(database, folder, "token", "create", "bench", command=command)
 
 
 def people_link(database: Database, folder: Path) -> str:
@@ -218,10 +218,10 @@ def people_link(database: Database, folder: Path) -> str:
     return _said(database, folder, "people", "invite", "--role", "administrator")
 
 
-def _said(database: Database, folder: Path, *arguments: str) -> str:
+def _said(database: Database, folder: Path, *arguments: str, command: Path = COMMAND) -> str:
     """What a command prints."""
     answer = subprocess.run(
-        [_COMMAND, *arguments],
+        [command, *arguments],
         cwd=folder,
         env=settings(database),
         check=True,
@@ -238,15 +238,17 @@ def factbook(
     core: int,
     token: str | None = None,
     further: Mapping[str, str] = MappingProxyType({}),
+    command: Path = COMMAND,
 ) -> Iterator[Factbook]:
     """A `factbook serve` on a database, with a new token unless one is given.
 
-    `further` are variables beside those that every service has here.
+    `further` are variables beside those that every service has here; `command` may be that of
+    another release.
     """
-    token = token or make_token(database, folder)
+    token = token or make_token(database, folder, command)
     port = free_port()
     with serving(
-        [_COMMAND, "serve", "--port", str(port)],
+        [str(command), "serve", "--port", str(port)],
         port,
         core=core,
         ready=READY,
