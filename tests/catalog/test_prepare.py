@@ -18,9 +18,9 @@ def prepared(*items: Any, rules: PushRules = RULES) -> PreparedPush:
     return prepare([msgspec.Raw(json.dumps(item).encode()) for item in items], "first", rules)
 
 
-def problems(*items: Any) -> dict[str, str]:
+def problems(*items: Any, rules: PushRules = RULES) -> dict[str, str]:
     with pytest.raises(InvalidItemsError) as caught:
-        prepared(*items)
+        prepared(*items, rules=rules)
     return {problem["path"]: problem["message"] for problem in caught.value.details["problems"]}
 
 
@@ -56,6 +56,21 @@ def test_the_document_keeps_what_was_sent_and_gets_our_annotations() -> None:
     assert list(document) == ["apiVersion", "kind", "metadata", "spec"]
     assert len(annotations) == 3
     assert item.ref == "resource:default/master account"
+
+
+def test_nesting_is_counted_from_the_entity() -> None:
+    rules = msgspec.structs.replace(RULES, max_depth=8)
+    deep: Any = "leaf"
+    for _ in range(6):
+        deep = [deep]
+    assert prepared(component("a") | {"spec": {"deep": deep}}, rules=rules).items
+    told = problems(component("a") | {"spec": {"deep": [deep]}}, rules=rules)
+    assert told == {"items[0]": "JSON may be nested 8 deep at most (max_json_depth, by default 64)"}
+
+
+def test_brackets_side_by_side_or_in_texts_are_not_nested() -> None:
+    rules = msgspec.structs.replace(RULES, max_depth=4)
+    assert prepared(resource("a", wide=[[]] * 9, text="[{" * 9), rules=rules).items
 
 
 def test_the_same_content_has_the_same_etag_however_its_root_is_ordered() -> None:

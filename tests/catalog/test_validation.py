@@ -149,17 +149,6 @@ def test_strict_names_follow_the_catalog_apis_rule(name: str, sound: bool) -> No
     assert (problems(with_metadata(name=name), strict_names=True) == []) is sound
 
 
-@pytest.mark.parametrize(("levels", "refused"), [(8, False), (9, True)])
-def test_nesting_is_counted_from_the_entity(levels: int, refused: bool) -> None:
-    deep: Any = "leaf"
-    for _ in range(levels - 2):
-        deep = [deep]
-    found = problems(entity(spec={"deep": deep}), max_depth=8)
-    assert bool(found) is refused
-    if refused:
-        assert "8" in found[0][1]
-
-
 def test_what_only_the_service_writes_is_taken_out_and_told() -> None:
     item = with_metadata(uid="u", etag="e") | {"relations": [], "status": {}}
     warned = drop_read_only(item)

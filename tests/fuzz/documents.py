@@ -64,7 +64,8 @@ def entity(data: bytes) -> None:
     """Both sets of rules look at any JSON, and only at it."""
     found = json(data)
     assert all(len(problem) == 2 for problem in strict.problems(found))
-    validation.problems(found, strict_names=True, max_depth=64)
+    validation.problems(found, strict_names=True)
+    validation.deeper_than(found, 64)
     if isinstance(found, dict):
         search.flatten(found)
         kinds.derive_relations("component", "default", found)

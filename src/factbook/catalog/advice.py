@@ -39,6 +39,8 @@ _FILES: Final = frozenset({"$text", "$json", "$yaml", "$openapi", "$asyncapi"})
 # What fills a skeleton of a template in is written so; names hold no others either.
 _PLACEHOLDER: Final = re.compile(r"\$\{\{[^{}]*\}\}")
 _IN_NAMES: Final = re.compile(r"\$?\{\{[^{}]*\}\}|\{%[^%]*%\}")
+# What each placeholder begins with.
+_OPENING: Final = re.compile(rb"\{[{%]")
 _LONGEST: Final = 100
 _TEXTS: Final = frozenset({"definition", "description"})
 
@@ -85,8 +87,8 @@ def parts(entity: dict[str, Any], kind: str, document: bytes) -> Iterator[Proble
     if kind == "location":
         yield from _targets(spec)
     # Few documents hold what is looked for, and any character may be written as an escape.
-    escaped = b"\\u" in document
-    if kind != "template" and (escaped or b"{{" in document or b"{%" in document):
+    escaped = b"\\" in document and b"\\u" in document
+    if kind != "template" and (escaped or _OPENING.search(document)):
         yield from _unfilled(entity["metadata"], spec)
     if escaped or b"$" in document:
         yield from _files("spec", spec)

@@ -6,6 +6,8 @@ of the search index, and every reference becomes a relation that is rendered at 
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final, NamedTuple, Self
 from urllib.parse import quote
 
@@ -27,7 +29,8 @@ _PLAIN = re.compile(r"[a-z0-9._/:-]*")
 _PARTS = ("labels", "annotations", "tags", "links")
 
 
-class Annotator(Struct, frozen=True):
+@dataclass(frozen=True)
+class Annotator:
     """Writer of the service's annotations, with the configured keys."""
 
     word: str
@@ -40,7 +43,7 @@ class Annotator(Struct, frozen=True):
 
     def annotate(self, annotations: dict[str, str], ref: str, set_name: str | None) -> None:
         """Add the service's annotations, replacing client values under the same keys."""
-        entities = f"{self.word}-api:{self.base_path}/entities"
+        entities = self._entities
         # Taken out first, so that an entity that was read and comes back keeps its order and etag.
         for key in self._keys:
             annotations.pop(key, None)
@@ -51,13 +54,17 @@ class Annotator(Struct, frozen=True):
 
     def count(self, annotations: dict[str, str]) -> int:
         """Count the annotations that are the service's own."""
-        return sum(key in annotations for key in self._keys)
+        return len(annotations.keys() & self._keys)
 
-    @property
+    @cached_property
+    def _entities(self) -> str:
+        return f"{self.word}-api:{self.base_path}/entities"
+
+    @cached_property
     def _entity_set(self) -> str:
         return f"{self.domain}/entity-set"
 
-    @property
+    @cached_property
     def _keys(self) -> tuple[str, str, str]:
         return (self._entity_set, MANAGED_BY_LOCATION, MANAGED_BY_ORIGIN_LOCATION)
 

@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from functools import lru_cache
 from typing import NamedTuple, Self
 
 from factbook.errors import InputError
@@ -58,8 +59,13 @@ def parse(text: str, *, kind: str | None = None, namespace: str = DEFAULT_NAMESP
 
 def canonical(text: str, *, kind: str | None = None, namespace: str = DEFAULT_NAMESPACE) -> str:
     """The canonical form of the reference that `parse` returns; raises the same errors."""
-    if len(text) <= _LONGEST and _PLAIN.fullmatch(text):
-        return text
+    if len(text) > _LONGEST:
+        return str(parse(text, kind=kind, namespace=namespace))
+    return text if _PLAIN.fullmatch(text) else _parsed(text, kind, namespace)
+
+
+@lru_cache(maxsize=4096)  # thousands of entities name the same owners and systems
+def _parsed(text: str, kind: str | None, namespace: str) -> str:
     return str(parse(text, kind=kind, namespace=namespace))
 
 

@@ -125,7 +125,7 @@ class _Preparing:
             return
         document = bytes(item)
         dropped = validation.drop_read_only(entity) if isinstance(entity, dict) else []
-        found = self._found(entity, len(document))
+        found = self._found(entity, document)
         for path, message in found:
             self._problem(position, path, message)
         if found:
@@ -143,16 +143,18 @@ class _Preparing:
             self.warnings.append(Notice(_path(position, path), message, text))
         self.items.append(self._prepared(entity, text, missing))
 
-    def _found(self, entity: Any, size: int) -> list[Problem]:
+    def _found(self, entity: Any, document: bytes) -> list[Problem]:
         """All reasons to reject an entity; size limits are checked only for a well-formed one."""
         rules = self._rules
-        found = validation.problems(
-            entity, strict_names=rules.strict_names, max_depth=rules.max_depth
-        )
-        if not found:
-            own = rules.annotator.count(entity["metadata"].get("annotations", {}))
-            found += rules.limits.problems(entity, size, own)
-        return found
+        found = validation.problems(entity, strict_names=rules.strict_names)
+        if found:
+            return found
+        # Nothing is nested deeper than it has brackets, and few documents have that many.
+        brackets = document.count(b"{") + document.count(b"[")
+        if brackets > rules.max_depth and validation.deeper_than(entity, rules.max_depth):
+            return [("", validation.too_deep(rules.max_depth))]
+        own = rules.annotator.count(entity["metadata"].get("annotations", {}))
+        return list(rules.limits.problems(entity, len(document), own))
 
     def _problem(self, position: int | None, path: str, message: str) -> None:
         self.problems.append({"path": _path(position, path), "message": message})

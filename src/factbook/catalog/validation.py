@@ -38,8 +38,8 @@ _READ_ONLY_ROOT = ("relations", "status")
 _READ_ONLY_METADATA = ("uid", "etag")
 
 
-def problems(entity: Any, *, strict_names: bool = False, max_depth: int = 64) -> list[Problem]:
-    """All reasons to reject the entity, as (path, message); empty if it is valid."""
+def problems(entity: Any, *, strict_names: bool = False) -> list[Problem]:
+    """All reasons to reject the entity but its size, as (path, message); empty if it is valid."""
     if not isinstance(entity, dict):
         return [("", "an entity has to be an object")]
     what = taken_for(entity)
@@ -47,8 +47,6 @@ def problems(entity: Any, *, strict_names: bool = False, max_depth: int = 64) ->
     metadata = entity.get("metadata")
     if isinstance(metadata, dict):
         found += _metadata_problems(metadata, strict_names)
-    if not found and deeper_than(entity, max_depth):
-        found.append(("", too_deep(max_depth)))
     return found
 
 
