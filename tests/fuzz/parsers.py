@@ -29,7 +29,6 @@ NO_PARSERS: Final[dict[str, str]] = {
     "cli.sources.files.read": _FILES,
     "observability.service_status.read": _ROWS,
     "importers.aws.organization.read": _CALLS,
-    "importers.aws.units.read_units": _CALLS,
     "importers.catalog.peer.read": _CALLS,
     "importers.mapping.parsed": "calls parsers of datasources.custom, which have targets",
     "importers.catalog_info.reader.read": "calls importers.catalog_info.documents.parsed",
