@@ -65,6 +65,9 @@ _READING: Final = _NOTICING | {"lock_timeout": "10s", "max_parallel_workers_per_
 _WRITING: Final = _NOTICING | {
     "lock_timeout": "120s",
     "idle_in_transaction_session_timeout": "60s",
+    # In a cluster each write of a table that every machine has would lock all of it. Our locks keep
+    # apart what depends on each other, until every machine has committed.
+    "citus.all_modifications_commutative": "on",
 }
 # What is written aside matters only if a write follows it, whose commit makes both durable.
 _ASIDE: Final = _WRITING | {"synchronous_commit": "off"}
