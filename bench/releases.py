@@ -84,10 +84,10 @@ def _pushes(entities: Sequence[Entity]) -> Iterator[tuple[str, bytes]]:
     yield "push of new entities, s", body
     yield "push of what is stored, s", body
     yield "the same again, s", body
-    titled = [
-        entity | {"metadata": entity["metadata"] | {"title": "Changed"}} for entity in entities
+    changed = [
+        entity | {"metadata": entity["metadata"] | {"title": "Changed"}} if n % 100 == 0 else entity
+        for n, entity in enumerate(entities)
     ]
-    changed = [titled[n] if n % 100 == 0 else entity for n, entity in enumerate(entities)]
     yield "1 % changed, s", catalog.body(changed)
 
 

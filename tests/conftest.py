@@ -152,6 +152,14 @@ async def database(database_url: str) -> AsyncIterator[Database]:
     await database.close()
 
 
+@pytest.fixture
+async def base(database: Database, database_url: str) -> AsyncIterator[Database]:
+    """The same database, as another process has it open."""
+    base = await open_database(database_url, connections=6)
+    yield base
+    await base.close()
+
+
 StartService = Callable[..., Awaitable[Service]]
 
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
 from functools import partial
 from typing import Any
 
@@ -17,7 +16,6 @@ from factbook.catalog.store.owned_set import OwnedSet
 from factbook.catalog.store.stored_sets import PushResult
 from factbook.errors import NotAllowedError
 from factbook.storage import Database
-from factbook.storage.database_url import open_database
 from tests.catalog.test_parallel_pushes import END, RULES, Push, put, replace, waits
 from tests.service import NOON, component
 from tests.waiting import soon
@@ -39,14 +37,6 @@ async def other(database: Database) -> Database:
     await replace(database, "ours", *map(component, OURS))
     await replace(database, "theirs", component("api", owner="team-b"))
     return database
-
-
-@pytest.fixture
-async def base(database: Database, database_url: str) -> AsyncIterator[Database]:
-    """The database of another process."""
-    base = await open_database(database_url, connections=6)
-    yield base
-    await base.close()
 
 
 async def push_ours(

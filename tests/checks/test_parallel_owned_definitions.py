@@ -1,7 +1,7 @@
 """Writes of checks and scorecards by members of their groups, beside others on PostgreSQL."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -16,7 +16,6 @@ from factbook.checks.versions.scorecard_store import scorecard_store
 from factbook.checks.versions.staged_store import StagedStore
 from factbook.errors import NotAllowedError
 from factbook.storage import Database, Transaction
-from factbook.storage.database_url import open_database
 from tests.catalog.test_parallel_pushes import END, Push, replace, waits
 from tests.checks.catalog import a_check, leaf
 from tests.checks.paused_write import PausedWrite, Work
@@ -102,14 +101,6 @@ async def other(database: Database, kind: OwnedKind) -> Database:
     for one in (OwnedKind(check_store, read), kind):
         await database.write(one.draft("Made", actor=ADA))
     return database
-
-
-@pytest.fixture
-async def base(database: Database, database_url: str) -> AsyncIterator[Database]:
-    """The database of another process."""
-    base = await open_database(database_url, connections=6)
-    yield base
-    await base.close()
 
 
 @EACH

@@ -1,7 +1,7 @@
 """Writes of sources by members of their groups, beside others on PostgreSQL that meet them."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -14,7 +14,6 @@ from factbook.errors import NotAllowedError
 from factbook.facts import pushed_facts
 from factbook.facts.pushed_facts import FactItem, FactItemResult
 from factbook.storage import Database, Transaction
-from factbook.storage.database_url import open_database
 from tests.api.defining import pushed
 from tests.catalog.test_parallel_pushes import END, Push, replace, waits
 from tests.service import NOON, component
@@ -38,14 +37,6 @@ async def other(database: Database) -> Database:
     await replace(database, "all", component("web", owner="team-a"))
     await put(database.write, "Made", actor=ADA)
     return database
-
-
-@pytest.fixture
-async def base(database: Database, database_url: str) -> AsyncIterator[Database]:
-    """The database of another process."""
-    base = await open_database(database_url, connections=6)
-    yield base
-    await base.close()
 
 
 def owned(write: Any, needed: str = SOURCE_WRITE) -> Any:

@@ -141,7 +141,7 @@ def create(
 
 
 async def find(database: Database, digest: str) -> Grant | None:
-    """Grant of the token with this hash, valid or not, with the permissions that it includes."""
+    """Grant of the token with this hash, valid or not, with what its permissions include."""
     row = await database.find(_FIND, digest, small=True)
     if row is None:
         return None

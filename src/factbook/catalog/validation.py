@@ -39,7 +39,7 @@ _READ_ONLY_METADATA = ("uid", "etag")
 
 
 def problems(entity: Any, *, strict_names: bool = False) -> list[Problem]:
-    """All reasons to reject the entity but its size, as (path, message); empty if it is valid."""
+    """All reasons to reject an entity, but size and depth, as (path, message)."""
     if not isinstance(entity, dict):
         return [("", "an entity has to be an object")]
     what = taken_for(entity)
