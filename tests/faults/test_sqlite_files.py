@@ -17,6 +17,7 @@ from factbook.storage import Transaction
 from factbook.storage.database_url import open_database
 from tests.conftest import TOKEN_KEY, StartService
 from tests.service import Service, component, started
+from tests.sqlite_log import empty_log
 
 ENTITIES = "/api/catalog/entities"
 WEB = f"{ENTITIES}/by-name/component/default/web"
@@ -181,8 +182,8 @@ async def test_a_page_that_is_damaged_is_told_and_no_write_makes_it_worse(
 
 def damage_entities(file: Path) -> None:
     """Overwrite the first page of the entities."""
+    empty_log(file)
     with closing(sqlite3.connect(file)) as database:
-        database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         [root] = database.execute(
             "SELECT rootpage FROM sqlite_master WHERE name = 'entities'"
         ).fetchone()

@@ -18,6 +18,7 @@ from factbook.storage.database_url import open_database
 from factbook.storage.migrations import migrate, shipped
 from tests.processes import FACTBOOK, ServerProcess, clean_environment, serving
 from tests.service import NOON, PUSH, TOOLS, call, component
+from tests.sqlite_log import empty_log
 from tests.system.disks import disk, filled
 from tests.waiting import until
 
@@ -65,12 +66,6 @@ def log_of(server: ServerProcess) -> list[dict[str, Any]]:
     return [json.loads(line) for line in lines if line.startswith("{")]
 
 
-def without_log(file: Path) -> None:
-    """Empty the write-ahead log, in whose file there would be room for a push."""
-    with closing(sqlite3.connect(file)) as database:
-        assert database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone() == (0, 0, 0)
-
-
 def is_sound(file: Path) -> bool:
     with closing(sqlite3.connect(file)) as database:
         return bool(database.execute("PRAGMA integrity_check").fetchone() == ("ok",))
@@ -86,7 +81,8 @@ def test_a_full_disk_stops_writes_until_there_is_room_and_loses_nothing(
         last, refusals = 1, 0
         # The later the disk is full, the further a push gets before that.
         for version, left in enumerate((0, 200_000, 1 * MIB, 2 * MIB, 64 * MIB, 0), 2):
-            without_log(file)
+            # The file of the log would have room for a push.
+            empty_log(file)
             with filled(small_disk, left=left):
                 answer = http.put(SET, json=content(version))
                 if answer.status_code == 200:
@@ -293,7 +289,7 @@ def test_a_file_that_is_cut_off_while_it_is_open_is_told_and_refused_from_then_o
     file = tmp_path / "factbook.db"
     with serving(f"sqlite:///{file}", tmp_path) as server, server.client(server.token()) as http:
         assert http.put(SET, json=content(1)).status_code == 200
-        without_log(file)
+        empty_log(file)
         with file.open("r+b") as opened:
             opened.truncate(20 * 4096)
         # What is mapped into memory is gone: the system may end the process at any read.

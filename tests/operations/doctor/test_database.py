@@ -24,6 +24,7 @@ from factbook.storage import Database
 from tests.conftest import StartService
 from tests.operations.doctor.conftest import Look, is_well, nobody, of, only
 from tests.service import NOON, component
+from tests.sqlite_log import empty_log
 from tests.storage import first_schema
 
 SQLITE = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
@@ -104,8 +105,8 @@ async def test_a_damaged_file_is_found_unless_quick_is_asked_for(
     service = await start()
     await service.push("one", *ENTITIES)
     file = file_of(database_url)
+    empty_log(file)
     with closing(sqlite3.connect(file)) as database:
-        database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         [[page]] = database.execute(
             "SELECT rootpage FROM sqlite_master WHERE name = 'entities_by_name'"
         )
