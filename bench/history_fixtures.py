@@ -152,7 +152,12 @@ def _define(database: Database, count: int, moment: int) -> None:
         for number in range(count)
     ]
     execute(database, _RUN, rows=ended)
-    execute(database, "UPDATE counters SET value = value + 1 WHERE name = 'data_source'")
+    execute(
+        database,
+        "UPDATE counters SET value = value + 1 WHERE name = 'data_source'",
+        # No entity is new, so that none is collected at once.
+        "UPDATE counters SET value = 1000000000 WHERE name = 'collected_event'",
+    )
 
 
 def _connection(database: Database) -> Any:

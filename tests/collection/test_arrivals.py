@@ -1,6 +1,8 @@
 """New entities: each source collects them soon, and each of them once."""
 
 import asyncio
+import dataclasses
+from collections.abc import Sequence
 from functools import partial
 
 import pytest
@@ -9,8 +11,9 @@ from factbook.clock import DAY, MINUTE, SECOND, Throttle
 from factbook.collection.arrivals import PAUSE
 from factbook.events import store as events
 from factbook.integrations import SOURCES
+from factbook.integrations.integration import Integration
 from factbook.worker import Worker
-from tests.collection.madeup import repository
+from tests.collection.madeup import Vendor, collector, integration, repository
 from tests.collection.world import OPEN, World
 from tests.importers.reading import Imports, item, part
 from tests.service import Service, component, registry
@@ -164,6 +167,34 @@ async def test_of_two_processes_one_begins_to_collect(world: World, process: Wor
     await world.collector.drain()
     assert sorted(looked_at) == [0, 2]
     assert world.vendor.asked == {"acme/web": 1, "acme/shop": 1}
+
+
+def broken(targets: Sequence[str]) -> list[list[str]]:
+    raise ValueError("broken")
+
+
+async def test_each_source_begins_on_its_own_and_goes_on_after_another_failed(
+    world: World,
+) -> None:
+    state, time, later = world.service.state, world.service.time, Vendor()
+    good = integration(later, "later")
+    pairs = (world.vendor, world.integration), (later, good)
+    collecting = collector(state.database, *pairs, clock=time, holder="a")
+    await collecting.drain()
+    time.advance(MINUTE)
+    await world.push("web")
+
+    def process(second: Integration) -> Worker:
+        known = registry(world.service, SOURCES, [world.integration, second])
+        return Worker(state.database, state.settings, known, time, "a", collecting)
+
+    with pytest.raises(ValueError, match="broken"):
+        await process(dataclasses.replace(good, batches=broken)).collect_new()
+    await collecting.drain()
+    assert (world.vendor.asked, later.asked) == ({"acme/web": 1}, {})
+    assert await process(good).collect_new() == 1
+    await collecting.drain()
+    assert (world.vendor.asked, later.asked) == ({"acme/web": 1}, {"acme/web": 1})
 
 
 async def test_another_process_goes_on_where_one_ended(world: World, process: Worker) -> None:

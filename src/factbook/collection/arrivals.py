@@ -5,6 +5,7 @@ knows nothing of yet, and no other, so that entities that come and go are not co
 """
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import chain
 from typing import Final
 
@@ -22,6 +23,7 @@ from factbook.storage import Database, Transaction, counters
 
 # Counter of the first position in the feed that was not looked at.
 _PLACE: Final = "collected_event"
+_LOCK: Final = "arrivals"
 _ADDED: Final = EventFilter(types=("entity.added",))
 # Entities of one look: more than a row of the feed tells of.
 _AT_ONCE: Final = 2_000
@@ -75,20 +77,36 @@ class Arrivals:
             # Its first run begins at once, and plans for what is there.
             return 0
 
-        def work(transaction: Transaction) -> int:
-            transaction.lock("arrivals")
-            if counters.value_within(transaction, _PLACE) != stored:
-                return 0  # another process looked at them
-            counters.put(transaction, _PLACE, place)
-            ids = set(collectable.ids_of(transaction, refs).values())
-            for integration in integrations:
-                new = ids - _known(transaction, integration.source.id, ids)
-                run_start.begin_some(transaction, integration, sorted(new), now)
-            return len(ids)
-
-        looked_at = await self._database.write(work)
+        # Each in a write of its own: others write in between, however many sources there are.
+        for one in integrations:
+            begin = partial(_begin_one, integration=one, refs=refs, stored=stored, now=now)
+            if not await self._database.write(begin):
+                return 0
+        looked_at = await self._database.write(partial(_end, refs=refs, stored=stored, place=place))
         self._place, self._begun_at = place, self._clock()
         return looked_at
+
+
+def _begin_one(
+    transaction: Transaction, *, integration: Integration, refs: list[str], stored: int, now: int
+) -> bool:
+    """Begin a run of what a source does not know; false if another process looked at them."""
+    transaction.lock(_LOCK)
+    if counters.value_within(transaction, _PLACE) != stored:
+        return False
+    ids = set(collectable.ids_of(transaction, refs).values())
+    new = ids - _known(transaction, integration.source.id, ids)
+    run_start.begin_some(transaction, integration, sorted(new), now)
+    return True
+
+
+def _end(transaction: Transaction, *, refs: list[str], stored: int, place: int) -> int:
+    """Go on behind these entities; the number of those that are still there."""
+    transaction.lock(_LOCK)
+    if counters.value_within(transaction, _PLACE) != stored:
+        return 0
+    counters.put(transaction, _PLACE, place)
+    return len(collectable.ids_of(transaction, refs))
 
 
 def _known(transaction: Transaction, source_id: str, ids: set[int]) -> set[int]:
