@@ -16,12 +16,12 @@ from factbook.catalog import advice
 from factbook.catalog.validators import (
     Problem,
     Validator,
-    anything,
     array,
-    mapping,
     record,
     string,
+    strings_by_key,
     text,
+    texts,
 )
 
 MANIFEST = "this is an object of Kubernetes and no entity: leave it out"
@@ -153,14 +153,13 @@ def _link(path: str, link: Any) -> Iterator[Problem]:
     yield from _LINK_TEXTS(path, link)
 
 
-_TEXTS_BY_KEY = mapping(anything, string)
 _LINK_TEXTS = record(None, dict.fromkeys(("url", "title", "icon", "type"), text))
 _PARTS: Mapping[str, Validator] = {
     "title": text,
     "description": string,
-    "labels": _TEXTS_BY_KEY,
-    "annotations": _TEXTS_BY_KEY,
-    "tags": array(text),
+    "labels": strings_by_key,
+    "annotations": strings_by_key,
+    "tags": texts,
     "links": array(_link),
 }
 

@@ -1,10 +1,12 @@
 """Combinators for validating the structure of JSON; each reports every problem as (path, message).
 
-A validator takes the path of a value and the value, and yields the problems found.
+A validator takes the path of a value and the value, and gives the problems found. Those of plain
+values return them, as every value of every pushed entity goes through one: a generator takes longer
+to begin than they take.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, Final
 
 Problem = tuple[str, str]  # where (a path below the entity) and what
 Validator = Callable[[str, Any], Iterable[Problem]]
@@ -17,41 +19,55 @@ BLANKS = (
 )
 
 
-def anything(path: str, value: Any) -> Iterator[Problem]:
+def anything(path: str, value: Any) -> Iterable[Problem]:
     """Any value."""
-    yield from ()
+    return ()
 
 
-def string(path: str, value: Any) -> Iterator[Problem]:
+def string(path: str, value: Any) -> Iterable[Problem]:
     """A string, which may be empty."""
-    if not isinstance(value, str):
-        yield path, "has to be a string"
+    return () if isinstance(value, str) else ((path, "has to be a string"),)
 
 
-def text(path: str, value: Any) -> Iterator[Problem]:
+def text(path: str, value: Any) -> Iterable[Problem]:
     """A string that is not empty."""
-    if not (isinstance(value, str) and value):
-        yield path, "has to be a non-empty string"
+    valid = isinstance(value, str) and value
+    return () if valid else ((path, "has to be a non-empty string"),)
 
 
-def visible(path: str, value: Any) -> Iterator[Problem]:
+def visible(path: str, value: Any) -> Iterable[Problem]:
     """A string that is not blank."""
-    if not (isinstance(value, str) and value.strip(BLANKS)):
-        yield path, "has to be a string that is not blank"
+    valid = isinstance(value, str) and value.strip(BLANKS)
+    return () if valid else ((path, "has to be a string that is not blank"),)
 
 
-def string_or_boolean(path: str, value: Any) -> Iterator[Problem]:
+def string_or_boolean(path: str, value: Any) -> Iterable[Problem]:
     """A string, or true or false."""
-    if not isinstance(value, str | bool):
-        yield path, "has to be a string or a boolean"
+    valid = isinstance(value, str | bool)
+    return () if valid else ((path, "has to be a string or a boolean"),)
+
+
+def texts(path: str, value: Any) -> Iterable[Problem]:
+    """An array of strings that are not empty."""
+    if isinstance(value, list) and all(value) and _STRING.issuperset(map(type, value)):
+        return ()
+    return _TEXTS(path, value)
+
+
+def strings_by_key(path: str, value: Any) -> Iterable[Problem]:
+    """An object whose values are strings."""
+    if isinstance(value, dict) and _STRING.issuperset(map(type, value.values())):
+        return ()
+    return _STRINGS_BY_KEY(path, value)
 
 
 def form(valid: Callable[[str], bool], message: str, *, most: int | None = None) -> Validator:
     """A string of at most `most` characters that satisfies `valid`."""
 
-    def check(path: str, value: Any) -> Iterator[Problem]:
-        if not (isinstance(value, str) and (most is None or len(value) <= most) and valid(value)):
-            yield path, message
+    def check(path: str, value: Any) -> Iterable[Problem]:
+        if isinstance(value, str) and (most is None or len(value) <= most) and valid(value):
+            return ()
+        return ((path, message),)
 
     return check
 
@@ -112,6 +128,11 @@ def record(
             yield from known.get(name, others)(_below(path, name), item)
 
     return check
+
+
+_STRING: Final = frozenset({str})
+_TEXTS: Final = array(text)
+_STRINGS_BY_KEY: Final = mapping(anything, string)
 
 
 def _below(path: str, name: str) -> str:
