@@ -175,7 +175,7 @@ class Collector:
         free = self._slots - len(self._lanes)
         if free <= 0:
             return 0
-        ready = await run_queue.lanes(self._database, list(self._integrations), self._clock())
+        ready = await run_queue.lanes(self._database, self._integrations, self._clock())
         new = [lane for lane in ready if lane not in self._lanes.values()]
         # Those that have waited longest.
         new.sort(key=lambda lane: self._served_at.get(lane, 0.0))

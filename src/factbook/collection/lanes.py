@@ -92,7 +92,7 @@ class LaneCollector(Collector):
 
     async def take(self) -> int:
         """Hand on each lane in which something waits, and which no worker has; their number."""
-        ready = await run_queue.lanes(self._database, list(self._integrations), self._clock())
+        ready = await run_queue.lanes(self._database, self._integrations, self._clock())
         known = await self._live() if ready else ()
         new = [lane for lane in ready if _name(lane) not in known]
         for lane in new:
