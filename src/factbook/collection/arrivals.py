@@ -77,36 +77,42 @@ class Arrivals:
             # Its first run begins at once, and plans for what is there.
             return 0
 
+        found = await self._database.write(partial(collectable.ids_of, refs=refs))
+        ids = set(found.values())
         # Each in a write of its own: others write in between, however many sources there are.
         for one in integrations:
-            begin = partial(_begin_one, integration=one, refs=refs, stored=stored, now=now)
+            begin = partial(_begin_one, integration=one, ids=ids, stored=stored, now=now)
             if not await self._database.write(begin):
                 return 0
-        looked_at = await self._database.write(partial(_end, refs=refs, stored=stored, place=place))
+        if not await self._database.write(partial(_end, stored=stored, place=place)):
+            return 0
         self._place, self._begun_at = place, self._clock()
-        return looked_at
+        return len(ids)
 
 
 def _begin_one(
-    transaction: Transaction, *, integration: Integration, refs: list[str], stored: int, now: int
+    transaction: Transaction, *, integration: Integration, ids: set[int], stored: int, now: int
 ) -> bool:
     """Begin a run of what a source does not know; false if another process looked at them."""
-    transaction.lock(_LOCK)
-    if counters.value_within(transaction, _PLACE) != stored:
+    if not _is_next(transaction, stored):
         return False
-    ids = set(collectable.ids_of(transaction, refs).values())
     new = ids - _known(transaction, integration.source.id, ids)
     run_start.begin_some(transaction, integration, sorted(new), now)
     return True
 
 
-def _end(transaction: Transaction, *, refs: list[str], stored: int, place: int) -> int:
-    """Go on behind these entities; the number of those that are still there."""
-    transaction.lock(_LOCK)
-    if counters.value_within(transaction, _PLACE) != stored:
-        return 0
+def _end(transaction: Transaction, *, stored: int, place: int) -> bool:
+    """Go on behind these entities; false if another process did."""
+    if not _is_next(transaction, stored):
+        return False
     counters.put(transaction, _PLACE, place)
-    return len(collectable.ids_of(transaction, refs))
+    return True
+
+
+def _is_next(transaction: Transaction, stored: int) -> bool:
+    """Keep other processes from the place; false if it is another by now."""
+    transaction.lock(_LOCK)
+    return counters.value_within(transaction, _PLACE) == stored
 
 
 def _known(transaction: Transaction, source_id: str, ids: set[int]) -> set[int]:
