@@ -65,3 +65,14 @@ async def test_an_entity_that_a_check_is_not_about_is_told_apart(
     await catalog.publish(a_check("first", ON))
     await catalog.publish(a_check("second", OFF, appliesTo={"kind": kind}))
     assert (await states(catalog))["b"] == (b"\2\1" if kind == "component" else b"\2\4")
+
+
+async def test_a_check_waits_for_one_that_began_before_any_entity_had_states(
+    catalog: CheckedCatalog,
+) -> None:
+    """The second would begin in another order of entities, and read states that are not there."""
+    await catalog.publish(a_check("first", ON), settled=False)
+    await catalog.push(a="red", b="blue", c="", d="red")
+    reads = leaf("first", "equal", "pass", source="checks")
+    await catalog.publish(a_check("second", reads))
+    assert await states(catalog) == {"a": b"\1\1", "b": b"\2\2", "c": b"\3\3", "d": b"\3\3"}

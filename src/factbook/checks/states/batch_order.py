@@ -11,7 +11,7 @@ negative in the interleaved order. A release that knows no such order begins wit
 where it finds a negative place.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
 from factbook.storage import Transaction
@@ -49,9 +49,15 @@ class Portion(NamedTuple):
         return self.place == ALL
 
 
-def first_place(transaction: Transaction) -> int:
-    """The place at which to begin, before all entities."""
+def first_place(transaction: Transaction, others: Iterable[int] = ()) -> int:
+    """The place at which to begin, before all entities.
+
+    It is in the order of ids, too, where one of the `others`, which are under way, is. To go before
+    that one would be to read of it what it has not written yet.
+    """
     if transaction.is_alone or transaction.one(_ANY) is None:
+        return FIRST
+    if any(FIRST <= place < ALL for place in others):
         return FIRST
     return FIRST_INTERLEAVED
 

@@ -49,7 +49,7 @@ class CheckStore(StagedStore[StoredCheck]):
 
         So are the checks that read the state of this one: all come into effect together.
         """
-        place = batch_order.first_place(transaction)
+        place = batch_order.first_place(transaction, self.progress(transaction).values())
         for id_ in (stored.id, *dependencies.readers(transaction, stored.id)):
             found = self.existing_within(transaction, id_)
             slot = found.pending_slot or slots.free(transaction)
