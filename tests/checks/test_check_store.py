@@ -151,6 +151,21 @@ async def test_a_check_that_would_read_itself_is_refused_with_the_path(
     assert (await stored(database, "a")).draft == document("a")
 
 
+async def test_a_draft_does_not_hide_what_is_published_of_others(database: Database) -> None:
+    """What is in effect would read itself, with states that depend on the order of evaluation."""
+    for given in (document("a"), reading("b", "a"), reading("c", "b")):
+        await put(database, given)
+        await publish(database, given["id"])
+    await put(database, document("b"))
+    await put(database, reading("a", "c"))
+    with pytest.raises(InvalidItemsError) as refused:
+        await publish(database, "a")
+    message = "the check would read itself: a → c → b → a; publish the draft of b first"
+    assert refused.value.details["problems"] == [{"path": "rule.all[0].fact", "message": message}]
+    await publish(database, "b")
+    assert (await publish(database, "a")).pending == reading("a", "c")
+
+
 async def test_a_check_that_others_read_is_not_deleted(database: Database) -> None:
     await put(database, document("a"))
     await put(database, reading("b", "a"))

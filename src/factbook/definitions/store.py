@@ -183,7 +183,7 @@ class DefinitionStore(ABC, Generic[S]):
         before = self.existing_within(transaction, id_)
         if before.draft is None:
             return before
-        self.verify(transaction, before.draft)
+        self.verify_publication(transaction, before.draft)
         part = MINOR if before.newest is None else self.raised(before.newest, before.draft)
         row = (before.next_version(part), now, actor)
         text = documents.json(before.draft)
@@ -208,6 +208,10 @@ class DefinitionStore(ABC, Generic[S]):
 
     def verify(self, transaction: Transaction, document: Document) -> None:
         """Raise InvalidItemsError if a document does not fit what is stored."""
+
+    def verify_publication(self, transaction: Transaction, document: Document) -> None:
+        """Raise the same if a draft does not fit what is published."""
+        self.verify(transaction, document)
 
     @abstractmethod
     def raised(self, before: Document, after: Document) -> int:

@@ -1,6 +1,6 @@
 """Checks that read the states of other checks: which, and that none reads itself in the end."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
@@ -33,7 +33,7 @@ def read_by(check: Check) -> frozenset[str]:
 def in_order(reads: Mapping[str, Set[str]]) -> list[str]:
     """The ids of checks, each after those that it reads.
 
-    Those of a cycle, which saving them refuses, come in any order.
+    Those of a cycle, which their publication refuses, come in any order.
     """
     sorter = TopologicalSorter({id_: read & reads.keys() for id_, read in reads.items()})
     try:
@@ -54,10 +54,16 @@ def way_back(own: str, first: str, reads: Callable[[str], Iterable[str]]) -> lis
     return []
 
 
-def verify(document: Document, others: Mapping[str, Document], known: set[str]) -> None:
+def verify(
+    document: Document,
+    others: Mapping[str, Document],
+    known: set[str],
+    drafts: Collection[str] = (),
+) -> None:
     """Raise InvalidItemsError if a document reads checks that do not exist, or itself in the end.
 
-    `others` has at least the documents that read checks, by id; `known` are all ids.
+    `others` has at least the documents that read checks, by id; `known` are all ids, and `drafts`
+    those that have a draft beside their document.
     """
     own = document["id"]
     problems = Problems()
@@ -65,8 +71,14 @@ def verify(document: Document, others: Mapping[str, Document], known: set[str]) 
         if check_id != own and check_id not in known:
             problems.report(path, f"there is no check {check_id}")
         elif circle := way_back(own, check_id, lambda id_: referenced(others.get(id_, {}))):
-            problems.report(path, f"the check would read itself: {' → '.join(circle)}")
+            problems.report(path, _circle(circle, drafts))
     problems.check()
+
+
+def _circle(circle: list[str], drafts: Collection[str]) -> str:
+    text = f"the check would read itself: {' → '.join(circle)}"
+    waiting = [id_ for id_ in circle[1:-1] if id_ in drafts]
+    return f"{text}; publish the draft of {' and '.join(waiting)} first" if waiting else text
 
 
 def readers(transaction: Transaction, check_id: str, *, drafts: bool = False) -> list[str]:

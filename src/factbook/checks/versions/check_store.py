@@ -13,7 +13,7 @@ from factbook.checks.versions.staged_store import StagedDefinition, StagedStore,
 from factbook.definitions.documents import Document
 from factbook.definitions.store import DefinitionTables, DefinitionVersion
 from factbook.errors import ConflictError
-from factbook.storage import Transaction
+from factbook.storage import Row, Transaction
 
 # What decides if scorecards count the results.
 _COUNTED: Final = ("severity", "effectiveFrom")
@@ -41,8 +41,14 @@ class CheckStore(StagedStore[StoredCheck]):
     def verify(self, transaction: Transaction, document: Document) -> None:
         """Raise InvalidItemsError if a check reads one that is missing, or itself in the end."""
         rows = transaction.all(_NEWEST)
-        others = {id_: msgspec.json.decode(text) for id_, text in rows if '"checks"' in text}
-        dependencies.verify(document, others, {id_ for id_, _ in rows})
+        dependencies.verify(document, _reading(rows), {id_ for id_, _ in rows})
+
+    def verify_publication(self, transaction: Transaction, document: Document) -> None:
+        """Raise the same as what is published reads; a draft may no longer read what that does."""
+        rows = transaction.all(_PUBLISHED)
+        drafts = {id_ for id_, _, has_draft in rows if has_draft}
+        others = _reading(row[:2] for row in rows)
+        dependencies.verify(document, others, {id_ for id_, _, _ in rows}, drafts)
 
     def begin(self, transaction: Transaction, stored: StoredCheck, now: int) -> None:
         """Evaluate a version in a slot of its own, or a pending one once more from the start.
@@ -107,6 +113,11 @@ class CheckStore(StagedStore[StoredCheck]):
             scorecard_store.grade_again(transaction, [before.id], now)
 
 
+def _reading(rows: Iterable[Row]) -> dict[str, Document]:
+    """The documents that may read checks, by id, from rows of both."""
+    return {id_: msgspec.json.decode(text) for id_, text in rows if text and '"checks"' in text}
+
+
 def _is_used(check_id: str, told: str, untold: str, verb: str) -> ConflictError:
     first, second = (
         ConflictError(f"{by} {verb} the check {check_id}; change them first.")
@@ -120,6 +131,8 @@ check_store: Final = CheckStore(
 )
 
 _NEWEST: Final = "SELECT id, COALESCE(draft, pending, published) FROM checks"
+
+_PUBLISHED: Final = "SELECT id, COALESCE(pending, published), draft IS NOT NULL FROM checks"
 
 _BEGIN: Final = """
 UPDATE checks SET pending = COALESCE(pending, published), pending_slot = ?, evaluated_up_to = ?,
