@@ -12,8 +12,8 @@ from factbook.catalog.store import stored_sets
 from factbook.catalog.store.apply import Actor
 from factbook.catalog.store.diff import Guards
 from factbook.checks.background import due, publication
-from factbook.checks.definitions import definition_lock
 from factbook.checks.maintenance import incremental
+from factbook.checks.submissions import definition_writes
 from factbook.checks.versions.check_store import check_store
 from factbook.clock import DAY, HOUR
 from factbook.errors import ConflictError, InvalidItemsError, NotFoundError
@@ -22,7 +22,7 @@ from factbook.facts.datasource import DataSource
 from factbook.facts.merge import Observation
 from factbook.facts.pushed_facts import FactItem
 from factbook.facts.schema import Fact
-from factbook.storage import Database, Transaction
+from factbook.storage import Database
 from tests.service import Time
 
 RULES = PushRules(Annotator("factbook", "factbook"))
@@ -67,6 +67,8 @@ class CheckWriter:
             self.remove,
             *(self.drop,) * 2,
             *(self.publish,) * 5,
+            self.draft,
+            self.publish_draft,
             self.delete,
             *(self.work,) * 8,
             self.wait,
@@ -129,14 +131,16 @@ class CheckWriter:
 
     async def publish(self) -> None:
         """Define a check anew, and publish it."""
-        given = self._check(self.chance.choice(CHECKS))
+        await self._define(publish=True)
 
-        def work(transaction: Transaction) -> None:
-            definition_lock.take(transaction)
-            check_store.put(transaction, given, "user:default/tester", self.time())
-            check_store.publish(transaction, given["id"], "user:default/tester", self.time())
+    async def draft(self) -> None:
+        """Define a check anew, and leave that as a draft."""
+        await self._define(publish=False)
 
-        await self.database.write(work)
+    async def publish_draft(self) -> None:
+        """Publish what is left as a draft."""
+        id_, actor = self.chance.choice(CHECKS), "user:default/tester"
+        await self.database.write(lambda tx: check_store.publish(tx, id_, actor, self.time()))
 
     async def delete(self) -> None:
         """Delete a check."""
@@ -151,6 +155,13 @@ class CheckWriter:
         """Let time pass, and evaluate what is due."""
         self.time.advance(self.chance.choice([1, HOUR, DAY]))
         await due.work(self.database, self.time)
+
+    async def _define(self, *, publish: bool) -> None:
+        given, actor = self._check(self.chance.choice(CHECKS)), "user:default/tester"
+        work = definition_writes.replacement(
+            check_store, given, actor, self.time(), tags=None, publish=publish
+        )
+        await self.database.write(work)
 
     async def _refs(self) -> list[str]:
         return [ref for (ref,) in await self.database.all("SELECT ref FROM entities ORDER BY ref")]
@@ -216,7 +227,7 @@ class CheckWriter:
 
     def _leaf(self, id_: str) -> dict[str, Any]:
         source = self.chance.choice(SOURCES).id
-        earlier = CHECKS[: CHECKS.index(id_)] or CHECKS[:1]
+        others = [one for one in CHECKS if one != id_]
         leaves: Sequence[tuple[str, str, str, Any]] = [
             (source, "open", "lessThan", self.chance.randint(0, 3)),
             (source, "on", "equal", True),
@@ -227,7 +238,7 @@ class CheckWriter:
             ("entity", "spec.lifecycle", "equal", "production"),
             *[("entity-ownership", "ownerExists", "equal", True)] * 2,
             ("entity", "relations.dependencyOf", "isNotEmpty", None),
-            ("checks", self.chance.choice(earlier), "equal", "pass"),
+            *[("checks", self.chance.choice(others), "equal", "pass")] * 2,
         ]
         source, fact, operator, value = self.chance.choice(leaves)
         leaf = {"source": source, "fact": fact, "operator": operator}

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from factbook.checks.definitions import definition_lock
+from factbook.checks.states import batch_order
 from factbook.checks.versions.check_store import StoredCheck, check_store
 from factbook.errors import ConflictError, InvalidItemsError, NotFoundError
 from factbook.storage import Database, Transaction
@@ -130,6 +131,28 @@ async def test_those_that_read_a_check_come_into_effect_with_it(database: Databa
     }
     assert [one.evaluated_up_to for one in found] == [0, 0, 0, None]
     assert len({slot for one in found for slot in (one.slot, one.pending_slot) if slot}) == 7
+
+
+@pytest.mark.parametrize(
+    "next_version",
+    # The version in effect of the second would follow from a former one of the first.
+    [reading("b", "a"), document("b", value=False)],
+    ids=["reads it still", "no longer reads it"],
+)
+async def test_a_check_waits_for_all_that_read_it_before_it_is_in_effect(
+    database: Database, next_version: dict[str, Any]
+) -> None:
+    for given in (document("a"), reading("b", "a"), document("c")):
+        await put(database, given)
+        await publish(database, given["id"])
+    await effect(database, "a", "b", "c")
+    for given in (document("a", value=False), next_version, document("c", value=False)):
+        await put(database, given)
+        await publish(database, given["id"])
+    await database.write(lambda tx: check_store.note_progress(tx, ["a", "c"], batch_order.ALL))
+    assert [one.id for one in await database.write(check_store.ready)] == ["c"]
+    await database.write(lambda tx: check_store.note_progress(tx, ["b"], batch_order.ALL))
+    assert [one.id for one in await database.write(check_store.ready)] == ["a", "b", "c"]
 
 
 @pytest.mark.parametrize(

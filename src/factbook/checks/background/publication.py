@@ -17,7 +17,7 @@ import structlog
 
 from factbook.catalog.store import collectable
 from factbook.checks.background.batch_size import BatchSize, EvaluationBatchSize
-from factbook.checks.definitions import definition_lock, dependencies
+from factbook.checks.definitions import definition_lock
 from factbook.checks.maintenance import incremental, slot_fill, subjects
 from factbook.checks.maintenance.check_set import CheckCache, CheckSelection
 from factbook.checks.maintenance.incremental import Task
@@ -116,7 +116,7 @@ def _put_into_effect(transaction: Transaction, clock: Clock) -> bool:
     if ALL not in check_store.progress(transaction).values():
         return False
     definition_lock.take(transaction)
-    ready = _ready([one for one in check_store.all_within(transaction) if one.pending])
+    ready = check_store.ready(transaction)
     now = clock()
     _take_stock(transaction, ready, now)
     check_store.put_into_effect(transaction, ready, now)
@@ -124,21 +124,6 @@ def _put_into_effect(transaction: Transaction, clock: Clock) -> bool:
     change_events.tell_published(transaction, versions, now)
     log.info("check.published", checks=[one.id for one in ready])
     return bool(ready)
-
-
-def _ready(pending: Sequence[StoredCheck]) -> list[StoredCheck]:
-    """Those that are evaluated, and so are all that they read, and all that read them."""
-    reads = {one.id: set(dependencies.referenced(one.pending or {})) for one in pending}
-    open_ = {one.id for one in pending if one.evaluated_up_to != ALL}
-    more = open_
-    while more:
-        more = {
-            id_
-            for id_, others in reads.items()
-            if id_ not in open_ and (others & open_ or any(id_ in reads[one] for one in open_))
-        }
-        open_ = open_ | more
-    return [one for one in pending if one.id not in open_]
 
 
 def _take_stock(transaction: Transaction, ready: Sequence[StoredCheck], now: int) -> None:

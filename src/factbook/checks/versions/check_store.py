@@ -61,6 +61,32 @@ class CheckStore(StagedStore[StoredCheck]):
             slot = found.pending_slot or slots.free(transaction)
             transaction.run(_BEGIN, (slot, place, id_))
 
+    def ready(self, transaction: Transaction) -> list[StoredCheck]:
+        """The pending versions that are evaluated for every entity.
+
+        So are all that they read and all that read them, in what is pending or still in effect.
+        """
+        pending = [one for one in self.all_within(transaction) if one.pending]
+        reads = {
+            one.id: {
+                id_
+                for document in (one.pending, one.published)
+                for id_ in dependencies.referenced(document or {})
+            }
+            for one in pending
+        }
+        unready = {one.id for one in pending if one.evaluated_up_to != batch_order.ALL}
+        more = unready
+        while more:
+            read = set[str]().union(*(reads[id_] for id_ in unready))
+            more = {
+                id_
+                for id_, others in reads.items()
+                if id_ not in unready and (id_ in read or others & unready)
+            }
+            unready = unready | more
+        return [one for one in pending if one.id not in unready]
+
     def put_into_effect(
         self, transaction: Transaction, stored: Iterable[StoredCheck], now: int
     ) -> None:
