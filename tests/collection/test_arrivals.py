@@ -11,7 +11,6 @@ from factbook.clock import DAY, MINUTE, SECOND, Throttle
 from factbook.collection.arrivals import PAUSE
 from factbook.events import store as events
 from factbook.integrations import SOURCES
-from factbook.integrations.integration import Integration
 from factbook.worker import Worker
 from tests.collection.madeup import Vendor, collector, integration, repository
 from tests.collection.world import OPEN, World
@@ -173,7 +172,7 @@ def broken(targets: Sequence[str]) -> list[list[str]]:
     raise ValueError("broken")
 
 
-async def test_each_source_begins_on_its_own_and_goes_on_after_another_failed(
+async def test_a_source_that_cannot_plan_does_not_keep_others_from_new_entities(
     world: World,
 ) -> None:
     state, time, later = world.service.state, world.service.time, Vendor()
@@ -183,18 +182,20 @@ async def test_each_source_begins_on_its_own_and_goes_on_after_another_failed(
     await collecting.drain()
     time.advance(MINUTE)
     await world.push("web")
-
-    def process(second: Integration) -> Worker:
-        known = registry(world.service, SOURCES, [world.integration, second])
-        return Worker(state.database, state.settings, known, time, "a", collecting)
-
-    with pytest.raises(ValueError, match="broken"):
-        await process(dataclasses.replace(good, batches=broken)).collect_new()
+    failing = dataclasses.replace(world.integration, batches=broken)
+    known = registry(world.service, SOURCES, [failing, good])
+    process = Worker(state.database, state.settings, known, time, "a", collecting)
+    assert await process.collect_new() == 1
     await collecting.drain()
-    assert (world.vendor.asked, later.asked) == ({"acme/web": 1}, {})
-    assert await process(good).collect_new() == 1
+    assert (world.vendor.asked, later.asked) == ({}, {"acme/web": 1})
+    errors = await world.database.all(
+        "SELECT error FROM runs WHERE source_id = 'vendor' AND error <> ''"
+    )
+    assert errors == [("upstream-error: the run could not be planned; the log has more",)]
+    # What it knows nothing of is left to its next run.
+    time.advance(DAY)
     await collecting.drain()
-    assert (world.vendor.asked, later.asked) == ({"acme/web": 1}, {"acme/web": 1})
+    assert world.vendor.asked == {"acme/web": 1}
 
 
 async def test_another_process_goes_on_where_one_ended(world: World, process: Worker) -> None:

@@ -93,11 +93,14 @@ class Arrivals:
 def _begin_one(
     transaction: Transaction, *, integration: Integration, ids: set[int], stored: int, now: int
 ) -> bool:
-    """Begin a run of what a source does not know; false if another process looked at them."""
+    """Begin a run of what a source does not know; false if another process looked at them.
+
+    A source that cannot plan it does not keep others from theirs: its next run finds the entities.
+    """
     if not _is_next(transaction, stored):
         return False
-    new = ids - _known(transaction, integration.source.id, ids)
-    run_start.begin_some(transaction, integration, sorted(new), now)
+    new = sorted(ids - _known(transaction, integration.source.id, ids))
+    run_start.begin_some(transaction, integration, new, now, is_asked_for=False)
     return True
 
 

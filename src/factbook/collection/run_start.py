@@ -99,16 +99,29 @@ async def begin_or_join(
 
 
 def begin_some(
-    transaction: Transaction, integration: Integration, ids: list[int], now: int
+    transaction: Transaction,
+    integration: Integration,
+    ids: list[int],
+    now: int,
+    *,
+    is_asked_for: bool = True,
 ) -> Begun | None:
-    """Begin a run of those among these entities that the source is about; None if it has none."""
+    """Begin a run of those among these entities that the source is about; None if it has none.
+
+    Unless it is asked for, a run that cannot be planned is recorded as failed.
+    """
     rows = transaction.all(*collectable.among(_where(integration.source), ids))
-    targets, missing = Targets(), list[Observation]()
-    subjects = [CollectionSubject(*row) for row in collectable.read(rows)]
-    _sort(integration, subjects, targets, missing)
-    if not (targets or missing):
+    if not rows:
         return None
-    plan = _plan_of(integration, targets, missing, {})
+    try:
+        targets, missing = Targets(), list[Observation]()
+        subjects = [CollectionSubject(*row) for row in collectable.read(rows)]
+        _sort(integration, subjects, targets, missing)
+        plan = _plan_of(integration, targets, missing, {})
+    except Exception as error:
+        if is_asked_for:
+            raise
+        plan = _failed_plan(integration, error)
     return _enqueue(transaction, integration, plan, now, whole=False)
 
 
@@ -123,8 +136,7 @@ async def _planned(
     except Exception as error:
         if since is None:
             raise
-        log.error("plan.failed", source=integration.source.id, exc_info=error)
-        planned = RunPlan([], 0, [], error=_NOT_PLANNED)
+        planned = _failed_plan(integration, error)
     return partial(_enqueue, integration=integration, plan=planned, now=now, since=since)
 
 
@@ -179,6 +191,11 @@ async def _plan(database: Database, integration: Integration) -> RunPlan:
         # What users define may take its time to say what an entity points to.
         await asyncio.to_thread(_sort, integration, portion, targets, missing)
     return _plan_of(integration, targets, missing, last)
+
+
+def _failed_plan(integration: Integration, error: Exception) -> RunPlan:
+    log.error("plan.failed", source=integration.source.id, exc_info=error)
+    return RunPlan([], 0, [], error=_NOT_PLANNED)
 
 
 def trace_of(source_id: str, run_id: int, deadline: int) -> Work:
