@@ -233,7 +233,7 @@ class Attacker:
             (source_id, "lines", "freshWithin", {"hours": 2}),
             ("entity", "spec.lifecycle", "equal", "production"),
             ("entity", "relations.ownedBy", "contains", "group:default/red"),
-            ("checks", pick(others), "in", ["pass", "exempt"]),
+            *[("checks", pick(others), "in", ["pass", "exempt"])] * 3,
         ]
         source_id, fact, operator, value = pick(leaves)
         leaf = {"source": source_id, "fact": fact, "operator": operator}
