@@ -16,6 +16,7 @@ from factbook.datasources.clients import ClientFactory, Clients, Connect
 from factbook.datasources.registry import Registry
 from factbook.errors import ConfigurationError, FactbookError, SignInError
 from factbook.operations.doctor import (
+    checks,
     configuration,
     imports,
     integrations,
@@ -160,6 +161,7 @@ class _Examination:
             runtime.sources(database, collected, now),
             runtime.batches(database),
             imports.importers(database, self._service.importer_registry(database), now),
+            checks.checks(database),
             runtime.hooks(database),
             runtime.housekeeping_parts(database, now),
         ):

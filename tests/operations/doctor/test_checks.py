@@ -1,0 +1,54 @@
+"""Findings of the doctor about published checks."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from factbook.storage import Database
+from tests.checks.catalog import CheckedCatalog, a_check, leaf
+from tests.operations.doctor.conftest import Look, of, only
+from tests.service import Time
+
+ON = leaf("on", "equal", value=True)
+
+
+async def put_into_effect(database: Database, document: Mapping[str, Any]) -> None:
+    """Write what another release let through."""
+    text, id_ = msgspec.json.encode(document).decode(), document["id"]
+
+    def work(tx: Any) -> None:
+        tx.run("UPDATE checks SET published = ? WHERE id = ?", (text, id_))
+
+    await database.write(work)
+
+
+def reading(id_: str, other: str) -> dict[str, Any]:
+    return a_check(id_, leaf(other, "equal", "pass", source="checks"))
+
+
+async def test_checks_that_can_be_evaluated_are_well(database: Database, look: Look) -> None:
+    assert of(await look(quick=True), "checks") == []
+    catalog = CheckedCatalog(database, Time())
+    await catalog.publish(a_check("a", ON), reading("b", "a"))
+    told = of(await look(quick=True), "checks")
+    assert told == [("ok", "All 2 published checks can be evaluated.")]
+
+
+async def test_a_circle_of_checks_is_told_once_with_its_way(database: Database, look: Look) -> None:
+    catalog = CheckedCatalog(database, Time())
+    await catalog.publish(a_check("a", ON), reading("b", "a"), reading("c", "b"), a_check("d", ON))
+    await put_into_effect(database, reading("a", "c"))
+    found = only(await look(quick=True), "checks")
+    assert found.what == "A check reads itself: a → c → b → a."
+    assert "publish one of them" in found.advice
+
+
+async def test_a_check_that_this_release_cannot_read_is_told(
+    database: Database, look: Look
+) -> None:
+    catalog = CheckedCatalog(database, Time())
+    await catalog.publish(a_check("a", ON))
+    await put_into_effect(database, a_check("a", leaf("on", "resembles", value=True)))
+    found = only(await look(quick=True), "checks")
+    assert found.what.startswith("This release cannot evaluate a: ")
