@@ -28,7 +28,10 @@ from factbook.clock import DAY, HOUR
 from factbook.facts.entity_filter import Matcher
 from factbook.storage import Database, Transaction
 from factbook.storage.database_url import open_database
+from tests.checks.catalog import CheckedCatalog
 from tests.checks.history import CHECKS, CheckWriter, attached, settle
+from tests.checks.scorecards import add_checks, publish, put
+from tests.checks.scorecards import document as scorecard
 from tests.service import Time
 
 ANN = ExemptionActor("user:default/ann", may_decide=True)
@@ -172,11 +175,9 @@ async def verify(database: Database, now: int) -> Counter[int]:
         for one in grading.graders:
             wanted = one.own(entity, b"")
             stored = in_slot(rows[id_].levels, one.slot) if id_ in rows else None
-            # An entity without states of any check has not been graded since it came.
-            assert stored == wanted or (stored is None and not known.checks), (ref, one.slot)
-            if stored is not None:
-                deltas.add(one.slot, entity.place[:4], wanted, 1, id_)
-                seen[wanted[0]] += 1
+            assert stored == wanted, (ref, one.slot)
+            deltas.add(one.slot, entity.place[:4], wanted, 1, id_)
+            seen[wanted[0]] += 1
     for card in cards:
         assert card.pending_slot is None
         if card.slot is not None:
@@ -206,6 +207,22 @@ async def test_levels_and_exemptions_follow_every_history(
             await finish(databases[step % 2], time)
             seen.update(await verify(databases[0], time()))
     assert len(seen) >= 3, seen
+
+
+async def test_levels_follow_what_is_written_while_every_check_is_a_draft(
+    database: Database, time: Time
+) -> None:
+    catalog = CheckedCatalog(database, time)
+    await add_checks(database, "draft")
+    await put(database, scorecard(entries=["draft"]))
+    await catalog.push(a="red", b="blue")
+    await publish(database)
+    await regrade.finish(database, time)
+    assert await verify(database, time()) == {1: 2}
+    await catalog.push(b="blue", c="red")
+    await catalog.push(c="blue", d="")
+    assert await verify(database, time()) == {1: 2}
+    assert await database.all(_LEVELS_OF_NOTHING) == []
 
 
 _BY_LABEL = """

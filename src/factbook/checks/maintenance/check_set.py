@@ -105,7 +105,7 @@ class CheckSet:
     """All checks of a revision.
 
     `counted` are the slots of the versions in effect, those too that this release cannot evaluate.
-    It `is_empty` if no entity has states.
+    It `is_empty` if no entity has states; it may have levels in scorecards of drafts.
     """
 
     def __init__(
