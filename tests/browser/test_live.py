@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import httpx2
 import pytest
-from playwright.sync_api import Browser, Locator, Request, expect
+from playwright.sync_api import Browser, Locator, Request, Route, expect
 
 from factbook.clock import MINUTE
 from tests.browser.driving import Window, window
@@ -27,6 +27,17 @@ _TURN = """hidden => {
     Object.defineProperty(document, "hidden", {value: hidden, configurable: true});
     document.dispatchEvent(new Event("visibilitychange"));
 }"""
+
+_COUNT_CHANGES = """
+window.changes = 0;
+const Plain = EventSource;
+window.EventSource = class extends Plain {
+    constructor(address) {
+        super(address);
+        this.addEventListener("changed", () => (window.changes += 1));
+    }
+};
+"""
 
 
 class Shown:
@@ -64,6 +75,12 @@ class Shown:
 
     def collect(self) -> None:
         self.answered(self.http.post(f"{SOURCES}/runbooks/run"))
+
+    def describe(self, words: str) -> None:
+        """Push the component with other words."""
+        entity = component("web")
+        entity["metadata"]["description"] = words
+        self.answered(self.http.put(f"{PUSH}/sets/all", json={"items": [entity]}))
 
     def asks_for(self, path: str) -> int:
         return self.asked.count(path)
@@ -111,6 +128,36 @@ def test_lists_and_pages_of_sources_follow_what_somebody_else_runs(ada: Shown) -
     expect(ada.runs).to_have_count(1)
     ada.collect()
     expect(ada.runs).to_have_count(2)
+    assert ada.window.complaints == []
+
+
+def test_a_change_while_the_page_is_on_its_way_is_looked_at_afterwards(ada: Shown) -> None:
+    path, held = "/catalog/component/default/web", list[Route]()
+
+    def hold(route: Route) -> None:
+        if held or route.request.resource_type != "fetch":
+            route.continue_()
+        else:
+            held.append(route)
+
+    ada.page.clock.install()
+    ada.page.add_init_script(_COUNT_CHANGES)
+    ada.page.route(f"**{path}", hold)
+    ada.look_at(path)
+    ada.describe("Once")
+    until(lambda: ada.page.evaluate("changes") and held)
+    before = held[0].fetch()
+    told = ada.page.evaluate("changes")
+    ada.describe("Twice")
+    until(lambda: ada.page.evaluate("changes") > told)
+    held[0].fulfill(response=before)
+    asked = ada.asks_for(path)
+
+    def is_asked_again() -> bool:
+        ada.page.clock.fast_forward(MINUTE)
+        return ada.asks_for(path) > asked
+
+    until(is_asked_again)
     assert ada.window.complaints == []
 
 

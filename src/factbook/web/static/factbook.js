@@ -101,6 +101,7 @@ function living() {
   let earliest = 0;
   let reopens = 0;
   let asking = false;
+  let behind = false;
   let ended = false;
 
   const live = () => find("[data-live], [data-follow]");
@@ -129,10 +130,13 @@ function living() {
 
   async function look() {
     due = Infinity;
+    // What changes while the page is on its way may not be on it.
+    if (asking) behind = true;
     if (asking || document.hidden) return;
     const ids = live().filter((each) => !isUsed(each)).map((each) => each.id);
     if (!ids.length) return plan(UNUSED);
     asking = true;
+    behind = false;
     const began = performance.now();
     const { page, status } = await refresh(location.href, ids).catch(() => ({ status: 503 }));
     asking = false;
@@ -141,6 +145,7 @@ function living() {
       document.querySelector("main").dataset.shown = page.querySelector("main").dataset.shown;
       failures = heard ? 0 : failures;
       if (ids.length < live().length) plan(UNUSED);
+      if (behind) plan(0);
       go();
     } else if (status < 500 && status !== 429) {
       // Signed out, or what the page is about has gone: asking again would not help.
