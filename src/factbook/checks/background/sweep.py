@@ -21,7 +21,6 @@ from factbook.checks.background.recount import Repair
 from factbook.checks.definitions import definition_lock
 from factbook.checks.levels import level_store
 from factbook.checks.maintenance import incremental, subjects
-from factbook.checks.maintenance.check_grades import grading_of
 from factbook.checks.maintenance.check_set import CheckCache, CheckSet
 from factbook.checks.maintenance.incremental import Task
 from factbook.checks.states import state_store
@@ -103,8 +102,7 @@ def _portion(transaction: Transaction, cache: CheckCache, now: int, *, begins: b
         return _NOTHING
     known = cache.current(transaction)
     size = max(_LEAST, min(_MOST, _EVALUATIONS // max(1, len(known.checks))))
-    is_idle = known.is_empty and grading_of(transaction, known).is_empty
-    ids = [] if is_idle else _ids_after(transaction, after, size)
+    ids = [] if known.is_empty else _ids_after(transaction, after, size)
     changed = _evaluate(transaction, known, ids, now)
     if changed:
         log.info("checks.swept", entities=changed, first=ids[0], last=ids[-1])

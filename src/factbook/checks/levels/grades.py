@@ -106,11 +106,6 @@ class Grading:
                 self._add(one.pending_slot, one.pending, checks, at, is_pending=True)
         self.has_pending = any(one.is_pending for one in self.graders)
 
-    @property
-    def is_empty(self) -> bool:
-        """True without any scorecard to grade for."""
-        return not self.graders
-
     def due(self, now: int) -> list[str]:
         """The checks that have begun to count since levels were graded."""
         return sorted(id_ for id_, date in self._dates if date <= now)

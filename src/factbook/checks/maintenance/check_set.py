@@ -15,7 +15,7 @@ from factbook.checks.evaluation.compiled_check import CompiledCheck, compiled, i
 from factbook.checks.evaluation.explanation import Explainer
 from factbook.checks.levels.grades import Grading
 from factbook.checks.rules import condition
-from factbook.checks.versions import slots
+from factbook.checks.versions import grade_slots, slots
 from factbook.checks.versions.check_store import StoredCheck, check_store
 from factbook.errors import FactbookError
 from factbook.facts.entity_filter import EntityFilter, Matcher
@@ -105,7 +105,7 @@ class CheckSet:
     """All checks of a revision.
 
     `counted` are the slots of the versions in effect, those too that this release cannot evaluate.
-    It `is_empty` if no entity has states; it may have levels in scorecards of drafts.
+    It `is_empty` if no entity has states or levels.
     """
 
     def __init__(
@@ -114,14 +114,14 @@ class CheckSet:
         checks: Iterable[EvaluatedCheck],
         counted: Sequence[int],
         *,
-        has_retired: bool = False,
+        is_needed: bool = False,
         in_effect_at: Mapping[str, int | None] = MappingProxyType({}),
     ) -> None:
         found = list(checks)
         # Since when each version is in effect, where that is known.
         self.in_effect_at = in_effect_at
         self._explainers: dict[str, Explainer] = {}
-        self.is_empty = not found and not counted and not has_retired
+        self.is_empty = not found and not counted and not is_needed
         self.revision = revision
         published = [one for one in found if not one.is_pending]
         pending = [one for one in found if one.is_pending]
@@ -202,8 +202,9 @@ class CheckCache:
         known = self.known
         if known.revision != revision:
             stored = check_store.all_within(transaction)
-            has_retired = bool(slots.retired(transaction))
-            known = self._made_of(revision, stored, has_retired=has_retired)
+            # States are left to be cleared, or a scorecard has levels though its checks are drafts.
+            is_needed = bool(slots.retired(transaction)) or grade_slots.any_used(transaction)
+            known = self._made_of(revision, stored, is_needed=is_needed)
         return known
 
     async def last_loaded(self, database: Database) -> CheckSet:
@@ -221,13 +222,13 @@ class CheckCache:
         return known
 
     def _made_of(
-        self, revision: int, stored: Sequence[StoredCheck], *, has_retired: bool = True
+        self, revision: int, stored: Sequence[StoredCheck], *, is_needed: bool = True
     ) -> CheckSet:
         counted = [one.slot for one in stored if one.slot is not None]
         checks = self._compiled(stored)
         times = {one.id: one.in_effect_at for one in stored}
         self.known = found = CheckSet(
-            revision, checks, counted, has_retired=has_retired, in_effect_at=times
+            revision, checks, counted, is_needed=is_needed, in_effect_at=times
         )
         return found
 

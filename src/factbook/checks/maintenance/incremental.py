@@ -82,8 +82,7 @@ def evaluate_touched(transaction: Transaction, cache: CheckCache, clock: Clock) 
     if entity_ids:  # what moves is among them
         exemption_moves.follow(transaction, removed.moved(transaction.touched))
     known = cache.current(transaction)
-    # A scorecard of which every check is a draft still has levels.
-    if known.is_empty and grading_of(transaction, known).is_empty:
+    if known.is_empty:
         return
     if known.reads_owners and entity_ids:
         owned = ownership.owned(transaction)

@@ -54,6 +54,11 @@ def begin(transaction: Transaction, stored: StoredScorecard, now: int) -> None:
     transaction.run(_RESTART)
 
 
+def any_used(transaction: Transaction) -> bool:
+    """Return true if entities have levels, or are about to."""
+    return transaction.one(_ANY) is not None
+
+
 def progress(transaction: Transaction) -> int:
     """The last entity that was graded for the pending slots: all of them have got that far."""
     row = transaction.one(_PENDING)
@@ -89,6 +94,8 @@ def _free(transaction: Transaction) -> int:
     used = {slot for slots in transaction.all(_USED) for slot in slots}
     return next(slot for slot in count(1) if slot not in used)
 
+
+_ANY: Final = "SELECT 1 FROM scorecards WHERE COALESCE(slot, pending_slot) IS NOT NULL LIMIT 1"
 
 _USED: Final = "SELECT slot, pending_slot FROM scorecards"
 
