@@ -225,6 +225,8 @@ def test_the_conformance_suite_finds_no_fault_with_the_authorization_server(
         page.goto(address_of(process, f"{server.url}/oauth/authorize?"))
         locally(page)
         page.get_by_role("button", name="Allow", exact=True).click()
+        # A browser that is closed while it goes there may never end.
+        expect(page.locator("body")).to_have_text("OK. You can close this page.")
         out, told = process.communicate(timeout=60)
     assert process.returncode == 0, out + told
     checks = [
