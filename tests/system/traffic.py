@@ -36,12 +36,12 @@ class Traffic:
         self._stop = threading.Event()
         self._lock = threading.Lock()
 
-    def set_up(self) -> None:
-        """Every set in its first version, and a source that is collected."""
+    def set_up(self, **more: Any) -> None:
+        """Every set in its first version, and a source that is collected, with more said of it."""
         with self.server.client(self.token) as client:
             for name in self.tried:
                 self._push(client, name)
-            source = of_entities(OWNERS)
+            source = of_entities(OWNERS, **more)
             assert client.put(f"{SOURCES}/{OWNERS}", json=source).status_code == 200
             assert client.post(f"{SOURCES}/{OWNERS}/publish").status_code == 200
         assert set(self.done.values()) == {1}, self.wrong
