@@ -18,13 +18,16 @@ from playwright.sync_api import (
     sync_playwright,
 )
 
+from tests.waiting import LONG
+
 Theme = Literal["light", "dark"]
 
 WIDE: Final = (1440, 900)
 NARROW: Final = (390, 844)
-# As long as anything on this machine may take; what happens is waited for, not the time.
-_PATIENCE_SECONDS = 10
-expect.set_options(timeout=_PATIENCE_SECONDS * 1_000)
+# What happens is waited for, not the time: where a page took a quarter of a second to come, the
+# next look at what has changed is ten seconds off.
+_PATIENCE_MS: Final = LONG * 1_000
+expect.set_options(timeout=_PATIENCE_MS)
 
 
 @contextmanager
@@ -128,7 +131,7 @@ def window(
         storage_state=signed_in,  # type: ignore[arg-type]  # as storage_state() gives it
         reduced_motion="reduce",
     )
-    context.set_default_timeout(_PATIENCE_SECONDS * 1_000)
+    context.set_default_timeout(_PATIENCE_MS)
     try:
         yield Window(context.new_page(), origin)
     finally:

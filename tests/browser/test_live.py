@@ -188,7 +188,7 @@ def test_a_page_goes_on_after_the_server_was_restarted(ada: Shown) -> None:
     assert _WAITED not in ada.server.log.read_text()
     ada.server.start()
     ada.collect()
-    expect(ada.runs).to_have_count(1, timeout=60_000)
+    expect(ada.runs).to_have_count(1)
 
 
 def test_a_page_whose_session_has_ended_asks_once_and_then_no_more(ada: Shown) -> None:
