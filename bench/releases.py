@@ -1,4 +1,4 @@
-"""Two releases in turns on one machine: CPU of reads and of pushes, and memory at rest.
+"""Two releases in turns on one machine: CPU of starts, reads and pushes, and memory at rest.
 
 python -m bench.releases FOLDER [PAIRS]     beside the checkout in that folder, after `make setup`
 """
@@ -61,6 +61,22 @@ def measure_pushes(releases: Releases, dialect: str, pairs: int) -> Figures:
     return found
 
 
+def measure_starts(releases: Releases, dialect: str, pairs: int) -> Figures:
+    """Seconds of its own CPU until a service on an empty, migrated database is ready."""
+    found = _figures()
+    with ExitStack() as stack:
+        started = []
+        for name, run in releases.items():
+            database = stack.enter_context(run.databases.fresh(dialect))
+            with run.serving(database) as service:  # migrates, and compiles what it imports
+                started.append((name, run, database, service.token))
+        for _ in range(pairs):
+            for name, run, database, token in started:
+                with run.serving(database, token) as service:
+                    found["start, s"][name].append(service.server.own_cpu_seconds())
+    return found
+
+
 def _figures() -> Figures:
     return defaultdict(lambda: defaultdict(list))
 
@@ -113,7 +129,7 @@ def main() -> None:
             for name, command in ((_BEFORE, other), (_NOW, COMMAND))
         }
         for dialect in DIALECTS:
-            for measure in (measure_reads, measure_pushes):
+            for measure in (measure_starts, measure_reads, measure_pushes):
                 _print(measure(releases, dialect, pairs), dialect)
 
 
