@@ -6,6 +6,7 @@ import socket
 import ssl
 import subprocess
 import sys
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.client import HTTPConnection, HTTPException
@@ -22,6 +23,10 @@ TOKEN_KEY = "a key of tests, long enough to be one"
 _START_SECONDS = 60
 # A machine with much else to do takes a minute to load the modules.
 _COMMAND_SECONDS = 180
+# More ports than the servers of any test need.
+_MOST_RESERVED = 200
+# Descriptors of the sockets that reserve ports.
+_holders: deque[int] = deque()
 # To load what is needed for TLS takes a client 40 ms of the processor.
 _NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
@@ -149,8 +154,20 @@ def clean_environment() -> dict[str, str]:
 
 
 def free_port() -> int:
-    """A port of loopback that nothing listens on now."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
+    """A port of loopback that nothing listens on, reserved for a server of this test.
+
+    Linux keeps it from every other process that asks for a free port or connects to somewhere, as
+    long as a socket is bound to it. Servers get it all the same: they set SO_REUSEADDR, and this
+    socket doesn't listen.
+    """
+    holder = socket.socket()
+    holder.bind(("127.0.0.1", 0))
+    port: int = holder.getsockname()[1]
+    if sys.platform != "linux":
+        holder.close()
         return port
+    holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    _holders.append(holder.detach())
+    if len(_holders) > _MOST_RESERVED:
+        os.close(_holders.popleft())
+    return port
