@@ -199,22 +199,24 @@ async def test_without_a_token_every_guarded_route_is_401_with_a_challenge(
     "permissions.tools-need-entity-read",
     "permissions.tools-need-data-source-read",
 )
-@pytest.mark.parametrize("route", GUARDED, ids=name_of)
 async def test_each_permission_that_a_route_needs_is_missed_by_name(
-    service: Service, route: Route
+    service: Service, subtests: pytest.Subtests
 ) -> None:
-    needed = expected(route)
-    assert set(route.permissions or ()) == needed
-    for lacking in needed:
-        giving = {each for each in NAMES if lacking in with_included(frozenset({each}))}
-        giving |= {OWN_WRITE} if route.owned else set()
-        answer = await ask(service, route, *(NAMES - giving))
-        assert answer.status_code == 403
-        assert lacking in answer.text
-        assert TITLES[lacking] in answer.text
-        challenge = answer.headers["www-authenticate"]
-        assert f'error="insufficient_scope", scope="{lacking}"' in challenge
-    assert (await ask(service, route, *needed)).status_code not in (401, 403)
+    assert GUARDED
+    for route in GUARDED:
+        with subtests.test(name_of(route)):
+            needed = expected(route)
+            assert set(route.permissions or ()) == needed
+            for lacking in needed:
+                giving = {each for each in NAMES if lacking in with_included(frozenset({each}))}
+                giving |= {OWN_WRITE} if route.owned else set()
+                answer = await ask(service, route, *(NAMES - giving))
+                assert answer.status_code == 403
+                assert lacking in answer.text
+                assert TITLES[lacking] in answer.text
+                challenge = answer.headers["www-authenticate"]
+                assert f'error="insufficient_scope", scope="{lacking}"' in challenge
+            assert (await ask(service, route, *needed)).status_code not in (401, 403)
 
 
 @pytest.mark.spec("auth.missing-permission-is-403")
@@ -232,9 +234,11 @@ async def test_who_has_no_token_is_not_told_which_methods_there_are(service: Ser
         assert (await http.post("/healthz")).headers["allow"] == "GET"
 
 
-@pytest.mark.parametrize("route", GUARDED, ids=name_of)
 async def test_a_path_template_sent_as_it_stands_is_an_address_like_any_other(
-    service: Service, route: Route
+    service: Service, subtests: pytest.Subtests
 ) -> None:
-    answer = await service.http.request(route.method, route.path)
-    assert answer.status_code < 500 or answer.status_code == 501, answer.text
+    assert GUARDED
+    for route in GUARDED:
+        with subtests.test(name_of(route)):
+            answer = await service.http.request(route.method, route.path)
+            assert answer.status_code < 500 or answer.status_code == 501, answer.text

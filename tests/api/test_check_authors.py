@@ -33,9 +33,10 @@ async def service(start: StartService) -> Service:
     return service
 
 
-@pytest.mark.parametrize(
-    ("members", "missing"),
-    [
+async def test_who_may_not_read_what_a_check_reads_cannot_save_it(
+    service: Service, subtests: pytest.Subtests
+) -> None:
+    cases: list[tuple[dict[str, Any], list[str]]] = [
         ({"rule": COVERED}, [SOURCES]),
         ({"rule": OWNED}, [CATALOG]),
         ({"rule": OF_CHECK}, [READ]),
@@ -49,26 +50,24 @@ async def service(start: StartService) -> Service:
             {"rule": OF_CHECK, "messages": {"pass": "{{ facts.coverage['lines'] }}"}},
             [READ, SOURCES],
         ),
-    ],
-)
-async def test_who_may_not_read_what_a_check_reads_cannot_save_it(
-    service: Service, members: dict[str, Any], missing: list[str]
-) -> None:
-    document = check("spy", **members)
-    address = f"{CHECKS}/spy"
-    async with service.client(await service.token(WRITE)) as http:
-        for answer in (
-            await http.post(CHECKS, json=document),
-            await http.put(address, json=document),
-            await http.put(address, json=document, params={"publish": "true"}),
-        ):
-            assert answer.status_code == 403
-            assert all(name in answer.text for name in missing)
-    assert (await service.http.get(address)).status_code == 404
-    token = await service.token(WRITE, *missing)
-    async with service.client(token) as http:
-        made = await http.put(address, json=document)
-    assert made.status_code == 200, made.text
+    ]
+    for number, (members, missing) in enumerate(cases):
+        with subtests.test(members=members):
+            document = check(f"spy-{number}", **members)
+            address = f"{CHECKS}/spy-{number}"
+            async with service.client(await service.token(WRITE)) as http:
+                for answer in (
+                    await http.post(CHECKS, json=document),
+                    await http.put(address, json=document),
+                    await http.put(address, json=document, params={"publish": "true"}),
+                ):
+                    assert answer.status_code == 403
+                    assert all(name in answer.text for name in missing)
+            assert (await service.http.get(address)).status_code == 404
+            token = await service.token(WRITE, *missing)
+            async with service.client(token) as http:
+                made = await http.put(address, json=document)
+            assert made.status_code == 200, made.text
 
 
 async def test_who_may_not_read_a_source_learns_nothing_of_it_from_refusals(

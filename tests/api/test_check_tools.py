@@ -289,9 +289,10 @@ async def test_a_preview_tells_what_a_check_would_change_and_stores_nothing(
 # Refusals
 
 
-@pytest.mark.parametrize(
-    ("tool", "arguments", "told"),
-    [
+async def test_what_cannot_be_answered_is_told_with_what_to_do(
+    service: Service, subtests: pytest.Subtests
+) -> None:
+    cases: list[tuple[str, Json, str]] = [
         ("get-entity-check-results", {}, "Neither name nor entityRef"),
         ("get-entity-check-results", {"name": "wib"}, "Did you mean component:default/web"),
         ("get-entity-check-results", {"name": "web", "states": ["good"]}, 'no state "good"'),
@@ -314,12 +315,10 @@ async def test_a_preview_tells_what_a_check_would_change_and_stores_nothing(
         ("get-check-preview", {}, "exactly one of definition and checkId"),
         ("get-check-preview", {"definition": {"id": "x"}}, "cannot be taken"),
         ("get-check-preview", {"checkId": "covered", "changes": {"rule": 7}}, "cannot be taken"),
-    ],
-)
-async def test_what_cannot_be_answered_is_told_with_what_to_do(
-    service: Service, tool: str, arguments: Json, told: str
-) -> None:
-    assert told in await refused(service, tool, **arguments)
+    ]
+    for tool, arguments, text in cases:
+        with subtests.test(tool=tool, arguments=arguments):
+            assert text in await refused(service, tool, **arguments)
 
 
 async def test_what_people_wrote_is_cut_where_it_is_long(service: Service) -> None:

@@ -209,9 +209,9 @@ async def test_the_part_of_the_catalog_is_what_the_query_says(hosts: Service) ->
     assert (await read(hosts, "distribution", "open", kind="resource"))["entities"] == 0
 
 
-@pytest.mark.parametrize("fact", ["open", "score", "protected", "language", "pushed"])
-@pytest.mark.parametrize("sort", ["entity", "value", "-value"])
-async def test_pages_together_have_every_entity_once(hosts: Service, fact: str, sort: str) -> None:
+async def test_pages_together_have_every_entity_once(
+    hosts: Service, subtests: pytest.Subtests
+) -> None:
     every: dict[str, list[Any]] = {
         "open": [2, 2, -1, 10],
         "score": [0.5, 0.5, -1e-9, 1e300],
@@ -219,22 +219,30 @@ async def test_pages_together_have_every_entity_once(hosts: Service, fact: str, 
         "language": ["go", "go", "a b", "a"],
         "pushed": [f"2026-11-0{day}T00:00:00Z" for day in (2, 2, 1, 3)],
     }
-    values = every[fact]
-    items = [item(ref, **{fact: value}) for ref, value in zip(REFS, values, strict=False)]
+    rows = zip(*every.values(), strict=True)
+    items = [
+        item(ref, **dict(zip(every, row, strict=True)))
+        for ref, row in zip(REFS, rows, strict=False)
+    ]
     await push(hosts, *items, to="hosts")
-    found: list[dict[str, Any]] = []
-    query: dict[str, str] = {}
-    while len(found) < 10:
-        page = await read(hosts, "values", fact, sort=sort, limit="1", **query)
-        found += page["entities"]
-        if "nextCursor" not in page:
-            break
-        query = {"cursor": page["nextCursor"]}
-    assert sorted(one["entityRef"] for one in found) == REFS
-    known = [one["value"] for one in found if "value" in one]
-    if sort != "entity":
-        assert known == sorted(values, reverse=sort == "-value")
-        assert [one for one in found if "value" in one] == found[: len(values)]
+    for fact, values in every.items():
+        for sort in ("entity", "value", "-value"):
+            with subtests.test(fact=fact, sort=sort):
+                entities: list[dict[str, Any]] = []
+                query: dict[str, str] = {}
+                while len(entities) < 10:
+                    page = await read(hosts, "values", fact, sort=sort, limit="1", **query)
+                    entities += page["entities"]
+                    if "nextCursor" not in page:
+                        break
+                    query = {"cursor": page["nextCursor"]}
+                assert sorted(entity["entityRef"] for entity in entities) == REFS
+                known = [entity for entity in entities if "value" in entity]
+                if sort != "entity":
+                    assert [entity["value"] for entity in known] == sorted(
+                        values, reverse=sort == "-value"
+                    )
+                    assert known == entities[: len(values)]
 
 
 async def test_facts_of_the_catalog_itself_are_counted_too(hosts: Service) -> None:
@@ -303,9 +311,10 @@ async def test_a_fact_of_another_type_than_before_is_unknown_until_it_is_collect
 
 
 @ON_SQLITE
-@pytest.mark.parametrize(
-    ("path", "query", "status"),
-    [
+async def test_a_question_that_makes_no_sense_is_refused(
+    hosts: Service, subtests: pytest.Subtests
+) -> None:
+    cases: list[tuple[str, dict[str, str], int]] = [
         ("hosts/distribution", {}, 400),
         ("hosts/distribution", {"fact": "none"}, 404),
         ("none/distribution", {"fact": "open"}, 404),
@@ -332,12 +341,10 @@ async def test_a_fact_of_another_type_than_before_is_unknown_until_it_is_collect
         ("hosts/values", {"fact": "open", "cursor": "W3RydWUsIngiLCJhIl0="}, 400),
         ("hosts/values", {"fact": "open", "limit": "0"}, 400),
         ("hosts/values.csv", {"fact": "open", "cursor": "x"}, 400),
-    ],
-)
-async def test_a_question_that_makes_no_sense_is_refused(
-    hosts: Service, path: str, query: dict[str, str], status: int
-) -> None:
-    assert refusal(await hosts.http.get(f"{FACTS}/{path}", params=query), status)
+    ]
+    for path, query, status in cases:
+        with subtests.test(path=path, query=query):
+            assert refusal(await hosts.http.get(f"{FACTS}/{path}", params=query), status)
 
 
 @ON_SQLITE

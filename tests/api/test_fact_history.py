@@ -71,9 +71,11 @@ async def test_the_history_of_an_entity_comes_newest_first(service: Service) -> 
 
 
 @pytest.mark.spec("facts.history-over-rest")
-@pytest.mark.parametrize(
-    ("query", "hours", "ids"),
-    [
+async def test_sources_and_times_narrow_the_history(
+    service: Service, subtests: pytest.Subtests
+) -> None:
+    await fill(service)
+    cases: list[tuple[dict[str, Any], list[int], list[str]]] = [
         ({"dataSourceIds": "coverage"}, [4, 3, 2, 1, 0], ["coverage"]),
         ({"dataSourceIds": "coverage,other"}, [4, 3, 2, 1, 0], ["other", "coverage"]),
         ({"dataSourceIds": " other , ,coverage,"}, [4, 3, 2, 1, 0], ["other", "coverage"]),
@@ -88,14 +90,11 @@ async def test_the_history_of_an_entity_comes_newest_first(service: Service) -> 
         ({"startDateTime": at(3), "endDateTime": at(1)}, [], []),
         ({"endDateTime": "9999-12-31T23:59:59-12:00"}, [4, 3, 2, 1, 0], ["other", "coverage"]),
         ({"dataSourceIds": "other", "startDateTime": at(4)}, [4], ["other"]),
-    ],
-)
-async def test_sources_and_times_narrow_the_history(
-    service: Service, query: dict[str, Any], hours: list[int], ids: list[str]
-) -> None:
-    await fill(service)
-    expected = [row(hour, id_) for hour in hours for id_ in ids]
-    assert await history(service, **query) == expected
+    ]
+    for query, hours, ids in cases:
+        with subtests.test(query=query):
+            expected = [row(hour, id_) for hour in hours for id_ in ids]
+            assert await history(service, **query) == expected
 
 
 @ON_SQLITE

@@ -75,12 +75,14 @@ NOT_A_REQUEST: dict[str, object] = {
 
 
 @pytest.mark.spec("protocol.invalid-request-is-400")
-@pytest.mark.parametrize("body", NOT_A_REQUEST.values(), ids=NOT_A_REQUEST.keys())
-@pytest.mark.parametrize("headers", [{}, modern_headers("ping")], ids=["legacy", "modern"])
 async def test_what_is_no_single_request_is_an_invalid_request(
-    service: Service, body: object, headers: dict[str, str]
+    service: Service, subtests: pytest.Subtests
 ) -> None:
-    expect_error(await send(service, body, headers), 400, -32600)
+    eras: dict[str, dict[str, str]] = {"legacy": {}, "modern": modern_headers("ping")}
+    for name, body in NOT_A_REQUEST.items():
+        for era, headers in eras.items():
+            with subtests.test(name, era=era):
+                expect_error(await send(service, body, headers), 400, -32600)
 
 
 # What a request may get wrong: 200 in the legacy era, the code's own status in the modern one
@@ -159,13 +161,14 @@ INCOMPLETE: dict[str, Any] = {
 
 
 @pytest.mark.spec("protocol.incomplete-meta-is-400")
-@pytest.mark.parametrize("params", INCOMPLETE.values(), ids=INCOMPLETE.keys())
-@pytest.mark.parametrize("method", ["tools/list", "server/discover", "resources/list"])
 async def test_a_modern_request_with_incomplete_metadata_is_400(
-    service: Service, method: str, params: Any
+    service: Service, subtests: pytest.Subtests
 ) -> None:
-    answer = await send(service, message(method, params), modern_headers(method))
-    expect_error(answer, 400, -32602, 1)
+    for name, params in INCOMPLETE.items():
+        for method in ["tools/list", "server/discover", "resources/list"]:
+            with subtests.test(name, method=method):
+                answer = await send(service, message(method, params), modern_headers(method))
+                expect_error(answer, 400, -32602, 1)
 
 
 @pytest.mark.spec("protocol.unknown-version-is-400")

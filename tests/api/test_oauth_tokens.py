@@ -181,9 +181,11 @@ async def test_a_code_with_anything_else_than_it_was_asked_with_counts_no_more(
     assert await records(service, "consent.revoke")
 
 
-@pytest.mark.parametrize(
-    ("changed", "error"),
-    [
+async def test_a_request_that_lacks_something_is_told_by_the_codes_of_oauth(
+    service: Service, subtests: pytest.Subtests
+) -> None:
+    visitor = await signed_in(service)
+    cases: list[tuple[dict[str, str | None], str]] = [
         ({"code_verifier": None}, "invalid_grant"),
         ({"code_verifier": "short"}, "invalid_grant"),
         ({"code_verifier": "x" * 129}, "invalid_grant"),
@@ -197,15 +199,13 @@ async def test_a_code_with_anything_else_than_it_was_asked_with_counts_no_more(
         ({"code": ""}, "invalid_grant"),
         ({"code": "fbk_" + "é" * 46}, "invalid_grant"),
         ({"code": "x" * 10_000}, "invalid_grant"),
-    ],
-)
-async def test_a_request_that_lacks_something_is_told_by_the_codes_of_oauth(
-    service: Service, changed: dict[str, str | None], error: str
-) -> None:
-    code = await code_for(await signed_in(service))
-    answer = await exchanged(service, **{"code": code, **changed})  # type: ignore[arg-type]
-    assert (answer.status_code, answer.json()["error"]) == (400, error)
-    assert answer.headers["cache-control"] == "no-store"
+    ]
+    for changed, error in cases:
+        with subtests.test(changed=changed):
+            code = await code_for(visitor)
+            answer = await exchanged(service, **{"code": code, **changed})  # type: ignore[arg-type]
+            assert (answer.status_code, answer.json()["error"]) == (400, error)
+            assert answer.headers["cache-control"] == "no-store"
 
 
 async def test_a_parameter_that_is_there_twice_is_refused(service: Service) -> None:

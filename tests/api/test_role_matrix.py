@@ -20,11 +20,9 @@ EITHER = ("sqlite", pytest.param("postgresql", marks=pytest.mark.system))
 NARROWED = (None, *DIMENSIONS)
 EVERY_TOOL = [tool for toolset in toolsets(with_writing=True) for tool in toolset.tools]
 
-pytestmark = [
-    pytest.mark.parametrize("database_url", EITHER, indirect=True),
-    pytest.mark.parametrize("role", ROLES),
-    pytest.mark.parametrize("dimension", NARROWED),
-]
+CELLS = [(role, dimension) for role in ROLES for dimension in NARROWED]
+
+pytestmark = pytest.mark.parametrize("database_url", EITHER, indirect=True)
 
 
 @pytest.fixture
@@ -67,26 +65,32 @@ def expected_of(tool: Tool, role: str, dimension: str | None) -> str:
 
 @pytest.mark.spec("roles.each-does-what-its-permissions-allow")
 async def test_a_role_gets_in_where_the_tables_say_so_and_nowhere_else(
-    service: Service, role: str, dimension: str | None
+    service: Service, subtests: pytest.Subtests
 ) -> None:
-    wrong = []
-    async with service.client(await token_of(service, role, dimension)) as http:
-        for route in ROUTES:
-            answer = await http.request(route.method, address(route), params=query(route))
-            if outcome(answer) != expected_at(route, role, dimension):
-                wrong.append(f"{name_of(route)}: {answer.status_code} {answer.text}")
-    assert wrong == []
+    assert ROUTES
+    for role, dimension in CELLS:
+        with subtests.test(role=role, dimension=dimension):
+            wrong = []
+            async with service.client(await token_of(service, role, dimension)) as http:
+                for route in ROUTES:
+                    answer = await http.request(route.method, address(route), params=query(route))
+                    if outcome(answer) != expected_at(route, role, dimension):
+                        wrong.append(f"{name_of(route)}: {answer.status_code} {answer.text}")
+            assert wrong == []
 
 
 @pytest.mark.spec("roles.each-does-what-its-permissions-allow")
 async def test_a_role_calls_the_tools_whose_permissions_it_has(
-    service: Service, role: str, dimension: str | None
+    service: Service, subtests: pytest.Subtests
 ) -> None:
-    wrong = []
-    async with service.client(await token_of(service, role, dimension)) as http:
-        for tool in EVERY_TOOL:
-            path = "/api/mcp/v1/tech-insights-checks-manage" if tool.writes else "/mcp"
-            answer = await http.post(path, json=message("tools/call", tool_call(tool.name)))
-            if outcome(answer) != expected_of(tool, role, dimension):
-                wrong.append(f"{tool.name}: {answer.status_code} {answer.text}")
-    assert wrong == []
+    assert EVERY_TOOL
+    for role, dimension in CELLS:
+        with subtests.test(role=role, dimension=dimension):
+            wrong = []
+            async with service.client(await token_of(service, role, dimension)) as http:
+                for tool in EVERY_TOOL:
+                    path = "/api/mcp/v1/tech-insights-checks-manage" if tool.writes else "/mcp"
+                    answer = await http.post(path, json=message("tools/call", tool_call(tool.name)))
+                    if outcome(answer) != expected_of(tool, role, dimension):
+                        wrong.append(f"{tool.name}: {answer.status_code} {answer.text}")
+            assert wrong == []

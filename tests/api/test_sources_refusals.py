@@ -91,19 +91,17 @@ async def test_no_two_sources_share_an_id(service: Service) -> None:
 
 
 @ON_SQLITE
-@pytest.mark.parametrize("id_", ["nothing", "no%20such", "%00", "%F0%9F%98%80", "a" * 101, ".."])
-@pytest.mark.parametrize(
-    ("method", "path"),
-    [
-        ("GET", ""),
-        ("DELETE", ""),
-        ("POST", "/publish"),
-        ("POST", "/run"),
-        ("GET", "/runs"),
-    ],
-)
 async def test_a_source_that_there_is_not_is_404(
-    service: Service, id_: str, method: str, path: str
+    service: Service, subtests: pytest.Subtests
 ) -> None:
-    answer = await service.http.request(method, f"{SOURCES}/{id_}{path}")
-    assert refusal(answer, 404)
+    for id_ in ["nothing", "no%20such", "%00", "%F0%9F%98%80", "a" * 101, ".."]:
+        for method, path in [
+            ("GET", ""),
+            ("DELETE", ""),
+            ("POST", "/publish"),
+            ("POST", "/run"),
+            ("GET", "/runs"),
+        ]:
+            with subtests.test(id_=id_, method=method, path=path):
+                answer = await service.http.request(method, f"{SOURCES}/{id_}{path}")
+                assert refusal(answer, 404)
