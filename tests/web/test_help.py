@@ -22,21 +22,28 @@ def test_every_page_for_those_who_use_the_service_is_there() -> None:
     assert documentation.names() == shown
 
 
-@pytest.mark.parametrize("name", sorted(documentation.names()))
-def test_every_link_of_the_documentation_leads_to_a_page_and_a_heading(name: str) -> None:
-    document = documentation.document(name)
-    assert document is not None
-    assert "<!--" not in document.html
-    assert "<img" not in document.html
-    for href in hrefs(document.html):
-        target = urlsplit(href)
-        if target.scheme:
-            assert target.scheme in {"http", "https"}
-            continue
-        page = target.path.removeprefix(documentation.PATH).strip("/") or documentation.START
-        found = documentation.document(page)
-        assert found is not None, href
-        assert not target.fragment or target.fragment in found.anchors, href
+def test_every_link_of_the_documentation_leads_to_a_page_and_a_heading(
+    subtests: pytest.Subtests,
+) -> None:
+    names = sorted(documentation.names())
+    assert names
+    for name in names:
+        with subtests.test(name=name):
+            document = documentation.document(name)
+            assert document is not None
+            assert "<!--" not in document.html
+            assert "<img" not in document.html
+            for href in hrefs(document.html):
+                target = urlsplit(href)
+                if target.scheme:
+                    assert target.scheme in {"http", "https"}
+                    continue
+                page = (
+                    target.path.removeprefix(documentation.PATH).strip("/") or documentation.START
+                )
+                found = documentation.document(page)
+                assert found is not None, href
+                assert not target.fragment or target.fragment in found.anchors, href
 
 
 def test_headings_of_one_name_have_ids_of_their_own() -> None:

@@ -167,10 +167,8 @@ async def test_a_document_that_lacks_something_is_refused(
     assert await refusal(provider) == "The provider's discovery document cannot be read."
 
 
-@pytest.mark.parametrize("path", [DISCOVERY, "/keys", "/token", "/me"])
-@pytest.mark.parametrize(
-    ("broken", "told"),
-    [
+async def test_a_broken_answer_lets_nobody_in(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[Response, str]] = [
         (Response("oops", 500), "did not arrive: it answered 500"),
         (RedirectResponse("https://evil.example.com/", 302), "did not arrive: it answered 302"),
         (JSONResponse({"filling": "x" * MOST_BYTES}), f"is larger than {MOST_BYTES} bytes"),
@@ -178,16 +176,16 @@ async def test_a_document_that_lacks_something_is_refused(
         (JSONResponse([]), "cannot be read"),
         (Response(b'{"keys": "\xff"}'), "cannot be read"),
         (Response("[" * 100_000), "cannot be read"),
-    ],
-)
-async def test_a_broken_answer_lets_nobody_in(
-    provider: OpenIDProvider, path: str, broken: Response, told: str
-) -> None:
-    openid = at(provider)
-    provider.faults[path] = broken
-    assert told in await refusal(provider, openid)
-    provider.faults.clear()
-    assert await sign_in(provider, openid) == JANE
+    ]
+    for path in [DISCOVERY, "/keys", "/token", "/me"]:
+        for broken, message in cases:
+            with subtests.test(path=path, message=message):
+                provider = OpenIDProvider()
+                openid = at(provider)
+                provider.faults[path] = broken
+                assert message in await refusal(provider, openid)
+                provider.faults.clear()
+                assert await sign_in(provider, openid) == JANE
 
 
 async def test_a_way_to_prove_the_client_that_is_not_known_here_is_told(

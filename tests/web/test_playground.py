@@ -2,7 +2,6 @@
 
 import re
 from html import unescape
-from typing import Any
 
 import pytest
 
@@ -33,20 +32,26 @@ async def test_every_tool_is_listed_with_what_it_tells(visitor: Browser) -> None
     assert "Returns the numbers of service level objectives and of monitors of an entity." in page
 
 
-@pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
-async def test_every_argument_of_a_tool_has_a_labelled_field(visitor: Browser, tool: Any) -> None:
-    page = await visitor.text(f"/connect/tools/{tool.name}")
-    schema = tool.input_schema
-    for name, part in schema["properties"].items():
-        assert f'<label for="{name}">' in page
-        [control] = re.findall(rf'<(?:input|select|textarea) [^>]*name="{name}"[^>]*>', page)
-        assert ('aria-required="true"' in control) == (name in schema["required"])
-        assert part["description"].split("`")[0].split("'")[0] in unescape(page)
-        if "default" in part:
-            default = {True: "true", False: "false"}.get(part["default"], part["default"])
-            assert f"Default: {default}." in page
-    assert "Answer" not in words(page).split("Schemas, as clients list them")[0]
-    assert 'href="/connect/tools/' not in page.split("<main")[1].split("For example")[0]
+async def test_every_argument_of_a_tool_has_a_labelled_field(
+    visitor: Browser, subtests: pytest.Subtests
+) -> None:
+    assert TOOLS
+    for tool in TOOLS:
+        with subtests.test(tool.name):
+            page = await visitor.text(f"/connect/tools/{tool.name}")
+            schema = tool.input_schema
+            for name, part in schema["properties"].items():
+                assert f'<label for="{name}">' in page
+                [control] = re.findall(
+                    rf'<(?:input|select|textarea) [^>]*name="{name}"[^>]*>', page
+                )
+                assert ('aria-required="true"' in control) == (name in schema["required"])
+                assert part["description"].split("`")[0].split("'")[0] in unescape(page)
+                if "default" in part:
+                    default = {True: "true", False: "false"}.get(part["default"], part["default"])
+                    assert f"Default: {default}." in page
+            assert "Answer" not in words(page).split("Schemas, as clients list them")[0]
+            assert 'href="/connect/tools/' not in page.split("<main")[1].split("For example")[0]
 
 
 async def test_there_is_no_form_of_an_unknown_tool(visitor: Browser) -> None:
@@ -110,9 +115,11 @@ async def test_a_large_answer_is_shown_in_part(service: Service, visitor: Browse
 # Refusals, and what cannot be sent
 
 
-@pytest.mark.parametrize(
-    ("tool", "typed"),
-    [
+async def test_a_refusal_is_shown_as_a_client_gets_it(
+    service: Service, visitor: Browser, subtests: pytest.Subtests
+) -> None:
+    await service.push("all", component("web"))
+    cases: list[tuple[str, dict[str, str]]] = [
         ("get-entity-facts", {}),
         ("get-entity-facts", {"name": "nobody", **SOURCE}),
         ("get-entity-facts", {"name": "web", "dataSourceId": "none"}),
@@ -124,19 +131,16 @@ async def test_a_large_answer_is_shown_in_part(service: Service, visitor: Browse
         ("get-all-entities-facts", {**SOURCE, "facts": "none\nhasOwner"}),
         ("get-changed-facts", {"since": "yesterday"}),
         ("get-fact-history", {"name": "web", "limit": "201"}),
-    ],
-)
-async def test_a_refusal_is_shown_as_a_client_gets_it(
-    service: Service, visitor: Browser, tool: str, typed: dict[str, str]
-) -> None:
-    await service.push("all", component("web"))
-    page = await called(visitor, tool, typed)
-    fields = schema_forms.fields(service.state.tools[tool].input_schema)
-    arguments, _ = schema_forms.arguments(fields, typed)
-    assert "The tool refuses" in page
-    assert await service.refusal(tool, **arguments) in unescape(page)
-    for name in {"name", "since", "limit", "entityRef"} & typed.keys():
-        assert value_of(page, name) == typed[name]
+    ]
+    for tool, typed in cases:
+        with subtests.test(tool=tool, typed=typed):
+            page = await called(visitor, tool, typed)
+            fields = schema_forms.fields(service.state.tools[tool].input_schema)
+            arguments, _ = schema_forms.arguments(fields, typed)
+            assert "The tool refuses" in page
+            assert await service.refusal(tool, **arguments) in unescape(page)
+            for name in {"name", "since", "limit", "entityRef"} & typed.keys():
+                assert value_of(page, name) == typed[name]
 
 
 @pytest.mark.parametrize("typed", ["many", "1.5", "1e3", "٣", "9" * 16, "--1", "-"])
