@@ -26,14 +26,16 @@ NAMES = [
 ]
 
 
-@pytest.mark.parametrize("name", NAMES, ids=" ".join)
 def test_help_teaches_by_examples_and_tells_the_exit_codes(
-    factbook: Command, name: list[str]
+    factbook: Command, subtests: pytest.Subtests
 ) -> None:
-    answer = factbook(*name, "--help")
-    assert answer.exit_code == 0
-    assert f"\n    factbook {' '.join(name)}" in answer.stdout
-    assert "4  the server cannot be reached" in answer.stdout
+    assert NAMES
+    for name in NAMES:
+        with subtests.test(" ".join(name)):
+            answer = factbook(*name, "--help")
+            assert answer.exit_code == 0
+            assert f"\n    factbook {' '.join(name)}" in answer.stdout
+            assert "4  the server cannot be reached" in answer.stdout
 
 
 def test_help_without_a_command_lists_all_of_them(factbook: Command) -> None:

@@ -46,9 +46,8 @@ def test_a_file_without_documents_holds_nothing(tmp_path: Path, text: str) -> No
     assert read(yaml(tmp_path, text)) is None
 
 
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
+def test_yaml_values_become_json(tmp_path: Path, subtests: pytest.Subtests) -> None:
+    cases: list[tuple[str, object]] = [
         ("2026-02-03", "2026-02-03"),
         ("2026-02-03T04:05:06Z", "2026-02-03T04:05:06Z"),
         ("2026-02-03 04:05:06.5 +2", "2026-02-03 04:05:06.5 +2"),
@@ -69,10 +68,10 @@ def test_a_file_without_documents_holds_nothing(tmp_path: Path, text: str) -> No
         ("!!omap [b: 1]", [{"b": 1}]),
         ("<<", "<<"),
         ("é😀", "é😀"),
-    ],
-)
-def test_yaml_values_become_json(tmp_path: Path, text: str, value: object) -> None:
-    assert entities(read(yaml(tmp_path, f"value: {text}\n"))) == [{"value": value}]
+    ]
+    for text, value in cases:
+        with subtests.test(text=text, value=value):
+            assert entities(read(yaml(tmp_path, f"value: {text}\n"))) == [{"value": value}]
 
 
 @pytest.mark.parametrize(
@@ -93,9 +92,10 @@ def test_anchors_and_merges_are_resolved(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
+def test_yaml_that_is_no_entity_is_an_error_with_its_place(
+    tmp_path: Path, subtests: pytest.Subtests
+) -> None:
+    cases: list[tuple[str | bytes, str]] = [
         ("kind: A\n---\n- one\n- two\n", "document 2 (line 3) is not an entity"),
         ("just text\n", "document 1 (line 1) is not an entity"),
         ("kind: A\nkind: B\n", 'the key "kind" is there twice, in line 2'),
@@ -121,17 +121,15 @@ def test_anchors_and_merges_are_resolved(tmp_path: Path) -> None:
         (b"- " * 100_000, "is nested too deeply"),
         (b"[" * 200_000, "is nested too deeply"),
         (b"{a: " * 100_000, "is nested too deeply"),
-    ],
-)
-def test_yaml_that_is_no_entity_is_an_error_with_its_place(
-    tmp_path: Path, text: str | bytes, message: str
-) -> None:
-    file = yaml(tmp_path, text)
-    with pytest.raises(InputError) as caught:
-        read(file)
-    assert str(caught.value).startswith(file)
-    assert message in str(caught.value)
-    assert "\n" not in str(caught.value)
+    ]
+    for text, message in cases:
+        with subtests.test(text=text):
+            file = yaml(tmp_path, text)
+            with pytest.raises(InputError) as caught:
+                read(file)
+            assert str(caught.value).startswith(file)
+            assert message in str(caught.value)
+            assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -23,9 +23,9 @@ def test_both_clients_offer_the_same() -> None:
     assert names(Client) == names(AsyncClient)
 
 
-@pytest.mark.parametrize("name", names(Client))
-def test_every_method_says_what_it_returns(name: str) -> None:
-    assert getattr(Client, name).__doc__
+def test_every_method_says_what_it_returns() -> None:
+    assert names(Client)
+    assert [name for name in names(Client) if not getattr(Client, name).__doc__] == []
 
 
 async def asgi(scope: Any, receive: Callable[[], Any], send: Callable[[Any], Any]) -> None:

@@ -15,17 +15,21 @@ KNOWN: dict[str, Any] = {
 REFUSED = "get-repository-info", "get-observability-metrics"
 
 
-@pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
-async def test_null_for_what_may_be_left_out_means_the_same(service: Service, tool: Any) -> None:
+async def test_null_for_what_may_be_left_out_means_the_same(
+    service: Service, subtests: pytest.Subtests
+) -> None:
+    assert TOOLS
     await service.push("all", component("payments"))
-    schema = tool.input_schema
-    needed = {name: KNOWN[name] for name in schema["required"]}
-    if "entityRef" in schema["properties"]:
-        needed["name"] = "payments"
-    optional = schema["properties"].keys() - needed.keys()
-    nothing = dict.fromkeys(optional)
-    ask = service.refusal if tool.name in REFUSED else service.facts
-    assert await ask(tool.name, **needed, **nothing) == await ask(tool.name, **needed)
+    for tool in TOOLS:
+        with subtests.test(tool.name):
+            schema = tool.input_schema
+            needed = {name: KNOWN[name] for name in schema["required"]}
+            if "entityRef" in schema["properties"]:
+                needed["name"] = "payments"
+            optional = schema["properties"].keys() - needed.keys()
+            nothing = dict.fromkeys(optional)
+            ask = service.refusal if tool.name in REFUSED else service.facts
+            assert await ask(tool.name, **needed, **nothing) == await ask(tool.name, **needed)
 
 
 async def test_null_is_no_value_of_what_is_needed_or_unknown(service: Service) -> None:

@@ -39,9 +39,11 @@ async def names(service: Service, **arguments: Any) -> list[str]:
     return [one["entityRef"].rpartition("/")[2] for one in found["entities"]]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "wanted"),
-    [
+@pytest.mark.spec("tools.find.filters")
+async def test_entities_are_found_by_all_that_is_given(
+    filled: Service, subtests: pytest.Subtests
+) -> None:
+    cases: list[tuple[dict[str, Any], list[str]]] = [
         ({"text": "SHOP fro"}, ["part-0"]),
         ({"text": "art-1"}, ["part-1"]),
         ({"tag": "WEB"}, ["part-0", "part-1"]),
@@ -55,15 +57,12 @@ async def names(service: Service, **arguments: Any) -> list[str]:
         ({"ownership": "missing"}, ["orders", "payments", "account"]),
         ({"query": {"metadata.labels.tier": {"$in": ["1", "2"]}}}, ["part-0", "part-1"]),
         ({"kind": "api"}, []),
-    ],
-)
-@pytest.mark.spec("tools.find.filters")
-async def test_entities_are_found_by_all_that_is_given(
-    filled: Service, arguments: dict[str, Any], wanted: list[str]
-) -> None:
-    found = await ask(filled, **arguments)
-    assert [one["entityRef"].rpartition("/")[2] for one in found["entities"]] == wanted
-    assert found["total"] == len(wanted)
+    ]
+    for arguments, expected in cases:
+        with subtests.test(arguments=arguments):
+            found = await ask(filled, **arguments)
+            assert [one["entityRef"].rpartition("/")[2] for one in found["entities"]] == expected
+            assert found["total"] == len(expected)
 
 
 @pytest.mark.spec("tools.find.conditions")
@@ -126,9 +125,10 @@ async def test_a_fact_of_very_many_sources_needs_its_source(start: StartService)
     assert (await ask(service, where={**anywhere, "source": "team-9"}))["total"] == 0
 
 
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
+async def test_what_cannot_be_asked_is_refused_with_what_can(
+    filled: Service, subtests: pytest.Subtests
+) -> None:
+    cases: list[tuple[dict[str, Any], str]] = [
         ({"owner": "tem-b"}, "Did you mean group:default/team-b"),
         ({"system": "shp"}, "There is no system system:default/shp"),
         ({"owner": "group:"}, "kind:namespace/name"),
@@ -146,12 +146,10 @@ async def test_a_fact_of_very_many_sources_needs_its_source(start: StartService)
         ({"where": {"source": "checks", "fact": "none", "operator": "isKnown"}}, "names no check"),
         ({"unknown": True}, "unknown needs `where`"),
         ({"cursor": "nothing"}, "cursor is not the nextCursor"),
-    ],
-)
-async def test_what_cannot_be_asked_is_refused_with_what_can(
-    filled: Service, arguments: dict[str, Any], told: str
-) -> None:
-    assert told in refusal(await filled.ask(TOOL, **arguments))
+    ]
+    for arguments, message in cases:
+        with subtests.test(arguments=arguments):
+            assert message in refusal(await filled.ask(TOOL, **arguments))
 
 
 async def test_hostile_arguments_are_answered_or_refused_and_nothing_else(filled: Service) -> None:

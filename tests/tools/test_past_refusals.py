@@ -29,9 +29,10 @@ async def test_what_is_not_there_is_told_as_the_other_tools_tell_it(recording: S
 
 
 @pytest.mark.spec("tool-error.bad-argument")
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
+async def test_a_wrong_argument_of_get_fact_history_is_refused(
+    recording: Service, subtests: pytest.Subtests
+) -> None:
+    cases: list[tuple[dict[str, Any], str]] = [
         ({"from": "yesterday"}, "from is not a time from 1970 on. Give a date or an ISO 8601"),
         ({"from": ""}, "from is not a time"),
         ({"to": "2026-02-30"}, "to is not a time"),
@@ -53,22 +54,20 @@ async def test_what_is_not_there_is_told_as_the_other_tools_tell_it(recording: S
         ({"cursor": "1/"}, "Leave it out"),
         ({"cursor": f"{'9' * 17}/tree"}, "Leave it out"),
         ({"cursor": "1/a' OR 1=1"}, "Leave it out"),
-    ],
-    ids=str,
-)
-async def test_a_wrong_argument_of_get_fact_history_is_refused(
-    recording: Service, arguments: dict[str, Any], told: str
-) -> None:
-    assert told in refusal(await recording.ask(HISTORY, name="payments", **arguments))
+    ]
+    for arguments, message in cases:
+        with subtests.test(arguments=arguments):
+            assert message in refusal(await recording.ask(HISTORY, name="payments", **arguments))
 
 
 # Of changes
 
 
 @pytest.mark.spec("tool-error.bad-argument", "tool-error.says-what-to-do-next")
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
+async def test_a_wrong_argument_of_get_changed_facts_is_refused(
+    recording: Service, subtests: pytest.Subtests
+) -> None:
+    cases: list[tuple[dict[str, Any], str]] = [
         ({}, "missing required field `since`"),
         ({"since": None}, "since"),
         ({"since": 7}, "since"),
@@ -95,10 +94,7 @@ async def test_a_wrong_argument_of_get_fact_history_is_refused(
         ({**ALL, "cursor": "1/tree/x"}, "Leave it out"),
         ({**ALL, "cursor": f"1/tree/{'9' * 19}"}, "Leave it out"),
         ({**ALL, "cursor": "a" * 100_000}, "Leave it out"),
-    ],
-    ids=lambda value: str(value)[:60],
-)
-async def test_a_wrong_argument_of_get_changed_facts_is_refused(
-    recording: Service, arguments: dict[str, Any], told: str
-) -> None:
-    assert told in refusal(await recording.ask(CHANGES, **arguments))
+    ]
+    for arguments, message in cases:
+        with subtests.test(arguments=arguments):
+            assert message in refusal(await recording.ask(CHANGES, **arguments))
