@@ -106,9 +106,8 @@ def test_a_file_that_is_no_toml_is_refused(tmp_path: Path, content: bytes) -> No
         load({}, {}, file)
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
+def test_a_value_that_no_service_can_run_with_is_refused_by_name(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[str, Any]] = [
         ("port", -1),
         ("workers", 0),
         ("postgres_connections", 0),
@@ -131,12 +130,12 @@ def test_a_file_that_is_no_toml_is_refused(tmp_path: Path, content: bytes) -> No
         ("removed_days", -1),
         ("token_key", "k" * 31),
         ("public_url", "facts.example.com"),
-    ],
-)
-def test_a_value_that_no_service_can_run_with_is_refused_by_name(name: str, value: Any) -> None:
-    with pytest.raises(ConfigurationError, match=name) as raised:
-        Settings(**{name: value})
-    assert "k" * 31 not in str(raised.value)
+    ]
+    for name, value in cases:
+        with subtests.test(name=name, value=value):
+            with pytest.raises(ConfigurationError, match=name) as raised:
+                Settings(**{name: value})
+            assert "k" * 31 not in str(raised.value)
 
 
 def test_server_processes_are_given_the_same_settings_through_the_environment() -> None:

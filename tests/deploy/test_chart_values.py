@@ -25,11 +25,13 @@ def test_the_defaults_are_values_that_the_schema_allows() -> None:
     assert [error.message for error in found] == []
 
 
-@pytest.mark.parametrize("path", [path for path, _ in leaves()])
-def test_a_value_is_described_in_a_sentence(path: str) -> None:
-    part = dict(leaves())[path]
-    assert part["description"].endswith(".")
-    jsonschema.validate(default(path), part, cls=jsonschema.Draft7Validator)
+def test_a_value_is_described_in_a_sentence(subtests: pytest.Subtests) -> None:
+    values = dict(leaves())
+    assert values
+    for path, part in values.items():
+        with subtests.test(path=path):
+            assert part["description"].endswith(".")
+            jsonschema.validate(default(path), part, cls=jsonschema.Draft7Validator)
 
 
 def test_the_alerts_of_the_chart_are_those_of_other_installations() -> None:

@@ -1,7 +1,5 @@
 """The log of decisions: numbered without a gap, each of one form, all of them listed."""
 
-from pathlib import Path
-
 import pytest
 
 from tests.docs.parts import DOCS
@@ -16,9 +14,11 @@ def test_the_numbers_have_no_gap() -> None:
     assert numbers == [f"{number:04}" for number in range(1, len(RECORDS) + 1)]
 
 
-@pytest.mark.parametrize("record", RECORDS, ids=lambda path: path.stem)
-def test_a_record_has_its_four_parts_and_is_listed(record: Path) -> None:
-    lines = record.read_text().splitlines()
-    assert lines[0].startswith(f"# {record.name[:4]} ")
-    assert [line for line in lines if line.startswith("## ")] == PARTS
-    assert f"]({record.name})" in (FOLDER / "index.md").read_text()
+def test_a_record_has_its_four_parts_and_is_listed(subtests: pytest.Subtests) -> None:
+    assert RECORDS
+    for record in RECORDS:
+        with subtests.test(record.stem):
+            lines = record.read_text().splitlines()
+            assert lines[0].startswith(f"# {record.name[:4]} ")
+            assert [line for line in lines if line.startswith("## ")] == PARTS
+            assert f"]({record.name})" in (FOLDER / "index.md").read_text()

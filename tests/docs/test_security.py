@@ -100,13 +100,17 @@ def test_every_area_has_its_threats() -> None:
 
 
 @pytest.mark.spec("security.every-threat-has-a-test")
-@pytest.mark.parametrize("threat", THREATS, ids=lambda threat: threat.threat[:50])
-def test_a_threat_has_a_mitigation_a_module_and_a_test_that_exist(threat: Threat) -> None:
-    assert threat.threat
-    assert threat.done
-    assert threat.where
-    assert threat.tests
-    assert missing(threat) == []
+def test_a_threat_has_a_mitigation_a_module_and_a_test_that_exist(
+    subtests: pytest.Subtests,
+) -> None:
+    assert THREATS
+    for threat in THREATS:
+        with subtests.test(threat.threat[:50]):
+            assert threat.threat
+            assert threat.done
+            assert threat.where
+            assert threat.tests
+            assert missing(threat) == []
 
 
 def test_a_test_or_module_that_does_not_exist_is_found() -> None:
