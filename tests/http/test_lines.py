@@ -47,22 +47,31 @@ class Client:
             await asyncio.sleep(0)
 
 
-@pytest.mark.parametrize("seed", range(60))
-async def test_no_place_is_lost_and_none_is_made_up(seed: int) -> None:
-    chance = random.Random(seed)
-    admission = Admission(PLACES, 1024, Metrics())
-    under_way: set[Request] = set()
-    asking = [asyncio.ensure_future(Client(admission, chance).ask(under_way)) for _ in range(MOST)]
-    for one in chance.sample(asking, MOST // 2):
-        for _ in range(chance.randrange(3)):
+async def test_no_place_is_lost_and_none_is_made_up(subtests: pytest.Subtests) -> None:
+    for seed in range(60):
+        with subtests.test(seed=seed):
+            chance = random.Random(seed)
+            admission = Admission(PLACES, 1024, Metrics())
+            under_way: set[Request] = set()
+            asking = [
+                asyncio.ensure_future(Client(admission, chance).ask(under_way)) for _ in range(MOST)
+            ]
+            for one in chance.sample(asking, MOST // 2):
+                for _ in range(chance.randrange(3)):
+                    await asyncio.sleep(0)
+                one.cancel()
+            for found in await asyncio.gather(*asking, return_exceptions=True):
+                assert found is None or isinstance(
+                    found, (asyncio.CancelledError, OverloadedError)
+                ), found
+            assert not under_way
+            for _ in range(PLACES):
+                await asyncio.wait_for(
+                    admission.enter(request(), time.perf_counter(), writes=False), 60
+                )
+            beyond = asyncio.ensure_future(
+                admission.enter(request(), time.perf_counter(), writes=False)
+            )
             await asyncio.sleep(0)
-        one.cancel()
-    for found in await asyncio.gather(*asking, return_exceptions=True):
-        assert found is None or isinstance(found, (asyncio.CancelledError, OverloadedError)), found
-    assert not under_way
-    for _ in range(PLACES):
-        await asyncio.wait_for(admission.enter(request(), time.perf_counter(), writes=False), 60)
-    beyond = asyncio.ensure_future(admission.enter(request(), time.perf_counter(), writes=False))
-    await asyncio.sleep(0)
-    assert not beyond.done()
-    beyond.cancel()
+            assert not beyond.done()
+            beyond.cancel()

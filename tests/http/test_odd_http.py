@@ -4,6 +4,7 @@ import json
 import socket
 import struct
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 
 import httpx2
@@ -134,22 +135,27 @@ def test_trailers_are_no_headers_and_bounded(server: ServerProcess) -> None:
 
 
 @pytest.mark.spec("security.requests-end-in-one-place")
-@pytest.mark.parametrize("version", [b"1.0", b"1.1"])
-@pytest.mark.parametrize("method", [b"GET", b"POST", b"PUT", b"PATCH", b"DELETE"])
-@pytest.mark.parametrize("upgrade", [b"h2c", b"websocket", b"other"])
 def test_the_body_of_a_declined_upgrade_is_no_request(
-    server: ServerProcess, method: bytes, version: bytes, upgrade: bytes
+    server: ServerProcess, subtests: pytest.Subtests
 ) -> None:
     """The body comes behind the answer, so in a segment of its own."""
     hidden = b"GET /healthz HTTP/1.1\r\n" + HOST + b"Connection: close\r\n\r\n"
-    line = method + b" /api/catalog/factbook-entities/sets/a HTTP/" + version + b"\r\n"
     headers = b"Connection: Upgrade\r\nUpgrade: %s\r\nContent-Length: %d\r\n\r\n"
-    with socket.create_connection(("127.0.0.1", server.port), timeout=30) as connection:
-        connection.sendall(line + HOST + headers % (upgrade, len(hidden)))
-        refused = connection.recv(64 * KIB)
-        assert refused.startswith((b"HTTP/1.1 401 ", b"HTTP/1.1 405 ")), refused
-        assert refused.count(b"HTTP/1.1 ") == 1
-        assert rest(connection, hidden).count(b"HTTP/1.1 ") == 0
+    for version, method, upgrade in product(
+        (b"1.0", b"1.1"),
+        (b"GET", b"POST", b"PUT", b"PATCH", b"DELETE"),
+        (b"h2c", b"websocket", b"other"),
+    ):
+        line = method + b" /api/catalog/factbook-entities/sets/a HTTP/" + version + b"\r\n"
+        with (
+            subtests.test(version=version, method=method, upgrade=upgrade),
+            socket.create_connection(("127.0.0.1", server.port), timeout=30) as connection,
+        ):
+            connection.sendall(line + HOST + headers % (upgrade, len(hidden)))
+            refused = connection.recv(64 * KIB)
+            assert refused.startswith((b"HTTP/1.1 401 ", b"HTTP/1.1 405 ")), refused
+            assert refused.count(b"HTTP/1.1 ") == 1
+            assert rest(connection, hidden).count(b"HTTP/1.1 ") == 0
 
 
 @pytest.mark.spec("security.requests-end-in-one-place")

@@ -50,33 +50,38 @@ def statuses(answered: bytes) -> list[int]:
 
 
 @pytest.mark.spec("security.requests-end-in-one-place")
-@pytest.mark.parametrize("upgrade", UPGRADES)
-@pytest.mark.parametrize("method", METHODS)
 def test_a_body_behind_a_declined_upgrade_reaches_the_application(
-    method: str, upgrade: bytes
+    subtests: pytest.Subtests,
 ) -> None:
-    for framing, body in (
-        (length(HIDDEN), HIDDEN),
-        (b"Transfer-Encoding: chunked\r\n", chunked(HIDDEN)),
-    ):
-        first = head(method, upgrade + framing)
-        for segments in segmented(first + body + NEXT, len(first)):
-            recorder = Recorder()
-            answered = converse(segments, recorder)
-            assert recorder.seen == [Seen(method, b"/read", HIDDEN, complete=True), SEEN_NEXT]
-            assert statuses(answered) == [200, 200]
+    for upgrade in UPGRADES:
+        for method in METHODS:
+            with subtests.test(upgrade=upgrade, method=method):
+                for framing, body in (
+                    (length(HIDDEN), HIDDEN),
+                    (b"Transfer-Encoding: chunked\r\n", chunked(HIDDEN)),
+                ):
+                    first = head(method, upgrade + framing)
+                    for segments in segmented(first + body + NEXT, len(first)):
+                        recorder = Recorder()
+                        answered = converse(segments, recorder)
+                        assert recorder.seen == [
+                            Seen(method, b"/read", HIDDEN, complete=True),
+                            SEEN_NEXT,
+                        ]
+                        assert statuses(answered) == [200, 200]
 
 
-@pytest.mark.parametrize("upgrade", UPGRADES)
-@pytest.mark.parametrize("method", METHODS)
 def test_an_upgrade_by_http_1_0_is_declined_and_ends_the_connection(
-    method: str, upgrade: bytes
+    subtests: pytest.Subtests,
 ) -> None:
-    first = head(method, upgrade + length(HIDDEN), version=b"1.0")
-    for segments in segmented(first + HIDDEN + NEXT, len(first)):
-        recorder = Recorder()
-        assert statuses(converse(segments, recorder)) == [200]
-        assert recorder.seen == [Seen(method, b"/read", HIDDEN, complete=True)]
+    for upgrade in UPGRADES:
+        for method in METHODS:
+            with subtests.test(upgrade=upgrade, method=method):
+                first = head(method, upgrade + length(HIDDEN), version=b"1.0")
+                for segments in segmented(first + HIDDEN + NEXT, len(first)):
+                    recorder = Recorder()
+                    assert statuses(converse(segments, recorder)) == [200]
+                    assert recorder.seen == [Seen(method, b"/read", HIDDEN, complete=True)]
 
 
 def test_an_upgrade_is_declined_in_each_of_several_requests_that_come_at_once() -> None:
