@@ -16,8 +16,9 @@ from factbook.catalog.store.owned_set import OwnedSet
 from factbook.catalog.store.stored_sets import PushResult
 from factbook.errors import NotAllowedError
 from factbook.storage import Database
-from tests.catalog.test_parallel_pushes import END, RULES, Push, put, replace, waits
+from tests.catalog.test_parallel_pushes import END, RULES, Push, put, replace
 from tests.service import NOON, component
+from tests.storage.waiting_locks import is_lock_awaited
 from tests.waiting import soon
 from tests.web.scoring import group, person
 
@@ -84,7 +85,7 @@ async def test_who_leaves_the_group_stays_a_member_until_a_push_that_has_begun_i
     leaving = asyncio.ensure_future(
         replace(other, "people", group("team-a"), group("team-b"), person("kim", "team-b"))
     )
-    await soon(partial(waits, other))
+    await soon(partial(is_lock_awaited, other))
     assert not leaving.done()
     await first.end()
     await leaving
@@ -107,7 +108,7 @@ async def test_a_push_that_begins_while_its_member_leaves_is_refused(
     first = Push(base, END)
     await first.reach(replace(first.database, "people", *people, write=first.write))
     second = asyncio.ensure_future(push_ours(other, *OURS, type="library"))
-    await soon(partial(waits, other))
+    await soon(partial(is_lock_awaited, other))
     await first.end()
     with pytest.raises(NotAllowedError):
         await second
@@ -124,7 +125,7 @@ async def test_a_member_whom_a_group_names_loses_it_with_the_group(
     emptied = [group("team-a"), person("kim")]
     await first.reach(replace(first.database, "people", *emptied, write=first.write))
     second = asyncio.ensure_future(push_ours(other, *OURS, type="library"))
-    await soon(partial(waits, other))
+    await soon(partial(is_lock_awaited, other))
     await first.end()
     with pytest.raises(NotAllowedError):
         await second
@@ -138,7 +139,7 @@ async def test_what_becomes_of_others_meanwhile_is_not_removed_by_a_member(
     foreign = component(name, owner="team-b")
     await first.reach(put(first.database, "ours", foreign, write=first.write))
     second = asyncio.ensure_future(push_ours(other))
-    await soon(partial(waits, other))
+    await soon(partial(is_lock_awaited, other))
     await first.end()
     with pytest.raises(NotAllowedError):
         await second
@@ -152,7 +153,7 @@ async def test_nothing_of_others_comes_into_a_set_that_a_member_is_pushing(
     await first.reach(push_ours(first.database, write=first.write))
     foreign = component("new", owner="team-b")
     second = asyncio.ensure_future(put(other, "ours", foreign))
-    await soon(partial(waits, other))
+    await soon(partial(is_lock_awaited, other))
     assert (await first.end()).plan.changes["removed"] == len(OURS)
     await second
     with pytest.raises(NotAllowedError):

@@ -21,6 +21,7 @@ from factbook.storage.database_url import open_database
 from factbook.storage.observation import observed
 from tests.catalog.paused import Pause
 from tests.service import NOON, component
+from tests.storage.waiting_locks import is_lock_awaited
 from tests.waiting import soon
 
 RULES = PushRules(Annotator("factbook", "factbook"))
@@ -191,17 +192,12 @@ async def test_a_push_that_meets_another_one_about_to_commit_waits_and_sees_its_
     first = paused(END)
     await first.reach(replace(first.database, "one", of("a", "hub", "new"), write=first.write))
     second = asyncio.ensure_future(replace(other, "two", of("b", "hub"), of("new", *others)))
-    await soon(partial(waits, other))
+    await soon(partial(is_lock_awaited, other))
     await first.end()
     await second
     new = {"<new"} if "hub" in others else set()
     assert await met(other, "hub") == {"<a", "<b"} | new
     assert "<a" in await met(other, "new")
-
-
-async def waits(database: Database) -> bool:
-    """Whether anybody waits for a lock."""
-    return await database.one("SELECT 1 FROM pg_locks WHERE NOT granted") is not None
 
 
 async def test_an_entity_that_goes_while_another_push_points_at_it_comes_back_with_that_edge(
@@ -296,7 +292,8 @@ async def test_a_push_whose_connection_is_ended_lets_go_of_its_locks(
     await first.reach(replace(first.database, "one", of("a", "b")))
     await other.all(
         "SELECT pg_terminate_backend(pid) FROM pg_locks "
-        "WHERE locktype = 'advisory' AND mode = 'ExclusiveLock'"
+        "WHERE locktype = 'advisory' AND mode = 'ExclusiveLock' "
+        "AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
     )
     await replace(other, "one", of("c", "b"))
     with pytest.raises(UnavailableError):

@@ -164,6 +164,8 @@ async def test_pushes_whose_connections_are_ended_amid_others_leave_nothing_half
 _END_ONE = """
 SELECT pg_terminate_backend(pid) FROM (
     SELECT DISTINCT pid FROM pg_locks
-    WHERE locktype = 'advisory' AND mode = 'ExclusiveLock' AND granted AND ? < 0.05 LIMIT 1
+    WHERE locktype = 'advisory' AND mode = 'ExclusiveLock' AND granted AND ? < 0.05
+        AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+    LIMIT 1
 ) AS one
 """

@@ -23,6 +23,7 @@ from tests.checks.catalog import ACTOR, CheckedCatalog, a_check, leaf
 from tests.checks.paused_write import PausedWrite, Work
 from tests.checks.scorecards import document
 from tests.service import NOON, Time
+from tests.storage.waiting_locks import is_lock_awaited
 from tests.waiting import LONG, soon
 
 pytestmark = pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
@@ -66,10 +67,6 @@ def share(transaction: Transaction) -> None:
     transaction.lock(definition_lock.LOCK, shared=True)
 
 
-async def waits(database: Database) -> bool:
-    return await database.one("SELECT 1 FROM pg_locks WHERE NOT granted") is not None
-
-
 def publishing(catalog: CheckedCatalog) -> asyncio.Future[Any]:
     work = definition_writes.publication(check_store, "c1", ACTOR, NOON, None)
     return asyncio.ensure_future(catalog.database.write(work))
@@ -94,7 +91,7 @@ async def test_who_waits_for_the_lock_alone_holds_up_no_write_beside_a_long_one(
     long = PausedWrite(database, share)
     await long.stops()
     waiting = begin(catalog)
-    await soon(partial(waits, database))
+    await soon(partial(is_lock_awaited, database))
     async with asyncio.timeout(LONG / 2):
         await catalog.record("b", open=1)
     assert not waiting.done()
@@ -126,7 +123,7 @@ async def test_a_publication_and_a_batch_never_wait_for_each_other(
     await batch.stops()
     other = PausedWrite(database, replaced(store))
     other.go_on()
-    await soon(partial(waits, database))
+    await soon(partial(is_lock_awaited, database))
     await batch.end()
     await other.end()
     assert (batch.runs, other.runs) == (1, 1)
@@ -150,7 +147,7 @@ async def test_changes_of_definitions_never_wait_for_each_other(
     await first.stops()
     other = PausedWrite(database, work(store))
     other.go_on()
-    await soon(partial(waits, database))
+    await soon(partial(is_lock_awaited, database))
     await first.end()
     await other.end()
     assert (first.runs, other.runs) == (1, 1)
@@ -179,7 +176,7 @@ async def test_exemptions_that_begin_or_end_never_wait_for_a_change_of_definitio
     await deleting.stops()
     stepping = PausedWrite(database, lambda tx: step(tx, NOON + DAY))
     stepping.go_on()
-    await soon(partial(waits, database))
+    await soon(partial(is_lock_awaited, database))
     await deleting.end()
     await stepping.end()
     assert (deleting.runs, stepping.runs) == (1, 1)
@@ -195,7 +192,7 @@ async def test_a_draft_cannot_read_a_check_that_is_deleted_meanwhile(
     reader = a_check("c2", leaf("c1", "equal", "pass", source="checks"))
     work = definition_writes.replacement(check_store, reader, ACTOR, NOON, tags=None, publish=False)
     drafting = asyncio.ensure_future(database.write(work))
-    await soon(partial(waits, database))
+    await soon(partial(is_lock_awaited, database))
     await deleting.end()
     with pytest.raises(InvalidItemsError):
         await drafting

@@ -18,6 +18,7 @@ from factbook.storage import Database, Transaction, Write, before_commit
 from tests.checks.catalog import ACTOR, CheckedCatalog, a_check, leaf
 from tests.checks.verification import verify
 from tests.service import NOON, Time
+from tests.storage.waiting_locks import is_lock_awaited
 from tests.waiting import LONG, soon
 
 RULES = PushRules(Annotator("factbook", "factbook"))
@@ -123,7 +124,7 @@ async def test_an_owner_that_comes_or_goes_while_it_is_named_is_seen(
     await asyncio.to_thread(evaluated.wait, LONG)
     other = asyncio.create_task(push(catalog.database, *after))
     if before != after:
-        await soon(lambda: catalog.database.one("SELECT 1 FROM pg_locks WHERE NOT granted"))
+        await soon(lambda: is_lock_awaited(catalog.database))
     goes_on.set()
     await asyncio.gather(naming, other)
     wanted = {"group:green": ["a"], "component:green": ["b"]}

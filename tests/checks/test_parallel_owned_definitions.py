@@ -16,12 +16,13 @@ from factbook.checks.versions.scorecard_store import scorecard_store
 from factbook.checks.versions.staged_store import StagedStore
 from factbook.errors import NotAllowedError
 from factbook.storage import Database, Transaction
-from tests.catalog.test_parallel_pushes import END, Push, replace, waits
+from tests.catalog.test_parallel_pushes import END, Push, replace
 from tests.checks.catalog import a_check, leaf
 from tests.checks.paused_write import PausedWrite, Work
 from tests.checks.scorecards import document
 from tests.datasources.test_parallel_owned_sources import ADA, KIM, OURS, THEIRS, leaves
 from tests.service import NOON, Time, component
+from tests.storage.waiting_locks import is_lock_awaited
 from tests.waiting import LONG, soon
 from tests.web.scoring import group, person
 
@@ -110,7 +111,7 @@ async def test_who_leaves_the_group_stays_a_member_until_a_write_that_has_begun_
     first = Push(base, END)
     await first.reach(kind.owned(first.write)(work(kind)))
     leaving = asyncio.ensure_future(leaves(other))
-    await soon(partial(waits, other))
+    await soon(partial(is_lock_awaited, other))
     assert not leaving.done()
     await first.end()
     await leaving
@@ -135,7 +136,7 @@ async def test_a_write_that_begins_while_its_member_leaves_is_refused(
     leaving, writing = CountedRunner(first.write), CountedRunner(other.write)
     await first.reach(leaves(first.database, write=leaving))
     second = asyncio.ensure_future(kind.owned(writing)(work(kind)))
-    await soon(partial(waits, other))
+    await soon(partial(is_lock_awaited, other))
     await first.end()
     with pytest.raises(NotAllowedError):
         await second
@@ -151,7 +152,7 @@ async def test_a_write_that_begins_while_its_definition_is_handed_over_is_refuse
     first = Push(base, END)
     await first.reach(first.write(kind.draft("Theirs", THEIRS, ADA)))
     second = asyncio.ensure_future(kind.owned(other.write)(work(kind)))
-    await soon(partial(waits, other))
+    await soon(partial(is_lock_awaited, other))
     await first.end()
     with pytest.raises(NotAllowedError):
         await second
@@ -164,7 +165,7 @@ async def test_nobody_hands_a_definition_over_that_a_member_is_writing(
     first = Push(base, END)
     await first.reach(kind.owned(first.write)(kind.draft("Changed")))
     second = asyncio.ensure_future(other.write(kind.draft("Theirs", THEIRS, ADA)))
-    await soon(partial(waits, other))
+    await soon(partial(is_lock_awaited, other))
     assert not second.done()
     assert (await first.end()).title == "Changed"
     assert (await second).title == "Theirs"
@@ -177,7 +178,7 @@ async def test_pushes_of_people_do_not_wait_for_a_member_who_waits_for_a_long_ev
     long = PausedWrite(other, definition_lock.share)
     await long.stops()
     writing = asyncio.ensure_future(kind.owned(other.write)(kind.draft("Changed")))
-    await soon(partial(waits, other))
+    await soon(partial(is_lock_awaited, other))
     async with asyncio.timeout(LONG / 2):
         await leaves(other)
         await replace(other, "more", component("api", owner="team-b"))

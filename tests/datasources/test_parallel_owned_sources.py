@@ -15,8 +15,9 @@ from factbook.facts import pushed_facts
 from factbook.facts.pushed_facts import FactItem, FactItemResult
 from factbook.storage import Database, Transaction
 from tests.api.defining import pushed
-from tests.catalog.test_parallel_pushes import END, Push, replace, waits
+from tests.catalog.test_parallel_pushes import END, Push, replace
 from tests.service import NOON, component
+from tests.storage.waiting_locks import is_lock_awaited
 from tests.waiting import soon
 from tests.web.scoring import group, person
 
@@ -79,7 +80,7 @@ async def test_who_leaves_the_group_stays_a_member_until_a_write_that_has_begun_
     first = Push(base, END)
     await first.reach(write(first.write))
     leaving = asyncio.ensure_future(leaves(other))
-    await soon(partial(waits, other))
+    await soon(partial(is_lock_awaited, other))
     assert not leaving.done()
     await first.end()
     await leaving
@@ -95,7 +96,7 @@ async def test_a_write_that_begins_while_its_member_leaves_is_refused(
     first = Push(base, END)
     await first.reach(leaves(first.database, write=first.write))
     second = asyncio.ensure_future(write(other.write))
-    await soon(partial(waits, other))
+    await soon(partial(is_lock_awaited, other))
     await first.end()
     with pytest.raises(NotAllowedError):
         await second
@@ -110,7 +111,7 @@ async def test_a_write_that_begins_while_the_source_is_handed_over_is_refused(
     first = Push(base, END)
     await first.reach(put(first.write, "Theirs", owner=THEIRS, actor=ADA))
     second = asyncio.ensure_future(write(other.write))
-    await soon(partial(waits, other))
+    await soon(partial(is_lock_awaited, other))
     await first.end()
     with pytest.raises(NotAllowedError):
         await second
@@ -123,7 +124,7 @@ async def test_nobody_hands_a_source_over_that_a_member_is_writing(
     first = Push(base, END)
     await first.reach(put(owned(first.write), "Changed"))
     second = asyncio.ensure_future(put(other.write, "Theirs", owner=THEIRS, actor=ADA))
-    await soon(partial(waits, other))
+    await soon(partial(is_lock_awaited, other))
     assert not second.done()
     assert (await first.end()).title == "Changed"
     assert (await second).title == "Theirs"

@@ -22,6 +22,7 @@ from tests.facts.test_changes import WEB, record
 from tests.facts.test_store import NOW, add_entities
 from tests.postgresql import PostgreSQLServer
 from tests.storage.test_table_owners import OWNERS
+from tests.storage.waiting_locks import WAITING
 from tests.waiting import soon
 
 FAKE = Path(__file__).parent.parent / "fakes" / "citus.sql"
@@ -166,7 +167,7 @@ async def test_a_table_in_use_is_waited_for(cluster: str, database: Database) ->
     with psycopg.connect(cluster) as other:
         other.execute("LOCK TABLE sets IN ROW EXCLUSIVE MODE")
         working = asyncio.create_task(distribution.distribute(database, ignore))
-        await soon(lambda: database.one(WAITING))
+        await soon(lambda: database.one(WAITING_FOR_SETS))
         assert calls(cluster) == []
     await working
     assert calls(cluster) == LAID_OUT
@@ -192,7 +193,7 @@ def test_tests_have_schemas_of_their_own_on_a_coordinator(empty_cluster: str) ->
     assert run(cluster, "SELECT to_regnamespace('test_one')") == [(None,)]
 
 
-WAITING = "SELECT 1 FROM pg_locks WHERE NOT granted AND relation = 'sets'::regclass"
+WAITING_FOR_SETS = f"{WAITING} AND relation = 'sets'::regclass"
 
 
 def test_every_table_of_the_catalog_is_on_every_machine() -> None:

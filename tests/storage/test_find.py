@@ -8,6 +8,7 @@ import pytest
 
 from factbook.storage import Database
 from factbook.storage.database_url import open_database
+from tests.storage.waiting_locks import is_lock_awaited
 from tests.waiting import soon
 
 FIND = "SELECT name, value FROM things WHERE name IN LIST(?)"
@@ -94,7 +95,7 @@ async def test_a_find_never_joins_a_query_that_is_under_way(
     with psycopg.connect(database_url) as holder:
         holder.execute("SELECT pg_advisory_xact_lock(7)")
         early = asyncio.create_task(database.find(held, "t1"))
-        await soon(lambda: other.one("SELECT 1 FROM pg_locks WHERE NOT granted"))
+        await soon(lambda: is_lock_awaited(other))
         await set_value(other, "t1", 7)
         assert not early.done()
         late = asyncio.create_task(database.find(held, "t1"))

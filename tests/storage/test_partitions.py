@@ -188,8 +188,8 @@ async def killed_in(step: PartitionStep, url: str) -> None:
 
         async def is_killed() -> bool:
             cursor = killer.execute(
-                "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE NOT granted AND relation = "
-                "to_regclass(%s)",
+                "SELECT pg_terminate_backend(pid) FROM pg_locks JOIN pg_stat_activity USING (pid) "
+                "WHERE NOT granted AND datname = current_database() AND relation = to_regclass(%s)",
                 (step.table,),
             )
             return bool(cursor.fetchall()) or working.done()

@@ -32,7 +32,7 @@ SOON_SECONDS = 60
 BETWEEN_STATEMENTS = """
 SELECT 1 FROM pg_stat_activity a JOIN pg_locks l ON l.pid = a.pid
 WHERE a.state = 'idle in transaction' AND l.mode LIKE 'Row%'
-    AND l.relation = to_regclass('entities')
+    AND l.relation = to_regclass('entities') AND a.datname = current_database()
 """
 
 
