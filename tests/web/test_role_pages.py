@@ -6,11 +6,12 @@ from factbook.auth.permissions import suffices
 from factbook.auth.roles import ROLES
 from factbook.web.routes import PAGES
 from factbook.web.site.endpoint import OPEN
-from tests.api.test_role_matrix import EITHER
 from tests.service import Service
 from tests.web.table import path_of
 from tests.web.visiting import signed_in
 
+# On PostgreSQL with the system tests, for the time that it takes.
+EITHER = ("sqlite", pytest.param("postgresql", marks=pytest.mark.system))
 pytestmark = pytest.mark.parametrize("database_url", EITHER, indirect=True)
 
 
