@@ -20,7 +20,7 @@ UV_STAMP := .venv/uv
 RUNTIME_STAMP := .venv/runtime
 SETUP_STAMP := .venv/setup
 
-.PHONY: help setup demo test test-system contracts soak fuzz check $(CHECKS) audit format bench docs \
+.PHONY: help setup demo quick test test-system contracts soak fuzz check $(CHECKS) audit format bench docs \
 	screenshots build chart bills site lock clean
 
 help: ## Print this list
@@ -31,14 +31,16 @@ setup: $(SETUP_STAMP) ## Install everything into .venv, and do nothing else
 demo: $(RUNTIME_STAMP) ## Start the service with a made-up shop on a new file, ask a question (PORT=8080)
 	@$(BIN)/python examples/demo.py $(if $(PORT),--port $(PORT))
 
+quick: setup ## Run the checks and tests nearest to what changed, on SQLite, in half a minute
+	@$(BIN)/python -m tests.lanes quick
+
 # Some wait for the database or a process, so three at once keep two cores busy.
 test: check ## Check everything, then run every test on SQLite and on PostgreSQL
 	$(BIN)/pytest -n 3
 
-# Most of them wait for other processes, so three at once keep two cores busy. A module stays in one.
-test-system: setup ## Run the tests that need more than Python packages, installing what they need
+test-system: setup ## Run the tests that need more than Python packages (TESTS=files or node ids)
 	scripts/install-system
-	$(BIN)/pytest -m system -n 3 --dist loadfile
+	$(BIN)/python -m tests.lanes system $(TESTS)
 
 contracts: setup ## Run the contract tests: other people's programs against the service
 	scripts/install-system

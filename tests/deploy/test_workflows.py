@@ -101,12 +101,17 @@ def test_only_a_job_that_pushes_keeps_the_token_of_its_checkout(
             assert keeps is pushes, (name, job)
 
 
-def test_every_change_and_every_pull_request_runs_the_whole_of_ci() -> None:
+def test_main_runs_every_test_and_a_pull_request_those_of_its_change() -> None:
     found = workflow("ci")
     assert found["on"]["push"] == {"branches": ["main"]}
     assert found["on"]["pull_request"] is None
     [job] = found["jobs"].values()
-    assert [step["run"] for step in job["steps"] if "run" in step] == [".ci/run"]
+    assert {step["run"]: step["if"] for step in job["steps"] if "run" in step} == {
+        ".ci/run": "github.event_name == 'pull_request'",
+        ".ci/run full": "github.event_name != 'pull_request'",
+    }
+    # Without the history nothing is known about the last full run.
+    assert job["steps"][0]["with"]["fetch-depth"] == 0
     assert os.access(ROOT / ".ci" / "run", os.X_OK)
 
 

@@ -1,0 +1,92 @@
+"""The system tests: all of them, or the smoke tests and those that a change needs."""
+
+import datetime
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from tests.lanes.choice import SystemTests
+from tests.lanes.repository import RECORD, GitError, Repository
+from tests.lanes.tables import LONGEST, SMOKE
+
+# Most tests wait for other processes: five at once keep two cores busy.
+_WORKERS: Final = 5
+_LISTED: Final = 30
+
+
+def run(tests: Iterable[str] = ()) -> int:
+    """Run system tests, all by default, the longest files first, and return the exit status.
+
+    Only files with system tests are named: to collect all others takes each worker a minute.
+    """
+    chosen = list(tests) or SystemTests(Repository()).files
+    ranks = {path: number for number, path in enumerate(LONGEST)}
+    chosen.sort(key=lambda test: ranks.get(test.partition("::")[0], len(ranks)))
+    command = [sys.executable, "-m", "pytest", "-m", "system", "--durations", "25"]
+    command += ["-n", str(_WORKERS), "--dist", "loadfile", "--no-loadscope-reorder"]
+    return subprocess.run([*command, *chosen], cwd=Repository().root, check=False).returncode
+
+
+def run_full(commit: str) -> int:
+    """Run all system tests. If they pass, record the commit that `make test` passed on too."""
+    recorded = _is_clean_at(commit)
+    if recorded:
+        print(f"If all tests pass, this commit is written to {RECORD}. Commit that file.")
+    else:
+        print(f"{RECORD} stays as it is: only a commit without other changes is recorded.")
+    status = _stage("all system tests", SystemTests(Repository()).files)
+    if status == 0 and recorded and _is_clean_at(commit):
+        today = datetime.datetime.now(datetime.UTC).date()
+        (Repository().root / RECORD).write_text(f"{commit} {today}\n")
+    return status
+
+
+def run_change() -> int:
+    """Run the smoke tests, then the system tests that a change needs since the last full run."""
+    tests = SystemTests(Repository())
+    chosen = needed(Repository(), tests)
+    if chosen == tests.files:
+        return _stage("all system tests", chosen)
+    started = time.monotonic()
+    status = _stage("smoke tests", SMOKE)
+    if status or not chosen:
+        return status
+    print(f"== smoke tests took {time.monotonic() - started:.0f} s ==")
+    return _stage("system tests of this change", chosen)
+
+
+def _stage(name: str, tests: Sequence[str]) -> int:
+    print(f"== {name}: {len(tests)} ==", flush=True)
+    return run(tests)
+
+
+def _is_clean_at(commit: str) -> bool:
+    """Whether the checkout is this commit and nothing else."""
+    try:
+        head = Repository().git("rev-parse", "HEAD").strip()
+        return head == commit and not Repository().uncommitted()
+    except GitError:
+        return False
+
+
+def needed(repository: Repository, tests: SystemTests) -> list[str]:
+    """Return the files of system tests that run, and print for each changed path why."""
+    try:
+        base = repository.last_full_run()
+        changed = sorted(repository.changed_since(base))
+    except GitError as error:
+        print(f"All system tests run, as the last full run is unknown: {error}")
+        return tests.files
+    print(f"{len(changed)} files changed since the full run at {base[:12]}.")
+    chosen: set[str] = set()
+    lines = []
+    for path in changed:
+        reason, files = tests.decision(path)
+        chosen.update(files)
+        lines.append(f"  {path}: {reason}")
+    print(*lines[:_LISTED], sep="\n")
+    if len(lines) > _LISTED:
+        print(f"  and {len(lines) - _LISTED} more")
+    return [path for path in tests.files if path in chosen]
