@@ -49,10 +49,10 @@ async def test_pages_hold_each_entity_once(service: Service) -> None:
     assert seen == [f"component:default/c{n}" for n in range(7)]
 
 
-@pytest.mark.parametrize(("name", "number"), [("none", 1), ("all", 2), ("all", 0)])
 async def test_a_revision_that_is_not_kept_is_not_found(
-    service: Service, name: str, number: int
+    subtests: pytest.Subtests, service: Service
 ) -> None:
     await service.push("all", component("a"))
-    with pytest.raises(NotFoundError):
-        await changes.page(service.state.database, name, number, "", 10)
+    for name, number in (("none", 1), ("all", 2), ("all", 0)):
+        with subtests.test(name=name, number=number), pytest.raises(NotFoundError):
+            await changes.page(service.state.database, name, number, "", 10)

@@ -15,10 +15,11 @@ def version(kind: str) -> str:
     return TEMPLATE if kind == "template" else V1
 
 
-@pytest.mark.parametrize("kind", REQUIRED)
-def test_a_spec_with_every_required_field_has_no_problem(kind: str) -> None:
-    spec = {field: SAMPLES[type_] for field, type_ in REQUIRED[kind].items()}
-    assert spec_problems(version(kind), kind, spec) == []
+def test_a_spec_with_every_required_field_has_no_problem(subtests: pytest.Subtests) -> None:
+    for kind in REQUIRED:
+        with subtests.test(kind=kind):
+            spec = {field: SAMPLES[type_] for field, type_ in REQUIRED[kind].items()}
+            assert spec_problems(version(kind), kind, spec) == []
 
 
 @pytest.mark.parametrize("kind", [kind for kind, fields in REQUIRED.items() if fields])
@@ -27,10 +28,11 @@ def test_every_missing_field_is_named(kind: str) -> None:
     assert found == [(field, f"spec.{field} is required for this kind") for field in REQUIRED[kind]]
 
 
-@pytest.mark.parametrize("kind", REQUIRED)
-def test_every_field_of_a_wrong_type_is_named(kind: str) -> None:
-    spec = dict.fromkeys(REQUIRED[kind] | OPTIONAL[kind], 7)
-    assert {field for field, _ in spec_problems(version(kind), kind, spec)} == set(spec)
+def test_every_field_of_a_wrong_type_is_named(subtests: pytest.Subtests) -> None:
+    for kind in REQUIRED:
+        with subtests.test(kind=kind):
+            spec = dict.fromkeys(REQUIRED[kind] | OPTIONAL[kind], 7)
+            assert {field for field, _ in spec_problems(version(kind), kind, spec)} == set(spec)
 
 
 def test_an_empty_string_is_as_good_as_none() -> None:

@@ -24,18 +24,16 @@ def problems(*items: Any, rules: PushRules = RULES) -> dict[str, str]:
     return {problem["path"]: problem["message"] for problem in caught.value.details["problems"]}
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
+def test_a_body_that_is_no_object_with_items_is_refused(subtests: pytest.Subtests) -> None:
+    bodies = [
         b"", b" ", b"{", b"[]", b"null", b"7", b'"items"', b"{}", b'{"items":null}',
         b'{"items":{}}', b'{"items":[}', b'{"items":[]} x', b'{"items":[NaN]}',
         b'\xef\xbb\xbf{"items":[]}',
         b'{"items":["\xff"]}', b'{"items":[1,]}', b"{'items':[]}", b"\xff\xfe", b"[" * 100_000,
-    ],
-)  # fmt: skip
-def test_a_body_that_is_no_object_with_items_is_refused(body: bytes) -> None:
-    with pytest.raises(InputError):
-        prepare(decode_body(body, RULES), "first", RULES)
+    ]  # fmt: skip
+    for body in bodies:
+        with subtests.test(body=body), pytest.raises(InputError):
+            prepare(decode_body(body, RULES), "first", RULES)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 from factbook.catalog.kinds import RELATIONS, derive_relations
 from factbook.catalog.relations import REVERSE, render
 
-TABLE = [
+TABLE: list[tuple[str, dict[str, Any], tuple[str, str]]] = [
     ("component", {"owner": "a"}, ("ownedBy", "group:default/a")),
     ("component", {"system": "a"}, ("partOf", "system:default/a")),
     ("component", {"subcomponentOf": "a"}, ("partOf", "component:default/a")),
@@ -30,11 +30,10 @@ TABLE = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "spec", "relation"), TABLE)
-def test_each_field_states_its_relation(
-    kind: str, spec: dict[str, Any], relation: tuple[str, str]
-) -> None:
-    assert derive_relations(kind, "default", spec) == ({relation}, [])
+def test_each_field_states_its_relation(subtests: pytest.Subtests) -> None:
+    for kind, spec, relation in TABLE:
+        with subtests.test(kind=kind, spec=spec):
+            assert derive_relations(kind, "default", spec) == ({relation}, [])
 
 
 def test_every_relation_has_a_reverse_that_leads_back() -> None:

@@ -16,15 +16,18 @@ POOL = [
 ]
 
 
-@pytest.mark.parametrize("seed", range(300))
-def test_whatever_comes_and_goes_the_text_is_that_of_all_relations(seed: int) -> None:
-    chance = random.Random(seed)
-    now = set(chance.sample(POOL, chance.randrange(12)))
-    shown = RenderedRelations(relations.render(now))
-    for _ in range(4):
-        asked = chance.sample(POOL, 5)
-        there = {relation for relation in asked if chance.random() < 0.5}
-        before, now = now, (now - set(asked)) | there
-        assert shown.change(asked, there) == (before != now)
-        assert shown.text == relations.render(now)
-        assert shown.compliance == compliance.of_relations(now)
+def test_whatever_comes_and_goes_the_text_is_that_of_all_relations(
+    subtests: pytest.Subtests,
+) -> None:
+    for seed in range(300):
+        with subtests.test(seed=seed):
+            chance = random.Random(seed)
+            now = set(chance.sample(POOL, chance.randrange(12)))
+            shown = RenderedRelations(relations.render(now))
+            for _ in range(4):
+                asked = chance.sample(POOL, 5)
+                there = {relation for relation in asked if chance.random() < 0.5}
+                before, now = now, (now - set(asked)) | there
+                assert shown.change(asked, there) == (before != now)
+                assert shown.text == relations.render(now)
+                assert shown.compliance == compliance.of_relations(now)

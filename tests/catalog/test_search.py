@@ -64,9 +64,8 @@ def test_columns_and_what_reads_add_are_left_out() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("value", "indexed"),
-    [
+def test_scalars_are_indexed_as_text(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[Any, str]] = [
         ("Text", "text"),
         (True, "true"),
         (False, "false"),
@@ -78,10 +77,10 @@ def test_columns_and_what_reads_add_are_left_out() -> None:
         ("x" * (MAX_LENGTH + 1), EXISTS),
         (10**MAX_LENGTH, EXISTS),
         ("nul\0inside", "nulinside"),
-    ],
-)
-def test_scalars_are_indexed_as_text(value: Any, indexed: str) -> None:
-    assert text(value) == indexed
+    ]
+    for value, indexed in cases:
+        with subtests.test(value=value):
+            assert text(value) == indexed
 
 
 def test_keys_too_long_to_index_are_left_out() -> None:

@@ -60,29 +60,31 @@ def test_every_known_kind_is_among_these() -> None:
     assert SPECS.keys() == SCHEMAS.keys()
 
 
-@pytest.mark.parametrize(("kind", "type_"), SPECS)
-def test_an_entity_with_what_its_kind_needs_is_valid(kind: str, type_: str) -> None:
-    assert paths(entity(kind, type_)) == []
+def test_an_entity_with_what_its_kind_needs_is_valid(subtests: pytest.Subtests) -> None:
+    for kind, type_ in SPECS:
+        with subtests.test(kind=kind, type=type_):
+            assert paths(entity(kind, type_)) == []
 
 
-@pytest.mark.parametrize(("kind", "type_"), SPECS)
-def test_each_needed_field_is_missed(kind: str, type_: str) -> None:
-    for field in SPECS[kind, type_].keys() - ({"type"} if type_ else set()):
-        lacking = entity(kind, type_)
-        del lacking["spec"][field]
-        assert paths(lacking) == [f"spec.{field}"]
+def test_each_needed_field_is_missed(subtests: pytest.Subtests) -> None:
+    for (kind, type_), spec in SPECS.items():
+        with subtests.test(kind=kind, type=type_):
+            for field in spec.keys() - ({"type"} if type_ else set()):
+                lacking = entity(kind, type_)
+                del lacking["spec"][field]
+                assert paths(lacking) == [f"spec.{field}"]
 
 
-@pytest.mark.parametrize(("kind", "type_"), SPECS)
-def test_every_known_kind_needs_a_spec(kind: str, type_: str) -> None:
-    lacking = entity(kind, type_)
-    del lacking["spec"]
-    assert paths(lacking) == ["spec"]
+def test_every_known_kind_needs_a_spec(subtests: pytest.Subtests) -> None:
+    for kind, type_ in SPECS:
+        with subtests.test(kind=kind, type=type_):
+            lacking = entity(kind, type_)
+            del lacking["spec"]
+            assert paths(lacking) == ["spec"]
 
 
-@pytest.mark.parametrize(
-    ("metadata", "expected"),
-    [
+def test_metadata_follows_the_strict_forms(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[dict[str, Any], list[str]]] = [
         ({"name": "x" * 64}, ["name"]),
         ({"namespace": "a" * 64}, ["namespace"]),
         ({"uid": "", "etag": None, "title": "", "description": ""}, ["etag", "title", "uid"]),
@@ -97,17 +99,16 @@ def test_every_known_kind_needs_a_spec(kind: str, type_: str) -> None:
         ({"links": [{"url": "mailto:a", "title": "\x1c", "type": " ", "more": 1}]}, []),
         ({"links": [{"url": "//a"}, {}, 1]}, ["links[0].url", "links[1].url", "links[2]"]),
         ({"more": {"deep": [1]}}, []),
-    ],
-)
-def test_metadata_follows_the_strict_forms(metadata: dict[str, Any], expected: list[str]) -> None:
-    changed = entity("System")
-    changed["metadata"] |= metadata
-    assert paths(changed) == [f"metadata.{path}" for path in expected]
+    ]
+    for metadata, expected in cases:
+        with subtests.test(metadata=metadata):
+            changed = entity("System")
+            changed["metadata"] |= metadata
+            assert paths(changed) == [f"metadata.{path}" for path in expected]
 
 
-@pytest.mark.parametrize(
-    ("kind", "spec", "expected"),
-    [
+def test_a_spec_follows_the_form_of_its_kind(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[str, dict[str, Any], list[str]]] = [
         ("Component", {"dependsOn": ["x"]}, ["dependsOn[0]"]),
         ("Component", {"dependencyOf": ["component:x", "y"]}, ["dependencyOf[1]"]),
         ("Component", {"dependencyOf": 1, "owner": "group:"}, ["owner"]),
@@ -138,12 +139,10 @@ def test_metadata_follows_the_strict_forms(metadata: dict[str, Any], expected: l
             ["output.links[0].url", "output.more"],
         ),
         ("Template", {"output": {"more": "x", "text": [{"content": ""}]}}, []),
-    ],
-)
-def test_a_spec_follows_the_form_of_its_kind(
-    kind: str, spec: dict[str, Any], expected: list[str]
-) -> None:
-    assert paths(entity(kind, **spec)) == [f"spec.{path}" for path in expected]
+    ]
+    for kind, spec, expected in cases:
+        with subtests.test(kind=kind, spec=spec):
+            assert paths(entity(kind, **spec)) == [f"spec.{path}" for path in expected]
 
 
 def test_a_skills_compatibility_is_counted_in_characters() -> None:

@@ -46,9 +46,10 @@ def test_what_is_no_object_is_no_entity(item: Any) -> None:
 
 
 @pytest.mark.spec("validation.envelope-refuses")
-@pytest.mark.parametrize(
-    ("item", "expected"),
-    [
+def test_a_broken_envelope_is_refused_with_the_path_of_each_mistake(
+    subtests: pytest.Subtests,
+) -> None:
+    cases: list[tuple[Any, list[str]]] = [
         ({}, ["apiVersion", "kind", "metadata"]),
         (entity(apiVersion=1, kind=None, metadata=[]), ["apiVersion", "kind", "metadata"]),
         (entity(apiVersion="", kind="", metadata={}), ["apiVersion", "kind", "metadata.name"]),
@@ -64,18 +65,17 @@ def test_what_is_no_object_is_no_entity(item: Any) -> None:
         (entity(spec=None), ["spec"]),
         (entity(spec="text"), ["spec"]),
         (entity(extra=1, more=2), ["extra", "more"]),
-    ],
-)
-def test_a_broken_envelope_is_refused_with_the_path_of_each_mistake(
-    item: Any, expected: list[str]
-) -> None:
-    assert paths(item) == expected
+    ]
+    for item, expected in cases:
+        with subtests.test(item=item):
+            assert paths(item) == expected
 
 
 @pytest.mark.spec("validation.metadata-types-refuse")
-@pytest.mark.parametrize(
-    ("metadata", "expected"),
-    [
+def test_metadata_of_a_wrong_type_is_refused_with_the_path_of_each_mistake(
+    subtests: pytest.Subtests,
+) -> None:
+    cases: list[tuple[dict[str, Any], list[str]]] = [
         ({"labels": []}, ["metadata.labels"]),
         ({"labels": {"a": 1, "b": "x", "c": None}}, ["metadata.labels.a", "metadata.labels.c"]),
         ({"annotations": None}, ["metadata.annotations"]),
@@ -94,12 +94,10 @@ def test_a_broken_envelope_is_refused_with_the_path_of_each_mistake(
         ({"namespace": None}, ["metadata.namespace"]),
         ({"namespace": "-a"}, ["metadata.namespace"]),
         ({"namespace": "a" * 64}, ["metadata.namespace"]),
-    ],
-)
-def test_metadata_of_a_wrong_type_is_refused_with_the_path_of_each_mistake(
-    metadata: dict[str, Any], expected: list[str]
-) -> None:
-    assert paths(with_metadata(**metadata)) == expected
+    ]
+    for metadata, expected in cases:
+        with subtests.test(metadata=metadata):
+            assert paths(with_metadata(**metadata)) == expected
 
 
 @pytest.mark.spec("names.may-hold-spaces-and-printables")
@@ -112,12 +110,11 @@ def test_a_name_may_hold_whatever_is_printable(name: str) -> None:
 
 
 @pytest.mark.spec("names.no-slash-or-colon", "names.no-control-characters")
-@pytest.mark.parametrize(
-    "name",
-    ["a/b", "a:b", "a\nb", "a\0b", "a\x7fb", "a\u00a0b", "a\u200bb", "", "   ", "x" * 254],
-)
-def test_a_name_may_not_hold_separators_or_what_nobody_sees(name: str) -> None:
-    assert paths(with_metadata(name=name)) == ["metadata.name"]
+def test_a_name_may_not_hold_separators_or_what_nobody_sees(subtests: pytest.Subtests) -> None:
+    names = ["a/b", "a:b", "a\nb", "a\0b", "a\x7fb", "a\u00a0b", "a\u200bb", "", "   ", "x" * 254]
+    for name in names:
+        with subtests.test(name=name):
+            assert paths(with_metadata(name=name)) == ["metadata.name"]
 
 
 def test_a_name_that_would_take_minutes_to_compose_is_refused_at_once() -> None:
