@@ -1,6 +1,5 @@
 """The store of checks: drafts, versions, slots, and which check reads which."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -155,23 +154,23 @@ async def test_a_check_waits_for_all_that_read_it_before_it_is_in_effect(
     assert [one.id for one in await database.write(check_store.ready)] == ["a", "b", "c"]
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        (lambda: reading("a", "b"), "the check would read itself: a → b → c → a"),
-        (lambda: reading("a", "a"), "the check would read itself: a → a"),
-        (lambda: reading("a", "nope"), "there is no check nope"),
-    ],
-)
 async def test_a_check_that_would_read_itself_is_refused_with_the_path(
-    database: Database, given: Callable[[], dict[str, Any]], message: str
+    subtests: pytest.Subtests, database: Database
 ) -> None:
     for one in (document("a"), reading("c", "a"), reading("b", "c")):
         await put(database, one)
-    with pytest.raises(InvalidItemsError) as refused:
-        await put(database, given())
-    assert refused.value.details["problems"] == [{"path": "rule.all[0].fact", "message": message}]
-    assert (await stored(database, "a")).draft == document("a")
+    cases = {
+        "b": "the check would read itself: a → b → c → a",
+        "a": "the check would read itself: a → a",
+        "nope": "there is no check nope",
+    }
+    for read, message in cases.items():
+        with subtests.test(read=read):
+            with pytest.raises(InvalidItemsError) as refused:
+                await put(database, reading("a", read))
+            problem = {"path": "rule.all[0].fact", "message": message}
+            assert refused.value.details["problems"] == [problem]
+            assert (await stored(database, "a")).draft == document("a")
 
 
 async def test_a_draft_does_not_hide_what_is_published_of_others(database: Database) -> None:

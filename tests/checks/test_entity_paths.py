@@ -21,9 +21,8 @@ DOCUMENT = {
 }
 
 
-@pytest.mark.parametrize(
-    ("path", "operator", "value", "state"),
-    [
+def test_the_document_of_an_entity_is_read_by_dotted_path(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[str, str, Any, int]] = [
         ("kind", "equal", "Component", PASS),
         ("spec.lifecycle", "equal", "experimental", FAIL),
         ("spec.Lifecycle", "equal", "production", PASS),
@@ -47,12 +46,10 @@ DOCUMENT = {
         ("spec.lifecycle.more", "isUnknown", None, PASS),
         ("spec", "isNotEmpty", None, PASS),
         ("spec.lifecycle", "lessThan", 3, UNKNOWN),
-    ],
-)
-def test_the_document_of_an_entity_is_read_by_dotted_path(
-    path: str, operator: str, value: Any, state: int
-) -> None:
-    given = {} if value is None else {"value": value}
-    one = check({"source": "entity", "fact": path, "operator": operator, **given})
+    ]
+    for path, operator, value, state in cases:
+        with subtests.test(path=path, operator=operator, value=value):
+            given = {} if value is None else {"value": value}
+            one = check({"source": "entity", "fact": path, "operator": operator, **given})
 
-    assert evaluated(one, entity(document=DOCUMENT)).state == state
+            assert evaluated(one, entity(document=DOCUMENT)).state == state

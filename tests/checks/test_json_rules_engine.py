@@ -6,7 +6,7 @@ import pytest
 from factbook.checks.takeover.json_rules_engine import Translation, jmespath_of
 from factbook.checks.takeover.remarks import Remarks
 from tests.checks.making import problems
-from tests.checks.public_rules import RULES, PublicRule
+from tests.checks.public_rules import RULES
 
 
 def resolve(fact: str) -> Mapping[str, str]:
@@ -28,12 +28,13 @@ def leaf(operator: str = "equal", value: Any = 1, **members: Any) -> dict[str, A
     return {"fact": "f", "operator": operator, "value": value, **members}
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.place)
-def test_every_public_rule_becomes_one_that_is_taken(rule: PublicRule) -> None:
-    found, remarks = translated(rule.conditions, rule.shared)
+def test_every_public_rule_becomes_one_that_is_taken(subtests: pytest.Subtests) -> None:
+    for rule in RULES:
+        with subtests.test(rule.place):
+            found, remarks = translated(rule.conditions, rule.shared)
 
-    assert remarks == {}
-    assert problems(found) == {}
+            assert remarks == {}
+            assert problems(found) == {}
 
 
 @pytest.mark.parametrize(
@@ -55,9 +56,8 @@ def test_decorated_operators_are_told_with_others(operator: str, ours: Any) -> N
     assert found["operator"] == (ours["operator"] if isinstance(ours, dict) else ours)
 
 
-@pytest.mark.parametrize(
-    ("condition", "path", "words"),
-    [
+def test_what_cannot_be_taken_over_is_remarked_with_its_path(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[Any, str, str]] = [
         (None, "c", "refused: is not a condition"),
         ({"all": []}, "c.all", "refused: has no conditions"),
         ({"any": {}}, "c.any", "refused"),
@@ -81,12 +81,10 @@ def test_decorated_operators_are_told_with_others(operator: str, ours: Any) -> N
         (leaf(priority=5), "c.priority", "changed: is left out"),
         (leaf(weight=5), "c.weight", "refused: is not known here"),
         ({"condition": "other"}, "c.condition", "refused: names a condition that is not there"),
-    ],
-)
-def test_what_cannot_be_taken_over_is_remarked_with_its_path(
-    condition: Any, path: str, words: str
-) -> None:
-    assert translated(condition)[1][path].startswith(words)
+    ]
+    for condition, path, words in cases:
+        with subtests.test(condition=condition, path=path):
+            assert translated(condition)[1][path].startswith(words)
 
 
 def test_a_condition_that_names_itself_is_refused() -> None:
@@ -95,20 +93,17 @@ def test_a_condition_that_names_itself_is_refused() -> None:
     assert list(remarks.values()) == ["refused: is nested too deeply, or names itself"]
 
 
-@pytest.mark.parametrize(
-    ("path", "ours"),
-    [
-        ("$", ""),
-        ("$.price", "price"),
-        ("$.a.b[0]", "a.b[0]"),
-        ("$['a b'][\"c\"].d", '"a b".c.d'),
-        ("$[0].a", "[0].a"),
-        ("$.a[*].b", "a[*].b"),
-        ("price", None),
-        ("$.a[1:2]", None),
-        ("$.a-b", None),
-        (3, None),
-    ],
-)
-def test_a_simple_path_is_told_in_the_other_language(path: object, ours: str | None) -> None:
-    assert jmespath_of(path) == ours
+def test_a_simple_path_is_told_in_the_other_language() -> None:
+    expected: dict[object, str | None] = {
+        "$": "",
+        "$.price": "price",
+        "$.a.b[0]": "a.b[0]",
+        "$['a b'][\"c\"].d": '"a b".c.d',
+        "$[0].a": "[0].a",
+        "$.a[*].b": "a[*].b",
+        "price": None,
+        "$.a[1:2]": None,
+        "$.a-b": None,
+        3: None,
+    }
+    assert {path: jmespath_of(path) for path in expected} == expected

@@ -9,9 +9,8 @@ from tests.checks.making import NOW, check, entity, evaluated, problems
 P, F, U = PASS, FAIL, UNKNOWN
 
 
-@pytest.mark.parametrize(
-    ("value", "operator", "wanted", "state"),
-    [
+def test_an_operator_compares_values_of_its_kind_only(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[Any, str, Any, int]] = [
         (1, "equal", 1.0, P),
         (True, "equal", 1, U),
         (0, "equal", False, U),
@@ -68,26 +67,29 @@ P, F, U = PASS, FAIL, UNKNOWN
         ("2026-11-01T00:00:00Z", "after", "2026-11-01", F),
         ("yesterday", "before", "2026-11-02", U),
         (3, "olderThan", {"days": 1}, U),
-    ],
-)
-def test_an_operator_compares_values_of_its_kind_only(
-    value: Any, operator: str, wanted: Any, state: int
+    ]
+    for value, operator, wanted, state in cases:
+        with subtests.test(value=value, operator=operator, wanted=wanted):
+            given = {} if wanted is None else {"value": wanted}
+            rule = {"source": "s", "fact": "f", "operator": operator, **given}
+
+            assert evaluated(check(rule), entity({"s": {"f": value}})).state == state
+
+
+def test_no_operator_but_those_about_knowledge_answers_without_a_fact(
+    subtests: pytest.Subtests,
 ) -> None:
-    given = {} if wanted is None else {"value": wanted}
-    rule = {"source": "s", "fact": "f", "operator": operator, **given}
+    for operator in OPERATORS:
+        with subtests.test(operator=operator):
+            wanted = WANTED.get(OPERATORS[operator].form.name)
+            given = {} if wanted is None else {"value": wanted}
+            rule = {"source": "s", "fact": "f", "operator": operator, **given}
 
-    assert evaluated(check(rule), entity({"s": {"f": value}})).state == state
+            found = evaluated(
+                check(rule), entity({"s": {"other": 1}}, {"s": {"f": "forbidden"}})
+            ).state
 
-
-@pytest.mark.parametrize("operator", OPERATORS)
-def test_no_operator_but_those_about_knowledge_answers_without_a_fact(operator: str) -> None:
-    wanted = WANTED.get(OPERATORS[operator].form.name)
-    given = {} if wanted is None else {"value": wanted}
-    rule = {"source": "s", "fact": "f", "operator": operator, **given}
-
-    found = evaluated(check(rule), entity({"s": {"other": 1}}, {"s": {"f": "forbidden"}})).state
-
-    assert found == {"isKnown": F, "isUnknown": P, "reasonIs": P}.get(operator, U)
+            assert found == {"isKnown": F, "isUnknown": P, "reasonIs": P}.get(operator, U)
 
 
 WANTED: dict[str, Any] = {
@@ -233,9 +235,8 @@ def test_a_check_reads_the_state_of_another(
     assert evaluated(one, entity(states={"two": state})).state == expected
 
 
-@pytest.mark.parametrize(
-    ("value", "other", "state"),
-    [
+def test_lists_and_objects_are_equal_as_in_json(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[Any, Any, int]] = [
         ([1], [1.0], P),
         ([1], [True], F),
         ([0], [False], F),
@@ -251,20 +252,19 @@ def test_a_check_reads_the_state_of_another(
         ([1], 1, U),
         (1, [1], U),
         (1, True, U),
-    ],
-)
-def test_lists_and_objects_are_equal_as_in_json(value: Any, other: Any, state: int) -> None:
-    rule = {"source": "s", "fact": "f", "operator": "equal", "value": OTHER}
-    opposite = {P: F, F: P, U: U}[state]
-    given = entity({"s": {"f": value, "g": other}})
+    ]
+    for value, other, state in cases:
+        with subtests.test(value=value, other=other, state=state):
+            rule = {"source": "s", "fact": "f", "operator": "equal", "value": OTHER}
+            opposite = {P: F, F: P, U: U}[state]
+            given = entity({"s": {"f": value, "g": other}})
 
-    assert evaluated(check(rule), given).state == state
-    assert evaluated(check({**rule, "operator": "notEqual"}), given).state == opposite
+            assert evaluated(check(rule), given).state == state
+            assert evaluated(check({**rule, "operator": "notEqual"}), given).state == opposite
 
 
-@pytest.mark.parametrize(
-    ("value", "items", "state"),
-    [
+def test_a_value_may_be_one_of_a_list_with_unknown_items(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[Any, Any, int]] = [
         (1, [1, None], P),
         (2, [1, None], U),
         (2, [None], U),
@@ -279,17 +279,15 @@ def test_lists_and_objects_are_equal_as_in_json(value: Any, other: Any, state: i
         ([1], [1], U),
         ([1], [], U),
         (1, "1", U),
-    ],
-)
-def test_a_value_may_be_one_of_a_list_with_unknown_items(
-    value: Any, items: Any, state: int
-) -> None:
-    rule = {"source": "s", "fact": "f", "operator": "in", "value": OTHER}
-    opposite = {P: F, F: P, U: U}[state]
-    given = entity({"s": {"f": value, "g": items}})
+    ]
+    for value, items, state in cases:
+        with subtests.test(value=value, items=items, state=state):
+            rule = {"source": "s", "fact": "f", "operator": "in", "value": OTHER}
+            opposite = {P: F, F: P, U: U}[state]
+            given = entity({"s": {"f": value, "g": items}})
 
-    assert evaluated(check(rule), given).state == state
-    assert evaluated(check({**rule, "operator": "notIn"}), given).state == opposite
+            assert evaluated(check(rule), given).state == state
+            assert evaluated(check({**rule, "operator": "notIn"}), given).state == opposite
 
 
 OTHER = {"source": "s", "fact": "g"}

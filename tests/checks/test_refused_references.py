@@ -9,9 +9,8 @@ OTHER_UNIT = {"source": "code", "fact": "delay"}
 OTHER_TYPE = {"source": "code", "fact": "language"}
 
 
-@pytest.mark.parametrize(
-    ("rule", "path", "words"),
-    [
+def test_a_rule_that_does_not_fit_its_facts_is_refused(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[Any, str, str]] = [
         (leaf("protected", "equal", True, source="cod"), "rule.source", "is code meant?"),
         (leaf("protectd", "equal", True), "rule.fact", "is protected meant?"),
         (leaf("protected", "contains", "a"), "rule.operator", "does not take facts of type"),
@@ -42,10 +41,10 @@ OTHER_TYPE = {"source": "code", "fact": "language"}
             "rule.fact",
             "names no check",
         ),
-    ],
-)
-def test_a_rule_that_does_not_fit_its_facts_is_refused(rule: Any, path: str, words: str) -> None:
-    assert words in refused(rule)[path]
+    ]
+    for rule, path, words in cases:
+        with subtests.test(rule=rule, path=path):
+            assert words in refused(rule)[path]
 
 
 @pytest.mark.parametrize(
@@ -146,12 +145,13 @@ ALWAYS = [
 ]
 
 
-@pytest.mark.parametrize(("path", "rule"), NEVER + ALWAYS)
-def test_a_condition_that_values_do_not_change_is_refused(path: str, rule: Any) -> None:
-    found = refused(rule)
+def test_a_condition_that_values_do_not_change_is_refused(subtests: pytest.Subtests) -> None:
+    for path, rule in NEVER + ALWAYS:
+        with subtests.test(path=path, rule=rule):
+            found = refused(rule)
 
-    assert list(found) == [path]
-    assert "holds for" in found[path]
+            assert list(found) == [path]
+            assert "holds for" in found[path]
 
 
 def test_a_contradiction_is_found_among_many_conditions() -> None:
@@ -162,9 +162,8 @@ def test_a_contradiction_is_found_among_many_conditions() -> None:
     assert refused(rule) == {"rule.all[9]": "together with rule.all[1] holds for no value"}
 
 
-@pytest.mark.parametrize(
-    "rule",
-    [
+def test_a_condition_that_values_change_is_taken(subtests: pytest.Subtests) -> None:
+    rules: list[Any] = [
         leaf("open", "isKnown"),
         either(leaf("open", "isUnknown"), leaf("open", "lessThan", 1)),
         both(leaf("age", "greaterThan", 1), leaf("age", "lessThan", 2)),
@@ -175,7 +174,7 @@ def test_a_contradiction_is_found_among_many_conditions() -> None:
         both(leaf("pushedAt", "after", "2026-01-01"), leaf("pushedAt", "olderThan", {"days": 1})),
         leaf("manifest", "equal", "module", path="type"),
         {"source": "entity", "fact": "spec.type", "operator": "in", "value": ["service", 1]},
-    ],
-)
-def test_a_condition_that_values_change_is_taken(rule: Any) -> None:
-    assert refused(rule) == {}
+    ]
+    for rule in rules:
+        with subtests.test(rule=rule):
+            assert refused(rule) == {}

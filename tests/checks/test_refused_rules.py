@@ -14,9 +14,8 @@ def leaf(**members: Any) -> dict[str, Any]:
     return LEAF | members
 
 
-@pytest.mark.parametrize(
-    ("rule", "path", "words"),
-    [
+def test_a_rule_with_a_mistake_is_refused_with_its_path(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[Any, str, str]] = [
         ("text", "rule", "has to be an object"),
         ([], "rule", "has to be an object"),
         ({}, "rule.source", "is required"),
@@ -65,10 +64,10 @@ def leaf(**members: Any) -> dict[str, Any]:
             "rule.value",
             "cannot be another fact",
         ),
-    ],
-)
-def test_a_rule_with_a_mistake_is_refused_with_its_path(rule: Any, path: str, words: str) -> None:
-    assert words in problems(rule)[path]
+    ]
+    for rule, path, words in cases:
+        with subtests.test(rule=rule, path=path):
+            assert words in problems(rule)[path]
 
 
 def test_every_mistake_is_told_at_once() -> None:
@@ -104,9 +103,8 @@ def test_a_hundred_conditions_beside_each_other_are_taken() -> None:
     assert problems({"all": [LEAF] * 200}) == {}
 
 
-@pytest.mark.parametrize(
-    ("member", "value", "path"),
-    [
+def test_a_check_with_a_mistake_is_refused_with_its_path(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[str, Any, str]] = [
         ("title", "", "title"),
         ("title", "x" * 5_001, "title"),
         ("owner", "group:", "owner"),
@@ -144,12 +142,10 @@ def test_a_hundred_conditions_beside_each_other_are_taken() -> None:
             "tests[0].entity",
         ),
         ("weight", 2, "weight"),
-    ],
-)
-def test_a_check_with_a_mistake_is_refused_with_its_path(
-    member: str, value: Any, path: str
-) -> None:
-    assert list(problems(LEAF, **{member: value})) == [path]
+    ]
+    for member, value, path in cases:
+        with subtests.test(member=member, value=value):
+            assert list(problems(LEAF, **{member: value})) == [path]
 
 
 @pytest.mark.parametrize("document", [None, [], "check", 3])

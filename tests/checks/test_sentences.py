@@ -11,9 +11,8 @@ from tests.checks.test_operators import WANTED
 PROTECTED = leaf("protected", "equal", True)
 
 
-@pytest.mark.parametrize(
-    ("rule", "text"),
-    [
+def test_a_rule_is_told_as_a_sentence(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[Any, str]] = [
         (PROTECTED, "protected (code) is true."),
         (
             {"all": [PROTECTED, leaf("approvals", "greaterThanInclusive", 1)]},
@@ -48,20 +47,21 @@ PROTECTED = leaf("protected", "equal", True)
             {"source": "checks", "fact": "two", "operator": "equal", "value": "pass"},
             "The check two is pass.",
         ),
-    ],
-)
-def test_a_rule_is_told_as_a_sentence(rule: Any, text: str) -> None:
-    assert sentence.of(check(rule).rule) == text
+    ]
+    for rule, text in cases:
+        with subtests.test(rule=rule):
+            assert sentence.of(check(rule).rule) == text
 
 
-@pytest.mark.parametrize("operator", OPERATORS)
-def test_every_operator_has_words(operator: str) -> None:
-    wanted = WANTED.get(OPERATORS[operator].form.name)
+def test_every_operator_has_words(subtests: pytest.Subtests) -> None:
+    for operator in OPERATORS:
+        with subtests.test(operator=operator):
+            wanted = WANTED.get(OPERATORS[operator].form.name)
 
-    found = sentence.of(check(leaf("language", operator, wanted)).rule)
+            found = sentence.of(check(leaf("language", operator, wanted)).rule)
 
-    assert found.startswith("language (code) ")
-    assert "{" not in found
+            assert found.startswith("language (code) ")
+            assert "{" not in found
 
 
 def test_a_long_rule_is_cut() -> None:

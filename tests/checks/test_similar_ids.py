@@ -74,9 +74,8 @@ async def test_scorecards_whose_ids_differ_in_case_stay_apart(catalog: CheckedCa
     }
 
 
-@pytest.mark.parametrize(
-    ("members", "path"),
-    [
+def test_ids_and_labels_that_look_like_others_are_refused(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[dict[str, Any], str]] = [
         ({"id": "x" * 101}, "id"),
         ({"id": ""}, "id"),
         ({"id": "\u0430"}, "id"),  # Cyrillic
@@ -91,9 +90,7 @@ async def test_scorecards_whose_ids_differ_in_case_stay_apart(catalog: CheckedCa
         ({"labels": ["pro\u00add"]}, "labels[0]"),
         ({"labels": ["prod", "pro\u200bd"]}, "labels[1]"),
         ({"labels": ["x" * 201]}, "labels[0]"),
-    ],
-)
-def test_ids_and_labels_that_look_like_others_are_refused(
-    members: dict[str, Any], path: str
-) -> None:
-    assert set(problems(RULE, **members)) == {path}
+    ]
+    for members, path in cases:
+        with subtests.test(members=members):
+            assert set(problems(RULE, **members)) == {path}

@@ -100,9 +100,8 @@ def test_facts_are_found_in_the_source_that_has_them() -> None:
     assert sources == ["techdocs", "entity-ownership"]
 
 
-@pytest.mark.parametrize(
-    ("members", "path", "words"),
-    [
+def test_what_is_lost_is_told(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[Any, str, str]] = [
         ({"type": "other"}, "type", "refused"),
         ({"rule": None}, "rule", "refused: is missing"),
         ({"rule": {"conditions": {"all": []}}}, "rule.conditions.all", "refused"),
@@ -114,13 +113,13 @@ def test_facts_are_found_in_the_source_that_has_them() -> None:
         ({"successMetadata": {"link": "a"}}, "successMetadata", "changed"),
         ({"failureMetadata": {"link": "javascript:a"}}, "fix.link", "refused"),
         ({"weight": 3}, "weight", "changed: is left out"),
-    ],
-)
-def test_what_is_lost_is_told(members: Any, path: str, words: str) -> None:
-    found = taken(x=one(**members))
+    ]
+    for members, path, words in cases:
+        with subtests.test(members=members, path=path):
+            found = taken(x=one(**members))
 
-    assert remarks(found)[f"x: {path}"].startswith(words)
-    assert len(found.documents) == (not words.startswith("refused"))
+            assert remarks(found)[f"x: {path}"].startswith(words)
+            assert len(found.documents) == (not words.startswith("refused"))
 
 
 def test_one_that_is_refused_keeps_no_other_from_being_taken() -> None:

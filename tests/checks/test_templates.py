@@ -79,9 +79,8 @@ def test_a_link_that_shows_another_address_than_it_leads_to_is_none(link: str) -
         templates.parse_link(f"{link}{{{{ metadata.name }}}}")
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
+def test_a_template_that_breaks_is_refused(subtests: pytest.Subtests) -> None:
+    cases = [
         ("{{ a", "without"),
         ("a }} b", "without"),
         ("{{ }}", "is no path"),
@@ -93,11 +92,10 @@ def test_a_link_that_shows_another_address_than_it_leads_to_is_none(link: str) -
         ("{{ facts.code.a.b }}", "facts.SOURCE"),
         ("x" * 5_001, "longer"),
         ("{{a}}" * 51, "50 values"),
-    ],
-)
-def test_a_template_that_breaks_is_refused(text: str, words: str) -> None:
-    with pytest.raises(InputError, match=words):
-        templates.parse(text)
+    ]
+    for text, words in cases:
+        with subtests.test(text=text), pytest.raises(InputError, match=words):
+            templates.parse(text)
 
 
 def test_a_long_value_is_cut() -> None:
