@@ -31,22 +31,24 @@ def run(tests: Iterable[str] = ()) -> int:
 
 def run_full(commit: str) -> int:
     """Run all system tests. If they pass, record the commit that `make test` passed on too."""
-    recorded = _is_clean_at(commit)
+    repository = Repository()
+    recorded = is_clean_at(repository, commit)
     if recorded:
         print(f"If all tests pass, this commit is written to {RECORD}. Commit that file.")
     else:
         print(f"{RECORD} stays as it is: only a commit without other changes is recorded.")
-    status = _stage("all system tests", SystemTests(Repository()).files)
-    if status == 0 and recorded and _is_clean_at(commit):
+    status = _stage("all system tests", SystemTests(repository).files)
+    if status == 0 and recorded and is_clean_at(repository, commit):
         today = datetime.datetime.now(datetime.UTC).date()
-        (Repository().root / RECORD).write_text(f"{commit} {today}\n")
+        (repository.root / RECORD).write_text(f"{commit} {today}\n")
     return status
 
 
 def run_change() -> int:
     """Run the smoke tests, then the system tests that a change needs since the last full run."""
-    tests = SystemTests(Repository())
-    chosen = needed(Repository(), tests)
+    repository = Repository()
+    tests = SystemTests(repository)
+    chosen = needed(repository, tests)
     if chosen == tests.files:
         return _stage("all system tests", chosen)
     started = time.monotonic()
@@ -62,11 +64,11 @@ def _stage(name: str, tests: Sequence[str]) -> int:
     return run(tests)
 
 
-def _is_clean_at(commit: str) -> bool:
+def is_clean_at(repository: Repository, commit: str) -> bool:
     """Whether the checkout is this commit and nothing else."""
     try:
-        head = Repository().git("rev-parse", "HEAD").strip()
-        return head == commit and not Repository().uncommitted()
+        head = repository.git("rev-parse", "HEAD").strip()
+        return head == commit and not repository.uncommitted()
     except GitError:
         return False
 
@@ -79,14 +81,16 @@ def needed(repository: Repository, tests: SystemTests) -> list[str]:
     except GitError as error:
         print(f"All system tests run, as the last full run is unknown: {error}")
         return tests.files
-    print(f"{len(changed)} files changed since the full run at {base[:12]}.")
-    chosen: set[str] = set()
-    lines = []
-    for path in changed:
-        reason, files = tests.decision(path)
-        chosen.update(files)
-        lines.append(f"  {path}: {reason}")
-    print(*lines[:_LISTED], sep="\n")
-    if len(lines) > _LISTED:
-        print(f"  and {len(lines) - _LISTED} more")
+    print(f"{len(changed)} files changed since the full run at {base[:12]}. Their system tests:")
+    decisions = {path: tests.decision(path) for path in changed}
+    reasons = [
+        f"  {path}: {reason}"
+        for path, (reason, files) in sorted(decisions.items(), key=lambda item: -len(item[1][1]))
+        if files
+    ]
+    hidden = len(reasons[_LISTED:])
+    without = len(changed) - len(reasons)
+    print(*reasons[:_LISTED], *[f"  and {hidden} more"] * bool(hidden), sep="\n")
+    print(f"  {without} others: none", flush=True)
+    chosen = {test for _, files in decisions.values() for test in files}
     return [path for path in tests.files if path in chosen]

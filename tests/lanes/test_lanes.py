@@ -12,7 +12,7 @@ from tests.lanes.choice import SystemTests
 from tests.lanes.imports import direct_importers, module
 from tests.lanes.quick import nearest
 from tests.lanes.repository import RECORD, GitError, Repository
-from tests.lanes.system import needed
+from tests.lanes.system import is_clean_at, needed
 from tests.lanes.tables import EVERYTHING, LONGEST, NEARBY, SMOKE, SYSTEM
 
 PLUGIN = "tests.lanes.budget"
@@ -157,9 +157,8 @@ def test_what_changed_since_the_last_full_run_is_printed_with_its_tests(
     tests = SystemTests(repository)
     assert needed(repository, tests) == ["tests/system/test_webhook_crash.py"]
     assert capsys.readouterr().out.splitlines()[1:] == [
-        "  .ci/full: nothing",
-        "  LICENSE: nothing",
         "  src/factbook/webhooks/store.py: tests/system/test_webhook_crash.py",
+        "  2 others: none",
     ]
 
 
@@ -180,6 +179,16 @@ def test_every_system_test_runs_when_the_last_full_run_is_unknown(
             record(repository, text)
         assert needed(repository, tests) == tests.files, text
         assert "All system tests run" in capsys.readouterr().out, text
+
+
+def test_only_a_commit_without_other_changes_is_recorded(repository: Repository) -> None:
+    first = repository.git("rev-parse", "HEAD").strip()
+    second = commit(repository)
+    assert is_clean_at(repository, second)
+    assert not is_clean_at(repository, first)
+    assert not is_clean_at(repository, "")
+    (repository.root / "untracked").touch()
+    assert not is_clean_at(repository, second)
 
 
 def test_work_in_progress_is_what_is_not_on_main_or_else_the_last_commit(
