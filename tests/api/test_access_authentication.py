@@ -42,9 +42,12 @@ async def test_one_token_does_for_pushes_and_tool_calls(service: Service) -> Non
 
 @ON_SQLITE
 @pytest.mark.spec("auth.scheme-word-in-any-case")
-@pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER", "bEaReR", "Bearer  "])
-async def test_the_scheme_word_is_taken_in_any_case(service: Service, scheme: str) -> None:
-    assert (await listing(service, f"{scheme} {await service.token()}")).status_code == 200
+async def test_the_scheme_word_is_taken_in_any_case(
+    service: Service, subtests: pytest.Subtests
+) -> None:
+    for scheme in ["Bearer", "bearer", "BEARER", "bEaReR", "Bearer  "]:
+        with subtests.test(scheme=scheme):
+            assert (await listing(service, f"{scheme} {await service.token()}")).status_code == 200
 
 
 @ON_SQLITE
@@ -64,15 +67,17 @@ async def test_the_entity_list_tells_whether_a_token_is_good(service: Service) -
 
 @ON_SQLITE
 @pytest.mark.spec("auth.missing-token-is-401")
-@pytest.mark.parametrize("header", [None, "", "Basic dTpw", "Bearer-fbk_1", "fbk_1", "Token x"])
 async def test_no_bearer_token_is_401_and_says_how_to_send_one(
-    service: Service, header: str | None
+    service: Service, subtests: pytest.Subtests
 ) -> None:
-    answer = await listing(service, header)
-    assert answer.status_code == 401
-    assert answer.headers["www-authenticate"] == 'Bearer realm="factbook"'
-    assert answer.json()["error"]["name"] == "AuthenticationError"
-    assert "Bearer <token>" in answer.json()["error"]["message"]
+    cases: list[str | None] = [None, "", "Basic dTpw", "Bearer-fbk_1", "fbk_1", "Token x"]
+    for header in cases:
+        with subtests.test(header=header):
+            answer = await listing(service, header)
+            assert answer.status_code == 401
+            assert answer.headers["www-authenticate"] == 'Bearer realm="factbook"'
+            assert answer.json()["error"]["name"] == "AuthenticationError"
+            assert "Bearer <token>" in answer.json()["error"]["message"]
 
 
 @ON_SQLITE

@@ -163,9 +163,10 @@ async def test_exactly_the_permissions_that_there_are_can_be_given(service: Serv
 
 
 @ON_SQLITE
-@pytest.mark.parametrize(
-    "body",
-    [
+async def test_a_body_that_cannot_be_meant_is_400_and_makes_nothing(
+    service: Service, subtests: pytest.Subtests
+) -> None:
+    cases: list[Any] = [
         {},
         {"name": ""},
         {"name": "n" * 201},
@@ -178,14 +179,12 @@ async def test_exactly_the_permissions_that_there_are_can_be_given(service: Serv
         {"name": "x", "expires": 90},
         {"name": "x", "owner": "user:default/somebody"},
         [],
-    ],
-)
-async def test_a_body_that_cannot_be_meant_is_400_and_makes_nothing(
-    service: Service, body: Any
-) -> None:
-    answer = await service.http.post(TOKENS, json=body)
-    assert answer.status_code == 400, answer.text
-    assert list(await listed(service)) == ["test"]
+    ]
+    for body in cases:
+        with subtests.test(body=body):
+            answer = await service.http.post(TOKENS, json=body)
+            assert answer.status_code == 400, answer.text
+            assert list(await listed(service)) == ["test"]
 
 
 @ON_SQLITE

@@ -9,17 +9,23 @@ from tests.service import PUSH, TOOLS, Service, call, component
 BODY = json.dumps({"items": [component("a")]}).encode()
 
 
-@pytest.mark.parametrize(
-    "path",
-    [f"{TOOLS}/", f"{TOOLS}/sse", "/mcp/", "/mcp/v1", "/sse", "/api/mcp", "/api/mcp/v1"],
-)
 async def test_where_clients_look_for_tools_the_endpoint_is_named(
-    service: Service, path: str
+    service: Service, subtests: pytest.Subtests
 ) -> None:
-    for method in ("POST", "GET"):
-        answer = await service.http.request(method, path, json=call("ping", {}))
-        assert answer.status_code == 404
-        assert f"Tools are called by POST to {TOOLS}." in answer.json()["error"]["message"]
+    for path in [
+        f"{TOOLS}/",
+        f"{TOOLS}/sse",
+        "/mcp/",
+        "/mcp/v1",
+        "/sse",
+        "/api/mcp",
+        "/api/mcp/v1",
+    ]:
+        with subtests.test(path=path):
+            for method in ("POST", "GET"):
+                answer = await service.http.request(method, path, json=call("ping", {}))
+                assert answer.status_code == 404
+                assert f"Tools are called by POST to {TOOLS}." in answer.json()["error"]["message"]
 
 
 async def test_a_slash_at_the_end_is_said_to_be_too_much(service: Service) -> None:
@@ -31,38 +37,38 @@ async def test_a_slash_at_the_end_is_said_to_be_too_much(service: Service) -> No
     assert other.json()["error"]["message"] == "There is nothing at /mcpx."
 
 
-@pytest.mark.parametrize("type_", ["text/plain", "application/yaml", "Text/Plain; charset=utf-8"])
 async def test_a_body_that_is_declared_as_something_else_than_json_is_415(
-    service: Service, type_: str
+    service: Service, subtests: pytest.Subtests
 ) -> None:
-    headers = {"content-type": type_}
-    for method, path in (
-        ("PUT", f"{PUSH}/sets/first"),
-        ("POST", f"{PUSH}/sets/first"),
-        ("POST", "/api/access/v1/tokens"),
-        ("POST", "/api/catalog/entities/by-query"),
-    ):
-        answer = await service.http.request(method, path, content=BODY, headers=headers)
-        assert answer.status_code == 415, (method, path)
-        error = answer.json()["error"]
-        assert error["name"] == "UnsupportedMediaTypeError"
-        assert "application/json" in error["message"]
-    assert (await service.http.get(f"{PUSH}/sets")).json() == {"sets": []}
+    for type_ in ["text/plain", "application/yaml", "Text/Plain; charset=utf-8"]:
+        with subtests.test(type_=type_):
+            headers = {"content-type": type_}
+            for method, path in (
+                ("PUT", f"{PUSH}/sets/first"),
+                ("POST", f"{PUSH}/sets/first"),
+                ("POST", "/api/access/v1/tokens"),
+                ("POST", "/api/catalog/entities/by-query"),
+            ):
+                answer = await service.http.request(method, path, content=BODY, headers=headers)
+                assert answer.status_code == 415, (method, path)
+                error = answer.json()["error"]
+                assert error["name"] == "UnsupportedMediaTypeError"
+                assert "application/json" in error["message"]
+            assert (await service.http.get(f"{PUSH}/sets")).json() == {"sets": []}
 
 
-@pytest.mark.parametrize(
-    "type_",
-    [
+async def test_json_that_is_declared_as_such_or_not_at_all_is_read(
+    service: Service, subtests: pytest.Subtests
+) -> None:
+    cases: list[str | None] = [
         None,
         "application/json",
         "Application/JSON;charset=utf-8",
         "application/merge-patch+json",
         "application/x-www-form-urlencoded",  # what curl sends unasked
-    ],
-)
-async def test_json_that_is_declared_as_such_or_not_at_all_is_read(
-    service: Service, type_: str | None
-) -> None:
-    headers = {} if type_ is None else {"content-type": type_}
-    answer = await service.http.put(f"{PUSH}/sets/first", content=BODY, headers=headers)
-    assert answer.status_code == 200, answer.text
+    ]
+    for type_ in cases:
+        with subtests.test(type_=type_):
+            headers = {} if type_ is None else {"content-type": type_}
+            answer = await service.http.put(f"{PUSH}/sets/first", content=BODY, headers=headers)
+            assert answer.status_code == 200, answer.text

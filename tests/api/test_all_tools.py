@@ -87,9 +87,10 @@ async def test_a_query_chooses_toolsets(service: Service) -> None:
 
 
 @pytest.mark.spec("endpoint.toolsets-are-chosen")
-@pytest.mark.parametrize(
-    ("query", "told"),
-    [
+async def test_what_a_query_cannot_choose_is_400_and_told(
+    service: Service, subtests: pytest.Subtests
+) -> None:
+    for query, text in [
         ("toolsets=fact", 'no toolset "fact". There are: facts'),
         ("toolsets=facts,everything", 'no toolset "everything"'),
         ("toolsets=", 'no toolset ""'),
@@ -98,13 +99,10 @@ async def test_a_query_chooses_toolsets(service: Service) -> None:
         ("read=compact&read=full", "given once"),
         ("toolset=facts", 'takes toolsets and read, not "toolset"'),
         ("&".join(["toolsets=facts"] * 30), "more than 20 parameters"),
-    ],
-)
-async def test_what_a_query_cannot_choose_is_400_and_told(
-    service: Service, query: str, told: str
-) -> None:
-    answer = await post(service, DISCOVERY, f"?{query}")
-    assert told in expect_error(answer, 400, -32600)
+    ]:
+        with subtests.test(query=query):
+            answer = await post(service, DISCOVERY, f"?{query}")
+            assert text in expect_error(answer, 400, -32600)
 
 
 @pytest.mark.spec("endpoint.compact-answers")

@@ -100,21 +100,20 @@ async def test_a_request_outlives_a_worker_that_fails_and_an_entity_that_goes(
 
 
 @pytest.mark.spec("catalog.refresh")
-@pytest.mark.parametrize(
-    ("body", "status"),
-    [
+async def test_what_cannot_be_refreshed_is_refused(
+    service: Service, subtests: pytest.Subtests
+) -> None:
+    await service.push("all", component("payments"))
+    cases: list[tuple[dict[str, Any], int]] = [
         ({"entityRef": "component:none"}, 404),
         ({"entityRef": "none"}, 400),
         ({}, 400),
         ({"entityRef": "component:payments", "more": 1}, 400),
-    ],
-)
-async def test_what_cannot_be_refreshed_is_refused(
-    service: Service, body: dict[str, Any], status: int
-) -> None:
-    await service.push("all", component("payments"))
-    answer = await service.http.post(f"{CATALOG}/refresh", json=body)
-    assert answer.status_code == status, answer.text
+    ]
+    for body, status in cases:
+        with subtests.test(body=body):
+            answer = await service.http.post(f"{CATALOG}/refresh", json=body)
+            assert answer.status_code == status, answer.text
 
 
 @pytest.mark.spec("catalog.refresh")
@@ -140,25 +139,23 @@ async def test_there_are_no_locations(service: Service) -> None:
 
 
 @pytest.mark.spec("catalog.location-writes-are-501")
-@pytest.mark.parametrize(
-    ("method", "path"),
-    [
+async def test_writing_locations_is_not_offered_and_says_what_is(
+    service: Service, subtests: pytest.Subtests
+) -> None:
+    body = {"type": "url", "target": "https://example.com/catalog-info.yaml"}
+    for method, path in [
         ("POST", "/locations"),
         ("POST", "/locations?dryRun=true&onConflict=refresh"),
         ("PUT", "/locations/x"),
         ("DELETE", "/locations/x"),
         ("POST", "/analyze-location"),
-    ],
-)
-async def test_writing_locations_is_not_offered_and_says_what_is(
-    service: Service, method: str, path: str
-) -> None:
-    body = {"type": "url", "target": "https://example.com/catalog-info.yaml"}
-    answer = await service.http.request(method, f"{CATALOG}{path}", json=body)
-    assert answer.status_code == 501
-    error = answer.json()["error"]
-    assert error["name"] == "NotImplementedError"
-    assert "PUT /api/catalog/factbook-entities/sets/{set_id}" in error["message"]
+    ]:
+        with subtests.test(method=method, path=path):
+            answer = await service.http.request(method, f"{CATALOG}{path}", json=body)
+            assert answer.status_code == 501
+            error = answer.json()["error"]
+            assert error["name"] == "NotImplementedError"
+            assert "PUT /api/catalog/factbook-entities/sets/{set_id}" in error["message"]
 
 
 async def test_by_refs_takes_a_predicate_too(service: Service) -> None:

@@ -101,21 +101,25 @@ async def test_python_repeats_fields_filters_and_orders(catalog: Service) -> Non
 
 
 @pytest.mark.spec("catalog.by-refs", "catalog.by-refs-trailing-slash")
-@pytest.mark.parametrize("fields", [None, [], ["metadata.name", "metadata.namespace"]])
 async def test_python_posts_references_to_a_path_with_a_slash_and_a_filter(
-    catalog: Service, fields: list[str] | None
+    catalog: Service, subtests: pytest.Subtests
 ) -> None:
     wanted = ["resource:other/db-1", "component:default/service-1", "component:default/none"]
-    body: dict[str, Any] = {"entityRefs": wanted}
-    if fields is not None:
-        body["fields"] = fields
-    answer = await catalog.http.post(
-        f"{CATALOG}/entities/by-refs/?filter=kind%3Dresource", json=body, follow_redirects=False
-    )
-    assert answer.status_code == 200, answer.text
-    whole = await get(catalog, "/entities/by-name/resource/other/db-1")
-    cut = {"metadata": {"name": "db-1", "namespace": "other"}}
-    assert answer.json() == {"items": [cut if fields else whole, None, None]}
+    cases: list[list[str] | None] = [None, [], ["metadata.name", "metadata.namespace"]]
+    for fields in cases:
+        with subtests.test(fields=fields):
+            body: dict[str, Any] = {"entityRefs": wanted}
+            if fields is not None:
+                body["fields"] = fields
+            answer = await catalog.http.post(
+                f"{CATALOG}/entities/by-refs/?filter=kind%3Dresource",
+                json=body,
+                follow_redirects=False,
+            )
+            assert answer.status_code == 200, answer.text
+            whole = await get(catalog, "/entities/by-name/resource/other/db-1")
+            cut = {"metadata": {"name": "db-1", "namespace": "other"}}
+            assert answer.json() == {"items": [cut if fields else whole, None, None]}
 
 
 @pytest.mark.spec("catalog.by-query")

@@ -335,9 +335,10 @@ async def test_what_people_wrote_is_cut_where_it_is_long(service: Service) -> No
 
 
 @pytest.mark.spec("checks.tools-name-permissions")
-@pytest.mark.parametrize(
-    ("tool", "needed"),
-    [
+async def test_each_tool_needs_its_permissions_and_names_those_that_lack(
+    service: Service, subtests: pytest.Subtests
+) -> None:
+    cases: list[tuple[str, set[str]]] = [
         ("get-scorecard-discovery", {CHECK_READ}),
         ("get-entity-check-results", {CATALOG_READ, CHECK_READ}),
         ("get-check-results", {CATALOG_READ, CHECK_READ}),
@@ -345,21 +346,19 @@ async def test_what_people_wrote_is_cut_where_it_is_long(service: Service) -> No
         ("get-changed-check-results", {CATALOG_READ, CHECK_READ}),
         ("get-check-preview", {CATALOG_READ, SOURCE_READ}),
         ("request-check-exemption", {CATALOG_READ, CHECK_READ}),
-    ],
-)
-async def test_each_tool_needs_its_permissions_and_names_those_that_lack(
-    service: Service, tool: str, needed: set[str]
-) -> None:
-    path = MANAGE if tool.startswith("request") else CHECKS
-    body = message("tools/call", tool_call(tool))
-    for lacking in needed:
-        held = needed - {lacking} or {SET_WRITE}
-        async with service.client(await service.token(*held)) as client:
-            answer = await client.post(path, json=body)
-            assert answer.status_code == 403, lacking
-            assert f'scope="{lacking}"' in answer.headers["www-authenticate"]
-    async with service.client(await service.token(*needed)) as client:
-        assert (await client.post(path, json=body)).status_code == 200
+    ]
+    for tool, needed in cases:
+        with subtests.test(tool=tool, needed=needed):
+            path = MANAGE if tool.startswith("request") else CHECKS
+            body = message("tools/call", tool_call(tool))
+            for lacking in needed:
+                held = needed - {lacking} or {SET_WRITE}
+                async with service.client(await service.token(*held)) as client:
+                    answer = await client.post(path, json=body)
+                    assert answer.status_code == 403, lacking
+                    assert f'scope="{lacking}"' in answer.headers["www-authenticate"]
+            async with service.client(await service.token(*needed)) as client:
+                assert (await client.post(path, json=body)).status_code == 200
 
 
 @pytest.mark.spec("checks.tools-name-permissions")
@@ -419,21 +418,20 @@ async def test_an_exemption_that_holds_is_told_with_its_reason_and_end(service: 
     assert one["exemption"]["until"].startswith("2027-04-01")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
+async def test_a_request_that_cannot_be_taken_is_told_why(
+    service: Service, subtests: pytest.Subtests
+) -> None:
+    cases: list[tuple[Json, str]] = [
         ({"checkId": "covered", "scorecardId": "readiness"}, "cannot be taken"),
         ({"checkId": "covered"}, "until"),
         ({"checkId": "none", "until": "2027-03-31"}, "get-scorecard-discovery"),
         ({"checkId": "covered", "until": "2020-01-01"}, "cannot be taken"),
-    ],
-)
-async def test_a_request_that_cannot_be_taken_is_told_why(
-    service: Service, arguments: Json, told: str
-) -> None:
-    given = {"entityRef": API, "reason": "Shut down", **arguments}
-    assert told in await refused(service, "request-check-exemption", MANAGE, **given)
-    assert (await service.http.get(EXEMPTIONS)).json()["exemptions"] == []
+    ]
+    for arguments, text in cases:
+        with subtests.test(arguments=arguments):
+            given = {"entityRef": API, "reason": "Shut down", **arguments}
+            assert text in await refused(service, "request-check-exemption", MANAGE, **given)
+            assert (await service.http.get(EXEMPTIONS)).json()["exemptions"] == []
 
 
 async def test_who_neither_owns_an_entity_nor_has_the_permission_may_not_ask(

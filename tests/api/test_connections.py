@@ -87,29 +87,34 @@ async def test_a_value_that_is_not_given_is_kept_and_a_header_that_is_not_named_
 
 
 @pytest.mark.spec("sources.credential-stays-with-its-host")
-@pytest.mark.parametrize(
-    "elsewhere",
-    [
+async def test_a_kept_value_never_goes_to_another_host(
+    service: Service, subtests: pytest.Subtests
+) -> None:
+    for elsewhere in [
         "https://other.test/api",
         "https://ci.test:8443/api",
         "http://ci.test/api",
         "https://ci.test.other.test/api",
-    ],
-)
-async def test_a_kept_value_never_goes_to_another_host(service: Service, elsewhere: str) -> None:
-    await made(service)
-    answer = await put(service, baseUrl=elsewhere, headers={"authorization": None, "x-team": "t"})
-    assert answer.status_code == 400
-    assert "given again" in problems(answer)["headers.authorization"]
-    assert (await service.http.get(f"{CONNECTIONS}/ci")).json()["baseUrl"] == CI["baseUrl"]
-    moved = await put(service, baseUrl="https://ci.test/v2", headers={"authorization": None})
-    assert moved.status_code == 200
-    assert (await put(service, baseUrl=elsewhere)).status_code == 200
+    ]:
+        with subtests.test(elsewhere=elsewhere):
+            await made(service)
+            answer = await put(
+                service, baseUrl=elsewhere, headers={"authorization": None, "x-team": "t"}
+            )
+            assert answer.status_code == 400
+            assert "given again" in problems(answer)["headers.authorization"]
+            assert (await service.http.get(f"{CONNECTIONS}/ci")).json()["baseUrl"] == CI["baseUrl"]
+            moved = await put(
+                service, baseUrl="https://ci.test/v2", headers={"authorization": None}
+            )
+            assert moved.status_code == 200
+            assert (await put(service, baseUrl=elsewhere)).status_code == 200
 
 
-@pytest.mark.parametrize(
-    ("options", "path", "told"),
-    [
+async def test_what_cannot_be_a_connection_is_told_without_its_values(
+    service: Service, subtests: pytest.Subtests
+) -> None:
+    cases: list[tuple[dict[str, Any], str, str]] = [
         ({"baseUrl": "ci.test"}, "baseUrl", "begin with https://"),
         ({"baseUrl": f"https://u:{SECRET[7:]}@ci.test"}, "baseUrl", "without name, password"),
         ({"headers": {"x-token": None}}, "headers.x-token", "has no value yet"),
@@ -118,22 +123,21 @@ async def test_a_kept_value_never_goes_to_another_host(service: Service, elsewhe
         ({"headers": {"x-a": SECRET, "X-A": SECRET}}, "headers.X-A", "twice"),
         ({"headers": {"Host": SECRET}}, "headers.Host", "not a connection's"),
         ({"headers": {"x-a": SECRET * 1_000}}, "headers.x-a", "longer than"),
-    ],
-)
-async def test_what_cannot_be_a_connection_is_told_without_its_values(
-    service: Service, options: dict[str, Any], path: str, told: str
-) -> None:
-    answer = await put(service, **options)
-    assert answer.status_code == 400, answer.text
-    assert told in problems(answer)[path]
-    assert SECRET[7:] not in answer.text
-    assert (await service.http.get(CONNECTIONS)).json() == {"connections": []}
+    ]
+    for options, path, message in cases:
+        with subtests.test(options=options, path=path):
+            answer = await put(service, **options)
+            assert answer.status_code == 400, answer.text
+            assert message in problems(answer)[path]
+            assert SECRET[7:] not in answer.text
+            assert (await service.http.get(CONNECTIONS)).json() == {"connections": []}
 
 
 @ON_SQLITE
-@pytest.mark.parametrize(
-    ("name", "body"),
-    [
+async def test_what_does_not_fit_is_refused_without_its_values(
+    service: Service, subtests: pytest.Subtests
+) -> None:
+    cases: list[tuple[str, Any]] = [
         ("Upper", CI),
         ("ci", {**CI, "methods": ["DELETE"]}),
         ("ci", {**CI, "methods": []}),
@@ -144,14 +148,12 @@ async def test_what_cannot_be_a_connection_is_told_without_its_values(
         ("ci", {**CI, "token": SECRET}),
         ("ci", {"headers": {"x-token": SECRET}}),
         ("ci", [SECRET]),
-    ],
-)
-async def test_what_does_not_fit_is_refused_without_its_values(
-    service: Service, name: str, body: Any
-) -> None:
-    answer = await service.http.put(f"{CONNECTIONS}/{name}", json=body)
-    assert answer.status_code == 400
-    assert SECRET[7:] not in answer.text
+    ]
+    for name, body in cases:
+        with subtests.test(name=name, body=body):
+            answer = await service.http.put(f"{CONNECTIONS}/{name}", json=body)
+            assert answer.status_code == 400
+            assert SECRET[7:] not in answer.text
 
 
 async def test_one_that_a_source_asks_is_not_removed(service: Service) -> None:

@@ -147,11 +147,14 @@ async def test_a_filter_without_conditions_asks_for_everything(catalog: Service)
     assert await names(catalog, ",kind=resource,,metadata.name=db,") == ["db"]
 
 
-@pytest.mark.parametrize("filter_", ["=component", "kind=component,=x", " = "])
-async def test_a_condition_without_a_key_is_400(service: Service, filter_: str) -> None:
-    answer = await service.http.get(ENTITIES, params={"filter": filter_})
-    assert answer.status_code == 400
-    assert "without a key" in answer.json()["error"]["message"]
+async def test_a_condition_without_a_key_is_400(
+    service: Service, subtests: pytest.Subtests
+) -> None:
+    for filter_ in ["=component", "kind=component,=x", " = "]:
+        with subtests.test(filter_=filter_):
+            answer = await service.http.get(ENTITIES, params={"filter": filter_})
+            assert answer.status_code == 400
+            assert "without a key" in answer.json()["error"]["message"]
 
 
 async def test_as_many_conditions_as_a_filter_can_have_work_and_more_are_400(
@@ -169,11 +172,12 @@ async def test_as_many_conditions_as_a_filter_can_have_work_and_more_are_400(
         assert "500 conditions at most" in answer.json()["error"]["message"]
 
 
-@pytest.mark.parametrize(
-    "text", ["'; DROP TABLE entities; --", '"', "%", "_", "\\", "\0", "é\u0130"]
-)
-async def test_no_text_breaks_out_of_a_condition(service: Service, text: str) -> None:
-    await service.push("one", resource("odd", note=f"<{text}>"), resource("plain"))
-    assert await names(service, f"metadata.note=<{text}>") == ["odd"]
-    assert await names(service, f"metadata.note={text}", f"spec.{text}") == []
-    assert await names(service, f"metadata.name={text}", f"relations.{text}=x") == []
+async def test_no_text_breaks_out_of_a_condition(
+    service: Service, subtests: pytest.Subtests
+) -> None:
+    for text in ["'; DROP TABLE entities; --", '"', "%", "_", "\\", "\0", "é\u0130"]:
+        with subtests.test(text=text):
+            await service.push("one", resource("odd", note=f"<{text}>"), resource("plain"))
+            assert await names(service, f"metadata.note=<{text}>") == ["odd"]
+            assert await names(service, f"metadata.note={text}", f"spec.{text}") == []
+            assert await names(service, f"metadata.name={text}", f"relations.{text}=x") == []

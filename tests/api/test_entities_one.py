@@ -22,21 +22,21 @@ async def catalog(service: Service) -> Service:
 
 
 @pytest.mark.spec("catalog.by-name", "ref.matched-without-case", "ref.metadata-keeps-its-case")
-@pytest.mark.parametrize(
-    "path",
-    [
+async def test_an_entity_is_found_by_name_in_any_case(
+    catalog: Service, subtests: pytest.Subtests
+) -> None:
+    for path in [
         "Component/default/Payments",
         "component/default/payments",
         "COMPONENT/DEFAULT/PAYMENTS",
         "component/default/%50ayments",
-    ],
-)
-async def test_an_entity_is_found_by_name_in_any_case(catalog: Service, path: str) -> None:
-    answer = await catalog.http.get(f"{ENTITIES}/by-name/{path}")
-    assert answer.status_code == 200
-    entity = answer.json()
-    assert (entity["kind"], entity["metadata"]["name"]) == ("Component", "Payments")
-    assert entity["spec"] == component("Payments")["spec"]
+    ]:
+        with subtests.test(path=path):
+            answer = await catalog.http.get(f"{ENTITIES}/by-name/{path}")
+            assert answer.status_code == 200
+            entity = answer.json()
+            assert (entity["kind"], entity["metadata"]["name"]) == ("Component", "Payments")
+            assert entity["spec"] == component("Payments")["spec"]
 
 
 @pytest.mark.spec("catalog.by-name")
@@ -46,17 +46,19 @@ async def test_a_name_with_a_space_is_found_by_its_encoded_form(catalog: Service
 
 
 @pytest.mark.spec("catalog.by-name")
-@pytest.mark.parametrize("path", ["component/cloud/web", "api/default/web", "component/default/wb"])
 async def test_a_name_that_nothing_has_is_404_in_the_catalog_apis_words(
-    catalog: Service, path: str
+    catalog: Service, subtests: pytest.Subtests
 ) -> None:
-    answer = await catalog.http.get(f"{ENTITIES}/by-name/{path}")
-    kind, namespace, name = path.split("/")
-    assert answer.status_code == 404
-    assert answer.json()["error"] == {
-        "name": "NotFoundError",
-        "message": f"No entity named '{name}' found, with kind '{kind}' in namespace '{namespace}'",
-    }
+    for path in ["component/cloud/web", "api/default/web", "component/default/wb"]:
+        with subtests.test(path=path):
+            answer = await catalog.http.get(f"{ENTITIES}/by-name/{path}")
+            kind, namespace, name = path.split("/")
+            assert answer.status_code == 404
+            assert answer.json()["error"] == {
+                "name": "NotFoundError",
+                "message": f"No entity named '{name}' found, "
+                f"with kind '{kind}' in namespace '{namespace}'",
+            }
 
 
 @pytest.mark.spec("catalog.by-uid")
@@ -123,9 +125,10 @@ async def test_thousands_of_references_are_answered_at_once(catalog: Service) ->
 
 
 @ON_SQLITE
-@pytest.mark.parametrize(
-    ("body", "told"),
-    [
+async def test_a_body_of_by_refs_that_cannot_be_meant_is_400(
+    service: Service, subtests: pytest.Subtests
+) -> None:
+    cases: list[tuple[Any, str]] = [
         ({"entityRefs": ["web"]}, "lacks a kind"),
         ({"entityRefs": ["component:"]}, "not of the form"),
         ({"entityRefs": [""]}, ""),
@@ -135,24 +138,21 @@ async def test_thousands_of_references_are_answered_at_once(catalog: Service) ->
         ([], "is not valid"),
         ({"entityRefs": [], "fields": "kind"}, "is not valid"),
         ({"entityRefs": [], "fields": ["metadata.tags[0]"]}, "without indexes"),
-    ],
-)
-async def test_a_body_of_by_refs_that_cannot_be_meant_is_400(
-    service: Service, body: Any, told: str
-) -> None:
-    answer = await service.http.post(BY_REFS, json=body)
-    assert answer.status_code == 400
-    assert told in answer.json()["error"]["message"]
+    ]
+    for body, message in cases:
+        with subtests.test(body=body):
+            answer = await service.http.post(BY_REFS, json=body)
+            assert answer.status_code == 400
+            assert message in answer.json()["error"]["message"]
 
 
 @ON_SQLITE
-@pytest.mark.parametrize(
-    "body", [b"", b"{", b"\xff", b'{"entityRefs":["\\ud800"]}', b'{"entityRefs":[]} x']
-)
-async def test_a_body_that_is_no_json_is_400(service: Service, body: bytes) -> None:
-    answer = await service.http.post(BY_REFS, content=body)
-    assert answer.status_code == 400
-    assert "not valid JSON" in answer.json()["error"]["message"]
+async def test_a_body_that_is_no_json_is_400(service: Service, subtests: pytest.Subtests) -> None:
+    for body in [b"", b"{", b"\xff", b'{"entityRefs":["\\ud800"]}', b'{"entityRefs":[]} x']:
+        with subtests.test(body=body):
+            answer = await service.http.post(BY_REFS, content=body)
+            assert answer.status_code == 400
+            assert "not valid JSON" in answer.json()["error"]["message"]
 
 
 async def test_a_nul_in_a_path_or_a_reference_is_not_found_or_refused(catalog: Service) -> None:

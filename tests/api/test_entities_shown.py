@@ -145,16 +145,17 @@ async def test_a_name_is_stored_without_blanks_around_it_and_composed(service: S
 
 @ON_SQLITE
 @pytest.mark.spec("names.may-hold-spaces-and-printables", "names.at-most-253-characters")
-@pytest.mark.parametrize(
-    "name", ["Master Account", "a", "(x) [y] {z} & 100% #1?", "'\"\\", "日本語 ☕", "n" * 253]
-)
-async def test_a_printable_name_is_taken_and_found(service: Service, name: str) -> None:
-    assert (await service.push("set", resource(name))).status_code == 200
-    [listed] = (await service.http.get("/api/catalog/entities")).json()
-    assert listed["metadata"]["name"] == name
-    body = {"entityRefs": [f"resource:default/{name}"]}
-    found = await service.http.post("/api/catalog/entities/by-refs", json=body)
-    assert found.json()["items"] == [listed]
+async def test_a_printable_name_is_taken_and_found(
+    service: Service, subtests: pytest.Subtests
+) -> None:
+    for name in ["Master Account", "a", "(x) [y] {z} & 100% #1?", "'\"\\", "日本語 ☕", "n" * 253]:
+        with subtests.test(name=name):
+            assert (await service.push("set", resource(name))).status_code == 200
+            [listed] = (await service.http.get("/api/catalog/entities")).json()
+            assert listed["metadata"]["name"] == name
+            body = {"entityRefs": [f"resource:default/{name}"]}
+            found = await service.http.post("/api/catalog/entities/by-refs", json=body)
+            assert found.json()["items"] == [listed]
 
 
 @ON_SQLITE

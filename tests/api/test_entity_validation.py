@@ -70,16 +70,19 @@ async def test_a_known_kind_in_a_foreign_api_version_is_not_valid(service: Servi
     assert "backstage.io/v1alpha1 or backstage.io/v1beta1" in found["entity.apiVersion"]
 
 
-@pytest.mark.parametrize("entity", [None, 1, "text", [], True])
-async def test_what_is_no_object_is_no_entity(service: Service, entity: Any) -> None:
-    assert await problems(service, entity) == {"entity": "the entity: has to be an object"}
+async def test_what_is_no_object_is_no_entity(service: Service, subtests: pytest.Subtests) -> None:
+    cases: list[Any] = [None, 1, "text", [], True]
+    for entity in cases:
+        with subtests.test(entity=entity):
+            assert await problems(service, entity) == {"entity": "the entity: has to be an object"}
 
 
-@pytest.mark.parametrize("location", ["", "url:", "file:/a", "https://a/b", "url:javascript:x"])
 async def test_a_location_has_to_be_the_address_of_something(
-    service: Service, location: str
+    service: Service, subtests: pytest.Subtests
 ) -> None:
-    assert list(await problems(service, component("a"), location)) == ["location"]
+    for location in ["", "url:", "file:/a", "https://a/b", "url:javascript:x"]:
+        with subtests.test(location=location):
+            assert list(await problems(service, component("a"), location)) == ["location"]
 
 
 async def test_a_location_among_the_annotations_has_to_be_one(service: Service) -> None:
@@ -88,9 +91,10 @@ async def test_a_location_among_the_annotations_has_to_be_one(service: Service) 
     assert list(found) == ["entity.metadata.annotations.backstage.io/managed-by-location"]
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
+async def test_another_body_is_an_error_of_the_usual_form(
+    service: Service, subtests: pytest.Subtests
+) -> None:
+    for body in [
         "",
         "{",
         "[]",
@@ -101,12 +105,11 @@ async def test_a_location_among_the_annotations_has_to_be_one(service: Service) 
         '{"entity": {}, "location": "url:x", "more": 1}',
         '{"entity": ' + "[" * 200 + "]" * 200 + ', "location": "url:x"}',
         '{"entity": ' + "[" * 100_000 + "]" * 100_000 + ', "location": "url:x"}',
-    ],
-)
-async def test_another_body_is_an_error_of_the_usual_form(service: Service, body: str) -> None:
-    answer = await service.http.post(VALIDATE, content=body)
-    assert answer.status_code == 400
-    assert answer.json()["error"]["name"] == "InputError"
+    ]:
+        with subtests.test(body=body):
+            answer = await service.http.post(VALIDATE, content=body)
+            assert answer.status_code == 400
+            assert answer.json()["error"]["name"] == "InputError"
 
 
 async def test_a_large_body_is_refused(service: Service) -> None:
@@ -143,9 +146,12 @@ SLUG = "github.com/project-slug"
 TAGS = "datadoghq.com/monitor_tags"
 
 
-@pytest.mark.parametrize(
-    ("annotations", "vendors"),
-    [
+async def test_annotations_that_no_integration_can_read_are_warned_of_beside_an_empty_answer(
+    start: StartService, subtests: pytest.Subtests
+) -> None:
+    service = await start(integrations=TABLES, collect=False)
+    entity = component("web")
+    cases: list[tuple[dict[str, str], list[str]]] = [
         ({}, []),
         ({SLUG: "acme/x", TAGS: "team:one"}, []),
         ({SLUG: "https://github.com/acme/x.git"}, []),
@@ -154,19 +160,16 @@ TAGS = "datadoghq.com/monitor_tags"
         # One that can read it suffices.
         ({SLUG: "acme", "git.example.com/project-slug": "acme/x"}, []),
         ({"gitlab.com/project-slug": "acme"}, []),
-    ],
-    ids=repr,
-)
-async def test_annotations_that_no_integration_can_read_are_warned_of_beside_an_empty_answer(
-    start: StartService, annotations: dict[str, str], vendors: list[str]
-) -> None:
-    service = await start(integrations=TABLES, collect=False)
-    entity = component("web")
-    entity["metadata"]["annotations"] = annotations
-    answer = await service.http.post(VALIDATE, json={"entity": entity, "location": LOCATION})
-    assert (answer.status_code, answer.content) == (200, b"")
-    warnings = json.loads(answer.headers.get("factbook-warnings", "[]"))
-    assert sorted(text.split()[4] for text in warnings) == vendors
-    for text in warnings:
-        assert text.startswith("metadata.annotations: no integration with ")
-        assert "evil" not in text
+    ]
+    for annotations, vendors in cases:
+        with subtests.test(annotations=annotations, vendors=vendors):
+            entity["metadata"]["annotations"] = annotations
+            answer = await service.http.post(
+                VALIDATE, json={"entity": entity, "location": LOCATION}
+            )
+            assert (answer.status_code, answer.content) == (200, b"")
+            warnings = json.loads(answer.headers.get("factbook-warnings", "[]"))
+            assert sorted(text.split()[4] for text in warnings) == vendors
+            for text in warnings:
+                assert text.startswith("metadata.annotations: no integration with ")
+                assert "evil" not in text

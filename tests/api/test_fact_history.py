@@ -178,9 +178,11 @@ async def test_an_entity_that_was_never_collected_has_no_history(service: Servic
 
 
 @ON_SQLITE
-@pytest.mark.parametrize(
-    ("query", "status", "words"),
-    [
+async def test_a_question_for_history_that_makes_no_sense_is_refused(
+    service: Service, subtests: pytest.Subtests
+) -> None:
+    await fill(service)
+    cases: list[tuple[dict[str, Any], int, str]] = [
         ({}, 400, "entity is required"),
         ({"entity": "web"}, 400, "lacks a kind"),
         ({"entity": ""}, 400, "not of the form"),
@@ -199,13 +201,10 @@ async def test_an_entity_that_was_never_collected_has_no_history(service: Servic
         ({"entity": WEB, "cursor": "9" * 20 + "/other"}, 400, "cursor has to be the nextCursor"),
         ({"entity": WEB, "cursor": "1/\0"}, 400, "cursor has to be the nextCursor"),
         ({"entity": WEB, "other": "1"}, 400, "Unknown query parameter"),
-    ],
-)
-async def test_a_question_for_history_that_makes_no_sense_is_refused(
-    service: Service, query: dict[str, Any], status: int, words: str
-) -> None:
-    await fill(service)
-    assert words in refusal(await service.http.get(FACTS, params=query), status)
+    ]
+    for query, status, words in cases:
+        with subtests.test(query=query):
+            assert words in refusal(await service.http.get(FACTS, params=query), status)
 
 
 @ON_SQLITE

@@ -37,19 +37,21 @@ async def walked(service: Service, **asked: Any) -> list[str]:
 
 
 @pytest.mark.spec("catalog.by-query")
-@pytest.mark.parametrize("order", [None, "metadata.name,desc", "spec.part"])
 async def test_pages_of_what_many_meet_hold_each_once_in_the_order(
-    many: Service, order: str | None
+    many: Service, subtests: pytest.Subtests
 ) -> None:
-    asked = {} if order is None else {"orderField": order}
-    filters = "kind=component,spec.type=service,spec.lifecycle=production"
-    found = await walked(many, filter=filters, limit=500, **asked)
-    wanted = [f"n{number:04}" for number in NUMBERS if number >= 100]
-    if order == "metadata.name,desc":
-        wanted.reverse()
-    if order == "spec.part":
-        wanted.sort(key=lambda name: (str(int(name[1:]) % 400), name))
-    assert found == wanted
+    cases: list[str | None] = [None, "metadata.name,desc", "spec.part"]
+    for order in cases:
+        with subtests.test(order=order):
+            asked = {} if order is None else {"orderField": order}
+            filters = "kind=component,spec.type=service,spec.lifecycle=production"
+            found = await walked(many, filter=filters, limit=500, **asked)
+            wanted = [f"n{number:04}" for number in NUMBERS if number >= 100]
+            if order == "metadata.name,desc":
+                wanted.reverse()
+            if order == "spec.part":
+                wanted.sort(key=lambda name: (str(int(name[1:]) % 400), name))
+            assert found == wanted
 
 
 @pytest.mark.spec("catalog.by-query")
@@ -64,9 +66,10 @@ async def test_what_many_meet_is_counted_and_paged_back_to_the_start(many: Servi
 
 
 @pytest.mark.spec("catalog.by-query")
-@pytest.mark.parametrize(
-    ("asked", "count"),
-    [
+async def test_a_frequent_value_beside_any_other_condition_is_counted_right(
+    many: Service, subtests: pytest.Subtests
+) -> None:
+    for asked, count in [
         ("spec.type", 1_301),
         ("kind=resource,spec.type=service", 0),
         ("spec.type=service,spec.type=library", 1_300),
@@ -74,14 +77,11 @@ async def test_what_many_meet_is_counted_and_paged_back_to_the_start(many: Servi
         ("spec.type=service,metadata.name=n0007", 1),
         ("spec.type=service,metadata.namespace=away", 0),
         ("spec.type=service,relations.dependson=component:default/none", 0),
-    ],
-)
-async def test_a_frequent_value_beside_any_other_condition_is_counted_right(
-    many: Service, asked: str, count: int
-) -> None:
-    found = await page(many, filter=asked, limit=2)
-    assert found["totalItems"] == count
-    assert len(found["items"]) == min(count, 2)
+    ]:
+        with subtests.test(asked=asked, count=count):
+            found = await page(many, filter=asked, limit=2)
+            assert found["totalItems"] == count
+            assert len(found["items"]) == min(count, 2)
 
 
 @pytest.mark.spec("catalog.by-query")

@@ -25,14 +25,15 @@ TOO_MUCH: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-@pytest.mark.parametrize(("change", "path"), TOO_MUCH)
 async def test_what_no_database_could_work_with_is_refused(
-    service: Service, change: dict[str, Any], path: str
+    service: Service, subtests: pytest.Subtests
 ) -> None:
-    body = msgspec.json.encode(pushed() | change)
-    answer = await service.http.post(SOURCES, content=body)
-    assert answer.status_code == 400, answer.text
-    assert path in problems(answer)
+    for change, path in TOO_MUCH:
+        with subtests.test(change=change, path=path):
+            body = msgspec.json.encode(pushed() | change)
+            answer = await service.http.post(SOURCES, content=body)
+            assert answer.status_code == 400, answer.text
+            assert path in problems(answer)
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
@@ -43,22 +44,23 @@ async def test_a_definition_without_facts_is_refused(service: Service) -> None:
     assert problems(answer) == {"schema": "has to have at least one fact"}
 
 
-@pytest.mark.parametrize(
-    "entity_filter",
-    [
+async def test_the_largest_filters_are_answered_by_the_database(
+    service: Service, subtests: pytest.Subtests
+) -> None:
+    assert (await service.push("all", component("web"))).status_code == 200
+    cases: list[list[dict[str, Any]]] = [
         [{f"metadata.labels.k{i}": {"exists": False} for i in range(100)}],
         [{"metadata.name": "web"}, *({f"metadata.labels.k{i}": "v"} for i in range(99))],
         [{"metadata.name": [f"n{i}" for i in range(999)] + ["web"]}],
-    ],
-)
-async def test_the_largest_filters_are_answered_by_the_database(
-    service: Service, entity_filter: list[dict[str, Any]]
-) -> None:
-    assert (await service.push("all", component("web"))).status_code == 200
-    await define(service, pushed(entityFilter=entity_filter))
-    answer = await service.http.post(f"{FACTS}/coverage", json={"items": [item(lines=1)]})
-    assert answer.json()["acceptedItems"] == 1
-    assert await latest(service) == {"component:default/web": {"lines": 1}}
+    ]
+    for number, entity_filter in enumerate(cases):
+        with subtests.test(entity_filter=entity_filter):
+            service.time.advance(1_000)
+            await define(service, pushed(entityFilter=entity_filter))
+            items = [item(lines=number)]
+            answer = await service.http.post(f"{FACTS}/coverage", json={"items": items})
+            assert answer.json()["acceptedItems"] == 1
+            assert await latest(service) == {"component:default/web": {"lines": number}}
 
 
 async def test_the_longest_times_and_numbers_can_be_worked_with(service: Service) -> None:

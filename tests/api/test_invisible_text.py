@@ -153,21 +153,22 @@ async def test_pages_write_it_out(service: Service) -> None:
 
 @ON_SQLITE
 @pytest.mark.spec("push.no-invisible-names")
-@pytest.mark.parametrize("hidden", ["\U000e0041", "\U000e0100", "\ufe00", "\u3164", "\u200b"])
-async def test_no_new_name_holds_it(service: Service, hidden: str) -> None:
-    name = f"we{hidden}b"
-    answer = await service.push("all", component(name))
-    assert (answer.status_code, list(problems(answer))) == (400, ["items[0].metadata.name"])
-    for answer in (
-        await service.push(name, component("web")),
-        await service.http.post(f"{PUSH}/sets/{name}", json=component("web")),
-        await service.http.post(TOKENS, json={"name": name}),
-    ):
-        assert answer.status_code == 400, answer.text
-    document = pushed(title=name, schema={name: {"type": "string"}})
-    answer = await service.http.put(f"{SOURCES}/coverage", json=document)
-    assert answer.status_code == 400
-    assert set(problems(answer)) == {"title", f"schema.{name}"}
+async def test_no_new_name_holds_it(service: Service, subtests: pytest.Subtests) -> None:
+    for hidden in ["\U000e0041", "\U000e0100", "\ufe00", "\u3164", "\u200b"]:
+        with subtests.test(hidden=hidden):
+            name = f"we{hidden}b"
+            answer = await service.push("all", component(name))
+            assert (answer.status_code, list(problems(answer))) == (400, ["items[0].metadata.name"])
+            for answer in (
+                await service.push(name, component("web")),
+                await service.http.post(f"{PUSH}/sets/{name}", json=component("web")),
+                await service.http.post(TOKENS, json={"name": name}),
+            ):
+                assert answer.status_code == 400, answer.text
+            document = pushed(title=name, schema={name: {"type": "string"}})
+            answer = await service.http.put(f"{SOURCES}/coverage", json=document)
+            assert answer.status_code == 400
+            assert set(problems(answer)) == {"title", f"schema.{name}"}
 
 
 @ON_SQLITE

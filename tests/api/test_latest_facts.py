@@ -25,9 +25,10 @@ async def test_the_latest_facts_of_any_source_are_read(covered: Service) -> None
 
 
 @ON_SQLITE
-@pytest.mark.parametrize(
-    ("path", "query", "status"),
-    [
+async def test_a_question_for_the_latest_facts_that_makes_no_sense_is_refused(
+    covered: Service, subtests: pytest.Subtests
+) -> None:
+    cases: list[tuple[str, dict[str, str], int]] = [
         ("coverage", {"entity": "component:nobody"}, 404),
         ("techdocs", {"entity": "component:nobody"}, 404),
         ("coverage", {"entity": "nobody"}, 400),
@@ -36,10 +37,8 @@ async def test_the_latest_facts_of_any_source_are_read(covered: Service) -> None
         ("coverage", {"limit": "1001"}, 400),
         ("coverage", {"cursor": "x" * 641}, 400),
         ("nothing", {}, 404),
-    ],
-)
-async def test_a_question_for_the_latest_facts_that_makes_no_sense_is_refused(
-    covered: Service, path: str, query: dict[str, str], status: int
-) -> None:
-    answer = await covered.http.get(f"{FACTS}/{path}", params=query)
-    assert refusal(answer, status)
+    ]
+    for path, query, status in cases:
+        with subtests.test(path=path, query=query):
+            answer = await covered.http.get(f"{FACTS}/{path}", params=query)
+            assert refusal(answer, status)

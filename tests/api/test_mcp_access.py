@@ -140,26 +140,24 @@ async def test_a_list_of_hosts_decides_wherever_the_server_is_bound(start: Start
 # Probing
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
+async def test_a_client_that_probes_for_oauth_gets_404_and_json(
+    service: Service, subtests: pytest.Subtests
+) -> None:
+    for path in [
         "/.well-known/oauth-protected-resource",
         f"/.well-known/oauth-protected-resource{TOOLS}",
         "/.well-known/oauth-authorization-server",
         "/.well-known/openid-configuration",
         f"{TOOLS}/.well-known/openid-configuration",
         "/register",
-    ],
-)
-async def test_a_client_that_probes_for_oauth_gets_404_and_json(
-    service: Service, path: str
-) -> None:
-    async with service.client(None) as stranger:
-        answer = await (stranger.post if path == "/register" else stranger.get)(path)
-    assert answer.status_code == 404
-    assert answer.headers["content-type"].startswith("application/json")
-    assert answer.json()["error"]["name"] == "NotFoundError"
-    assert "www-authenticate" not in answer.headers
+    ]:
+        with subtests.test(path=path):
+            async with service.client(None) as stranger:
+                answer = await (stranger.post if path == "/register" else stranger.get)(path)
+            assert answer.status_code == 404
+            assert answer.headers["content-type"].startswith("application/json")
+            assert answer.json()["error"]["name"] == "NotFoundError"
+            assert "www-authenticate" not in answer.headers
 
 
 async def test_a_path_with_a_slash_at_its_end_is_not_redirected(service: Service) -> None:

@@ -77,12 +77,16 @@ async def test_a_legacy_client_shakes_hands_lists_and_calls(service: Service, ve
     assert called.keys() == {"content", "structuredContent", "isError"}
 
 
-@pytest.mark.parametrize("version", ["2024-11-05", "2026-07-28", "2099-01-01", 7, None])
 async def test_a_handshake_for_a_revision_without_one_offers_the_newest_that_has_one(
-    service: Service, version: object
+    service: Service, subtests: pytest.Subtests
 ) -> None:
-    hello = expect_result(await send(service, message("initialize", {"protocolVersion": version})))
-    assert hello["protocolVersion"] == "2025-11-25"
+    cases: list[object] = ["2024-11-05", "2026-07-28", "2099-01-01", 7, None]
+    for version in cases:
+        with subtests.test(version=version):
+            hello = expect_result(
+                await send(service, message("initialize", {"protocolVersion": version}))
+            )
+            assert hello["protocolVersion"] == "2025-11-25"
 
 
 @pytest.mark.spec("endpoint.bare-call", "endpoint.stateless", "endpoint.empty-arguments")
@@ -121,10 +125,12 @@ async def test_the_call_that_the_seed_shows_is_answered(service: Service) -> Non
 
 
 @pytest.mark.spec("endpoint.integer-ids", "endpoint.json-rpc-2")
-@pytest.mark.parametrize("id", [0, 1, -1, 2**53, 2**63, 2**70, "", "a", 'ä"\\\n'], ids=repr)
-async def test_an_id_is_echoed_as_it_is(service: Service, id: object) -> None:
-    expect_result(await send(service, message("tools/call", DISCOVERY, id)), id)
-    expect_error(await send(service, message("nothing", id=id)), 200, -32601, id)
+async def test_an_id_is_echoed_as_it_is(service: Service, subtests: pytest.Subtests) -> None:
+    cases: list[object] = [0, 1, -1, 2**53, 2**63, 2**70, "", "a", 'ä"\\\n']
+    for id in cases:
+        with subtests.test(id=id):
+            expect_result(await send(service, message("tools/call", DISCOVERY, id)), id)
+            expect_error(await send(service, message("nothing", id=id)), 200, -32601, id)
 
 
 # Modern
@@ -173,14 +179,15 @@ MISMATCHES: dict[str, dict[str, str | None]] = {
 
 
 @pytest.mark.spec("protocol.header-mismatch-is-400")
-@pytest.mark.parametrize("changed", MISMATCHES.values(), ids=MISMATCHES.keys())
 async def test_a_modern_header_that_is_not_what_the_body_says_is_400(
-    service: Service, changed: dict[str, str | None]
+    service: Service, subtests: pytest.Subtests
 ) -> None:
-    given = modern_headers("tools/call", NAME) | changed
-    headers = {name: value for name, value in given.items() if value is not None}
-    answer = await send(service, modern_message("tools/call", DISCOVERY), headers)
-    assert next(iter(changed)) in expect_error(answer, 400, -32020, 1)
+    for label, changed in MISMATCHES.items():
+        with subtests.test(label):
+            given = modern_headers("tools/call", NAME) | changed
+            headers = {name: value for name, value in given.items() if value is not None}
+            answer = await send(service, modern_message("tools/call", DISCOVERY), headers)
+            assert next(iter(changed)) in expect_error(answer, 400, -32020, 1)
 
 
 @pytest.mark.parametrize("name", [SENTINEL, f"  {NAME}\t", f" {SENTINEL} "])
@@ -212,12 +219,13 @@ ERAS: dict[str, tuple[dict[str, str], dict[str, Any], bool]] = {
 
 
 @pytest.mark.spec("endpoint.one-path-for-all-revisions")
-@pytest.mark.parametrize(("headers", "params", "modern"), ERAS.values(), ids=ERAS.keys())
 async def test_header_and_metadata_decide_the_era(
-    service: Service, headers: dict[str, str], params: dict[str, Any], modern: bool
+    service: Service, subtests: pytest.Subtests
 ) -> None:
-    listed = expect_result(await send(service, message("tools/list", params), headers))
-    assert is_modern(listed) is modern
+    for name, (headers, params, modern) in ERAS.items():
+        with subtests.test(name):
+            listed = expect_result(await send(service, message("tools/list", params), headers))
+            assert is_modern(listed) is modern
 
 
 @pytest.mark.spec("endpoint.one-path-for-all-revisions")

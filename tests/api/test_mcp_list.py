@@ -14,7 +14,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from factbook.tools import TOOLS, Tool
+from factbook.tools import TOOLS
 from tests.api.messages import Json, expect_result, message, send, send_modern
 from tests.service import Service
 
@@ -79,10 +79,7 @@ SEED_RESULTS = {
     "get-repository-info": "filePaths totalFiles inCatalog? fileTypes",
 }
 
-every_tool = pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
-every_tool_of_the_seed = pytest.mark.parametrize(
-    "tool", [tool for tool in TOOLS if tool.name in SEED_ARGUMENTS], ids=lambda tool: tool.name
-)
+SEED_TOOLS = [tool for tool in TOOLS if tool.name in SEED_ARGUMENTS]
 
 
 def schemas(schema: Any, path: str = "$") -> Iterator[tuple[str, Json]]:
@@ -146,30 +143,40 @@ async def test_each_listed_tool_says_that_it_only_reads(service: Service) -> Non
     "tools.metrics.defaults",
     "tools.metrics.name-required",
 )
-@every_tool_of_the_seed
-def test_every_argument_of_the_seed_is_there_and_nothing_else_is_required(tool: Tool) -> None:
-    schema = tool.input_schema
-    seed = SEED_ARGUMENTS[tool.name]
-    assert set(schema["required"]) == {name for name, rule in seed.items() if rule == "required"}
-    for name, rule in seed.items():
-        part = schema["properties"][name]
-        assert part["type"] == "string"
-        assert part.get("default") == (None if rule in {"required", "optional"} else rule)
-    assert schema["properties"].keys() - seed <= ADDED_TO_SEED
+def test_every_argument_of_the_seed_is_there_and_nothing_else_is_required(
+    subtests: pytest.Subtests,
+) -> None:
+    assert SEED_TOOLS
+    for tool in SEED_TOOLS:
+        with subtests.test(tool.name):
+            schema = tool.input_schema
+            seed = SEED_ARGUMENTS[tool.name]
+            assert set(schema["required"]) == {
+                name for name, rule in seed.items() if rule == "required"
+            }
+            for name, rule in seed.items():
+                part = schema["properties"][name]
+                assert part["type"] == "string"
+                assert part.get("default") == (None if rule in {"required", "optional"} else rule)
+            assert schema["properties"].keys() - seed <= ADDED_TO_SEED
 
 
 @pytest.mark.spec("endpoint.v1-only-grows", "result.additions-leave-seed-fields-alone")
-@every_tool_of_the_seed
-def test_every_field_of_the_seed_is_there_and_required_where_it_is(tool: Tool) -> None:
-    fields = SEED_RESULTS[tool.name].split()
-    names = {field.rstrip("?") for field in fields}
-    assert names <= tool.output_schema["properties"].keys()
-    required = {field for field in fields if not field.endswith("?")}
-    assert set(tool.output_schema["required"]) & names == required
-    additions = {"unknownReasons", "collectedAt", "draft", "nextCursor", "totalCount"}
-    additions |= {"unknownEntities", "unknown", "examined", "groups", "leftOut", "timestamp"}
-    additions.add("unknownDetails")
-    assert tool.output_schema["properties"].keys() - names <= additions
+def test_every_field_of_the_seed_is_there_and_required_where_it_is(
+    subtests: pytest.Subtests,
+) -> None:
+    assert SEED_TOOLS
+    for tool in SEED_TOOLS:
+        with subtests.test(tool.name):
+            fields = SEED_RESULTS[tool.name].split()
+            names = {field.rstrip("?") for field in fields}
+            assert names <= tool.output_schema["properties"].keys()
+            required = {field for field in fields if not field.endswith("?")}
+            assert set(tool.output_schema["required"]) & names == required
+            additions = {"unknownReasons", "collectedAt", "draft", "nextCursor", "totalCount"}
+            additions |= {"unknownEntities", "unknown", "examined", "groups", "leftOut"}
+            additions |= {"timestamp", "unknownDetails"}
+            assert tool.output_schema["properties"].keys() - names <= additions
 
 
 @pytest.mark.parametrize("name", ADDED_ARGUMENTS)
@@ -186,77 +193,100 @@ def test_an_added_tool_has_the_arguments_that_it_was_added_with(name: str) -> No
 # What some client or other trips over
 
 
-@every_tool
-def test_names_are_such_as_every_client_takes(tool: Tool) -> None:
-    assert re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", tool.name)
-    for schema in (tool.input_schema, tool.output_schema):
-        for path, part in schemas(schema):
-            for name in part.get("properties", ()):
-                assert re.fullmatch(r"[a-zA-Z0-9_.-]{1,64}", name), path
+def test_names_are_such_as_every_client_takes(subtests: pytest.Subtests) -> None:
+    assert TOOLS
+    for tool in TOOLS:
+        with subtests.test(tool.name):
+            assert re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", tool.name)
+            for schema in (tool.input_schema, tool.output_schema):
+                for path, part in schemas(schema):
+                    for name in part.get("properties", ()):
+                        assert re.fullmatch(r"[a-zA-Z0-9_.-]{1,64}", name), path
 
 
 @pytest.mark.spec("endpoint.no-root-composition")
-@every_tool
-def test_the_root_of_every_schema_is_an_object_and_composes_nothing(tool: Tool) -> None:
-    for schema in (tool.input_schema, tool.output_schema):
-        assert schema["type"] == "object"
-        composing = {"anyOf", "oneOf", "allOf", "not", "if", "enum", "const"}
-        assert not composing & schema.keys()
+def test_the_root_of_every_schema_is_an_object_and_composes_nothing(
+    subtests: pytest.Subtests,
+) -> None:
+    assert TOOLS
+    for tool in TOOLS:
+        with subtests.test(tool.name):
+            for schema in (tool.input_schema, tool.output_schema):
+                assert schema["type"] == "object"
+                composing = {"anyOf", "oneOf", "allOf", "not", "if", "enum", "const"}
+                assert not composing & schema.keys()
 
 
-@every_tool
-def test_schemas_are_sound_inline_and_of_single_types(tool: Tool) -> None:
-    for schema in (tool.input_schema, tool.output_schema):
-        jsonschema.Draft202012Validator.check_schema(schema)
-        text = json.dumps(schema)
-        assert "$ref" not in text
-        assert "$defs" not in text
-        for path, part in schemas(schema):
-            assert isinstance(part.get("type"), str) or "anyOf" in part, path
-            assert not {"oneOf", "allOf"} & part.keys(), path
+def test_schemas_are_sound_inline_and_of_single_types(subtests: pytest.Subtests) -> None:
+    assert TOOLS
+    for tool in TOOLS:
+        with subtests.test(tool.name):
+            for schema in (tool.input_schema, tool.output_schema):
+                jsonschema.Draft202012Validator.check_schema(schema)
+                text = json.dumps(schema)
+                assert "$ref" not in text
+                assert "$defs" not in text
+                for path, part in schemas(schema):
+                    assert isinstance(part.get("type"), str) or "anyOf" in part, path
+                    assert not {"oneOf", "allOf"} & part.keys(), path
 
 
-@every_tool
-def test_inputs_are_closed_and_results_are_open(tool: Tool) -> None:
-    assert tool.input_schema["additionalProperties"] is False
-    for path, part in schemas(tool.output_schema):
-        assert part.get("additionalProperties") is not False, path
+def test_inputs_are_closed_and_results_are_open(subtests: pytest.Subtests) -> None:
+    assert TOOLS
+    for tool in TOOLS:
+        with subtests.test(tool.name):
+            assert tool.input_schema["additionalProperties"] is False
+            for path, part in schemas(tool.output_schema):
+                assert part.get("additionalProperties") is not False, path
 
 
-@every_tool
-def test_each_argument_is_explained_with_an_example_that_fits(tool: Tool) -> None:
-    for name, part in tool.input_schema["properties"].items():
-        assert part["description"].endswith("."), name
-        assert part["examples"], name
-        for example in part["examples"]:
-            jsonschema.validate(example, part, cls=jsonschema.Draft202012Validator)
-        if name not in tool.input_schema["required"] and "default" not in part:
-            assert re.search("when left out|give this or|page before", part["description"]), name
+def test_each_argument_is_explained_with_an_example_that_fits(subtests: pytest.Subtests) -> None:
+    assert TOOLS
+    for tool in TOOLS:
+        with subtests.test(tool.name):
+            for name, part in tool.input_schema["properties"].items():
+                assert part["description"].endswith("."), name
+                assert part["examples"], name
+                for example in part["examples"]:
+                    jsonschema.validate(example, part, cls=jsonschema.Draft202012Validator)
+                if name not in tool.input_schema["required"] and "default" not in part:
+                    assert re.search(
+                        "when left out|give this or|page before", part["description"]
+                    ), name
 
 
-@every_tool
-def test_each_tool_is_described_with_its_neighbours_defaults_and_unknowns(tool: Tool) -> None:
-    text = tool.description
-    assert tool.title
-    assert 80 < len(text) < 700
-    properties = tool.input_schema["properties"]
-    if "dataSourceId" in properties:
-        assert "get-data-source-discovery" in text
-    if "name" in properties:
-        assert "namespace" in text
-        assert "default" in text
-    if "unknownReasons" in tool.output_schema["properties"]:
-        assert "unknown" in text
-    if "entityRef" in properties:
-        assert "exactly one of name and entityRef" in text
+def test_each_tool_is_described_with_its_neighbours_defaults_and_unknowns(
+    subtests: pytest.Subtests,
+) -> None:
+    assert TOOLS
+    for tool in TOOLS:
+        with subtests.test(tool.name):
+            text = tool.description
+            assert tool.title
+            assert 80 < len(text) < 700
+            properties = tool.input_schema["properties"]
+            if "dataSourceId" in properties:
+                assert "get-data-source-discovery" in text
+            if "name" in properties:
+                assert "namespace" in text
+                assert "default" in text
+            if "unknownReasons" in tool.output_schema["properties"]:
+                assert "unknown" in text
+            if "entityRef" in properties:
+                assert "exactly one of name and entityRef" in text
 
 
 @pytest.mark.spec("endpoint.descriptions-warn-of-size")
-@every_tool
-def test_a_tool_whose_result_may_be_long_warns_of_it_and_names_the_remedy(tool: Tool) -> None:
-    if "limit" in tool.input_schema["properties"]:
-        assert "25,000 tokens" in tool.description
-        assert "`limit`" in tool.description
-    for named in re.findall(r"`(\w+)`", tool.description):
-        known = {*tool.input_schema["properties"], *tool.output_schema["properties"], "unknown"}
-        assert named in known, f"{named} is neither an argument nor a field"
+def test_a_tool_whose_result_may_be_long_warns_of_it_and_names_the_remedy(
+    subtests: pytest.Subtests,
+) -> None:
+    assert TOOLS
+    for tool in TOOLS:
+        with subtests.test(tool.name):
+            if "limit" in tool.input_schema["properties"]:
+                assert "25,000 tokens" in tool.description
+                assert "`limit`" in tool.description
+            fields = tool.input_schema["properties"] | tool.output_schema["properties"]
+            known = {*fields, "unknown"}
+            for named in re.findall(r"`(\w+)`", tool.description):
+                assert named in known, f"{named} is neither an argument nor a field"

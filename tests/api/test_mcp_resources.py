@@ -118,9 +118,10 @@ async def test_in_the_modern_era_answers_are_private_and_named_in_a_header(
     expect_error(await modern(service, "resources/read", f"{WEB}x", uri=WEB), 400, -32020, 1)
 
 
-@pytest.mark.parametrize(
-    "uri",
-    [
+async def test_what_there_is_not_is_an_error_with_its_address(
+    service: Service, subtests: pytest.Subtests
+) -> None:
+    for uri in [
         "",
         "file:///etc/passwd",
         "factbook://entities/component/default",
@@ -130,14 +131,13 @@ async def test_in_the_modern_era_answers_are_private_and_named_in_a_header(
         "factbook://scorecards/none%2Fmore",
         "factbook://people/all",
         "https://example.com/web",
-    ],
-)
-async def test_what_there_is_not_is_an_error_with_its_address(service: Service, uri: str) -> None:
-    answer = await service.http.post(ALL, json=message("resources/read", {"uri": uri}))
-    expect_error(answer, 200, -32002, 1)
-    assert answer.json()["error"]["data"] == {"uri": uri}
-    if uri:
-        expect_error(await modern(service, "resources/read", uri, uri=uri), 400, -32602, 1)
+    ]:
+        with subtests.test(uri=uri):
+            answer = await service.http.post(ALL, json=message("resources/read", {"uri": uri}))
+            expect_error(answer, 200, -32002, 1)
+            assert answer.json()["error"]["data"] == {"uri": uri}
+            if uri:
+                expect_error(await modern(service, "resources/read", uri, uri=uri), 400, -32602, 1)
 
 
 async def test_a_template_that_another_list_would_give_out_is_refused(service: Service) -> None:
@@ -177,19 +177,20 @@ async def test_a_hundred_values_are_given_at_most(service: Service) -> None:
     assert (len(found["values"]), found["hasMore"]) == (100, True)
 
 
-@pytest.mark.parametrize(
-    ("ref", "name"),
-    [
+async def test_other_arguments_are_not_completed(
+    service: Service, subtests: pytest.Subtests
+) -> None:
+    cases: list[tuple[Json, str]] = [
         ({"type": "ref/resource", "uri": "factbook://people/{name}"}, "name"),
         ({"type": "ref/resource", "uri": ENTITY}, "owner"),
         ({"type": "ref/resource", "uri": ENTITY}, "name}/{kind"),
         ({"type": "ref/prompt", "name": "hello"}, "name"),
-    ],
-)
-async def test_other_arguments_are_not_completed(service: Service, ref: Json, name: str) -> None:
-    params = {"ref": ref, "argument": {"name": name, "value": ""}}
-    answer = await service.http.post(ALL, json=message("completion/complete", params))
-    expect_error(answer, 200, -32602, 1)
+    ]
+    for ref, name in cases:
+        with subtests.test(ref=ref, name=name):
+            params = {"ref": ref, "argument": {"name": name, "value": ""}}
+            answer = await service.http.post(ALL, json=message("completion/complete", params))
+            expect_error(answer, 200, -32602, 1)
 
 
 @pytest.mark.spec("endpoint.tools-name-permissions")

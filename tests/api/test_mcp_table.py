@@ -49,12 +49,14 @@ NOT_JSON = {
 
 
 @pytest.mark.spec("protocol.bad-json-is-400")
-@pytest.mark.parametrize("body", NOT_JSON.values(), ids=NOT_JSON.keys())
-@pytest.mark.parametrize("headers", [{}, modern_headers("ping")], ids=["legacy", "modern"])
 async def test_a_body_that_does_not_parse_is_a_parse_error(
-    service: Service, body: bytes, headers: dict[str, str]
+    service: Service, subtests: pytest.Subtests
 ) -> None:
-    expect_error(await send(service, body, headers), 400, -32700)
+    eras: dict[str, dict[str, str]] = {"legacy": {}, "modern": modern_headers("ping")}
+    for name, body in NOT_JSON.items():
+        for era, headers in eras.items():
+            with subtests.test(name, era=era):
+                expect_error(await send(service, body, headers), 400, -32700)
 
 
 PING: Json = {"jsonrpc": "2.0", "method": "ping"}
@@ -116,37 +118,42 @@ BAD_PARAMS: dict[str, tuple[str, Any]] = {
 
 
 @pytest.mark.spec("protocol.unknown-tool-or-bad-params")
-@pytest.mark.parametrize(("method", "params"), BAD_PARAMS.values(), ids=BAD_PARAMS.keys())
 async def test_bad_params_are_200_in_the_legacy_era(
-    service: Service, method: str, params: Any
+    service: Service, subtests: pytest.Subtests
 ) -> None:
-    expect_error(await send(service, message(method, params)), 200, -32602, 1)
+    for name, (method, params) in BAD_PARAMS.items():
+        with subtests.test(name):
+            expect_error(await send(service, message(method, params)), 200, -32602, 1)
 
 
 @pytest.mark.spec("protocol.unknown-tool-or-bad-params")
-@pytest.mark.parametrize("params", [[], "text", 7, None], ids=repr)
-@pytest.mark.parametrize("method", ["tools/call", "tools/list", "ping", "initialize"])
 async def test_params_that_are_no_object_are_200_in_the_legacy_era(
-    service: Service, method: str, params: Any
+    service: Service, subtests: pytest.Subtests
 ) -> None:
-    body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
-    expect_error(await send(service, body), 200, -32602, 1)
+    no_objects: list[Any] = [[], "text", 7, None]
+    for params in no_objects:
+        for method in ["tools/call", "tools/list", "ping", "initialize"]:
+            with subtests.test(params=params, method=method):
+                body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+                expect_error(await send(service, body), 200, -32602, 1)
 
 
 # Of a name that is missing, or no string, the header that has to equal it tells first.
-NAMED = [
-    pytest.param(method, params, id=case)
+NAMED = {
+    case: (method, params)
     for case, (method, params) in BAD_PARAMS.items()
     if method == "tools/list" or isinstance(params.get("name"), str)
-]
+}
 
 
 @pytest.mark.spec("protocol.unknown-tool-or-bad-params")
-@pytest.mark.parametrize(("method", "params"), NAMED)
 async def test_bad_params_are_400_in_the_modern_era(
-    service: Service, method: str, params: Any
+    service: Service, subtests: pytest.Subtests
 ) -> None:
-    expect_error(await send_modern(service, method, params), 400, -32602, 1)
+    assert NAMED
+    for name, (method, params) in NAMED.items():
+        with subtests.test(name):
+            expect_error(await send_modern(service, method, params), 400, -32602, 1)
 
 
 INCOMPLETE: dict[str, Any] = {
@@ -172,41 +179,45 @@ async def test_a_modern_request_with_incomplete_metadata_is_400(
 
 
 @pytest.mark.spec("protocol.unknown-version-is-400")
-@pytest.mark.parametrize("version", ["1999-01-01", "2024-11-05", "2099-01-01", "latest", ""])
 async def test_an_unknown_revision_is_400_and_told_the_supported_ones(
-    service: Service, version: str
+    service: Service, subtests: pytest.Subtests
 ) -> None:
-    headers = {"mcp-protocol-version": version, "mcp-method": "nothing"}
-    answer = await send(service, message("nothing", {"_meta": metadata(version)}), headers)
-    expect_error(answer, 400, -32022, 1)
-    assert answer.json()["error"]["data"] == {
-        "supported": ["2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26"],
-        "requested": version,
-    }
+    for version in ["1999-01-01", "2024-11-05", "2099-01-01", "latest", ""]:
+        with subtests.test(version=version):
+            headers = {"mcp-protocol-version": version, "mcp-method": "nothing"}
+            answer = await send(service, message("nothing", {"_meta": metadata(version)}), headers)
+            expect_error(answer, 400, -32022, 1)
+            assert answer.json()["error"]["data"] == {
+                "supported": ["2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26"],
+                "requested": version,
+            }
 
 
 # What HTTP itself says
 
 
 @pytest.mark.spec("protocol.notification-is-202")
-@pytest.mark.parametrize("method", ["notifications/initialized", "notifications/x", "tools/call"])
-@pytest.mark.parametrize("headers", [{}, modern_headers("notifications/x")], ids=["bare", "modern"])
-async def test_a_notification_is_202_and_empty(
-    service: Service, method: str, headers: dict[str, str]
-) -> None:
-    answer = await send(service, {"jsonrpc": "2.0", "method": method}, headers)
-    assert (answer.status_code, answer.content) == (202, b"")
+async def test_a_notification_is_202_and_empty(service: Service, subtests: pytest.Subtests) -> None:
+    eras: dict[str, dict[str, str]] = {"bare": {}, "modern": modern_headers("notifications/x")}
+    for method in ["notifications/initialized", "notifications/x", "tools/call"]:
+        for era, headers in eras.items():
+            with subtests.test(method=method, era=era):
+                answer = await send(service, {"jsonrpc": "2.0", "method": method}, headers)
+                assert (answer.status_code, answer.content) == (202, b"")
 
 
 @pytest.mark.spec("protocol.other-methods-are-405")
-@pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "HEAD", "PATCH", "OPTIONS"])
-async def test_other_http_methods_are_405_for_who_may_know(service: Service, method: str) -> None:
-    answer = await service.http.request(method, TOOLS)
-    assert (answer.status_code, answer.headers["allow"]) == (405, "POST")
-    if method != "HEAD":
-        assert answer.json()["error"]["message"]
-    async with service.client(None) as stranger:
-        assert (await stranger.request(method, TOOLS)).status_code == 401
+async def test_other_http_methods_are_405_for_who_may_know(
+    service: Service, subtests: pytest.Subtests
+) -> None:
+    for method in ["GET", "PUT", "DELETE", "HEAD", "PATCH", "OPTIONS"]:
+        with subtests.test(method=method):
+            answer = await service.http.request(method, TOOLS)
+            assert (answer.status_code, answer.headers["allow"]) == (405, "POST")
+            if method != "HEAD":
+                assert answer.json()["error"]["message"]
+            async with service.client(None) as stranger:
+                assert (await stranger.request(method, TOOLS)).status_code == 401
 
 
 @pytest.mark.spec("protocol.content-type-is-415")
@@ -229,9 +240,10 @@ async def test_an_accept_header_without_json_is_406(service: Service, accept: st
 
 
 @pytest.mark.spec("endpoint.accepts-plain-json")
-@pytest.mark.parametrize(
-    "accept",
-    [
+async def test_an_accept_header_that_admits_json_is_served_json(
+    service: Service, subtests: pytest.Subtests
+) -> None:
+    for accept in [
         "application/json",
         "application/json, text/event-stream",
         "text/event-stream;q=0.5, application/json;q=0.9",
@@ -239,12 +251,9 @@ async def test_an_accept_header_without_json_is_406(service: Service, accept: st
         "application/*",
         "*/*",
         "text/html, */*;q=0.1",
-    ],
-)
-async def test_an_accept_header_that_admits_json_is_served_json(
-    service: Service, accept: str
-) -> None:
-    expect_result(await send(service, message("tools/call", DISCOVERY), {"accept": accept}))
+    ]:
+        with subtests.test(accept=accept):
+            expect_result(await send(service, message("tools/call", DISCOVERY), {"accept": accept}))
 
 
 @pytest.mark.spec("endpoint.accepts-plain-json")

@@ -115,9 +115,11 @@ async def test_a_token_of_a_person_with_an_account_is_taken(
 
 
 @ON_SQLITE
-@pytest.mark.parametrize(
-    ("changed", "told"),
-    [
+async def test_a_token_for_others_or_of_another_time_is_refused(
+    start: StartService, provider: OpenIDProvider, subtests: pytest.Subtests
+) -> None:
+    service = await served(start, provider)
+    cases: list[tuple[dict[str, Any], str]] = [
         ({"iss": OTHER}, "another issuer"),
         ({"iss": f"{ISSUER}/"}, "another issuer"),
         ({"aud": OTHER}, "another audience"),
@@ -131,13 +133,10 @@ async def test_a_token_of_a_person_with_an_account_is_taken(
         ({"sub": None}, "lacks a claim"),
         ({"sub": ""}, "lacks a claim"),
         ({"scp": {"a": 1}}, "lacks a claim"),
-    ],
-)
-async def test_a_token_for_others_or_of_another_time_is_refused(
-    start: StartService, provider: OpenIDProvider, changed: dict[str, Any], told: str
-) -> None:
-    service = await served(start, provider)
-    assert told in await refusal(service, token(provider, **changed))
+    ]
+    for changed, message in cases:
+        with subtests.test(changed=changed):
+            assert message in await refusal(service, token(provider, **changed))
 
 
 @ON_SQLITE

@@ -58,9 +58,8 @@ async def test_no_client_registers_unless_a_setting_lets_it(start: StartService)
     assert await service.state.database.all("SELECT id FROM oauth_clients") == []
 
 
-@pytest.mark.parametrize(
-    ("changed", "error"),
-    [
+async def test_what_no_client_needs_is_refused(service: Service, subtests: pytest.Subtests) -> None:
+    cases: list[tuple[dict[str, Any], str]] = [
         ({"redirect_uris": []}, "invalid_request"),
         ({"redirect_uris": [CALLBACK] * 11}, "invalid_request"),
         ({"redirect_uris": "x"}, "invalid_request"),
@@ -69,13 +68,11 @@ async def test_no_client_registers_unless_a_setting_lets_it(start: StartService)
         ({"redirect_uris": [f"{CALLBACK}#a"]}, "invalid_redirect_uri"),
         ({"redirect_uris": [f"{CALLBACK}?{'x' * 500}"]}, "invalid_redirect_uri"),
         ({"client_name": "x" * 501}, "invalid_request"),
-    ],
-)
-async def test_what_no_client_needs_is_refused(
-    service: Service, changed: dict[str, Any], error: str
-) -> None:
-    answer = await register(service, **changed)
-    assert (answer.status_code, answer.json()["error"]) == (400, error)
+    ]
+    for changed, error in cases:
+        with subtests.test(changed=changed):
+            answer = await register(service, **changed)
+            assert (answer.status_code, answer.json()["error"]) == (400, error)
 
 
 async def test_an_address_registers_only_so_many(start: StartService) -> None:

@@ -218,20 +218,23 @@ async def test_a_parameter_that_is_there_twice_is_refused(service: Service) -> N
     assert (answer.status_code, answer.json()["error"]) == (400, "invalid_request")
 
 
-@pytest.mark.parametrize("body", [b"\xff", b"a=%FF", b"&".join([b"a%d=1" % n for n in range(99)])])
-async def test_a_form_that_cannot_be_read_is_refused(service: Service, body: bytes) -> None:
-    async with service.client(None) as http:
-        answer = await http.post(
-            addresses.TOKEN,
-            content=body,
-            headers={"content-type": "application/x-www-form-urlencoded"},
-        )
-        assert (answer.status_code, answer.json()["error"]) == (400, "invalid_request")
-        answer = await http.post(addresses.TOKEN, json={"grant_type": "refresh_token"})
-        assert (answer.status_code, answer.json()["error"]) == (415, "invalid_request")
-        large = {"grant_type": "x" * 20_000}
-        answer = await http.post(addresses.TOKEN, data=large)
-        assert (answer.status_code, answer.json()["error"]) == (413, "invalid_request")
+async def test_a_form_that_cannot_be_read_is_refused(
+    service: Service, subtests: pytest.Subtests
+) -> None:
+    for body in [b"\xff", b"a=%FF", b"&".join([b"a%d=1" % n for n in range(99)])]:
+        with subtests.test(body=body):
+            async with service.client(None) as http:
+                answer = await http.post(
+                    addresses.TOKEN,
+                    content=body,
+                    headers={"content-type": "application/x-www-form-urlencoded"},
+                )
+                assert (answer.status_code, answer.json()["error"]) == (400, "invalid_request")
+                answer = await http.post(addresses.TOKEN, json={"grant_type": "refresh_token"})
+                assert (answer.status_code, answer.json()["error"]) == (415, "invalid_request")
+                large = {"grant_type": "x" * 20_000}
+                answer = await http.post(addresses.TOKEN, data=large)
+                assert (answer.status_code, answer.json()["error"]) == (413, "invalid_request")
 
 
 async def test_an_access_token_is_good_for_an_hour_and_a_refresh_token_gets_the_next(

@@ -220,13 +220,18 @@ async def test_a_parameter_with_one_value_can_be_given_once(
     assert answer.json()["error"]["message"] == f"{name} can be given only once, not 2 times."
 
 
-@pytest.mark.parametrize("value", ["", "three", '"3', '"3" "4"', "*, *", "-1"])
-async def test_an_if_match_that_is_none_is_refused(service: Service, value: str) -> None:
-    answer = await service.http.put(
-        f"{PUSH}/sets/a", json={"items": [component("a")]}, headers={"if-match": value}
-    )
-    assert answer.status_code == 400
-    assert "If-Match has to be a revision between quotes" in answer.json()["error"]["message"]
+async def test_an_if_match_that_is_none_is_refused(
+    service: Service, subtests: pytest.Subtests
+) -> None:
+    for value in ["", "three", '"3', '"3" "4"', "*, *", "-1"]:
+        with subtests.test(value=value):
+            answer = await service.http.put(
+                f"{PUSH}/sets/a", json={"items": [component("a")]}, headers={"if-match": value}
+            )
+            assert answer.status_code == 400
+            assert (
+                "If-Match has to be a revision between quotes" in answer.json()["error"]["message"]
+            )
 
 
 async def test_a_whole_number_may_be_written_with_a_point(service: Service) -> None:

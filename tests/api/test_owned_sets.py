@@ -45,19 +45,20 @@ async def test_a_member_pushes_changes_restores_and_deletes_a_set_of_the_group(
 
 
 @pytest.mark.spec("roles.groups-write-what-they-own")
-@pytest.mark.parametrize("name", ["theirs", "mixed", "people"])
 async def test_a_set_with_anything_of_others_is_not_theirs_to_write(
-    service: Service, kim: httpx2.AsyncClient, name: str
+    service: Service, kim: httpx2.AsyncClient, subtests: pytest.Subtests
 ) -> None:
-    path = f"{PUSH}/sets/{name}"
-    before = (await service.http.get(path)).json()
-    for query in ({}, {"dryRun": "true"}, {"dryRun": "true", "checks": "true"}):
-        body = {"items": [component("new")]}
-        assert is_refused(await kim.put(path, json=body, params=query))
-    assert is_refused(await kim.post(path, json=component("new")))
-    assert is_refused(await kim.delete(path))
-    assert is_refused(await kim.post(f"{path}/revisions/1/restore"))
-    assert (await service.http.get(path)).json() == before
+    for name in ["theirs", "mixed", "people"]:
+        with subtests.test(name=name):
+            path = f"{PUSH}/sets/{name}"
+            before = (await service.http.get(path)).json()
+            for query in ({}, {"dryRun": "true"}, {"dryRun": "true", "checks": "true"}):
+                body = {"items": [component("new")]}
+                assert is_refused(await kim.put(path, json=body, params=query))
+            assert is_refused(await kim.post(path, json=component("new")))
+            assert is_refused(await kim.delete(path))
+            assert is_refused(await kim.post(f"{path}/revisions/1/restore"))
+            assert (await service.http.get(path)).json() == before
 
 
 @pytest.mark.spec("roles.groups-write-what-they-own")
@@ -78,16 +79,17 @@ async def test_nothing_of_others_comes_into_a_set_of_the_group(
 STATED = {"owner": "team-a", "members": ["kim"], "memberOf": ["team-b"]}
 
 
-@pytest.mark.parametrize("kind", ["Group", "group", "User", "Crew"])
 async def test_stating_an_owner_makes_nobody_a_member(
-    service: Service, kim: httpx2.AsyncClient, kind: str
+    service: Service, kim: httpx2.AsyncClient, subtests: pytest.Subtests
 ) -> None:
     spec = STATED | {"type": "team", "children": []}
-    item = component("kims") | {"kind": kind, "spec": spec}
-    assert is_refused(await kim.put(OURS, json={"items": [item]}))
-    assert is_refused(await kim.post(OURS, json=item))
-    assert await service.catalog(f"{kind.lower()}:default/kims") is None
-    assert is_refused(await kim.delete(f"{PUSH}/sets/theirs"))
+    for kind in ["Group", "group", "User", "Crew"]:
+        with subtests.test(kind=kind):
+            item = component("kims") | {"kind": kind, "spec": spec}
+            assert is_refused(await kim.put(OURS, json={"items": [item]}))
+            assert is_refused(await kim.post(OURS, json=item))
+            assert await service.catalog(f"{kind.lower()}:default/kims") is None
+            assert is_refused(await kim.delete(f"{PUSH}/sets/theirs"))
 
 
 async def test_an_owner_without_any_account_in_the_catalog_writes_nothing(service: Service) -> None:

@@ -24,9 +24,8 @@ def kept(*fields: str) -> Any:
 
 
 @pytest.mark.spec("catalog.list-fields")
-@pytest.mark.parametrize(
-    ("fields", "expected"),
-    [
+def test_only_the_named_paths_are_kept(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[list[str], Any]] = [
         (["kind"], {"kind": "Component"}),
         (["kind,metadata.name"], {"kind": "Component", "metadata": {"name": "web"}}),
         (["kind", "metadata.name"], {"kind": "Component", "metadata": {"name": "web"}}),
@@ -43,16 +42,15 @@ def kept(*fields: str) -> Any:
         (["spec", "spec.owner"], {"spec": ENTITY["spec"]}),
         (["spec.owner", "spec"], {"spec": ENTITY["spec"]}),
         (["spec.profile", "spec.profile.email"], {"spec": {"profile": {"email": "e"}}}),
-    ],
-)
-def test_only_the_named_paths_are_kept(fields: list[str], expected: Any) -> None:
-    assert kept(*fields) == expected
+    ]
+    for fields, expected in cases:
+        with subtests.test(fields=fields):
+            assert kept(*fields) == expected
 
 
 @pytest.mark.spec("catalog.list-fields")
-@pytest.mark.parametrize(
-    "field",
-    [
+def test_a_path_that_leads_nowhere_is_just_absent(subtests: pytest.Subtests) -> None:
+    for field in [
         "nothing",
         "spec.nothing",
         "spec.owner.deeper",
@@ -63,11 +61,10 @@ def test_only_the_named_paths_are_kept(fields: list[str], expected: Any) -> None
         "metadata.",
         ".kind",
         "metadata..name",
-    ],
-)
-def test_a_path_that_leads_nowhere_is_just_absent(field: str) -> None:
-    assert kept(field) == {}
-    assert kept(field, "kind") == {"kind": "Component"}
+    ]:
+        with subtests.test(field=field):
+            assert kept(field) == {}
+            assert kept(field, "kind") == {"kind": "Component"}
 
 
 @pytest.mark.parametrize("fields", [[], [""], [" , "]])

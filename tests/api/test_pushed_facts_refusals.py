@@ -75,18 +75,20 @@ ODD: list[tuple[dict[str, Any], str, str]] = [
 
 @ON_SQLITE
 @pytest.mark.spec("facts.pushed-problems-are-listed")
-@pytest.mark.parametrize(("change", "path", "words"), ODD)
 async def test_what_is_wrong_with_an_item_is_told_and_keeps_no_other_back(
-    covered: Service, change: dict[str, Any], path: str, words: str
+    covered: Service, subtests: pytest.Subtests
 ) -> None:
-    answer = await push(covered, item(lines=1) | change, item(API, lines=2))
-    first, second = answer["items"]
-    [problem] = first["problems"]
-    assert problem["path"] == f"items[0].{path}"
-    assert words in problem["message"]
-    assert first["stored"] == []
-    assert (second["stored"], second["problems"]) == (["lines"], [])
-    assert (await latest(covered))[API] == {"lines": 2}
+    for number, (change, path, words) in enumerate(ODD):
+        with subtests.test(change=change):
+            sound = item(API, f"2026-11-21T11:{number:02}:00Z", lines=number)
+            answer = await push(covered, item(lines=1) | change, sound)
+            first, second = answer["items"]
+            [problem] = first["problems"]
+            assert problem["path"] == f"items[0].{path}"
+            assert words in problem["message"]
+            assert first["stored"] == []
+            assert (second["stored"], second["problems"]) == (["lines"], [])
+            assert (await latest(covered))[API] == {"lines": number}
 
 
 DEEP = b'{"items": [{"entity": "component:web", "facts": {"it": ' + b"[" * 70 + b"]" * 70 + b"}}]}"
@@ -102,9 +104,10 @@ async def test_a_fact_that_is_nested_too_deeply_is_told(covered: Service) -> Non
 
 @ON_SQLITE
 @pytest.mark.spec("facts.pushes-are-bounded")
-@pytest.mark.parametrize(
-    ("body", "status", "words"),
-    [
+async def test_a_body_that_is_no_push_is_refused_whole(
+    covered: Service, subtests: pytest.Subtests
+) -> None:
+    cases: list[tuple[Any, int, str]] = [
         ({}, 400, "required field `items`"),
         ({"items": []}, 400, "length >= 1"),
         ({"items": [item(lines=1)] * 1001}, 400, "length <= 1000"),
@@ -116,14 +119,12 @@ async def test_a_fact_that_is_nested_too_deeply_is_told(covered: Service) -> Non
         ({"items": [{"entity": WEB, "facts": [1]}]}, 400, "$.items[0].facts"),
         ([], 400, "Expected `object`"),
         ({"items": [item(tool="x" * 9 * 1024 * 1024)]}, 413, "larger than"),
-    ],
-)
-async def test_a_body_that_is_no_push_is_refused_whole(
-    covered: Service, body: Any, status: int, words: str
-) -> None:
-    answer = await covered.http.post(f"{FACTS}/coverage", json=body)
-    assert words in refusal(answer, status)
-    assert await latest(covered) == {}
+    ]
+    for body, status, words in cases:
+        with subtests.test(body=body):
+            answer = await covered.http.post(f"{FACTS}/coverage", json=body)
+            assert words in refusal(answer, status)
+            assert await latest(covered) == {}
 
 
 @ON_SQLITE

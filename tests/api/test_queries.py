@@ -35,23 +35,25 @@ async def test_without_parameters_the_first_200_come_by_reference_with_their_tot
 
 
 @pytest.mark.spec("catalog.by-query")
-@pytest.mark.parametrize("order", [None, "metadata.name,desc", "spec.type"])
 async def test_cursors_lead_to_the_end_and_back_to_the_start(
-    letters: Service, order: str | None
+    letters: Service, subtests: pytest.Subtests
 ) -> None:
-    asked = {} if order is None else {"orderField": order}
-    forward = [await page(letters, limit=3, **asked)]
-    while cursor := forward[-1]["pageInfo"].get("nextCursor"):
-        forward.append(await page(letters, limit=3, cursor=cursor))
-    whole = LETTERS[::-1] if order == "metadata.name,desc" else LETTERS
-    assert [names(one) for one in forward] == [whole[:3], whole[3:6], whole[6:]]
-    backward = [forward[-1]]
-    while cursor := backward[-1]["pageInfo"].get("prevCursor"):
-        backward.append(await page(letters, limit=3, cursor=cursor))
-    assert [names(one) for one in backward] == [whole[6:], whole[3:6], whole[:3]]
-    again = await page(letters, limit=3, cursor=backward[-1]["pageInfo"]["nextCursor"])
-    assert names(again) == whole[3:6]
-    assert {one["totalItems"] for one in (*forward, *backward, again)} == {7}
+    cases: list[str | None] = [None, "metadata.name,desc", "spec.type"]
+    for order in cases:
+        with subtests.test(order=order):
+            asked = {} if order is None else {"orderField": order}
+            forward = [await page(letters, limit=3, **asked)]
+            while cursor := forward[-1]["pageInfo"].get("nextCursor"):
+                forward.append(await page(letters, limit=3, cursor=cursor))
+            whole = LETTERS[::-1] if order == "metadata.name,desc" else LETTERS
+            assert [names(one) for one in forward] == [whole[:3], whole[3:6], whole[6:]]
+            backward = [forward[-1]]
+            while cursor := backward[-1]["pageInfo"].get("prevCursor"):
+                backward.append(await page(letters, limit=3, cursor=cursor))
+            assert [names(one) for one in backward] == [whole[6:], whole[3:6], whole[:3]]
+            again = await page(letters, limit=3, cursor=backward[-1]["pageInfo"]["nextCursor"])
+            assert names(again) == whole[3:6]
+            assert {one["totalItems"] for one in (*forward, *backward, again)} == {7}
 
 
 @pytest.mark.spec("catalog.by-query", "catalog.by-query-post")
@@ -72,9 +74,12 @@ async def test_a_cursor_is_plain_base64_of_json_with_query_only_when_it_was_post
 
 
 @pytest.mark.spec("catalog.by-query")
-@pytest.mark.parametrize(
-    "change",
-    [
+async def test_a_cursor_that_was_changed_is_refused_or_answered_but_never_a_fault(
+    letters: Service, subtests: pytest.Subtests
+) -> None:
+    first = await page(letters, limit=2, orderField="metadata.name")
+    held = json.loads(base64.b64decode(first["pageInfo"]["nextCursor"]))
+    cases: list[dict[str, Any]] = [
         {"orderFieldValues": []},
         {"orderFieldValues": ["a", None]},
         {"orderFieldValues": [1, "a"]},
@@ -83,16 +88,12 @@ async def test_a_cursor_is_plain_base64_of_json_with_query_only_when_it_was_post
         {"query": []},
         {"totalItems": "many"},
         {"more": 1},
-    ],
-)
-async def test_a_cursor_that_was_changed_is_refused_or_answered_but_never_a_fault(
-    letters: Service, change: dict[str, Any]
-) -> None:
-    first = await page(letters, limit=2, orderField="metadata.name")
-    held = json.loads(base64.b64decode(first["pageInfo"]["nextCursor"]))
-    cursor = base64.b64encode(json.dumps(held | change).encode()).decode()
-    answer = await letters.http.get(QUERY, params={"cursor": cursor})
-    assert answer.status_code == 400, answer.text
+    ]
+    for change in cases:
+        with subtests.test(change=change):
+            cursor = base64.b64encode(json.dumps(held | change).encode()).decode()
+            answer = await letters.http.get(QUERY, params={"cursor": cursor})
+            assert answer.status_code == 400, answer.text
 
 
 @pytest.mark.spec("catalog.by-query")

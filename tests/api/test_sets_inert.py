@@ -93,9 +93,10 @@ async def test_content_that_is_to_be_read_from_elsewhere_is_named(service: Servi
     ]
 
 
-@pytest.mark.parametrize(
-    ("kind", "meant"),
-    [
+async def test_a_kind_that_is_a_letter_off_a_known_one_is_told(
+    service: Service, subtests: pytest.Subtests
+) -> None:
+    for kind, meant in [
         ("Componet", "Component"),
         ("Componennt", "Component"),
         ("Compoment", "Component"),
@@ -103,13 +104,10 @@ async def test_content_that_is_to_be_read_from_elsewhere_is_named(service: Servi
         ("Xcomponent", "Component"),
         ("systems", "System"),
         ("Usr", "User"),
-    ],
-)
-async def test_a_kind_that_is_a_letter_off_a_known_one_is_told(
-    service: Service, kind: str, meant: str
-) -> None:
-    told = f'"{kind}" is stored as a kind of its own; {meant} is meant?'
-    assert await warnings(service, entity(kind)) == [("items[0].kind", told)]
+    ]:
+        with subtests.test(kind=kind, meant=meant):
+            told = f'"{kind}" is stored as a kind of its own; {meant} is meant?'
+            assert await warnings(service, entity(kind)) == [("items[0].kind", told)]
 
 
 async def test_kinds_that_are_others_or_in_other_letters_are_not_told(service: Service) -> None:

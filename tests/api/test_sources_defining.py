@@ -93,23 +93,26 @@ async def test_the_list_has_the_builtin_sources_and_then_those_of_users(service:
 
 
 @ON_SQLITE
-@pytest.mark.parametrize("size", [1, 2, 3, 7, 100])
-async def test_pages_of_the_list_hold_every_source_once(service: Service, size: int) -> None:
+async def test_pages_of_the_list_hold_every_source_once(
+    service: Service, subtests: pytest.Subtests
+) -> None:
     for number in range(4):
         await define(service, pushed(f"source-{number}"))
-    found: list[str] = []
-    cursor: dict[str, str] = {}
-    while True:
-        page = (await service.http.get(SOURCES, params={"limit": size, **cursor})).json()
-        found += [one["id"] for one in page["dataSources"]]
-        assert len(page["dataSources"]) <= size
-        if "nextCursor" not in page:
-            break
-        cursor = {"cursor": page["nextCursor"]}
-    assert len(found) == 7
-    assert found[3:] == [f"source-{number}" for number in range(4)]
-    gone = await service.http.get(SOURCES, params={"cursor": "source-1x"})
-    assert [one["id"] for one in gone.json()["dataSources"]] == ["source-2", "source-3"]
+    for size in [1, 2, 3, 7, 100]:
+        with subtests.test(size=size):
+            found: list[str] = []
+            cursor: dict[str, str] = {}
+            while True:
+                page = (await service.http.get(SOURCES, params={"limit": size, **cursor})).json()
+                found += [one["id"] for one in page["dataSources"]]
+                assert len(page["dataSources"]) <= size
+                if "nextCursor" not in page:
+                    break
+                cursor = {"cursor": page["nextCursor"]}
+            assert len(found) == 7
+            assert found[3:] == [f"source-{number}" for number in range(4)]
+            gone = await service.http.get(SOURCES, params={"cursor": "source-1x"})
+            assert [one["id"] for one in gone.json()["dataSources"]] == ["source-2", "source-3"]
 
 
 @pytest.mark.spec("sources.deleted-with-its-facts")

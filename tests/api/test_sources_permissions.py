@@ -28,30 +28,29 @@ WRITES = [
     "permissions.source-run-guards-runs",
     "permissions.fact-write-guards-fact-push",
 )
-@pytest.mark.parametrize(
-    ("method", "path", "needed"),
-    [
+async def test_each_call_needs_its_permissions_and_no_other(
+    service: Service, subtests: pytest.Subtests
+) -> None:
+    every = {SOURCE_READ, SOURCE_WRITE, SOURCE_RUN, FACT_WRITE, CATALOG_READ}
+    cases: list[tuple[str, str, set[str]]] = [
         *((*read, {SOURCE_READ}) for read in READS),
         *((*write, {SOURCE_WRITE}) for write in WRITES),
         ("POST", f"{SOURCES}/coverage/run", {SOURCE_RUN}),
         ("POST", f"{FACTS}/coverage", {FACT_WRITE}),
         ("GET", f"{FACTS}/coverage", {SOURCE_READ, CATALOG_READ}),
         ("GET", FACTS, {SOURCE_READ, CATALOG_READ}),
-    ],
-)
-async def test_each_call_needs_its_permissions_and_no_other(
-    service: Service, method: str, path: str, needed: set[str]
-) -> None:
-    every = {SOURCE_READ, SOURCE_WRITE, SOURCE_RUN, FACT_WRITE, CATALOG_READ}
-    async with service.client(None) as anonymous:
-        refusal(await anonymous.request(method, path), 401)
-    for missing in needed:
-        async with service.client(await service.token(*(every - {missing}))) as http:
-            answer = await http.request(method, path, json={})
-            assert missing in refusal(answer, 403)
-    async with service.client(await service.token(*needed)) as http:
-        answer = await http.request(method, path, json={})
-        assert answer.status_code not in (401, 403, 500), answer.text
+    ]
+    for method, path, needed in cases:
+        with subtests.test(method=method, path=path, needed=needed):
+            async with service.client(None) as anonymous:
+                refusal(await anonymous.request(method, path), 401)
+            for missing in needed:
+                async with service.client(await service.token(*(every - {missing}))) as http:
+                    answer = await http.request(method, path, json={})
+                    assert missing in refusal(answer, 403)
+            async with service.client(await service.token(*needed)) as http:
+                answer = await http.request(method, path, json={})
+                assert answer.status_code not in (401, 403, 500), answer.text
 
 
 @ON_SQLITE

@@ -68,9 +68,10 @@ MORE = {"lines": LINES, "tool": TOOL, "branches": {"type": "integer"}}
 
 
 @pytest.mark.spec("sources.version-says-what-changed")
-@pytest.mark.parametrize(
-    ("change", "version"),
-    [
+async def test_the_version_says_what_a_publication_changed(
+    service: Service, subtests: pytest.Subtests
+) -> None:
+    cases: list[tuple[dict[str, Any], str]] = [
         ({"title": "Tested"}, "1.0.1"),
         ({"schema": {"lines": LINES | {"unit": "lines"}, "tool": TOOL}}, "1.0.1"),
         ({"schema": MORE}, "1.1.0"),
@@ -78,15 +79,14 @@ MORE = {"lines": LINES, "tool": TOOL, "branches": {"type": "integer"}}
         ({"schema": {"lines": LINES}}, "2.0.0"),
         ({"schema": {"lines": {"type": "float"}, "tool": TOOL}}, "2.0.0"),
         ({"schema": {"lines": LINES, "branches": LINES}}, "2.0.0"),
-    ],
-)
-async def test_the_version_says_what_a_publication_changed(
-    service: Service, change: dict[str, Any], version: str
-) -> None:
-    await define(service, pushed())
-    await define(service, pushed(**change), publish=False)
-    answer = await service.http.post(f"{SOURCES}/coverage/publish", json={"force": True})
-    assert answer.json()["version"] == version
+    ]
+    for number, (change, version) in enumerate(cases):
+        with subtests.test(change=change):
+            id_ = f"coverage-{number}"
+            await define(service, pushed(id_))
+            await define(service, pushed(id_, **change), publish=False)
+            answer = await service.http.post(f"{SOURCES}/{id_}/publish", json={"force": True})
+            assert answer.json()["version"] == version
 
 
 @pytest.mark.spec("sources.breaking-changes-need-force")

@@ -30,23 +30,25 @@ WRONG: list[tuple[dict[str, Any], set[str]]] = [
 
 @ON_SQLITE
 @pytest.mark.spec("sources.every-problem-is-named")
-@pytest.mark.parametrize(("change", "paths"), WRONG)
 async def test_every_problem_of_a_document_is_named_and_nothing_is_written(
-    service: Service, change: dict[str, Any], paths: set[str]
+    service: Service, subtests: pytest.Subtests
 ) -> None:
-    for answer in (
-        await service.http.post(SOURCES, json=pushed() | change),
-        await service.http.put(f"{SOURCES}/coverage", json=pushed() | change),
-    ):
-        assert "nothing was written" in refusal(answer, 400)
-        assert paths <= problems(answer).keys()
-    assert (await service.http.get(f"{SOURCES}/coverage")).status_code == 404
+    for change, paths in WRONG:
+        with subtests.test(change=change, paths=paths):
+            for answer in (
+                await service.http.post(SOURCES, json=pushed() | change),
+                await service.http.put(f"{SOURCES}/coverage", json=pushed() | change),
+            ):
+                assert "nothing was written" in refusal(answer, 400)
+                assert paths <= problems(answer).keys()
+            assert (await service.http.get(f"{SOURCES}/coverage")).status_code == 404
 
 
 @ON_SQLITE
-@pytest.mark.parametrize(
-    ("body", "status"),
-    [
+async def test_a_body_that_is_no_source_is_refused(
+    service: Service, subtests: pytest.Subtests
+) -> None:
+    for body, status in [
         (b"", 400),
         (b"{", 400),
         (b"[]", 400),
@@ -59,14 +61,11 @@ async def test_every_problem_of_a_document_is_named_and_nothing_is_written(
         (b'{"a":' * 100 + b"1" + b"}" * 100, 400),
         (b'{"id": 1e999}', 400),
         (b" " * (256 * 1024 + 1), 413),
-    ],
-)
-async def test_a_body_that_is_no_source_is_refused(
-    service: Service, body: bytes, status: int
-) -> None:
-    for method, path in (("POST", SOURCES), ("PUT", f"{SOURCES}/coverage")):
-        answer = await service.http.request(method, path, content=body)
-        assert refusal(answer, status)
+    ]:
+        with subtests.test(body=body):
+            for method, path in (("POST", SOURCES), ("PUT", f"{SOURCES}/coverage")):
+                answer = await service.http.request(method, path, content=body)
+                assert refusal(answer, status)
 
 
 @ON_SQLITE

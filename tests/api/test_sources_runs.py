@@ -52,9 +52,16 @@ async def test_a_draft_can_be_run(service: Service) -> None:
 
 
 @ON_SQLITE
-@pytest.mark.parametrize(
-    ("id_", "body", "status", "words"),
-    [
+async def test_a_run_that_cannot_be_says_why(service: Service, subtests: pytest.Subtests) -> None:
+    entity = component("db") | {"kind": "Resource"}
+    await service.push("all", component("web"), entity)
+    await define(service, of_entities(entityFilter=[{"kind": "component"}]))
+    await define(service, pushed())
+    config = {"id": "broken", "connection": "gone", "path": "/"}
+    handler = {"type": "http", "config": config}
+    await define(service, of_entities("broken", handlerDefinition=handler))
+    assert "gone" in (await shown(service, "broken"))["problem"]
+    cases: list[tuple[str, dict[str, Any], int, str]] = [
         ("owners", {"entity": "component:nobody"}, 404, "no entity component:default/nobody"),
         ("owners", {"entity": "nobody"}, 400, "lacks a kind"),
         ("owners", {"entity": ""}, 400, "not of the form"),
@@ -64,18 +71,8 @@ async def test_a_draft_can_be_run(service: Service) -> None:
         ("coverage", {}, 409, "coverage is not collected: its facts are pushed."),
         ("techdocs", {}, 409, "read from the catalog"),
         ("broken", {}, 409, "broken cannot be collected"),
-    ],
-)
-async def test_a_run_that_cannot_be_says_why(
-    service: Service, id_: str, body: dict[str, Any], status: int, words: str
-) -> None:
-    entity = component("db") | {"kind": "Resource"}
-    await service.push("all", component("web"), entity)
-    await define(service, of_entities(entityFilter=[{"kind": "component"}]))
-    await define(service, pushed())
-    config = {"id": "broken", "connection": "gone", "path": "/"}
-    handler = {"type": "http", "config": config}
-    await define(service, of_entities("broken", handlerDefinition=handler))
-    assert "gone" in (await shown(service, "broken"))["problem"]
-    answer = await service.http.post(f"{SOURCES}/{id_}/run", json=body)
-    assert words in refusal(answer, status)
+    ]
+    for id_, body, status, words in cases:
+        with subtests.test(id_=id_, body=body):
+            answer = await service.http.post(f"{SOURCES}/{id_}/run", json=body)
+            assert words in refusal(answer, status)

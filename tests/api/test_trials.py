@@ -40,21 +40,27 @@ async def count(service: Service, table: str) -> int:
     return int(row[0])
 
 
-@pytest.mark.parametrize("entity", ["web", "component:web", "Component:default/WEB"])
-async def test_a_definition_is_tried_without_being_stored(tagged: Service, entity: str) -> None:
-    answer = await trial(tagged, entity=entity, definition=DOCUMENT)
-    assert answer.status_code == 200, answer.text
-    found = answer.json()
-    assert found["entity"] == "component:default/web"
-    assert found["request"] is None
-    assert found["facts"] == {"first": "python", "count": 2}
-    assert found["reasons"] == {
-        "wrong": "upstream-error: expected a boolean, not this string",
-        "none": "not-applicable: the document has no such value",
-    }
-    assert json.loads(found["answer"]["body"])["metadata"]["name"] == "web"
-    assert (await tagged.http.get(f"{SOURCES}/tags")).status_code == 404
-    assert [await count(tagged, table) for table in ("facts_latest", "data_sources")] == [0, 0]
+async def test_a_definition_is_tried_without_being_stored(
+    tagged: Service, subtests: pytest.Subtests
+) -> None:
+    for entity in ["web", "component:web", "Component:default/WEB"]:
+        with subtests.test(entity=entity):
+            answer = await trial(tagged, entity=entity, definition=DOCUMENT)
+            assert answer.status_code == 200, answer.text
+            found = answer.json()
+            assert found["entity"] == "component:default/web"
+            assert found["request"] is None
+            assert found["facts"] == {"first": "python", "count": 2}
+            assert found["reasons"] == {
+                "wrong": "upstream-error: expected a boolean, not this string",
+                "none": "not-applicable: the document has no such value",
+            }
+            assert json.loads(found["answer"]["body"])["metadata"]["name"] == "web"
+            assert (await tagged.http.get(f"{SOURCES}/tags")).status_code == 404
+            assert [await count(tagged, table) for table in ("facts_latest", "data_sources")] == [
+                0,
+                0,
+            ]
 
 
 async def test_a_trial_shows_the_whole_entity_and_not_only_what_is_extracted(
@@ -76,9 +82,8 @@ async def test_without_a_definition_the_draft_is_tried_before_what_is_published(
     assert (await trial(tagged, entity="web")).json()["facts"] == {"name": "web"}
 
 
-@pytest.mark.parametrize(
-    ("body", "status", "told"),
-    [
+async def test_what_cannot_be_tried_is_told(tagged: Service, subtests: pytest.Subtests) -> None:
+    cases: list[tuple[dict[str, Any], int, str]] = [
         ({"entity": "nobody", "definition": DOCUMENT}, 404, "no entity component:default/nobody"),
         ({"entity": "a b c/", "definition": DOCUMENT}, 400, "not of the form"),
         ({"entity": "web"}, 404, "no data source"),
@@ -87,13 +92,11 @@ async def test_without_a_definition_the_draft_is_tried_before_what_is_published(
         ({"entity": "web", "definition": {"id": "tags"}}, 400, "title"),
         ({"entity": "web", "definition": []}, 400, "object"),
         ({"entity": "web", "more": 1}, 400, "more"),
-    ],
-)
-async def test_what_cannot_be_tried_is_told(
-    tagged: Service, body: dict[str, Any], status: int, told: str
-) -> None:
-    answer = await trial(tagged, **body)
-    assert (answer.status_code, told in answer.text) == (status, True), answer.text
+    ]
+    for body, status, message in cases:
+        with subtests.test(body=body):
+            answer = await trial(tagged, **body)
+            assert (answer.status_code, message in answer.text) == (status, True), answer.text
 
 
 async def test_a_connection_that_is_not_configured_is_told(tagged: Service) -> None:
