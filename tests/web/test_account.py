@@ -25,12 +25,15 @@ async def test_the_full_name_can_be_changed(service: Service) -> None:
     assert "<Countess>" not in page
 
 
-@pytest.mark.parametrize("name", ["", " ", "x" * 201, "a\x07b"])
-async def test_a_name_that_nobody_could_read_is_refused(service: Service, name: str) -> None:
+async def test_a_name_that_nobody_could_read_is_refused(
+    service: Service, subtests: pytest.Subtests
+) -> None:
     visitor = await signed_in(service)
-    answer = await visitor.send(f"{ACCOUNT}/name", display_name=name)
-    assert answer.status_code == 400
-    assert "A display name has 1 to 200 characters" in answer.text
+    for name in ["", " ", "x" * 201, "a\x07b"]:
+        with subtests.test(name=name):
+            answer = await visitor.send(f"{ACCOUNT}/name", display_name=name)
+            assert answer.status_code == 400
+            assert "A display name has 1 to 200 characters" in answer.text
 
 
 async def test_a_new_password_ends_the_other_sessions_and_the_old_password(
@@ -45,26 +48,24 @@ async def test_a_new_password_ends_the_other_sessions_and_the_old_password(
     assert (await browser(service).sign_in("ada", NEW)).status_code == 303
 
 
-@pytest.mark.parametrize(
-    ("current", "password", "again", "said"),
-    [
+async def test_a_password_is_changed_only_by_who_knows_the_old_one(
+    service: Service, subtests: pytest.Subtests
+) -> None:
+    visitor = await with_password(service)
+    for current, password, again, said in [
         ("wrong password here", NEW, NEW, "The current password is wrong."),
         (PASSWORD, NEW, f"{NEW}!", "The two new passwords differ."),
         (PASSWORD, "hunter2", "hunter2", "12"),
         (PASSWORD, "", "", "12"),
-    ],
-)
-async def test_a_password_is_changed_only_by_who_knows_the_old_one(
-    service: Service, current: str, password: str, again: str, said: str
-) -> None:
-    visitor = await with_password(service)
-    answer = await visitor.send(
-        f"{ACCOUNT}/password", current=current, password=password, again=again
-    )
-    assert answer.status_code == 400
-    assert said in answer.text
-    assert password not in answer.text or not password
-    assert (await browser(service).sign_in("ada")).status_code == 303
+    ]:
+        with subtests.test(current=current, password=password, again=again):
+            answer = await visitor.send(
+                f"{ACCOUNT}/password", current=current, password=password, again=again
+            )
+            assert answer.status_code == 400
+            assert said in answer.text
+            assert password not in answer.text or not password
+            assert (await browser(service).sign_in("ada")).status_code == 303
 
 
 async def test_guessing_the_current_password_ends_soon(service: Service) -> None:
@@ -116,11 +117,14 @@ async def test_nobody_ends_the_session_of_somebody_else(service: Service) -> Non
     assert (await ada.open(ACCOUNT)).status_code == 200
 
 
-@pytest.mark.parametrize(("theme", "shown"), [("dark", True), ("light", True), ("system", False)])
-async def test_the_theme_is_kept_by_the_browser(service: Service, theme: str, shown: bool) -> None:
+async def test_the_theme_is_kept_by_the_browser(
+    service: Service, subtests: pytest.Subtests
+) -> None:
     visitor = await signed_in(service)
-    page = await visitor.done(f"{ACCOUNT}/theme", theme=theme)
-    assert (f'data-theme="{theme}"' in page) is shown
+    for theme, expected in [("dark", True), ("light", True), ("system", False)]:
+        with subtests.test(theme=theme):
+            page = await visitor.done(f"{ACCOUNT}/theme", theme=theme)
+            assert (f'data-theme="{theme}"' in page) is expected
 
 
 async def test_there_are_no_other_themes(service: Service) -> None:

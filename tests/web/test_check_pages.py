@@ -40,19 +40,18 @@ async def test_the_list_has_each_rule_as_a_sentence_and_the_worst_first(visitor:
     assert "/checks/much?state=fail" in hrefs(page)
 
 
-@pytest.mark.parametrize(
-    ("query", "ids"),
-    [
+async def test_checks_are_found(visitor: Browser, subtests: pytest.Subtests) -> None:
+    cases: list[tuple[dict[str, Any], list[str]]] = [
         ({"q": "nearly"}, ["much"]),
         ({"q": "TEAM-A"}, ["covered"]),
         ({"show": "failing"}, ["much", "covered"]),
         ({"show": "draft"}, []),
         ({"q": "none like it"}, []),
-    ],
-)
-async def test_checks_are_found(visitor: Browser, query: dict[str, Any], ids: list[str]) -> None:
-    page = await visitor.text("/checks", **query)
-    assert re.findall(r'<th scope="row" class="wrap"><a href="/checks/(\w+)"', page) == ids
+    ]
+    for query, ids in cases:
+        with subtests.test(query=query):
+            page = await visitor.text("/checks", **query)
+            assert re.findall(r'<th scope="row" class="wrap"><a href="/checks/(\w+)"', page) == ids
 
 
 async def test_many_checks_are_paged(scoring: Service, visitor: Browser) -> None:

@@ -42,21 +42,23 @@ async def test_the_page_shows_the_address_the_permissions_and_where_tokens_are_m
     assert "Only programs on the machine of this service reach this address." in words(page)
 
 
-@pytest.mark.parametrize("client", AGENTS)
 async def test_each_client_has_its_configuration_with_and_without_the_token(
-    start: StartService, client: str
+    start: StartService, subtests: pytest.Subtests
 ) -> None:
     service = await start(public_url="http://factbook.example.com/below/")
-    page = await (await signed_in(service)).text(f"/connect?client={client}")
+    visitor = await signed_in(service)
     url = f"http://factbook.example.com/below{TOOLS}"
-    agent = AGENTS[client]
-    signed_in_at = "http://factbook.example.com/below/mcp"
-    told = [url, agent.render(url, None), agent.render(url, "YOUR_TOKEN"), signed_in_at]
-    assert codes(page) == told
-    assert f'<a href="/connect?client={client}#clients" aria-current="page">' in page
-    for sentence in (agent.file, agent.use, agent.secret, f"factbook connect {client}"):
-        assert sentence in words(page)
-    assert "Only programs on the machine" not in page
+    assert AGENTS
+    for client, agent in AGENTS.items():
+        with subtests.test(client=client):
+            page = await visitor.text(f"/connect?client={client}")
+            signed_in_at = "http://factbook.example.com/below/mcp"
+            told = [url, agent.render(url, None), agent.render(url, "YOUR_TOKEN"), signed_in_at]
+            assert codes(page) == told
+            assert f'<a href="/connect?client={client}#clients" aria-current="page">' in page
+            for sentence in (agent.file, agent.use, agent.secret, f"factbook connect {client}"):
+                assert sentence in words(page)
+            assert "Only programs on the machine" not in page
 
 
 async def test_an_application_that_signs_people_in_is_given_an_address(service: Service) -> None:
@@ -173,8 +175,11 @@ async def test_a_check_needs_the_token_of_the_form(service: Service) -> None:
     assert (await visitor.send("/connect/check", csrf="wrong")).status_code == 403
 
 
-@pytest.mark.parametrize("path", ["/connect", "/connect/tools", "/connect/tools/get-entity-facts"])
-async def test_nobody_sees_these_pages_without_signing_in(service: Service, path: str) -> None:
-    answer = await browser(service).open(path)
-    assert answer.status_code == 303
-    assert answer.headers["location"].startswith("/sign-in?next=")
+async def test_nobody_sees_these_pages_without_signing_in(
+    service: Service, subtests: pytest.Subtests
+) -> None:
+    for path in ["/connect", "/connect/tools", "/connect/tools/get-entity-facts"]:
+        with subtests.test(path=path):
+            answer = await browser(service).open(path)
+            assert answer.status_code == 303
+            assert answer.headers["location"].startswith("/sign-in?next=")

@@ -176,9 +176,11 @@ async def test_no_other_site_shows_the_question_in_a_frame(service: Service) -> 
 
 
 @ON_SQLITE
-@pytest.mark.parametrize(
-    "address",
-    [
+async def test_only_an_address_that_the_client_has_named_is_answered(
+    service: Service, subtests: pytest.Subtests
+) -> None:
+    ada = await signed_in(service)
+    cases: list[str | None] = [
         "https://evil.example.com/callback",
         f"{CALLBACK}/",
         f"{CALLBACK}?a=1",
@@ -196,25 +198,24 @@ async def test_no_other_site_shows_the_question_in_a_frame(service: Service) -> 
         None,
         "https://agent.example.com/callback\r\nx: y",
         "x" * 2000,
-    ],
-)
-async def test_only_an_address_that_the_client_has_named_is_answered(
-    service: Service, address: str | None
-) -> None:
-    ada = await signed_in(service)
-    page = await problem(ada, redirect_uri=address)
-    assert "not one that the client has named" in page
-    assert link_back(page) == ""
-    fields = wish(redirect_uri=address)
-    answer = await ada.send(PATH, **fields, decision="allow")
-    assert answer.status_code == 400
-    assert "refresh" not in answer.headers
+    ]
+    for address in cases:
+        with subtests.test(address=address):
+            page = await problem(ada, redirect_uri=address)
+            assert "not one that the client has named" in page
+            assert link_back(page) == ""
+            fields = wish(redirect_uri=address)
+            answer = await ada.send(PATH, **fields, decision="allow")
+            assert answer.status_code == 400
+            assert "refresh" not in answer.headers
 
 
 @ON_SQLITE
-@pytest.mark.parametrize(
-    ("address", "fits"),
-    [
+async def test_a_program_on_the_own_machine_is_answered_at_any_port(
+    service: Service, subtests: pytest.Subtests
+) -> None:
+    ada = await signed_in(service)
+    for address, fits in [
         ("http://127.0.0.1:49152/callback", True),
         ("http://127.0.0.1/callback", True),
         ("http://localhost:8123/callback", True),
@@ -226,15 +227,11 @@ async def test_only_an_address_that_the_client_has_named_is_answered(
         ("http://127.0.0.1.evil.example.com/callback", False),
         ("http://127.0.0.1:99999/callback", False),
         ("http://127.0.0.1:80@evil.example.com/callback", False),
-    ],
-)
-async def test_a_program_on_the_own_machine_is_answered_at_any_port(
-    service: Service, address: str, fits: bool
-) -> None:
-    ada = await signed_in(service)
-    answer = await ada.open(PATH, **wish(client_id=LOCAL, redirect_uri=address))
-    assert answer.status_code == (200 if fits else 400)
-    assert ("goes to a program on this computer" in answer.text) is fits
+    ]:
+        with subtests.test(address=address):
+            answer = await ada.open(PATH, **wish(client_id=LOCAL, redirect_uri=address))
+            assert answer.status_code == (200 if fits else 400)
+            assert ("goes to a program on this computer" in answer.text) is fits
 
 
 @ON_SQLITE
@@ -254,9 +251,11 @@ async def test_a_mistake_of_the_client_leads_to_it_only_when_somebody_wants_to(
 
 
 @ON_SQLITE
-@pytest.mark.parametrize(
-    ("changed", "error"),
-    [
+async def test_a_request_without_what_protects_it_is_refused(
+    service: Service, subtests: pytest.Subtests
+) -> None:
+    ada = await signed_in(service)
+    cases: list[tuple[dict[str, str | None], str]] = [
         ({"response_type": "token"}, "unsupported_response_type"),
         ({"response_type": None}, "unsupported_response_type"),
         ({"response_mode": "fragment"}, "invalid_request"),
@@ -272,13 +271,11 @@ async def test_a_mistake_of_the_client_leads_to_it_only_when_somebody_wants_to(
         ({"resource": f"{RESOURCE}/../api"}, "invalid_target"),
         ({"resource": "http://[bad/mcp"}, "invalid_target"),
         ({"scope": "x" * 1001}, "invalid_scope"),
-    ],
-)
-async def test_a_request_without_what_protects_it_is_refused(
-    service: Service, changed: dict[str, str | None], error: str
-) -> None:
-    page = await problem(await signed_in(service), **changed)
-    assert told(link_back(page))["error"] == error
+    ]
+    for changed, error in cases:
+        with subtests.test(changed=changed):
+            page = await problem(ada, **changed)
+            assert told(link_back(page))["error"] == error
 
 
 @ON_SQLITE

@@ -85,9 +85,12 @@ async def test_a_change_without_an_address_keeps_the_one_there_is(
     assert "The message was not delivered: answered 500." in words(failed.text)
 
 
-@pytest.mark.parametrize(
-    ("fields", "told"),
-    [
+async def test_what_is_wrong_is_told_and_the_form_kept(
+    service: Service, subtests: pytest.Subtests
+) -> None:
+    visitor = await signed_in(service)
+    await visitor.open(PATH)
+    cases: list[tuple[dict[str, str], str]] = [
         ({"url": "nothing"}, "Address: has to be an address that begins with https://"),
         ({"url": ""}, "Address: has to be"),
         ({"url": "http://127.0.0.1/hook"}, "127.0.0.1"),
@@ -95,18 +98,18 @@ async def test_a_change_without_an_address_keeps_the_one_there_is(
         ({"day": "someday"}, "The form names something that is not offered."),
         ({"hour": "-1"}, "The form names something that is not offered."),
         ({"form": "irc"}, "The form names something that is not offered."),
-    ],
-)
-async def test_what_is_wrong_is_told_and_the_form_kept(
-    service: Service, fields: dict[str, str], told: str
-) -> None:
-    visitor = await signed_in(service)
-    await visitor.open(PATH)
-    answer = await visitor.send(PATH, **{"url": ADDRESS, "owner": "group:shop", **FIELDS, **fields})
-    assert answer.status_code == 400
-    assert told in words(answer.text)
-    assert re.search(rf'name="owner" value="{fields.get("owner", "group:shop")}"', answer.text)
-    assert await service.state.database.all("SELECT id FROM digests") == []
+    ]
+    for fields, message in cases:
+        with subtests.test(fields=fields):
+            answer = await visitor.send(
+                PATH, **{"url": ADDRESS, "owner": "group:shop", **FIELDS, **fields}
+            )
+            assert answer.status_code == 400
+            assert message in words(answer.text)
+            assert re.search(
+                rf'name="owner" value="{fields.get("owner", "group:shop")}"', answer.text
+            )
+            assert await service.state.database.all("SELECT id FROM digests") == []
 
 
 async def test_a_digest_is_deleted(service: Service) -> None:

@@ -28,9 +28,8 @@ async def test_an_address_that_only_browsers_read_keeps_no_page_from_being_shown
     assert [link["title"] for link in links(page) if link["href"] == address] == ["Dashboard on "]
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "link"),
-    [
+def test_annotations_that_other_tools_know_are_links(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[str, str, tuple[str, str]]] = [
         (
             "backstage.io/source-location",
             "url:https://github.com/acme/web/tree/main/",
@@ -62,12 +61,10 @@ async def test_an_address_that_only_browsers_read_keeps_no_page_from_being_shown
             "web shop",
             ("Dashboard", "https://app.datadoghq.com/apm/services/web%20shop"),
         ),
-    ],
-)
-def test_annotations_that_other_tools_know_are_links(
-    name: str, value: str, link: tuple[str, str]
-) -> None:
-    assert told({name: value}) == [link]
+    ]
+    for name, value, link in cases:
+        with subtests.test(name=name, value=value, link=link):
+            assert told({name: value}) == [link]
 
 
 def test_on_call_needs_the_account_of_the_service() -> None:
@@ -94,19 +91,7 @@ def test_links_have_the_purpose_that_their_type_icon_or_title_says() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    "value",
-    [
-        "javascript:alert(1)",
-        "url:file:///etc/passwd",
-        "../..",
-        "acme/web?x=1",
-        HOSTILE,
-        "",
-        "//x/y",
-    ],
-)
-def test_what_is_no_address_of_the_web_is_no_link(value: str) -> None:
+def test_what_is_no_address_of_the_web_is_no_link(subtests: pytest.Subtests) -> None:
     names = (
         "backstage.io/source-location",
         "backstage.io/techdocs-ref",
@@ -116,7 +101,17 @@ def test_what_is_no_address_of_the_web_is_no_link(value: str) -> None:
         "x/../y/project-slug",
         "datadoghq.com/site",
     )
-    assert told(dict.fromkeys(names, value)) == []
+    for value in [
+        "javascript:alert(1)",
+        "url:file:///etc/passwd",
+        "../..",
+        "acme/web?x=1",
+        HOSTILE,
+        "",
+        "//x/y",
+    ]:
+        with subtests.test(value=value):
+            assert told(dict.fromkeys(names, value)) == []
 
 
 async def test_the_head_of_every_page_of_an_entity_has_its_links(service: Service) -> None:

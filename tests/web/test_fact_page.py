@@ -171,9 +171,9 @@ async def test_a_name_may_have_a_slash(knowing: Service) -> None:
     assert "7 collected now" in told(await visitor.text(f"{FACTS}/slashed%2Fname"))
 
 
-@pytest.mark.parametrize(
-    ("path", "status"),
-    [
+async def test_what_there_is_not_is_refused(knowing: Service, subtests: pytest.Subtests) -> None:
+    visitor = await visitor_of(knowing)
+    for path, status in [
         ("deliveries/nothing", 404),
         ("nowhere/deployments", 404),
         ("deliveries/deployments?span=decade", 400),
@@ -182,11 +182,9 @@ async def test_a_name_may_have_a_slash(knowing: Service) -> None:
         ("deliveries/deployments?before=" + "9" * 400, 400),
         ("deliveries/%00", 404),
         ("%00/deployments", 404),
-    ],
-)
-async def test_what_there_is_not_is_refused(knowing: Service, path: str, status: int) -> None:
-    visitor = await visitor_of(knowing)
-    assert is_harmless(await visitor.text(f"{WEB}/facts/{path}", status))
+    ]:
+        with subtests.test(path=path):
+            assert is_harmless(await visitor.text(f"{WEB}/facts/{path}", status))
 
 
 async def test_extreme_values_are_shown(start: StartService) -> None:

@@ -12,9 +12,8 @@ from tests.service import Service, component
 from tests.web.visiting import signed_in, words
 
 
-@pytest.mark.parametrize(
-    ("name", "unit", "title"),
-    [
+def test_the_name_of_a_fact_is_told_in_words(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[str, str | None, str]] = [
         ("heapMiB", "MiB", "Heap"),
         ("sizeMiB", None, "Size MiB"),
         ("builds.imageGB", None, "Image GB"),
@@ -23,10 +22,10 @@ from tests.web.visiting import signed_in, words
         ("minBuildSeconds", "seconds", "Shortest build"),
         ("sloCount", None, "SLO count"),
         ("Code coverage", None, "Code coverage"),
-    ],
-)
-def test_the_name_of_a_fact_is_told_in_words(name: str, unit: str | None, title: str) -> None:
-    assert fact_display.title(Fact(name, "integer", unit=unit)) == title
+    ]
+    for name, unit, title in cases:
+        with subtests.test(name=name, unit=unit):
+            assert fact_display.title(Fact(name, "integer", unit=unit)) == title
 
 
 def test_every_fact_of_a_shape_has_a_title_that_says_enough_by_itself() -> None:

@@ -84,9 +84,11 @@ async def test_a_token_expires_when_its_maker_says(
 
 
 @ON_SQLITE
-@pytest.mark.parametrize(
-    ("fields", "wrong"),
-    [
+async def test_what_cannot_be_a_token_is_said_beside_the_form_which_keeps_what_was_typed(
+    service: Service, subtests: pytest.Subtests
+) -> None:
+    ada = await signed_in(service)
+    cases: list[tuple[dict[str, str], str]] = [
         ({"name": "  "}, "A name has 1 to 200 printable characters"),
         ({"name": "x" * 201}, "A name has 1 to 200 printable characters"),
         ({"name": "a\x1bb"}, "A name has 1 to 200 printable characters"),
@@ -96,19 +98,17 @@ async def test_a_token_expires_when_its_maker_says(
         ({"expires": "other", "other": ""}, "is not a lifetime"),
         ({"expires": "other", "other": "-1d"}, "is not a lifetime"),
         ({"expires": "soon"}, "is not a lifetime"),
-    ],
-    ids=str,
-)
-async def test_what_cannot_be_a_token_is_said_beside_the_form_which_keeps_what_was_typed(
-    service: Service, fields: dict[str, str], wrong: str
-) -> None:
-    ada = await signed_in(service)
-    answer = await generate(ada, **{"name": "kept name", **fields})
-    assert answer.status_code == 400
-    assert wrong in unescape(answer.text)
-    if "name" not in fields:
-        assert 'value="kept name"' in answer.text
-    assert "kept name" not in {one.name for one in await tokens.listed(service.state.database)}
+    ]
+    for fields, wrong in cases:
+        with subtests.test(fields=fields, wrong=wrong):
+            answer = await generate(ada, **{"name": "kept name", **fields})
+            assert answer.status_code == 400
+            assert wrong in unescape(answer.text)
+            if "name" not in fields:
+                assert 'value="kept name"' in answer.text
+            assert "kept name" not in {
+                one.name for one in await tokens.listed(service.state.database)
+            }
 
 
 async def test_permissions_are_chosen_one_by_one_too(service: Service) -> None:

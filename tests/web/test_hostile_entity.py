@@ -17,30 +17,33 @@ from tests.web.markup import HOSTILE, hrefs, is_harmless
 from tests.web.visiting import signed_in, words
 
 
-@pytest.mark.parametrize("name", [HOSTILE.replace("/", "%2F"), "%00", "a" * 5000, "%E2%80%AE", "%"])
-async def test_an_impossible_name_is_not_found(service: Service, name: str) -> None:
+async def test_an_impossible_name_is_not_found(service: Service, subtests: pytest.Subtests) -> None:
     visitor = await signed_in(service)
-    answer = await visitor.open(f"/catalog/component/default/{name}")
-    assert answer.status_code == 404
-    assert is_harmless(answer.text)
+    for name in [HOSTILE.replace("/", "%2F"), "%00", "a" * 5000, "%E2%80%AE", "%"]:
+        with subtests.test(name=name):
+            answer = await visitor.open(f"/catalog/component/default/{name}")
+            assert answer.status_code == 404
+            assert is_harmless(answer.text)
 
 
-@pytest.mark.parametrize(
-    "name", ["Master Account", "a?b=c&d#e", "100%25", "Ünïcode ☃", "..;a", "'\"<b>"]
-)
-async def test_names_may_hold_any_character(service: Service, name: str) -> None:
+async def test_names_may_hold_any_character(service: Service, subtests: pytest.Subtests) -> None:
     visitor = await signed_in(service)
-    pushed = await service.push(
-        "all", component(name), component("other", dependsOn=[f"component:{name}"])
-    )
-    assert pushed.status_code == 200, pushed.text
-    listed = await visitor.text("/catalog?order=kind")
-    path = next(href for href in hrefs(listed) if href.startswith("/catalog/component/default/")
-                and not href.endswith("/other"))  # fmt: skip
-    page = await visitor.text(path)
-    assert "dependency of 1" in words(page)
-    assert is_harmless(page)
-    assert (await visitor.open(f"{path}/raw.json")).json()["metadata"]["name"] == name
+    for name in ["Master Account", "a?b=c&d#e", "100%25", "Ünïcode ☃", "..;a", "'\"<b>"]:
+        with subtests.test(name=name):
+            pushed = await service.push(
+                "all", component(name), component("other", dependsOn=[f"component:{name}"])
+            )
+            assert pushed.status_code == 200, pushed.text
+            listed = await visitor.text("/catalog?order=kind")
+            path = next(
+                href
+                for href in hrefs(listed)
+                if href.startswith("/catalog/component/default/") and not href.endswith("/other")
+            )
+            page = await visitor.text(path)
+            assert "dependency of 1" in words(page)
+            assert is_harmless(page)
+            assert (await visitor.open(f"{path}/raw.json")).json()["metadata"]["name"] == name
 
 
 async def test_hostile_content_stays_text_everywhere(start: StartService) -> None:

@@ -111,49 +111,49 @@ async def test_a_secret_is_removed_when_another_takes_its_place(service: Service
     assert set(stored.options.secrets) == {"account.private_key"}
 
 
-@pytest.mark.parametrize(
-    ("more", "said"),
-    [
+async def test_a_mistake_is_told_and_nothing_is_saved(
+    service: Service, subtests: pytest.Subtests
+) -> None:
+    visitor = await signed_in(service)
+    cases: list[tuple[dict[str, str], str]] = [
         ({"name": "A b"}, "a name is of lower-case letters"),
         ({"every": "soon"}, "every has to be between 1m and 30d"),
         ({"organizations": ""}, "Organizations : is needed"),
         ({"account__host": "no host"}, "host has to be a host name"),
         ({"account__token": ""}, "either a token or an app is needed"),
         ({"account__token": "x" * 16_001}, "is longer than 16000"),
-    ],
-)
-async def test_a_mistake_is_told_and_nothing_is_saved(
-    service: Service, more: dict[str, str], said: str
+    ]
+    for more, said in cases:
+        with subtests.test(more=more):
+            answer = await visitor.send(NEW, **fields(**more))
+            assert (answer.status_code, said in words(answer.text)) == (400, True), words(
+                answer.text
+            )
+            assert SECRET not in answer.text
+            assert await importer_store.rows(service.state.database) == []
+
+
+async def test_a_mistake_is_told_beside_its_field_and_other_values_are_kept(
+    service: Service, subtests: pytest.Subtests
 ) -> None:
     visitor = await signed_in(service)
-    answer = await visitor.send(NEW, **fields(**more))
-    assert (answer.status_code, said in words(answer.text)) == (400, True), words(answer.text)
-    assert SECRET not in answer.text
-    assert await importer_store.rows(service.state.database) == []
-
-
-@pytest.mark.parametrize(
-    ("more", "field"),
-    [
+    cases: list[tuple[dict[str, str], str]] = [
         ({"name": "A b"}, "name"),
         ({"every": "soon"}, "every"),
         ({"organizations": ""}, "organizations"),
         ({"account__host": "no host"}, "account.host"),
         ({"account__token": ""}, "account.token"),
-    ],
-)
-async def test_a_mistake_is_told_beside_its_field_and_other_values_are_kept(
-    service: Service, more: dict[str, str], field: str
-) -> None:
-    visitor = await signed_in(service)
-    page = (await visitor.send(NEW, **fields(files="a.yaml\nb.yaml", **more))).text
-    [wrong] = [one for _, one in elements(page) if one.get("aria-invalid") == "true"]
-    assert wrong["id"] == field
-    assert f'href="#{field}"' in page
-    beside = {one["id"] for _, one in elements(page) if one.get("id", "").startswith(field)}
-    assert set(wrong["aria-describedby"].split()) <= beside
-    assert "a.yaml\nb.yaml" in page
-    assert f'value="{more.get("every", "6h")}"' in page
+    ]
+    for more, field in cases:
+        with subtests.test(more=more, field=field):
+            page = (await visitor.send(NEW, **fields(files="a.yaml\nb.yaml", **more))).text
+            [wrong] = [one for _, one in elements(page) if one.get("aria-invalid") == "true"]
+            assert wrong["id"] == field
+            assert f'href="#{field}"' in page
+            beside = {one["id"] for _, one in elements(page) if one.get("id", "").startswith(field)}
+            assert set(wrong["aria-describedby"].split()) <= beside
+            assert "a.yaml\nb.yaml" in page
+            assert f'value="{more.get("every", "6h")}"' in page
 
 
 async def test_a_change_is_followed_by_a_run_unless_there_is_none_by_itself(
@@ -305,15 +305,16 @@ async def test_only_kinds_that_read_nothing_of_the_machine_are_made_here(service
         assert (await visitor.send(NEW, **fields(kind=kind))).status_code == 404
 
 
-@pytest.mark.parametrize("kind", ["catalog", "gitea", "github", "gitlab"])
 async def test_each_kind_that_is_made_here_has_a_form_of_its_options(
-    service: Service, kind: str
+    service: Service, subtests: pytest.Subtests
 ) -> None:
     visitor = await signed_in(service)
-    assert f"kind={kind}" in await visitor.text(NEW)
-    page = await visitor.text(f"{NEW}?kind={kind}")
-    assert 'name="every"' in page
-    assert 'type="password"' in page
+    for kind in ["catalog", "gitea", "github", "gitlab"]:
+        with subtests.test(kind=kind):
+            assert f"kind={kind}" in await visitor.text(NEW)
+            page = await visitor.text(f"{NEW}?kind={kind}")
+            assert 'name="every"' in page
+            assert 'type="password"' in page
 
 
 async def test_secrets_under_another_key_are_told_and_given_again(

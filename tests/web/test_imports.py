@@ -145,28 +145,27 @@ async def test_the_page_of_an_importer_is_linked_from_what_it_brought(
     assert "/imports/" not in await visitor.text("/catalog/component/default/b")
 
 
-@pytest.mark.parametrize(
-    ("importer", "page"),
-    [
+async def test_a_problem_of_a_file_leads_to_the_file(
+    service: Service, imports: Imports, subtests: pytest.Subtests
+) -> None:
+    problem = ReadingProblem("github.com/acme/shop", "broken", "docs/catalog?.yaml", 7)
+    elsewhere = ReadingProblem("github.com/acme/shop", "broken", "acme/other/a.yaml", 1)
+    whole = ReadingProblem("github.com/acme/shop", "not found")
+    visitor = await signed_in(service)
+    cases: list[tuple[str, str | None]] = [
         ("github", "https://github.com/acme/shop/blob/HEAD/docs/catalog%3F.yaml#L7"),
         ("gitlab-own", "https://github.com/acme/shop/-/blob/HEAD/docs/catalog%3F.yaml#L7"),
         ("gitea", "https://github.com/acme/shop/src/branch/HEAD/docs/catalog%3F.yaml#L7"),
         ("aws", None),
         ("githubs", None),
-    ],
-)
-async def test_a_problem_of_a_file_leads_to_the_file(
-    service: Service, imports: Imports, importer: str, page: str | None
-) -> None:
-    problem = ReadingProblem("github.com/acme/shop", "broken", "docs/catalog?.yaml", 7)
-    elsewhere = ReadingProblem("github.com/acme/shop", "broken", "acme/other/a.yaml", 1)
-    whole = ReadingProblem("github.com/acme/shop", "not found")
-    await imports.write_as(importer, part(problems=[problem, elsewhere, whole]))
-    visitor = await signed_in(service)
-    for path in (f"/imports/{importer}", f"/imports/{importer}/all"):
-        found = await visitor.text(path)
-        assert found.count('href="https://github.com') == (page is not None)
-        assert page is None or f'href="{page}"' in found
+    ]
+    for importer, page in cases:
+        with subtests.test(importer=importer):
+            await imports.write_as(importer, part(problems=[problem, elsewhere, whole]))
+            for path in (f"/imports/{importer}", f"/imports/{importer}/all"):
+                found = await visitor.text(path)
+                assert found.count('href="https://github.com') == (page is not None)
+                assert page is None or f'href="{page}"' in found
 
 
 @pytest.mark.parametrize(

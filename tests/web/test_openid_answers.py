@@ -29,12 +29,13 @@ def provider() -> OpenIDProvider:
 # Answers that are not believed
 
 
-@pytest.mark.parametrize("state", [None, "", "another", "ünicode", "\udcff"])
-async def test_an_answer_to_another_browser_is_refused(
-    provider: OpenIDProvider, state: str | None
-) -> None:
-    assert "not started in this browser" in await refusal(provider, state=state)
-    assert provider.asked["/token"] == 0
+async def test_an_answer_to_another_browser_is_refused(subtests: pytest.Subtests) -> None:
+    cases: list[str | None] = [None, "", "another", "ünicode", "\udcff"]
+    for state in cases:
+        with subtests.test(state=state):
+            provider = OpenIDProvider()
+            assert "not started in this browser" in await refusal(provider, state=state)
+            assert provider.asked["/token"] == 0
 
 
 @pytest.mark.parametrize("issuer", [None, "", "https://evil.example.com", f"{ISSUER}/"])
@@ -103,9 +104,8 @@ async def test_a_wrong_secret_is_told_as_such(provider: OpenIDProvider) -> None:
     assert "invalid_client" in await refusal(provider, at(provider, client_secret="another"))
 
 
-@pytest.mark.parametrize(
-    "tokens",
-    [
+async def test_an_answer_without_a_whole_token_is_refused(subtests: pytest.Subtests) -> None:
+    cases: list[dict[str, Any]] = [
         {"id_token": None},
         {"access_token": None},
         {"token_type": None},
@@ -118,13 +118,12 @@ async def test_a_wrong_secret_is_told_as_such(provider: OpenIDProvider) -> None:
         {"id_token": "W10.e30.e30"},
         {"id_token": "ü.ü.ü"},
         {"id_token": "x" * 200_000},
-    ],
-)
-async def test_an_answer_without_a_whole_token_is_refused(
-    provider: OpenIDProvider, tokens: dict[str, Any]
-) -> None:
-    provider.tokens = tokens
-    assert "The provider's" in await refusal(provider)
+    ]
+    for tokens in cases:
+        with subtests.test(tokens=tokens):
+            provider = OpenIDProvider()
+            provider.tokens = tokens
+            assert "The provider's" in await refusal(provider)
 
 
 # Providers that fail
@@ -135,23 +134,20 @@ async def test_a_document_of_another_issuer_is_refused(provider: OpenIDProvider)
     assert "from another issuer" in await refusal(provider)
 
 
-@pytest.mark.parametrize(
-    "name", ["authorization_endpoint", "token_endpoint", "jwks_uri", "userinfo_endpoint"]
-)
-@pytest.mark.parametrize(
-    "url",
-    [
-        "http://id.example.com/x",
-        "https://\u00fc.example.com/",
-        "/x",
-        "https://u:p@id.example.com/x",
-    ],
-)
 async def test_a_document_with_an_address_that_is_not_safe_is_refused(
-    provider: OpenIDProvider, name: str, url: str
+    subtests: pytest.Subtests,
 ) -> None:
-    provider.document[name] = url
-    assert "address that is not https" in await refusal(provider)
+    for name in ["authorization_endpoint", "token_endpoint", "jwks_uri", "userinfo_endpoint"]:
+        for url in [
+            "http://id.example.com/x",
+            "https://\u00fc.example.com/",
+            "/x",
+            "https://u:p@id.example.com/x",
+        ]:
+            with subtests.test(name=name, url=url):
+                provider = OpenIDProvider()
+                provider.document[name] = url
+                assert "address that is not https" in await refusal(provider)
 
 
 @pytest.mark.parametrize("name", ["issuer", "authorization_endpoint", "token_endpoint", "jwks_uri"])

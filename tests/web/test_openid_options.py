@@ -46,9 +46,8 @@ def test_a_variable_with_more_parts_is_refused() -> None:
         load({}, {"FACTBOOK_OPENID__A__B": "x"}, Path("none"))
 
 
-@pytest.mark.parametrize(
-    ("table", "told"),
-    [
+def test_options_that_cannot_be_are_refused_without_a_value(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[dict[str, Any], str]] = [
         ({"issuer": "https://id.example.com"}, "client_id"),
         ({**TABLE, "client_id": ""}, "client_id has to be set"),
         ({**TABLE, "issuer": "http://id.example.com"}, "issuer has to be like"),
@@ -63,15 +62,13 @@ def test_a_variable_with_more_parts_is_refused() -> None:
         ({**TABLE, "role": "owner"}, "role has to be one of"),
         ({**TABLE, "administrator_groups": [1]}, "Expected `str`"),
         ({**TABLE, "secret": "x"}, "unknown field"),
-    ],
-)
-def test_options_that_cannot_be_are_refused_without_a_value(
-    table: dict[str, Any], told: str
-) -> None:
-    with pytest.raises(ConfigurationError, match=told) as raised:
-        configured(table)
-    assert raised.value.message.startswith("openid: ")
-    assert "u:secret" not in raised.value.message
+    ]
+    for table, message in cases:
+        with subtests.test(table=table):
+            with pytest.raises(ConfigurationError, match=message) as raised:
+                configured(table)
+            assert raised.value.message.startswith("openid: ")
+            assert "u:secret" not in raised.value.message
 
 
 @pytest.mark.parametrize("issuer", ["http://127.0.0.1:8080", "http://[::1]/x", "http://localhost"])
@@ -79,9 +76,8 @@ def test_only_a_provider_on_this_machine_may_do_without_encryption(issuer: str) 
     assert options(issuer=issuer).issuer == issuer
 
 
-@pytest.mark.parametrize(
-    ("claims", "name"),
-    [
+def test_the_name_is_the_first_that_can_be_one(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[dict[str, Any], str]] = [
         ({"preferred_username": "Jane.Doe"}, "Jane.Doe"),
         ({"preferred_username": "jane@example.com", "email": "other@example.com"}, "jane"),
         ({"email": "jane@example.com"}, "jane"),
@@ -92,10 +88,10 @@ def test_only_a_provider_on_this_machine_may_do_without_encryption(issuer: str) 
         ({"email": "jane@example.com", "email_verified": "false"}, "subject-7"),
         ({"email": "jane@example.com", "email_verified": []}, "jane"),
         ({"sub": "auth|7"}, "auth|7"),
-    ],
-)
-def test_the_name_is_the_first_that_can_be_one(claims: dict[str, Any], name: str) -> None:
-    assert identified(claims).name == name
+    ]
+    for claims, name in cases:
+        with subtests.test(claims=claims, name=name):
+            assert identified(claims).name == name
 
 
 def test_the_claim_of_the_name_is_an_option() -> None:
@@ -110,19 +106,18 @@ def test_what_is_shown_of_a_person_is_one_short_line() -> None:
     assert found.email == "j@e.x"
 
 
-@pytest.mark.parametrize(
-    ("claim", "groups"),
-    [
+def test_groups_are_names_and_nothing_else(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[object, tuple[str, ...]]] = [
         (["a", "b"], ("a", "b")),
         ("a", ("a",)),
         (["a", 1, None, {}], ("a",)),
         (None, ()),
         ({"a": 1}, ()),
         (7, ()),
-    ],
-)
-def test_groups_are_names_and_nothing_else(claim: object, groups: tuple[str, ...]) -> None:
-    assert identified({"groups": claim}).groups == groups
+    ]
+    for claim, groups in cases:
+        with subtests.test(claim=claim):
+            assert identified({"groups": claim}).groups == groups
 
 
 def test_members_of_an_administrators_group_are_administrators_and_others_what_is_set() -> None:

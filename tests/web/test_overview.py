@@ -164,11 +164,13 @@ async def test_what_sets_and_kinds_are_called_stays_text(service: Service) -> No
     assert "&lt;script&gt;alert(1)&lt;|script&gt;" in page
 
 
-@pytest.mark.parametrize(
-    ("part", "whole", "percent"),
-    [(0, 10, "0%"), (1, 3, "33%"), (1, 1000, "<1%"), (999, 1000, "99%"), (7, 7, "100%")],
-)
-def test_a_share_is_rounded_neither_to_all_nor_to_nothing(
-    part: int, whole: int, percent: str
-) -> None:
-    assert formats.percent(part, whole) == percent
+def test_a_share_is_rounded_neither_to_all_nor_to_nothing(subtests: pytest.Subtests) -> None:
+    for count, whole, percent in [
+        (0, 10, "0%"),
+        (1, 3, "33%"),
+        (1, 1000, "<1%"),
+        (999, 1000, "99%"),
+        (7, 7, "100%"),
+    ]:
+        with subtests.test(count=count, whole=whole):
+            assert formats.percent(count, whole) == percent

@@ -24,9 +24,8 @@ def test_ticks_cover_the_range_in_round_steps(
     assert 2 <= len(at) <= about + 2
 
 
-@pytest.mark.parametrize(
-    ("low", "high", "whole", "labels"),
-    [
+def test_ticks_of_values_are_round(subtests: pytest.Subtests) -> None:
+    for low, high, whole, labels in [
         (0, 1, True, "0 1"),
         (0, 1, False, "0 0.5 1"),
         (0, 3, True, "0 1 2 3"),
@@ -35,10 +34,11 @@ def test_ticks_cover_the_range_in_round_steps(
         (98.7, 99.95, False, "98.5 99 99.5 100"),
         (-3, 5, False, "-4 -2 0 2 4 6"),
         (0, 1.7e308, False, "0 5e307 1e308 1.5e308 1.79769313486e308"),
-    ],
-)
-def test_ticks_of_values_are_round(low: float, high: float, whole: bool, labels: str) -> None:
-    assert [tick.label for tick in scales.value_ticks(low, high, whole=whole)] == labels.split()
+    ]:
+        with subtests.test(low=low, high=high, whole=whole):
+            assert [
+                tick.label for tick in scales.value_ticks(low, high, whole=whole)
+            ] == labels.split()
 
 
 @pytest.mark.parametrize(

@@ -67,9 +67,10 @@ async def test_the_matrix_has_a_glyph_and_a_word_for_each_result(visitor: Browse
     assert "/checks/much?entity=component%3Adefault%2Fweb" in hrefs(page)
 
 
-@pytest.mark.parametrize(
-    ("query", "names"),
-    [
+async def test_the_matrix_shows_the_entities_that_are_asked_for(
+    visitor: Browser, subtests: pytest.Subtests
+) -> None:
+    cases: list[tuple[dict[str, Any], list[str]]] = [
         ({"state": "unknown"}, ["old"]),
         ({"state": "pass"}, ["web"]),
         ({"level": "bronze"}, ["web"]),
@@ -77,13 +78,11 @@ async def test_the_matrix_has_a_glyph_and_a_word_for_each_result(visitor: Browse
         ({"owner": "team-b", "state": "fail"}, ["api"]),
         ({"team": "department"}, ["web", "api", "old"]),
         ({"owner": "-"}, []),
-    ],
-)
-async def test_the_matrix_shows_the_entities_that_are_asked_for(
-    visitor: Browser, query: dict[str, Any], names: list[str]
-) -> None:
-    page = await visitor.text(f"{PATH}/entities", **query)
-    assert re.findall(r">component:(\w+)</a>", page) == names
+    ]
+    for query, names in cases:
+        with subtests.test(query=query):
+            page = await visitor.text(f"{PATH}/entities", **query)
+            assert re.findall(r">component:(\w+)</a>", page) == names
 
 
 async def test_the_matrix_goes_on_after_fifty_entities(scoring: Service, visitor: Browser) -> None:
@@ -202,9 +201,10 @@ async def test_texts_of_scorecards_and_entities_do_no_harm(
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-@pytest.mark.parametrize(
-    ("path", "status"),
-    [
+async def test_addresses_that_make_no_sense_are_refused(
+    visitor: Browser, subtests: pytest.Subtests
+) -> None:
+    for path, status in [
         ("none", 404),
         ("none/entities", 404),
         ("readiness/entities?level=gold", 400),
@@ -214,9 +214,6 @@ async def test_texts_of_scorecards_and_entities_do_no_harm(
         ("readiness/teams?page=x", 400),
         ("readiness/teams?columns=x", 400),
         ("readiness?team=user:a/", 400),
-    ],
-)
-async def test_addresses_that_make_no_sense_are_refused(
-    visitor: Browser, path: str, status: int
-) -> None:
-    assert is_harmless(await visitor.text(f"/scorecards/{path}", status))
+    ]:
+        with subtests.test(path=path):
+            assert is_harmless(await visitor.text(f"/scorecards/{path}", status))

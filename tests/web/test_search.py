@@ -26,19 +26,18 @@ def group(page: str, title: str) -> str:
     return found[0] if found else ""
 
 
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
+def test_a_name_fits_as_well_as_the_text_stands_in_it(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[str, int | None]] = [
         ("payments", SAME),
         ("Payments API", BEGINS),
         ("the-payments", WORD),
         ("cardPayments", WORD),
         ("prepayments", WITHIN),
         ("billing", None),
-    ],
-)
-def test_a_name_fits_as_well_as_the_text_stands_in_it(name: str, expected: int | None) -> None:
-    assert relevance("payments", [name]) == expected
+    ]
+    for name, expected in cases:
+        with subtests.test(name=name):
+            assert relevance("payments", [name]) == expected
 
 
 def test_the_best_of_several_names_counts() -> None:
@@ -111,11 +110,12 @@ async def test_without_a_text_and_without_a_result_it_says_so(service: Service) 
     assert "Nothing has this name." in words(await visitor.text("/search?q=qqqq"))
 
 
-@pytest.mark.parametrize("text", ["%", "_", "\\", "'", "%00", "%01", "%F4%8F%BF%BF", "a" * 5_000])
-async def test_any_text_can_be_looked_for(service: Service, text: str) -> None:
+async def test_any_text_can_be_looked_for(service: Service, subtests: pytest.Subtests) -> None:
     visitor = await signed_in(service)
     await service.push("all", component("pay"))
-    assert "pay" not in hrefs(group(await visitor.text(f"/search?q={text}"), "Entities"))
+    for text in ["%", "_", "\\", "'", "%00", "%01", "%F4%8F%BF%BF", "a" * 5_000]:
+        with subtests.test(text=text):
+            assert "pay" not in hrefs(group(await visitor.text(f"/search?q={text}"), "Entities"))
 
 
 async def test_what_is_looked_for_and_found_does_no_harm(service: Service) -> None:

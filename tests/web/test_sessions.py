@@ -136,14 +136,13 @@ async def test_another_password_ends_every_other_session(service: Service) -> No
 
 
 @ON_SQLITE
-@pytest.mark.parametrize(
-    "value", ["", "x", "x" * 4000, "../../etc", "%00", '"quoted"', "a=b; c", "\xff"], ids=repr
-)
-async def test_a_cookie_of_nobody_is_nobodys(service: Service, value: str) -> None:
+async def test_a_cookie_of_nobody_is_nobodys(service: Service, subtests: pytest.Subtests) -> None:
     await add_person(service, "ada")
-    headers = {b"cookie": f"{SESSION}={value}".encode("latin-1"), b"accept": b"text/html"}
-    answer = await browser(service).http.get(HOME, headers=headers)
-    assert answer.status_code == 303
+    for value in ["", "x", "x" * 4000, "../../etc", "%00", '"quoted"', "a=b; c", "\xff"]:
+        with subtests.test(value=value):
+            headers = {b"cookie": f"{SESSION}={value}".encode("latin-1"), b"accept": b"text/html"}
+            answer = await browser(service).http.get(HOME, headers=headers)
+            assert answer.status_code == 303
 
 
 # Cookies

@@ -195,31 +195,32 @@ async def test_nobody_sees_a_set_without_signing_in(service: Service) -> None:
         assert answer.headers["location"].startswith("/sign-in?next=")
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
+async def test_what_is_not_there_is_a_page_that_says_so(
+    service: Service, subtests: pytest.Subtests
+) -> None:
+    visitor = await signed_in(service)
+    await service.push("all", component("web"))
+    for path in [
         "/sets/none",
         "/sets/none/revisions",
         "/sets/all/revisions/9",
         "/sets/all/revisions/-1",
         "/sets/all/revisions/99999999999999999999",
         "/sets/all/revisions/%C2%B2",
-    ],
-)
-async def test_what_is_not_there_is_a_page_that_says_so(service: Service, path: str) -> None:
-    visitor = await signed_in(service)
-    await service.push("all", component("web"))
-    assert "Not found" in await visitor.text(path, status=404)
+    ]:
+        with subtests.test(path=path):
+            assert "Not found" in await visitor.text(path, status=404)
 
 
-@pytest.mark.parametrize("after", ["x", "²", "9" * 30, "--1", ""])
 async def test_an_address_that_is_cut_off_is_refused_or_begins_anew(
-    service: Service, after: str
+    service: Service, subtests: pytest.Subtests
 ) -> None:
     visitor = await signed_in(service)
     await service.push("all", component("web"))
-    answer = await visitor.open("/sets/all", after=after)
-    assert answer.status_code in {200, 400}
+    for after in ["x", "²", "9" * 30, "--1", ""]:
+        with subtests.test(after=after):
+            answer = await visitor.open("/sets/all", after=after)
+            assert answer.status_code in {200, 400}
 
 
 async def test_what_sets_are_called_and_hold_stays_text(service: Service) -> None:

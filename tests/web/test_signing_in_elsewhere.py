@@ -117,17 +117,22 @@ async def test_an_answer_that_nobody_asked_for_signs_nobody_in(
     assert "set-cookie" not in answer.headers or "factbook=" not in answer.headers["set-cookie"]
 
 
-@pytest.mark.parametrize(
-    "bent", [{"state": "another"}, {"iss": "https://evil.example.com"}, {"error": "access_denied"}]
-)
 async def test_an_answer_that_does_not_fit_is_refused_in_a_sentence(
-    start: StartService, provider: OpenIDProvider, bent: dict[str, str]
+    start: StartService, provider: OpenIDProvider, subtests: pytest.Subtests
 ) -> None:
-    visitor = browser(await served(start, provider))
-    answer = await come_back(visitor, provider, **bent)
-    assert answer.status_code == 403
-    assert "You are not signed in" in answer.text
-    assert (await visitor.open("/administration/account")).status_code == 303
+    service = await served(start, provider)
+    cases: list[dict[str, str]] = [
+        {"state": "another"},
+        {"iss": "https://evil.example.com"},
+        {"error": "access_denied"},
+    ]
+    for bent in cases:
+        with subtests.test(bent=bent):
+            visitor = browser(service)
+            answer = await come_back(visitor, provider, **bent)
+            assert answer.status_code == 403
+            assert "You are not signed in" in answer.text
+            assert (await visitor.open("/administration/account")).status_code == 303
 
 
 async def test_an_attempt_counts_once_and_for_ten_minutes(
@@ -141,13 +146,14 @@ async def test_an_attempt_counts_once_and_for_ten_minutes(
     assert (await visitor.open(CALLBACK, **answer)).status_code == 403
 
 
-@pytest.mark.parametrize("next", ["//evil.example.com", "https://evil.example.com", "/\\evil"])
 async def test_coming_back_leads_nowhere_else(
-    start: StartService, provider: OpenIDProvider, next: str
+    start: StartService, provider: OpenIDProvider, subtests: pytest.Subtests
 ) -> None:
     service = await served(start, provider)
-    answer = await come_back(browser(service), provider, next=next)
-    assert answer.headers["location"] == "/"
+    for next in ["//evil.example.com", "https://evil.example.com", "/\\evil"]:
+        with subtests.test(next=next):
+            answer = await come_back(browser(service), provider, next=next)
+            assert answer.headers["location"] == "/"
 
 
 async def test_the_session_of_before_ends_with_the_sign_in(

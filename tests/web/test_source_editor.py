@@ -31,9 +31,12 @@ async def test_each_kind_begins_with_a_definition_that_can_be_saved(
     assert (await shown(service, "last-build"))["handlerDefinition"]["type"] == type_
 
 
-@pytest.mark.parametrize(
-    ("id_", "type_", "told"),
-    [
+async def test_an_id_that_cannot_be_is_refused_before_anything_is_written(
+    service: Service, subtests: pytest.Subtests
+) -> None:
+    await define(service, of_entities())
+    visitor = await signed_in(service)
+    for id_, type_, message in [
         ("a b", "http", "is no id of a source"),
         ("<script>", "http", "is no id of a source"),
         ("techdocs", "http", "is a built-in data source"),
@@ -41,16 +44,11 @@ async def test_each_kind_begins_with_a_definition_that_can_be_saved(
         ("owners", "http", "There is already a data source owners"),
         ("new", "push", "choose another id"),
         ("more", "other", "Choose where the facts come from."),
-    ],
-)
-async def test_an_id_that_cannot_be_is_refused_before_anything_is_written(
-    service: Service, id_: str, type_: str, told: str
-) -> None:
-    await define(service, of_entities())
-    visitor = await signed_in(service)
-    html = await visitor.text("/data-sources/new", 400, type=type_, id=id_)
-    assert told in words(html)
-    assert "<script>" not in html
+    ]:
+        with subtests.test(id_=id_, type_=type_):
+            html = await visitor.text("/data-sources/new", 400, type=type_, id=id_)
+            assert message in words(html)
+            assert "<script>" not in html
 
 
 # Saving

@@ -91,28 +91,28 @@ async def test_a_viewer_sees_no_definition_and_no_button(service: Service) -> No
     assert "Define a source" not in await viewer.text("/data-sources")
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
+async def test_a_viewer_may_change_nothing(service: Service, subtests: pytest.Subtests) -> None:
+    await define(service, of_entities())
+    viewer = await signed_in(service, "vic", "viewer")
+    await viewer.open("/data-sources/owners")
+    for path in [
         "/data-sources/owners/runs",
         "/data-sources/owners/delete",
         "/data-sources/owners/publish",
         "/data-sources/owners/edit",
         "/data-sources/new",
-    ],
-)
-async def test_a_viewer_may_change_nothing(service: Service, path: str) -> None:
-    await define(service, of_entities())
-    viewer = await signed_in(service, "vic", "viewer")
-    await viewer.open("/data-sources/owners")
-    answer = await viewer.send(path, text="id: x", do="save", seen="1")
-    assert answer.status_code == 403, answer.text
-    assert (await service.http.get("/api/tech-insights/v1/data-sources/owners")).status_code == 200
+    ]:
+        with subtests.test(path=path):
+            answer = await viewer.send(path, text="id: x", do="save", seen="1")
+            assert answer.status_code == 403, answer.text
+            assert (
+                await service.http.get("/api/tech-insights/v1/data-sources/owners")
+            ).status_code == 200
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
+async def test_what_there_is_not_is_told(service: Service, subtests: pytest.Subtests) -> None:
+    visitor = await signed_in(service)
+    for path in [
         "/data-sources/none",
         "/data-sources/none/edit",
         "/data-sources/none/runs",
@@ -121,11 +121,9 @@ async def test_a_viewer_may_change_nothing(service: Service, path: str) -> None:
         "/data-sources/techdocs/runs/x",
         "/data-sources/techdocs/runs/99999999999999999999999",
         "/data-sources/techdocs/runs/٣",
-    ],
-)
-async def test_what_there_is_not_is_told(service: Service, path: str) -> None:
-    visitor = await signed_in(service)
-    assert "There is no" in words(await visitor.text(path, 404))
+    ]:
+        with subtests.test(path=path):
+            assert "There is no" in words(await visitor.text(path, 404))
 
 
 async def test_nothing_that_a_source_says_becomes_markup(service: Service) -> None:

@@ -66,28 +66,26 @@ async def test_a_run_of_one_entity_takes_a_short_reference(service: Service) -> 
     assert "some entities, asked for" in words(await visitor.text(path))
 
 
-@pytest.mark.parametrize(
-    ("entity", "status", "told"),
-    [
+async def test_a_run_that_cannot_be_says_why_beside_the_field(
+    service: Service, subtests: pytest.Subtests
+) -> None:
+    await service.push("all", component("web"))
+    await define(service, of_entities(entityFilter=[{"kind": "api"}]))
+    visitor = await signed_in(service)
+    await visitor.open("/data-sources/owners")
+    for entity, status, message in [
         ("nobody", 404, "There is no entity component:default/nobody"),
         ("a/b/c:", 404, "There is no entity"),
         (":", 400, "not of the form"),
         ("<b>x</b>" * 200, 400, "longer than any entity"),
         ("resource:db", 404, "There is no entity resource:default/db"),
         ("component:web", 409, "The entityFilter of owners leaves component:default/web out."),
-    ],
-)
-async def test_a_run_that_cannot_be_says_why_beside_the_field(
-    service: Service, entity: str, status: int, told: str
-) -> None:
-    await service.push("all", component("web"))
-    await define(service, of_entities(entityFilter=[{"kind": "api"}]))
-    visitor = await signed_in(service)
-    await visitor.open("/data-sources/owners")
-    answer = await visitor.send("/data-sources/owners/runs", entity=entity)
-    assert answer.status_code == status, words(answer.text)
-    assert told in words(answer.text)
-    assert "<b>x" not in answer.text
+    ]:
+        with subtests.test(entity=entity):
+            answer = await visitor.send("/data-sources/owners/runs", entity=entity)
+            assert answer.status_code == status, words(answer.text)
+            assert message in words(answer.text)
+            assert "<b>x" not in answer.text
 
 
 async def test_run_now_leads_to_the_run_of_everything_that_is_under_way(

@@ -21,39 +21,38 @@ async def trying(service: Service) -> Browser:
     return await signed_in(service)
 
 
-@pytest.mark.parametrize("entity", ["web", "component:web", "Component:default/WEB"])
 async def test_a_text_is_tried_without_being_stored(
-    service: Service, trying: Browser, entity: str
+    service: Service, trying: Browser, subtests: pytest.Subtests
 ) -> None:
-    answer = await send(trying, TEXT, "try", "/data-sources/new", entity=entity)
-    assert answer.status_code == 200
-    told = words(answer.text)
-    assert "component:web: 1 of 3 facts" in told
-    assert 'owner string "<i>team</i>"' in told
-    assert "unknown upstream-error: expected an integer, not this string" in told
-    assert "unknown not-applicable: the document has no such value" in told
-    assert '"owner":"<i>team</i>"' in told
-    assert "<i>team" not in answer.text
-    assert "a comment" in told
-    for table in ("facts_latest", "data_sources", "runs"):
-        assert await service.state.database.all(f"SELECT * FROM {table}") == []  # noqa: S608 - ours
+    for entity in ["web", "component:web", "Component:default/WEB"]:
+        with subtests.test(entity=entity):
+            answer = await send(trying, TEXT, "try", "/data-sources/new", entity=entity)
+            assert answer.status_code == 200
+            told = words(answer.text)
+            assert "component:web: 1 of 3 facts" in told
+            assert 'owner string "<i>team</i>"' in told
+            assert "unknown upstream-error: expected an integer, not this string" in told
+            assert "unknown not-applicable: the document has no such value" in told
+            assert '"owner":"<i>team</i>"' in told
+            assert "<i>team" not in answer.text
+            assert "a comment" in told
+            for table in ("facts_latest", "data_sources", "runs"):
+                assert await service.state.database.all(f"SELECT * FROM {table}") == []  # noqa: S608 - ours
 
 
-@pytest.mark.parametrize(
-    ("entity", "status", "told"),
-    [
+async def test_an_entity_that_cannot_be_tried_is_told(
+    trying: Browser, subtests: pytest.Subtests
+) -> None:
+    for entity, status, message in [
         ("", 400, "Name an entity to try it on."),
         ("nobody", 404, "There is no entity component:default/nobody."),
         ("<b>:", 400, "not of the form"),
-    ],
-)
-async def test_an_entity_that_cannot_be_tried_is_told(
-    trying: Browser, entity: str, status: int, told: str
-) -> None:
-    answer = await send(trying, TEXT, "try", "/data-sources/new", entity=entity)
-    assert answer.status_code == status
-    assert told in words(answer.text)
-    assert "<b>" not in answer.text
+    ]:
+        with subtests.test(entity=entity):
+            answer = await send(trying, TEXT, "try", "/data-sources/new", entity=entity)
+            assert answer.status_code == status
+            assert message in words(answer.text)
+            assert "<b>" not in answer.text
 
 
 async def test_a_trial_shows_problems_of_the_text_first(trying: Browser) -> None:

@@ -13,9 +13,8 @@ def test_every_shape_has_a_tool_that_there_is() -> None:
     assert {*source_labels.TOOLS, "compliance"} == {shape.name for shape in shapes.SHAPES}
 
 
-@pytest.mark.parametrize(
-    ("line", "told"),
-    [
+def test_a_cadence_is_told_in_words(subtests: pytest.Subtests) -> None:
+    for line, message in [
         ("*/10 * * * *", "every 10 minutes"),
         ("* * * * *", "every minute"),
         ("7 * * * *", "every hour"),
@@ -28,7 +27,6 @@ def test_every_shape_has_a_tool_that_there_is() -> None:
         ("0,30 6-9 * * mon", "cron 0,30 6-9 * * mon"),
         ("*/5 6 * * *", "cron */5 6 * * *"),
         ("* 6 * * *", "cron * 6 * * *"),
-    ],
-)
-def test_a_cadence_is_told_in_words(line: str, told: str) -> None:
-    assert source_labels.cadence(line) == told
+    ]:
+        with subtests.test(line=line):
+            assert source_labels.cadence(line) == message

@@ -67,25 +67,24 @@ async def test_with_nothing_ticked_every_event_is_sent(service: Service) -> None
     assert f"{SHOWN} every event" in words(await visitor.text(PATH))
 
 
-@pytest.mark.parametrize(
-    ("fields", "told"),
-    [
+async def test_what_is_wrong_is_told_and_the_form_kept(
+    service: Service, subtests: pytest.Subtests
+) -> None:
+    visitor = await signed_in(service)
+    await visitor.open(PATH)
+    cases: list[tuple[dict[str, str], str]] = [
         ({"url": "nothing"}, "has to be an address that begins with https://"),
         ({"url": "http://127.0.0.1/hook"}, "127.0.0.1"),
         ({"url": ADDRESS, "types": "webhook.test"}, "There is no such event type."),
         ({}, "has to be an address"),
-    ],
-)
-async def test_what_is_wrong_is_told_and_the_form_kept(
-    service: Service, fields: dict[str, str], told: str
-) -> None:
-    visitor = await signed_in(service)
-    await visitor.open(PATH)
-    answer = await visitor.send(PATH, **fields)
-    assert answer.status_code == 400
-    assert told in words(answer.text)
-    assert f'value="{fields.get("url", "")}"' in answer.text
-    assert await service.state.database.all("SELECT id FROM webhook_endpoints") == []
+    ]
+    for fields, message in cases:
+        with subtests.test(fields=fields):
+            answer = await visitor.send(PATH, **fields)
+            assert answer.status_code == 400
+            assert message in words(answer.text)
+            assert f'value="{fields.get("url", "")}"' in answer.text
+            assert await service.state.database.all("SELECT id FROM webhook_endpoints") == []
 
 
 async def test_a_test_says_what_the_receiver_answered(
