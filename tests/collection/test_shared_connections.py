@@ -87,23 +87,28 @@ async def test_a_source_of_a_group_asks_the_connection_that_is_shared_with_it(
 
 @pytest.mark.spec("connections.used-by-owners-they-are-shared-with")
 @pytest.mark.parametrize("owners", [(), (THEIRS,)], ids=["nobody", "another group"])
-@pytest.mark.parametrize("name", ["ci", "none-such"])
 async def test_a_connection_that_is_not_shared_with_the_owner_is_refused_with_its_path(
-    calling: Service, kim: httpx2.AsyncClient, host: Host, owners: tuple[str, ...], name: str
+    subtests: pytest.Subtests,
+    calling: Service,
+    kim: httpx2.AsyncClient,
+    host: Host,
+    owners: tuple[str, ...],
 ) -> None:
     await connect(calling, *owners, baseUrl=host.url)
-    document = asking(connection=name)
     told = f"is not shared with {OURS}; an operator can share it"
-    for method, path in (("POST", SOURCES), ("PUT", f"{SOURCES}/ours")):
-        answer = await kim.request(method, path, json=document)
-        assert answer.status_code == 400, answer.text
-        assert problems(answer) == {PATH: told}
-    body = {"entity": OUR_WEB, "definition": document}
-    tried = await kim.post(f"{SOURCES}/ours/test", json=body)
-    assert tried.status_code == 400, tried.text
     # It is the same for one that is not there, so that it tells of none.
-    assert f"the connection '{name}' is not shared with {OURS}" in tried.text
-    assert (await calling.http.get(f"{SOURCES}/ours")).status_code == 404
+    for name in ("ci", "none-such"):
+        with subtests.test(name=name):
+            document = asking(connection=name)
+            for method, path in (("POST", SOURCES), ("PUT", f"{SOURCES}/ours")):
+                answer = await kim.request(method, path, json=document)
+                assert answer.status_code == 400, answer.text
+                assert problems(answer) == {PATH: told}
+            body = {"entity": OUR_WEB, "definition": document}
+            tried = await kim.post(f"{SOURCES}/ours/test", json=body)
+            assert tried.status_code == 400, tried.text
+            assert f"the connection '{name}' is not shared with {OURS}" in tried.text
+            assert (await calling.http.get(f"{SOURCES}/ours")).status_code == 404
     assert host.heads == []
 
 
