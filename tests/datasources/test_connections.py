@@ -50,9 +50,10 @@ def test_a_table_becomes_a_connection_also_from_texts_as_variables_have_them() -
     assert repr(found) == "{'ci': Connection(base_url='https://ci.test/api')}"
 
 
-@pytest.mark.parametrize(
-    ("table", "told"),
-    [
+def test_a_table_that_cannot_be_used_is_named_and_its_values_are_not(
+    subtests: pytest.Subtests,
+) -> None:
+    cases: list[tuple[dict[str, Any], str]] = [
         ({}, "missing required field `base_url`"),
         ({"base_url": "ci.test"}, "has to begin with https://"),
         ({"base_url": f"https://user:{SECRET}@ci.test"}, "without name, password and query"),
@@ -66,16 +67,14 @@ def test_a_table_becomes_a_connection_also_from_texts_as_variables_have_them() -
         ({"methods": ["DELETE"]}, "methods can be GET and POST"),
         ({"at_once": 0}, ">= 1"),
         ({"token": SECRET}, "unknown field `token`"),
-    ],
-)
-def test_a_table_that_cannot_be_used_is_named_and_its_values_are_not(
-    table: dict[str, Any], told: str
-) -> None:
-    whole = {"base_url": "https://ci.test"} | table if table else table
-    with pytest.raises(ConfigurationError, match=r"connections\.ci: ") as refused:
-        custom.configured({"ci": whole})
-    assert told in str(refused.value)
-    assert SECRET not in str(refused.value)
+    ]
+    for table, told in cases:
+        with subtests.test(table=table):
+            whole = {"base_url": "https://ci.test"} | table if table else table
+            with pytest.raises(ConfigurationError, match=r"connections\.ci: ") as refused:
+                custom.configured({"ci": whole})
+            assert told in str(refused.value)
+            assert SECRET not in str(refused.value)
 
 
 def test_a_connection_has_to_be_there_and_to_allow_the_request() -> None:

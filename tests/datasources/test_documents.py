@@ -51,9 +51,8 @@ def test_a_text_is_read_whatever_its_bytes() -> None:
     assert read(b"caf\xc3\xa9 \xff", "text") == "café �"
 
 
-@pytest.mark.parametrize(
-    ("format_", "body", "told"),
-    [
+def test_what_is_beyond_the_bounds_is_refused_and_never_quoted(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[str, bytes, str | None]] = [
         ("json", b"{", "not JSON"),
         ("json", b'"\xff"', "not JSON"),
         ("json", b"[" * 100_000, "nested more than 100"),
@@ -75,17 +74,15 @@ def test_a_text_is_read_whatever_its_bytes() -> None:
         ("json", b" " * LONGEST["json"] + b"1", "more than 2048 KiB"),
         ("text", b"a" * (LONGEST["text"] + 1), "more than 5120 KiB"),
         ("json", b"1" * 5_000, "not JSON"),
-    ],
-)
-def test_what_is_beyond_the_bounds_is_refused_and_never_quoted(
-    format_: str, body: bytes, told: str | None
-) -> None:
-    if told is None:
-        assert read(body, "yaml") is not None
-        return
-    with pytest.raises(UnreadableDocumentError, match=told) as caught:
-        read(body, format_)  # type: ignore[arg-type]
-    assert "system" not in str(caught.value)
+    ]
+    for format_, body, told in cases:
+        with subtests.test(format=format_, body=body):
+            if told is None:
+                assert read(body, "yaml") is not None
+                continue
+            with pytest.raises(UnreadableDocumentError, match=told) as caught:
+                read(body, format_)  # type: ignore[arg-type]
+            assert "system" not in str(caught.value)
 
 
 @given(st.binary(max_size=200) | st.text(alphabet="[]{}:&*!-? \n'\"ab0.", max_size=80))

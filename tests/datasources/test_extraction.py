@@ -44,9 +44,8 @@ def test_an_expression_that_does_not_fit_says_nothing_of_the_document() -> None:
     assert "x" not in found.detail.split()
 
 
-@pytest.mark.parametrize(
-    ("text", "type_", "value"),
-    [
+def test_a_pattern_gives_what_the_type_of_the_fact_says(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[str, FactType, Any]] = [
         (r"version: (\S+)", "string", "1.4"),
         (r"port=\d+", "string", "port=80"),
         (r"port=(\d+)", "integer", 80),
@@ -57,22 +56,19 @@ def test_an_expression_that_does_not_fit_says_nothing_of_the_document() -> None:
         (r"tag:(\w+)", "set", ["a", "b"]),
         (r"nowhere", "set", []),
         (r"version: (\S+)", "integer", "1.4"),  # which the schema then refuses
-    ],
-)
-def test_a_pattern_gives_what_the_type_of_the_fact_says(
-    text: str, type_: FactType, value: Any
-) -> None:
-    document = "version: 1.4\nport=80 ratio=0.5 tag:a tag:b tag:a"
-    assert pattern(text, type_).of(document) == value
+    ]
+    for text, type_, value in cases:
+        with subtests.test(text=text, type=type_):
+            document = "version: 1.4\nport=80 ratio=0.5 tag:a tag:b tag:a"
+            assert pattern(text, type_).of(document) == value
 
 
 def test_a_pattern_reads_any_document_as_its_json() -> None:
     assert pattern(r'"v":(\d)', "set").of(DOCUMENT) == ["3", "4"]
 
 
-@pytest.mark.parametrize(
-    ("make", "text", "told"),
-    [
+def test_what_is_no_extractor_is_refused_when_it_is_defined(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[Any, str, str]] = [
         (expression, "(", "not a JMESPath"),
         (expression, "a[", "not a JMESPath"),
         (expression, "", "not a JMESPath"),
@@ -93,13 +89,10 @@ def test_a_pattern_reads_any_document_as_its_json() -> None:
         (lambda text: pattern(text, "string"), "(", "not a regular expression"),
         (lambda text: pattern(text, "string"), "a" * 1001, "longer than 1000"),
         (lambda text: pattern(text, "object"), "a", "object"),
-    ],
-)
-def test_what_is_no_extractor_is_refused_when_it_is_defined(
-    make: Any, text: str, told: str
-) -> None:
-    with pytest.raises(InputError, match=told):
-        make(text)
+    ]
+    for make, text, told in cases:
+        with subtests.test(text=text), pytest.raises(InputError, match=told):
+            make(text)
 
 
 @pytest.mark.parametrize(

@@ -115,9 +115,10 @@ def test_what_is_no_template_is_refused_when_it_is_defined(text: str) -> None:
         request(path=text)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_a_path_that_is_not_below_the_connection_is_refused_when_it_is_defined(
+    subtests: pytest.Subtests,
+) -> None:
+    texts = [
         "x",
         "{{ metadata.name }}/x",
         "//other.example/x",
@@ -131,17 +132,17 @@ def test_what_is_no_template_is_refused_when_it_is_defined(text: str) -> None:
         "/a#b",
         "/a\\b",
         "/a\nb",
-    ],
-)
-def test_a_path_that_is_not_below_the_connection_is_refused_when_it_is_defined(text: str) -> None:
-    with pytest.raises(InvalidItemsError) as refused:
-        request(path=text)
-    assert refused.value.details["problems"] == [
-        {
-            "path": "handlerDefinition.config.path",
-            "message": "has to be below the address of the connection, such as /a/b",
-        }
     ]
+    for text in texts:
+        with subtests.test(text=text):
+            with pytest.raises(InvalidItemsError) as refused:
+                request(path=text)
+            assert refused.value.details["problems"] == [
+                {
+                    "path": "handlerDefinition.config.path",
+                    "message": "has to be below the address of the connection, such as /a/b",
+                }
+            ]
 
 
 @pytest.mark.parametrize(
