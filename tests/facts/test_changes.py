@@ -75,18 +75,21 @@ EVERY = [
 
 
 @pytest.mark.spec("facts.changes-from-history")
-@pytest.mark.parametrize("limit", [1, 2, 3, 100])
 async def test_changes_come_oldest_first_with_the_value_before_and_since(
-    database: Database, limit: int
+    subtests: pytest.Subtests, database: Database
 ) -> None:
     await fill(database)
-    assert await every(database, limit=limit) == EVERY
+    for limit in (1, 2, 3, 100):
+        with subtests.test(limit=limit):
+            assert await every(database, limit=limit) == EVERY
 
 
 @pytest.mark.spec("facts.changes-from-history")
-@pytest.mark.parametrize(
-    ("narrowed", "expected"),
-    [
+async def test_time_source_and_kind_narrow_the_changes(
+    subtests: pytest.Subtests, database: Database
+) -> None:
+    await fill(database)
+    cases: list[tuple[dict[str, Any], list[Any]]] = [
         ({"since": 2}, EVERY),
         ({"since": 3}, EVERY[2:]),
         ({"since": 5}, []),
@@ -96,13 +99,10 @@ async def test_changes_come_oldest_first_with_the_value_before_and_since(
         ({"kind": "component"}, EVERY[::2]),
         ({"kind": "resource", "source": "coverage"}, []),
         ({"kind": "api"}, []),
-    ],
-)
-async def test_time_source_and_kind_narrow_the_changes(
-    database: Database, narrowed: dict[str, Any], expected: list[Any]
-) -> None:
-    await fill(database)
-    assert await every(database, **narrowed) == expected
+    ]
+    for narrowed, expected in cases:
+        with subtests.test(narrowed=narrowed):
+            assert await every(database, **narrowed) == expected
 
 
 async def test_a_change_has_the_version_that_wrote_it(database: Database) -> None:

@@ -166,9 +166,10 @@ WRONG: list[tuple[str, Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("field", "value", "path"), WRONG)
-def test_a_problem_is_named_with_its_path(field: str, value: Any, path: str) -> None:
-    assert path in problems_of(with_(**{field: value}))
+def test_a_problem_is_named_with_its_path(subtests: pytest.Subtests) -> None:
+    for field, value, path in WRONG:
+        with subtests.test(field=field, value=value):
+            assert path in problems_of(with_(**{field: value}))
 
 
 @pytest.mark.spec("source.version-is-semantic")

@@ -52,9 +52,8 @@ def test_one_fitting_value_of_a_list_is_enough() -> None:
 
 
 @pytest.mark.spec("filter.dotted-paths")
-@pytest.mark.parametrize(
-    ("path", "value"),
-    [
+def test_a_dotted_path_reaches_into_the_entity(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[str, Any]] = [
         ("metadata.name", "payments"),
         ("metadata.namespace", "default"),
         ("metadata.annotations.github.com/project-slug", "acme/payments"),
@@ -65,11 +64,11 @@ def test_one_fitting_value_of_a_list_is_enough() -> None:
         ("spec.public", False),
         ("metadata.annotations.empty", ""),
         ("relations.ownedBy", "group:default/team-a"),
-    ],
-)
-def test_a_dotted_path_reaches_into_the_entity(path: str, value: Any) -> None:
-    assert passes({path: value})
-    assert not passes({path: "another"})
+    ]
+    for path, value in cases:
+        with subtests.test(path=path, value=value):
+            assert passes({path: value})
+            assert not passes({path: "another"})
 
 
 def test_case_makes_no_difference() -> None:

@@ -5,11 +5,12 @@ import pytest
 from factbook.facts.reasons import REASONS, word
 
 
-@pytest.mark.parametrize("reason", REASONS)
-def test_a_reason_says_what_it_means_and_what_comes_next(reason: str) -> None:
-    meaning, advice = REASONS[reason].split(". ", 1)
-    assert meaning[0].isupper()
-    assert advice.endswith(".")
+def test_a_reason_says_what_it_means_and_what_comes_next(subtests: pytest.Subtests) -> None:
+    for reason in REASONS:
+        with subtests.test(reason=reason):
+            meaning, advice = REASONS[reason].split(". ", 1)
+            assert meaning[0].isupper()
+            assert advice.endswith(".")
 
 
 def test_a_reason_is_known_by_its_word() -> None:

@@ -47,19 +47,23 @@ def cases(table: dict[FactType, list[Any]]) -> list[tuple[FactType, Any]]:
 
 
 @pytest.mark.spec("facts.types-are-checked")
-@pytest.mark.parametrize(("type_", "value"), cases(FITTING))
-def test_a_value_of_the_type_is_stored_as_it_came(type_: FactType, value: Any) -> None:
-    stored, reasons = check([Fact("fact", type_)], {"fact": value})
-    assert stored["fact"] is value
-    assert reasons == {}
+def test_a_value_of_the_type_is_stored_as_it_came(subtests: pytest.Subtests) -> None:
+    for type_, value in cases(FITTING):
+        with subtests.test(type=type_, value=value):
+            stored, reasons = check([Fact("fact", type_)], {"fact": value})
+            assert stored["fact"] is value
+            assert reasons == {}
 
 
 @pytest.mark.spec("facts.types-are-checked", "facts.wrong-type-is-no-value-with-a-reason")
-@pytest.mark.parametrize(("type_", "value"), cases(FOREIGN))
-def test_a_value_of_another_type_is_no_value_with_a_reason(type_: FactType, value: Any) -> None:
-    stored, reasons = check([Fact("fact", type_)], {"fact": value})
-    assert stored == {}
-    assert reasons["fact"].startswith(f"upstream-error: expected {TYPES[type_].words}, not ")
+def test_a_value_of_another_type_is_no_value_with_a_reason(subtests: pytest.Subtests) -> None:
+    for type_, value in cases(FOREIGN):
+        with subtests.test(type=type_, value=value):
+            stored, reasons = check([Fact("fact", type_)], {"fact": value})
+            assert stored == {}
+            assert reasons["fact"].startswith(
+                f"upstream-error: expected {TYPES[type_].words}, not "
+            )
 
 
 def test_a_reason_says_the_type_and_never_the_value() -> None:
