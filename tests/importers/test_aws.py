@@ -143,9 +143,8 @@ async def test_a_throttled_page_is_asked_for_again() -> None:
     assert (part.complete, len(part.items)) == (True, 45)
 
 
-@pytest.mark.parametrize(
-    ("fault", "word"),
-    [
+async def test_a_page_that_fails_makes_the_accounts_incomplete(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[Fault, str]] = [
         (aws_faults.throttled, "rate-limited"),
         (aws_faults.denied, "forbidden: needs organizations:ListAccounts"),
         (aws_faults.expired, "forbidden: the keys are not accepted"),
@@ -158,16 +157,16 @@ async def test_a_throttled_page_is_asked_for_again() -> None:
         (faults.bad_gateway, "upstream-error"),
         (faults.not_json, "upstream-error"),
         (faults.cut_off, "upstream-error"),
-    ],
-)
-async def test_a_page_that_fails_makes_the_accounts_incomplete(fault: Fault, word: str) -> None:
-    accounts = AwsOrganization(*many(45), owner_tags=())
-    accounts.fake.fail("ListAccounts", fault, after=1, times=9)
-    part = await accounts.part()
-    assert not part.complete
-    assert 20 <= len(part.items) <= 40
-    [problem] = part.problems
-    assert word in problem.message
+    ]
+    for fault, word in cases:
+        with subtests.test(fault=fault, word=word):
+            accounts = AwsOrganization(*many(45), owner_tags=())
+            accounts.fake.fail("ListAccounts", fault, after=1, times=9)
+            part = await accounts.part()
+            assert not part.complete
+            assert 20 <= len(part.items) <= 40
+            [problem] = part.problems
+            assert word in problem.message
 
 
 async def test_without_the_right_to_read_tags_one_call_is_spent_and_nothing_changes() -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from factbook.clock import DAY
 from tests.fakes import faults
+from tests.fakes.faults import Fault
 from tests.fakes.gitea.state import Account, Team
 from tests.importers.gitea_organization import GiteaOwner, own
 from tests.importers.organization import CATALOG, file
@@ -178,10 +179,10 @@ async def test_an_empty_repository_is_a_component_and_one_without_its_code_is_un
     assert "the repository is not there, or may not be read" in found.problems[0].message
 
 
-@pytest.mark.parametrize("kind", ["tree", "contents"])
-@pytest.mark.parametrize(
-    "fault",
-    [
+async def test_a_file_that_gitea_cannot_give_now_keeps_its_repository(
+    subtests: pytest.Subtests,
+) -> None:
+    failures: list[Fault] = [
         faults.unavailable,
         RATE_LIMITED,
         faults.saying({"message": "no"}, 403),
@@ -190,16 +191,15 @@ async def test_an_empty_repository_is_a_component_and_one_without_its_code_is_un
         faults.saying({"type": "file", "size": 9, "content": "YTogMQ=="}),
         faults.saying({"type": "file", "size": 1, "content": "?"}),
         faults.saying({"type": "submodule", "size": 0}),
-    ],
-)
-async def test_a_file_that_gitea_cannot_give_now_keeps_its_repository(
-    kind: str, fault: Any
-) -> None:
-    organization = GiteaOwner(own("shop", texts={CATALOG: file("shop")}), people=False)
-    organization.fake.fail(kind, fault, times=9)
-    found = await organization.part()
-    assert (found.complete, found.items) == (True, ())
-    assert found.unread == {"git.example.com/acme/shop"}
+    ]
+    for kind in ("tree", "contents"):
+        for number, fault in enumerate(failures):
+            with subtests.test(kind=kind, number=number):
+                organization = GiteaOwner(own("shop", texts={CATALOG: file("shop")}), people=False)
+                organization.fake.fail(kind, fault, times=9)
+                found = await organization.part()
+                assert (found.complete, found.items) == (True, ())
+                assert found.unread == {"git.example.com/acme/shop"}
 
 
 def many(count: int) -> list[Any]:

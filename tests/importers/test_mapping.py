@@ -31,9 +31,8 @@ async def made(entity: dict[str, Any], mapping: dict[str, Any]) -> dict[str, Any
     return dict(items["shop"].entity)
 
 
-@pytest.mark.parametrize(
-    ("expression", "owner"),
-    [
+async def test_a_field_is_what_its_expression_gives_or_absent(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[str, str | None]] = [
         ("item.metadata.labels.team", "web"),
         ("group:people/{{ item.metadata.labels.team }}", "group:people/web"),
         ("{{item.metadata.labels.team}}-{{ entity.metadata.name }}", "web-shop"),
@@ -45,15 +44,13 @@ async def made(entity: dict[str, Any], mapping: dict[str, Any]) -> dict[str, Any
         ("item.metadata.labels.empty", None),
         ("group:{{ item.metadata.labels.empty }}", None),
         ("`null`", None),
-    ],
-)
-async def test_a_field_is_what_its_expression_gives_or_absent(
-    expression: str, owner: str | None
-) -> None:
-    entity = shop(labels={"team": "web", "empty": ""}, tags=["java", "team-ops"])
-    spec = (await made(entity, {"spec.owner": expression}))["spec"]
-    assert spec.get("owner", None) == owner
-    assert ("owner" in spec) == (owner is not None)
+    ]
+    for expression, owner in cases:
+        with subtests.test(expression=expression):
+            entity = shop(labels={"team": "web", "empty": ""}, tags=["java", "team-ops"])
+            spec = (await made(entity, {"spec.owner": expression}))["spec"]
+            assert spec.get("owner", None) == owner
+            assert ("owner" in spec) == (owner is not None)
 
 
 async def test_a_field_may_be_any_value_at_any_depth() -> None:

@@ -15,7 +15,6 @@ from factbook.storage import Database
 from factbook.storage.database_url import open_database
 from tests.fakes import faults
 from tests.fakes.backstage import FakeBackstage
-from tests.fakes.faults import Fault
 from tests.importers.peer import ADDRESS, Peer
 from tests.importers.reading import Imports, item, part
 from tests.service import Service, component
@@ -112,14 +111,15 @@ _BAD_PAGES = (
 )
 
 
-@pytest.mark.parametrize("fault", _BAD_PAGES)
 async def test_a_page_that_fails_after_the_first_leaves_the_reading_incomplete(
-    fault: Fault,
+    subtests: pytest.Subtests,
 ) -> None:
-    fake = FakeBackstage(component(f"c{n:04}") for n in range(1_200))
-    fake.fail("page", fault, after=1, times=20)
-    found = await Peer(fake).part()
-    assert (found.complete, len(found.items), len(found.problems)) == (False, 500, 1)
+    for fault in _BAD_PAGES:
+        with subtests.test(fault=fault):
+            fake = FakeBackstage(component(f"c{n:04}") for n in range(1_200))
+            fake.fail("page", fault, after=1, times=20)
+            found = await Peer(fake).part()
+            assert (found.complete, len(found.items), len(found.problems)) == (False, 500, 1)
 
 
 async def test_a_catalog_that_changes_while_it_is_read_is_not_complete() -> None:
