@@ -17,9 +17,8 @@ def at(text: str) -> int:
     return round(datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp() * 1000)
 
 
-@pytest.mark.parametrize(
-    ("line", "after", "expected"),
-    [
+def test_the_next_moment_is_the_first_that_fits(subtests: pytest.Subtests) -> None:
+    cases = [
         ("* * * * *", "2026-11-21 06:00", "2026-11-21 06:01"),
         ("0 * * * *", "2026-11-21 06:00", "2026-11-21 07:00"),
         ("*/20 9-10 * * *", "2026-11-21 10:20", "2026-11-21 10:40"),
@@ -33,10 +32,10 @@ def at(text: str) -> int:
         ("0 0 29 2 *", "2096-03-01 00:00", "2104-02-29 00:00"),
         ("0 0 31 * *", "2026-11-21 06:00", "2026-12-31 00:00"),
         ("59 23 31 12 *", "2026-12-31 23:59", "2027-12-31 23:59"),
-    ],
-)
-def test_the_next_moment_is_the_first_that_fits(line: str, after: str, expected: str) -> None:
-    assert following(parse(line), at(after)) == at(expected)
+    ]
+    for line, after, expected in cases:
+        with subtests.test(line=line, after=after):
+            assert following(parse(line), at(after)) == at(expected)
 
 
 def test_of_two_restricted_day_fields_either_may_fit() -> None:
@@ -86,10 +85,10 @@ def test_a_line_without_five_fields_is_refused(line: str) -> None:
         parse(line)
 
 
-@pytest.mark.parametrize("field", ["", ",", "1,", "-", "*/", "/5", "**", "1--2", "+1", "1.5", "٣"])
-def test_a_malformed_field_is_refused(field: str) -> None:
-    with pytest.raises(InputError):
-        parse(f"{field} * * * *")
+def test_a_malformed_field_is_refused(subtests: pytest.Subtests) -> None:
+    for field in ("", ",", "1,", "-", "*/", "/5", "**", "1--2", "+1", "1.5", "٣"):
+        with subtests.test(field=field), pytest.raises(InputError):
+            parse(f"{field} * * * *")
 
 
 def numbers(lowest: int, highest: int) -> st.SearchStrategy[str]:
