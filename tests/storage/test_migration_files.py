@@ -96,9 +96,8 @@ def test_what_only_adds_is_let_through(text: str) -> None:
     assert problems("9000_a.sql", text) == []
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_what_could_break_the_release_before_is_found(subtests: pytest.Subtests) -> None:
+    texts = [
         "DROP TABLE entities;",
         "DROP INDEX entities_by_kind;",
         "ALTER TABLE entities DROP COLUMN etag;",
@@ -114,10 +113,10 @@ def test_what_only_adds_is_let_through(text: str) -> None:
         "-- Works from: 9000\nDROP TABLE entities;",
         "-- Works from: 0010\nDROP TABLE entities;",
         "-- On postgresql:\nDROP TABLE entities;",
-    ],
-)
-def test_what_could_break_the_release_before_is_found(text: str) -> None:
-    assert problems("9000_a.sql", text) != []
+    ]
+    for text in texts:
+        with subtests.test(text=text):
+            assert problems("9000_a.sql", text) != []
 
 
 def test_statements_name_their_columns_so_that_a_new_one_changes_nothing_for_them() -> None:
