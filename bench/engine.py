@@ -95,7 +95,7 @@ def measure(name: str, url: str, *, count: int, batches: int, latency: float) ->
 
 def main() -> None:
     """Every measurement, in turns."""
-    with tempfile.TemporaryDirectory() as folder, PostgreSQLServer.start(None) as server:
+    with tempfile.TemporaryDirectory() as folder, PostgreSQLServer.start() as server:
         for round_ in range(ROUNDS):
             for case, (count, batches, latency) in enumerate(((1, 100, 0.0), (1, 50, 0.05))):
                 name = f"bench_{round_}_{case}"

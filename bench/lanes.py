@@ -122,7 +122,7 @@ def used(pid: int) -> tuple[float, float]:
 
 def main() -> None:
     """Every measurement, in turns."""
-    with PostgreSQLServer.start(None) as server:
+    with PostgreSQLServer.start() as server:
         found: dict[int, list[float]] = {1: [], 2: []}
         for round_ in range(ROUNDS):
             for count, seconds in found.items():

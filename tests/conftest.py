@@ -8,8 +8,9 @@ import gc
 import os
 import secrets
 import shutil
+import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, ExitStack, closing
 from pathlib import Path
 from typing import Any
 
@@ -24,29 +25,97 @@ from factbook.storage.database_url import open_database
 from factbook.storage.migrations import migrate
 from tests import memory
 from tests.citus import CitusCoordinator
-from tests.postgresql import PostgreSQLServer
+from tests.postgresql import PostgreSQLServer, started_server
+from tests.postgresql_programs import PostgreSQLError
+from tests.run_folder import RunFolder
 from tests.service import NOON, Service, started
 
 TOKEN_KEY = "a key of tests, long enough to be one"
 
 
+FOLDER = pytest.StashKey[RunFolder]()
+POSTGRESQL_URL = pytest.StashKey[str]()
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Choose where tests write, which examples Hypothesis tries, and how logs show tracebacks.
 
-    Folders of tests are in memory, which spares each test on SQLite about 5 ms of CPU time, but for
-    system tests: these use a disk and what only its file system can do.
     Examples are the same in each run, without a deadline by the wall clock; `make soak` tries new
     ones. Tracebacks are plain, since others take seconds to draw.
     """
-    folder = memory.folder() if config.getoption("markexpr") == "not system" else None
-    if folder is not None:
-        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(folder))
+    if not _is_worker(config):
+        _use_one_folder(config)
     same = not os.environ.get("FACTBOOK_SOAK")
     hypothesis.settings.register_profile("factbook", deadline=None, derandomize=same)
     hypothesis.settings.load_profile("factbook")
     *processors, _ = structlog.get_config()["processors"]
     plain = structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
     structlog.configure(processors=[*processors, plain])
+
+
+def _use_one_folder(config: pytest.Config) -> None:
+    """Put everything that the run writes elsewhere into one folder, in memory if there is enough.
+
+    That spares each test on SQLite about 5 ms of CPU time. System tests use a disk and what only
+    its file system can do.
+    """
+    memory_folder = memory.folder() if config.getoption("markexpr") == "not system" else None
+    parent = os.environ.get("PYTEST_DEBUG_TEMPROOT") or memory_folder or tempfile.gettempdir()
+    folder = config.stash[FOLDER] = RunFolder(Path(parent))
+    folder.use()
+    config.add_cleanup(folder.remove_unless_kept)
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Start PostgreSQL before the workers that share it; without them the first test does."""
+    config = session.config
+    workers = len(config.getoption("tx", None) or ())
+    if workers and not _is_worker(config) and not _named_server():
+        config.stash[POSTGRESQL_URL] = _start_postgresql(config, workers)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Give a worker the address of PostgreSQL."""
+    node.workerinput["postgresql_url"] = node.config.stash.get(POSTGRESQL_URL, None)
+
+
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """Keep the folders of tests that failed."""
+    if exitstatus == pytest.ExitCode.TESTS_FAILED and FOLDER in session.config.stash:
+        session.config.stash[FOLDER].keep()
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """Say where the folders of tests that failed are."""
+    if config.stash[FOLDER].is_kept:
+        where = config.stash[FOLDER].path
+        terminalreporter.write_line(f"Until the next run, {where} has the files of these tests.")
+
+
+def _is_worker(config: pytest.Config) -> bool:
+    return hasattr(config, "workerinput")
+
+
+def _named_server() -> bool:
+    return bool(
+        os.environ.get("FACTBOOK_TEST_CITUS_URL") or os.environ.get("FACTBOOK_TEST_POSTGRES_URL")
+    )
+
+
+def _start_postgresql(config: pytest.Config, workers: int) -> str:
+    """The address of a server that stops with this process; without it the run ends here."""
+    stack = ExitStack()
+    config.add_cleanup(stack.close)
+    try:
+        return stack.enter_context(started_server(Path(tempfile.gettempdir()), workers=workers))
+    except PostgreSQLError as error:
+        pytest.exit(
+            f"The tests need PostgreSQL, which cannot be started: {error}\n"
+            "Mend that, or name a server in FACTBOOK_TEST_POSTGRES_URL in which tests may create "
+            "databases and roles.",
+            returncode=pytest.ExitCode.USAGE_ERROR,
+        )
 
 
 @pytest.hookimpl(wrapper=True)
@@ -74,7 +143,9 @@ def no_rests() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def postgresql_server() -> Iterator[PostgreSQLServer | CitusCoordinator]:
+def postgresql_server(
+    request: pytest.FixtureRequest,
+) -> Iterator[PostgreSQLServer | CitusCoordinator]:
     """A PostgreSQL of this run's own, or the one that FACTBOOK_TEST_POSTGRES_URL names.
 
     With FACTBOOK_TEST_CITUS_URL it is a cluster, over which facts are distributed.
@@ -82,7 +153,12 @@ def postgresql_server() -> Iterator[PostgreSQLServer | CitusCoordinator]:
     if coordinator := os.environ.get("FACTBOOK_TEST_CITUS_URL"):
         yield CitusCoordinator(coordinator)
         return
-    with PostgreSQLServer.start(os.environ.get("FACTBOOK_TEST_POSTGRES_URL")) as server:
+    if url := os.environ.get("FACTBOOK_TEST_POSTGRES_URL"):
+        server = PostgreSQLServer(url)
+    else:
+        shared = getattr(request.config, "workerinput", {}).get("postgresql_url")
+        server = PostgreSQLServer.at_started(shared or _start_postgresql(request.config, 1))
+    with closing(server):
         yield server
 
 

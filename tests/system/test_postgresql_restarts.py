@@ -15,9 +15,10 @@ import httpx2
 import pytest
 
 from tests.api.defining import SOURCES
+from tests.postgresql_programs import Mode
 from tests.processes import FACTBOOK, ServerProcess, serving
 from tests.service import PUSH, component
-from tests.system.postgresql_server import Cluster, Mode
+from tests.system.postgresql_server import Cluster
 from tests.system.test_webhook_crash import feed
 from tests.system.traffic import ENTITIES, OWNERS, Traffic, bugs
 from tests.waiting import until
