@@ -5,9 +5,8 @@ import pytest
 from factbook.clock import DAY, HOUR, MINUTE, SECOND, ago, span
 
 
-@pytest.mark.parametrize(
-    ("milliseconds", "told"),
-    [
+def test_a_length_of_time_is_rounded_in_its_largest_unit(subtests: pytest.Subtests) -> None:
+    for milliseconds, message in [
         (0, "0 ms"),
         (999, "999 ms"),
         (SECOND, "1 second"),
@@ -20,10 +19,9 @@ from factbook.clock import DAY, HOUR, MINUTE, SECOND, ago, span
         (90 * DAY - SECOND, "90 days"),
         (90 * DAY, "90 days"),
         (90 * DAY + 11 * HOUR, "90 days"),
-    ],
-)
-def test_a_length_of_time_is_rounded_in_its_largest_unit(milliseconds: int, told: str) -> None:
-    assert span(milliseconds) == told
+    ]:
+        with subtests.test(milliseconds=milliseconds):
+            assert span(milliseconds) == message
 
 
 def test_what_ends_in_ninety_days_does_so_a_moment_later_too() -> None:

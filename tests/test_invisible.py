@@ -24,9 +24,8 @@ VALUES = st.recursive(
 )
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_what_means_something_where_it_stands_stays(subtests: pytest.Subtests) -> None:
+    for text in [
         "plain",
         "größe, 日本語, עברית, ✓",
         ENGLAND,
@@ -37,16 +36,14 @@ VALUES = st.recursive(
         "क्\u200dष ന്\u200d",
         "שלום\u200f שלום",
         "ᠠ\u180b",
-    ],
-)
-def test_what_means_something_where_it_stands_stays(text: str) -> None:
-    assert not invisible.has(text)
-    assert invisible.without(text) == invisible.marked(text) == text
+    ]:
+        with subtests.test(text=text):
+            assert not invisible.has(text)
+            assert invisible.without(text) == invisible.marked(text) == text
 
 
-@pytest.mark.parametrize(
-    ("text", "seen"),
-    [
+def test_what_nobody_sees_is_taken_out(subtests: pytest.Subtests) -> None:
+    for text, seen in [
         (f"a{TAGGED}b", "ab"),
         (f"🏴{TAGGED}", "🏴"),
         (f"{ENGLAND}{TAGGED}", ENGLAND),
@@ -62,12 +59,11 @@ def test_what_means_something_where_it_stands_stays(text: str) -> None:
         ("\u3164\u200d\u2060", ""),
         ("x\u2061\u2062\u2063\u2064\u206a\U0001d173\ufff9y", "xy"),
         ("\u0645\u200c\u200c\u200c\u062e", "\u0645\u200c\u062e"),
-    ],
-)
-def test_what_nobody_sees_is_taken_out(text: str, seen: str) -> None:
-    assert invisible.has(text)
-    assert invisible.without(text) == seen
-    assert not invisible.is_visible(text)
+    ]:
+        with subtests.test(text=text, seen=seen):
+            assert invisible.has(text)
+            assert invisible.without(text) == seen
+            assert not invisible.is_visible(text)
 
 
 def test_on_pages_it_is_written_out() -> None:

@@ -69,9 +69,10 @@ def test_an_unknown_name_in_the_file_is_refused_by_name(tmp_path: Path) -> None:
         load({}, {}, file)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_a_value_of_another_type_in_the_file_is_refused(
+    tmp_path: Path, subtests: pytest.Subtests
+) -> None:
+    for text in [
         'port = "8000"',
         "port = 1.5",
         "port = true",
@@ -80,20 +81,29 @@ def test_an_unknown_name_in_the_file_is_refused_by_name(tmp_path: Path) -> None:
         "allowed_hosts = 5",
         'log_level = "loud"',
         'token_rate = "fast"',
-    ],
-)
-def test_a_value_of_another_type_in_the_file_is_refused(tmp_path: Path, text: str) -> None:
-    with pytest.raises(ConfigurationError, match=rf"{text.partition(' ')[0]} from .*factbook.toml"):
-        load({}, {}, written(tmp_path, text))
+    ]:
+        with (
+            subtests.test(text=text),
+            pytest.raises(
+                ConfigurationError, match=rf"{text.partition(' ')[0]} from .*factbook.toml"
+            ),
+        ):
+            load({}, {}, written(tmp_path, text))
 
 
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [("PORT", "http"), ("PORT", ""), ("PORT", "1.5"), ("TOKEN_RATE", "x"), ("LOG_LEVEL", "INFO")],
-)
-def test_a_value_of_another_type_in_the_environment_is_refused(name: str, text: str) -> None:
-    with pytest.raises(ConfigurationError, match=f"{name.lower()} from FACTBOOK_{name}"):
-        load({}, {f"FACTBOOK_{name}": text}, Path("none"))
+def test_a_value_of_another_type_in_the_environment_is_refused(subtests: pytest.Subtests) -> None:
+    for name, text in [
+        ("PORT", "http"),
+        ("PORT", ""),
+        ("PORT", "1.5"),
+        ("TOKEN_RATE", "x"),
+        ("LOG_LEVEL", "INFO"),
+    ]:
+        with (
+            subtests.test(name=name),
+            pytest.raises(ConfigurationError, match=f"{name.lower()} from FACTBOOK_{name}"),
+        ):
+            load({}, {f"FACTBOOK_{name}": text}, Path("none"))
 
 
 @pytest.mark.parametrize(
@@ -186,20 +196,17 @@ def test_a_variable_that_names_no_option_is_refused_with_the_form(variable: str,
     assert "a secret" not in str(raised.value)
 
 
-@pytest.mark.parametrize(
-    ("table", "told"),
-    [
+def test_a_connection_that_cannot_be_is_refused_by_its_name(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[dict[str, Any], str]] = [
         ({}, "connections.ci: Object missing required field `base_url`"),
         ({"base_url": "ci.example.com"}, "has to begin with https://"),
         ({"base_url": "https://ci", "headers": "Bearer x"}, "Expected `object`"),
         ({"base_url": "https://ci", "methods": ["DELETE"]}, "GET and POST"),
         ({"base_url": "https://ci", "at_once": 0}, ">= 1"),
         ({"base_url": "https://ci", "tokn": "x"}, "unknown field"),
-    ],
-)
-def test_a_connection_that_cannot_be_is_refused_by_its_name(
-    table: dict[str, Any], told: str
-) -> None:
-    with pytest.raises(ConfigurationError, match=told) as raised:
-        custom.configured({"ci": table})
-    assert "Bearer" not in str(raised.value)
+    ]
+    for table, message in cases:
+        with subtests.test(table=table):
+            with pytest.raises(ConfigurationError, match=message) as raised:
+                custom.configured({"ci": table})
+            assert "Bearer" not in str(raised.value)

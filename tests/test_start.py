@@ -66,17 +66,23 @@ def test_flags_override_the_environment(
     assert {name: getattr(settings, name) for name in read} == read
 
 
-@pytest.mark.parametrize(
-    "arguments", [["--port"], ["--port", "many"], ["--port", "70000"], ["--workers", "0"], ["8000"]]
-)
 def test_flags_that_cannot_be_read_are_refused_by_the_parser(
-    arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], subtests: pytest.Subtests
 ) -> None:
-    monkeypatch.setattr("sys.argv", ["factbook", "serve", *arguments])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert ended.value.code == 2
-    assert "Error: " in capsys.readouterr().err
+    cases: list[list[str]] = [
+        ["--port"],
+        ["--port", "many"],
+        ["--port", "70000"],
+        ["--workers", "0"],
+        ["8000"],
+    ]
+    for arguments in cases:
+        with subtests.test(arguments=arguments):
+            monkeypatch.setattr("sys.argv", ["factbook", "serve", *arguments])
+            with pytest.raises(SystemExit) as ended:
+                main()
+            assert ended.value.code == 2
+            assert "Error: " in capsys.readouterr().err
 
 
 def test_a_port_that_no_machine_has_is_refused_wherever_it_stands() -> None:

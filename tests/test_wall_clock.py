@@ -106,18 +106,16 @@ def test_no_test_gives_up_sooner_than_a_loaded_machine_may_need(
     assert found == []
 
 
-@pytest.mark.parametrize(
-    "lines",
-    [
+def test_an_assertion_on_the_time_is_seen(subtests: pytest.Subtests) -> None:
+    for lines in [
         "assert time.monotonic() < deadline",
         "began = time.perf_counter(); work(); took = time.perf_counter() - began; assert took < 2",
         "last, began = 0, monotonic(); assert began < last",
         "self.began = loop.time(); assert now < self.began + 3",
         "took = max(took, time.time() - began); assert round(took) < 3",
-    ],
-)
-def test_an_assertion_on_the_time_is_seen(lines: str) -> None:
-    assert list(assertions_on_time(ast.parse(f"def test():\n    {lines}")))
+    ]:
+        with subtests.test(lines=lines):
+            assert list(assertions_on_time(ast.parse(f"def test():\n    {lines}")))
 
 
 @pytest.mark.parametrize(

@@ -41,15 +41,18 @@ def test_a_key_is_made_once_in_a_file_that_nobody_else_may_read(tmp_path: Path, 
 
 
 @pytest.mark.spec("token.key-file-is-private")
-@pytest.mark.parametrize("mode", [0o640, 0o604, 0o660, 0o644, 0o610])
-def test_a_key_file_that_others_may_read_is_refused(tmp_path: Path, mode: int) -> None:
+def test_a_key_file_that_others_may_read_is_refused(
+    tmp_path: Path, subtests: pytest.Subtests
+) -> None:
     file = tmp_path / "key"
     encryption.key(None, file)
     content = file.read_text()
-    file.chmod(mode)
-    with pytest.raises(ConfigurationError, match="chmod 600") as raised:
-        encryption.key(None, file)
-    assert content not in str(raised.value)
+    for mode in [0o640, 0o604, 0o660, 0o644, 0o610]:
+        with subtests.test(mode=mode):
+            file.chmod(mode)
+            with pytest.raises(ConfigurationError, match="chmod 600") as raised:
+                encryption.key(None, file)
+            assert content not in str(raised.value)
 
 
 @pytest.mark.parametrize("content", ["", "short", "\n" * 40])

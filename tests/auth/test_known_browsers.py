@@ -38,9 +38,11 @@ def test_each_mark_has_an_id_of_its_own_and_names_nobody() -> None:
     assert "kim" not in first + name(KEY, KIM)
 
 
-@pytest.mark.parametrize("value", [None, "", ".", "..", "a.b.c", "é", "\udcff.1.2"])
-def test_what_is_no_mark_is_not_recognized(value: str | None) -> None:
-    assert recognized(KEY, value, KIM, HASH, NOON) is None
+def test_what_is_no_mark_is_not_recognized(subtests: pytest.Subtests) -> None:
+    cases: list[str | None] = [None, "", ".", "..", "a.b.c", "é", "\udcff.1.2"]
+    for value in cases:
+        with subtests.test(value=value):
+            assert recognized(KEY, value, KIM, HASH, NOON) is None
 
 
 @given(st.data())

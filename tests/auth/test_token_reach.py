@@ -42,9 +42,8 @@ def test_one_is_within_itself_and_is_stored_as_it_is(found: Narrowing | None) ->
     assert (None if text is None else token_reach.decoded(text)) == found
 
 
-@pytest.mark.parametrize(
-    "given",
-    [
+def test_what_no_name_can_be_is_refused(subtests: pytest.Subtests) -> None:
+    cases: list[dict[str, Any]] = [
         {"sets": []},
         {"sets": [""]},
         {"sets": ["a\nb"]},
@@ -56,11 +55,10 @@ def test_one_is_within_itself_and_is_stored_as_it_is(found: Narrowing | None) ->
         {"sources": ["*a"]},
         {"tools": ["get_entity"]},
         {"people": ["kim"]},
-    ],
-)
-def test_what_no_name_can_be_is_refused(given: dict[str, Any]) -> None:
-    with pytest.raises(InputError):
-        token_reach.checked(given)
+    ]
+    for arguments in cases:
+        with subtests.test(arguments=arguments), pytest.raises(InputError):
+            token_reach.checked(arguments)
 
 
 def test_names_are_compared_character_by_character() -> None:

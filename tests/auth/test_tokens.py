@@ -37,13 +37,20 @@ def test_a_changed_or_swapped_character_does_not_fit_the_checksum() -> None:
         assert tokens.is_well_formed(swapped) == (swapped == value)
 
 
-@pytest.mark.parametrize(
-    "value",
-    ["", "fbk_", "fbk_" + "a" * 45, "fbk_" + "a" * 47, "ghp_" + "a" * 46, "fbk_" + "é" * 46],
-)
-def test_what_is_longer_shorter_or_of_another_alphabet_has_not_the_shape(value: str) -> None:
-    assert not tokens.is_shaped(value)
-    assert not tokens.is_well_formed(value)
+def test_what_is_longer_shorter_or_of_another_alphabet_has_not_the_shape(
+    subtests: pytest.Subtests,
+) -> None:
+    for value in [
+        "",
+        "fbk_",
+        "fbk_" + "a" * 45,
+        "fbk_" + "a" * 47,
+        "ghp_" + "a" * 46,
+        "fbk_" + "é" * 46,
+    ]:
+        with subtests.test(value=value):
+            assert not tokens.is_shaped(value)
+            assert not tokens.is_well_formed(value)
 
 
 @pytest.mark.spec("token.stored-as-keyed-hash")
@@ -71,9 +78,8 @@ def test_values_that_almost_agree_have_hashes_that_do_not() -> None:
 
 
 @pytest.mark.spec("token.expiry-can-be-chosen", "token.expires-after-90-days")
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
+def test_a_lifetime_is_a_number_of_days_hours_or_minutes(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[str, int | None]] = [
         ("90d", 90 * DAY),
         ("1d", DAY),
         ("12h", 12 * HOUR),
@@ -81,16 +87,30 @@ def test_values_that_almost_agree_have_hashes_that_do_not() -> None:
         ("99999d", 99_999 * DAY),
         ("never", None),
         (tokens.DEFAULT_LIFETIME, 90 * DAY),
-    ],
-)
-def test_a_lifetime_is_a_number_of_days_hours_or_minutes(text: str, expected: int | None) -> None:
-    assert tokens.lifetime(text) == expected
+    ]
+    for text, expected in cases:
+        with subtests.test(text=text):
+            assert tokens.lifetime(text) == expected
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["", "90", "d", "0d", "-1d", "1.5h", "1w", "90D", " 90d", "90d\n", "100000d", "²d", "Never"],
-)
-def test_any_other_lifetime_is_refused_with_examples(text: str) -> None:
-    with pytest.raises(InputError, match="write 90d, 12h, 30m or never"):
-        tokens.lifetime(text)
+def test_any_other_lifetime_is_refused_with_examples(subtests: pytest.Subtests) -> None:
+    for text in [
+        "",
+        "90",
+        "d",
+        "0d",
+        "-1d",
+        "1.5h",
+        "1w",
+        "90D",
+        " 90d",
+        "90d\n",
+        "100000d",
+        "²d",
+        "Never",
+    ]:
+        with (
+            subtests.test(text=text),
+            pytest.raises(InputError, match="write 90d, 12h, 30m or never"),
+        ):
+            tokens.lifetime(text)

@@ -43,11 +43,13 @@ def test_an_error_of_a_proxy_is_told_by_its_status(body: str) -> None:
     assert caught.value.status == 502
 
 
-@pytest.mark.parametrize("body", ["<html>", '{"sets": 1}', "", "\xff", '{"a":' + "[" * 9_999])
-def test_an_answer_of_something_else_is_unexpected(body: str) -> None:
-    transport = httpx2.MockTransport(lambda _: httpx2.Response(200, content=body.encode("latin1")))
-    with pytest.raises(UnexpectedAnswer, match=r"GET http://factbook\.test"):
-        Client("http://factbook.test", transport=transport).sets()
+def test_an_answer_of_something_else_is_unexpected(subtests: pytest.Subtests) -> None:
+    for body in ["<html>", '{"sets": 1}', "", "\xff", '{"a":' + "[" * 9_999]:
+        with subtests.test(body=body):
+            answer = httpx2.Response(200, content=body.encode("latin1"))
+            transport = httpx2.MockTransport(lambda _, answer=answer: answer)
+            with pytest.raises(UnexpectedAnswer, match=r"GET http://factbook\.test"):
+                Client("http://factbook.test", transport=transport).sets()
 
 
 def test_a_redirect_names_the_address_to_use() -> None:

@@ -221,11 +221,10 @@ async def test_the_next_start_takes_roles_that_the_setting_gives_no_more(
         assert (await grant(later.state.database, "run")).revoked_at is not None
 
 
-@pytest.mark.parametrize(
-    "wrong", [{"owner": ["staff"]}, {"operator": {"a": 1}}, {"viewer": ["staff"]}]
-)
 async def test_a_role_that_there_is_not_and_what_is_no_list_is_refused_at_the_start(
-    start: StartService, wrong: Json
+    start: StartService, subtests: pytest.Subtests
 ) -> None:
-    with pytest.raises(Exception, match=r"group_roles"):
-        await start(group_roles=wrong)
+    cases: list[Json] = [{"owner": ["staff"]}, {"operator": {"a": 1}}, {"viewer": ["staff"]}]
+    for wrong in cases:
+        with subtests.test(wrong=wrong), pytest.raises(Exception, match=r"group_roles"):
+            await start(group_roles=wrong)

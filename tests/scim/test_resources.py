@@ -62,9 +62,10 @@ async def test_a_replacement_forgets_what_it_leaves_out_but_for_who_is_active(
 
 
 @ON_SQLITE
-@pytest.mark.parametrize(
-    ("body", "kind"),
-    [
+async def test_what_is_no_user_is_refused_with_its_type(
+    provider: Provider, subtests: pytest.Subtests
+) -> None:
+    cases: list[tuple[Any, str]] = [
         ({}, "invalidValue"),
         ({"userName": " "}, "invalidValue"),
         ({"userName": 7}, "invalidValue"),
@@ -76,13 +77,11 @@ async def test_a_replacement_forgets_what_it_leaves_out_but_for_who_is_active(
             "invalidValue",
         ),
         ([], "invalidSyntax"),
-    ],
-)
-async def test_what_is_no_user_is_refused_with_its_type(
-    provider: Provider, body: Any, kind: str
-) -> None:
-    assert problem(await provider.http.post(USERS, json=body))[:2] == (400, kind)
-    assert (await provider.http.get(USERS)).json()["totalResults"] == 0
+    ]
+    for body, kind in cases:
+        with subtests.test(body=body):
+            assert problem(await provider.http.post(USERS, json=body))[:2] == (400, kind)
+            assert (await provider.http.get(USERS)).json()["totalResults"] == 0
 
 
 @ON_SQLITE

@@ -39,9 +39,11 @@ async def test_null_is_no_value_of_what_is_needed_or_unknown(service: Service) -
     assert "colour" in text
 
 
-@pytest.mark.parametrize(
-    ("tool", "arguments", "told"),
-    [
+async def test_a_part_that_contradicts_a_reference_in_full_is_refused(
+    service: Service, subtests: pytest.Subtests
+) -> None:
+    await service.push("all", component("payments"), component("payments") | {"kind": "API"})
+    cases: list[tuple[str, dict[str, Any], str]] = [
         (
             "get-entity-compliance",
             {"name": "api:default/payments", "kind": "component"},
@@ -62,32 +64,28 @@ async def test_null_is_no_value_of_what_is_needed_or_unknown(service: Service) -
             {"name": "shop/payments", "namespace": "Default"},
             "namespace says Default, and the reference shop/payments says shop.",
         ),
-    ],
-)
-async def test_a_part_that_contradicts_a_reference_in_full_is_refused(
-    service: Service, tool: str, arguments: dict[str, Any], told: str
-) -> None:
-    await service.push("all", component("payments"), component("payments") | {"kind": "API"})
-    assert told in await service.refusal(tool, **arguments)
+    ]
+    for tool, arguments, message in cases:
+        with subtests.test(tool=tool, arguments=arguments):
+            assert message in await service.refusal(tool, **arguments)
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        {"name": "api:default/payments"},
-        {"name": "api:default/payments", "kind": "Api", "namespace": "DEFAULT"},
-        {"name": "default/payments", "kind": "api"},
-        {"name": "API:payments", "namespace": " default "},
-    ],
-)
 async def test_parts_that_agree_or_are_left_out_are_read(
-    service: Service, arguments: dict[str, Any]
+    service: Service, subtests: pytest.Subtests
 ) -> None:
     entity = component("payments") | {"kind": "API"}
     del entity["spec"]["owner"]
     await service.push("all", component("payments"), entity)
-    owned = [
-        (await service.facts("get-entity-compliance", **given))["ownership"]["hasOwner"]
-        for given in (arguments, {"name": "payments"})
+    cases: list[dict[str, Any]] = [
+        {"name": "api:default/payments"},
+        {"name": "api:default/payments", "kind": "Api", "namespace": "DEFAULT"},
+        {"name": "default/payments", "kind": "api"},
+        {"name": "API:payments", "namespace": " default "},
     ]
-    assert owned == [False, True]
+    for arguments in cases:
+        with subtests.test(arguments=arguments):
+            owned = [
+                (await service.facts("get-entity-compliance", **given))["ownership"]["hasOwner"]
+                for given in (arguments, {"name": "payments"})
+            ]
+            assert owned == [False, True]

@@ -101,22 +101,20 @@ async def test_an_owner_that_makes_no_relation_is_told_by_metadata_alone(
 
 
 @pytest.mark.spec("facts.has-group-owner")
-@pytest.mark.parametrize(
-    ("owner", "expected"),
-    [
+async def test_a_group_owner_is_an_owner_of_kind_group(
+    service: Service, subtests: pytest.Subtests
+) -> None:
+    for owner, expected in [
         ("team-a", True),
         ("group:default/team-a", True),
         ("Group:Team-A", True),
         ("user:default/ann", False),
-    ],
-)
-async def test_a_group_owner_is_an_owner_of_kind_group(
-    service: Service, owner: str, expected: bool
-) -> None:
-    await service.push("first", component("payments", owner=owner))
-    assert (await compliance(service))["ownership"]["hasGroupOwner"] is expected
-    facts = await own_facts(service, "entity-ownership")
-    assert (facts["hasOwner"], facts["hasGroupOwner"]) == (True, expected)
+    ]:
+        with subtests.test(owner=owner):
+            await service.push("first", component("payments", owner=owner))
+            assert (await compliance(service))["ownership"]["hasGroupOwner"] is expected
+            facts = await own_facts(service, "entity-ownership")
+            assert (facts["hasOwner"], facts["hasGroupOwner"]) == (True, expected)
 
 
 @pytest.mark.spec("facts.has-relationships")
@@ -204,20 +202,28 @@ async def test_what_is_blank_is_absent_and_is_read_as_it_was_pushed(service: Ser
     assert shown["metadata"]["description"] == "\t\n "
 
 
-@pytest.mark.parametrize("owner", [["team-a"], 42, {"name": "team-a"}, True])
-async def test_an_owner_that_is_no_text_is_none(service: Service, owner: Any) -> None:
-    await service.push("first", component("payments", owner=owner))
-    found = await compliance(service)
-    assert found["metadata"]["hasOwner"] is False
-    assert not found["ownership"]["hasOwner"]
-    shown = await service.http.get("/api/catalog/entities/by-name/component/default/payments")
-    assert shown.json()["spec"]["owner"] == owner
-    # With a text in its place the entity is owned once.
-    await service.push("first", component("payments", owner="team-a"))
-    assert (await compliance(service))["ownership"]["hasOwner"] is True
-    shown = await service.http.get("/api/catalog/entities/by-name/component/default/payments")
-    relations = [{"type": "ownedBy", "targetRef": "group:default/team-a"}]
-    assert shown.json()["relations"] == relations
+async def test_an_owner_that_is_no_text_is_none(
+    service: Service, subtests: pytest.Subtests
+) -> None:
+    cases: list[Any] = [["team-a"], 42, {"name": "team-a"}, True]
+    for owner in cases:
+        with subtests.test(owner=owner):
+            await service.push("first", component("payments", owner=owner))
+            found = await compliance(service)
+            assert found["metadata"]["hasOwner"] is False
+            assert not found["ownership"]["hasOwner"]
+            shown = await service.http.get(
+                "/api/catalog/entities/by-name/component/default/payments"
+            )
+            assert shown.json()["spec"]["owner"] == owner
+            # With a text in its place the entity is owned once.
+            await service.push("first", component("payments", owner="team-a"))
+            assert (await compliance(service))["ownership"]["hasOwner"] is True
+            shown = await service.http.get(
+                "/api/catalog/entities/by-name/component/default/payments"
+            )
+            relations = [{"type": "ownedBy", "targetRef": "group:default/team-a"}]
+            assert shown.json()["relations"] == relations
 
 
 GROUP = {

@@ -119,24 +119,25 @@ async def test_an_entity_that_is_not_there_is_refused_with_those_of_like_names(
     assert "Did you mean component:default/payments?" in text
 
 
-@pytest.mark.parametrize(
-    "document",
-    [
+@pytest.mark.spec("tools.entity.written-by-others")
+async def test_an_answer_stays_short_whatever_was_pushed(
+    service: Service, subtests: pytest.Subtests
+) -> None:
+    cases: list[dict[str, Any]] = [
         {"links": [{"url": f"https://a/{'b' * 900}", "title": "t" * 900}] * 50},
         {"annotations": {f"a.b/{'x' * 60}{n}": "y" * 5_000 for n in range(60)}},
         {"labels": {f"label{n}": "v" for n in range(50)}},
         {"tags": [f"tag{n}" for n in range(100)]},
         {"title": "t" * 5_000},
-    ],
-)
-@pytest.mark.spec("tools.entity.written-by-others")
-async def test_an_answer_stays_short_whatever_was_pushed(
-    service: Service, document: dict[str, Any]
-) -> None:
-    entity = component("odd", deep={"a": {"b": ["x" * 1_000] * 50}}, definition="z" * 100_000)
-    entity["metadata"] |= document
-    answer = await service.push("odd", entity)
-    assert answer.status_code == 200, answer.text
-    result = await service.ask(TOOL, name="odd")
-    structured(TOOL, result)
-    assert len(result["content"][0]["text"]) < 14_000
+    ]
+    for document in cases:
+        with subtests.test(document=document):
+            entity = component(
+                "odd", deep={"a": {"b": ["x" * 1_000] * 50}}, definition="z" * 100_000
+            )
+            entity["metadata"] |= document
+            answer = await service.push("odd", entity)
+            assert answer.status_code == 200, answer.text
+            result = await service.ask(TOOL, name="odd")
+            structured(TOOL, result)
+            assert len(result["content"][0]["text"]) < 14_000

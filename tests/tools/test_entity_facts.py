@@ -74,22 +74,20 @@ async def test_namespace_and_kind_have_the_seeds_defaults(filled: Service) -> No
 
 
 @pytest.mark.spec("tools.entity-facts.defaults")
-@pytest.mark.parametrize(
-    "given",
-    [
+async def test_case_blanks_and_references_as_names_are_understood(
+    filled: Service, subtests: pytest.Subtests
+) -> None:
+    cases: list[dict[str, str]] = [
         {"name": "PAYMENTS", "kind": "Resource", "namespace": "Default"},
         {"name": " payments ", "kind": " resource "},
         {"name": "resource:payments"},
         {"name": "Resource:default/Payments"},
         {"name": "default/payments", "kind": "resource"},
-    ],
-    ids=str,
-)
-async def test_case_blanks_and_references_as_names_are_understood(
-    filled: Service, given: dict[str, str]
-) -> None:
-    found = await ask(filled, "techdocs", **given)
-    assert found["entityRef"] == "resource:default/payments"
+    ]
+    for arguments in cases:
+        with subtests.test(arguments=arguments):
+            found = await ask(filled, "techdocs", **arguments)
+            assert found["entityRef"] == "resource:default/payments"
 
 
 @pytest.mark.spec("tools.entity-facts.all-facts-of-the-source", "facts.types-are-checked")

@@ -171,18 +171,19 @@ async def test_neither_or_two_that_differ_are_refused_naming_both_ways(
 
 
 @pytest.mark.spec("tools.metrics.defaults")
-@pytest.mark.parametrize("tool", [*EITHER, *NAMED, "get-entity-compliance"])
 async def test_an_entity_is_looked_for_where_the_defaults_and_the_arguments_say(
-    filled: Service, tool: str
+    filled: Service, subtests: pytest.Subtests
 ) -> None:
     nobody = {
         "component:default/nobody": {"name": "nobody"},
         "resource:default/nobody": {"name": "nobody", "kind": "Resource"},
         "component:away/nobody": {"name": "nobody", "namespace": "away"},
     }
-    for ref, way in nobody.items():
-        text = refusal(await filled.ask(tool, **way))
-        assert text.startswith(f"There is no entity {ref} in the catalog.")
+    for tool in [*EITHER, *NAMED, "get-entity-compliance"]:
+        with subtests.test(tool=tool):
+            for ref, way in nobody.items():
+                text = refusal(await filled.ask(tool, **way))
+                assert text.startswith(f"There is no entity {ref} in the catalog.")
 
 
 @pytest.mark.spec("tools.repository.no-kind-argument", "tools.metrics.defaults")

@@ -34,11 +34,9 @@ async def refusal(documents: ClientDocuments, client: str) -> str:
     return raised.value.message
 
 
-@pytest.mark.parametrize(
-    "host",
-    ["127.0.0.1", "localhost", "[::1]", "10.0.0.1", "169.254.169.254", "2130706433", "0x7f.1"],
-)
-async def test_no_document_is_fetched_from_an_inner_address(serve: Serve, host: str) -> None:
+async def test_no_document_is_fetched_from_an_inner_address(
+    serve: Serve, subtests: pytest.Subtests
+) -> None:
     asked = 0
 
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -46,14 +44,23 @@ async def test_no_document_is_fetched_from_an_inner_address(serve: Serve, host: 
         asked += 1
 
     port = await serve(talk)
-    told = await refusal(over_the_network(), f"https://{host}:{port}/client.json")
-    assert "outgoing_networks" in told
-    assert not asked
+    for host in [
+        "127.0.0.1",
+        "localhost",
+        "[::1]",
+        "10.0.0.1",
+        "169.254.169.254",
+        "2130706433",
+        "0x7f.1",
+    ]:
+        with subtests.test(host=host):
+            told = await refusal(over_the_network(), f"https://{host}:{port}/client.json")
+            assert "outgoing_networks" in told
+            assert not asked
 
 
-@pytest.mark.parametrize(
-    "client",
-    [
+async def test_only_an_address_of_a_document_is_fetched(subtests: pytest.Subtests) -> None:
+    for client in [
         "http://agent.example.com/client.json",
         "http://127.0.0.1/client.json",
         "https://agent.example.com",
@@ -69,12 +76,13 @@ async def test_no_document_is_fetched_from_an_inner_address(serve: Serve, host: 
         "https://agent.example.com/" + "x" * 500,
         "ftp://agent.example.com/client.json",
         "client",
-    ],
-)
-async def test_only_an_address_of_a_document_is_fetched(client: str) -> None:
-    fetch = Documents(client)
-    assert "not the address of a document" in await refusal(ClientDocuments(fetch, Time()), client)
-    assert not fetch.asked
+    ]:
+        with subtests.test(client=client):
+            fetch = Documents(client)
+            assert "not the address of a document" in await refusal(
+                ClientDocuments(fetch, Time()), client
+            )
+            assert not fetch.asked
 
 
 async def served(serve: Serve, folder: Path, talk: Talk) -> tuple[ClientDocuments, str]:
@@ -133,19 +141,21 @@ async def test_a_host_that_is_slow_keeps_nobody_waiting(
     assert "no answer within 0.5 seconds" in await refusal(documents, client)
 
 
-@pytest.mark.parametrize("status", [301, 302, 307, 404, 500])
 async def test_a_redirect_is_not_followed_and_a_fault_is_told(
-    serve: Serve, tmp_path: Path, status: int
+    serve: Serve, tmp_path: Path, subtests: pytest.Subtests
 ) -> None:
     where = b"location: https://elsewhere.example.com/client.json\r\n"
-    talk = saying(b"HTTP/1.1 %d X\r\n" % status + where + b"content-length: 0\r\n\r\n")
-    documents, client = await served(serve, tmp_path, talk)
-    assert f"it answered {status}" in await refusal(documents, client)
+    for status in [301, 302, 307, 404, 500]:
+        with subtests.test(status=status):
+            talk = saying(b"HTTP/1.1 %d X\r\n" % status + where + b"content-length: 0\r\n\r\n")
+            documents, client = await served(serve, tmp_path, talk)
+            assert f"it answered {status}" in await refusal(documents, client)
 
 
-@pytest.mark.parametrize(
-    ("changed", "told"),
-    [
+async def test_a_document_that_does_not_fit_is_refused_without_quoting_it(
+    subtests: pytest.Subtests,
+) -> None:
+    cases: list[tuple[dict[str, Any], str]] = [
         ({"client_id": "https://other.example.com/client.json"}, "about another client"),
         ({"client_id": None}, "cannot be read"),
         ({"redirect_uris": []}, "cannot be read"),
@@ -157,23 +167,20 @@ async def test_a_redirect_is_not_followed_and_a_fault_is_told(
         ({"client_secret": "a secret that everybody knows"}, "prove who it is"),
         ({"token_endpoint_auth_method": "client_secret_post"}, "prove who it is"),
         ({"token_endpoint_auth_method": "private_key_jwt"}, "prove who it is"),
-    ],
-)
-async def test_a_document_that_does_not_fit_is_refused_without_quoting_it(
-    changed: dict[str, Any], told: str
-) -> None:
-    fetch = Documents()
-    fetch.put(**changed)
-    assert told in await refusal(ClientDocuments(fetch, Time()), CLIENT)
+    ]
+    for changed, message in cases:
+        with subtests.test(changed=changed):
+            fetch = Documents()
+            fetch.put(**changed)
+            assert message in await refusal(ClientDocuments(fetch, Time()), CLIENT)
 
 
-@pytest.mark.parametrize(
-    "body", [b"", b"{", b"[]", b"\xff", b"[" * 60_000, b'{"client_id": "\xff"}']
-)
-async def test_what_is_no_document_is_refused(body: bytes) -> None:
-    fetch = Documents()
-    fetch.replies[CLIENT] = HostReply(200, body=body)
-    assert "cannot be read" in await refusal(ClientDocuments(fetch, Time()), CLIENT)
+async def test_what_is_no_document_is_refused(subtests: pytest.Subtests) -> None:
+    for body in [b"", b"{", b"[]", b"\xff", b"[" * 60_000, b'{"client_id": "\xff"}']:
+        with subtests.test(body=body):
+            fetch = Documents()
+            fetch.replies[CLIENT] = HostReply(200, body=body)
+            assert "cannot be read" in await refusal(ClientDocuments(fetch, Time()), CLIENT)
 
 
 async def test_a_document_is_kept_for_an_hour_and_a_fault_for_a_minute() -> None:
