@@ -1,6 +1,9 @@
-"""What every test can ask for: both databases, a running service, clients, a clock to set.
+"""What every test can ask for: a database, a running service, clients, a clock to set.
 
-`database_url` runs a test twice, on SQLite and on a real PostgreSQL; so does what is made from it.
+`database_url` is on SQLite. Where statements, locks or migrations are at stake, a test runs twice,
+on SQLite and on a real PostgreSQL: in the rooms of `BOTH_DATABASES`, and with the marker
+`both_databases`. FACTBOOK_TEST_DATABASES changes that: `both` for every test, or `sqlite` to leave
+out what needs PostgreSQL.
 """
 
 import asyncio
@@ -9,10 +12,10 @@ import os
 import secrets
 import shutil
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator, Sequence
 from contextlib import AsyncExitStack, ExitStack, closing
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import hypothesis
 import pytest
@@ -30,7 +33,25 @@ from tests.postgresql_programs import PostgreSQLError
 from tests.run_folder import RunFolder
 from tests.service import NOON, Service, started
 
+TESTS: Final = Path(__file__).parent
 TOKEN_KEY = "a key of tests, long enough to be one"
+# The rooms that own tables, and those of locks, faults and processes.
+BOTH_DATABASES: Final = frozenset(
+    [
+        "auth",
+        "catalog",
+        "checks",
+        "contracts",
+        "datasources",
+        "events",
+        "facts",
+        "faults",
+        "model",
+        "scheduling",
+        "storage",
+        "system",
+    ]
+)
 
 
 FOLDER = pytest.StashKey[RunFolder]()
@@ -129,6 +150,45 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Choose the databases of a test that doesn't choose them itself."""
+    markers = metafunc.definition.iter_markers("parametrize")
+    chosen = {name.strip() for marker in markers for name in _names(marker.args[0])}
+    for fixture in ("database_url", "empty_database_url"):
+        if fixture in metafunc.fixturenames and fixture not in chosen:
+            metafunc.parametrize(fixture, _databases(metafunc), indirect=True)
+
+
+def _names(argument: str | Sequence[str]) -> Sequence[str]:
+    return argument.split(",") if isinstance(argument, str) else argument
+
+
+def _databases(metafunc: pytest.Metafunc) -> list[str]:
+    room = metafunc.definition.path.relative_to(TESTS).parts[0]
+    both = (
+        room in BOTH_DATABASES
+        or metafunc.definition.get_closest_marker("both_databases") is not None
+        or os.environ.get("FACTBOOK_TEST_DATABASES") == "both"
+    )
+    return ["sqlite", "postgresql"] if both else ["sqlite"]
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what needs PostgreSQL in a run that is on SQLite alone."""
+    if os.environ.get("FACTBOOK_TEST_DATABASES") != "sqlite":
+        return
+    on_postgresql = [item for item in items if _needs_postgresql(item)]
+    config.hook.pytest_deselected(items=on_postgresql)
+    items[:] = [item for item in items if not _needs_postgresql(item)]
+
+
+def _needs_postgresql(item: pytest.Item) -> bool:
+    if not isinstance(item, pytest.Function):
+        return False
+    databases = item.callspec.params.values() if hasattr(item, "callspec") else ()
+    return "postgresql" in databases or "postgresql_server" in item.fixturenames
+
+
 @pytest.fixture
 def anyio_backend() -> str:
     return "asyncio"
@@ -191,9 +251,9 @@ def sqlite_url(migrated_file: Path, tmp_path: Path) -> str:
     return f"sqlite:///{shutil.copy(migrated_file, tmp_path)}"
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture
 def database_url(request: pytest.FixtureRequest) -> Iterator[str]:
-    """The address of a database without rows, once of each kind; it need not be migrated."""
+    """The address of a database without rows; it need not be migrated."""
     if request.param == "sqlite":
         yield request.getfixturevalue("sqlite_url")
         return
@@ -203,9 +263,9 @@ def database_url(request: pytest.FixtureRequest) -> Iterator[str]:
         yield url
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture
 def empty_database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """The address of a database without anything, once of each kind."""
+    """The address of a database without anything."""
     yield from empty_database(request, tmp_path)
 
 

@@ -23,6 +23,8 @@ from tests.processes import FACTBOOK, TOKEN_KEY, clean_environment
 from tests.service import NOON, Service, registry
 from tests.stubborn import StubbornCourier
 
+pytestmark = pytest.mark.both_databases
+
 ROOT = Path(__file__).parent.parent
 ORDERLY = (0, -signal.SIGTERM)
 

@@ -13,6 +13,8 @@ from factbook.worker import Worker
 from tests.operations.doctor.conftest import nobody
 from tests.service import Service, component
 
+pytestmark = pytest.mark.both_databases
+
 HIDE = "ALTER TABLE memories RENAME TO hidden"
 SHOW = "ALTER TABLE hidden RENAME TO memories"
 

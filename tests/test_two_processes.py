@@ -18,6 +18,8 @@ from tests.web.openid_provider import OpenIDProvider, at
 from tests.web.sessions import is_in
 from tests.web.visiting import Browser, add_person, signed_in, words
 
+pytestmark = pytest.mark.both_databases
+
 ON_POSTGRESQL = pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
 WEB = "/api/catalog/entities/by-name/component/default/web"
 

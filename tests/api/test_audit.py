@@ -10,6 +10,8 @@ from tests.api.auditing import AUDIT, records
 from tests.conftest import StartService
 from tests.service import PUSH, Service, component
 
+pytestmark = pytest.mark.both_databases
+
 ON_SQLITE = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 
 

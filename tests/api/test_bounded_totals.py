@@ -7,6 +7,8 @@ import pytest
 from tests.api.querying import page, posted
 from tests.service import Service, component, resource
 
+pytestmark = pytest.mark.both_databases
+
 COMPONENTS = 10_050
 
 

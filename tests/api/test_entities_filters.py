@@ -6,6 +6,8 @@ import pytest
 
 from tests.service import Service, component, resource
 
+pytestmark = pytest.mark.both_databases
+
 ENTITIES = "/api/catalog/entities"
 LONG = "x" * 201
 

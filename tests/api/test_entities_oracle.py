@@ -9,6 +9,8 @@ import pytest
 from tests.api import oracle
 from tests.service import Service
 
+pytestmark = pytest.mark.both_databases
+
 ENTITIES = "/api/catalog/entities"
 
 

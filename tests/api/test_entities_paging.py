@@ -9,6 +9,8 @@ import pytest
 
 from tests.service import Service, component, resource
 
+pytestmark = pytest.mark.both_databases
+
 ENTITIES = "/api/catalog/entities"
 ON_SQLITE = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 

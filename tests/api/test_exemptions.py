@@ -12,6 +12,8 @@ from tests.conftest import StartService
 from tests.events.feed import events
 from tests.service import Service, component
 
+pytestmark = pytest.mark.both_databases
+
 READ = "tech-insights.check.read"
 DECIDE = "tech-insights.exemption.decide"
 REQUEST = "tech-insights.exemption.request"

@@ -6,6 +6,8 @@ import pytest
 
 from tests.service import Service, component, resource
 
+pytestmark = pytest.mark.both_databases
+
 FACETS = "/api/catalog/entity-facets"
 
 

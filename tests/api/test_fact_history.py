@@ -28,6 +28,8 @@ from tests.api.defining import (
 from tests.conftest import StartService
 from tests.service import NOON, Service, component
 
+pytestmark = pytest.mark.both_databases
+
 ON_SQLITE = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 GITHUB = DataSource(
     id="vendor", title="Vendor", version="1.3.0", schema=(Fact("issues.open", "integer"),)

@@ -7,6 +7,8 @@ import pytest
 from tests.api.querying import page
 from tests.service import PUSH, Service, component, resource
 
+pytestmark = pytest.mark.both_databases
+
 # Each is met by more entities than are simply sorted, and by some that another one leaves out.
 NUMBERS = range(1_300)
 

@@ -5,6 +5,8 @@ import pytest
 from tests.api.defining import API, FACTS, WEB, item, latest, push, refusal
 from tests.service import Service
 
+pytestmark = pytest.mark.both_databases
+
 ON_SQLITE = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 
 

@@ -8,6 +8,8 @@ from factbook.clock import HOUR, SECOND
 from tests.api.defining import API, FACTS, WEB, define, history, item, latest, push, pushed
 from tests.service import Service, component
 
+pytestmark = pytest.mark.both_databases
+
 NOON = "2026-11-21T12:00:00.000+00:00"
 
 

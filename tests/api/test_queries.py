@@ -9,6 +9,8 @@ import pytest
 from tests.api.querying import QUERY, names, page, posted
 from tests.service import Service, component, resource
 
+pytestmark = pytest.mark.both_databases
+
 LETTERS = "abcdefg"
 
 

@@ -9,6 +9,8 @@ import pytest
 from tests.api import oracle, query_oracle
 from tests.service import Service
 
+pytestmark = pytest.mark.both_databases
+
 QUERY = "/api/catalog/entities/by-query"
 FACETS = "/api/catalog/entity-facets"
 FACET_KEYS = (

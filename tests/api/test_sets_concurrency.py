@@ -8,6 +8,8 @@ import pytest
 from tests.conftest import StartService
 from tests.service import PUSH, Service, component
 
+pytestmark = pytest.mark.both_databases
+
 ROUNDS = 4
 
 

@@ -6,6 +6,8 @@ import pytest
 
 from tests.service import PUSH, Service, component
 
+pytestmark = pytest.mark.both_databases
+
 
 async def read(service: Service, set_id: str) -> Any:
     """A set as it is read."""

@@ -6,6 +6,8 @@ import pytest
 
 from tests.service import PUSH, Service, component
 
+pytestmark = pytest.mark.both_databases
+
 
 async def put(service: Service, *names: str, if_match: str) -> Any:
     """A push with a condition."""

@@ -4,6 +4,8 @@ import pytest
 
 from tests.service import PUSH, Service, component, resource
 
+pytestmark = pytest.mark.both_databases
+
 A, B = "component:default/a", "component:default/b"
 TEAM = "group:default/team-a"
 

@@ -14,6 +14,8 @@ from factbook.integrations import SOURCES
 from tests.conftest import StartService
 from tests.service import PUSH, Service, component
 
+pytestmark = pytest.mark.both_databases
+
 COVERAGE = DataSource(id="coverage", title="Coverage", schema=(Fact("lines", "integer"),))
 REF = "component:default/a"
 

@@ -9,6 +9,8 @@ import pytest
 from factbook.clock import HOUR
 from tests.service import PUSH, Service, component, resource
 
+pytestmark = pytest.mark.both_databases
+
 UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 
 

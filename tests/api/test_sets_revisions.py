@@ -10,6 +10,8 @@ from factbook.clock import DAY, HOUR
 from tests.conftest import StartService
 from tests.service import PUSH, Service, component, resource
 
+pytestmark = pytest.mark.both_databases
+
 
 async def restored(service: Service, number: int, set_id: str = "first") -> dict[str, Any]:
     """The answer to a restore that succeeds."""

@@ -17,6 +17,8 @@ from tests.collection.world import OPEN, World
 from tests.importers.reading import Imports, item, part
 from tests.service import Service, component, registry
 
+pytestmark = pytest.mark.both_databases
+
 
 def worker(world: World) -> Worker:
     """A process that collects."""

@@ -21,6 +21,8 @@ from tests.conftest import TOKEN_KEY
 from tests.processes import FACTBOOK, clean_environment
 from tests.service import Service, Time, component
 
+pytestmark = pytest.mark.both_databases
+
 
 def application(service: Service, *vendors: Vendor, collect: bool = True) -> Application:
     """Another process's application on the same database, with these vendors."""

@@ -1,5 +1,7 @@
 """Batches that end their processes: they are given up, listed and tried again."""
 
+import pytest
+
 from factbook.collection import batches
 from factbook.scheduling import given_up
 from tests.collection.world import OPEN, World
@@ -7,6 +9,8 @@ from tests.conftest import StartService
 from tests.service import Service
 from tests.web.running import world as shown_world
 from tests.web.visiting import signed_in, words
+
+pytestmark = pytest.mark.both_databases
 
 
 async def test_a_batch_that_ends_its_processes_is_given_up_and_listed(world: World) -> None:

@@ -19,6 +19,8 @@ from tests.collection.madeup import Vendor, collector, integration, repository
 from tests.collection.world import CLOSED, LATEST, OPEN, World
 from tests.service import NOON, Service, component, registry
 
+pytestmark = pytest.mark.both_databases
+
 
 async def test_a_run_collects_every_entity_that_the_filter_lets_through(world: World) -> None:
     names = [f"part-{number}" for number in range(7)]

@@ -2,11 +2,15 @@
 
 import asyncio
 
+import pytest
+
 from factbook.clock import DAY
 from factbook.datasources import memory as memories
 from factbook.datasources.memory import DatabaseMemory
 from tests.collection.world import OPEN, World
 from tests.service import Service
+
+pytestmark = pytest.mark.both_databases
 
 
 def held(world: World) -> tuple[asyncio.Event, asyncio.Event]:

@@ -30,6 +30,8 @@ from tests.integrations.github.asking import TOKEN, Collector
 from tests.service import PUSH, Service, Time, component
 from tests.web.visiting import signed_in, words
 
+pytestmark = pytest.mark.both_databases
+
 ABOUT = {"node_id": "R_1", "full_name": "acme/shop", "default_branch": "main"}
 SHOP, OTHER = "component:default/shop", "component:default/other"
 

@@ -17,6 +17,8 @@ from factbook.storage import Database
 from tests.importers.reading import IMPORTER, PART, SET, Imports, item, part
 from tests.service import component
 
+pytestmark = pytest.mark.both_databases
+
 
 @pytest.fixture
 def imports(database: Database) -> Imports:

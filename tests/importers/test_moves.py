@@ -12,6 +12,8 @@ from tests.importers.organization import CATALOG, Organization, file, repository
 from tests.importers.reading import Imports, item, part
 from tests.service import Service, component
 
+pytestmark = pytest.mark.both_databases
+
 
 @pytest.fixture
 def imports(service: Service) -> Imports:

@@ -22,6 +22,8 @@ from factbook.sweeps import sweep
 from tests.importers.madeup import ID, ImportingProcess, ImportWorld, MadeUpSystem
 from tests.importers.reading import item, part
 
+pytestmark = pytest.mark.both_databases
+
 
 @pytest.fixture
 def world(database: Database) -> ImportWorld:

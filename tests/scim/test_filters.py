@@ -5,6 +5,8 @@ import pytest
 from tests.scim.provisioning import GROUPS, USERS, Provider, problem
 from tests.service import Service
 
+pytestmark = pytest.mark.both_databases
+
 
 async def test_a_resource_is_found_by_its_names_and_ids(service: Service) -> None:
     provider = await Provider.at(service)

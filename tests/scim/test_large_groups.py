@@ -2,11 +2,15 @@
 
 from typing import Any
 
+import pytest
+
 from factbook.scim import patch, store
 from factbook.scim.store import ScimRow
 from factbook.storage import Transaction
 from tests.scim.provisioning import GROUPS, Provider, ids, members_of, place_of
 from tests.service import NOON, Service
+
+pytestmark = pytest.mark.both_databases
 
 MANY = 10_000
 

@@ -9,6 +9,8 @@ from tests.conftest import StartService
 from tests.scim.provisioning import GROUPS, MEDIA, USERS, Provider, place_of, problem, values
 from tests.service import Service
 
+pytestmark = pytest.mark.both_databases
+
 ON_SQLITE = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 CONFIG = "/scim/v2/ServiceProviderConfig"
 

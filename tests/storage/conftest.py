@@ -8,7 +8,7 @@ import pytest
 from tests.conftest import empty_database
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture
 def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """The address of a database without anything, once of each kind."""
+    """The address of a database without anything."""
     yield from empty_database(request, tmp_path)

@@ -14,6 +14,8 @@ from tests.service import NOON, component
 from tests.webhooks.conftest import HOOKS, World
 from tests.webhooks.receiver import Receiver, verified
 
+pytestmark = pytest.mark.both_databases
+
 ON_SQLITE = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 
 

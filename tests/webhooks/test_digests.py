@@ -24,6 +24,8 @@ from tests.facts.test_store import add_entities
 from tests.service import NOON, Time
 from tests.webhooks.receiver import NETWORKS, Receiver
 
+pytestmark = pytest.mark.both_databases
+
 KEY = bytes(range(64))
 TEAM = "group:default/shop"
 WEEKLY = DigestCadence()

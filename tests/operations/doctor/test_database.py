@@ -27,6 +27,8 @@ from tests.service import NOON, component
 from tests.sqlite_log import empty_log
 from tests.storage import first_schema
 
+pytestmark = pytest.mark.both_databases
+
 SQLITE = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 POSTGRESQL = pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
 EVERY_ADDRESS = str(IPv4Address(0))
