@@ -162,9 +162,10 @@ SHAPES: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize(
-    ("kind", "fault", "word"),
-    [
+async def test_a_broken_answer_is_told_and_leaves_the_other_kind_known(
+    subtests: pytest.Subtests,
+) -> None:
+    cases: list[tuple[str, Fault, str]] = [
         *((kind, saying(body), "upstream-error") for kind in KINDS for body in SHAPES[kind]),
         *(
             (kind, fault, word)
@@ -180,18 +181,16 @@ SHAPES: dict[str, Any] = {
                 (saying({"errors": ["Too many requests"]}, 429), "rate-limited"),
             ]
         ),
-    ],
-)
-async def test_a_broken_answer_is_told_and_leaves_the_other_kind_known(
-    kind: str, fault: Fault, word: str
-) -> None:
-    fake, asking = started()
-    fake.fail(kind, fault, times=10)
-    found = await asking.one(APP)
-    [other] = KINDS.keys() - {kind}
-    assert found.values == {KINDS[other]: COUNTS[KINDS[other]]}
-    assert words(found) == {KINDS[kind]: word}
-    assert not any("cluster" in reason for reason in found.reasons.values())
+    ]
+    for number, (kind, fault, word) in enumerate(cases):
+        with subtests.test(number=number, kind=kind, word=word):
+            fake, asking = started()
+            fake.fail(kind, fault, times=10)
+            found = await asking.one(APP)
+            [other] = KINDS.keys() - {kind}
+            assert found.values == {KINDS[other]: COUNTS[KINDS[other]]}
+            assert words(found) == {KINDS[kind]: word}
+            assert not any("cluster" in reason for reason in found.reasons.values())
 
 
 async def test_a_page_that_fails_in_the_middle_makes_no_smaller_count() -> None:

@@ -15,9 +15,8 @@ BOTH = "api_key and application_key are needed, both"
 ADDRESS = "base_url has to be like https://host/path"
 
 
-@pytest.mark.parametrize(
-    ("table", "address"),
-    [
+def test_the_address_follows_from_the_site_unless_it_is_given(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[dict[str, Any], str]] = [
         ({}, "https://api.datadoghq.com"),
         *(({"site": site}, f"https://api.{site}") for site in SITES),
         ({"base_url": "http://127.0.0.1:8126/proxy/"}, "http://127.0.0.1:8126/proxy"),
@@ -25,18 +24,15 @@ ADDRESS = "base_url has to be like https://host/path"
             {"site": "dd.example.com", "base_url": "https://api.dd.example.com"},
             "https://api.dd.example.com",
         ),
-    ],
-)
-def test_the_address_follows_from_the_site_unless_it_is_given(
-    table: dict[str, Any], address: str
-) -> None:
-    assert read("datadog", "default", KEYS | table, DatadogOptions).address == address
-    assert INTEGRATION.configured("default", KEYS | table).base_url == address
+    ]
+    for table, address in cases:
+        with subtests.test(table=table):
+            assert read("datadog", "default", KEYS | table, DatadogOptions).address == address
+            assert INTEGRATION.configured("default", KEYS | table).base_url == address
 
 
-@pytest.mark.parametrize(
-    ("table", "message"),
-    [
+def test_a_mistake_is_named_without_a_value(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[dict[str, Any], str]] = [
         ({}, BOTH),
         ({"api_key": KEYS["api_key"]}, BOTH),
         ({"application_key": KEYS["application_key"]}, BOTH),
@@ -57,12 +53,12 @@ def test_the_address_follows_from_the_site_unless_it_is_given(
         (KEYS | {"base_url": "https://api.datadoghq.com/../x?y=1"}, ADDRESS),
         (KEYS | {"tag_key": "Service:"}, "tag_key has to be a key in lower case, such as service"),
         (KEYS | {"apikey": "x"}, "Object contains unknown field `apikey`"),
-    ],
-)
-def test_a_mistake_is_named_without_a_value(table: dict[str, Any], message: str) -> None:
-    with pytest.raises(ConfigurationError) as raised:
-        INTEGRATION.configured("work", table)
-    assert raised.value.message == f"integrations.datadog.work: {message}."
+    ]
+    for table, message in cases:
+        with subtests.test(table=table):
+            with pytest.raises(ConfigurationError) as raised:
+                INTEGRATION.configured("work", table)
+            assert raised.value.message == f"integrations.datadog.work: {message}."
 
 
 def test_no_secret_is_shown() -> None:

@@ -15,9 +15,8 @@ LONG = "x" * 201
 MANY = ",".join(f"tag:{i}" for i in range(21))
 
 
-@pytest.mark.parametrize(
-    ("annotations", "expected"),
-    [
+def test_annotations_name_tags_as_datadog_writes_them(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[dict[str, Any], str]] = [
         ({NAME: "app"}, APP),
         ({NAME: " App "}, APP),
         ({MONITORS: "service:app", SLO: "service:app"}, APP),
@@ -36,19 +35,15 @@ MANY = ",".join(f"tag:{i}" for i in range(21))
         ({NAME: "My app, new"}, "service:my_app__new service:my_app__new"),
         ({NAME: "größe"}, "service:größe service:größe"),
         ({NAME: "a\nb%2f../c?d#e"}, "service:a_b_2f../c_d_e service:a_b_2f../c_d_e"),
-    ],
-    ids=repr,
-)
-def test_annotations_name_tags_as_datadog_writes_them(
-    annotations: dict[str, Any], expected: str
-) -> None:
-    assert target(annotations) == expected
+    ]
+    for annotations, expected in cases:
+        with subtests.test(annotations=annotations):
+            assert target(annotations) == expected
 
 
 @pytest.mark.spec("sources.annotations-choose-among-the-configured")
-@pytest.mark.parametrize(
-    "annotations",
-    [
+def test_other_annotations_name_nothing(subtests: pytest.Subtests) -> None:
+    cases: list[Any] = [
         None,
         {},
         "no mapping",
@@ -69,14 +64,13 @@ def test_annotations_name_tags_as_datadog_writes_them(
         {NAME: "app", SITE: "datadoghq.com\nx"},
         {NAME: "app", SITE: ""},
         {NAME: "app", SITE: None},
-    ],
-    ids=lambda given: repr(given)[:60],
-)
-def test_other_annotations_name_nothing(annotations: Any) -> None:
-    found = target(annotations)
-    assert isinstance(found, Missing)
-    assert found.outcome in {Outcome.NO_ANNOTATION, Outcome.BAD_ANNOTATION}
-    assert "evil" not in found.detail
+    ]
+    for annotations in cases:
+        with subtests.test(annotations=annotations):
+            found = target(annotations)
+            assert isinstance(found, Missing)
+            assert found.outcome in {Outcome.NO_ANNOTATION, Outcome.BAD_ANNOTATION}
+            assert "evil" not in found.detail
 
 
 def test_an_instance_counts_for_its_own_site_and_key() -> None:

@@ -27,9 +27,8 @@ def test_the_address_follows_from_the_host(table: dict[str, Any], url: str) -> N
     assert INTEGRATION.configured("default", HOST | table).base_url == url
 
 
-@pytest.mark.parametrize(
-    ("table", "message"),
-    [
+def test_a_mistake_is_named_without_a_value(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[dict[str, Any], str]] = [
         ({"host": None}, "Expected `str`, got `null` - at `$.host`."),
         ({"host": "https://x"}, "host has to be a host name in lower case"),
         ({"host": "git.example.com/x"}, "host has to be a host name in lower case"),
@@ -43,13 +42,13 @@ def test_the_address_follows_from_the_host(table: dict[str, Any], url: str) -> N
         ({"megabytes": 0}, "megabytes has to be from 1 to 10000."),
         ({"most_files": 1_000_001}, "most_files has to be from 1 to 1000000."),
         ({"tokn": SECRET}, "Object contains unknown field `tokn`."),
-    ],
-)
-def test_a_mistake_is_named_without_a_value(table: dict[str, Any], message: str) -> None:
-    with pytest.raises(ConfigurationError) as raised:
-        INTEGRATION.configured("work", HOST | table)
-    assert raised.value.message.startswith(f"integrations.git.work: {message}".rstrip("."))
-    assert SECRET not in raised.value.message
+    ]
+    for table, message in cases:
+        with subtests.test(table=table):
+            with pytest.raises(ConfigurationError) as raised:
+                INTEGRATION.configured("work", HOST | table)
+            assert raised.value.message.startswith(f"integrations.git.work: {message}".rstrip("."))
+            assert SECRET not in raised.value.message
 
 
 def test_a_host_is_needed() -> None:

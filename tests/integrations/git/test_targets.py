@@ -17,46 +17,42 @@ def target(annotations: Any, **table: Any) -> str | Missing:
     return integration.target({"kind": "Component", "metadata": {"annotations": annotations}})
 
 
-@pytest.mark.parametrize(
-    ("path", "expected"),
-    [
-        ("acme/app", "acme/app"),
-        ("/acme/app/", "acme/app"),
-        ("acme/app?ref=main#readme", "acme/app"),
-        ("Acme/App", "Acme/App"),
-        ("app", "app"),
+def test_a_location_on_the_host_points_to_a_repository() -> None:
+    expected = {
+        "acme/app": "acme/app",
+        "/acme/app/": "acme/app",
+        "acme/app?ref=main#readme": "acme/app",
+        "Acme/App": "Acme/App",
+        "app": "app",
         # Up to `.git`
-        ("acme/app.git", "acme/app.git"),
-        ("pub/scm/linux.git/tree/Makefile", "pub/scm/linux.git"),
-        ("acme/group/src/app.git", "acme/group/src/app.git"),
-        ("src/app.git", "src/app.git"),
+        "acme/app.git": "acme/app.git",
+        "pub/scm/linux.git/tree/Makefile": "pub/scm/linux.git",
+        "acme/group/src/app.git": "acme/group/src/app.git",
+        "src/app.git": "src/app.git",
         # GitLab
-        ("acme/group/app/-/tree/main/src/blob", "acme/group/app"),
-        ("acme/app/-/blob/main/x.git/catalog-info.yaml", "acme/app"),
+        "acme/group/app/-/tree/main/src/blob": "acme/group/app",
+        "acme/app/-/blob/main/x.git/catalog-info.yaml": "acme/app",
         # GitHub and its like; Gitea and Bitbucket; cgit
-        ("acme/app/tree/main/services/one/", "acme/app"),
-        ("acme/app/blob/main/catalog-info.yaml", "acme/app"),
-        ("acme/app/src/branch/main/x", "acme/app"),
-        ("app/tree/README", "app"),
+        "acme/app/tree/main/services/one/": "acme/app",
+        "acme/app/blob/main/catalog-info.yaml": "acme/app",
+        "acme/app/src/branch/main/x": "acme/app",
+        "app/tree/README": "app",
         # What only looks like one of these
-        ("src/app", "src/app"),
-        ("acme/src", "acme/src"),
-        ("tree/blob", "tree"),
-        ("acme/tree-house/treed", "acme/tree-house/treed"),
+        "src/app": "src/app",
+        "acme/src": "acme/src",
+        "tree/blob": "tree",
+        "acme/tree-house/treed": "acme/tree-house/treed",
         # Names that need care
-        ("My%20Group/_git/caf%C3%A9", "My Group/_git/café"),
-        ("~user/app", "~user/app"),
-        ("--upload-pack=touch%20x/app", "--upload-pack=touch x/app"),
-    ],
-)
-def test_a_location_on_the_host_points_to_a_repository(path: str, expected: str) -> None:
-    assert target({SOURCE: WEB + path}) == expected
+        "My%20Group/_git/caf%C3%A9": "My Group/_git/café",
+        "~user/app": "~user/app",
+        "--upload-pack=touch%20x/app": "--upload-pack=touch x/app",
+    }
+    assert {path: target({SOURCE: WEB + path}) for path in expected} == expected
 
 
 @pytest.mark.spec("sources.annotations-choose-among-the-configured")
-@pytest.mark.parametrize(
-    "location",
-    [
+def test_other_annotations_point_to_nothing(subtests: pytest.Subtests) -> None:
+    locations: list[Any] = [
         7,
         "",
         "--upload-pack=touch x",
@@ -85,13 +81,12 @@ def test_a_location_on_the_host_points_to_a_repository(path: str, expected: str)
         f"{WEB}acme/app%00",
         f"{WEB}acme/{'a' * 500}",
         f"{WEB}-/tree/main",
-    ],
-    ids=lambda location: repr(location)[:60],
-)
-def test_other_annotations_point_to_nothing(location: Any) -> None:
-    found = target({SOURCE: location})
-    assert isinstance(found, Missing)
-    assert found.outcome in {Outcome.NO_ANNOTATION, Outcome.BAD_ANNOTATION}
+    ]
+    for location in locations:
+        with subtests.test(location=location):
+            found = target({SOURCE: location})
+            assert isinstance(found, Missing)
+            assert found.outcome in {Outcome.NO_ANNOTATION, Outcome.BAD_ANNOTATION}
 
 
 @pytest.mark.parametrize("annotations", [None, {}, [], "text"])

@@ -20,9 +20,8 @@ def target(annotations: Any, **table: Any) -> str | Missing:
     return integration.target({"kind": "Component", "metadata": metadata})
 
 
-@pytest.mark.parametrize(
-    ("annotations", "table"),
-    [
+def test_annotations_point_to_a_repository(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[dict[str, Any], dict[str, Any]]] = [
         ({SLUG: "acme/app"}, {}),
         ({SLUG: " Acme/App "}, {}),
         ({SLUG: "acme/app", SOURCE: "url:https://github.com/acme/other"}, {}),
@@ -33,19 +32,15 @@ def target(annotations: Any, **table: Any) -> str | Missing:
         ({"a/project-slug": "acme/app"}, {"host": "a:3000"}),
         ({SOURCE: "url:http://a:3000/acme/app"}, {"host": "a:3000"}),
         ({SLUG: "acme/app"}, {"organizations": ["Acme"]}),
-    ],
-    ids=repr,
-)
-def test_annotations_point_to_a_repository(
-    annotations: dict[str, Any], table: dict[str, Any]
-) -> None:
-    assert target(annotations, **table) == "acme/app"
+    ]
+    for annotations, table in cases:
+        with subtests.test(annotations=annotations, table=table):
+            assert target(annotations, **table) == "acme/app"
 
 
 @pytest.mark.spec("sources.annotations-choose-among-the-configured")
-@pytest.mark.parametrize(
-    "annotations",
-    [
+def test_other_annotations_point_to_nothing(subtests: pytest.Subtests) -> None:
+    cases: list[Any] = [
         None,
         7,
         {},
@@ -81,13 +76,12 @@ def test_annotations_point_to_a_repository(
         {SOURCE: f"url:https://{HOST}:8443/acme/app"},
         {SOURCE: f"url:https://{HOST}/acme"},
         {SOURCE: f"https://{HOST}/acme/app"},
-    ],
-    ids=repr,
-)
-def test_other_annotations_point_to_nothing(annotations: Any) -> None:
-    found = target(annotations)
-    assert isinstance(found, Missing)
-    assert found.outcome in {Outcome.NO_ANNOTATION, Outcome.BAD_ANNOTATION}
+    ]
+    for annotations in cases:
+        with subtests.test(annotations=annotations):
+            found = target(annotations)
+            assert isinstance(found, Missing)
+            assert found.outcome in {Outcome.NO_ANNOTATION, Outcome.BAD_ANNOTATION}
 
 
 def test_only_configured_organizations_are_asked_for() -> None:

@@ -46,9 +46,10 @@ async def asked(
     return await http.get(path, headers={"authorization": f"Bearer {token}", **headers})
 
 
-@pytest.mark.parametrize(
-    ("path", "token", "status", "message"),
-    [
+async def test_a_refusal_has_githubs_status_and_text(
+    subtests: pytest.Subtests, http: httpx2.AsyncClient
+) -> None:
+    cases = [
         (f"{REPOSITORY}/branches/main/protection", "nobody", 401, "Bad credentials"),
         (f"{REPOSITORY}/branches/main/protection", "reader", 404, "Not Found"),
         (
@@ -80,13 +81,11 @@ async def asked(
         ("/repos/acme/nowhere/git/trees/main", TOKEN, 404, "Not Found"),
         (f"{REPOSITORY}/contents/missing.py", TOKEN, 404, "Not Found"),
         ("/repos/acme/old/contents/src/app.py", TOKEN, 301, "Moved Permanently"),
-    ],
-)
-async def test_a_refusal_has_githubs_status_and_text(
-    http: httpx2.AsyncClient, path: str, token: str, status: int, message: str
-) -> None:
-    answer = await asked(http, path, token)
-    assert (answer.status_code, answer.json()["message"]) == (status, message)
+    ]
+    for path, token, status, message in cases:
+        with subtests.test(path=path, token=token):
+            answer = await asked(http, path, token)
+            assert (answer.status_code, answer.json()["message"]) == (status, message)
 
 
 async def test_an_answer_that_still_holds_costs_nothing(

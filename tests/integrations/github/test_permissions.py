@@ -1,7 +1,6 @@
 """What is collected with fewer rights: what a credential may not read is unknown, never a zero."""
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -124,9 +123,10 @@ async def test_a_rule_that_only_rest_shows_counts_in_full() -> None:
     assert fake.requests["protection"] == 1
 
 
-@pytest.mark.parametrize(
-    ("bypass", "expected"),
-    [
+async def test_rulesets_bind_administrators_when_these_may_not_bypass_them(
+    subtests: pytest.Subtests,
+) -> None:
+    cases: list[tuple[list[str], bool]] = [
         ([], True),
         (["App", "Team", "DeployKey"], True),
         (["admin:PULL_REQUEST", "App:PULL_REQUEST"], True),
@@ -134,19 +134,16 @@ async def test_a_rule_that_only_rest_shows_counts_in_full() -> None:
         (["write"], False),
         (["OrganizationAdmin"], False),
         (["App"] * 60 + ["admin"], False),
-    ],
-    ids=str,
-)
-@pytest.mark.parametrize("classic", [None, {"isAdminEnforced": False}], ids=["none", "classic"])
-async def test_rulesets_bind_administrators_when_these_may_not_bypass_them(
-    classic: Any, bypass: list[str], expected: bool
-) -> None:
-    repository = full()
-    repository.classic = classic
-    repository.rulesets = [Ruleset("RS_1", [("DELETION", {})], bypass)]
-    _, collector = started(repository)
-    collected = await collector.one()
-    assert collected.values["codehost.branchProtection.enforceAdmins"] is expected
+    ]
+    for bypass, expected in cases:
+        for classic in (None, {"isAdminEnforced": False}):
+            with subtests.test(bypass=bypass, classic=classic):
+                repository = full()
+                repository.classic = classic
+                repository.rulesets = [Ruleset("RS_1", [("DELETION", {})], bypass)]
+                _, collector = started(repository)
+                collected = await collector.one()
+                assert collected.values["codehost.branchProtection.enforceAdmins"] is expected
 
 
 @pytest.mark.parametrize(("bypass", "expected"), [([], True), (["admin"], False)])

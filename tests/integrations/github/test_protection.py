@@ -132,9 +132,8 @@ def test_nothing_is_known_when_nothing_is_readable() -> None:
     assert set(leaves(merge(UNREADABLE, [], {})).values()) == {None}
 
 
-@pytest.mark.parametrize(
-    ("classic", "rulesets", "bypassed", "expected"),
-    [
+def test_who_binds_administrators(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[Classic, list[str], dict[str, bool | None], bool | None]] = [
         (replace(NO_RULE, exists=True, enforces_admins=True), ["RS_1"], {"RS_1": True}, True),
         (replace(NO_RULE, exists=True, enforces_admins=False), ["RS_1"], {"RS_1": False}, True),
         (replace(NO_RULE, exists=True, enforces_admins=False), ["RS_1"], {"RS_1": True}, False),
@@ -148,13 +147,11 @@ def test_nothing_is_known_when_nothing_is_readable() -> None:
         (UNREADABLE, ["RS_1"], {"RS_1": False}, True),
         (UNREADABLE, ["RS_1"], {"RS_1": True}, None),
         (NO_RULE, [], {}, False),
-    ],
-)
-def test_who_binds_administrators(
-    classic: Classic, rulesets: list[str], bypassed: dict[str, bool | None], expected: bool | None
-) -> None:
-    rules = [RuleNode("DELETION", Id(ruleset), None) for ruleset in rulesets]
-    assert merge(classic, rules, bypassed).protection["enforceAdmins"] is expected
+    ]
+    for classic, rulesets, bypassed, expected in cases:
+        with subtests.test(classic=classic, rulesets=rulesets, bypassed=bypassed):
+            rules = [RuleNode("DELETION", Id(ruleset), None) for ruleset in rulesets]
+            assert merge(classic, rules, bypassed).protection["enforceAdmins"] is expected
 
 
 def branch_rule(**given: Any) -> BranchRule:

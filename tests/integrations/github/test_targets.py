@@ -38,9 +38,8 @@ def test_annotations_point_to_a_repository(annotations: dict[str, Any]) -> None:
 
 
 @pytest.mark.spec("sources.annotations-choose-among-the-configured")
-@pytest.mark.parametrize(
-    "annotations",
-    [
+def test_other_annotations_point_to_nothing(subtests: pytest.Subtests) -> None:
+    cases: list[dict[str, Any] | None] = [
         None,
         {},
         {SLUG: ""},
@@ -66,13 +65,12 @@ def test_annotations_point_to_a_repository(annotations: dict[str, Any]) -> None:
         {SOURCE: "url:https://github.com/acme"},
         {SOURCE: "url:https://github.com/"},
         {SOURCE: "https://github.com/acme/app"},
-    ],
-    ids=repr,
-)
-def test_other_annotations_point_to_nothing(annotations: dict[str, Any] | None) -> None:
-    found = target(annotations)
-    assert isinstance(found, Missing)
-    assert found.outcome in {Outcome.NO_ANNOTATION, Outcome.BAD_ANNOTATION}
+    ]
+    for annotations in cases:
+        with subtests.test(annotations=annotations):
+            found = target(annotations)
+            assert isinstance(found, Missing)
+            assert found.outcome in {Outcome.NO_ANNOTATION, Outcome.BAD_ANNOTATION}
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """How few requests are made, and what is left when GitLab answers some of them badly."""
 
+import itertools
 from dataclasses import replace
 
 import pytest
@@ -162,7 +163,7 @@ async def test_a_field_that_fails_costs_only_its_own_leaves() -> None:
 
 forbidden = faults.saying({"message": "403 Forbidden"}, 403)
 limited = faults.saying("Retry later", 429, {"retry-after": "60"})
-FAULTS = [
+FAULTS: list[tuple[Fault, str]] = [
     (faults.bad_gateway, "upstream-error"),
     (faults.not_json, "upstream-error"),
     (faults.cut_off, "upstream-error"),
@@ -173,16 +174,16 @@ FAULTS = [
     (limited, "rate-limited"),
     (forbidden, "forbidden"),
 ]
-each_fault = pytest.mark.parametrize(("fault", "word"), FAULTS)
 
 
-@each_fault
-async def test_without_an_answer_of_graphql_nothing_is_made_up(fault: Fault, word: str) -> None:
-    fake, collector = started(full())
-    fake.fail("graphql", fault, times=10)
-    collected = await collector.one()
-    assert collected.values == {}
-    assert [text.split(":")[0] for text in collected.reasons.values()] == [word]
+async def test_without_an_answer_of_graphql_nothing_is_made_up(subtests: pytest.Subtests) -> None:
+    for number, (fault, word) in enumerate(FAULTS):
+        with subtests.test(number=number, word=word):
+            fake, collector = started(full())
+            fake.fail("graphql", fault, times=10)
+            collected = await collector.one()
+            assert collected.values == {}
+            assert [text.split(":")[0] for text in collected.reasons.values()] == [word]
 
 
 async def test_pages_that_never_end_are_not_read_forever() -> None:
@@ -236,22 +237,21 @@ KINDS: dict[str, set[str]] = {
 }
 
 
-@each_fault
-@pytest.mark.parametrize("kind", list(KINDS))
-async def test_an_answer_that_fails_costs_only_its_own_leaves(
-    kind: str, fault: Fault, word: str
-) -> None:
-    fake, collector = started(full())
-    fake.fail(kind, fault, times=10)
-    collected = await collector.one()
-    lost = {place for place, text in collected.reasons.items() if text.startswith(word)}
-    assert lost >= KINDS[kind]
-    if fault is limited:
-        return  # All others in the queue are held back too.
-    assert lost == KINDS[kind]
-    assert set(collected.values) == {
-        name for name in EVERYTHING if not any(name.startswith(place) for place in lost)
-    }
+async def test_an_answer_that_fails_costs_only_its_own_leaves(subtests: pytest.Subtests) -> None:
+    cases = itertools.product(KINDS.items(), enumerate(FAULTS))
+    for (kind, leaves), (number, (fault, word)) in cases:
+        with subtests.test(kind=kind, number=number, word=word):
+            fake, collector = started(full())
+            fake.fail(kind, fault, times=10)
+            collected = await collector.one()
+            lost = {place for place, text in collected.reasons.items() if text.startswith(word)}
+            assert lost >= leaves
+            if fault is limited:
+                continue  # All others in the queue are held back too.
+            assert lost == leaves
+            assert set(collected.values) == {
+                name for name in EVERYTHING if not any(name.startswith(place) for place in lost)
+            }
 
 
 @pytest.mark.parametrize("kind", list(KINDS))

@@ -22,9 +22,8 @@ def target(annotations: dict[str, Any] | None, **table: Any) -> str | Missing:
     return integration.target({"kind": "Component", "metadata": metadata})
 
 
-@pytest.mark.parametrize(
-    "annotations",
-    [
+def test_annotations_point_to_a_project(subtests: pytest.Subtests) -> None:
+    cases: list[dict[str, Any]] = [
         {SLUG: "acme/team/app"},
         {SLUG: " acme/team/app "},
         {SLUG: "acme/team/app", INSTANCE: "GitLab.com"},
@@ -35,16 +34,15 @@ def target(annotations: dict[str, Any] | None, **table: Any) -> str | Missing:
         {SOURCE: "url:https://gitlab.com/acme/team/app/blob/main/catalog-info.yaml"},
         {SLUG: "acme/team/app", SOURCE: "url:https://gitlab.com/acme/other"},
         {SLUG: "acme/team/app", SOURCE: "dir:./here"},
-    ],
-)
-def test_annotations_point_to_a_project(annotations: dict[str, Any]) -> None:
-    assert target(annotations) == "acme/team/app"
+    ]
+    for annotations in cases:
+        with subtests.test(annotations=annotations):
+            assert target(annotations) == "acme/team/app"
 
 
 @pytest.mark.spec("sources.annotations-choose-among-the-configured")
-@pytest.mark.parametrize(
-    "annotations",
-    [
+def test_other_annotations_point_to_nothing(subtests: pytest.Subtests) -> None:
+    cases: list[dict[str, Any] | None] = [
         None,
         {},
         {SLUG: ""},
@@ -80,13 +78,12 @@ def test_annotations_point_to_a_project(annotations: dict[str, Any]) -> None:
         {SOURCE: "url:https://gitlab.com/acme"},
         {SOURCE: "url:https://gitlab.com/acme/-/app"},
         {SOURCE: "https://gitlab.com/acme/app"},
-    ],
-    ids=lambda annotations: repr(annotations)[:80],
-)
-def test_other_annotations_point_to_nothing(annotations: dict[str, Any] | None) -> None:
-    found = target(annotations)
-    assert isinstance(found, Missing)
-    assert found.outcome in {Outcome.NO_ANNOTATION, Outcome.BAD_ANNOTATION}
+    ]
+    for annotations in cases:
+        with subtests.test(annotations=annotations):
+            found = target(annotations)
+            assert isinstance(found, Missing)
+            assert found.outcome in {Outcome.NO_ANNOTATION, Outcome.BAD_ANNOTATION}
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,14 @@
 """How few requests are made, and what is left when PagerDuty answers some of them badly."""
 
+import itertools
+
 import pytest
 
 from factbook.clock import MINUTE
 from factbook.integrations.pagerduty.incidents import MOST_PAGES
 from factbook.integrations.pagerduty.services import FEW, MOST_ALONE
 from tests.fakes import faults
-from tests.fakes.faults import Fault, saying
+from tests.fakes.faults import saying
 from tests.fakes.pagerduty import MOST_LISTED, FakePagerDuty, Incident, Key, Service
 from tests.integrations.asking import Asking
 from tests.integrations.pagerduty.asking import (
@@ -35,7 +37,6 @@ FAULTS = [
     saying({"data": [{}], "services": [{}], "incidents": [{}], "more": False}),
     saying({"data": None, "services": [], "incidents": [], "more": True}),
 ]
-each_fault = pytest.mark.parametrize("fault", FAULTS, ids=range(len(FAULTS)))
 
 
 def many(count: int) -> tuple[list[Service], list[str]]:
@@ -113,48 +114,54 @@ async def test_services_that_are_gone_are_made_sure_of_up_to_a_bound() -> None:
     assert fake.requests["service"] == MOST_ALONE
 
 
-@each_fault
-async def test_a_broken_listing_leaves_the_rest_of_it_to_the_next_run(fault: Fault) -> None:
-    fake, asking, ids = account(250)
-    fake.fail("services", fault, times=3, after=1)
-    found = await asking.collect(*ids)
-    assert sum(f"{INFO}.hasDescription" in one.values for one in found.values()) == 100
-    # Of those that are not known to be there some had an incident.
-    assert found[ids[240]].values[f"{METRICS}.totalIncidents"] == 1
-    assert words(found[ids[241]]) == {"": "upstream-error"}
-    assert found[ids[241]].passing == {""}
-    assert fake.requests["service"] == 0
+async def test_a_broken_listing_leaves_the_rest_of_it_to_the_next_run(
+    subtests: pytest.Subtests,
+) -> None:
+    for number, fault in enumerate(FAULTS):
+        with subtests.test(number=number):
+            fake, asking, ids = account(250)
+            fake.fail("services", fault, times=3, after=1)
+            found = await asking.collect(*ids)
+            assert sum(f"{INFO}.hasDescription" in one.values for one in found.values()) == 100
+            # Of those that are not known to be there some had an incident.
+            assert found[ids[240]].values[f"{METRICS}.totalIncidents"] == 1
+            assert words(found[ids[241]]) == {"": "upstream-error"}
+            assert found[ids[241]].passing == {""}
+            assert fake.requests["service"] == 0
 
 
-@each_fault
-@pytest.mark.parametrize("window", [0, 1, 2])
-async def test_a_broken_window_leaves_all_three_to_the_next_run(fault: Fault, window: int) -> None:
-    fake, asking = started()
-    fake.fail("analytics", fault, times=3, after=window)
-    found = await asking.collect(*EVERY)
-    assert words(found[APP]) == {METRICS: "upstream-error"}
-    assert found[APP].passing == {METRICS}
-    assert found[APP].values.keys() == {name for name in EVERYTHING if name.startswith(INFO)}
-    assert fake.requests["analytics"] <= window + 3
-    assert fake.requests["incidents"] == 0
+async def test_a_broken_window_leaves_all_three_to_the_next_run(subtests: pytest.Subtests) -> None:
+    info = {name for name in EVERYTHING if name.startswith(INFO)}
+    for (number, fault), window in itertools.product(enumerate(FAULTS), (0, 1, 2)):
+        with subtests.test(number=number, window=window):
+            fake, asking = started()
+            fake.fail("analytics", fault, times=3, after=window)
+            found = await asking.collect(*EVERY)
+            assert words(found[APP]) == {METRICS: "upstream-error"}
+            assert found[APP].passing == {METRICS}
+            assert found[APP].values.keys() == info
+            assert fake.requests["analytics"] <= window + 3
+            assert fake.requests["incidents"] == 0
 
 
-@each_fault
-async def test_broken_incidents_are_counted_at_the_next_run(fault: Fault) -> None:
-    fake, asking = started(key=Key(KEY, reads={"services", "incidents"}))
-    fake.fail("incidents", fault, times=3, after=1)
-    found = await asking.collect(*EVERY)
-    assert words(found[APP]) == {METRICS: "upstream-error"}
-    assert found[APP].passing == {METRICS}
+async def test_broken_incidents_are_counted_at_the_next_run(subtests: pytest.Subtests) -> None:
+    for number, fault in enumerate(FAULTS):
+        with subtests.test(number=number):
+            fake, asking = started(key=Key(KEY, reads={"services", "incidents"}))
+            fake.fail("incidents", fault, times=3, after=1)
+            found = await asking.collect(*EVERY)
+            assert words(found[APP]) == {METRICS: "upstream-error"}
+            assert found[APP].passing == {METRICS}
 
 
-@each_fault
-async def test_a_broken_service_costs_no_other_one(fault: Fault) -> None:
-    fake, asking = started()
-    fake.fail("service", fault, times=3 if fault in FAULTS[:4] else 1)
-    found = await asking.collect("POTHER5", APP)
-    assert words(found["POTHER5"]) == {"": "upstream-error"}
-    assert found[APP].values == EVERYTHING
+async def test_a_broken_service_costs_no_other_one(subtests: pytest.Subtests) -> None:
+    for number, fault in enumerate(FAULTS):
+        with subtests.test(number=number):
+            fake, asking = started()
+            fake.fail("service", fault, times=3 if fault in FAULTS[:4] else 1)
+            found = await asking.collect("POTHER5", APP)
+            assert words(found["POTHER5"]) == {"": "upstream-error"}
+            assert found[APP].values == EVERYTHING
 
 
 @pytest.mark.parametrize("part", [{"teams": 7}, {"escalation_policy": []}, {"description": {}}])

@@ -37,9 +37,8 @@ def test_an_id_points_to_a_service(annotations: dict[str, Any], account: str) ->
 
 
 @pytest.mark.spec("sources.annotations-choose-among-the-configured")
-@pytest.mark.parametrize(
-    "annotations",
-    [
+def test_other_annotations_point_to_nothing(subtests: pytest.Subtests) -> None:
+    cases: list[Any] = [
         None,
         "PAPP001",
         {},
@@ -64,13 +63,12 @@ def test_an_id_points_to_a_service(annotations: dict[str, Any], account: str) ->
         {SERVICE: "PAPP001", ACCOUNT: "https://acme@evil.example.net"},
         {SERVICE: "PAPP001", ACCOUNT: ["acme"]},
         {SERVICE: "PAPP001", ACCOUNT: ""},
-    ],
-    ids=lambda annotations: repr(annotations)[:60],
-)
-def test_other_annotations_point_to_nothing(annotations: Any) -> None:
-    found = target(annotations, account="acme")
-    assert isinstance(found, Missing)
-    assert found.outcome in {Outcome.NO_ANNOTATION, Outcome.BAD_ANNOTATION}
+    ]
+    for annotations in cases:
+        with subtests.test(annotations=annotations):
+            found = target(annotations, account="acme")
+            assert isinstance(found, Missing)
+            assert found.outcome in {Outcome.NO_ANNOTATION, Outcome.BAD_ANNOTATION}
 
 
 def test_an_integration_key_alone_says_what_is_needed_and_not_the_key() -> None:

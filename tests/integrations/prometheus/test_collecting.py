@@ -1,5 +1,6 @@
 """What is collected of services, by figures made by hand, and from answers that nobody expects."""
 
+import itertools
 from typing import Any
 
 import pytest
@@ -231,24 +232,24 @@ UNEXPECTED: list[tuple[str, Fault]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", CONCERNED)
-@pytest.mark.parametrize(("fault"), [one for _, one in UNEXPECTED], ids=[x for x, _ in UNEXPECTED])
 async def test_an_answer_that_cannot_be_used_costs_what_it_was_about(
-    kind: str, fault: Fault
+    subtests: pytest.Subtests,
 ) -> None:
-    fake, asking = started()
-    fake.fail(kind, fault, times=1_000)
-    if kind == "covers" and fault is UNEXPECTED[-1][1]:
-        # Any value says that there are samples.
-        assert (await asking.one("checkout")).values == EVERYTHING
-        return
-    collected = await asking.one("checkout")
-    concerned = CONCERNED[kind]
-    assert collected.values == {
-        name: value for name, value in EVERYTHING.items() if name not in concerned
-    }
-    assert {words(collected)[name] for name in concerned - NEVER.keys()} == {"upstream-error"}
-    assert "many" not in str(collected.reasons)
+    for (kind, concerned), (answer, fault) in itertools.product(CONCERNED.items(), UNEXPECTED):
+        with subtests.test(answer, kind=kind):
+            fake, asking = started()
+            fake.fail(kind, fault, times=1_000)
+            collected = await asking.one("checkout")
+            if kind == "covers" and fault is UNEXPECTED[-1][1]:
+                # Any value says that there are samples.
+                assert collected.values == EVERYTHING
+                continue
+            assert collected.values == {
+                name: value for name, value in EVERYTHING.items() if name not in concerned
+            }
+            reasons = words(collected)
+            assert {reasons[name] for name in concerned - NEVER.keys()} == {"upstream-error"}
+            assert "many" not in str(collected.reasons)
 
 
 async def test_a_failure_in_the_middle_keeps_the_windows_before_it() -> None:

@@ -13,9 +13,8 @@ URL = "https://prometheus.example.com"
 SECRET = "a secret of tests"
 
 
-@pytest.mark.parametrize(
-    ("table", "problem"),
-    [
+def test_a_mistake_is_named_without_a_value(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[dict[str, Any], str]] = [
         ({"base_url": ""}, "base_url has to be like https://prometheus.example.com"),
         ({"base_url": "prometheus:9090"}, "base_url has to be like https://prometheus.example.com"),
         (
@@ -45,13 +44,13 @@ SECRET = "a secret of tests"
         ({"up_metric": "up{}"}, "up_metric has to be the name of a metric, such as up"),
         ({"resolution": 0}, "resolution has to be from 1 to 3600"),
         ({"tokn": SECRET}, "Object contains unknown field `tokn`"),
-    ],
-)
-def test_a_mistake_is_named_without_a_value(table: dict[str, Any], problem: str) -> None:
-    with pytest.raises(ConfigurationError) as raised:
-        INTEGRATION.configured("work", {"base_url": URL} | table)
-    assert raised.value.message == f"integrations.prometheus.work: {problem}."
-    assert SECRET not in raised.value.message
+    ]
+    for table, problem in cases:
+        with subtests.test(table=table):
+            with pytest.raises(ConfigurationError) as raised:
+                INTEGRATION.configured("work", {"base_url": URL} | table)
+            assert raised.value.message == f"integrations.prometheus.work: {problem}."
+            assert SECRET not in raised.value.message
 
 
 def test_no_secret_is_shown() -> None:

@@ -31,9 +31,8 @@ def to_pager(**matching: Any) -> dict[str, Any]:
     return {"receiver": "pager", **matching}
 
 
-@pytest.mark.parametrize(
-    ("matching", "expected"),
-    [
+def test_a_route_is_taken_by_what_it_matches(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[dict[str, Any], bool]] = [
         ({"match": {"service": "checkout"}}, True),
         ({"match": {"service": "search"}}, False),
         ({"match": {"service": "checkout", "team": "shop"}}, False),
@@ -50,11 +49,10 @@ def to_pager(**matching: Any) -> dict[str, Any]:
         ({"matchers": ['team!~".+"']}, True),
         ({"matchers": [r'quoted="a\"b\\c"']}, True),
         ({}, True),
-    ],
-    ids=repr,
-)
-def test_a_route_is_taken_by_what_it_matches(matching: dict[str, Any], expected: bool) -> None:
-    assert leads_on(to_pager(**matching)) is expected
+    ]
+    for matching, expected in cases:
+        with subtests.test(matching=matching):
+            assert leads_on(to_pager(**matching)) is expected
 
 
 def test_the_deepest_route_decides_and_inherits_its_receiver() -> None:
@@ -75,9 +73,8 @@ def test_the_default_receiver_and_one_that_tells_nobody_are_no_policy() -> None:
     assert leads_on({"receiver": "no such one"}) is False
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_what_is_not_understood_is_not_known(subtests: pytest.Subtests) -> None:
+    texts = [
         "",
         "text",
         "route: [",
@@ -102,11 +99,10 @@ def test_the_default_receiver_and_one_that_tells_nobody_are_no_policy() -> None:
         "route: {receiver: !!int ''}",
         "\x00",
         "\ud800",
-    ],
-    ids=lambda text: repr(text[:40]),
-)
-def test_what_is_not_understood_is_not_known(text: str) -> None:
-    found = alert_routes.read(text)
-    assert not isinstance(found, Routing)
-    assert found.outcome is Outcome.TRANSIENT
-    assert found.detail == "answered in an unknown form"
+    ]
+    for text in texts:
+        with subtests.test(text=text):
+            found = alert_routes.read(text)
+            assert not isinstance(found, Routing)
+            assert found.outcome is Outcome.TRANSIENT
+            assert found.detail == "answered in an unknown form"

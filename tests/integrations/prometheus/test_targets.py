@@ -54,9 +54,8 @@ def test_annotations_name_a_service(
 
 
 @pytest.mark.spec("sources.annotations-choose-among-the-configured")
-@pytest.mark.parametrize(
-    "annotations",
-    [
+def test_other_annotations_name_none(subtests: pytest.Subtests) -> None:
+    cases: list[dict[str, Any] | None] = [
         None,
         {},
         {SERVICE: ""},
@@ -72,32 +71,32 @@ def test_annotations_name_a_service(
         {LABELS: {"service": "x"}},
         {"prometheus.io/service-name": "https://evil.example.com"},
         {"prometheus.io/rule": "up|service", "prometheus.io/alert": "all"},
-    ],
-    ids=repr,
-)
-def test_other_annotations_name_none(annotations: dict[str, Any] | None) -> None:
-    found = target(annotations)
-    assert isinstance(found, Missing)
-    assert found.outcome in {Outcome.NO_ANNOTATION, Outcome.BAD_ANNOTATION}
+    ]
+    for annotations in cases:
+        with subtests.test(annotations=annotations):
+            found = target(annotations)
+            assert isinstance(found, Missing)
+            assert found.outcome in {Outcome.NO_ANNOTATION, Outcome.BAD_ANNOTATION}
 
 
-@pytest.mark.parametrize("service", HOSTILE)
-async def test_a_name_stands_in_a_query_for_itself_alone(service: str) -> None:
-    assert target({SERVICE: service}) == service
-    server = Server(
-        NOW - 400 * DAY,
-        episodes=[
-            Episode(service, "Down", NOW - DAY, NOW - DAY + HOUR),
-            Episode("checkout", "Down", NOW - DAY, NOW - DAY + HOUR),
-            Episode("search", "Down", NOW - DAY, NOW - DAY + HOUR),
-        ],
-        rules=[alerting("Down", service=service)],
-        configuration="route: {receiver: x}",
-    )
-    fake, asking = started(server)
-    collected = await asking.one(service)
-    assert collected.values["incident.incidentMetrics.monthlyIncidents"] == 1
-    for query in fake.queries:
-        for quoted in re.findall(r'service=~("(?:[^"\\]|\\.)*")', query):
-            assert re.fullmatch(ast.literal_eval(quoted), service)
-    assert set(fake.proofs) == {"prometheus.example.com", "alerts.example.com"}
+async def test_a_name_stands_in_a_query_for_itself_alone(subtests: pytest.Subtests) -> None:
+    for service in HOSTILE:
+        with subtests.test(service=service):
+            assert target({SERVICE: service}) == service
+            server = Server(
+                NOW - 400 * DAY,
+                episodes=[
+                    Episode(service, "Down", NOW - DAY, NOW - DAY + HOUR),
+                    Episode("checkout", "Down", NOW - DAY, NOW - DAY + HOUR),
+                    Episode("search", "Down", NOW - DAY, NOW - DAY + HOUR),
+                ],
+                rules=[alerting("Down", service=service)],
+                configuration="route: {receiver: x}",
+            )
+            fake, asking = started(server)
+            collected = await asking.one(service)
+            assert collected.values["incident.incidentMetrics.monthlyIncidents"] == 1
+            for query in fake.queries:
+                for quoted in re.findall(r'service=~("(?:[^"\\]|\\.)*")', query):
+                    assert re.fullmatch(ast.literal_eval(quoted), service)
+            assert set(fake.proofs) == {"prometheus.example.com", "alerts.example.com"}

@@ -1,5 +1,6 @@
 """Pages to their end, and what is left when Snyk answers badly."""
 
+import itertools
 from typing import Any
 
 import pytest
@@ -98,18 +99,16 @@ BROKEN: list[tuple[Fault, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("fault", "reason"), BROKEN)
-@pytest.mark.parametrize("after", [0, 1])
-async def test_a_broken_answer_is_a_reason_and_no_figure(
-    fault: Fault, reason: str, after: int
-) -> None:
-    projects = [Project(number, "acme/app", (0, 1, 0, 0)) for number in range(10, 160)]
-    fake, collector = started(Organization(1, projects), organizations=[ACME])
-    fake.fail("projects", fault, times=9, after=after)
-    said = await collector.said(slug="acme/app")
-    assert isinstance(said, str)
-    assert said.startswith(reason)
-    assert "evil" not in said
+async def test_a_broken_answer_is_a_reason_and_no_figure(subtests: pytest.Subtests) -> None:
+    for (number, (fault, reason)), after in itertools.product(enumerate(BROKEN), (0, 1)):
+        with subtests.test(number=number, reason=reason, after=after):
+            projects = [Project(n, "acme/app", (0, 1, 0, 0)) for n in range(10, 160)]
+            fake, collector = started(Organization(1, projects), organizations=[ACME])
+            fake.fail("projects", fault, times=9, after=after)
+            said = await collector.said(slug="acme/app")
+            assert isinstance(said, str)
+            assert said.startswith(reason)
+            assert "evil" not in said
 
 
 @pytest.mark.parametrize("fault", [faults.not_json, faults.saying({"data": [{"id": 1}]})])

@@ -20,9 +20,8 @@ from tests.integrations.snyk.asking import (
 )
 
 
-@pytest.mark.parametrize(
-    ("annotations", "expected"),
-    [
+async def test_the_projects_that_annotations_select_are_summed(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[dict[str, Any], dict[str, int]]] = [
         ({"slug": "acme/app"}, EVERYTHING),
         ({"slug": "acme/app", "org_id": ACME}, EVERYTHING),
         ({"slug": "acme/clean"}, figures(0, 0, 0, 0)),
@@ -36,19 +35,15 @@ from tests.integrations.snyk.asking import (
         ({"project_ids": uuid(10), "target_name": "acme/app"}, figures(1, 1012, 3, 9)),
         ({"location": "url:https://gitlab.com/acme/app"}, figures(0, 1010, 0, 5)),
         ({"location": "url:https://git.acme.test/acme/bare"}, figures(0, 0, 0, 2)),
-    ],
-    ids=repr,
-)
-async def test_the_projects_that_annotations_select_are_summed(
-    annotations: dict[str, Any], expected: dict[str, int]
-) -> None:
-    _, collector = started()
-    assert await collector.said(**annotations) == expected
+    ]
+    for annotations, expected in cases:
+        with subtests.test(annotations=annotations):
+            _, collector = started()
+            assert await collector.said(**annotations) == expected
 
 
-@pytest.mark.parametrize(
-    ("annotations", "reason"),
-    [
+async def test_what_is_not_determined_is_no_zero(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[dict[str, Any], str]] = [
         ({"slug": "acme/none"}, "no-annotation: Snyk has no project of the repository"),
         ({"slug": "acme/app", "org_id": OTHER}, "no-annotation: Snyk has no project of the"),
         ({"targets": "acme/none"}, "not-found: no project of Snyk is what the annotations name"),
@@ -65,15 +60,14 @@ async def test_the_projects_that_annotations_select_are_summed(
             {"project_ids": uuid(10), "exclude_project_ids": uuid(10)},
             "not-applicable: every project is excluded",
         ),
-    ],
-    ids=repr,
-)
-async def test_what_is_not_determined_is_no_zero(annotations: dict[str, Any], reason: str) -> None:
-    for exact in (False, True):
-        _, collector = started(exact=exact)
-        said = await collector.said(**annotations)
-        assert isinstance(said, str)
-        assert said.startswith(reason)
+    ]
+    for annotations, reason in cases:
+        with subtests.test(annotations=annotations):
+            for exact in (False, True):
+                _, collector = started(exact=exact)
+                said = await collector.said(**annotations)
+                assert isinstance(said, str)
+                assert said.startswith(reason)
 
 
 async def test_exact_counts_leave_out_what_is_ignored_resolved_or_of_no_project() -> None:

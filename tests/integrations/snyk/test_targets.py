@@ -19,9 +19,8 @@ def selected(annotations: dict[str, Any], **table: Any) -> Selector | Missing:
     return found if isinstance(found, Missing) else read(found)
 
 
-@pytest.mark.parametrize(
-    ("annotations", "expected"),
-    [
+def test_annotations_select_projects(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[dict[str, Any], dict[str, Any]]] = [
         ({"targets": " acme/B, acme/a ,acme/b"}, {"targets": ("acme/a", "acme/b")}),
         ({"targets": "acme/a", "target_id": uuid(3), "slug": "x/y"}, {"targets": ("acme/a",)}),
         ({"target_id": uuid(3), "target_name": "acme/a"}, {"targets": (uuid(3),)}),
@@ -64,11 +63,10 @@ def selected(annotations: dict[str, Any], **table: Any) -> Selector | Missing:
             {"location": "url:https://git.acme.test/acme/app.git"},
             {"host": "git.acme.test", "slug": "acme/app"},
         ),
-    ],
-    ids=repr,
-)
-def test_annotations_select_projects(annotations: dict[str, Any], expected: dict[str, Any]) -> None:
-    assert selected(annotations) == Selector(organizations=ALL, **expected)
+    ]
+    for annotations, expected in cases:
+        with subtests.test(annotations=annotations, expected=expected):
+            assert selected(annotations) == Selector(organizations=ALL, **expected)
 
 
 @pytest.mark.parametrize(
@@ -91,9 +89,8 @@ def test_annotations_select_among_the_configured_organizations(
 
 
 @pytest.mark.spec("sources.annotations-choose-among-the-configured")
-@pytest.mark.parametrize(
-    "annotations",
-    [
+def test_other_annotations_point_to_nothing(subtests: pytest.Subtests) -> None:
+    cases: list[dict[str, Any]] = [
         {},
         {"org_id": ACME},
         {"slug": ""},
@@ -117,14 +114,13 @@ def test_annotations_select_among_the_configured_organizations(
         {"location": "url:https://evil.example.com/"},
         {"location": "url:https://[github.com/acme/app"},
         {"location": "dir:./here"},
-    ],
-    ids=lambda value: repr(value)[:60],
-)
-def test_other_annotations_point_to_nothing(annotations: dict[str, Any]) -> None:
-    found = selected(annotations)
-    assert isinstance(found, Missing)
-    assert found.outcome in {Outcome.NO_ANNOTATION, Outcome.BAD_ANNOTATION}
-    assert "evil" not in found.detail
+    ]
+    for annotations in cases:
+        with subtests.test(annotations=annotations):
+            found = selected(annotations)
+            assert isinstance(found, Missing)
+            assert found.outcome in {Outcome.NO_ANNOTATION, Outcome.BAD_ANNOTATION}
+            assert "evil" not in found.detail
 
 
 def test_entities_that_point_to_the_same_share_one_target() -> None:
