@@ -15,9 +15,8 @@ V4 = st.ip_addresses(v=4).map(ipaddress.IPv4Address)
 V6 = st.ip_addresses(v=6).map(ipaddress.IPv6Address)
 
 
-@pytest.mark.parametrize(
-    "address",
-    [
+def test_what_is_not_a_public_address_is_not_called() -> None:
+    addresses = [
         "0.0.0.0",  # noqa: S104 - nothing is bound to it
         "10.1.2.3",
         "100.64.0.1",
@@ -58,10 +57,8 @@ V6 = st.ip_addresses(v=6).map(ipaddress.IPv6Address)
         "",
         "example.com",
         "2130706433",
-    ],
-)
-def test_what_is_not_a_public_address_is_not_called(address: str) -> None:
-    assert not Guard().allows(address)
+    ]
+    assert [address for address in addresses if Guard().allows(address)] == []
 
 
 @pytest.mark.parametrize(

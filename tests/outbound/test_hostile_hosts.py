@@ -30,9 +30,10 @@ def packed(body: bytes, *, claimed: bytes = b"gzip") -> bytes:
     )
 
 
-@pytest.mark.parametrize(
-    ("talk", "detail"),
-    [
+async def test_a_hostile_answer_ends_within_its_bounds(
+    subtests: pytest.Subtests, serve: Serve
+) -> None:
+    cases: list[tuple[Talk, str]] = [
         (endless(CHUNKED, PIECE), "the answer is larger than 1000000 bytes"),
         (endless(HEAD + b"\r\n", b" " * 65536), "the answer is larger than 1000000 bytes"),
         (
@@ -64,16 +65,14 @@ def packed(body: bytes, *, claimed: bytes = b"gzip") -> bytes:
             "no answer within 0.5 seconds",
         ),
         (endless(HEAD, b"x: y\r\n", pause=0.01), "no answer within 0.5 seconds"),
-    ],
-)
-async def test_a_hostile_answer_ends_within_its_bounds(
-    serve: Serve, talk: Talk, detail: str
-) -> None:
-    port = await serve(talk)
-    async with calling(f"http://127.0.0.1:{port}", network(), seconds=0.5) as client:
-        answer = await client.get("x", attempts=1)
-    assert (answer.outcome, answer.status, answer.body) == (Outcome.TRANSIENT, 0, b"")
-    assert answer.detail == f"127.0.0.1: {detail}"
+    ]
+    for number, (talk, detail) in enumerate(cases):
+        with subtests.test(number=number, detail=detail):
+            port = await serve(talk)
+            async with calling(f"http://127.0.0.1:{port}", network(), seconds=0.5) as client:
+                answer = await client.get("x", attempts=1)
+            assert (answer.outcome, answer.status, answer.body) == (Outcome.TRANSIENT, 0, b"")
+            assert answer.detail == f"127.0.0.1: {detail}"
 
 
 async def test_a_bomb_of_compression_takes_no_memory(serve: Serve) -> None:

@@ -16,9 +16,10 @@ REFUSED = "leads to an address that is not called; outgoing_networks can allow i
 
 
 @pytest.mark.spec("network.outgoing-address-guard")
-@pytest.mark.parametrize(
-    "host",
-    [
+async def test_no_form_of_an_inner_address_is_called(
+    subtests: pytest.Subtests, serve: Serve
+) -> None:
+    hosts = [
         "127.0.0.1",
         "localhost",
         "2130706433",
@@ -31,15 +32,15 @@ REFUSED = "leads to an address that is not called; outgoing_networks can allow i
         "[fe80::1]",
         "[64:ff9b::7f00:1]",
         "10.0.0.1",
-    ],
-)
-async def test_no_form_of_an_inner_address_is_called(serve: Serve, host: str) -> None:
+    ]
     port = await serve(saying(GOOD))
-    async with calling(f"https://{host}:{port}", network(outgoing_networks=[])) as client:
-        answer = await client.get("x")
-    assert answer.outcome is Outcome.TRANSIENT
-    assert "outgoing_networks can allow it" in answer.detail
-    assert client.health.calls == 1
+    for host in hosts:
+        with subtests.test(host=host):
+            async with calling(f"https://{host}:{port}", network(outgoing_networks=[])) as client:
+                answer = await client.get("x")
+            assert answer.outcome is Outcome.TRANSIENT
+            assert "outgoing_networks can allow it" in answer.detail
+            assert client.health.calls == 1
 
 
 async def test_a_network_that_the_setting_lists_is_called(serve: Serve) -> None:

@@ -15,9 +15,10 @@ from tests.outbound.asking import Host, asking, json
 SECONDARY = "You have exceeded a secondary rate limit. Please wait a few minutes."
 
 
-@pytest.mark.parametrize(
-    ("status", "body", "headers", "expected"),
-    [
+async def test_an_answer_ends_in_the_outcome_of_the_first_sign_that_fits(
+    subtests: pytest.Subtests,
+) -> None:
+    cases: list[tuple[int, Any, dict[str, str], Outcome]] = [
         (200, {}, {}, Outcome.OK),
         (201, [], {}, Outcome.OK),
         (401, {"message": "Bad credentials"}, {}, Outcome.REFUSED),
@@ -47,14 +48,12 @@ SECONDARY = "You have exceeded a secondary rate limit. Please wait a few minutes
         (500, {}, {}, Outcome.TRANSIENT),
         (502, None, {}, Outcome.TRANSIENT),
         (503, {}, {}, Outcome.TRANSIENT),
-    ],
-)
-async def test_an_answer_ends_in_the_outcome_of_the_first_sign_that_fits(
-    status: int, body: Any, headers: dict[str, str], expected: Outcome
-) -> None:
-    named = {name.replace("-", "_"): value for name, value in headers.items()}
-    answer = await asking(Host(json(status, body, **named))).get("thing")
-    assert answer.outcome is expected
+    ]
+    for status, body, headers, expected in cases:
+        with subtests.test(status=status, body=body, headers=headers):
+            named = {name.replace("-", "_"): value for name, value in headers.items()}
+            answer = await asking(Host(json(status, body, **named))).get("thing")
+            assert answer.outcome is expected
 
 
 SAML_HEADER = {"x-github-sso": "required; url=https://github.test/orgs/acme/sso?token=secret"}
@@ -65,9 +64,10 @@ ALLOW_LIST = (
 
 
 @pytest.mark.spec("collecting.refusals-name-their-cause")
-@pytest.mark.parametrize(
-    ("status", "body", "headers", "outcome", "sentence"),
-    [
+async def test_a_refusal_names_its_cause_and_repeats_nothing_of_the_host(
+    subtests: pytest.Subtests,
+) -> None:
+    cases: list[tuple[int, Any, dict[str, str], Outcome, str]] = [
         (403, {"message": "Resource protected"}, SAML_HEADER, Outcome.REFUSED, "single sign-on"),
         (403, {"message": ALLOW_LIST}, {}, Outcome.REFUSED, "IP allow list"),
         (403, {"message": "Sorry. Your account was suspended"}, {}, Outcome.REFUSED, "suspended"),
@@ -90,16 +90,14 @@ ALLOW_LIST = (
         ),
         (403, {"error": "insufficient_scope", "scope": "api"}, {}, Outcome.DENIED, "lacks a scope"),
         (451, {"message": "Repository access blocked"}, {}, Outcome.TRANSIENT, "legal reasons"),
-    ],
-)
-async def test_a_refusal_names_its_cause_and_repeats_nothing_of_the_host(
-    status: int, body: Any, headers: dict[str, str], outcome: Outcome, sentence: str
-) -> None:
-    named = {name.replace("-", "_"): value for name, value in headers.items()}
-    answer = await asking(Host(json(status, body, **named))).get("thing")
-    assert answer.outcome is outcome
-    assert sentence in answer.detail
-    assert not {"secret", "acme"} & set(answer.detail.split())
+    ]
+    for status, body, headers, outcome, sentence in cases:
+        with subtests.test(status=status, body=body, headers=headers, outcome=outcome):
+            named = {name.replace("-", "_"): value for name, value in headers.items()}
+            answer = await asking(Host(json(status, body, **named))).get("thing")
+            assert answer.outcome is outcome
+            assert sentence in answer.detail
+            assert not {"secret", "acme"} & set(answer.detail.split())
 
 
 async def test_a_scope_that_the_token_has_is_not_called_missing() -> None:
