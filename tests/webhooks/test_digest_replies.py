@@ -7,9 +7,10 @@ from factbook.schemas.digests import DigestForm
 from factbook.webhooks import digest_replies
 
 
-@pytest.mark.parametrize(
-    ("form", "reply", "told"),
-    [
+def test_a_reply_with_an_error_in_it_is_a_failure_whatever_its_status(
+    subtests: pytest.Subtests,
+) -> None:
+    cases: list[tuple[DigestForm, HostReply, str | None]] = [
         ("slack", HostReply(200, body=b"ok"), None),
         ("slack", HostReply(204), None),
         ("slack", HostReply(200, body=b"no_service"), "answered 200: no_service"),
@@ -32,9 +33,7 @@ from factbook.webhooks import digest_replies
         ),
         ("teams", HostReply(401, body=b'{"error": {"code": 7}}'), "answered 401"),
         ("teams", HostReply(400, body=b'{"error": [' * 5_000), "answered 400"),
-    ],
-)
-def test_a_reply_with_an_error_in_it_is_a_failure_whatever_its_status(
-    form: DigestForm, reply: HostReply, told: str | None
-) -> None:
-    assert digest_replies.problem(reply, form, "https://example.com/") == told
+    ]
+    for form, reply, told in cases:
+        with subtests.test(form=form, reply=reply):
+            assert digest_replies.problem(reply, form, "https://example.com/") == told
