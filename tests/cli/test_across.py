@@ -70,9 +70,10 @@ async def test_csv_has_every_entity_and_no_formula(hosts: Service, served: Run) 
     assert "\x1b" not in table.stdout
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
+async def test_words_that_do_not_go_together_are_refused(
+    hosts: Service, served: Run, subtests: pytest.Subtests
+) -> None:
+    cases: list[tuple[str, ...]] = [
         ("facts",),
         ("facts", "a", "--across", "hosts", "open"),
         ("facts", "a", "--output", "csv"),
@@ -80,12 +81,10 @@ async def test_csv_has_every_entity_and_no_formula(hosts: Service, served: Run) 
         ("facts", "--across", "hosts", "open", "--where", "owner=a", "--where", "owner=b"),
         ("facts", "--across", "hosts", "open", "--by", "colour"),
         ("facts", "--across", "hosts"),
-    ],
-)
-async def test_words_that_do_not_go_together_are_refused(
-    hosts: Service, served: Run, words: tuple[str, ...]
-) -> None:
-    assert (await served(*words)).exit_code == 2
+    ]
+    for words in cases:
+        with subtests.test(words=words):
+            assert (await served(*words)).exit_code == 2
 
 
 async def test_a_fact_that_there_is_not_is_said(hosts: Service, served: Run) -> None:

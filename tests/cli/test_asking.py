@@ -282,9 +282,12 @@ def test_a_tool_may_be_written_with_underscores(factbook: Command, server: FakeS
     assert server.sent()["params"]["name"] == "get-things"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
+def test_a_wrong_tool_or_argument_is_wrong_usage(
+    factbook: Command, server: FakeServer, subtests: pytest.Subtests
+) -> None:
+    server.on_tool("get-things", result, SCHEMA)
+    server.on_tool("get-more", result)
+    cases: list[tuple[list[str], str]] = [
         (["get-stuff"], 'There is no tool "get-stuff". The tools are: get-things, get-more.'),
         (["get-things", "size=1"], 'get-things has no argument "size". Its arguments are: name,'),
         (["get-more", "size=1"], 'get-more has no argument "size". Its arguments are: none.'),
@@ -294,17 +297,13 @@ def test_a_tool_may_be_written_with_underscores(factbook: Command, server: FakeS
         (["get-things", "draft=yes"], 'draft has to be of type boolean, not "yes".'),
         (["get-things", "facts=a"], 'facts has to be of type array, for example ["a","b"],'),
         (["get-things", "filter=a"], 'filter has to be of type object, for example {"a":1},'),
-    ],
-)
-def test_a_wrong_tool_or_argument_is_wrong_usage(
-    factbook: Command, server: FakeServer, arguments: list[str], message: str
-) -> None:
-    server.on_tool("get-things", result, SCHEMA)
-    server.on_tool("get-more", result)
-    answer = factbook("call", *arguments)
-    assert answer.exit_code == 2
-    assert answer.stderr.startswith(f"Error: {message}")
-    assert server.sent()["method"] == "tools/list"
+    ]
+    for arguments, message in cases:
+        with subtests.test(arguments=arguments):
+            answer = factbook("call", *arguments)
+            assert answer.exit_code == 2
+            assert answer.stderr.startswith(f"Error: {message}")
+            assert server.sent()["method"] == "tools/list"
 
 
 def test_a_tool_that_cannot_answer_is_exit_code_1(factbook: Command, server: FakeServer) -> None:

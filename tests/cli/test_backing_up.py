@@ -30,21 +30,20 @@ def test_a_backup_is_named_on_standard_output_and_can_be_restored(
     assert "first" in factbook("token", "list", database).stdout
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "told"),
-    [
+def test_wrong_usage_says_what_is_right(
+    factbook: Command, database: str, subtests: pytest.Subtests
+) -> None:
+    cases: list[tuple[tuple[str, ...], int, str]] = [
         (("backup", "nowhere/one.db"), 2, "There is no folder nowhere"),
         (("backup", "one.db", "--keep", "3"), 2, "--keep needs a folder"),
         (("restore",), 2, "Give a FILE, or --already-restored"),
         (("restore", "one.db", "--already-restored"), 2, "and not both"),
         (("restore", "one.db"), 2, "There is no backup one.db"),
-    ],
-)
-def test_wrong_usage_says_what_is_right(
-    factbook: Command, database: str, arguments: tuple[str, ...], code: int, told: str
-) -> None:
-    answer = factbook(*arguments, database)
-    assert (answer.exit_code, told in answer.stderr) == (code, True), answer.stderr
+    ]
+    for arguments, code, message in cases:
+        with subtests.test(arguments=arguments):
+            answer = factbook(*arguments, database)
+            assert (answer.exit_code, message in answer.stderr) == (code, True), answer.stderr
 
 
 def test_on_postgresql_a_backup_is_advice(

@@ -122,22 +122,21 @@ def test_a_host_that_does_not_answer_is_told(comment: Comment, reviews: CodeRevi
     assert (result.exit_code, "api.github.test does not answer" in result.output) == (4, True)
 
 
-@pytest.mark.parametrize(
-    ("variables", "told"),
-    [
+def test_what_is_missing_is_named_before_anything_is_asked(
+    comment: Comment, reviews: CodeReviews, subtests: pytest.Subtests
+) -> None:
+    cases: list[tuple[dict[str, str], str]] = [
         ({}, "This is no pipeline"),
         (OF_GITHUB | {"GITHUB_REF": "refs/heads/main"}, "names no pull request"),
         (OF_GITHUB | {"GITHUB_TOKEN": " "}, "GITHUB_TOKEN is not set"),
         (OF_GITLAB | {"CI_MERGE_REQUEST_IID": "7/notes"}, "CI_MERGE_REQUEST_IID is not set"),
         (OF_GITLAB | {"FACTBOOK_COMMENT_TOKEN": ""}, "FACTBOOK_COMMENT_TOKEN is not set"),
-    ],
-)
-def test_what_is_missing_is_named_before_anything_is_asked(
-    comment: Comment, reviews: CodeReviews, variables: dict[str, str], told: str
-) -> None:
-    result = comment("Two fail.", variables)
-    assert (result.exit_code, told in result.output) == (2, True), result.output
-    assert reviews.asked == []
+    ]
+    for variables, message in cases:
+        with subtests.test(message=message):
+            result = comment("Two fail.", variables)
+            assert (result.exit_code, message in result.output) == (2, True), result.output
+            assert reviews.asked == []
 
 
 def test_an_empty_report_is_refused(comment: Comment, reviews: CodeReviews) -> None:

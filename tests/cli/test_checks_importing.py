@@ -102,9 +102,10 @@ def test_no_file_is_replaced(factbook: Command) -> None:
     assert not Path("checks").exists()
 
 
-@pytest.mark.parametrize(
-    ("arguments", "wrong"),
-    [
+def test_a_file_of_nothing_is_refused(factbook: Command, subtests: pytest.Subtests) -> None:
+    Path("empty.yaml").write_text("app: {}")
+    Path("broken.yaml").write_text("app: [")
+    cases: list[tuple[list[str], str]] = [
         (["none.yaml", "--from", "backstage"], "none.yaml cannot be read"),
         (["empty.yaml", "--from", "backstage"], "There are no checks below"),
         (["empty.yaml", "--from", "rhdh"], "There are no thresholds below"),
@@ -112,16 +113,12 @@ def test_no_file_is_replaced(factbook: Command) -> None:
         (["empty.yaml", "--from", "port"], "'port' is not one of"),
         (["empty.yaml", "--from", "rhdh", "--source", "a"], "--source has to be THEIRS=OURS"),
         (["broken.yaml", "--from", "rhdh"], "broken.yaml is not valid YAML"),
-    ],
-)
-def test_a_file_of_nothing_is_refused(factbook: Command, arguments: list[str], wrong: str) -> None:
-    Path("empty.yaml").write_text("app: {}")
-    Path("broken.yaml").write_text("app: [")
-
-    answer = factbook("checks", "import", *arguments)
-
-    assert answer.exit_code == 2
-    assert wrong in answer.stderr
+    ]
+    for arguments, wrong in cases:
+        with subtests.test(arguments=arguments):
+            answer = factbook("checks", "import", *arguments)
+            assert answer.exit_code == 2
+            assert wrong in answer.stderr
 
 
 def test_conditions_nested_without_end_are_refused(factbook: Command) -> None:

@@ -337,21 +337,20 @@ async def test_checks_of_files_and_a_tree_are_one_report(served: Run, catalog: S
     assert [one["id"] for one in shown["checks"]] == ["titled"]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
+def test_misuse_ends_with_2_and_says_what_is_missing(
+    factbook: Command, subtests: pytest.Subtests
+) -> None:
+    cases: list[tuple[tuple[str, ...], str]] = [
         ((), "Give files of checks, or a working tree with --path."),
         (("--path", "none"), "none is not a directory."),
         (("--path", "."), "There is no catalog-info.yaml or catalog-info.yml in"),
         (("--catalog", "x.yaml", "checks"), "--catalog is about the tree that --path names"),
         (("--set", "shop", "checks"), "--set is about the tree that --path names"),
-    ],
-)
-def test_misuse_ends_with_2_and_says_what_is_missing(
-    factbook: Command, arguments: tuple[str, ...], told: str
-) -> None:
-    answer = factbook("checks", "preview", *arguments)
-    assert (answer.exit_code, told in answer.stderr) == (2, True)
+    ]
+    for arguments, message in cases:
+        with subtests.test(arguments=arguments):
+            answer = factbook("checks", "preview", *arguments)
+            assert (answer.exit_code, message in answer.stderr) == (2, True)
 
 
 async def test_a_token_without_rights_ends_with_3(

@@ -127,13 +127,14 @@ def test_a_token_that_the_tool_endpoint_refuses_is_exit_code_3(
     assert answer.stderr.startswith("Error: The token has expired.\n")
 
 
-@pytest.mark.parametrize("status", [404, 413, 429, 500, 502])
 def test_any_other_refusal_is_exit_code_1(
-    factbook: Command, server: FakeServer, status: int
+    factbook: Command, server: FakeServer, subtests: pytest.Subtests
 ) -> None:
-    server.refuse("GET", SETS, status, "The reason.")
-    answer = factbook("sets")
-    assert (answer.exit_code, answer.stderr) == (1, "Error: The reason.\n")
+    for status in [404, 413, 429, 500, 502]:
+        with subtests.test(status=status):
+            server.refuse("GET", SETS, status, "The reason.")
+            answer = factbook("sets")
+            assert (answer.exit_code, answer.stderr) == (1, "Error: The reason.\n")
 
 
 def test_an_answer_of_something_else_is_exit_code_1(factbook: Command, server: FakeServer) -> None:

@@ -78,31 +78,42 @@ REFERENCES = {
 }
 
 
-@pytest.mark.parametrize("client", CLIENTS)
 def test_a_configuration_names_the_endpoint_and_where_the_token_comes_from(
-    factbook: Command, server: FakeServer, client: str
+    factbook: Command, server: FakeServer, subtests: pytest.Subtests
 ) -> None:
-    answer = factbook("connect", client, "--server", SERVER, "--token", SECRET)
-    assert answer.exit_code == 0
-    assert READERS[client](answer.stdout) == (URL, REFERENCES[client])
-    assert SECRET not in answer.output
-    assert server.requests == []
+    for client in CLIENTS:
+        with subtests.test(client=client):
+            answer = factbook("connect", client, "--server", SERVER, "--token", SECRET)
+            assert answer.exit_code == 0
+            assert READERS[client](answer.stdout) == (URL, REFERENCES[client])
+            assert SECRET not in answer.output
+            assert server.requests == []
 
 
-@pytest.mark.parametrize("client", CLIENTS)
-def test_a_configuration_holds_the_token_when_asked(factbook: Command, client: str) -> None:
-    answer = factbook("connect", client, "--server", SERVER, "--token", SECRET, "--with-token")
-    assert READERS[client](answer.stdout) == (URL, f"Bearer {SECRET}")
-    assert "do not share or commit it" in answer.stderr
-    assert "FACTBOOK_TOKEN" not in answer.stdout
-    assert SECRET not in answer.stderr
+def test_a_configuration_holds_the_token_when_asked(
+    factbook: Command, subtests: pytest.Subtests
+) -> None:
+    for client in CLIENTS:
+        with subtests.test(client=client):
+            answer = factbook(
+                "connect", client, "--server", SERVER, "--token", SECRET, "--with-token"
+            )
+            assert READERS[client](answer.stdout) == (URL, f"Bearer {SECRET}")
+            assert "do not share or commit it" in answer.stderr
+            assert "FACTBOOK_TOKEN" not in answer.stdout
+            assert SECRET not in answer.stderr
 
 
-@pytest.mark.parametrize("client", CLIENTS)
-def test_addresses_and_tokens_are_data_to_every_client(factbook: Command, client: str) -> None:
+def test_addresses_and_tokens_are_data_to_every_client(
+    factbook: Command, subtests: pytest.Subtests
+) -> None:
     server, token = "http://[::1]:8000/a'b&(c);d/", "a.b-c_d~e+f/g=="
-    answer = factbook("connect", client, "--server", server, "--token", token, "--with-token")
-    assert READERS[client](answer.stdout) == (server.rstrip("/") + TOOLS, f"Bearer {token}")
+    for client in CLIENTS:
+        with subtests.test(client=client):
+            answer = factbook(
+                "connect", client, "--server", server, "--token", token, "--with-token"
+            )
+            assert READERS[client](answer.stdout) == (server.rstrip("/") + TOOLS, f"Bearer {token}")
 
 
 def test_a_command_line_keeps_a_token_out_of_the_file_of_the_project(factbook: Command) -> None:
@@ -119,22 +130,20 @@ def test_visual_studio_code_asks_for_the_token_it_refers_to(factbook: Command) -
     assert "inputs" not in json.loads(with_token.stdout)
 
 
-@pytest.mark.parametrize(
-    ("client", "words"),
-    [
+def test_what_to_do_is_said_beside_the_configuration(
+    factbook: Command, subtests: pytest.Subtests
+) -> None:
+    for client, words in [
         ("claude-code", "Run this command in the folder of the project"),
         ("cursor", ".cursor/mcp.json of a project, or ~/.cursor/mcp.json."),
         ("vscode", "asks for the token when it first starts the server"),
         ("codex", "Start Codex with FACTBOOK_TOKEN in its environment."),
         ("python", "It needs the package mcp, 2 or later."),
-    ],
-)
-def test_what_to_do_is_said_beside_the_configuration(
-    factbook: Command, client: str, words: str
-) -> None:
-    answer = factbook("connect", client)
-    assert words in answer.stderr
-    assert words not in answer.stdout
+    ]:
+        with subtests.test(client=client):
+            answer = factbook("connect", client)
+            assert words in answer.stderr
+            assert words not in answer.stdout
 
 
 def test_without_a_client_all_of_them_are_listed_with_their_files(factbook: Command) -> None:
@@ -154,25 +163,31 @@ def test_an_unknown_client_is_wrong_usage_and_lists_those_there_are(factbook: Co
     assert "~/.codex/config.toml" in answer.stderr
 
 
-@pytest.mark.parametrize(
-    "address",
-    ["factbook.test", "https://", "https://a b", "https://$HOME", "https://a{b}", "https://me@a"],
-)
 def test_an_address_that_a_configuration_cannot_hold_is_wrong_usage(
-    factbook: Command, address: str
+    factbook: Command, subtests: pytest.Subtests
 ) -> None:
-    answer = factbook("connect", "cursor", "--server", address)
-    assert (answer.exit_code, answer.stdout) == (2, "")
-    assert "is no server address" in answer.stderr
+    for address in [
+        "factbook.test",
+        "https://",
+        "https://a b",
+        "https://$HOME",
+        "https://a{b}",
+        "https://me@a",
+    ]:
+        with subtests.test(address=address):
+            answer = factbook("connect", "cursor", "--server", address)
+            assert (answer.exit_code, answer.stdout) == (2, "")
+            assert "is no server address" in answer.stderr
 
 
-@pytest.mark.parametrize("token", ["", " ", "fbk secret", 'fbk"secret', "fbk_secreté", "$secret"])
 def test_a_token_that_cannot_be_put_in_is_wrong_usage_and_not_shown(
-    factbook: Command, token: str
+    factbook: Command, subtests: pytest.Subtests
 ) -> None:
-    answer = factbook("connect", "cursor", "--token", token, "--with-token")
-    assert (answer.exit_code, answer.stdout) == (2, "")
-    assert "secret" not in answer.output
+    for token in ["", " ", "fbk secret", 'fbk"secret', "fbk_secreté", "$secret"]:
+        with subtests.test(token=token):
+            answer = factbook("connect", "cursor", "--token", token, "--with-token")
+            assert (answer.exit_code, answer.stdout) == (2, "")
+            assert "secret" not in answer.output
 
 
 def test_a_token_has_to_be_given_to_be_put_in(factbook: Command) -> None:

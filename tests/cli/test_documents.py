@@ -41,9 +41,10 @@ def test_empty_documents_are_skipped_and_counted(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize("text", ["", "\n\n", "# a comment\n", "---\n---\n", "\ufeff"])
-def test_a_file_without_documents_holds_nothing(tmp_path: Path, text: str) -> None:
-    assert read(yaml(tmp_path, text)) is None
+def test_a_file_without_documents_holds_nothing(tmp_path: Path, subtests: pytest.Subtests) -> None:
+    for text in ["", "\n\n", "# a comment\n", "---\n---\n", "\ufeff"]:
+        with subtests.test(text=text):
+            assert read(yaml(tmp_path, text)) is None
 
 
 def test_yaml_values_become_json(tmp_path: Path, subtests: pytest.Subtests) -> None:
@@ -132,22 +133,20 @@ def test_yaml_that_is_no_entity_is_an_error_with_its_place(
             assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("text", "kinds"),
-    [
+def test_json_holds_one_entity_or_many(tmp_path: Path, subtests: pytest.Subtests) -> None:
+    cases: list[tuple[str, list[str]]] = [
         ('{"kind": "A"}', ["A"]),
         ('[{"kind": "A"}, {"kind": "B"}]', ["A", "B"]),
         ('{"items": [{"kind": "A"}]}', ["A"]),
         ('{"items": []}', []),
         ("[]", []),
         ('\ufeff{"kind": "A"}', ["A"]),
-    ],
-)
-@pytest.mark.parametrize("name", ["catalog.json", "catalog"])
-def test_json_holds_one_entity_or_many(
-    tmp_path: Path, text: str, kinds: list[str], name: str
-) -> None:
-    assert [entity["kind"] for entity in entities(read(yaml(tmp_path, text, name)))] == kinds
+    ]
+    for text, kinds in cases:
+        for name in ["catalog.json", "catalog"]:
+            with subtests.test(text=text, name=name):
+                documents = entities(read(yaml(tmp_path, text, name)))
+                assert [entity["kind"] for entity in documents] == kinds
 
 
 def test_an_entity_may_have_items_of_its_own(tmp_path: Path) -> None:
@@ -162,9 +161,10 @@ def test_yaml_that_begins_like_json_is_still_yaml(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
+def test_json_that_is_no_entity_is_an_error_with_its_place(
+    tmp_path: Path, subtests: pytest.Subtests
+) -> None:
+    cases: list[tuple[str | bytes, str]] = [
         ("", "is not valid JSON"),
         ('{"kind": }', "is not valid JSON"),
         ('{"kind": NaN}', "is not valid JSON"),
@@ -173,14 +173,12 @@ def test_yaml_that_begins_like_json_is_still_yaml(tmp_path: Path) -> None:
         ('[{"kind": "A"}, 5]', "document 2 is not an entity"),
         ('"text"', "document 1 is not an entity"),
         ("null", "document 1 is not an entity: a mapping is expected, not null"),
-    ],
-)
-def test_json_that_is_no_entity_is_an_error_with_its_place(
-    tmp_path: Path, text: str | bytes, message: str
-) -> None:
-    with pytest.raises(InputError) as caught:
-        read(yaml(tmp_path, text, "catalog.json"))
-    assert message in str(caught.value)
+    ]
+    for text, message in cases:
+        with subtests.test(text=text, message=message):
+            with pytest.raises(InputError) as caught:
+                read(yaml(tmp_path, text, "catalog.json"))
+            assert message in str(caught.value)
 
 
 def test_yaml_nested_too_deeply_is_an_error(tmp_path: Path) -> None:

@@ -295,27 +295,25 @@ def test_a_set_is_emptied_by_an_empty_list(factbook: Command, server: FakeServer
     assert server.sent() == {"items": []}
 
 
-@pytest.mark.parametrize(
-    ("file", "message"),
-    [
+def test_input_that_cannot_be_read_is_exit_code_2(
+    factbook: Command, server: FakeServer, catalog: str, subtests: pytest.Subtests
+) -> None:
+    Path("list.yaml").write_text("kind: A\n---\n- 1\n")
+    Path("bad.yaml").write_text("a: [\n")
+    Path("bad.json").write_text("{")
+    for file, message in [
         (".", "Error: . is a directory."),
         ("no.yaml", "Error: no.yaml cannot be read: No such file or directory."),
         ("list.yaml", "Error: list.yaml document 2 (line 3) is not an entity"),
         ("bad.yaml", "Error: bad.yaml is not valid YAML:"),
         ("bad.json", "Error: bad.json is not valid JSON:"),
-    ],
-)
-def test_input_that_cannot_be_read_is_exit_code_2(
-    factbook: Command, server: FakeServer, catalog: str, file: str, message: str
-) -> None:
-    Path("list.yaml").write_text("kind: A\n---\n- 1\n")
-    Path("bad.yaml").write_text("a: [\n")
-    Path("bad.json").write_text("{")
-    answer = factbook("push", "services", catalog, file)
-    assert answer.exit_code == 2
-    assert answer.stderr.startswith(message)
-    assert len(answer.stderr.splitlines()) == 1
-    assert server.requests == []
+    ]:
+        with subtests.test(file=file):
+            answer = factbook("push", "services", catalog, file)
+            assert answer.exit_code == 2
+            assert answer.stderr.startswith(message)
+            assert len(answer.stderr.splitlines()) == 1
+            assert server.requests == []
 
 
 def test_text_of_the_server_cannot_drive_the_terminal(

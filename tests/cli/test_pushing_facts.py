@@ -62,20 +62,18 @@ async def test_facts_of_another_time_are_pushed_with_it(
     assert found["entities"][0]["timestamp"] == "2026-11-20T10:00:00.000+00:00"
 
 
-@pytest.mark.parametrize(
-    ("value", "message"),
-    [
+async def test_facts_of_another_type_are_wrong_usage(
+    served: Run, coverage: str, subtests: pytest.Subtests
+) -> None:
+    for value, message in [
         ("coverage=much", 'coverage has to be of type number, not "much".'),
         ("passed=yes", 'passed has to be of type boolean, not "yes".'),
         ("none=1", 'There is no fact "none". The facts are: coverage, branches, passed, tool.'),
         ("coverage", '"coverage" is not of the form name=value.'),
-    ],
-)
-async def test_facts_of_another_type_are_wrong_usage(
-    served: Run, coverage: str, value: str, message: str
-) -> None:
-    answer = await served("push-facts", coverage, "--entity", "web", value)
-    assert (answer.exit_code, answer.stderr) == (2, f"Error: {message}\n")
+    ]:
+        with subtests.test(value=value):
+            answer = await served("push-facts", coverage, "--entity", "web", value)
+            assert (answer.exit_code, answer.stderr) == (2, f"Error: {message}\n")
 
 
 async def test_facts_that_the_service_does_not_take_are_listed(served: Run, coverage: str) -> None:

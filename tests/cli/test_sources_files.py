@@ -80,12 +80,15 @@ def test_a_name_that_yaml_would_take_for_something_else_stays_a_text(
     assert parse(document).source.id == name
 
 
-@pytest.mark.parametrize("name", ["../up", "a/b", "", ".hidden", "a b", "x" * 101, "a\nb: c"])
-def test_a_name_that_no_id_can_be_writes_nothing(factbook: Command, name: str) -> None:
-    answer = factbook("sources", "new", name)
-    assert answer.exit_code == 2
-    assert "is no id of a source" in answer.stderr
-    assert list(Path().iterdir()) == []
+def test_a_name_that_no_id_can_be_writes_nothing(
+    factbook: Command, subtests: pytest.Subtests
+) -> None:
+    for name in ["../up", "a/b", "", ".hidden", "a b", "x" * 101, "a\nb: c"]:
+        with subtests.test(name=name):
+            answer = factbook("sources", "new", name)
+            assert answer.exit_code == 2
+            assert "is no id of a source" in answer.stderr
+            assert list(Path().iterdir()) == []
 
 
 @pytest.mark.parametrize("type_", sorted(OWNED_TYPES))
@@ -105,9 +108,10 @@ def test_an_owner_of_odd_characters_is_read_as_it_was_given(factbook: Command) -
     assert found.source.owner == 'group:default/übel "<id>\\'
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
+def test_an_owner_that_no_source_can_have_writes_nothing(
+    factbook: Command, subtests: pytest.Subtests
+) -> None:
+    cases: list[tuple[list[str], str]] = [
         (["--owner", ""], '--owner: The entity reference "" is not of the form'),
         (["--owner", ":a"], '--owner: The entity reference ":a" is not of the form'),
         (["--owner", "a\nb: c"], "--owner: The entity reference"),
@@ -115,16 +119,13 @@ def test_an_owner_of_odd_characters_is_read_as_it_was_given(factbook: Command) -
         (["--owner", "user:kim"], "--owner has to be a group, such as team-shop"),
         (["--owner", "a", "--type", "repository-file"], "only http, entity and push have one"),
         (["--owner", "a", "--integration"], "a package has no owner"),
-    ],
-    ids=["empty", "no kind", "two lines", "long", "a user", "a repository", "a package"],
-)
-def test_an_owner_that_no_source_can_have_writes_nothing(
-    factbook: Command, arguments: list[str], message: str
-) -> None:
-    answer = factbook("sources", "new", "builds", *arguments)
-    assert answer.exit_code == 2
-    assert message in answer.stderr
-    assert list(Path().iterdir()) == []
+    ]
+    for arguments, message in cases:
+        with subtests.test(arguments=arguments):
+            answer = factbook("sources", "new", "builds", *arguments)
+            assert answer.exit_code == 2
+            assert message in answer.stderr
+            assert list(Path().iterdir()) == []
 
 
 def test_a_file_that_is_there_is_kept(factbook: Command) -> None:
@@ -206,17 +207,18 @@ HOSTILE = {
 }
 
 
-@pytest.mark.parametrize("data", HOSTILE.values(), ids=HOSTILE.keys())
 def test_a_hostile_file_is_a_problem_that_names_it(
-    factbook: Command, server: FakeServer, data: bytes
+    factbook: Command, server: FakeServer, subtests: pytest.Subtests
 ) -> None:
-    Path("bad.yaml").write_bytes(data)
-    answer = factbook("sources", "apply", "bad.yaml", "--yes")
-    assert answer.exit_code == 2
-    assert answer.stderr.startswith("Error: 1 problem:\n  bad.yaml ")
-    assert len(answer.stderr.splitlines()) == 2
-    assert server.requests == []
-    assert not Path("hacked").exists()
+    for name, data in HOSTILE.items():
+        with subtests.test(name):
+            Path("bad.yaml").write_bytes(data)
+            answer = factbook("sources", "apply", "bad.yaml", "--yes")
+            assert answer.exit_code == 2
+            assert answer.stderr.startswith("Error: 1 problem:\n  bad.yaml ")
+            assert len(answer.stderr.splitlines()) == 2
+            assert server.requests == []
+            assert not Path("hacked").exists()
 
 
 @pytest.mark.usefixtures("nothing_there")

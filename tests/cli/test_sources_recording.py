@@ -106,18 +106,17 @@ def test_what_could_not_be_replayed_is_not_recorded(
     assert not RECORDING.exists()
 
 
-@pytest.mark.parametrize(
-    "data", [b"", b"{}", b"[1]", b"\xff", b'{"source":' * 5000, b" " * 20_000_000]
-)
 def test_a_recording_that_is_none_is_told(
-    factbook: Command, server: FakeServer, data: bytes
+    factbook: Command, server: FakeServer, subtests: pytest.Subtests
 ) -> None:
     RECORDING.parent.mkdir(parents=True)
-    RECORDING.write_bytes(data)
-    found = record(factbook)
-    assert found.exit_code == 2
-    assert found.stderr.startswith(f"Error: {RECORDING} ")
-    assert server.requests == []
+    for data in [b"", b"{}", b"[1]", b"\xff", b'{"source":' * 5000, b" " * 20_000_000]:
+        with subtests.test(data=data):
+            RECORDING.write_bytes(data)
+            found = record(factbook)
+            assert found.exit_code == 2
+            assert found.stderr.startswith(f"Error: {RECORDING} ")
+            assert server.requests == []
 
 
 def test_to_record_needs_a_place(factbook: Command, server: FakeServer) -> None:

@@ -56,12 +56,13 @@ def test_its_entry_point_is_the_vendor_that_is_configured(
     assert "a_token_of_tests" not in repr(integration)
 
 
-@pytest.mark.parametrize("name", ["github", "Acme", "a/b", "../up", "", "1st"])
 def test_an_id_that_no_vendor_of_ones_own_can_have_writes_nothing(
-    factbook: Command, name: str
+    factbook: Command, subtests: pytest.Subtests
 ) -> None:
-    assert factbook("sources", "new", "--integration", name).exit_code == 2
-    assert list(Path().iterdir()) == []
+    for name in ["github", "Acme", "a/b", "../up", "", "1st"]:
+        with subtests.test(name=name):
+            assert factbook("sources", "new", "--integration", name).exit_code == 2
+            assert list(Path().iterdir()) == []
 
 
 def test_a_package_that_is_there_is_kept(factbook: Command) -> None:

@@ -76,11 +76,12 @@ async def test_one_that_has_nothing_undelivered_is_shown_and_enabled(
     assert enabled.stdout == f"Enabled: {receiver.url}, 0 messages waiting.\n"
 
 
-@pytest.mark.parametrize("command", ["show", "test", "enable", "delete"])
-async def test_a_webhook_that_is_none_is_refused(factbook: Run, command: str) -> None:
-    found = await factbook("webhooks", command, "nowhere")
-    assert (found.exit_code, found.stdout) == (1, "")
-    assert found.stderr.startswith("Error: ")
+async def test_a_webhook_that_is_none_is_refused(factbook: Run, subtests: pytest.Subtests) -> None:
+    for command in ["show", "test", "enable", "delete"]:
+        with subtests.test(command=command):
+            found = await factbook("webhooks", command, "nowhere")
+            assert (found.exit_code, found.stdout) == (1, "")
+            assert found.stderr.startswith("Error: ")
 
 
 async def test_an_address_that_may_not_be_called_is_refused(factbook: Run) -> None:
@@ -89,13 +90,12 @@ async def test_an_address_that_may_not_be_called_is_refused(factbook: Run) -> No
     assert "10.0.0.1" in found.stderr
 
 
-@pytest.mark.parametrize(
-    "odd", ["../tokens", "a/b", "%2e%2e", "\N{SNOWMAN}", "x" * 5_000, ".", ".."]
-)
-async def test_an_odd_id_reaches_no_other_address(factbook: Run, odd: str) -> None:
-    found = await factbook("webhooks", "delete", odd)
-    assert (found.exit_code, found.stdout) == (1, "")
-    assert "webhook" in found.stderr.lower()
+async def test_an_odd_id_reaches_no_other_address(factbook: Run, subtests: pytest.Subtests) -> None:
+    for odd in ["../tokens", "a/b", "%2e%2e", "\N{SNOWMAN}", "x" * 5_000, ".", ".."]:
+        with subtests.test(odd=odd):
+            found = await factbook("webhooks", "delete", odd)
+            assert (found.exit_code, found.stdout) == (1, "")
+            assert "webhook" in found.stderr.lower()
 
 
 async def test_a_token_without_the_permission_is_told_so(start: StartService) -> None:
