@@ -75,22 +75,20 @@ def test_links_to_files_become_addresses_and_others_stay() -> None:
     assert "(docs/how-to/upgrade.md#order)" in notes(CHANGELOG, "0.2.0")
 
 
-@pytest.mark.parametrize(
-    ("version", "told"),
-    [
+def test_a_version_without_notes_is_refused_with_the_reason(
+    changelog: Path, subtests: pytest.Subtests
+) -> None:
+    for version, message in [
         ("9.9.9", "there is no section of 9.9.9; released versions: 0.2.0, 0.1.1, 0.1.0"),
         ("0.2", "there is no section of 0.2"),
         ("Unreleased", "Unreleased is not released"),
         ("0.3.0", "0.3.0 is not released: its heading has no date"),
         ("0.1.1", "the section of 0.1.1 is empty"),
-    ],
-)
-def test_a_version_without_notes_is_refused_with_the_reason(
-    changelog: Path, version: str, told: str
-) -> None:
-    done = run(version, "--changelog", changelog)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith(f"release_notes.py: {told}")
+    ]:
+        with subtests.test(version=version):
+            done = run(version, "--changelog", changelog)
+            assert (done.returncode, done.stdout) == (2, "")
+            assert done.stderr.startswith(f"release_notes.py: {message}")
 
 
 def test_notes_that_a_page_of_a_release_cannot_hold_are_refused() -> None:

@@ -8,8 +8,6 @@ import pytest
 from tests.deploy.test_deploy import ROOT
 from tests.deploy.workflow_steps import (
     WORKFLOWS,
-    Job,
-    Step,
     every_job,
     every_step,
     names,
@@ -29,23 +27,21 @@ WRITES = {
     ("release", "documentation"): {"contents"},
 }
 THIN = ("python3 scripts/", "make ", "git ", ".ci/run", "cosign ", "helm push ", "gh release ")
-JOBS = [pytest.param(*one, id=f"{one[0]}-{one[1]}") for one in every_job()]
-RUNS = [
-    pytest.param(step, id=f"{name}-{job}-{step['name']}")
-    for name, job, step in every_step()
-    if "run" in step
-]
+JOBS = list(every_job())
+RUNS = {f"{name}-{job}-{step['name']}": step for name, job, step in every_step() if "run" in step}
 
 
-@pytest.mark.parametrize(("name", "job", "content"), JOBS)
 def test_each_job_states_its_permissions_and_writes_only_what_it_publishes(
-    name: str, job: str, content: Job
+    subtests: pytest.Subtests,
 ) -> None:
-    granted = content["permissions"]
-    assert isinstance(granted, dict)
-    assert set(granted.values()) <= {"read", "write"}
-    written = {scope for scope, right in granted.items() if right == "write"}
-    assert written == WRITES.get((name, job), set())
+    assert JOBS
+    for name, job, content in JOBS:
+        with subtests.test(name=name, job=job):
+            granted = content["permissions"]
+            assert isinstance(granted, dict)
+            assert set(granted.values()) <= {"read", "write"}
+            written = {scope for scope, right in granted.items() if right == "write"}
+            assert written == WRITES.get((name, job), set())
 
 
 @pytest.mark.parametrize("name", names())
@@ -53,11 +49,15 @@ def test_a_job_that_states_nothing_would_have_no_permission(name: str) -> None:
     assert workflow(name)["permissions"] == {}
 
 
-@pytest.mark.parametrize(("name", "job", "content"), JOBS)
-def test_a_job_that_may_write_installs_no_package(name: str, job: str, content: Job) -> None:
-    if (name, job) in WRITES:
-        ran = [step.get("run", "") for step in content.get("steps", ())]
-        assert not [one for one in ran if re.search(r"\bmake (?!chart\b)|\bpip\b|\bnpm\b", one)]
+def test_a_job_that_may_write_installs_no_package(subtests: pytest.Subtests) -> None:
+    assert JOBS
+    for name, job, content in JOBS:
+        with subtests.test(name=name, job=job):
+            if (name, job) in WRITES:
+                ran = [step.get("run", "") for step in content.get("steps", ())]
+                assert not [
+                    one for one in ran if re.search(r"\bmake (?!chart\b)|\bpip\b|\bnpm\b", one)
+                ]
 
 
 @pytest.mark.parametrize("name", names())
@@ -81,24 +81,26 @@ def test_no_workflow_has_a_secret_or_gives_a_fork_more_than_reading(name: str) -
             assert content["permissions"] == {"contents": "read"}, job
 
 
-@pytest.mark.parametrize("step", RUNS)
-def test_a_step_is_a_short_call_without_expressions_in_it(step: Step) -> None:
-    assert "${{" not in step["run"]
-    assert step["run"].startswith(THIN)
-    assert len(step["run"].splitlines()) <= 2
-    assert publishes(step) == step["run"].startswith(("cosign", "helm", "gh"))
+def test_a_step_is_a_short_call_without_expressions_in_it(subtests: pytest.Subtests) -> None:
+    assert RUNS
+    for label, step in RUNS.items():
+        with subtests.test(label):
+            assert "${{" not in step["run"]
+            assert step["run"].startswith(THIN)
+            assert len(step["run"].splitlines()) <= 2
+            assert publishes(step) == step["run"].startswith(("cosign", "helm", "gh"))
 
 
-@pytest.mark.parametrize(("name", "job", "content"), JOBS)
-def test_only_a_job_that_pushes_keeps_the_token_of_its_checkout(
-    name: str, job: str, content: Job
-) -> None:
-    steps = content.get("steps", [])
-    pushes = any("git push" in step.get("run", "") for step in steps)
-    for step in steps:
-        if step.get("uses", "").startswith("actions/checkout@"):
-            keeps = step.get("with", {}).get("persist-credentials", True)
-            assert keeps is pushes, (name, job)
+def test_only_a_job_that_pushes_keeps_the_token_of_its_checkout(subtests: pytest.Subtests) -> None:
+    assert JOBS
+    for name, job, content in JOBS:
+        with subtests.test(name=name, job=job):
+            steps = content.get("steps", [])
+            pushes = any("git push" in step.get("run", "") for step in steps)
+            for step in steps:
+                if step.get("uses", "").startswith("actions/checkout@"):
+                    keeps = step.get("with", {}).get("persist-credentials", True)
+                    assert keeps is pushes, (name, job)
 
 
 def test_main_runs_every_test_and_a_pull_request_those_of_its_change() -> None:

@@ -28,15 +28,13 @@ def test_every_cell_comes_back_but_for_the_mark_of_a_formula(rows: list[list[str
             assert not cell.lstrip().startswith(("=", "+", "-", "@"))
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_a_cell_that_begins_as_a_formula_gets_a_quote_in_front(subtests: pytest.Subtests) -> None:
+    for text in [
         *("=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", '=cmd|"/c"!A1'),
         *("\n1", "\uff1d1", " =1", "\u00a0=1", "\u3000@1", "\ufeff=1", "\x0b=1"),
-    ],
-)
-def test_a_cell_that_begins_as_a_formula_gets_a_quote_in_front(text: str) -> None:
-    assert read(csv_lines.line([text])) == [[f"'{text}"]]
+    ]:
+        with subtests.test(text=text):
+            assert read(csv_lines.line([text])) == [[f"'{text}"]]
 
 
 def test_numbers_are_written_as_they_are() -> None:

@@ -100,9 +100,10 @@ def test_a_body_that_comes_after_the_answer_is_no_request(upgrade: bytes) -> Non
     assert recorder.seen == [Seen("PUT", b"/early"), SEEN_NEXT]
 
 
-@pytest.mark.parametrize(
-    ("first", "status"),
-    [
+def test_nothing_is_read_behind_a_request_that_may_end_elsewhere_for_others(
+    subtests: pytest.Subtests,
+) -> None:
+    for first, status in [
         (head("CONNECT", target=b"127.0.0.1:80"), 501),
         (head("CONNECT", UPGRADES[0] + length(HIDDEN), target=b"127.0.0.1:80"), 501),
         (head(headers=b"Transfer-Encoding: chunked\r\n", version=b"1.0"), 400),
@@ -113,28 +114,26 @@ def test_a_body_that_comes_after_the_answer_is_no_request(upgrade: bytes) -> Non
         (b"GET /read\r\n\r\n", 505),
         (b"GET /read HTTP/1.1\r\n\r\n", 400),
         (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 400),
-    ],
-)
-def test_nothing_is_read_behind_a_request_that_may_end_elsewhere_for_others(
-    first: bytes, status: int
-) -> None:
-    for segments in segmented(first + HIDDEN, len(first)):
-        recorder = Recorder()
-        assert statuses(converse(segments, recorder)) == [status]
-        assert recorder.seen == []
+    ]:
+        with subtests.test(first=first):
+            for segments in segmented(first + HIDDEN, len(first)):
+                recorder = Recorder()
+                assert statuses(converse(segments, recorder)) == [status]
+                assert recorder.seen == []
 
 
-@pytest.mark.parametrize("target", [b"/read", b"/early"])
-@pytest.mark.parametrize("value", [b"100-continue", b"100-Continue", b"other"])
 def test_a_client_that_may_keep_its_body_to_itself_gets_one_answer(
-    target: bytes, value: bytes
+    subtests: pytest.Subtests,
 ) -> None:
     """Where the body is not sent, because of the answer, what follows it would be taken for it."""
-    first = head("PUT", b"Expect: " + value + b"\r\n" + length(b"hello"), target=target)
-    answered = converse([first, b"hello" + NEXT, NEXT], recorder := Recorder())
-    assert [one.target for one in recorder.seen] == [target]
-    assert [status for status in statuses(answered) if status != 100] == [200]
-    assert b"connection: close" in answered
+    for target in [b"/read", b"/early"]:
+        for value in [b"100-continue", b"100-Continue", b"other"]:
+            with subtests.test(target=target, value=value):
+                first = head("PUT", b"Expect: " + value + b"\r\n" + length(b"hello"), target=target)
+                answered = converse([first, b"hello" + NEXT, NEXT], recorder := Recorder())
+                assert [one.target for one in recorder.seen] == [target]
+                assert [status for status in statuses(answered) if status != 100] == [200]
+                assert b"connection: close" in answered
 
 
 def test_an_old_client_is_not_told_to_go_on() -> None:
@@ -142,15 +141,14 @@ def test_an_old_client_is_not_told_to_go_on() -> None:
     assert statuses(converse([first, b"hello"], Recorder())) == [200]
 
 
-@pytest.mark.parametrize("behind", [HIDDEN, b"\x00\x01", b"x" * 100_000, b"\r\n"])
-@pytest.mark.parametrize(
-    "last", [head("GET", b"Connection: close\r\n"), head("GET", version=b"1.0")]
-)
-def test_what_is_behind_the_last_request_is_not_read(last: bytes, behind: bytes) -> None:
-    for segments in ([last + behind], [last, behind]):
-        recorder = Recorder()
-        assert statuses(converse(segments, recorder, turns=0)) == [200]
-        assert recorder.seen == [Seen("GET", b"/read", complete=True)]
+def test_what_is_behind_the_last_request_is_not_read(subtests: pytest.Subtests) -> None:
+    for behind in [HIDDEN, b"\x00\x01", b"x" * 100_000, b"\r\n"]:
+        for last in [head("GET", b"Connection: close\r\n"), head("GET", version=b"1.0")]:
+            with subtests.test(behind=behind, last=last):
+                for segments in ([last + behind], [last, behind]):
+                    recorder = Recorder()
+                    assert statuses(converse(segments, recorder, turns=0)) == [200]
+                    assert recorder.seen == [Seen("GET", b"/read", complete=True)]
 
 
 def test_a_body_that_stops_making_sense_is_not_complete() -> None:
