@@ -1,4 +1,4 @@
-"""A pytest plugin for `make quick`: no PostgreSQL, and no more tests when the time is up."""
+"""A pytest plugin for `make quick`, which runs no more tests when the time is up."""
 
 import time
 from collections.abc import Generator
@@ -37,13 +37,6 @@ class Budget:
         self._unread += 1
         return pytest.CollectReport(collector.nodeid, "passed", None, [])
 
-    def pytest_collection_modifyitems(
-        self, config: pytest.Config, items: list[pytest.Item]
-    ) -> None:
-        skipped = [item for item in items if needs_postgresql(item)]
-        config.hook.pytest_deselected(items=skipped)
-        items[:] = [item for item in items if not needs_postgresql(item)]
-
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         self._selected = len(session.items)
 
@@ -71,11 +64,3 @@ class Budget:
         terminalreporter.write_line(
             f"Ran {self._ran} of {self._selected} tests{unread} in {seconds} s{rest}."
         )
-
-
-def needs_postgresql(item: pytest.Item) -> bool:
-    """Whether a test asks for PostgreSQL, by a parameter or by a fixture."""
-    if not isinstance(item, pytest.Function):
-        return False
-    parameters = item.callspec.params.values() if hasattr(item, "callspec") else ()
-    return "postgresql" in parameters or "postgresql_server" in item.fixturenames

@@ -18,6 +18,11 @@ def row(path: str, table: Iterable[str] = SYSTEM) -> str | None:
     return max(keys, key=len, default=None)
 
 
+def _is_shared(path: str) -> bool:
+    """Return whether all tests of a folder get what a file has."""
+    return path.endswith("/conftest.py")
+
+
 class SystemTests:
     """The files with system tests, and how paths lead to them."""
 
@@ -30,7 +35,7 @@ class SystemTests:
             if path.rpartition("/")[2].startswith("test_")
             and _MARKER.search((repository.root / path).read_bytes())
         ]
-        self._importers = Importers(repository.root, self.files, code)
+        self._importers = Importers(repository.root, [*self.files, *filter(_is_shared, code)], code)
 
     def matching(self, prefixes: Iterable[str]) -> list[str]:
         """Return the files whose paths begin with any of these."""
@@ -42,12 +47,13 @@ class SystemTests:
         if key is None or SYSTEM[key] == EVERYTHING:
             return None if key is None else self.files
         if key != path and path.startswith(_CODE) and path.endswith(".py"):
-            folder, _, name = path.rpartition("/")
             reached = self._importers.of(path)
-            if name == "conftest.py":
-                reached.update(self.matching([f"{folder}/"]))
-            if reached or name.startswith("test_"):
-                return [each for each in self.files if each in reached | {path}]
+            name = path.rpartition("/")[2]
+            if reached or name.startswith("test_") or name == "conftest.py":
+                reached.add(path)
+                shared = {each.removesuffix("conftest.py") for each in reached if _is_shared(each)}
+                reached.update(self.matching(shared))
+                return [each for each in self.files if each in reached]
         return self.matching(SYSTEM[key])
 
     def decision(self, path: str) -> tuple[str, list[str]]:

@@ -306,15 +306,12 @@ SYSTEM: Final[dict[str, tuple[str, ...]]] = {
     "tests/": NOTHING,
     "tests/browser/": _BROWSER,
     "tests/browser/screenshots.py": NOTHING,
-    "tests/conftest.py": EVERYTHING,
     "tests/contracts/": ("tests/contracts/", "tests/browser/test_signing_in_agents.py"),
     "tests/contracts/package-lock.json": EVERYTHING,
     "tests/docs/": _PAGES_OF_DOCS,
     "tests/fakes/github/": _GITHUB,
     "tests/lanes/": EVERYTHING,
-    "tests/memory.py": EVERYTHING,
     "tests/model/": _HISTORIES,
-    "tests/postgresql.py": EVERYTHING,
     "tests/storage/schemas/": ("tests/system/test_killed_migration.py",),
     "tests/system/": ("tests/system/",),
     "tests/system/chart_rendering.py": ("tests/system/test_chart.py",),
@@ -325,15 +322,26 @@ SYSTEM: Final[dict[str, tuple[str, ...]]] = {
     "tests/system/units_image/": ("tests/system/test_image.py",),
 }
 
-# A change of any room could break these; they take two minutes together.
+# A change of any room could break these. They use each way into the service once, and most of what
+# it is deployed with; together they take three minutes.
 SMOKE: Final = (
+    # Serving from the image, pushes, tools and backups.
     "tests/system/test_image.py::test_a_server_with_a_volume_is_pushed_to_asked_and_backed_up",
-    "tests/system/test_rolling_upgrade.py",
-    "tests/browser/test_journey.py",
-    "tests/contracts/test_clients.py",
     "tests/system/test_curl.py",
+    "tests/contracts/test_clients.py::test_the_python_client_lists_and_calls_every_tool",
+    # Pages in Chromium.
+    "tests/browser/test_journey.py",
+    # An upgrade, and kills in the middle of work.
+    "tests/system/test_rolling_upgrade.py",
     "tests/system/test_crash.py",
-    "tests/system/test_importing_server.py",
+    "tests/system/test_backups.py::test_a_restore_that_is_killed_leaves_the_old_database_or_the_new_one",
+    "tests/system/test_webhook_crash.py::test_every_event_arrives_though_processes_are_killed_while_they_send[postgresql]",
+    "tests/system/test_postgresql_restarts.py::test_clients_see_whole_answers_or_503_while_postgresql_is_restarted[fast]",
+    # Facts and entities from elsewhere.
+    "tests/system/test_collecting_server.py",
+    "tests/system/test_importing_server.py::test_of_two_processes_of_a_server_one_imports",
+    # An installed wheel.
+    "tests/system/test_wheel.py",
 )
 
 # The tests of a path lie in the folder of the same name, or here.
