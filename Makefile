@@ -3,7 +3,6 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
 PYTHON ?= python3
-export FACTBOOK_TEST_DATA ?= ../shared/data
 # Some machines set it: each of the hundreds of processes of a run would compile every module again.
 unexport PYTHONDONTWRITEBYTECODE
 # The theme advertises its successor at each build.

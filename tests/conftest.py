@@ -34,6 +34,7 @@ from tests.run_folder import RunFolder
 from tests.service import NOON, Service, started
 
 TESTS: Final = Path(__file__).parent
+_USUAL_DATA: Final = "../shared/data"
 TOKEN_KEY = "a key of tests, long enough to be one"
 # The rooms that own tables, and those of locks, faults and processes.
 BOTH_DATABASES: Final = frozenset(
@@ -91,7 +92,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     """Start PostgreSQL before the workers that share it; without them the first test does."""
     config = session.config
     workers = len(config.getoption("tx", None) or ())
-    if workers and not _is_worker(config) and not _named_server():
+    if workers and not _is_worker(config) and not _needs_no_server(config):
         config.stash[POSTGRESQL_URL] = _start_postgresql(config, workers)
 
 
@@ -118,9 +119,12 @@ def _is_worker(config: pytest.Config) -> bool:
     return hasattr(config, "workerinput")
 
 
-def _named_server() -> bool:
-    return bool(
-        os.environ.get("FACTBOOK_TEST_CITUS_URL") or os.environ.get("FACTBOOK_TEST_POSTGRES_URL")
+def _needs_no_server(config: pytest.Config) -> bool:
+    named = ("FACTBOOK_TEST_CITUS_URL", "FACTBOOK_TEST_POSTGRES_URL")
+    return (
+        config.getoption("collectonly")
+        or os.environ.get("FACTBOOK_TEST_DATABASES") == "sqlite"
+        or any(map(os.environ.get, named))
     )
 
 
@@ -323,8 +327,12 @@ async def service(start: StartService) -> Service:
 
 @pytest.fixture(scope="session")
 def test_data() -> Path:
-    """The folder of real input, which FACTBOOK_TEST_DATA names."""
-    named = os.environ.get("FACTBOOK_TEST_DATA", "../shared/data")
-    path = (Path(__file__).parent.parent / named).resolve()
+    """The folder of real input, which FACTBOOK_TEST_DATA names; without it the test is skipped."""
+    named = os.environ.get("FACTBOOK_TEST_DATA")
+    path = (Path(__file__).parent.parent / (named or _USUAL_DATA)).resolve()
+    if not named and not path.is_dir():
+        pytest.skip(
+            f"Needs real input: FACTBOOK_TEST_DATA isn't set, and {_USUAL_DATA} isn't there"
+        )
     assert path.is_dir(), f"FACTBOOK_TEST_DATA has to name a folder; there is none at {named}"
     return path

@@ -1,4 +1,4 @@
-"""The main path with the product's own commands: push the real catalog, ask for its facts."""
+"""The main path with the product's own commands: push a catalog, ask for its facts."""
 
 import json
 from pathlib import Path
@@ -6,23 +6,23 @@ from pathlib import Path
 import pytest
 
 from tests.processes import ServerProcess, serving
+from tests.sample_catalog import CATALOG
 
 
-def test_the_real_catalog_goes_in_through_factbook_push_and_answers_through_factbook_call(
-    database_url: str, tmp_path: Path, test_data: Path
+def test_a_catalog_goes_in_through_factbook_push_and_answers_through_factbook_call(
+    database_url: str, tmp_path: Path
 ) -> None:
-    catalog = test_data / "catalogs" / "plugins.yaml"
     with serving(database_url, tmp_path) as server:
         server.environment["FACTBOOK_TOKEN"] = server.token()
-        tried = server.command("push", "plugins", str(catalog), "--dry-run", "--json")
-        assert json.loads(tried)["changes"]["added"] == 23
+        tried = server.command("push", "shop", str(CATALOG), "--dry-run", "--json")
+        assert json.loads(tried)["changes"]["added"] == 9
         assert json.loads(server.command("sets", "--json")) == []
 
-        server.command("push", "plugins", str(catalog))
+        server.command("push", "shop", str(CATALOG))
         [listed] = json.loads(server.command("sets", "--json"))
-        assert (listed["id"], listed["itemCount"], listed["revision"]) == ("plugins", 23, 1)
+        assert (listed["id"], listed["itemCount"], listed["revision"]) == ("shop", 9, 1)
 
-        answer = server.command("call", "get-entity-compliance", "name=backstage-plugin-aws-auth")
+        answer = server.command("call", "get-entity-compliance", "name=billing")
         found = json.loads(answer)
         assert found["metadata"] == {
             "hasTitle": True,
@@ -31,24 +31,23 @@ def test_the_real_catalog_goes_in_through_factbook_push_and_answers_through_fact
             "hasOwner": True,
         }
         assert found["ownership"]["hasGroupOwner"] is True
-        facts = server.command("facts", "component:default/backstage-plugin-aws-auth")
+        facts = server.command("facts", "component:default/billing")
         assert "hasTechdocsRef" in facts
 
-        again = json.loads(server.command("push", "plugins", str(catalog), "--json"))
-        assert again["changes"] == {"added": 0, "updated": 0, "removed": 0, "unchanged": 23}
+        again = json.loads(server.command("push", "shop", str(CATALOG), "--json"))
+        assert again["changes"] == {"added": 0, "updated": 0, "removed": 0, "unchanged": 9}
 
 
 def test_a_refused_command_says_why_and_exits_with_its_own_code(
-    tmp_path: Path, test_data: Path
+    tmp_path: Path,
 ) -> None:
-    catalog = str(test_data / "catalogs" / "plugins.yaml")
     with serving(f"sqlite:///{tmp_path / 'factbook.db'}", tmp_path) as server:
         reader = server.token("--permission", "catalog.entity.read")
         server.environment["FACTBOOK_TOKEN"] = reader
-        server.command("push", "plugins", catalog, expect=3)
+        server.command("push", "shop", str(CATALOG), expect=3)
         server.environment["FACTBOOK_TOKEN"] = server.token()
         assert server.command("call", "get-entity-compliance", "name=nobody", expect=1) == ""
-        server.command("push", "plugins", str(tmp_path / "missing.yaml"), expect=2)
+        server.command("push", "shop", str(tmp_path / "missing.yaml"), expect=2)
         server.stop()
         server.command("sets", expect=4)
 

@@ -5,27 +5,26 @@ import re
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
 import uvicorn
-import yaml
 from mcp import Client, MCPError
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import CallToolResult, TextContent
 
 from factbook.auth.permissions import CATALOG_READ
 from factbook.tools import TOOLS
+from tests.sample_catalog import entities
 from tests.service import PUSH, Service, component
 from tests.service import TOOLS as TOOLS_PATH
 from tests.tools.checks import TIME
 
 MODES = {"legacy": "2025-11-25", "2026-07-28": "2026-07-28", "auto": "2026-07-28"}
 SOURCES = ["entity-metadata", "entity-ownership", "techdocs"]
-AUTH = "backstage-plugin-aws-auth"
-ARGO = "component:default/backstage-plugin-argo-cd-backend"
+BILLING = "billing"
+CHECKOUT = "component:default/checkout"
 
 every_mode = pytest.mark.parametrize("mode", MODES)
 
@@ -55,7 +54,7 @@ async def connected(url: str, token: str, mode: str) -> AsyncIterator[Client]:
 async def push(url: str, token: str, items: list[dict[str, Any]]) -> dict[str, Any]:
     headers = {"authorization": f"Bearer {token}"}
     async with httpx2.AsyncClient(headers=headers, timeout=30) as http:
-        answer = await http.put(f"{url}{PUSH}/sets/plugins", json={"items": items})
+        answer = await http.put(f"{url}{PUSH}/sets/shop", json={"items": items})
     assert answer.status_code == 200, answer.text
     pushed: dict[str, Any] = answer.json()
     return pushed
@@ -90,13 +89,12 @@ async def refusal(client: Client, tool: str, **arguments: Any) -> str:
     "endpoint.lists-nine-tools",
     "auth.bearer-token-on-both-interfaces",
 )
-async def test_the_official_client_pushes_and_asks_about_the_real_catalog(
-    service: Service, url: str, test_data: Path, mode: str
+async def test_the_official_client_pushes_and_asks_about_a_catalog(
+    service: Service, url: str, mode: str
 ) -> None:
     token = await service.token()
-    text = (test_data / "catalogs" / "plugins.yaml").read_text("utf-8")
-    items = [document for document in yaml.safe_load_all(text) if document]
-    assert (await push(url, token, items))["changes"]["added"] == 23
+    items = entities()
+    assert (await push(url, token, items))["changes"]["added"] == 9
     async with connected(url, token, mode) as client:
         assert client.protocol_version == MODES[mode]
         assert [tool.name for tool in (await client.list_tools()).tools] == [t.name for t in TOOLS]
@@ -129,8 +127,8 @@ async def asks_for_one(client: Client) -> None:
         "techdocs": {"hasTechdocsRef": False},
     }
     for source, facts in expected.items():
-        found = await ask(client, "get-entity-facts", dataSourceId=source, name=AUTH)
-        assert found["entityRef"] == f"component:default/{AUTH}"
+        found = await ask(client, "get-entity-facts", dataSourceId=source, name=BILLING)
+        assert found["entityRef"] == f"component:default/{BILLING}"
         assert found["facts"] == facts
         assert re.fullmatch(TIME, found["timestamp"])
 
@@ -146,19 +144,19 @@ async def asks_for_all(client: Client, items: list[dict[str, Any]]) -> None:
         for item in items
         if item["kind"] == "Component"
     }
-    assert len(documented) == 22
+    assert len(documented) == 8
     assert sum(facts["hasTechdocsRef"] for facts in documented.values()) == 4
     every = await ask(client, tool, dataSourceId="entity-metadata", kind="*", limit=5)
-    assert (len(every["entities"]), every["totalCount"]) == (5, 23)
+    assert (len(every["entities"]), every["totalCount"]) == (5, 9)
     assert every["entities"][0] == {
-        "entityRef": "component:default/backstage-plugin-argo-cd",
+        "entityRef": "component:default/billing",
         "facts": {"hasTitle": True, "hasDescription": True, "hasTags": True, "hasOwner": True},
         "timestamp": every["entities"][0]["timestamp"],
     }
 
 
 async def asks_for_compliance(client: Client) -> None:
-    found = await ask(client, "get-entity-compliance", name=ARGO)
+    found = await ask(client, "get-entity-compliance", name=CHECKOUT)
     assert found["metadata"] == {
         "hasTitle": False,
         "hasDescription": True,
@@ -173,9 +171,7 @@ async def asks_for_compliance(client: Client) -> None:
         "ownerExists": False,
     }
     assert found["unknownReasons"] == {}
-    found = await ask(
-        client, "get-entity-compliance", name="roadie-backstage-plugins", kind="location"
-    )
+    found = await ask(client, "get-entity-compliance", name="shop", kind="location")
     assert not any({**found["metadata"], **found["techdocs"], **found["ownership"]}.values())
 
 

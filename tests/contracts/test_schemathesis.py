@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from factbook.api.routes import DOCUMENTS, all_routes
 from factbook.settings import Settings
 from tests.api.defining import SOURCES, of_entities
 from tests.api.defining import pushed as pushed_source
 from tests.processes import ServerProcess, serving
+from tests.sample_catalog import entities
 from tests.service import PUSH, component
 
 SCHEMATHESIS = Path(sys.executable).with_name("schemathesis")
@@ -39,15 +39,16 @@ pytestmark = [
 
 
 @pytest.mark.parametrize("prefix", [prefix for prefix, _, _ in DOCUMENTS])
-def test_schemathesis_finds_nothing(
-    prefix: str, database_url: str, tmp_path: Path, test_data: Path
-) -> None:
+def test_schemathesis_finds_nothing(prefix: str, database_url: str, tmp_path: Path) -> None:
     routes = [
         route for route in all_routes(Settings()) if f"{route.path}/".startswith(f"{prefix}/")
     ]
     described = sum(route.described for route in routes)
+    # `payments` is what the examples of the documents name.
     with serving(database_url, tmp_path, **LIMITS) as server:
-        report = run(server, f"{prefix}/openapi.json", tmp_path, catalog(test_data))
+        report = run(
+            server, f"{prefix}/openapi.json", tmp_path, [component("payments"), *entities()]
+        )
     assert report["failures"] == []
     assert report["errors"] == []
     assert {name for name, phase in report["phases"].items() if phase["status"] == "success"} == (
@@ -57,12 +58,6 @@ def test_schemathesis_finds_nothing(
     # An operation without parameters is called in one way, any other in EXAMPLES and more.
     assert report["test_cases"]["generated"] > EXAMPLES // 2 * described
     assert report["complete"] is True
-
-
-def catalog(test_data: Path) -> list[dict[str, Any]]:
-    """A small catalog, with what the examples of the documents name."""
-    documents = yaml.safe_load_all((test_data / "catalogs" / "plugins.yaml").read_text())
-    return [component("payments"), *(document for document in documents if document)]
 
 
 def run(

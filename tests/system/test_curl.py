@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from tests.processes import ServerProcess, serving
+from tests.sample_catalog import entities
 
 pytestmark = [pytest.mark.system, pytest.mark.spec("push.as-the-seed-writes-it")]
 
@@ -37,22 +37,19 @@ def call(server: ServerProcess, token: str, tool: str, arguments: dict[str, Any]
     )  # fmt: skip
 
 
-def test_the_real_catalog_goes_in_and_answers_through_curl(
-    database_url: str, tmp_path: Path, test_data: Path
-) -> None:
-    documents = yaml.safe_load_all((test_data / "catalogs" / "plugins.yaml").read_text())
+def test_a_catalog_goes_in_and_answers_through_curl(database_url: str, tmp_path: Path) -> None:
     body = tmp_path / "body.json"
-    body.write_text(json.dumps({"items": [document for document in documents if document]}))
+    body.write_text(json.dumps({"items": entities()}))
     with serving(database_url, tmp_path) as server:
         token = server.token()
         pushed = curl(
-            "-X", "PUT", f"{server.url}/api/catalog/factbook-entities/sets/plugins",
+            "-X", "PUT", f"{server.url}/api/catalog/factbook-entities/sets/shop",
             "-H", "Content-Type: application/json",
             "-H", f"Authorization: bearer {token}",
             "--data-binary", f"@{body}",
         )  # fmt: skip
-        assert pushed["set"] == "plugins"
-        assert len(pushed["items"]) == 23
+        assert pushed["set"] == "shop"
+        assert len(pushed["items"]) == 9
         listed = curl(
             f"{server.url}/api/catalog/entities",
             "-H", "Accept: application/json",
@@ -68,8 +65,8 @@ def test_the_real_catalog_goes_in_and_answers_through_curl(
             answer = call(
                 server, token, "get-all-entities-facts", {"dataSourceId": id_, "kind": "*"}
             )
-            assert len(answer["result"]["structuredContent"]["entities"]) == 23
-        one = {"dataSourceId": "techdocs", "name": "backstage-plugin-argo-cd-backend"}
+            assert len(answer["result"]["structuredContent"]["entities"]) == 9
+        one = {"dataSourceId": "techdocs", "name": "checkout"}
         answer = call(server, token, "get-entity-facts", one)["result"]
         assert answer["structuredContent"]["facts"] == {"hasTechdocsRef": True}
         assert json.loads(answer["content"][0]["text"]) == answer["structuredContent"]

@@ -14,7 +14,7 @@ from tests.facts.shapes import everything
 from tests.web.test_connect import codes
 from tests.web.visiting import Browser
 
-AWS = "backstage-plugin-aws-auth"
+BILLING = "billing"
 SOURCE = {"dataSourceId": "entity-metadata"}
 
 

@@ -3,45 +3,44 @@
 import json
 import re
 import shlex
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from factbook.auth import roles
 from factbook.integrations import SOURCES
 from factbook.tools import TOOLS
 from tests.conftest import StartService
+from tests.sample_catalog import entities
 from tests.service import Service, call, component
 from tests.tools.sources import record
-from tests.web.calling import AWS, SOURCE, VENDOR, VENDOR_FACTS, answer, called, value_of
+from tests.web.calling import BILLING, SOURCE, VENDOR, VENDOR_FACTS, answer, called, value_of
 from tests.web.test_connect import codes
 from tests.web.visiting import signed_in, words
 
 # A call of each tool that succeeds, as it is typed and as it is sent.
 CALLS: dict[str, tuple[dict[str, str], dict[str, Any]]] = {
     "get-data-source-discovery": ({"limit": "2"}, {"limit": 2}),
-    "get-entity-facts": ({"name": AWS, **SOURCE}, {"name": AWS, **SOURCE}),
+    "get-entity-facts": ({"name": BILLING, **SOURCE}, {"name": BILLING, **SOURCE}),
     "get-all-entities-facts": (
         {**SOURCE, "kind": " * ", "limit": "3", "facts": "hasOwner\r\n\r\nhasTags\r\n"},
         {**SOURCE, "kind": "*", "limit": 3, "facts": ["hasOwner", "hasTags"]},
     ),
     "get-codehost-metrics": (
-        {"name": "", "entityRef": f"component:default/{AWS}"},
-        {"entityRef": f"component:default/{AWS}"},
+        {"name": "", "entityRef": f"component:default/{BILLING}"},
+        {"entityRef": f"component:default/{BILLING}"},
     ),
-    "get-security-metrics": ({"name": AWS}, {"name": AWS}),
-    "get-incident-metrics": ({"name": AWS}, {"name": AWS}),
-    "get-observability-metrics": ({"name": AWS}, {"name": AWS}),
+    "get-security-metrics": ({"name": BILLING}, {"name": BILLING}),
+    "get-incident-metrics": ({"name": BILLING}, {"name": BILLING}),
+    "get-observability-metrics": ({"name": BILLING}, {"name": BILLING}),
     "get-entity-compliance": (
-        {"name": AWS, "kind": "Component"},
-        {"name": AWS, "kind": "Component"},
+        {"name": BILLING, "kind": "Component"},
+        {"name": BILLING, "kind": "Component"},
     ),
-    "get-repository-info": ({"name": AWS, "limit": "1"}, {"name": AWS, "limit": 1}),
-    "get-fact-history": ({"name": AWS, "limit": ""}, {"name": AWS}),
+    "get-repository-info": ({"name": BILLING, "limit": "1"}, {"name": BILLING, "limit": 1}),
+    "get-fact-history": ({"name": BILLING, "limit": ""}, {"name": BILLING}),
     "get-changed-facts": ({"since": "7d"}, {"since": "7d"}),
-    "get-entity": ({"name": AWS}, {"name": AWS}),
+    "get-entity": ({"name": BILLING}, {"name": BILLING}),
     "find-entities": (
         {"kind": "component", "query": '{"kind": "component"}', "limit": "2"},
         {"kind": "component", "query": {"kind": "component"}, "limit": 2},
@@ -50,13 +49,12 @@ CALLS: dict[str, tuple[dict[str, str], dict[str, Any]]] = {
 
 
 @pytest.fixture
-async def filled(start: StartService, test_data: Path) -> Service:
-    """A service with a real catalog, and with a vendor's facts about one of its entities."""
+async def filled(start: StartService) -> Service:
+    """A service with a catalog, and with a vendor's facts about one of its entities."""
     service = await start(sources=[*SOURCES, VENDOR])
-    text = (test_data / "catalogs" / "plugins.yaml").read_text()
-    pushed = await service.push("plugins", *yaml.safe_load_all(text))
+    pushed = await service.push("shop", *entities())
     assert pushed.status_code == 200, pushed.text
-    await record(service, f"component:default/{AWS}", VENDOR_FACTS, VENDOR)
+    await record(service, f"component:default/{BILLING}", VENDOR_FACTS, VENDOR)
     return service
 
 
@@ -92,15 +90,15 @@ async def test_the_curl_line_says_what_a_client_sends(filled: Service) -> None:
 
 
 async def test_what_an_answer_takes_is_counted(filled: Service) -> None:
-    page = await called(await signed_in(filled), "get-entity-compliance", {"name": AWS})
-    whole = await filled.ask("get-entity-compliance", name=AWS)
+    page = await called(await signed_in(filled), "get-entity-compliance", {"name": BILLING})
+    whole = await filled.ask("get-entity-compliance", name=BILLING)
     size = len(whole["content"][0]["text"].encode())
     figures = rf"{size:,} bytes · about {-(-size // 4):,} tokens · \d+\.\d ms"
     assert re.search(figures, words(page))
 
 
 async def test_what_is_not_known_is_told_with_its_reason(filled: Service) -> None:
-    page = await called(await signed_in(filled), "get-codehost-metrics", {"name": AWS})
+    page = await called(await signed_in(filled), "get-codehost-metrics", {"name": BILLING})
     assert "Not known, and why" in page
     assert "No integration that determines this is configured on this server." in page
     assert answer(page)["unknownReasons"] == {"*": "not-configured"}
@@ -111,15 +109,15 @@ async def test_a_tool_about_the_same_entity_is_one_link_away(filled: Service) ->
     page = await called(
         visitor, "get-entity-facts", CALLS["get-entity-facts"][0] | {"kind": "component"}
     )
-    assert f'href="/connect/tools/get-entity-compliance?name={AWS}&amp;kind=component"' in page
-    assert f'href="/connect/tools/get-repository-info?name={AWS}"' in page
-    form = await visitor.text(f"/connect/tools/get-entity-compliance?name={AWS}&kind=component")
-    assert value_of(form, "name") == AWS
+    assert f'href="/connect/tools/get-entity-compliance?name={BILLING}&amp;kind=component"' in page
+    assert f'href="/connect/tools/get-repository-info?name={BILLING}"' in page
+    form = await visitor.text(f"/connect/tools/get-entity-compliance?name={BILLING}&kind=component")
+    assert value_of(form, "name") == BILLING
     assert "ms</span>" not in form
 
 
 async def test_calls_count_as_those_of_clients(filled: Service) -> None:
-    await called(await signed_in(filled), "get-entity-compliance", {"name": AWS})
+    await called(await signed_in(filled), "get-entity-compliance", {"name": BILLING})
     metrics = (await filled.http.get("/metrics")).text
     assert re.search(r'tool="get-entity-compliance"[^\n]* 1\.0', metrics)
 
