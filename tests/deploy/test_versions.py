@@ -14,6 +14,7 @@ from factbook import __version__
 from scripts import release
 from tests.deploy.test_deploy import ROOT
 from tests.processes import FACTBOOK
+from tests.tree import files as repository_files
 
 DAY = date(2026, 12, 1)
 # Files that name versions of other things, or of the past.
@@ -66,10 +67,13 @@ def test_a_new_version_reaches_the_package_the_chart_and_the_pages(tree: Path) -
 
 
 def test_no_other_file_has_the_version() -> None:
-    pattern = rf"(^|[^0-9.]){re.escape(__version__)}([^0-9]|$)"
-    listed = printed("git", "grep", "--name-only", "--extended-regexp", pattern)
-    kept = [name for name in listed.splitlines() if not name.startswith(_OTHERS)]
-    assert set(kept) <= {name for name, _ in release.PLACES}
+    pattern = re.compile(rb"(?<![0-9.])" + re.escape(__version__.encode()) + rb"(?![0-9])")
+    files = [path for path in repository_files(ROOT) if path.is_file()]
+    names = {
+        path.relative_to(ROOT).as_posix() for path in files if pattern.search(path.read_bytes())
+    }
+    places = {name for name, _ in release.PLACES}
+    assert {name for name in names if not name.startswith(_OTHERS)} == places
 
 
 def test_what_is_unreleased_becomes_the_section_of_the_new_version(tree: Path) -> None:

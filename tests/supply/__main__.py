@@ -8,6 +8,7 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
+from tests import tree
 from tests.supply import advisories, licences, tracked
 
 ROOT = Path(__file__).parents[2]
@@ -19,7 +20,7 @@ SHIPPED = REQUIREMENTS / "traces.lock"
 def main(arguments: list[str]) -> int:
     """Check everything, say what is wrong on standard error, and return the exit code."""
     found = licences.problems(SHIPPED.read_text())
-    found += tracked.problems(ROOT, tracked.files(ROOT))
+    found += tracked.problems(ROOT, tree.files(ROOT))
     audited = advisories.checked(
         sorted(REQUIREMENTS.glob("*.lock")),
         REQUIREMENTS / "audit.json",

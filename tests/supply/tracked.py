@@ -2,7 +2,6 @@
 
 import math
 import re
-import subprocess
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -42,17 +41,6 @@ MADE_UP: Final = frozenset(
 _MADE_BY_TESTS: Final = ("tests/storage/schemas/", "tests/fuzz/corpora/")
 _LARGEST: Final = 2 * 1024 * 1024
 _LOCKS: Final = (".lock", "package-lock.json")
-
-
-def files(root: Path) -> list[Path]:
-    """The files that are tracked, and those that are about to be; none where there is no Git."""
-    listed = subprocess.run(
-        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-        cwd=root,
-        capture_output=True,
-        check=False,
-    )
-    return [root / name for name in listed.stdout.decode().split("\0") if name]
 
 
 def problems(root: Path, paths: Iterable[Path]) -> list[str]:
