@@ -7,32 +7,30 @@ import pytest
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--seconds", type=float, default=25.0, help="begin no test after this time")
+    parser.addoption("--until", type=float, help="the monotonic time after which no test begins")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.pluginmanager.register(Budget(config.getoption("--seconds")))
+    config.pluginmanager.register(Budget(config.getoption("--until")))
 
 
 class Budget:
-    """Ends the collection of files at 40% of the time, and the run when all of it is used."""
+    """Ends the collection of files in the middle of the time, and the run when it is used up."""
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, until: float) -> None:
         self._started = time.monotonic()
-        self._seconds = seconds
+        self._end = until
+        self._end_of_collection = (self._started + until) / 2
         self._selected = 0
         self._ran = 0
         self._unread = 0
-
-    def _used(self, share: float) -> bool:
-        return time.monotonic() - self._started > self._seconds * share
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_make_collect_report(
         self, collector: pytest.Collector
     ) -> pytest.CollectReport | None:
         """Collect nothing from a file when it is late. To import tests takes seconds."""
-        if not isinstance(collector, pytest.Module) or not self._used(0.4):
+        if not isinstance(collector, pytest.Module) or time.monotonic() < self._end_of_collection:
             return None
         self._unread += 1
         return pytest.CollectReport(collector.nodeid, "passed", None, [])
@@ -42,7 +40,7 @@ class Budget:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> bool | None:
-        if self._used(1):
+        if time.monotonic() > self._end:
             return True
         self._ran += 1
         return None
@@ -52,15 +50,15 @@ class Budget:
         self, session: pytest.Session, exitstatus: int
     ) -> Generator[None, None, None]:
         """Succeed if the time ran out and nothing failed, or if no test is near the change."""
-        late = exitstatus == pytest.ExitCode.INTERRUPTED and self._used(1)
+        late = exitstatus == pytest.ExitCode.INTERRUPTED and time.monotonic() > self._end
         if late or exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED:
             session.exitstatus = pytest.ExitCode(bool(session.testsfailed))
         return (yield)
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         seconds = round(time.monotonic() - self._started)
-        unread = f" and of {self._unread} more files none" if self._unread else ""
+        unread = f" (test files not read: {self._unread})" if self._unread else ""
         rest = "" if self._ran == self._selected and not unread else "; `make test` runs the rest"
         terminalreporter.write_line(
-            f"Ran {self._ran} of {self._selected} tests{unread} in {seconds} s{rest}."
+            f"Ran {self._ran} of {self._selected} tests in {seconds} s{unread}{rest}."
         )

@@ -23,14 +23,14 @@ def run(started: float) -> int:
     repository = Repository()
     scope, changed = repository.work_in_progress()
     present = sorted(path for path in changed if (repository.root / path).is_file())
-    print(f"{len(changed)} files changed {scope}: {_shortened(sorted(changed))}", flush=True)
+    print(f"Changed {scope}: {_shortened(sorted(changed))}", flush=True)
     code = [path for path in present if path.endswith(".py")]
     failed = any([_ruff("format", "--check", paths=code), _ruff("check", paths=code)])
     tests = nearest(repository, sorted(changed))
     if not tests:
         print("No tests are near these files.")
         return int(failed)
-    print(f"{len(tests)} files of tests, nearest first: {_shortened(tests)}", flush=True)
+    print(f"Tests, nearest first: {_shortened(tests)}", flush=True)
     return _pytest(tests, started) or int(failed)
 
 
@@ -97,15 +97,15 @@ def _ruff(*words: str, paths: list[str]) -> bool:
 
 def _pytest(tests: list[str], started: float) -> int:
     """Run tests until the time is up. A test that still runs then is interrupted."""
-    left = max(_SECONDS - _SPARE - (time.monotonic() - started), 1)
-    seconds = ("--seconds", f"{left:.1f}")
+    until = started + _SECONDS - _SPARE
+    command = (sys.executable, "-m", "pytest", "-q", "-p", "tests.lanes.budget")
     running = subprocess.Popen(
-        [sys.executable, "-m", "pytest", "-q", "-p", "tests.lanes.budget", *seconds, *tests],
+        [*command, "--until", str(until), *tests],
         cwd=Repository().root,
         env={**os.environ, "FACTBOOK_TEST_DATABASES": "sqlite"},
     )
     try:
-        return running.wait(left + _SPARE - 2)
+        return running.wait(until + _SPARE / 2 - time.monotonic())
     except subprocess.TimeoutExpired:
         running.send_signal(signal.SIGINT)
     try:
