@@ -32,6 +32,7 @@ from tests.postgresql import PostgreSQLServer, started_server
 from tests.postgresql_programs import PostgreSQLError
 from tests.run_folder import RunFolder
 from tests.service import NOON, Service, started
+from tests.statements import StatementRecorder, report_statements
 
 TESTS: Final = Path(__file__).parent
 _USUAL_DATA: Final = "../shared/data"
@@ -57,6 +58,7 @@ BOTH_DATABASES: Final = frozenset(
 
 FOLDER = pytest.StashKey[RunFolder]()
 POSTGRESQL_URL = pytest.StashKey[str]()
+RECORDER = pytest.StashKey[StatementRecorder]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -67,6 +69,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """
     if not _is_worker(config):
         _use_one_folder(config)
+    config.stash[RECORDER] = StatementRecorder()
     same = not os.environ.get("FACTBOOK_SOAK")
     hypothesis.settings.register_profile("factbook", deadline=None, derandomize=same)
     hypothesis.settings.load_profile("factbook")
@@ -102,8 +105,26 @@ def pytest_configure_node(node: Any) -> None:
     node.workerinput["postgresql_url"] = node.config.stash.get(POSTGRESQL_URL, None)
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Collect the statements that a worker ran on SQLite."""
+    statements = getattr(node, "workeroutput", {}).get("statements", ())
+    node.config.stash[RECORDER].statements.update(statements)
+
+
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
-    """Keep the folders of tests that failed."""
+    """Try on PostgreSQL what ran on SQLite, and keep the folders of tests that failed."""
+    config = session.config
+    if _is_worker(config):
+        config.workeroutput["statements"] = list(config.stash[RECORDER].statements)
+    elif url := config.stash.get(POSTGRESQL_URL, None):
+        statements = config.stash[RECORDER].statements
+        with (
+            closing(PostgreSQLServer.at_started(url)) as server,
+            server.database("statements") as database_url,
+        ):
+            asyncio.run(migrated(database_url))
+            report_statements(session, database_url, statements)
     if exitstatus == pytest.ExitCode.TESTS_FAILED and FOLDER in session.config.stash:
         session.config.stash[FOLDER].keep()
 

@@ -1,0 +1,91 @@
+"""Does PostgreSQL accept every statement that the tests ran on SQLite?
+
+Above the stores, tests run on SQLite alone. Each worker records the distinct statements that reach
+SQLite. At the end of a run PostgreSQL prepares all of them, which shows syntax, functions and types
+that only SQLite knows. The result is reported as one more test.
+"""
+
+import re
+from collections.abc import Iterable
+from functools import cache
+from typing import Any, Final, Literal
+
+import psycopg
+import pytest
+
+from factbook.storage import dialects, migrations
+
+TEST: Final = "tests/statements.py::test_postgresql_accepts_every_statement_that_ran_on_sqlite"
+
+# Statements about the schema, transactions and the file are written for one database. The tests of
+# storage run them on both.
+_OF_ONE_DATABASE: Final = re.compile(
+    r"\s*(ALTER|ANALYZE|ATTACH|BEGIN|COMMIT|CREATE|DETACH|DROP|PRAGMA|RELEASE|ROLLBACK|SAVEPOINT"
+    r"|VACUUM)\b|.*\b(sqlite_\w+|pragma_\w+)",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+class StatementRecorder:
+    """The distinct statements that reached SQLite in this process."""
+
+    def __init__(self) -> None:
+        self.statements: set[str] = set()
+        for name in ("sqlite", "sqlite_find"):
+            setattr(dialects, name, self._recording(getattr(dialects, name)))
+
+    def _recording(self, translate: Any) -> Any:
+        """The same function, which records what it translates."""
+
+        @cache
+        def record(sql: str) -> Any:
+            self.statements.add(sql)
+            return translate(sql)
+
+        return record
+
+
+def report_statements(session: pytest.Session, url: str, statements: Iterable[str]) -> None:
+    """Report whether PostgreSQL prepares the statements, as the result of a test."""
+    refused = refused_statements(url, statements)
+    outcome: Literal["passed", "failed"] = "failed" if refused else "passed"
+    message = "".join(f"{reason}\n    {sql}\n" for sql, reason in sorted(refused.items()))
+    report = pytest.TestReport(
+        nodeid=TEST,
+        location=("tests/statements.py", None, "every statement"),
+        keywords={},
+        outcome=outcome,
+        longrepr=message or None,
+        when="call",
+    )
+    session.config.hook.pytest_runtest_logreport(report=report)
+    if refused:
+        session.testsfailed += 1
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def refused_statements(url: str, statements: Iterable[str]) -> dict[str, str]:
+    """The statements that PostgreSQL can't prepare, with its reasons, on a migrated database."""
+    refused = {}
+    migrating = {
+        statement
+        for text in migrations.shipped().values()
+        for statement in dialects.schema(text, "sqlite")
+    }
+    with psycopg.connect(url, autocommit=True) as connection:
+        for sql in statements:
+            if sql in migrating or _OF_ONE_DATABASE.match(sql):
+                continue
+            try:
+                connection.execute(f"PREPARE statement AS {_numbered(sql)}".encode())
+                connection.execute("DEALLOCATE statement")
+            except psycopg.Error as error:
+                refused[" ".join(sql.split())] = str(error).partition("\n")[0]
+    return refused
+
+
+def _numbered(sql: str) -> str:
+    """The statement for PostgreSQL, with $1, $2, … where psycopg has %s."""
+    first, *others = dialects.postgresql(sql).split("%s")
+    numbered = first + "".join(f"${number}{text}" for number, text in enumerate(others, 1))
+    return numbered.replace("%%", "%")
