@@ -53,14 +53,19 @@ async def test_every_tool_of_every_server_is_at_one_address_as_its_server_lists_
 
 
 @pytest.mark.spec("endpoint.all-toolsets")
-@pytest.mark.parametrize("version", LEGACY)
-async def test_a_legacy_client_shakes_hands_and_calls(service: Service, version: str) -> None:
-    hello = expect_result(await post(service, message("initialize", {"protocolVersion": version})))
-    assert hello["protocolVersion"] == version
-    assert hello["instructions"]
-    done = await post(service, {"jsonrpc": "2.0", "method": "notifications/initialized"})
-    assert (done.status_code, done.content) == (202, b"")
-    assert expect_result(await post(service, DISCOVERY))["isError"] is False
+async def test_a_legacy_client_shakes_hands_and_calls(
+    service: Service, subtests: pytest.Subtests
+) -> None:
+    for version in LEGACY:
+        with subtests.test(version=version):
+            hello = expect_result(
+                await post(service, message("initialize", {"protocolVersion": version}))
+            )
+            assert hello["protocolVersion"] == version
+            assert hello["instructions"]
+            done = await post(service, {"jsonrpc": "2.0", "method": "notifications/initialized"})
+            assert (done.status_code, done.content) == (202, b"")
+            assert expect_result(await post(service, DISCOVERY))["isError"] is False
 
 
 @pytest.mark.spec("endpoint.all-toolsets")
@@ -121,31 +126,33 @@ async def test_compact_answers_say_everything_once(service: Service) -> None:
 
 
 @pytest.mark.spec("endpoint.tools-name-permissions")
-@pytest.mark.parametrize(
-    ("held", "scope"),
-    [
+async def test_a_call_is_403_and_told_the_permissions_of_its_tool(
+    service: Service, subtests: pytest.Subtests
+) -> None:
+    cases: list[tuple[tuple[str, ...], str]] = [
         ((SOURCE_READ,), CATALOG_READ),
         ((CATALOG_READ,), SOURCE_READ),
         ((SET_WRITE,), f"{CATALOG_READ} {SOURCE_READ}"),
-    ],
-)
-async def test_a_call_is_403_and_told_the_permissions_of_its_tool(
-    service: Service, held: tuple[str, ...], scope: str
+    ]
+    for held, scope in cases:
+        with subtests.test(held=held, scope=scope):
+            async with service.client(await service.token(*held)) as client:
+                assert (await client.post(ALL, json=message("tools/list"))).status_code == 200
+                answer = await client.post(ALL, json=DISCOVERY)
+            assert answer.status_code == 403
+            challenge = 'Bearer realm="factbook", error="insufficient_scope", scope="{}"'
+            assert answer.headers["www-authenticate"] == challenge.format(scope)
+
+
+async def test_who_has_no_token_is_401_whatever_is_sent(
+    service: Service, subtests: pytest.Subtests
 ) -> None:
-    async with service.client(await service.token(*held)) as client:
-        assert (await client.post(ALL, json=message("tools/list"))).status_code == 200
-        answer = await client.post(ALL, json=DISCOVERY)
-    assert answer.status_code == 403
-    challenge = 'Bearer realm="factbook", error="insufficient_scope", scope="{}"'
-    assert answer.headers["www-authenticate"] == challenge.format(scope)
-
-
-@pytest.mark.parametrize("body", [b"", b"[]", b"{", b" " * (2 * 1024 * 1024)])
-async def test_who_has_no_token_is_401_whatever_is_sent(service: Service, body: bytes) -> None:
-    async with service.client(None) as stranger:
-        answer = await stranger.post(f"{ALL}?toolsets=nothing", content=body)
-        assert answer.status_code == 401
-        assert (await stranger.get(ALL)).status_code == 401
+    for body in [b"", b"[]", b"{", b" " * (2 * 1024 * 1024)]:
+        with subtests.test(body=body):
+            async with service.client(None) as stranger:
+                answer = await stranger.post(f"{ALL}?toolsets=nothing", content=body)
+                assert answer.status_code == 401
+                assert (await stranger.get(ALL)).status_code == 401
 
 
 async def test_a_batch_is_refused_and_a_get_is_405(service: Service) -> None:

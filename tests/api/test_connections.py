@@ -226,26 +226,24 @@ async def test_no_secret_is_in_an_answer_a_log_a_row_or_the_audit(service: Servi
 
 
 @ON_SQLITE
-@pytest.mark.parametrize(
-    ("method", "path"),
-    [
+async def test_each_call_takes_the_permission_to_write_sources(
+    service: Service, subtests: pytest.Subtests
+) -> None:
+    for method, path in [
         ("GET", CONNECTIONS),
         ("GET", f"{CONNECTIONS}/ci"),
-        ("PUT", f"{CONNECTIONS}/ci"),
         ("DELETE", f"{CONNECTIONS}/ci"),
-    ],
-)
-async def test_each_call_takes_the_permission_to_write_sources(
-    service: Service, method: str, path: str
-) -> None:
-    async with service.client(None) as anonymous:
-        refusal(await anonymous.request(method, path, json=CI), 401)
-    others = [name for name in NAMES if name not in {SOURCE_WRITE, OWN_WRITE}]
-    async with service.client(await service.token(*others)) as http:
-        assert SOURCE_WRITE in refusal(await http.request(method, path, json=CI), 403)
-    async with service.client(await service.token(SOURCE_WRITE)) as http:
-        answer = await http.request(method, path, json=CI)
-        assert answer.status_code in (200, 404)
+        ("PUT", f"{CONNECTIONS}/ci"),
+    ]:
+        with subtests.test(method=method, path=path):
+            async with service.client(None) as anonymous:
+                refusal(await anonymous.request(method, path, json=CI), 401)
+            others = [name for name in NAMES if name not in {SOURCE_WRITE, OWN_WRITE}]
+            async with service.client(await service.token(*others)) as http:
+                assert SOURCE_WRITE in refusal(await http.request(method, path, json=CI), 403)
+            async with service.client(await service.token(SOURCE_WRITE)) as http:
+                answer = await http.request(method, path, json=CI)
+                assert answer.status_code in (200, 404)
 
 
 @ON_SQLITE

@@ -183,18 +183,16 @@ async def test_another_method_is_405_and_names_those_there_are(catalog: Service)
 
 
 @ON_SQLITE
-@pytest.mark.parametrize(
-    ("path", "advice"),
-    [
+async def test_an_address_that_leads_nowhere_is_404(
+    service: Service, subtests: pytest.Subtests
+) -> None:
+    for path, advice in [
         ("/api/catalog", ""),
         ("/api/catalog/entities/", f" Addresses end without a slash: try {ENTITIES}."),
         ("/api/catalog/entities/by-name/component/web", ""),
         ("/x", ""),
-    ],
-)
-async def test_an_address_that_leads_nowhere_is_404(
-    service: Service, path: str, advice: str
-) -> None:
-    answer = await service.http.get(path)
-    assert answer.status_code == 404
-    assert answer.json()["error"]["message"] == f"There is nothing at {path}.{advice}"
+    ]:
+        with subtests.test(path=path, advice=advice):
+            answer = await service.http.get(path)
+            assert answer.status_code == 404
+            assert answer.json()["error"]["message"] == f"There is nothing at {path}.{advice}"

@@ -167,9 +167,10 @@ async def test_a_printable_name_is_taken_and_found(
     "names.namespace-is-strict",
     "names.api-version-is-strict",
 )
-@pytest.mark.parametrize(
-    ("field", "values"),
-    [
+async def test_what_breaks_the_rule_of_a_field_is_400_naming_the_field(
+    service: Service, subtests: pytest.Subtests
+) -> None:
+    cases: list[tuple[str, list[str]]] = [
         ("metadata.name", ["a/b", "a:b", "a\nb", "a\0b", "a\u200bb", "\x7f", "n" * 254, "", "  "]),
         ("metadata.namespace", ["Upper", "a_b", "-a", "a-", "a.b", "n" * 64, "", "a b"]),
         ("kind", ["my-kind", "1kind", "k" * 64, "", "Kind ", "a.b", "Ärger"]),
@@ -177,20 +178,21 @@ async def test_a_printable_name_is_taken_and_found(
             "apiVersion",
             ["1.0", "a b", "a/b/v1", "Example.com/v1", "/v1", "x/", "", "x/" + "v" * 64],
         ),
-    ],
-)
-async def test_what_breaks_the_rule_of_a_field_is_400_naming_the_field(
-    service: Service, field: str, values: list[str]
-) -> None:
-    for value in values:
-        entity = resource("sound")
-        *parents, key = field.split(".")
-        target = entity[parents[0]] if parents else entity
-        target[key] = value
-        answer = await service.push("set", entity)
-        assert answer.status_code == 400, (field, value)
-        problems = answer.json()["error"]["problems"]
-        assert [problem["path"] for problem in problems] == [f"items[0].{field}"], (field, value)
+    ]
+    for field, values in cases:
+        with subtests.test(field=field, values=values):
+            for value in values:
+                entity = resource("sound")
+                *parents, key = field.split(".")
+                target = entity[parents[0]] if parents else entity
+                target[key] = value
+                answer = await service.push("set", entity)
+                assert answer.status_code == 400, (field, value)
+                problems = answer.json()["error"]["problems"]
+                assert [problem["path"] for problem in problems] == [f"items[0].{field}"], (
+                    field,
+                    value,
+                )
 
 
 @ON_SQLITE

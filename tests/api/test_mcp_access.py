@@ -32,15 +32,17 @@ async def call(service: Service, authorization: str | None) -> httpx2.Response:
 
 
 @pytest.mark.spec("auth.missing-token-is-401")
-@pytest.mark.parametrize("authorization", [None, "", "Basic YTpi", "fbk_alone"])
 async def test_a_call_without_a_bearer_token_is_401_with_a_challenge(
-    service: Service, authorization: str | None
+    service: Service, subtests: pytest.Subtests
 ) -> None:
-    answer = await call(service, authorization)
-    assert answer.status_code == 401
-    assert answer.headers["www-authenticate"] == 'Bearer realm="factbook"'
-    assert answer.json().keys() == {"error", "error_description"}
-    assert answer.json()["error"] == "invalid_token"
+    cases: list[str | None] = [None, "", "Basic YTpi", "fbk_alone"]
+    for authorization in cases:
+        with subtests.test(authorization=authorization):
+            answer = await call(service, authorization)
+            assert answer.status_code == 401
+            assert answer.headers["www-authenticate"] == 'Bearer realm="factbook"'
+            assert answer.json().keys() == {"error", "error_description"}
+            assert answer.json()["error"] == "invalid_token"
 
 
 @pytest.mark.spec("auth.bad-token-is-401")
@@ -59,10 +61,13 @@ async def test_a_token_that_is_not_good_is_401_invalid_token(service: Service) -
 
 
 @pytest.mark.spec("auth.scheme-word-in-any-case")
-@pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER"])
-async def test_the_scheme_word_is_taken_in_any_case(service: Service, scheme: str) -> None:
+async def test_the_scheme_word_is_taken_in_any_case(
+    service: Service, subtests: pytest.Subtests
+) -> None:
     token = await service.token()
-    assert (await call(service, f"{scheme} {token}")).status_code == 200
+    for scheme in ["Bearer", "bearer", "BEARER"]:
+        with subtests.test(scheme=scheme):
+            assert (await call(service, f"{scheme} {token}")).status_code == 200
 
 
 @pytest.mark.spec(
@@ -70,20 +75,23 @@ async def test_the_scheme_word_is_taken_in_any_case(service: Service, scheme: st
     "permissions.tools-need-entity-read",
     "permissions.tools-need-data-source-read",
 )
-@pytest.mark.parametrize(
-    ("held", "scope"),
-    [((SOURCE_READ,), CATALOG_READ), ((CATALOG_READ,), SOURCE_READ), ((SET_WRITE,), BOTH)],
-)
 async def test_a_token_without_both_permissions_is_403_and_told_the_ones_it_lacks(
-    service: Service, held: tuple[str, ...], scope: str
+    service: Service, subtests: pytest.Subtests
 ) -> None:
-    answer = await call(service, f"Bearer {await service.token(*held)}")
-    assert answer.status_code == 403
-    challenge = 'Bearer realm="factbook", error="insufficient_scope", scope="{}"'
-    assert answer.headers["www-authenticate"] == challenge.format(scope)
-    assert answer.json()["error"] == "insufficient_scope"
-    for name in scope.split():
-        assert name in answer.json()["error_description"]
+    cases: list[tuple[tuple[str, ...], str]] = [
+        ((SOURCE_READ,), CATALOG_READ),
+        ((CATALOG_READ,), SOURCE_READ),
+        ((SET_WRITE,), BOTH),
+    ]
+    for held, scope in cases:
+        with subtests.test(held=held, scope=scope):
+            answer = await call(service, f"Bearer {await service.token(*held)}")
+            assert answer.status_code == 403
+            challenge = 'Bearer realm="factbook", error="insufficient_scope", scope="{}"'
+            assert answer.headers["www-authenticate"] == challenge.format(scope)
+            assert answer.json()["error"] == "insufficient_scope"
+            for name in scope.split():
+                assert name in answer.json()["error_description"]
 
 
 async def test_the_two_permissions_are_enough_for_every_method_of_both_eras(

@@ -59,22 +59,25 @@ def is_modern(answer: dict[str, Any]) -> bool:
 
 
 @pytest.mark.spec("endpoint.legacy-revisions", "endpoint.revisions-kept-while-spoken")
-@pytest.mark.parametrize("version", LEGACY)
-async def test_a_legacy_client_shakes_hands_lists_and_calls(service: Service, version: str) -> None:
-    asked = {"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "a"}}
-    hello = expect_result(await send(service, message("initialize", asked, id=0)), id=0)
-    assert hello["protocolVersion"] == version
-    assert hello["capabilities"] == {"tools": {}}
-    assert hello["serverInfo"] == SERVER
-    assert "get-data-source-discovery" in hello["instructions"]
-    headers = {} if version == "2025-03-26" else {"mcp-protocol-version": version}
-    note = {"jsonrpc": "2.0", "method": "notifications/initialized"}
-    assert (await send(service, note, headers)).status_code == 202
-    assert expect_result(await send(service, message("ping"), headers)) == {}
-    listed = expect_result(await send(service, message("tools/list"), headers))
-    assert listed.keys() == {"tools"}
-    called = expect_result(await send(service, message("tools/call", DISCOVERY), headers))
-    assert called.keys() == {"content", "structuredContent", "isError"}
+async def test_a_legacy_client_shakes_hands_lists_and_calls(
+    service: Service, subtests: pytest.Subtests
+) -> None:
+    for version in LEGACY:
+        with subtests.test(version=version):
+            asked = {"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "a"}}
+            hello = expect_result(await send(service, message("initialize", asked, id=0)), id=0)
+            assert hello["protocolVersion"] == version
+            assert hello["capabilities"] == {"tools": {}}
+            assert hello["serverInfo"] == SERVER
+            assert "get-data-source-discovery" in hello["instructions"]
+            headers = {} if version == "2025-03-26" else {"mcp-protocol-version": version}
+            note = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+            assert (await send(service, note, headers)).status_code == 202
+            assert expect_result(await send(service, message("ping"), headers)) == {}
+            listed = expect_result(await send(service, message("tools/list"), headers))
+            assert listed.keys() == {"tools"}
+            called = expect_result(await send(service, message("tools/call", DISCOVERY), headers))
+            assert called.keys() == {"content", "structuredContent", "isError"}
 
 
 async def test_a_handshake_for_a_revision_without_one_offers_the_newest_that_has_one(
@@ -190,11 +193,12 @@ async def test_a_modern_header_that_is_not_what_the_body_says_is_400(
             assert next(iter(changed)) in expect_error(answer, 400, -32020, 1)
 
 
-@pytest.mark.parametrize("name", [SENTINEL, f"  {NAME}\t", f" {SENTINEL} "])
 async def test_a_header_may_come_in_base64_and_with_blanks_around_it(
-    service: Service, name: str
+    service: Service, subtests: pytest.Subtests
 ) -> None:
-    expect_result(await send_modern(service, "tools/call", DISCOVERY, mcp_name=name))
+    for name in [SENTINEL, f"  {NAME}\t", f" {SENTINEL} "]:
+        with subtests.test(name=name):
+            expect_result(await send_modern(service, "tools/call", DISCOVERY, mcp_name=name))
 
 
 async def test_a_tool_is_found_under_its_name_with_underscores_too(service: Service) -> None:

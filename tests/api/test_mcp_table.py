@@ -91,15 +91,23 @@ async def test_what_is_no_single_request_is_an_invalid_request(
 
 
 @pytest.mark.spec("protocol.unknown-method")
-@pytest.mark.parametrize("method", ["resources/list", "tools", "", "server/discover"])
-async def test_an_unknown_method_is_200_in_the_legacy_era(service: Service, method: str) -> None:
-    assert method in expect_error(await send(service, message(method, id=7)), 200, -32601, 7)
+async def test_an_unknown_method_is_200_in_the_legacy_era(
+    service: Service, subtests: pytest.Subtests
+) -> None:
+    for method in ["resources/list", "tools", "", "server/discover"]:
+        with subtests.test(method=method):
+            assert method in expect_error(
+                await send(service, message(method, id=7)), 200, -32601, 7
+            )
 
 
 @pytest.mark.spec("protocol.unknown-method")
-@pytest.mark.parametrize("method", ["initialize", "ping", "subscriptions/listen"])
-async def test_an_unknown_method_is_404_in_the_modern_era(service: Service, method: str) -> None:
-    assert method in expect_error(await send_modern(service, method), 404, -32601, 1)
+async def test_an_unknown_method_is_404_in_the_modern_era(
+    service: Service, subtests: pytest.Subtests
+) -> None:
+    for method in ["initialize", "ping", "subscriptions/listen"]:
+        with subtests.test(method=method):
+            assert method in expect_error(await send_modern(service, method), 404, -32601, 1)
 
 
 BAD_PARAMS: dict[str, tuple[str, Any]] = {
@@ -221,11 +229,15 @@ async def test_other_http_methods_are_405_for_who_may_know(
 
 
 @pytest.mark.spec("protocol.content-type-is-415")
-@pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "", None])
-async def test_a_body_that_is_not_declared_json_is_415(service: Service, kind: str | None) -> None:
-    headers = {} if kind is None else {"content-type": kind}
-    body = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
-    expect_error(await service.http.post(TOOLS, content=body, headers=headers), 415, -32600)
+async def test_a_body_that_is_not_declared_json_is_415(
+    service: Service, subtests: pytest.Subtests
+) -> None:
+    cases: list[str | None] = ["text/plain", "application/x-www-form-urlencoded", "", None]
+    for kind in cases:
+        with subtests.test(kind=kind):
+            headers = {} if kind is None else {"content-type": kind}
+            body = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
+            expect_error(await service.http.post(TOOLS, content=body, headers=headers), 415, -32600)
 
 
 @pytest.mark.parametrize("kind", ["application/json; charset=utf-8", "Application/JSON"])
@@ -234,9 +246,12 @@ async def test_json_may_be_declared_in_any_spelling(service: Service, kind: str)
 
 
 @pytest.mark.spec("protocol.accept-without-json-is-406")
-@pytest.mark.parametrize("accept", ["text/event-stream", "text/html, image/*", "application/xml"])
-async def test_an_accept_header_without_json_is_406(service: Service, accept: str) -> None:
-    expect_error(await send(service, message("ping"), {"accept": accept}), 406, -32600)
+async def test_an_accept_header_without_json_is_406(
+    service: Service, subtests: pytest.Subtests
+) -> None:
+    for accept in ["text/event-stream", "text/html, image/*", "application/xml"]:
+        with subtests.test(accept=accept):
+            expect_error(await send(service, message("ping"), {"accept": accept}), 406, -32600)
 
 
 @pytest.mark.spec("endpoint.accepts-plain-json")

@@ -129,22 +129,20 @@ async def test_a_body_that_is_no_push_is_refused_whole(
 
 @ON_SQLITE
 @pytest.mark.spec("facts.pushed-to-push-sources-alone")
-@pytest.mark.parametrize(
-    ("id_", "status", "words"),
-    [
+async def test_only_sources_of_type_push_take_facts(
+    covered: Service, subtests: pytest.Subtests
+) -> None:
+    await define(covered, of_entities())
+    for id_, status, words in [
         ("techdocs", 409, "techdocs is built in: facts cannot be pushed to it."),
         ("owners", 409, "owners is of type entity: its facts are collected."),
         ("nothing", 404, 'There is no data source "nothing".'),
         ("%00", 404, "There is no data source"),
-    ],
-)
-async def test_only_sources_of_type_push_take_facts(
-    covered: Service, id_: str, status: int, words: str
-) -> None:
-    await define(covered, of_entities())
-    answer = await covered.http.post(f"{FACTS}/{id_}", json={"items": [item(lines=1)]})
-    assert words in refusal(answer, status)
-    assert await history(covered) == []
+    ]:
+        with subtests.test(id_=id_):
+            answer = await covered.http.post(f"{FACTS}/{id_}", json={"items": [item(lines=1)]})
+            assert words in refusal(answer, status)
+            assert await history(covered) == []
 
 
 @pytest.mark.spec("filter.as-json-string", "facts.tracked")

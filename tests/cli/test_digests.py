@@ -75,11 +75,12 @@ async def test_a_test_says_what_came_of_it(factbook: Run, receiver: Receiver) ->
     assert bad.stderr == "Error: The message was not delivered: answered 500.\n"
 
 
-@pytest.mark.parametrize("command", ["change", "test", "delete"])
-async def test_a_digest_that_is_none_is_refused(factbook: Run, command: str) -> None:
-    found = await factbook("digests", command, "nowhere")
-    assert (found.exit_code, found.stdout) == (1, "")
-    assert found.stderr == 'Error: There is no digest "nowhere".\n'
+async def test_a_digest_that_is_none_is_refused(factbook: Run, subtests: pytest.Subtests) -> None:
+    for command in ["change", "test", "delete"]:
+        with subtests.test(command=command):
+            found = await factbook("digests", command, "nowhere")
+            assert (found.exit_code, found.stdout) == (1, "")
+            assert found.stderr == 'Error: There is no digest "nowhere".\n'
 
 
 @pytest.mark.parametrize(

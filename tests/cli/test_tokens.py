@@ -69,17 +69,19 @@ def test_a_token_can_live_for_ever(factbook: Command, database: str) -> None:
     assert token["expiresAt"] is None
 
 
-@pytest.mark.parametrize(
-    "option",
-    [["--expires", "soon"], ["--permission", "do.anything"], ["--user", "not a reference:"]],
-    ids=lambda option: option[0],
-)
 def test_what_no_token_can_have_is_wrong_usage(
-    factbook: Command, database: str, option: list[str]
+    factbook: Command, database: str, subtests: pytest.Subtests
 ) -> None:
-    answer = factbook("token", "create", "laptop", database, *option)
-    assert (answer.exit_code, answer.stdout) == (2, "")
-    assert answer.stderr.startswith("Error: ")
+    cases: list[list[str]] = [
+        ["--expires", "soon"],
+        ["--permission", "do.anything"],
+        ["--user", "not a reference:"],
+    ]
+    for option in cases:
+        with subtests.test(option[0]):
+            answer = factbook("token", "create", "laptop", database, *option)
+            assert (answer.exit_code, answer.stdout) == (2, "")
+            assert answer.stderr.startswith("Error: ")
 
 
 def test_revoking_what_is_not_there_is_exit_code_1(factbook: Command, database: str) -> None:

@@ -20,9 +20,20 @@ PATHS = (
 )
 
 
-@pytest.mark.parametrize(
-    ("path", "route", "parameters"),
-    [
+async def test_a_path_reaches_its_application(subtests: pytest.Subtests) -> None:
+    reached: list[tuple[str, Any]] = []
+
+    def application(name: str) -> ASGIApp:
+        async def reach(scope: Scope, _receive: Receive, _send: Send) -> None:
+            reached.append((name, scope.get("path_params", {})))
+
+        return reach
+
+    async def nothing(*_: Any) -> Any:
+        raise AssertionError
+
+    dispatch = router({path: application(path) for path in PATHS}, application("nowhere"))
+    cases: list[tuple[str, str, dict[str, str]]] = [
         ("/sets", "/sets", {}),
         ("/entities/mine", "/entities/mine", {}),
         ("/entities/my", "/entities/{uid}", {"uid": "my"}),
@@ -47,22 +58,9 @@ PATHS = (
         ),
         ("/Sets", "nowhere", {}),
         ("", "nowhere", {}),
-    ],
-)
-async def test_a_path_reaches_its_application(
-    path: str, route: str, parameters: dict[str, str]
-) -> None:
-    reached: list[tuple[str, Any]] = []
-
-    def application(name: str) -> ASGIApp:
-        async def reach(scope: Scope, _receive: Receive, _send: Send) -> None:
-            reached.append((name, scope.get("path_params", {})))
-
-        return reach
-
-    async def nothing(*_: Any) -> Any:
-        raise AssertionError
-
-    dispatch = router({path: application(path) for path in PATHS}, application("nowhere"))
-    await dispatch({"type": "http", "path": path}, nothing, nothing)
-    assert reached == [(route, parameters)]
+    ]
+    for path, route, parameters in cases:
+        with subtests.test(path=path):
+            reached.clear()
+            await dispatch({"type": "http", "path": path}, nothing, nothing)
+            assert reached == [(route, parameters)]

@@ -172,9 +172,11 @@ async def test_texts_of_requests_do_no_harm(scoring: Service) -> None:
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-@pytest.mark.parametrize("query", [{"state": "lost"}, {"cursor": "x"}, {"cursor": "9-\0"}])
 async def test_addresses_that_make_no_sense_are_refused(
-    scoring: Service, query: dict[str, Any]
+    scoring: Service, subtests: pytest.Subtests
 ) -> None:
     ada = await signed_in(scoring)
-    assert is_harmless(await ada.text(PATH, 400, **query))
+    cases: list[dict[str, Any]] = [{"state": "lost"}, {"cursor": "x"}, {"cursor": "9-\0"}]
+    for query in cases:
+        with subtests.test(query=query):
+            assert is_harmless(await ada.text(PATH, 400, **query))
