@@ -17,10 +17,10 @@ from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
 from packaging.metadata import Metadata
 
+from tests import tree
 from tests.deploy.test_deploy import ROOT
 from tests.deploy.workflow_steps import WORKFLOWS, Runs, every_step, names, publishes
 from tests.processes import clean_environment
-from tests.supply import tracked
 from tests.system.test_chart import PACKAGES as HELM
 from tests.system.test_chart import UV
 
@@ -67,7 +67,7 @@ def origin(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A repository with the files of this one, prepared for a release that is not tagged yet."""
     folder = tmp_path_factory.mktemp("origin")
     git(folder, "init", "--quiet", "--initial-branch", "main")
-    for path in tracked.files(ROOT):
+    for path in tree.files(ROOT):
         if path.is_file() or path.is_symlink():
             copy = folder / path.relative_to(ROOT)
             copy.parent.mkdir(parents=True, exist_ok=True)
