@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from tests import tree
+
 # The commit on which `.ci/run full` passed last.
 RECORD: Final = ".ci/full"
 _MAIN: Final = ("upstream/main", "origin/main", "main")
@@ -50,8 +52,8 @@ class Repository:
 
     def files(self) -> list[str]:
         """Return all files of the checkout but for ignored ones."""
-        listed = self._paths("ls-files", "--cached", "--others", "--exclude-standard")
-        return sorted(path for path in listed if os.path.lexists(self.root / path))
+        listed = (path for path in tree.files(self.root) if os.path.lexists(path))
+        return sorted(path.relative_to(self.root).as_posix() for path in listed)
 
     def work_in_progress(self) -> tuple[str, set[str]]:
         """Return what a developer works on: the words for it, and the paths that changed.

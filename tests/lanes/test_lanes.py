@@ -12,7 +12,7 @@ import pytest
 from tests.lanes.choice import SystemTests
 from tests.lanes.imports import direct_importers, module
 from tests.lanes.quick import nearest
-from tests.lanes.repository import RECORD, GitError, Repository
+from tests.lanes.repository import RECORD, Repository
 from tests.lanes.system import is_clean_at, needed
 from tests.lanes.tables import EVERYTHING, LONGEST, NEARBY, SMOKE, SYSTEM
 
@@ -24,15 +24,11 @@ ROOT = Repository().root
 
 @pytest.fixture(scope="module")
 def files() -> list[str]:
-    try:
-        return Repository().files()
-    except GitError as error:
-        pytest.skip(f"only Git knows which files belong to the repository: {error}")
+    return Repository().files()
 
 
 @pytest.fixture(scope="module")
-def system_tests(files: list[str]) -> SystemTests:
-    assert files
+def system_tests() -> SystemTests:
     return SystemTests(Repository())
 
 
