@@ -19,17 +19,15 @@ def test_the_first_colon_ends_the_type(text: str, meant: tuple[str, str]) -> Non
     assert location.parse(text) == meant
 
 
-@pytest.mark.parametrize(
-    ("text", "why"),
-    [
+def test_what_no_location_can_be_is_refused(subtests: pytest.Subtests) -> None:
+    cases = [
         ("", "not of the form"),
         ("x", "not of the form"),
         ("url:\u00a0", "not of the form"),
         (":x", "not of the form"),
         ("https://a/b", "write url:https://a/b"),
         ("url:\x01 JAVA\tscript:x", "script"),
-    ],
-)
-def test_what_no_location_can_be_is_refused(text: str, why: str) -> None:
-    with pytest.raises(InputError, match=why):
-        location.parse(text)
+    ]
+    for text, why in cases:
+        with subtests.test(text=text), pytest.raises(InputError, match=why):
+            location.parse(text)

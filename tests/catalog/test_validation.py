@@ -40,9 +40,10 @@ def test_a_sound_entity_has_no_problem() -> None:
     assert problems(full | {"spec": {"anything": [1]}}) == []
 
 
-@pytest.mark.parametrize("item", [None, 1, "text", True, [], [SOUND], 1.5])
-def test_what_is_no_object_is_no_entity(item: Any) -> None:
-    assert problems(item) == [("", "an entity has to be an object")]
+def test_what_is_no_object_is_no_entity(subtests: pytest.Subtests) -> None:
+    for item in (None, 1, "text", True, [], [SOUND], 1.5):
+        with subtests.test(item=item):
+            assert problems(item) == [("", "an entity has to be an object")]
 
 
 @pytest.mark.spec("validation.envelope-refuses")
@@ -101,12 +102,20 @@ def test_metadata_of_a_wrong_type_is_refused_with_the_path_of_each_mistake(
 
 
 @pytest.mark.spec("names.may-hold-spaces-and-printables")
-@pytest.mark.parametrize(
-    "name",
-    ["Master Account", "100% & more #1?", "Größe", "日本語", "a\\b", "x" * 253, "  padded  ", "🚀"],
-)
-def test_a_name_may_hold_whatever_is_printable(name: str) -> None:
-    assert problems(with_metadata(name=name)) == []
+def test_a_name_may_hold_whatever_is_printable(subtests: pytest.Subtests) -> None:
+    names = [
+        "Master Account",
+        "100% & more #1?",
+        "Größe",
+        "日本語",
+        "a\\b",
+        "x" * 253,
+        "  padded  ",
+        "🚀",
+    ]
+    for name in names:
+        with subtests.test(name=name):
+            assert problems(with_metadata(name=name)) == []
 
 
 @pytest.mark.spec("names.no-slash-or-colon", "names.no-control-characters")
@@ -128,9 +137,8 @@ def test_a_names_length_is_that_of_its_composed_form() -> None:
     assert normal_name(f" {decomposed} ") == "é" * 253
 
 
-@pytest.mark.parametrize(
-    ("name", "sound"),
-    [
+def test_strict_names_follow_the_catalog_apis_rule(subtests: pytest.Subtests) -> None:
+    cases = [
         ("a", True),
         ("A.b_c-9", True),
         ("x" * 63, True),
@@ -140,10 +148,10 @@ def test_a_names_length_is_that_of_its_composed_form() -> None:
         ("Master Account", False),
         ("ä", False),
         (" a", False),
-    ],
-)
-def test_strict_names_follow_the_catalog_apis_rule(name: str, sound: bool) -> None:
-    assert (problems(with_metadata(name=name), strict_names=True) == []) is sound
+    ]
+    for name, sound in cases:
+        with subtests.test(name=name):
+            assert (problems(with_metadata(name=name), strict_names=True) == []) is sound
 
 
 def test_what_only_the_service_writes_is_taken_out_and_told() -> None:
