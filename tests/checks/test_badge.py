@@ -21,9 +21,8 @@ def card(levels: tuple[ScorecardLevel, ...] = LEVELS) -> Scorecard:
     return Scorecard(id="s", title="Readiness", levels=levels, entries=(ScorecardEntry("a"),))
 
 
-@pytest.mark.parametrize(
-    ("graded", "message"),
-    [
+def test_a_badge_says_the_level(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[GradedLevel | None, str]] = [
         (None, "not applicable"),
         (GradedLevel(0, 0, None, None), "unknown"),
         (GradedLevel(0, 2, None, 20), "unknown"),
@@ -31,11 +30,11 @@ def card(levels: tuple[ScorecardLevel, ...] = LEVELS) -> Scorecard:
         (GradedLevel(0, 0, 60, 80), "no level"),
         (GradedLevel(1, 2, 60, 80), "Bronze"),
         (GradedLevel(2, 2, 100, 100), "Gold & more"),
-    ],
-)
-def test_a_badge_says_the_level(graded: GradedLevel | None, message: str) -> None:
-    found = badge.of_level(card(), graded)
-    assert found[:2] == ("Readiness", message)
+    ]
+    for graded, message in cases:
+        with subtests.test(graded=graded):
+            found = badge.of_level(card(), graded)
+            assert found[:2] == ("Readiness", message)
 
 
 def test_a_badge_without_levels_says_the_score() -> None:

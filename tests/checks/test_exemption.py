@@ -66,26 +66,24 @@ def test_a_request_may_name_times_and_begins_now_otherwise() -> None:
     assert found.until % DAY == DAY // 4
 
 
-@pytest.mark.parametrize(
-    ("start", "until", "hours"),
-    [
+def test_times_of_a_request_are_those_of_its_offsets(subtests: pytest.Subtests) -> None:
+    cases = [
         ("2027-01-01", "2027-01-01", 24),
         ("2027-01-01T00:00:00+14:00", "2027-01-01T00:00:00-12:00", 26),
         # The night in which clocks are set back, and the one in which they are set forward.
         ("2027-10-31T02:30:00+02:00", "2027-10-31T02:30:00+01:00", 1),
         ("2027-03-28", "2027-03-28", 24),
         ("2027-03-28T01:59:00+01:00", "2027-03-28T03:59:00+02:00", 1),
-    ],
-)
-def test_times_of_a_request_are_those_of_its_offsets(start: str, until: str, hours: int) -> None:
-    found = exemption.parse(DOCUMENT | {"from": start, "until": until}, NOON)
-    assert found.until is not None
-    assert found.until - found.starts_at == hours * HOUR
+    ]
+    for start, until, hours in cases:
+        with subtests.test(start=start, until=until):
+            found = exemption.parse(DOCUMENT | {"from": start, "until": until}, NOON)
+            assert found.until is not None
+            assert found.until - found.starts_at == hours * HOUR
 
 
-@pytest.mark.parametrize(
-    ("start", "until"),
-    [
+def test_an_exemption_that_ends_before_it_begins_is_refused(subtests: pytest.Subtests) -> None:
+    cases = [
         ("2027-03-31", "2027-03-30"),
         ("2027-03-31T12:00:00Z", "2027-03-31T12:00:00Z"),
         # It looks later, and is earlier.
@@ -94,11 +92,11 @@ def test_times_of_a_request_are_those_of_its_offsets(start: str, until: str, hou
         ("2027-10-31T02:30:00+01:00", "2027-10-31T02:30:00+02:00"),
         ("2000-01-01", "2000-01-02"),
         ("1970-01-01T00:00:00Z", "1970-01-01T00:00:00Z"),
-    ],
-)
-def test_an_exemption_that_ends_before_it_begins_is_refused(start: str, until: str) -> None:
-    told = {"until": "has to be after the start, and not over"}
-    assert problems_of(DOCUMENT | {"from": start, "until": until}) == told
+    ]
+    for start, until in cases:
+        with subtests.test(start=start, until=until):
+            told = {"until": "has to be after the start, and not over"}
+            assert problems_of(DOCUMENT | {"from": start, "until": until}) == told
 
 
 def test_every_mistake_is_reported_with_its_path() -> None:
@@ -117,9 +115,8 @@ def test_every_mistake_is_reported_with_its_path() -> None:
     assert problems_of([]).keys() == {""}
 
 
-@pytest.mark.parametrize(
-    ("rules", "until", "path"),
-    [
+def test_rules_of_a_scorecard_limit_what_may_be_asked(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[ExemptionRules, int | None, str | None]] = [
         (ExemptionRules(enabled=False), 10, "check"),
         (ExemptionRules(), None, "until"),
         (ExemptionRules(max_days=9), 10, "until"),
@@ -129,20 +126,18 @@ def test_every_mistake_is_reported_with_its_path() -> None:
         (ExemptionRules(), 366, "until"),
         (ExemptionRules(max_days=3_000), 3_000, None),
         (ExemptionRules(permanent=True), 3_000, None),
-    ],
-)
-def test_rules_of_a_scorecard_limit_what_may_be_asked(
-    rules: ExemptionRules, until: int | None, path: str | None
-) -> None:
-    end = None if until is None else NOON + until * DAY
-    request = ExemptionRequest("slo", None, "component:default/a", "Why", NOON, end)
-    if path is None:
-        exemption.check_rules(request, [rules])
-        return
-    with pytest.raises(InvalidItemsError) as raised:
-        # The strictest of several scorecards counts, and a mistake is told once.
-        exemption.check_rules(request, [ExemptionRules(permanent=True), rules, rules])
-    assert [one["path"] for one in raised.value.details["problems"]] == [path]
+    ]
+    for rules, until, path in cases:
+        with subtests.test(rules=rules, until=until):
+            end = None if until is None else NOON + until * DAY
+            request = ExemptionRequest("slo", None, "component:default/a", "Why", NOON, end)
+            if path is None:
+                exemption.check_rules(request, [rules])
+                continue
+            with pytest.raises(InvalidItemsError) as raised:
+                # The strictest of several scorecards counts, and a mistake is told once.
+                exemption.check_rules(request, [ExemptionRules(permanent=True), rules, rules])
+            assert [one["path"] for one in raised.value.details["problems"]] == [path]
 
 
 def test_a_check_outside_every_scorecard_has_exemptions_of_a_year_at_most() -> None:

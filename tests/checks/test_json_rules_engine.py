@@ -37,23 +37,23 @@ def test_every_public_rule_becomes_one_that_is_taken(subtests: pytest.Subtests) 
             assert problems(found) == {}
 
 
-@pytest.mark.parametrize(
-    ("operator", "ours"),
-    [
+def test_decorated_operators_are_told_with_others(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[str, Any]] = [
         ("someFact:in", {"operator": "containsAny"}),
         ("everyValue:contains", {"operator": "containsAll"}),
         ("swap:contains", {"operator": "in"}),
         ("not:equal", {"not": "equal"}),
         ("not:everyFact:notIn", {"not": {"not": "containsAny"}}),
-    ],
-)
-def test_decorated_operators_are_told_with_others(operator: str, ours: Any) -> None:
-    found, remarks = translated(leaf(operator, ["a"]))
+    ]
+    for operator, expected in cases:
+        with subtests.test(operator=operator):
+            found, remarks = translated(leaf(operator, ["a"]))
+            ours = expected
 
-    assert remarks == {}
-    while "not" in found:
-        found, ours = found["not"], ours["not"]
-    assert found["operator"] == (ours["operator"] if isinstance(ours, dict) else ours)
+            assert remarks == {}
+            while "not" in found:
+                found, ours = found["not"], ours["not"]
+            assert found["operator"] == (ours["operator"] if isinstance(ours, dict) else ours)
 
 
 def test_what_cannot_be_taken_over_is_remarked_with_its_path(subtests: pytest.Subtests) -> None:

@@ -40,23 +40,24 @@ def test_what_a_path_finds_does_not_depend_on_the_clock(
     assert state.state == (PASS if length == 1_000 else UNKNOWN)
 
 
-@pytest.mark.parametrize(
-    "rule",
-    [
+def test_an_object_that_is_too_large_for_a_path_is_unknown_with_its_reason(
+    subtests: pytest.Subtests,
+) -> None:
+    rules: list[object] = [
         leaf("items[*].a | length(@)", "equal", 0),
         leaf("items[*].a | length(@)", "isKnown"),
         leaf("items[*].a | length(@)", "isUnknown"),
         leaf("items[*].a | length(@)", "reasonIs", "not-applicable"),
         leaf("items[*].a | to_string(@)", "before", "2026-01-01"),
         leaf("items[*].a | to_string(@)", "olderThan", {"days": 1}),
-    ],
-)
-def test_an_object_that_is_too_large_for_a_path_is_unknown_with_its_reason(rule: object) -> None:
-    explained = explain(check(rule), having(ITEMS), NOW)
-    assert evaluated(check(rule), having(ITEMS)).state == UNKNOWN
-    assert explained.state == UNKNOWN
-    [reason] = explained.reasons
-    assert reason.startswith("check-error: report is too large for items")
+    ]
+    for rule in rules:
+        with subtests.test(rule=rule):
+            explained = explain(check(rule), having(ITEMS), NOW)
+            assert evaluated(check(rule), having(ITEMS)).state == UNKNOWN
+            assert explained.state == UNKNOWN
+            [reason] = explained.reasons
+            assert reason.startswith("check-error: report is too large for items")
 
 
 def test_a_large_object_is_read_by_a_path_that_takes_few_steps() -> None:

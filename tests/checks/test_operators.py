@@ -212,9 +212,8 @@ def test_a_list_is_no_item_of_another() -> None:
     assert evaluated(one, entity({"s": {"f": ["x"], "other": ["x"]}})).state == UNKNOWN
 
 
-@pytest.mark.parametrize(
-    ("operator", "value", "state", "expected"),
-    [
+def test_a_check_reads_the_state_of_another(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[str, object, int, int]] = [
         ("equal", "pass", 1, PASS),
         ("equal", "pass", 2, FAIL),
         ("equal", "pass", 3, UNKNOWN),
@@ -224,15 +223,13 @@ def test_a_list_is_no_item_of_another() -> None:
         ("equal", "not-applicable", 5, PASS),
         ("in", ["pass", "exempt"], 16 | 3, PASS),
         ("isUnknown", None, 3, PASS),
-    ],
-)
-def test_a_check_reads_the_state_of_another(
-    operator: str, value: object, state: int, expected: int
-) -> None:
-    given = {} if value is None else {"value": value}
-    one = check({"source": "checks", "fact": "two", "operator": operator, **given})
+    ]
+    for operator, value, state, expected in cases:
+        with subtests.test(operator=operator, value=value, state=state):
+            given = {} if value is None else {"value": value}
+            one = check({"source": "checks", "fact": "two", "operator": operator, **given})
 
-    assert evaluated(one, entity(states={"two": state})).state == expected
+            assert evaluated(one, entity(states={"two": state})).state == expected
 
 
 def test_lists_and_objects_are_equal_as_in_json(subtests: pytest.Subtests) -> None:

@@ -50,9 +50,8 @@ def test_a_fact_is_compared_with_a_fact_of_another_source() -> None:
     assert compared["value"] == {"source": "quota", "fact": "limit"}
 
 
-@pytest.mark.parametrize(
-    ("members", "kept"),
-    [
+def test_members_are_kept_under_our_names(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[Any, Any]] = [
         ({"failIfMissing": True}, {"onUnknown": "fail"}),
         ({"failIfMissing": False}, {}),
         ({"entityFilter": [{"kind": "component"}]}, {"appliesTo": [{"kind": "component"}]}),
@@ -65,13 +64,13 @@ def test_a_fact_is_compared_with_a_fact_of_another_source() -> None:
             {"failureMetadata": {"link": "https://a.example"}},
             {"fix": {"link": "https://a.example"}},
         ),
-    ],
-)
-def test_members_are_kept_under_our_names(members: Any, kept: Any) -> None:
-    [(_, document)] = taken(one(**members)).documents
+    ]
+    for members, kept in cases:
+        with subtests.test(members=members):
+            [(_, document)] = taken(one(**members)).documents
 
-    names = ("onUnknown", "appliesTo", "labels", "fix")
-    assert {name: document[name] for name in names if name in document} == kept
+            names = ("onUnknown", "appliesTo", "labels", "fix")
+            assert {name: document[name] for name in names if name in document} == kept
 
 
 def test_a_scorecard_has_the_checks_that_were_taken_over() -> None:
@@ -98,7 +97,9 @@ def test_any_of_their_answers_is_read(export: Any) -> None:
     assert [remark.path for _, remark in found.remarks] == ["rule.conditions.all[0].fact"]
 
 
-@pytest.mark.parametrize("export", [None, 3, {}, {"checks": []}, {"checks": "a"}])
-def test_an_export_of_nothing_is_refused(export: Any) -> None:
-    with pytest.raises(InputError, match="neither checks nor scorecards"):
-        roadie.taken_over(export, {})
+def test_an_export_of_nothing_is_refused(subtests: pytest.Subtests) -> None:
+    exports: list[Any] = [None, 3, {}, {"checks": []}, {"checks": "a"}]
+    message = "neither checks nor scorecards"
+    for export in exports:
+        with subtests.test(export=export), pytest.raises(InputError, match=message):
+            roadie.taken_over(export, {})

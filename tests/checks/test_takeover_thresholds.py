@@ -70,12 +70,13 @@ def test_the_first_threshold_that_matches_decides(rules: list[tuple[str, str]]) 
             assert (advisory == PASS) is (first == "success")
 
 
-@pytest.mark.parametrize("expression", ["", "10", "=<3", "3-1", ">true", "a-b", "1-2-3", None, 5])
-def test_an_expression_that_is_none_is_told(expression: Any) -> None:
-    found = rhdh.taken_over(config([("success", "==1"), ("error", expression)]), {})
+def test_an_expression_that_is_none_is_told(subtests: pytest.Subtests) -> None:
+    for expression in ("", "10", "=<3", "3-1", ">true", "a-b", "1-2-3", None, 5):
+        with subtests.test(expression=expression):
+            found = rhdh.taken_over(config([("success", "==1"), ("error", expression)]), {})
 
-    assert found.documents == []
-    assert "refused: github.openPRs: thresholds.rules[1].expression" in remarks(found)
+            assert found.documents == []
+            assert "refused: github.openPRs: thresholds.rules[1].expression" in remarks(found)
 
 
 def test_booleans_are_compared() -> None:

@@ -22,27 +22,26 @@ DOCUMENT = {
 FACTS = {"code": {"issues.open": 7, "protected": False, "languages": ["go", "c"]}}
 
 
-@pytest.mark.parametrize(
-    ("template", "text"),
-    [
-        ("plain", "plain"),
-        ("{{ metadata.name }} has {{facts.code['issues.open']}} issues", "shop has 7 issues"),
-        ('{{ facts.code["protected"] }}', "false"),
-        ("{{ facts.code.languages }}", "go, c"),
-        ("{{ facts['code']['languages'] }}", "go, c"),
-        ("{{ metadata.annotations['github.com/project-slug'] }}", "acme/shop"),
-        ("{{ metadata.tags }}, {{ spec.size }}, {{ spec.live }}", "java, web, 3, true"),
-        ("{{ facts.code.approvals }} of {{ facts.other.x }}", "unknown of unknown"),
-        ("{{ metadata.title }} {{ metadata.name.x }} {{ spec.deep }}", "unknown unknown unknown"),
-    ],
-)
-def test_a_message_shows_values_of_the_entity(template: str, text: str) -> None:
-    assert templates.parse(template).text(entity(FACTS, document=DOCUMENT)) == text
+def test_a_message_shows_values_of_the_entity() -> None:
+    expected = {
+        "plain": "plain",
+        "{{ metadata.name }} has {{facts.code['issues.open']}} issues": "shop has 7 issues",
+        '{{ facts.code["protected"] }}': "false",
+        "{{ facts.code.languages }}": "go, c",
+        "{{ facts['code']['languages'] }}": "go, c",
+        "{{ metadata.annotations['github.com/project-slug'] }}": "acme/shop",
+        "{{ metadata.tags }}, {{ spec.size }}, {{ spec.live }}": "java, web, 3, true",
+        "{{ facts.code.approvals }} of {{ facts.other.x }}": "unknown of unknown",
+        "{{ metadata.title }} {{ metadata.name.x }} {{ spec.deep }}": "unknown unknown unknown",
+    }
+    assert {
+        template: templates.parse(template).text(entity(FACTS, document=DOCUMENT))
+        for template in expected
+    } == expected
 
 
-@pytest.mark.parametrize(
-    ("template", "link"),
-    [
+def test_a_link_is_an_address_or_none(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[str, str | None]] = [
         ("https://x.example/{{ metadata.name }}", "https://x.example/shop"),
         (
             "https://github.com/{{ metadata.annotations['github.com/project-slug'] }}/settings",
@@ -61,10 +60,10 @@ def test_a_message_shows_values_of_the_entity(template: str, text: str) -> None:
             "https://x.example{{ metadata.annotations.evil }}",
             None,
         ),
-    ],
-)
-def test_a_link_is_an_address_or_none(template: str, link: str | None) -> None:
-    assert templates.parse_link(template).link(entity(FACTS, document=DOCUMENT)) == link
+    ]
+    for template, link in cases:
+        with subtests.test(template=template):
+            assert templates.parse_link(template).link(entity(FACTS, document=DOCUMENT)) == link
 
 
 @pytest.mark.parametrize(
