@@ -20,21 +20,18 @@ from factbook.outbound.outcomes import Missing, Outcome
 DOCUMENT = {"a": {"b": 1, "none": None}, "list": [{"n": "x", "v": 3}, {"n": "y", "v": 4}]}
 
 
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        ("a.b", 1),
-        ("list[?v > `3`].n | [0]", "y"),
-        ("length(list)", 2),
-        ("sum(list[].v)", 7),
-        ("join(', ', list[].n)", "x, y"),
-        ("a.none", NOTHING),
-        ("nowhere", NOTHING),
-        ("a.b == `1`", True),
-    ],
-)
-def test_an_expression_gives_a_value_or_nothing(text: str, value: Any) -> None:
-    assert expression(text).of(DOCUMENT) == value
+def test_an_expression_gives_a_value_or_nothing() -> None:
+    expected: dict[str, Any] = {
+        "a.b": 1,
+        "list[?v > `3`].n | [0]": "y",
+        "length(list)": 2,
+        "sum(list[].v)": 7,
+        "join(', ', list[].n)": "x, y",
+        "a.none": NOTHING,
+        "nowhere": NOTHING,
+        "a.b == `1`": True,
+    }
+    assert {text: expression(text).of(DOCUMENT) for text in expected} == expected
 
 
 def test_an_expression_that_does_not_fit_says_nothing_of_the_document() -> None:
@@ -95,11 +92,13 @@ def test_what_is_no_extractor_is_refused_when_it_is_defined(subtests: pytest.Sub
             make(text)
 
 
-@pytest.mark.parametrize(
-    "text", ["'`no`'", '"`no`"', "a == `[1, {}]`", 'a == `"x\\`y"`', "a == ` 7 `", "`null`"]
-)
-def test_back_quotes_inside_other_quotes_and_json_in_them_are_taken(text: str) -> None:
-    assert expression(text).text == text
+def test_back_quotes_inside_other_quotes_and_json_in_them_are_taken(
+    subtests: pytest.Subtests,
+) -> None:
+    texts = ["'`no`'", '"`no`"', "a == `[1, {}]`", 'a == `"x\\`y"`', "a == ` 7 `", "`null`"]
+    for text in texts:
+        with subtests.test(text=text):
+            assert expression(text).text == text
 
 
 @pytest.mark.parametrize("text", ["(a|aa)+$", "(.*a){25}$", "(a*)*b", r"(\w+\s?)+!$"])
@@ -124,9 +123,8 @@ def test_an_expression_looks_at_the_clock_at_each_step(monkeypatch: pytest.Monke
     assert deep.of(document) == Missing(Outcome.TRANSIENT, "the extraction took too long")
 
 
-@pytest.mark.parametrize(
-    ("text", "document"),
-    [
+def test_what_is_too_large_or_too_deep_is_no_fact(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[str, Any]] = [
         ("@", "x" * (LARGEST + 1)),
         ("[@, @]", ["x" * 1_000] * 600),
         ("@", [1] * LARGEST),
@@ -135,12 +133,12 @@ def test_an_expression_looks_at_the_clock_at_each_step(monkeypatch: pytest.Monke
         ("join('', [@, @, @])", "x" * 400_000),
         ("[[[[[@]]]]]", json.loads("[" * 96 + "]" * 96)),
         ("to_string(@)", json.loads("[" * 101 + "]" * 101)),
-    ],
-)
-def test_what_is_too_large_or_too_deep_is_no_fact(text: str, document: Any) -> None:
-    found = extract({"large": expression(text), "small": expression("'a'")}, document)
-    told = Missing(Outcome.TOO_LARGE, "what was extracted is too large for facts")
-    assert found == {"large": told, "small": "a"}
+    ]
+    for text, document in cases:
+        with subtests.test(text=text, document=document):
+            found = extract({"large": expression(text), "small": expression("'a'")}, document)
+            told = Missing(Outcome.TOO_LARGE, "what was extracted is too large for facts")
+            assert found == {"large": told, "small": "a"}
 
 
 def test_the_facts_of_one_entity_share_a_size() -> None:

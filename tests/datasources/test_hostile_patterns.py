@@ -8,20 +8,18 @@ from factbook.outbound import address
 from tests.datasources.asking import definition
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_a_pattern_that_takes_long_to_compile_is_refused(subtests: pytest.Subtests) -> None:
+    texts = [
         "(" * 60 + "a" + "{1,9})" * 60,
         "(?:" * 14 + "a" + "+)+" * 14,
         "(?:" * 6 + "a{2}" * 200 + "){2}" * 6,
         "[)]" * 14 + "(?:" * 14 + "a" + "){2}" * 14,
         "a{60000}" * 100,
         "a{" + "9" * 500 + "}",
-    ],
-)
-def test_a_pattern_that_takes_long_to_compile_is_refused(text: str) -> None:
-    with pytest.raises(InputError, match="too many groups and repeats"):
-        extraction.pattern(text, "string")
+    ]
+    for text in texts:
+        with subtests.test(text=text), pytest.raises(InputError, match="too many groups"):
+            extraction.pattern(text, "string")
 
 
 @pytest.mark.parametrize(
@@ -63,9 +61,8 @@ def test_a_header_that_names_another_path_is_refused(name: str) -> None:
         definition(path="/a", headers={name: "/admin"})
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
+def test_a_secret_is_known_again_however_it_is_escaped(subtests: pytest.Subtests) -> None:
+    bodies = [
         b'{"authorization": "Bearer ab+cd/ef<gh=="}',
         rb'{"authorization": "Bearer ab+cd\/ef<gh=="}',
         rb'{"authorization": "Bearer ab\u002Bcd/ef<gh=="}',
@@ -73,10 +70,13 @@ def test_a_header_that_names_another_path_is_refused(name: str) -> None:
         b"<b>ab+cd/ef&lt;gh</b>",
         b"/next?token=ab%2Bcd%2Fef%3Cgh%3D%3D",
         b'{"cookies": {"session": "0123456789"}}',
-    ],
-)
-def test_a_secret_is_known_again_however_it_is_escaped(body: bytes) -> None:
-    headers = {"authorization": "Bearer ab+cd/ef<gh==", "cookie": "session=0123456789; lang=en"}
-    connection = SourceConnection(base_url="https://ci.test", headers=headers)
-    assert connection.is_repeated(body)
-    assert not connection.is_repeated(b'{"authorization": "Bearer", "session": true}')
+    ]
+    for body in bodies:
+        with subtests.test(body=body):
+            headers = {
+                "authorization": "Bearer ab+cd/ef<gh==",
+                "cookie": "session=0123456789; lang=en",
+            }
+            connection = SourceConnection(base_url="https://ci.test", headers=headers)
+            assert connection.is_repeated(body)
+            assert not connection.is_repeated(b'{"authorization": "Bearer", "session": true}')

@@ -40,9 +40,8 @@ def test_mistakes_of_the_source_and_of_how_it_is_come_by_are_told_together() -> 
     ]
 
 
-@pytest.mark.parametrize(
-    ("document", "paths"),
-    [
+def test_what_follows_from_a_mistake_is_not_told_as_another(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[Any, list[str] | None]] = [
         ([], [""]),
         ({}, ["id", "title"]),
         ({"id": "a b", "title": "", "schema": []}, ["id", "title", "schema"]),
@@ -51,11 +50,9 @@ def test_mistakes_of_the_source_and_of_how_it_is_come_by_are_told_together() -> 
         (pushed(schema={"a": 1}), ["schema.a", "schema.a.type"]),
         (pushed(handlerDefinition=1, title=""), None),
         (pushed(entityFilter=[{"": 1}], cadence="0 * * * *"), ["entityFilter[0]", "cadence"]),
-    ],
-)
-def test_what_follows_from_a_mistake_is_not_told_as_another(
-    document: Any, paths: list[str] | None
-) -> None:
-    found = told(document)
-    assert len(found) == len(set(found))
-    assert paths is None or found == paths
+    ]
+    for document, paths in cases:
+        with subtests.test(document=document):
+            found = told(document)
+            assert len(found) == len(set(found))
+            assert paths is None or found == paths

@@ -41,20 +41,17 @@ def path(text: str) -> str:
     return found.path
 
 
-@pytest.mark.parametrize(
-    ("template", "made"),
-    [
-        ("/jobs/{{ metadata.name }}/last", "/jobs/web/last"),
-        ('/jobs/{{ metadata.annotations."acme.com/id" }}', "/jobs/a%2Fb%3Fc"),
-        ('/n/{{metadata.annotations."acme.com/n"}}', "/n/7"),
-        ("/live/{{ spec.live }}", "/live/true"),
-        ("/{{ kind }}-{{ metadata.name }}?a=1", "/Component-web?a=1"),
-        ("/kind/{{ kind == 'Component' && 'component' || 'other' }}", "/kind/component"),
-        ("/plain", "/plain"),
-    ],
-)
-def test_values_are_put_into_a_path(template: str, made: str) -> None:
-    assert path(template) == made
+def test_values_are_put_into_a_path() -> None:
+    expected = {
+        "/jobs/{{ metadata.name }}/last": "/jobs/web/last",
+        '/jobs/{{ metadata.annotations."acme.com/id" }}': "/jobs/a%2Fb%3Fc",
+        '/n/{{metadata.annotations."acme.com/n"}}': "/n/7",
+        "/live/{{ spec.live }}": "/live/true",
+        "/{{ kind }}-{{ metadata.name }}?a=1": "/Component-web?a=1",
+        "/kind/{{ kind == 'Component' && 'component' || 'other' }}": "/kind/component",
+        "/plain": "/plain",
+    }
+    assert {template: path(template) for template in expected} == expected
 
 
 def test_query_headers_and_body_are_written_each_in_its_own_way() -> None:
@@ -81,13 +78,12 @@ def test_an_entity_without_the_value_is_told_as_such(text: str) -> None:
     assert found.reason == f"no-annotation: the entity has no {text}"
 
 
-@pytest.mark.parametrize(
-    "value", [".", "..", "a/../b", "..\\b", "./a", "/.;x", "a/..;", "a" * 1_001]
-)
-def test_a_value_that_climbs_or_is_endless_is_no_value(value: str) -> None:
-    found = request({"metadata": {"name": value}}, path="/x/{{ metadata.name }}/y")
-    assert isinstance(found, Missing)
-    assert found.outcome is Outcome.NO_ANNOTATION
+def test_a_value_that_climbs_or_is_endless_is_no_value(subtests: pytest.Subtests) -> None:
+    for value in (".", "..", "a/../b", "..\\b", "./a", "/.;x", "a/..;", "a" * 1_001):
+        with subtests.test(value=value):
+            found = request({"metadata": {"name": value}}, path="/x/{{ metadata.name }}/y")
+            assert isinstance(found, Missing)
+            assert found.outcome is Outcome.NO_ANNOTATION
 
 
 @pytest.mark.parametrize("value", ["a\r\nx-admin: yes", "a\nb", "é", "a\0"])
@@ -109,10 +105,10 @@ def test_no_value_changes_the_path_around_it(value: str) -> None:
     assert parts.fragment == ""
 
 
-@pytest.mark.parametrize("text", ["{{", "}}", "{{ a", "a }}", "{{ a }} }}", "x" * 2_001, "{{ ( }}"])
-def test_what_is_no_template_is_refused_when_it_is_defined(text: str) -> None:
-    with pytest.raises(InputError):
-        request(path=text)
+def test_what_is_no_template_is_refused_when_it_is_defined(subtests: pytest.Subtests) -> None:
+    for text in ("{{", "}}", "{{ a", "a }}", "{{ a }} }}", "x" * 2_001, "{{ ( }}"):
+        with subtests.test(text=text), pytest.raises(InputError):
+            request(path=text)
 
 
 def test_a_path_that_is_not_below_the_connection_is_refused_when_it_is_defined(
@@ -145,9 +141,8 @@ def test_a_path_that_is_not_below_the_connection_is_refused_when_it_is_defined(
             ]
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "told"),
-    [
+def test_a_header_that_changes_what_a_request_is_is_refused(subtests: pytest.Subtests) -> None:
+    cases = [
         ("Host", "other.example", "is not a header that a source can set"),
         ("content-length", "0", "is not a header that a source can set"),
         ("Transfer-Encoding", "chunked", "is not a header that a source can set"),
@@ -157,12 +152,10 @@ def test_a_path_that_is_not_below_the_connection_is_refused_when_it_is_defined(
         ("", "yes", "is not a header that a source can set"),
         ("x-a", "b\r\nx-admin: yes", "has to be of printable ASCII"),
         ("x-a", "é{{ metadata.name }}", "has to be of printable ASCII"),
-    ],
-)
-def test_a_header_that_changes_what_a_request_is_is_refused(
-    name: str, text: str, told: str
-) -> None:
-    with pytest.raises(InvalidItemsError) as refused:
-        request(headers={name: text})
-    path = f"handlerDefinition.config.headers.{name}"
-    assert refused.value.details["problems"] == [{"path": path, "message": told}]
+    ]
+    for name, text, told in cases:
+        with subtests.test(name=name, text=text):
+            with pytest.raises(InvalidItemsError) as refused:
+                request(headers={name: text})
+            path = f"handlerDefinition.config.headers.{name}"
+            assert refused.value.details["problems"] == [{"path": path, "message": told}]

@@ -22,12 +22,13 @@ def test_what_is_written_is_read_back(document: dict[str, object]) -> None:
     assert yaml_text.read(yaml_text.written(document)) == document
 
 
-@pytest.mark.parametrize("type_", TYPES)
-def test_what_a_source_begins_with_is_a_definition(type_: str) -> None:
-    text = starters.skeleton("last-build", type_)  # type: ignore[arg-type]
-    document = yaml_text.read(text)
-    assert parse(document).type == type_
-    assert yaml_text.read(yaml_text.written(document)) == document
+def test_what_a_source_begins_with_is_a_definition(subtests: pytest.Subtests) -> None:
+    for type_ in TYPES:
+        with subtests.test(type=type_):
+            text = starters.skeleton("last-build", type_)
+            document = yaml_text.read(text)
+            assert parse(document).type == type_
+            assert yaml_text.read(yaml_text.written(document)) == document
 
 
 def test_short_parts_stand_in_a_line_and_texts_of_several_lines_as_such() -> None:
@@ -35,9 +36,8 @@ def test_short_parts_stand_in_a_line_and_texts_of_several_lines_as_such() -> Non
     assert text == "filter:\n- {kind: api}\nabout: |\n  one\n  two\nempty: {}\n"
 
 
-@pytest.mark.parametrize(
-    ("text", "path", "message"),
-    [
+def test_a_text_that_is_no_document_is_told_where_it_is_wrong(subtests: pytest.Subtests) -> None:
+    cases = [
         ("a: 1\nb: c: d", "line 2", "mapping values are not allowed in this context"),
         ("a: 1\nb: {c: 1, c: 2}", "line 2", 'the key "c" is there twice'),
         ("a: *b", "", "has an alias, which is not read"),
@@ -46,15 +46,12 @@ def test_short_parts_stand_in_a_line_and_texts_of_several_lines_as_such() -> Non
         ("[]", "", "has to be a mapping that begins like id: builds"),
         ("x" * (yaml_text.LONGEST + 1), "", "has more than 256 KiB"),
         ("? [1]\n: 2", "line 1", "found unhashable key"),
-    ],
-    ids=range(8),
-)
-def test_a_text_that_is_no_document_is_told_where_it_is_wrong(
-    text: str, path: str, message: str
-) -> None:
-    with pytest.raises(InvalidItemsError) as caught:
-        yaml_text.read(text)
-    assert caught.value.details["problems"] == [{"path": path, "message": message}]
+    ]
+    for text, path, message in cases:
+        with subtests.test(text=text, path=path):
+            with pytest.raises(InvalidItemsError) as caught:
+                yaml_text.read(text)
+            assert caught.value.details["problems"] == [{"path": path, "message": message}]
 
 
 def test_dates_stay_texts_and_a_mark_at_the_beginning_is_none() -> None:
