@@ -181,9 +181,8 @@ async def test_a_page_looks_at_a_bounded_number_of_rows(database: Database) -> N
         assert second.more is None
 
 
-@pytest.mark.parametrize(
-    ("rows", "expected"),
-    [
+def test_differences_are_between_what_was_known_before_and_since(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[list[Any], dict[str, Any]]] = [
         ([({"a": 1}, {}), ({"a": 1}, {})], {}),
         ([({"a": 1}, {}), ({"a": True}, {})], {"a": (True, 1)}),
         ([({"a": [1]}, {}), ({"a": [2]}, {})], {"a": ([2], [1])}),
@@ -193,9 +192,7 @@ async def test_a_page_looks_at_a_bounded_number_of_rows(database: Database) -> N
         ([({}, {"a": "x"}), ({}, {}), ({"a": 1}, {})], {"a": (1, None)}),
         ([({}, {"g": "x"}), ({"g.a": 1, "h": 2}, {})], {"g.a": (1, None)}),
         ([({"a": 1}, {})], {"a": (None, 1)}),
-    ],
-)
-def test_differences_are_between_what_was_known_before_and_since(
-    rows: list[Any], expected: dict[str, Any]
-) -> None:
-    assert differences(rows) == expected
+    ]
+    for rows, expected in cases:
+        with subtests.test(rows=rows):
+            assert differences(rows) == expected

@@ -173,21 +173,24 @@ def test_a_problem_is_named_with_its_path(subtests: pytest.Subtests) -> None:
 
 
 @pytest.mark.spec("source.version-is-semantic")
-@pytest.mark.parametrize("version", ["1", "1.0", "v1.0.0", "01.0.0", "1.0.0-01", "1.0.0 ", 1.0])
-def test_a_version_that_is_not_semantic_is_refused(version: object) -> None:
-    assert list(problems_of(with_(version=version))) == ["version"]
+def test_a_version_that_is_not_semantic_is_refused(subtests: pytest.Subtests) -> None:
+    for version in ("1", "1.0", "v1.0.0", "01.0.0", "1.0.0-01", "1.0.0 ", 1.0):
+        with subtests.test(version=version):
+            assert list(problems_of(with_(version=version))) == ["version"]
 
 
 @pytest.mark.spec("source.cadence-is-cron")
-@pytest.mark.parametrize("cadence", ["@daily", "* * * * * *", "61 * * * *", "0 0 31 2 *", 5])
-def test_a_cadence_that_is_not_a_cron_line_is_refused(cadence: object) -> None:
-    assert list(problems_of(with_(cadence=cadence))) == ["cadence"]
+def test_a_cadence_that_is_not_a_cron_line_is_refused(subtests: pytest.Subtests) -> None:
+    for cadence in ("@daily", "* * * * * *", "61 * * * *", "0 0 31 2 *", 5):
+        with subtests.test(cadence=cadence):
+            assert list(problems_of(with_(cadence=cadence))) == ["cadence"]
 
 
 @pytest.mark.spec("source.timeout")
-@pytest.mark.parametrize("timeout", [20, "PT20M", {}, {"days": 1}, {"minutes": 1, "years": 1}])
-def test_a_timeout_that_is_not_a_duration_is_refused(timeout: object) -> None:
-    assert list(problems_of(with_(timeout=timeout))) == ["timeout"]
+def test_a_timeout_that_is_not_a_duration_is_refused(subtests: pytest.Subtests) -> None:
+    for timeout in (20, "PT20M", {}, {"days": 1}, {"minutes": 1, "years": 1}):
+        with subtests.test(timeout=timeout):
+            assert list(problems_of(with_(timeout=timeout))) == ["timeout"]
 
 
 def test_every_problem_is_reported_at_once() -> None:

@@ -81,9 +81,8 @@ def test_a_statement_can_be_spread_by_entity() -> None:
     assert {row: found for row in every if (found := problems(row[1]))} == {}
 
 
-@pytest.mark.parametrize(
-    ("sql", "problem"),
-    [
+def test_what_a_cluster_refuses_is_found(subtests: pytest.Subtests) -> None:
+    cases = [
         ("SELECT facts FROM facts_latest WHERE source_id = ? FOR UPDATE", "locks"),
         (
             "WITH RECURSIVE s (id) AS (SELECT MIN(source_id) FROM facts_history UNION ALL SELECT "
@@ -104,10 +103,10 @@ def test_a_statement_can_be_spread_by_entity() -> None:
         ),
         ("INSERT INTO facts_latest (source_id, facts) VALUES (?, ?)", "without its entity"),
         ("UPDATE facts_latest SET entity_id = ? WHERE source_id = ?", "moves a row"),
-    ],
-)
-def test_what_a_cluster_refuses_is_found(sql: str, problem: str) -> None:
-    assert any(problem in each for each in problems(sql))
+    ]
+    for sql, problem in cases:
+        with subtests.test(sql=sql, problem=problem):
+            assert any(problem in each for each in problems(sql))
 
 
 @pytest.mark.parametrize(

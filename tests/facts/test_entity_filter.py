@@ -98,9 +98,11 @@ def test_a_filter_is_read_from_a_list_and_from_json_text_alike() -> None:
     assert read(wanted, "", print) == read(text, "", print) == wanted
 
 
-@pytest.mark.parametrize("value", [[], {}, {"kind": "component"}, 1, "{}", "not json", "\ud800"])
-def test_a_filter_that_is_no_list_of_objects_is_refused(value: object) -> None:
-    assert [path for path, _ in problems_of(value)] == ["entityFilter"]
+def test_a_filter_that_is_no_list_of_objects_is_refused(subtests: pytest.Subtests) -> None:
+    values: list[object] = [[], {}, {"kind": "component"}, 1, "{}", "not json", "\ud800"]
+    for value in values:
+        with subtests.test(value=value):
+            assert [path for path, _ in problems_of(value)] == ["entityFilter"]
 
 
 def test_every_problem_of_a_filter_is_named_with_its_path() -> None:

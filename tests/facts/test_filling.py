@@ -122,14 +122,16 @@ def test_incident_groups_that_nobody_determined_are_left_out() -> None:
     }
 
 
-@pytest.mark.parametrize("value", [0, False, "", [], "unknown"])
-def test_a_value_that_looks_like_nothing_is_still_a_value(value: object) -> None:
-    shape = Shape("any", "Things", (Leaf("leaf", "string|unknown", "A leaf."),))
-    assert fill(shape, {"leaf": value}, {}, {}) == {
-        "leaf": value,
-        "unknownReasons": {},
-        "collectedAt": {},
-    }
+def test_a_value_that_looks_like_nothing_is_still_a_value(subtests: pytest.Subtests) -> None:
+    values: list[object] = [0, False, "", [], "unknown"]
+    for value in values:
+        with subtests.test(value=value):
+            shape = Shape("any", "Things", (Leaf("leaf", "string|unknown", "A leaf."),))
+            assert fill(shape, {"leaf": value}, {}, {}) == {
+                "leaf": value,
+                "unknownReasons": {},
+                "collectedAt": {},
+            }
 
 
 @pytest.mark.spec("tools.observability.unavailable-is-an-error")
