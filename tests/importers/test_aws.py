@@ -57,21 +57,18 @@ async def test_an_account_keeps_its_id_under_another_name() -> None:
     assert before.external_id == after.external_id == "amazonaws.com/account/000000000007"
 
 
-@pytest.mark.parametrize(
-    ("tags", "owner"),
-    [
+async def test_the_owner_is_what_a_tag_says_or_nobody(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[dict[str, str], str | None]] = [
         ({}, None),
         ({"owner": ""}, None),
         ({"team": "core", "owner": "user:alice"}, "user:default/alice"),
         ({"OWNER": "shop/core"}, "group:shop/core"),
         ({"owner": "a@b/c d:e/"}, None),
-    ],
-)
-async def test_the_owner_is_what_a_tag_says_or_nobody(
-    tags: dict[str, str], owner: str | None
-) -> None:
-    found = await AwsOrganization(Account("shop", 1, tags=tags)).entities()
-    assert found["shop"]["spec"].get("owner") == owner
+    ]
+    for tags, owner in cases:
+        with subtests.test(tags=tags):
+            found = await AwsOrganization(Account("shop", 1, tags=tags)).entities()
+            assert found["shop"]["spec"].get("owner") == owner
 
 
 async def test_a_tag_that_is_no_reference_is_a_problem_of_its_account() -> None:

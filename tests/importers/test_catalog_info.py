@@ -101,17 +101,18 @@ async def test_one_wrong_document_leaves_the_others() -> None:
     assert not reading.whole
 
 
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        ("a: [", ":2 is not valid YAML"),
-        ("a: 1\na: 2\n", ":2 is not valid YAML"),
-        ("a: &a [*a]\n", ":1 contains itself"),
-        ("a: !!python/object:os.system {}\n", ":1 is not valid YAML"),
-        ("\x00", ":0 is not valid YAML"),
-        ("- " * 200 + "a", ":0 is nested more than 100 deep"),
-        ("a: " + "x" * (1024 * 1024), ":0 is larger than 1,048,576 bytes"),
-        (
+async def test_a_file_that_cannot_be_read_is_a_problem_with_its_line(
+    subtests: pytest.Subtests,
+) -> None:
+    cases = {
+        "syntax": ("a: [", ":2 is not valid YAML"),
+        "twice": ("a: 1\na: 2\n", ":2 is not valid YAML"),
+        "itself": ("a: &a [*a]\n", ":1 contains itself"),
+        "tag": ("a: !!python/object:os.system {}\n", ":1 is not valid YAML"),
+        "nul": ("\x00", ":0 is not valid YAML"),
+        "depth": ("- " * 200 + "a", ":0 is nested more than 100 deep"),
+        "size": ("a: " + "x" * (1024 * 1024), ":0 is larger than 1,048,576 bytes"),
+        "aliases": (
             "a: &a [1,1,1,1,1,1,1,1,1]\n"
             + "".join(
                 f"{b}: &{b} [*{a},*{a},*{a},*{a},*{a},*{a},*{a},*{a},*{a}]\n"
@@ -119,7 +120,7 @@ async def test_one_wrong_document_leaves_the_others() -> None:
             ),
             ":1 has more than 200,000 parts",
         ),
-        (
+        "merges": (
             "a: &a {k: 1}\n"
             + "".join(
                 f"{b}: &{b} {{<<: [{','.join([f'*{a}'] * 9)}]}}\n"
@@ -127,15 +128,12 @@ async def test_one_wrong_document_leaves_the_others() -> None:
             ),
             ":1 has more than 200,000 parts",
         ),
-    ],
-    ids=["syntax", "twice", "itself", "tag", "nul", "depth", "size", "aliases", "merges"],
-)
-async def test_a_file_that_cannot_be_read_is_a_problem_with_its_line(
-    text: str, problem: str
-) -> None:
-    reading = await read(text)
-    assert told(reading)[0].startswith(f"catalog-info.yaml{problem}")
-    assert (reading.entities, reading.whole) == ([], False)
+    }
+    for case, (text, problem) in cases.items():
+        with subtests.test(case):
+            reading = await read(text)
+            assert told(reading)[0].startswith(f"catalog-info.yaml{problem}")
+            assert (reading.entities, reading.whole) == ([], False)
 
 
 async def test_an_alias_stands_for_its_value() -> None:
@@ -161,24 +159,24 @@ async def test_targets_are_read_relative_absolute_and_by_pattern() -> None:
     assert (reading.problems, reading.whole) == ([], True)
 
 
-@pytest.mark.parametrize(
-    ("pattern", "matched"),
-    [
+async def test_a_pattern_names_files(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[str, list[str]]] = [
         ("*.yaml", ["a.yaml"]),
         ("**/a.yaml", ["a.yaml", "x/a.yaml", "x/y/a.yaml"]),
         ("x/*/a.yaml", ["x/y/a.yaml"]),
         ("x/**", ["x/a.yaml", "x/y/a.yaml"]),
         ("x/*", ["x/a.yaml"]),
         ("x?.yaml", []),
-    ],
-)
-async def test_a_pattern_names_files(pattern: str, matched: list[str]) -> None:
-    texts = {
-        path: component(path.replace("/", "-")) for path in ("a.yaml", "x/a.yaml", "x/y/a.yaml")
-    }
-    reading = await read(location(f"'{pattern}'"), files(texts))
-    expected = [path.replace("/", "-") for path in matched]
-    assert sorted(names(reading)) == sorted([*expected, "all"])
+    ]
+    for pattern, matched in cases:
+        with subtests.test(pattern=pattern, matched=matched):
+            texts = {
+                path: component(path.replace("/", "-"))
+                for path in ("a.yaml", "x/a.yaml", "x/y/a.yaml")
+            }
+            reading = await read(location(f"'{pattern}'"), files(texts))
+            expected = [path.replace("/", "-") for path in matched]
+            assert sorted(names(reading)) == sorted([*expected, "all"])
 
 
 async def test_files_of_a_level_are_read_together() -> None:
@@ -217,9 +215,8 @@ async def test_a_thousand_files_are_read_at_most() -> None:
     assert told(reading) == ["catalog-info.yaml:7 more than 1,000 files are not read"]
 
 
-@pytest.mark.parametrize(
-    ("target", "problem"),
-    [
+async def test_a_target_that_is_not_read_is_a_problem(subtests: pytest.Subtests) -> None:
+    cases = [
         ("../secrets.yaml", "the target is outside the repository"),
         ("x/../../secrets.yaml", "the target is outside the repository"),
         ("'%2e%2e/secrets.yaml'", "the target is outside the repository"),
@@ -228,12 +225,12 @@ async def test_a_thousand_files_are_read_at_most() -> None:
         ("..\\secrets.yaml", "the target is not a path or URL"),
         ("'file:///etc/passwd'", "the target is on another host"),
         ("missing.yaml", "missing.yaml: there is no such file"),
-    ],
-)
-async def test_a_target_that_is_not_read_is_a_problem(target: str, problem: str) -> None:
-    reading = await read(location(target))
-    assert told(reading) == [f"catalog-info.yaml:7 {problem}"]
-    assert (names(reading), reading.whole) == (["all"], False)
+    ]
+    for target, problem in cases:
+        with subtests.test(target=target):
+            reading = await read(location(target))
+            assert told(reading) == [f"catalog-info.yaml:7 {problem}"]
+            assert (names(reading), reading.whole) == (["all"], False)
 
 
 async def test_a_location_of_another_type_is_a_problem() -> None:
@@ -266,21 +263,20 @@ async def test_placeholders_are_replaced_by_files_relative_to_their_own() -> Non
     assert reading.whole
 
 
-@pytest.mark.parametrize(
-    ("placeholder", "problem"),
-    [
+async def test_a_placeholder_that_cannot_be_replaced_is_a_problem_of_its_entity(
+    subtests: pytest.Subtests,
+) -> None:
+    cases = [
         ("{$text: missing.txt}", "missing.txt: there is no such file"),
         ("{$text: ../up.txt}", "../up.txt: the target is outside the repository"),
         ("{$text: [a]}", "$text has to name a file"),
         ("{$json: bad.txt}", "bad.txt cannot be read as json: "),
         ("{$yaml: two.txt}", "two.txt cannot be read as yaml: does not hold exactly one document"),
-    ],
-)
-async def test_a_placeholder_that_cannot_be_replaced_is_a_problem_of_its_entity(
-    placeholder: str, problem: str
-) -> None:
-    text = f"{component('a', f'spec: {{x: {placeholder}}}')}\n---\n{component('b')}"
-    reading = await read(text, files({"bad.txt": "{", "two.txt": "a: 1\n---\nb: 2\n"}))
-    assert names(reading) == ["b"]
-    assert told(reading)[0].startswith(f"catalog-info.yaml:1 {problem}")
-    assert not reading.whole
+    ]
+    for placeholder, problem in cases:
+        with subtests.test(placeholder=placeholder):
+            text = f"{component('a', f'spec: {{x: {placeholder}}}')}\n---\n{component('b')}"
+            reading = await read(text, files({"bad.txt": "{", "two.txt": "a: 1\n---\nb: 2\n"}))
+            assert names(reading) == ["b"]
+            assert told(reading)[0].startswith(f"catalog-info.yaml:1 {problem}")
+            assert not reading.whole

@@ -58,19 +58,19 @@ def test_an_importer_shares_the_limits_of_the_account_that_it_reads_with() -> No
     assert made(account={"token": TOKEN}).integration.credential == "importers.github.default"
 
 
-@pytest.mark.parametrize(
-    ("every", "milliseconds"),
-    [("30m", 30 * MINUTE), ("6h", 6 * HOUR), ("1d", DAY), ("30d", 30 * DAY), ("never", None)],
-)
-def test_the_time_between_two_imports_is_a_number_and_a_unit(
-    every: str, milliseconds: int | None
-) -> None:
-    assert made(every=every).every == milliseconds
+def test_the_time_between_two_imports_is_a_number_and_a_unit() -> None:
+    expected: dict[str, int | None] = {
+        "30m": 30 * MINUTE,
+        "6h": 6 * HOUR,
+        "1d": DAY,
+        "30d": 30 * DAY,
+        "never": None,
+    }
+    assert {every: made(every=every).every for every in expected} == expected
 
 
-@pytest.mark.parametrize(
-    ("values", "said"),
-    [
+def test_a_mistake_names_the_table_and_never_a_secret(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[dict[str, Any], str]] = [
         ({"every": "soon"}, "every has to be between 1m and 30d"),
         ({"every": "0m"}, "every has to be between 1m and 30d"),
         ({"every": "31d"}, "every has to be between 1m and 30d"),
@@ -80,14 +80,14 @@ def test_the_time_between_two_imports_is_a_number_and_a_unit(
         ({"archived": "perhaps"}, "archived"),
         ({"integration": "other"}, "[integrations.github.other]"),
         ({"account": {"token": TOKEN, "host": "no host"}}, "host has to be"),
-    ],
-)
-def test_a_mistake_names_the_table_and_never_a_secret(values: dict[str, Any], said: str) -> None:
-    with pytest.raises(ConfigurationError) as caught:
-        made(**values)
-    assert said in caught.value.message
-    assert "github.default" in caught.value.message
-    assert TOKEN not in caught.value.message
+    ]
+    for values, said in cases:
+        with subtests.test(values=values):
+            with pytest.raises(ConfigurationError) as caught:
+                made(**values)
+            assert said in caught.value.message
+            assert "github.default" in caught.value.message
+            assert TOKEN not in caught.value.message
 
 
 def test_an_unknown_kind_is_told_with_those_that_there_are() -> None:
@@ -108,12 +108,17 @@ def test_options_are_variables_too(tmp_path: Path) -> None:
         loader.load(environ={"FACTBOOK_IMPORTERS__GITHUB": "x"}, path=tmp_path / "none.toml")
 
 
-@pytest.mark.parametrize("id_", [one.id for one in KINDS])
-def test_every_kind_has_a_folder_and_describes_each_of_its_options(id_: str) -> None:
-    found = configuration.kind(id_)
-    assert (found.id, found.title) == next((k.id, k.title) for k in KINDS if k.id == id_)
-    hints = get_type_hints(found.options, include_extras=True)
-    assert all(hints[name].__metadata__[0].description for name in found.options.__struct_fields__)
+def test_every_kind_has_a_folder_and_describes_each_of_its_options(
+    subtests: pytest.Subtests,
+) -> None:
+    for id_ in [one.id for one in KINDS]:
+        with subtests.test(id=id_):
+            found = configuration.kind(id_)
+            assert (found.id, found.title) == next((k.id, k.title) for k in KINDS if k.id == id_)
+            hints = get_type_hints(found.options, include_extras=True)
+            assert all(
+                hints[name].__metadata__[0].description for name in found.options.__struct_fields__
+            )
 
 
 def test_a_folder_and_one_line_outside_it_are_a_kind(tmp_path: Path) -> None:

@@ -70,37 +70,33 @@ def team(name: str, number: int, permission: str = "write", *, has_all: bool = F
     return Team(name, number, [], ["acme/shop"], permission, has_all)
 
 
-@pytest.mark.parametrize(
-    ("codeowners", "owner"),
-    [
+async def test_the_owner_is_of_codeowners_then_of_the_only_team(subtests: pytest.Subtests) -> None:
+    cases = [
         (".* @acme/web\n", "group:default/web"),
         ("* @acme/nobody @alice # boss\n", "user:default/alice"),
         (".* @acme/web\n.*\\.go @bob\n", "group:default/web"),
         ("docs/.* @acme/web\n", "group:default/shop"),
         (".* @other/web mail@example.com\n", "group:default/shop"),
-    ],
-)
-async def test_the_owner_is_of_codeowners_then_of_the_only_team(
-    codeowners: str, owner: str
-) -> None:
-    organization = owned(codeowners, Team("web", 2), team("shop", 3, "admin"))
-    assert (await organization.entities())["shop"]["spec"]["owner"] == owner
+    ]
+    for codeowners, owner in cases:
+        with subtests.test(codeowners=codeowners):
+            organization = owned(codeowners, Team("web", 2), team("shop", 3, "admin"))
+            assert (await organization.entities())["shop"]["spec"]["owner"] == owner
 
 
-@pytest.mark.parametrize(
-    ("teams", "owner"),
-    [
+async def test_an_owner_that_is_not_known_is_absent(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[list[Team], str | None]] = [
         ([team("a", 2)], "group:default/a"),
         ([team("a", 2), team("b", 3, "admin")], "group:default/b"),
         ([team("a", 2, "admin"), team("b", 3, "admin"), team("c", 4)], None),
         ([team("a", 2, "read")], None),
         ([team("a", 2, has_all=True)], None),
         ([], None),
-    ],
-)
-async def test_an_owner_that_is_not_known_is_absent(teams: list[Team], owner: str | None) -> None:
-    entities = await owned("", *teams).entities()
-    assert entities["shop"]["spec"].get("owner") == owner
+    ]
+    for teams, owner in cases:
+        with subtests.test(teams=teams):
+            entities = await owned("", *teams).entities()
+            assert entities["shop"]["spec"].get("owner") == owner
 
 
 @pytest.mark.parametrize("kind", ["teams", "team_members", "team_repositories"])
@@ -214,9 +210,10 @@ async def test_all_pages_of_a_list_are_read(most: int) -> None:
     assert (found.complete, len(found.items)) == (True, 120)
 
 
-@pytest.mark.parametrize(
-    "fault",
-    [
+async def test_a_list_that_fails_after_its_first_page_is_incomplete(
+    subtests: pytest.Subtests,
+) -> None:
+    cases: list[Any] = [
         faults.bad_gateway,
         faults.not_json,
         faults.cut_off,
@@ -224,14 +221,14 @@ async def test_all_pages_of_a_list_are_read(most: int) -> None:
         faults.saying({"ok": True, "data": []}),
         faults.saying({"ok": True, "data": []}, headers={"x-total-count": "0"}),
         faults.saying({"message": "no"}, 403),
-    ],
-)
-async def test_a_list_that_fails_after_its_first_page_is_incomplete(fault: Any) -> None:
-    organization = GiteaOwner(*many(120))
-    organization.fake.fail("search", fault, after=1, times=40)
-    found = await organization.part()
-    assert (found.complete, len(found.items) + len(found.unread)) == (False, 50)
-    assert found.problems[-1].message.startswith("repositories: ")
+    ]
+    for number, fault in enumerate(cases):
+        with subtests.test(number=number, fault=fault):
+            organization = GiteaOwner(*many(120))
+            organization.fake.fail("search", fault, after=1, times=40)
+            found = await organization.part()
+            assert (found.complete, len(found.items) + len(found.unread)) == (False, 50)
+            assert found.problems[-1].message.startswith("repositories: ")
 
 
 @pytest.mark.parametrize("data", [[], [{"id": 1, "full_name": "../evil"}]])

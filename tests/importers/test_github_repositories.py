@@ -53,40 +53,36 @@ async def test_archived_repositories_and_forks_come_by_setting() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("codeowners", "owner"),
-    [
+async def test_the_owner_is_of_codeowners_then_of_the_only_team(subtests: pytest.Subtests) -> None:
+    cases = [
         ("* @acme/web\n", "group:default/web"),
         ("* @acme/nobody @alice # boss\n", "user:default/alice"),
         ("* @acme/web\n* @bob\n", "user:default/bob"),
         ("/docs @acme/web\n", "group:default/shop"),
         ("* @other/web mail@example.com\n", "group:default/shop"),
         ("* @acme/web\n*\n", "group:default/shop"),
-    ],
-)
-async def test_the_owner_is_of_codeowners_then_of_the_only_team(
-    codeowners: str, owner: str
-) -> None:
-    one = repository("shop", texts={".github/CODEOWNERS": codeowners})
-    organization = Organization(one)
-    organization.fake.teams = [team("web", 1), team("shop", 2, admin=["shop"])]
-    assert (await organization.entities())["shop"]["spec"]["owner"] == owner
+    ]
+    for codeowners, owner in cases:
+        with subtests.test(codeowners=codeowners):
+            one = repository("shop", texts={".github/CODEOWNERS": codeowners})
+            organization = Organization(one)
+            organization.fake.teams = [team("web", 1), team("shop", 2, admin=["shop"])]
+            assert (await organization.entities())["shop"]["spec"]["owner"] == owner
 
 
-@pytest.mark.parametrize(
-    ("teams", "owner"),
-    [
+async def test_an_owner_that_is_not_known_is_absent(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[list[Any], str | None]] = [
         ([team("a", 1, maintain=["shop"])], "group:default/a"),
         ([team("a", 1, maintain=["shop"]), team("b", 2, admin=["shop"])], "group:default/b"),
         ([team("a", 1, admin=["shop"]), team("b", 2, admin=["shop"])], None),
         ([team("a", 1, admin=["shop"], is_secret=True)], None),
         ([], None),
-    ],
-)
-async def test_an_owner_that_is_not_known_is_absent(teams: list[Any], owner: str | None) -> None:
-    organization = Organization(repository("shop"))
-    organization.fake.teams = teams
-    assert (await organization.entities())["shop"]["spec"].get("owner") == owner
+    ]
+    for teams, owner in cases:
+        with subtests.test(teams=teams):
+            organization = Organization(repository("shop"))
+            organization.fake.teams = teams
+            assert (await organization.entities())["shop"]["spec"].get("owner") == owner
 
 
 async def test_a_file_brings_its_entities_and_what_it_names() -> None:
@@ -154,9 +150,10 @@ def many(count: int) -> list[Any]:
     return [repository(f"r{number:04}") for number in range(count)]
 
 
-@pytest.mark.parametrize(
-    "fault",
-    [
+async def test_a_list_that_fails_after_its_first_page_is_incomplete(
+    subtests: pytest.Subtests,
+) -> None:
+    cases: list[Any] = [
         faults.bad_gateway,
         faults.unavailable,
         faults.not_json,
@@ -178,14 +175,14 @@ def many(count: int) -> list[Any]:
                 }
             }
         ),
-    ],
-)
-async def test_a_list_that_fails_after_its_first_page_is_incomplete(fault: Any) -> None:
-    organization = Organization(*many(120))
-    organization.fake.fail("graphql", fault, after=1, times=40)
-    found = await organization.part()
-    assert (found.complete, len(found.items)) == (False, 50)
-    assert found.problems[-1].message.startswith("repositories: ")
+    ]
+    for number, fault in enumerate(cases):
+        with subtests.test(number=number, fault=fault):
+            organization = Organization(*many(120))
+            organization.fake.fail("graphql", fault, after=1, times=40)
+            found = await organization.part()
+            assert (found.complete, len(found.items)) == (False, 50)
+            assert found.problems[-1].message.startswith("repositories: ")
 
 
 async def test_a_list_with_fewer_rows_than_it_counts_is_incomplete() -> None:

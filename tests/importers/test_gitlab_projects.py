@@ -67,9 +67,8 @@ def owned(path: str = "shop", codeowners: str = "", **more: Any) -> GitlabGroup:
     return group
 
 
-@pytest.mark.parametrize(
-    ("codeowners", "owner"),
-    [
+async def test_the_owner_is_of_codeowners(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[str, str | None]] = [
         ("* @acme/web\n", "group:default/web"),
         ("* @other/web @Alice # boss\n", "user:default/Alice"),
         ("* @acme/web\n* @bob\n", "user:default/bob"),
@@ -77,16 +76,17 @@ def owned(path: str = "shop", codeowners: str = "", **more: Any) -> GitlabGroup:
         ("[All] @acme/web\n*\n[Docs] @bob\ndocs/\n", "group:default/web"),
         ("* @nobody mail@example.com @@maintainers\n", None),
         ("docs/ @bob\n", None),
-    ],
-)
-async def test_the_owner_is_of_codeowners(codeowners: str, owner: str | None) -> None:
-    entities = await owned(codeowners=codeowners).entities()
-    assert entities["shop"]["spec"].get("owner") == owner
+    ]
+    for codeowners, owner in cases:
+        with subtests.test(codeowners=codeowners):
+            entities = await owned(codeowners=codeowners).entities()
+            assert entities["shop"]["spec"].get("owner") == owner
 
 
-@pytest.mark.parametrize(
-    ("path", "shared", "owner"),
-    [
+async def test_else_it_is_the_subgroup_or_the_only_group_that_maintains(
+    subtests: pytest.Subtests,
+) -> None:
+    cases: list[tuple[str, dict[str, int], str | None]] = [
         ("web/app", {}, "group:default/web"),
         ("web/app", {"acme/shop": 40}, "group:default/web"),
         ("app", {"acme/shop": 40}, "group:default/shop"),
@@ -94,13 +94,11 @@ async def test_the_owner_is_of_codeowners(codeowners: str, owner: str | None) ->
         ("app", {"acme/shop": 40, "acme/web": 50}, None),
         ("app", {"acme/shop": 30}, None),
         ("app", {}, None),
-    ],
-)
-async def test_else_it_is_the_subgroup_or_the_only_group_that_maintains(
-    path: str, shared: dict[str, int], owner: str | None
-) -> None:
-    [entity] = (await owned(path, shared_with=shared).entities()).values()
-    assert entity["spec"].get("owner") == owner
+    ]
+    for path, shared, owner in cases:
+        with subtests.test(path=path, shared=shared):
+            [entity] = (await owned(path, shared_with=shared).entities()).values()
+            assert entity["spec"].get("owner") == owner
 
 
 async def test_without_the_members_an_owner_is_left_as_it_was() -> None:
@@ -187,9 +185,10 @@ def many(count: int) -> list[Any]:
     return [project(f"r{number:04}", number) for number in range(1, count + 1)]
 
 
-@pytest.mark.parametrize(
-    "fault",
-    [
+async def test_a_list_that_fails_after_its_first_page_is_incomplete(
+    subtests: pytest.Subtests,
+) -> None:
+    cases: list[Any] = [
         faults.bad_gateway,
         faults.not_json,
         faults.cut_off,
@@ -198,15 +197,15 @@ def many(count: int) -> list[Any]:
         faults.saying({"message": "403 Forbidden"}, 403),
         faults.saying([], headers={"x-total": "0"}),
         faults.saying([], headers={"link": '<https://x/?page=2>; rel="next"'}),
-    ],
-)
-async def test_a_list_that_fails_after_its_first_page_is_incomplete(fault: Any) -> None:
-    group = GitlabGroup(*many(250))
-    group.fake.fail("group_projects", fault, after=1, times=40)
-    found = await group.part()
-    # A limit that was met ends the reading of files, too.
-    assert (found.complete, len(found.items) + len(found.unread)) == (False, 100)
-    assert found.problems[-1].message.startswith("projects: ")
+    ]
+    for number, fault in enumerate(cases):
+        with subtests.test(number=number, fault=fault):
+            group = GitlabGroup(*many(250))
+            group.fake.fail("group_projects", fault, after=1, times=40)
+            found = await group.part()
+            # A limit that was met ends the reading of files, too.
+            assert (found.complete, len(found.items) + len(found.unread)) == (False, 100)
+            assert found.problems[-1].message.startswith("projects: ")
 
 
 async def test_a_row_of_another_form_makes_the_list_incomplete() -> None:

@@ -254,9 +254,10 @@ async def test_a_token_that_leads_to_itself_ends_the_list() -> None:
     assert (part.complete, len(part.items)) == (False, 600)
 
 
-@pytest.mark.parametrize(
-    ("fault", "word"),
-    [
+async def test_a_page_that_fails_makes_the_cluster_incomplete_and_its_items_uncertain(
+    subtests: pytest.Subtests,
+) -> None:
+    cases: list[tuple[Fault, str]] = [
         (faults.saying({"kind": "Status"}), "unknown form"),
         (faults.saying({"kind": "Status", "metadata": {}, "items": []}), "unknown form"),
         (faults.saying({"kind": "DeploymentList", "metadata": {}, "items": [{}]}), "unknown form"),
@@ -265,19 +266,17 @@ async def test_a_token_that_leads_to_itself_ends_the_list() -> None:
         (faults.saying({"kind": "Status", "code": 500}, 500), "upstream-error"),
         (faults.cut_off, "upstream-error"),
         (faults.not_json, "upstream-error"),
-    ],
-)
-async def test_a_page_that_fails_makes_the_cluster_incomplete_and_its_items_uncertain(
-    fault: Fault, word: str
-) -> None:
-    cluster = ImportedCluster()
-    for number in range(600):
-        cluster.fake.add(DEPLOYMENTS, f"web-{number}", "payments")
-    cluster.fake.fail(DEPLOYMENTS, fault, after=1, times=9)
-    part = await cluster.part()
-    assert (part.complete, len(part.items)) == (False, 500)
-    assert {item.tentative for item in part.items} == {True}
-    assert word in part.problems[0].message
+    ]
+    for fault, word in cases:
+        with subtests.test(fault=fault, word=word):
+            cluster = ImportedCluster()
+            for number in range(600):
+                cluster.fake.add(DEPLOYMENTS, f"web-{number}", "payments")
+            cluster.fake.fail(DEPLOYMENTS, fault, after=1, times=9)
+            part = await cluster.part()
+            assert (part.complete, len(part.items)) == (False, 500)
+            assert {item.tentative for item in part.items} == {True}
+            assert word in part.problems[0].message
 
 
 async def test_what_may_not_be_listed_is_named_as_a_role_names_it() -> None:
@@ -346,17 +345,15 @@ def test_the_api_server_is_that_of_the_cluster_it_runs_in() -> None:
     assert options.base_url(given) == "https://[fd00::1]:6443"
 
 
-@pytest.mark.parametrize(
-    "table",
-    [
+def test_a_mistake_in_the_options_is_told(subtests: pytest.Subtests) -> None:
+    tables: list[dict[str, Any]] = [
         {"cluster": "Not one"},
         {"url": "kubernetes"},
         {"namespace": "A"},
         {"resources": ("pods",)},
         {"resources": ("a/../b",)},
         {"resources": ("apps/v1/../x",)},
-    ],
-)
-def test_a_mistake_in_the_options_is_told(table: dict[str, Any]) -> None:
-    with pytest.raises(ConfigurationError):
-        KubernetesImportOptions(**{"cluster": "a", **table})
+    ]
+    for table in tables:
+        with subtests.test(table=table), pytest.raises(ConfigurationError):
+            KubernetesImportOptions(**{"cluster": "a", **table})

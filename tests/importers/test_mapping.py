@@ -127,9 +127,8 @@ async def test_what_a_mapping_makes_is_bounded() -> None:
     assert [problem.message for problem in part.problems] == [text]
 
 
-@pytest.mark.parametrize(
-    ("mapping", "said"),
-    [
+def test_a_mistake_in_a_mapping_is_told_with_its_place(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[dict[str, Any], str]] = [
         ({"spec.owner": "item.["}, 'mapping."spec.owner" is not a JMESPath expression'),
         ({"User": {"spec.x": "{{ a"}}, 'mapping.User."spec.x" has {{ without }}'),
         ({"spec.x": "{{ no_such(item) }}"}, 'mapping."spec.x" has no function no_such'),
@@ -139,14 +138,14 @@ async def test_what_a_mapping_makes_is_bounded() -> None:
         ({"metadata.annotations.": "item.a"}, "is no field"),
         ({"spec.a": 7}, "mapping"),
         ({f"spec.f{n}": "item.a" for n in range(101)}, "mapping has more than 100 fields"),
-    ],
-)
-def test_a_mistake_in_a_mapping_is_told_with_its_place(mapping: dict[str, Any], said: str) -> None:
-    table = {"address": ADDRESS, "mapping": mapping}
-    with pytest.raises(ConfigurationError) as caught:
-        configuration.importer("catalog", "eu", table, {})
-    assert said in caught.value.message
-    assert caught.value.message.startswith("importers.catalog.eu: ")
+    ]
+    for mapping, said in cases:
+        with subtests.test(mapping=mapping):
+            table = {"address": ADDRESS, "mapping": mapping}
+            with pytest.raises(ConfigurationError) as caught:
+                configuration.importer("catalog", "eu", table, {})
+            assert said in caught.value.message
+            assert caught.value.message.startswith("importers.catalog.eu: ")
 
 
 def test_a_mapping_in_a_variable_is_json() -> None:

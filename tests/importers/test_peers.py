@@ -114,8 +114,8 @@ _BAD_PAGES = (
 async def test_a_page_that_fails_after_the_first_leaves_the_reading_incomplete(
     subtests: pytest.Subtests,
 ) -> None:
-    for fault in _BAD_PAGES:
-        with subtests.test(fault=fault):
+    for number, fault in enumerate(_BAD_PAGES):
+        with subtests.test(number=number, fault=fault):
             fake = FakeBackstage(component(f"c{n:04}") for n in range(1_200))
             fake.fail("page", fault, after=1, times=20)
             found = await Peer(fake).part()
@@ -249,23 +249,22 @@ async def test_what_another_factbook_renames_keeps_its_id_here(
     )
 
 
-@pytest.mark.parametrize(
-    ("values", "said"),
-    [
+def test_a_mistake_in_the_table_is_told(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[dict[str, Any], str]] = [
         ({"address": ""}, "address has to be"),
         ({"address": "backstage.example.com"}, "address has to be"),
         ({"address": "https://user:pw@a.test"}, "address has to be"),
         ({"filters": ["kind=component"] * 21}, "filters have to be"),
         ({"filters": [" "]}, "filters have to be"),
         ({"namespace_prefix": "Eu/"}, "namespace_prefix has to be"),
-    ],
-)
-def test_a_mistake_in_the_table_is_told(values: dict[str, Any], said: str) -> None:
-    table = {"address": ADDRESS, "token": "a secret"} | values
-    with pytest.raises(ConfigurationError) as caught:
-        configuration.importer("catalog", "default", table, {})
-    assert said in caught.value.message
-    assert "importers.catalog.default" in caught.value.message
+    ]
+    for values, said in cases:
+        with subtests.test(values=values):
+            table = {"address": ADDRESS, "token": "a secret"} | values
+            with pytest.raises(ConfigurationError) as caught:
+                configuration.importer("catalog", "default", table, {})
+            assert said in caught.value.message
+            assert "importers.catalog.default" in caught.value.message
 
 
 def _factbook(service: Service, token: str, **options: Any) -> Peer:

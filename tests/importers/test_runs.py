@@ -246,9 +246,8 @@ def ended(**values: object) -> ImportRun:
     return run._replace(**values)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    ("last", "at"),
-    [
+def test_the_next_start_follows_from_the_last_run(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[ImportRun | None, int | None]] = [
         (None, 7),
         (ended(), HOUR),
         (ended(state="waiting", started_at=None, ended_at=None), 7),
@@ -257,11 +256,11 @@ def ended(**values: object) -> ImportRun:
         (ended(failures=40), HOUR),
         (ended(resumes_at=2 * HOUR), 2 * HOUR),
         (ended(resumes_at=900 * DAY), DAY + MINUTE),
-    ],
-)
-def test_the_next_start_follows_from_the_last_run(last: ImportRun | None, at: int | None) -> None:
-    assert next_start(HOUR, last, 7) == at
-    assert next_start(None, last, 7) is None
+    ]
+    for last, at in cases:
+        with subtests.test(last=last):
+            assert next_start(HOUR, last, 7) == at
+            assert next_start(None, last, 7) is None
 
 
 async def test_what_an_importer_remembers_is_kept_while_it_runs(world: ImportWorld) -> None:
