@@ -77,15 +77,14 @@ def test_more_files_never_make_a_count_smaller(paths: list[str], more: list[str]
 
 
 @pytest.mark.spec("tools.repository.in-catalog")
-@pytest.mark.parametrize(
-    ("path", "expected"),
-    [
-        ("catalog-info.yaml", True),
-        ("services/one/catalog-info.yml", True),
-        ("my-catalog-info.yaml", False),
-        ("catalog-info.yaml/README", False),
-        ("catalog-info.json", False),
-    ],
-)
-def test_a_catalog_info_file_anywhere_puts_it_in_the_catalog(path: str, expected: bool) -> None:
-    assert facts([path, "README.md"])["inCatalog"] is expected
+def test_a_catalog_info_file_anywhere_puts_it_in_the_catalog(subtests: pytest.Subtests) -> None:
+    expected = {
+        "catalog-info.yaml": True,
+        "services/one/catalog-info.yml": True,
+        "my-catalog-info.yaml": False,
+        "catalog-info.yaml/README": False,
+        "catalog-info.json": False,
+    }
+    for path, is_in_catalog in expected.items():
+        with subtests.test(path=path):
+            assert facts([path, "README.md"])["inCatalog"] is is_in_catalog

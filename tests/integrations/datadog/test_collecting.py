@@ -46,21 +46,20 @@ async def test_each_kind_is_counted_by_its_tags_in_any_case() -> None:
     assert asking.integration.source.check(found.values).reasons == {}
 
 
-@pytest.mark.parametrize(
-    ("wanted", "monitors", "objectives"),
-    [
+async def test_what_has_every_tag_counts(subtests: pytest.Subtests) -> None:
+    cases = [
         ("service:app-two service:app-two", 1, 1),
         ("app app", 1, 0),
         ("service:ap service:appp", 0, 0),
         ("service:app,team:one service:app,team:one", 2, 1),
         ("env:prod,service:app,team:one env:prod,service:app", 1, 1),
         ("env:prod,service:app-two env:test", 0, 0),
-    ],
-)
-async def test_what_has_every_tag_counts(wanted: str, monitors: int, objectives: int) -> None:
-    _, asking = started()
-    found = await asking.one(wanted)
-    assert found.values == {MONITOR_COUNT: monitors, SLO_COUNT: objectives}
+    ]
+    for wanted, monitors, objectives in cases:
+        with subtests.test(wanted=wanted, monitors=monitors):
+            _, asking = started()
+            found = await asking.one(wanted)
+            assert found.values == {MONITOR_COUNT: monitors, SLO_COUNT: objectives}
 
 
 @pytest.mark.parametrize(

@@ -95,22 +95,23 @@ async def test_no_word_of_an_annotation_is_sent() -> None:
     assert {one.headers["host"] for one in fake.exchanges} == {"api.datadoghq.com"}
 
 
-@pytest.mark.parametrize(
-    "query",
-    [
+def test_a_query_is_no_list_of_tags_and_counts_nothing(subtests: pytest.Subtests) -> None:
+    queries = [
         "service:app AND env:prod",
         "service:(app OR web)",
         "scope:{service:app}",
         "NOT team:one",
         "service:app*",
-    ],
-)
-def test_a_query_is_no_list_of_tags_and_counts_nothing(query: str) -> None:
-    found = target({MONITORS: query})
-    assert found == Missing(Outcome.BAD_ANNOTATION, f"{MONITORS} is no list of tags with commas")
-    assert target({SLO: query, MONITORS: "service:app"}) == "service:app "
-    assert isinstance(nothing := target({}), Missing)
-    assert nothing.outcome is Outcome.NO_ANNOTATION
+    ]
+    for query in queries:
+        with subtests.test(query=query):
+            found = target({MONITORS: query})
+            assert found == Missing(
+                Outcome.BAD_ANNOTATION, f"{MONITORS} is no list of tags with commas"
+            )
+            assert target({SLO: query, MONITORS: "service:app"}) == "service:app "
+            assert isinstance(nothing := target({}), Missing)
+            assert nothing.outcome is Outcome.NO_ANNOTATION
 
 
 def test_names_that_hold_the_words_of_queries_are_tags() -> None:

@@ -1,5 +1,6 @@
 """What is collected of one repository, value by value, and why what is missing is missing."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -178,9 +179,8 @@ async def test_a_branch_without_a_rule_is_known_whatever_the_rights() -> None:
     assert collected.values["security.branchProtection"] is False
 
 
-@pytest.mark.parametrize(
-    ("rule", "expected"),
-    [
+async def test_a_rule_says_what_it_demands(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[Mapping[str, Any], dict[str, Any]]] = [
         (RULE, {}),
         ({**RULE, "enable_force_push": True}, {"branchProtection.allowForcePushes": True}),
         ({**RULE, "enable_status_check": True}, {}),
@@ -193,16 +193,18 @@ async def test_a_branch_without_a_rule_is_known_whatever_the_rights() -> None:
         (as_forgejo(apply_to_admins=True), {"branchProtection.enforceAdmins": True}),
         (as_forgejo(dismiss_stale_approvals=True), {"codeReview.dismissStaleReviews": True}),
         ({"branch_name": "main", "rule_name": "main"}, OF_AN_OLD_SERVER),
-    ],
-)
-async def test_a_rule_says_what_it_demands(rule: dict[str, Any], expected: dict[str, Any]) -> None:
-    _, collector = started(changed(rule=rule))
-    collected = await collector.one()
-    demands_nothing = dict.fromkeys((name.removeprefix("codehost.") for name in RULES), False)
-    found = {name: collected.values.get(f"codehost.{name}") for name in demands_nothing}
-    assert found == demands_nothing | expected
-    assert collected.values["codehost.branchProtection.enabled"] is True
-    check_whole(collected)
+    ]
+    for rule, expected in cases:
+        with subtests.test(rule=rule):
+            _, collector = started(changed(rule=rule))
+            collected = await collector.one()
+            demands_nothing = dict.fromkeys(
+                (name.removeprefix("codehost.") for name in RULES), False
+            )
+            found = {name: collected.values.get(f"codehost.{name}") for name in demands_nothing}
+            assert found == demands_nothing | expected
+            assert collected.values["codehost.branchProtection.enabled"] is True
+            check_whole(collected)
 
 
 async def test_a_rule_that_is_not_listed_leaves_its_leaves_to_the_next_run() -> None:

@@ -169,29 +169,32 @@ async def test_a_failure_after_the_pages_of_merge_times_costs_the_count_alone() 
     assert found.passing == {MERGED, SHARE}
 
 
-@pytest.mark.parametrize("seed", range(6))
-async def test_figures_are_those_of_the_whole_history(seed: int) -> None:
-    chance = random.Random(seed)
-    pulls = []
-    for number in range(chance.choice([0, 1, 49, 50, 51, 100, 300])):
-        opened = NOON - chance.randrange(1, 120 * 24) * HOUR
-        closed = min(NOON, opened + chance.randrange(1, 600) * HOUR)
-        updated = min(NOON, closed + chance.choice([0, 0, 5, 500]) * HOUR)
-        merged = closed if chance.random() < 0.7 else None
-        pulls.append(Pull(number + 1, f"{number}", opened, merged, updated))
-    _, collector = of(pulls)
-    found = await collector.one()
-    whole = [
-        MergedPull(p.number, p.title, p.author, False, p.created_at, p.merged_at, p.updated_at)
-        for p in pulls
-        if p.merged_at is not None
-    ]
-    expected = merge_times.figures(whole, NOON - merge_times.MONTH)
-    for group in ("mergeTime", "pullRequests"):
-        for name, value in expected[group].items():
-            path = f"codehost.{group}.{name}"
-            assert found.values.get(path, found.missing.get(path)) == value
-    assert found.values[MERGED] == len(whole)
+async def test_figures_are_those_of_the_whole_history(subtests: pytest.Subtests) -> None:
+    for seed in range(6):
+        with subtests.test(seed=seed):
+            chance = random.Random(seed)
+            pulls = []
+            for number in range(chance.choice([0, 1, 49, 50, 51, 100, 300])):
+                opened = NOON - chance.randrange(1, 120 * 24) * HOUR
+                closed = min(NOON, opened + chance.randrange(1, 600) * HOUR)
+                updated = min(NOON, closed + chance.choice([0, 0, 5, 500]) * HOUR)
+                merged = closed if chance.random() < 0.7 else None
+                pulls.append(Pull(number + 1, f"{number}", opened, merged, updated))
+            _, collector = of(pulls)
+            found = await collector.one()
+            whole = [
+                MergedPull(
+                    p.number, p.title, p.author, False, p.created_at, p.merged_at, p.updated_at
+                )
+                for p in pulls
+                if p.merged_at is not None
+            ]
+            expected = merge_times.figures(whole, NOON - merge_times.MONTH)
+            for group in ("mergeTime", "pullRequests"):
+                for name, value in expected[group].items():
+                    path = f"codehost.{group}.{name}"
+                    assert found.values.get(path, found.missing.get(path)) == value
+            assert found.values[MERGED] == len(whole)
 
 
 async def test_the_server_s_own_actions_are_an_author() -> None:

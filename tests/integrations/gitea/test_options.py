@@ -35,9 +35,8 @@ def test_the_address_and_the_annotation_follow_from_the_host(
     assert rest.startswith(options.origin)
 
 
-@pytest.mark.parametrize(
-    ("table", "message"),
-    [
+def test_a_mistake_is_named_without_a_value(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[dict[str, Any], str]] = [
         ({"host": ""}, "a host is needed."),
         (
             {"host": "https://git.example.com"},
@@ -47,12 +46,12 @@ def test_the_address_and_the_annotation_follow_from_the_host(
         ({"api_url": "ftp://git.example.com"}, "api_url has to begin with https://."),
         ({"tokn": SECRET}, "Object contains unknown field `tokn`."),
         ({"token": [SECRET]}, "Expected `str`, got `array` - at `$.token`."),
-    ],
-)
-def test_a_mistake_is_named_without_a_value(table: dict[str, Any], message: str) -> None:
-    with pytest.raises(ConfigurationError) as raised:
-        INTEGRATION.configured("work", {"host": HOST, "token": SECRET} | table)
-    assert raised.value.message == f"integrations.gitea.work: {message}"
+    ]
+    for table, message in cases:
+        with subtests.test(table=table):
+            with pytest.raises(ConfigurationError) as raised:
+                INTEGRATION.configured("work", {"host": HOST, "token": SECRET} | table)
+            assert raised.value.message == f"integrations.gitea.work: {message}"
 
 
 def test_no_secret_is_shown_and_the_source_could_be_read_from_a_document() -> None:

@@ -120,17 +120,20 @@ async def test_a_redirect_takes_the_token_nowhere() -> None:
     assert sum(fake.requests.values()) == 1
 
 
-@pytest.mark.parametrize("kind", ["repository", *LOST])
-async def test_a_bad_answer_costs_what_it_concerns_for_a_while_and_nothing_else(kind: str) -> None:
-    lost = tuple(EVERYTHING) if kind == "repository" else LOST[kind]
-    kept = {name: value for name, value in EVERYTHING.items() if not name.startswith(lost)}
-    broken = (faults.unavailable, faults.not_json, faults.cut_off)
-    for fault in (*broken, *map(saying, ODD)):
-        fake, collector = started(full())
-        fake.fail(kind, fault, times=1_000)
-        found = await collector.one()
-        assert found.values == kept
-        assert found.passing >= found.missing.keys() - NEVER_SAID
+async def test_a_bad_answer_costs_what_it_concerns_for_a_while_and_nothing_else(
+    subtests: pytest.Subtests,
+) -> None:
+    for kind in ("repository", *LOST):
+        with subtests.test(kind=kind):
+            lost = tuple(EVERYTHING) if kind == "repository" else LOST[kind]
+            kept = {name: value for name, value in EVERYTHING.items() if not name.startswith(lost)}
+            broken = (faults.unavailable, faults.not_json, faults.cut_off)
+            for fault in (*broken, *map(saying, ODD)):
+                fake, collector = started(full())
+                fake.fail(kind, fault, times=1_000)
+                found = await collector.one()
+                assert found.values == kept
+                assert found.passing >= found.missing.keys() - NEVER_SAID
 
 
 async def test_a_branch_or_a_name_that_leads_astray_is_not_asked_for() -> None:

@@ -90,16 +90,20 @@ def test_only_configured_organizations_are_asked_for() -> None:
     assert refused.reason == "no-annotation: an organization that is not configured"
 
 
-@pytest.mark.parametrize("slug", code_hosts.addresses("git.example.com", "src/branch/main"))
-def test_a_slug_may_be_an_address_on_the_host_of_its_own(slug: str) -> None:
-    assert target({SLUG: slug}) == "acme/app"
+def test_a_slug_may_be_an_address_on_the_host_of_its_own(subtests: pytest.Subtests) -> None:
+    for slug in code_hosts.addresses("git.example.com", "src/branch/main"):
+        with subtests.test(slug=slug):
+            assert target({SLUG: slug}) == "acme/app"
 
 
 @pytest.mark.spec("sources.annotations-choose-among-the-configured")
-@pytest.mark.parametrize("slug", code_hosts.unreadable("git.example.com"))
-def test_an_annotation_that_cannot_be_read_is_told_from_one_that_is_not_there(slug: str) -> None:
-    unreadable, *absent = code_hosts.reasons(target, SLUG, slug)
-    assert unreadable is not None
-    assert unreadable[0] is Outcome.BAD_ANNOTATION
-    assert unreadable[1].startswith("what the annotation names is not ")
-    assert [reason and reason[0] for reason in absent] == [Outcome.NO_ANNOTATION] * 2
+def test_an_annotation_that_cannot_be_read_is_told_from_one_that_is_not_there(
+    subtests: pytest.Subtests,
+) -> None:
+    for slug in code_hosts.unreadable("git.example.com"):
+        with subtests.test(slug=slug):
+            unreadable, *absent = code_hosts.reasons(target, SLUG, slug)
+            assert unreadable is not None
+            assert unreadable[0] is Outcome.BAD_ANNOTATION
+            assert unreadable[1].startswith("what the annotation names is not ")
+            assert [reason and reason[0] for reason in absent] == [Outcome.NO_ANNOTATION] * 2

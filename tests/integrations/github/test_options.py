@@ -39,9 +39,8 @@ def test_addresses_follow_from_the_host(table: dict[str, Any], rest: str, graphq
     assert (options.rest, options.graphql) == (rest, graphql)
 
 
-@pytest.mark.parametrize(
-    ("table", "message"),
-    [
+def test_a_mistake_is_named_without_a_value(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[dict[str, Any], str]] = [
         ({}, "integrations.github.work: either a token or an app is needed."),
         (
             {"token": SECRET, "app_id": "1"},
@@ -72,12 +71,12 @@ def test_addresses_follow_from_the_host(table: dict[str, Any], rest: str, graphq
             {"token": [SECRET]},
             "integrations.github.work: Expected `str`, got `array` - at `$.token`.",
         ),
-    ],
-)
-def test_a_mistake_is_named_without_a_value(table: dict[str, Any], message: str) -> None:
-    with pytest.raises(ConfigurationError) as raised:
-        INTEGRATION.configured("work", table)
-    assert raised.value.message == message
+    ]
+    for table, message in cases:
+        with subtests.test(table=table):
+            with pytest.raises(ConfigurationError) as raised:
+                INTEGRATION.configured("work", table)
+            assert raised.value.message == message
 
 
 def test_no_secret_is_shown() -> None:

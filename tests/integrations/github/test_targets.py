@@ -21,9 +21,8 @@ def target(annotations: dict[str, Any] | None, **table: Any) -> str | Missing:
     return integration.target({"kind": "Component", "metadata": metadata})
 
 
-@pytest.mark.parametrize(
-    "annotations",
-    [
+def test_annotations_point_to_a_repository(subtests: pytest.Subtests) -> None:
+    cases: list[dict[str, Any]] = [
         {SLUG: "acme/app"},
         {SLUG: " Acme/App "},
         {SOURCE: "url:https://github.com/acme/app"},
@@ -31,10 +30,10 @@ def target(annotations: dict[str, Any] | None, **table: Any) -> str | Missing:
         {SOURCE: "url:https://github.com/acme/app/tree/main/services/one/"},
         {SLUG: "acme/app", SOURCE: "url:https://github.com/acme/other"},
         {SLUG: "acme/app", SOURCE: "dir:./here"},
-    ],
-)
-def test_annotations_point_to_a_repository(annotations: dict[str, Any]) -> None:
-    assert target(annotations) == "acme/app"
+    ]
+    for annotations in cases:
+        with subtests.test(annotations=annotations):
+            assert target(annotations) == "acme/app"
 
 
 @pytest.mark.spec("sources.annotations-choose-among-the-configured")
@@ -73,21 +72,18 @@ def test_other_annotations_point_to_nothing(subtests: pytest.Subtests) -> None:
             assert found.outcome in {Outcome.NO_ANNOTATION, Outcome.BAD_ANNOTATION}
 
 
-@pytest.mark.parametrize(
-    ("annotations", "expected"),
-    [
+def test_an_enterprise_server_has_annotations_of_its_own(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[dict[str, Any], str | None]] = [
         ({f"{SERVER}/project-slug": "acme/app"}, "acme/app"),
         ({SLUG: "acme/app", SOURCE: f"url:https://{SERVER}/acme/app"}, "acme/app"),
         ({SOURCE: f"url:https://{SERVER}/acme/app"}, "acme/app"),
         ({SLUG: "acme/app"}, None),
         ({SLUG: "acme/app", SOURCE: "url:https://github.com/acme/app"}, None),
-    ],
-)
-def test_an_enterprise_server_has_annotations_of_its_own(
-    annotations: dict[str, Any], expected: str | None
-) -> None:
-    found = target(annotations, host=SERVER)
-    assert (None if isinstance(found, Missing) else found) == expected
+    ]
+    for annotations, expected in cases:
+        with subtests.test(annotations=annotations):
+            found = target(annotations, host=SERVER)
+            assert (None if isinstance(found, Missing) else found) == expected
 
 
 @pytest.mark.parametrize(
@@ -105,16 +101,20 @@ def test_only_configured_organizations_are_asked_for() -> None:
     assert refused.reason == "no-annotation: an organization that is not configured"
 
 
-@pytest.mark.parametrize("slug", code_hosts.addresses("github.com", "tree/main/docs"))
-def test_a_slug_may_be_an_address_on_the_host_of_its_own(slug: str) -> None:
-    assert target({SLUG: slug}) == "acme/app"
+def test_a_slug_may_be_an_address_on_the_host_of_its_own(subtests: pytest.Subtests) -> None:
+    for slug in code_hosts.addresses("github.com", "tree/main/docs"):
+        with subtests.test(slug=slug):
+            assert target({SLUG: slug}) == "acme/app"
 
 
 @pytest.mark.spec("sources.annotations-choose-among-the-configured")
-@pytest.mark.parametrize("slug", code_hosts.unreadable("github.com"))
-def test_an_annotation_that_cannot_be_read_is_told_from_one_that_is_not_there(slug: str) -> None:
-    unreadable, *absent = code_hosts.reasons(target, SLUG, slug)
-    assert unreadable is not None
-    assert unreadable[0] is Outcome.BAD_ANNOTATION
-    assert unreadable[1].startswith("what the annotation names is not ")
-    assert [reason and reason[0] for reason in absent] == [Outcome.NO_ANNOTATION] * 2
+def test_an_annotation_that_cannot_be_read_is_told_from_one_that_is_not_there(
+    subtests: pytest.Subtests,
+) -> None:
+    for slug in code_hosts.unreadable("github.com"):
+        with subtests.test(slug=slug):
+            unreadable, *absent = code_hosts.reasons(target, SLUG, slug)
+            assert unreadable is not None
+            assert unreadable[0] is Outcome.BAD_ANNOTATION
+            assert unreadable[1].startswith("what the annotation names is not ")
+            assert [reason and reason[0] for reason in absent] == [Outcome.NO_ANNOTATION] * 2

@@ -34,9 +34,8 @@ def test_addresses_follow_from_the_host(table: dict[str, Any], rest: str, graphq
     assert (options.rest, options.graphql) == (rest, graphql)
 
 
-@pytest.mark.parametrize(
-    ("table", "message"),
-    [
+def test_a_mistake_is_named_without_a_value(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[dict[str, Any], str]] = [
         ({}, "a token is needed."),
         ({"token": SECRET, "api_url": "ftp://x/v4"}, "api_url has to begin with https://."),
         ({"token": SECRET, "api_url": "https://x/api/v3"}, "api_url has to end with /v4."),
@@ -46,12 +45,12 @@ def test_addresses_follow_from_the_host(table: dict[str, Any], rest: str, graphq
         ),
         ({"tokn": SECRET}, "Object contains unknown field `tokn`."),
         ({"token": [SECRET]}, "Expected `str`, got `array` - at `$.token`."),
-    ],
-)
-def test_a_mistake_is_named_without_a_value(table: dict[str, Any], message: str) -> None:
-    with pytest.raises(ConfigurationError) as raised:
-        INTEGRATION.configured("work", table)
-    assert raised.value.message == f"integrations.gitlab.work: {message}"
+    ]
+    for table, message in cases:
+        with subtests.test(table=table):
+            with pytest.raises(ConfigurationError) as raised:
+                INTEGRATION.configured("work", table)
+            assert raised.value.message == f"integrations.gitlab.work: {message}"
 
 
 def test_no_secret_is_shown() -> None:

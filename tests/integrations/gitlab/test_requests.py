@@ -254,15 +254,18 @@ async def test_an_answer_that_fails_costs_only_its_own_leaves(subtests: pytest.S
             }
 
 
-@pytest.mark.parametrize("kind", list(KINDS))
-async def test_what_is_not_found_is_hidden_or_not_part_of_the_plan(kind: str) -> None:
-    of_premium = kind in {"approvals", "approval_rules", "push_rule"}
-    fake, collector = started(full())
-    fake.fail(kind, faults.saying({"message": "404 Not Found"}, 404), times=10)
-    collected = await collector.one()
-    words = {place: collected.reasons[place].split(":")[0] for place in KINDS[kind]}
-    assert words == dict.fromkeys(KINDS[kind], "feature-off" if of_premium else "forbidden")
-    assert not collected.passing
+async def test_what_is_not_found_is_hidden_or_not_part_of_the_plan(
+    subtests: pytest.Subtests,
+) -> None:
+    for kind in list(KINDS):
+        with subtests.test(kind=kind):
+            of_premium = kind in {"approvals", "approval_rules", "push_rule"}
+            fake, collector = started(full())
+            fake.fail(kind, faults.saying({"message": "404 Not Found"}, 404), times=10)
+            collected = await collector.one()
+            words = {place: collected.reasons[place].split(":")[0] for place in KINDS[kind]}
+            assert words == dict.fromkeys(KINDS[kind], "feature-off" if of_premium else "forbidden")
+            assert not collected.passing
 
 
 async def test_a_limit_that_is_reached_on_the_way_keeps_what_was_read() -> None:

@@ -19,34 +19,30 @@ UNPROTECTED = {
 }
 
 
-@pytest.mark.parametrize(
-    ("rules", "expected"),
-    [
-        ([], UNPROTECTED),
-        ([{"name": "release/*"}], UNPROTECTED),
-        ([{"name": "Main"}], UNPROTECTED),
-        ([{"name": "m*n"}], {f"{REVIEW}.requireCodeOwnerReviews": False}),
-        (
+async def test_rules_count_by_name_or_wildcard(subtests: pytest.Subtests) -> None:
+    cases: dict[str, tuple[list[dict[str, Any]], dict[str, Any]]] = {
+        "none": ([], UNPROTECTED),
+        "of others": ([{"name": "release/*"}], UNPROTECTED),
+        "case": ([{"name": "Main"}], UNPROTECTED),
+        "wildcard": ([{"name": "m*n"}], {f"{REVIEW}.requireCodeOwnerReviews": False}),
+        "one allows it": (
             [{"name": "*", "allow_force_push": True}, {"code_owner_approval_required": True}],
             {f"{PROTECTION}.allowForcePushes": True},
         ),
-        (
+        "those of groups win": (
             [
                 {"name": "*", "allow_force_push": True},
                 {"inherited": True, "code_owner_approval_required": True},
             ],
             {},
         ),
-    ],
-    ids=["none", "of others", "case", "wildcard", "one allows it", "those of groups win"],
-)
-async def test_rules_count_by_name_or_wildcard(
-    rules: list[dict[str, Any]], expected: dict[str, Any]
-) -> None:
-    project = full()
-    project.protected = rules
-    _, collector = started(project)
-    assert differences(await collector.one()) == (expected, {})
+    }
+    for case, (rules, expected) in cases.items():
+        with subtests.test(case):
+            project = full()
+            project.protected = rules
+            _, collector = started(project)
+            assert differences(await collector.one()) == (expected, {})
 
 
 def test_a_star_stands_for_any_text(subtests: pytest.Subtests) -> None:

@@ -86,9 +86,8 @@ def test_other_annotations_point_to_nothing(subtests: pytest.Subtests) -> None:
             assert found.outcome in {Outcome.NO_ANNOTATION, Outcome.BAD_ANNOTATION}
 
 
-@pytest.mark.parametrize(
-    ("annotations", "expected"),
-    [
+def test_a_self_managed_host_has_annotations_of_its_own(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[dict[str, Any], str | None]] = [
         ({f"{SERVER}/project-slug": "acme/app"}, "acme/app"),
         ({SLUG: "acme/app", INSTANCE: SERVER}, "acme/app"),
         ({SLUG: "acme/app", SOURCE: f"url:https://{SERVER}/acme/other"}, "acme/app"),
@@ -97,13 +96,11 @@ def test_other_annotations_point_to_nothing(subtests: pytest.Subtests) -> None:
         ({SLUG: "acme/app", INSTANCE: "gitlab.com"}, None),
         ({SLUG: "acme/app", SOURCE: "url:https://gitlab.com/acme/app"}, None),
         ({SOURCE: f"url:https://{SERVER}/acme/app", INSTANCE: "gitlab.com"}, None),
-    ],
-)
-def test_a_self_managed_host_has_annotations_of_its_own(
-    annotations: dict[str, Any], expected: str | None
-) -> None:
-    found = target(annotations, host=SERVER)
-    assert (None if isinstance(found, Missing) else found) == expected
+    ]
+    for annotations, expected in cases:
+        with subtests.test(annotations=annotations):
+            found = target(annotations, host=SERVER)
+            assert (None if isinstance(found, Missing) else found) == expected
 
 
 @pytest.mark.parametrize(
@@ -121,16 +118,20 @@ def test_only_configured_groups_are_asked_for() -> None:
     assert refused.reason == "no-annotation: a group that is not configured"
 
 
-@pytest.mark.parametrize("slug", code_hosts.addresses("gitlab.com", "-/tree/main"))
-def test_a_slug_may_be_an_address_on_the_host_of_its_own(slug: str) -> None:
-    assert target({SLUG: slug}) == "acme/app"
+def test_a_slug_may_be_an_address_on_the_host_of_its_own(subtests: pytest.Subtests) -> None:
+    for slug in code_hosts.addresses("gitlab.com", "-/tree/main"):
+        with subtests.test(slug=slug):
+            assert target({SLUG: slug}) == "acme/app"
 
 
 @pytest.mark.spec("sources.annotations-choose-among-the-configured")
-@pytest.mark.parametrize("slug", code_hosts.unreadable("gitlab.com"))
-def test_an_annotation_that_cannot_be_read_is_told_from_one_that_is_not_there(slug: str) -> None:
-    unreadable, *absent = code_hosts.reasons(target, SLUG, slug)
-    assert unreadable is not None
-    assert unreadable[0] is Outcome.BAD_ANNOTATION
-    assert unreadable[1].startswith("what the annotation names is not ")
-    assert [reason and reason[0] for reason in absent] == [Outcome.NO_ANNOTATION] * 2
+def test_an_annotation_that_cannot_be_read_is_told_from_one_that_is_not_there(
+    subtests: pytest.Subtests,
+) -> None:
+    for slug in code_hosts.unreadable("gitlab.com"):
+        with subtests.test(slug=slug):
+            unreadable, *absent = code_hosts.reasons(target, SLUG, slug)
+            assert unreadable is not None
+            assert unreadable[0] is Outcome.BAD_ANNOTATION
+            assert unreadable[1].startswith("what the annotation names is not ")
+            assert [reason and reason[0] for reason in absent] == [Outcome.NO_ANNOTATION] * 2

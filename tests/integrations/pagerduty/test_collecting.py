@@ -70,9 +70,8 @@ def rows(*parts: dict[str, Any]) -> Any:
     return saying({"data": [least | part for part in parts]})
 
 
-@pytest.mark.parametrize(
-    ("parts", "expected"),
-    [
+async def test_rows_of_a_service_are_put_together(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[list[dict[str, Any]], tuple[float | None, ...]]] = [
         # Nobody acknowledged: a zero that PagerDuty may put there is no time.
         (
             [{"total_incidents_acknowledged": 0, "mean_seconds_to_first_ack": 0}],
@@ -100,18 +99,16 @@ def rows(*parts: dict[str, Any]) -> Any:
         ([{"up_time_pct": 40}, {"up_time_pct": 30.0}], (2, None, None, 0.0)),
         # A row of no service is nobody's.
         ([{}, {"service_id": None, "total_incident_count": 9}], (1, None, None, None)),
-    ],
-)
-async def test_rows_of_a_service_are_put_together(
-    parts: list[dict[str, Any]], expected: tuple[float | None, ...]
-) -> None:
-    fake, asking = started()
-    fake.fail("analytics", rows(*parts), times=3)
-    found = await asking.one(APP)
-    names = (f"{METRICS}.quarterlyIncidents", *MEANS, UPTIME)
-    assert tuple(found.values.get(name) for name in names) == expected
-    lacking = {name for name, value in zip(names, expected, strict=True) if value is None}
-    assert words(found) == dict.fromkeys(lacking, "not-applicable")
+    ]
+    for parts, expected in cases:
+        with subtests.test(parts=parts, expected=expected):
+            fake, asking = started()
+            fake.fail("analytics", rows(*parts), times=3)
+            found = await asking.one(APP)
+            names = (f"{METRICS}.quarterlyIncidents", *MEANS, UPTIME)
+            assert tuple(found.values.get(name) for name in names) == expected
+            lacking = {name for name, value in zip(names, expected, strict=True) if value is None}
+            assert words(found) == dict.fromkeys(lacking, "not-applicable")
 
 
 NO_ANALYTICS = Key(KEY, reads={"services", "incidents"})

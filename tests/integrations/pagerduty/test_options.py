@@ -13,9 +13,8 @@ SECRET = "u+a_secret_of_tests"
 WHERE = "integrations.pagerduty.work: "
 
 
-@pytest.mark.parametrize(
-    ("table", "message"),
-    [
+def test_a_mistake_is_named_without_a_value(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[dict[str, Any], str]] = [
         ({}, "an api_key is needed."),
         (
             {"api_key": SECRET, "base_url": "api.pagerduty.com"},
@@ -27,12 +26,12 @@ WHERE = "integrations.pagerduty.work: "
         ),
         ({"api_kee": SECRET}, "Object contains unknown field `api_kee`."),
         ({"api_key": [SECRET]}, "Expected `str`, got `array` - at `$.api_key`."),
-    ],
-)
-def test_a_mistake_is_named_without_a_value(table: dict[str, Any], message: str) -> None:
-    with pytest.raises(ConfigurationError) as raised:
-        INTEGRATION.configured("work", table)
-    assert raised.value.message == WHERE + message
+    ]
+    for table, message in cases:
+        with subtests.test(table=table):
+            with pytest.raises(ConfigurationError) as raised:
+                INTEGRATION.configured("work", table)
+            assert raised.value.message == WHERE + message
 
 
 def test_no_secret_is_shown() -> None:

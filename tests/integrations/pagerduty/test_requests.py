@@ -176,9 +176,10 @@ async def test_one_service_of_an_unknown_form_costs_the_others_nothing(
     assert found[APP].values == EVERYTHING
 
 
-@pytest.mark.parametrize(
-    "part",
-    [
+async def test_one_row_of_an_unknown_form_costs_the_others_nothing(
+    subtests: pytest.Subtests,
+) -> None:
+    parts: list[dict[str, object]] = [
         {"total_incident_count": -1},
         {"total_incident_count": None},
         {"total_incident_count": 2.5},
@@ -186,17 +187,19 @@ async def test_one_service_of_an_unknown_form_costs_the_others_nothing(
         {"mean_seconds_to_resolve": -1},
         {"up_time_pct": 100.5},
         {"total_incident_count": 10**400},
-    ],
-)
-async def test_one_row_of_an_unknown_form_costs_the_others_nothing(part: dict[str, object]) -> None:
-    fake, asking = started()
-    good = {"service_id": APP, "total_incident_count": 1, "up_time_pct": 99.0}
-    fake.fail(
-        "analytics", saying({"data": [good | {"service_id": "POTHER1"} | part, good]}), times=3
-    )
-    found = await asking.collect(*EVERY)
-    assert words(found["POTHER1"]) == {METRICS: "upstream-error"}
-    assert found[APP].values[f"{METRICS}.totalIncidents"] == 1
+    ]
+    for part in parts:
+        with subtests.test(part=part):
+            fake, asking = started()
+            good = {"service_id": APP, "total_incident_count": 1, "up_time_pct": 99.0}
+            fake.fail(
+                "analytics",
+                saying({"data": [good | {"service_id": "POTHER1"} | part, good]}),
+                times=3,
+            )
+            found = await asking.collect(*EVERY)
+            assert words(found["POTHER1"]) == {METRICS: "upstream-error"}
+            assert found[APP].values[f"{METRICS}.totalIncidents"] == 1
 
 
 @pytest.mark.parametrize(("limit", "listed"), [(1, 100), (3, 250), (4, 250)])

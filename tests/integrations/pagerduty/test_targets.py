@@ -20,9 +20,8 @@ def target(annotations: Any, **table: Any) -> str | Missing:
     return integration.target({"kind": "Component", "metadata": metadata})
 
 
-@pytest.mark.parametrize(
-    ("annotations", "account"),
-    [
+def test_an_id_points_to_a_service(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[dict[str, Any], str]] = [
         ({SERVICE: "PAPP001"}, ""),
         ({SERVICE: " papp001\n"}, ""),
         ({SERVICE: "PAPP001", INTEGRATION_KEY: "0123456789abcdef"}, ""),
@@ -30,10 +29,10 @@ def target(annotations: Any, **table: Any) -> str | Missing:
         ({SERVICE: "PAPP001", ACCOUNT: 7}, ""),
         ({SERVICE: "PAPP001"}, "acme"),
         ({SERVICE: "PAPP001", ACCOUNT: " Acme "}, "acme"),
-    ],
-)
-def test_an_id_points_to_a_service(annotations: dict[str, Any], account: str) -> None:
-    assert target(annotations, account=account) == "PAPP001"
+    ]
+    for annotations, account in cases:
+        with subtests.test(annotations=annotations, account=account):
+            assert target(annotations, account=account) == "PAPP001"
 
 
 @pytest.mark.spec("sources.annotations-choose-among-the-configured")

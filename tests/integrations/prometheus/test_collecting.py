@@ -105,27 +105,31 @@ async def test_only_alerts_of_the_configured_severities_are_incidents() -> None:
     assert values["observability.monitorCount"] == 3
 
 
-@pytest.mark.parametrize(
-    ("severities", "rules", "known"),
-    [
-        (["page"], [alerting("Down", service="quiet", severity="critical")], False),
-        (["page"], [alerting("Down", severity="{{ $labels.severity }}")], True),
-        (["page"], [alerting("Down", severity="page")], True),
-        ([], [alerting("Any")], True),
-        ([], [], False),
-    ],
-    ids=["another severity", "any severity", "a rule of it", "any rule", "no rules"],
-)
 async def test_no_incident_is_counted_only_where_an_alert_could_be_one(
-    severities: list[str], rules: list[dict[str, Any]], known: bool
+    subtests: pytest.Subtests,
 ) -> None:
-    server = Server(NOW - 400 * DAY, series={"quiet"}, rules=rules)
-    _, asking = started(server, severities=severities)
-    collected = await asking.one("quiet")
-    expected = dict.fromkeys(COUNTS, 0) if known else {}
-    assert {name: collected.values[name] for name in COUNTS & collected.values.keys()} == expected
-    assert words(collected)[MEAN] == "not-applicable"
-    assert ("observability.monitorCount" in collected.values) is bool(rules)
+    cases: dict[str, tuple[list[str], list[dict[str, Any]], bool]] = {
+        "another severity": (
+            ["page"],
+            [alerting("Down", service="quiet", severity="critical")],
+            False,
+        ),
+        "any severity": (["page"], [alerting("Down", severity="{{ $labels.severity }}")], True),
+        "a rule of it": (["page"], [alerting("Down", severity="page")], True),
+        "any rule": ([], [alerting("Any")], True),
+        "no rules": ([], [], False),
+    }
+    for case, (severities, rules, known) in cases.items():
+        with subtests.test(case):
+            server = Server(NOW - 400 * DAY, series={"quiet"}, rules=rules)
+            _, asking = started(server, severities=severities)
+            collected = await asking.one("quiet")
+            expected = dict.fromkeys(COUNTS, 0) if known else {}
+            assert {
+                name: collected.values[name] for name in COUNTS & collected.values.keys()
+            } == expected
+            assert words(collected)[MEAN] == "not-applicable"
+            assert ("observability.monitorCount" in collected.values) is bool(rules)
 
 
 @pytest.mark.parametrize(

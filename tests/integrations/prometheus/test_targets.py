@@ -37,20 +37,17 @@ def target(annotations: dict[str, Any] | None, **table: Any) -> str | Missing:
     return integration.target({"kind": "Component", "metadata": metadata})
 
 
-@pytest.mark.parametrize(
-    ("annotations", "table", "expected"),
-    [
+def test_annotations_name_a_service(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[dict[str, Any], dict[str, Any], str]] = [
         ({SERVICE: "checkout"}, {}, "checkout"),
         ({SERVICE: " Check out "}, {}, "Check out"),
         ({SERVICE: "checkout", LABELS: "service=search"}, {}, "checkout"),
         ({LABELS: "env=production, service = search"}, {}, "search"),
         ({LABELS: "app=search,service=x"}, {"label": "app"}, "search"),
-    ],
-)
-def test_annotations_name_a_service(
-    annotations: dict[str, Any], table: dict[str, Any], expected: str
-) -> None:
-    assert target(annotations, **table) == expected
+    ]
+    for annotations, table, expected in cases:
+        with subtests.test(annotations=annotations, table=table):
+            assert target(annotations, **table) == expected
 
 
 @pytest.mark.spec("sources.annotations-choose-among-the-configured")

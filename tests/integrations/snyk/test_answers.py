@@ -14,49 +14,51 @@ PROJECT = {"id": uuid(999), "type": "project"}
 ATTRIBUTES = {"name": "acme/app", "origin": "github", "status": "active"}
 
 
-@pytest.mark.parametrize("circular", [False, True])
-@pytest.mark.parametrize("links", ["/rest", "", "https://elsewhere.example.com/rest"])
 async def test_pages_are_read_to_the_end_that_their_links_do_not_tell(
-    links: str, circular: bool
+    subtests: pytest.Subtests,
 ) -> None:
-    projects = [Project(number, "acme/app", (0, 1, 0, 0)) for number in range(10, 260)]
-    issues = [Issue(number, 10, "critical") for number in range(250)]
-    fake, collector = started(Organization(1, projects, issues), organizations=[ACME])
-    fake.links, fake.circular = links, circular
-    assert await collector.said(slug="acme/app") == figures(0, 250, 0, 0)
-    assert fake.requests == {"projects": 4}
-    assert {query["limit"] for query in fake.asked} == {"100"}
-    fake, exact = started(Organization(1, projects, issues), organizations=[ACME], exact=True)
-    fake.links, fake.circular = links, circular
-    assert await exact.said(slug="acme/app") == figures(250, 0, 0, 0)
-    assert fake.requests == {"projects": 4, "issues": 7}
+    for circular in (False, True):
+        for links in ("/rest", "", "https://elsewhere.example.com/rest"):
+            with subtests.test(circular=circular, links=links):
+                projects = [Project(number, "acme/app", (0, 1, 0, 0)) for number in range(10, 260)]
+                issues = [Issue(number, 10, "critical") for number in range(250)]
+                fake, collector = started(Organization(1, projects, issues), organizations=[ACME])
+                fake.links, fake.circular = links, circular
+                assert await collector.said(slug="acme/app") == figures(0, 250, 0, 0)
+                assert fake.requests == {"projects": 4}
+                assert {query["limit"] for query in fake.asked} == {"100"}
+                fake, exact = started(
+                    Organization(1, projects, issues), organizations=[ACME], exact=True
+                )
+                fake.links, fake.circular = links, circular
+                assert await exact.said(slug="acme/app") == figures(250, 0, 0, 0)
+                assert fake.requests == {"projects": 4, "issues": 7}
 
 
-@pytest.mark.parametrize(
-    ("following", "calls"),
-    [
+async def test_a_link_may_be_nothing_an_address_or_an_object(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[Any, int]] = [
         (None, 1),
         ("", 1),
         ("/rest?starting_after=", 1),
         ({"href": "/rest?starting_after="}, 1),
         ({"href": "//[x"}, 1),
         ({"href": "/rest?starting_after=v1.next"}, 2),
-    ],
-)
-async def test_a_link_may_be_nothing_an_address_or_an_object(following: Any, calls: int) -> None:
-    meta = {"latest_issue_counts": {"critical": 1, "high": 0, "medium": 0, "low": 0}}
-    page = {
-        "data": [PROJECT | {"attributes": ATTRIBUTES, "meta": meta}],
-        "links": {"next": following},
-    }
-    fake, collector = started(organizations=[ACME])
-    fake.fail("projects", faults.saying(page), times=9)
-    said = await collector.said(slug="acme/app")
-    unreadable = following == {"href": "//[x"}
-    assert said == (
-        "upstream-error: answered in an unknown form" if unreadable else figures(1, 0, 0, 0)
-    )
-    assert fake.requests == {"projects": calls}
+    ]
+    for following, calls in cases:
+        with subtests.test(following=following):
+            meta = {"latest_issue_counts": {"critical": 1, "high": 0, "medium": 0, "low": 0}}
+            page = {
+                "data": [PROJECT | {"attributes": ATTRIBUTES, "meta": meta}],
+                "links": {"next": following},
+            }
+            fake, collector = started(organizations=[ACME])
+            fake.fail("projects", faults.saying(page), times=9)
+            said = await collector.said(slug="acme/app")
+            unreadable = following == {"href": "//[x"}
+            assert said == (
+                "upstream-error: answered in an unknown form" if unreadable else figures(1, 0, 0, 0)
+            )
+            assert fake.requests == {"projects": calls}
 
 
 async def test_a_listing_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,9 +122,10 @@ async def test_a_broken_answer_about_issues_is_no_zero(fault: Fault) -> None:
     assert said.startswith("upstream-error")
 
 
-@pytest.mark.parametrize(
-    "counts",
-    [
+async def test_figures_of_another_form_concern_only_their_project_and_severity(
+    subtests: pytest.Subtests,
+) -> None:
+    cases: list[Any] = [
         {"critical": 1, "high": 1, "medium": 1},
         {"critical": -1, "high": 1, "medium": 1, "low": 1},
         {"critical": 0.5, "high": 1, "medium": 1, "low": 1},
@@ -131,33 +134,30 @@ async def test_a_broken_answer_about_issues_is_no_zero(fault: Fault) -> None:
         {"critical": "1", "high": 1, "medium": 1, "low": 1},
         [1, 1, 1, 1],
         7,
-    ],
-    ids=repr,
-)
-async def test_figures_of_another_form_concern_only_their_project_and_severity(
-    counts: Any,
-) -> None:
-    good = {"critical": 1, "high": 2.0, "medium": 3, "low": 0}
-    rows = [
-        PROJECT | {"attributes": ATTRIBUTES, "meta": {"latest_issue_counts": counts}},
-        {
-            "id": uuid(11),
-            "attributes": ATTRIBUTES | {"name": "acme/b:pom.xml"},
-            "meta": {"latest_issue_counts": good},
-        },
     ]
-    fake, collector = started(organizations=[ACME])
-    fake.fail("projects", faults.saying({"data": rows}), times=2)
-    assert await collector.said(slug="acme/b") == figures(1, 2, 3, 0)
-    collected = await collector.of(slug="acme/app")
-    given = counts if isinstance(counts, dict) else {}
-    known = {name for name, count in given.items() if count == 1 and count is not True}
-    assert collected.values == {f"{GROUP}.{name}": 1 for name in known}
-    unknown = {"total", "critical", "high", "medium", "low"} - known
-    why = "upstream-error: Snyk left out a figure of a project"
-    assert collected.reasons == {f"{GROUP}.{name}": why for name in unknown}
-    # The listing would say the same again.
-    assert not any(missing.retried for missing in collected.missing.values())
+    for counts in cases:
+        with subtests.test(counts=counts):
+            good = {"critical": 1, "high": 2.0, "medium": 3, "low": 0}
+            rows = [
+                PROJECT | {"attributes": ATTRIBUTES, "meta": {"latest_issue_counts": counts}},
+                {
+                    "id": uuid(11),
+                    "attributes": ATTRIBUTES | {"name": "acme/b:pom.xml"},
+                    "meta": {"latest_issue_counts": good},
+                },
+            ]
+            fake, collector = started(organizations=[ACME])
+            fake.fail("projects", faults.saying({"data": rows}), times=2)
+            assert await collector.said(slug="acme/b") == figures(1, 2, 3, 0)
+            collected = await collector.of(slug="acme/app")
+            given = counts if isinstance(counts, dict) else {}
+            known = {name for name, count in given.items() if count == 1 and count is not True}
+            assert collected.values == {f"{GROUP}.{name}": 1 for name in known}
+            unknown = {"total", "critical", "high", "medium", "low"} - known
+            why = "upstream-error: Snyk left out a figure of a project"
+            assert collected.reasons == {f"{GROUP}.{name}": why for name in unknown}
+            # The listing would say the same again.
+            assert not any(missing.retried for missing in collected.missing.values())
 
 
 async def test_exact_counts_do_not_need_all_figures_of_the_snapshot() -> None:

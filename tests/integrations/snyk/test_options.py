@@ -14,9 +14,8 @@ from tests.integrations.snyk.asking import ACME, KEY, OTHER
 GOOD: dict[str, Any] = {"token": KEY, "organizations": [ACME]}
 
 
-@pytest.mark.parametrize(
-    ("table", "message"),
-    [
+def test_a_mistake_is_named_without_a_value(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[dict[str, Any], str]] = [
         ({"token": ""}, "a token is needed."),
         ({"organizations": []}, "organizations has to name at least one organization."),
         (
@@ -27,12 +26,12 @@ GOOD: dict[str, Any] = {"token": KEY, "organizations": [ACME]}
         ({"version": "latest"}, "version has to be a date such as 2024-10-15."),
         ({"tokn": KEY}, "Object contains unknown field `tokn`."),
         ({"token": [KEY]}, "Expected `str`, got `array` - at `$.token`."),
-    ],
-)
-def test_a_mistake_is_named_without_a_value(table: dict[str, Any], message: str) -> None:
-    with pytest.raises(ConfigurationError) as raised:
-        INTEGRATION.configured("work", GOOD | table)
-    assert raised.value.message == f"integrations.snyk.work: {message}"
+    ]
+    for table, message in cases:
+        with subtests.test(table=table):
+            with pytest.raises(ConfigurationError) as raised:
+                INTEGRATION.configured("work", GOOD | table)
+            assert raised.value.message == f"integrations.snyk.work: {message}"
 
 
 def test_organizations_are_ids_that_may_have_a_name() -> None:
