@@ -84,20 +84,21 @@ async def test_tries_end_with_the_last_answer() -> None:
     assert len(host.requests) == 4
 
 
-@pytest.mark.parametrize("status", [400, 401, 403, 404, 410, 422, 501])
-async def test_what_another_try_would_not_change_is_asked_once(status: int) -> None:
-    host = Host(json(status, {}))
-    await asking(host).get("x")
-    assert len(host.requests) == 1
+async def test_what_another_try_would_not_change_is_asked_once(subtests: pytest.Subtests) -> None:
+    for status in (400, 401, 403, 404, 410, 422, 501):
+        with subtests.test(status=status):
+            host = Host(json(status, {}))
+            await asking(host).get("x")
+            assert len(host.requests) == 1
 
 
-@pytest.mark.parametrize(
-    "body", [b"<html>", b'{"a":', b"", b"[" * 100_000, b'"\xff"', b"\xef\xbb\xbf{}"]
-)
-async def test_a_good_answer_without_json_is_transient(body: bytes) -> None:
-    answer = await asking(Host(httpx2.Response(200, content=body))).get("x")
-    assert answer.outcome is Outcome.TRANSIENT
-    assert answer.detail == "api.example.com: answered 200 with a body that is not JSON"
+async def test_a_good_answer_without_json_is_transient(subtests: pytest.Subtests) -> None:
+    bodies = [b"<html>", b'{"a":', b"", b"[" * 100_000, b'"\xff"', b"\xef\xbb\xbf{}"]
+    for body in bodies:
+        with subtests.test(body=body):
+            answer = await asking(Host(httpx2.Response(200, content=body))).get("x")
+            assert answer.outcome is Outcome.TRANSIENT
+            assert answer.detail == "api.example.com: answered 200 with a body that is not JSON"
 
 
 async def test_an_answer_that_broke_off_is_asked_for_again() -> None:

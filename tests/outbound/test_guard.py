@@ -61,11 +61,9 @@ def test_what_is_not_a_public_address_is_not_called() -> None:
     assert [address for address in addresses if Guard().allows(address)] == []
 
 
-@pytest.mark.parametrize(
-    "address", ["8.8.8.8", "140.82.112.6", "::ffff:8.8.8.8", "2606:50c0:8000::153", "2a00:1450::1"]
-)
-def test_public_addresses_are_called(address: str) -> None:
-    assert Guard().allows(address)
+def test_public_addresses_are_called() -> None:
+    addresses = ["8.8.8.8", "140.82.112.6", "::ffff:8.8.8.8", "2606:50c0:8000::153", "2a00:1450::1"]
+    assert [address for address in addresses if not Guard().allows(address)] == []
 
 
 @given(V4 | V6)

@@ -106,9 +106,8 @@ async def test_a_scope_that_the_token_has_is_not_called_missing() -> None:
     assert (answer.outcome, "scope" in answer.detail) == (Outcome.DENIED, False)
 
 
-@pytest.mark.parametrize(
-    ("error", "expected"),
-    [
+def test_an_error_of_graphql_has_an_outcome_too(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[dict[str, Any], Outcome]] = [
         ({"type": "FORBIDDEN"}, Outcome.DENIED),
         ({"type": "FORBIDDEN", "extensions": {"saml_failure": True}}, Outcome.REFUSED),
         ({"type": "FORBIDDEN", "message": ALLOW_LIST}, Outcome.REFUSED),
@@ -117,10 +116,10 @@ async def test_a_scope_that_the_token_has_is_not_called_missing() -> None:
         ({"extensions": {"code": "forbidden"}}, Outcome.DENIED),
         ({"message": "Something went wrong"}, Outcome.TRANSIENT),
         ({"type": 7, "extensions": []}, Outcome.TRANSIENT),
-    ],
-)
-def test_an_error_of_graphql_has_an_outcome_too(error: dict[str, Any], expected: Outcome) -> None:
-    assert verdict_on_graphql_error(error).outcome is expected
+    ]
+    for error, expected in cases:
+        with subtests.test(error=error):
+            assert verdict_on_graphql_error(error).outcome is expected
 
 
 JSON = st.recursive(
