@@ -39,21 +39,20 @@ def test_a_package_that_is_not_installed_is_named_unless_it_is_for_another_syste
     assert found.startswith("odd is not installed")
 
 
-@pytest.mark.parametrize(
-    ("expression", "allowed"),
-    [
-        ("MIT", True),
-        ("MIT OR GPL-3.0-only", True),
-        ("MIT AND GPL-3.0-only", False),
-        ("(Apache-2.0 AND CNRI-Python)", True),
-        ("", False),
-        ("Proprietary", False),
-    ],
-)
 def test_of_several_licences_one_can_be_chosen_and_of_a_sum_each_counts(
-    expression: str, allowed: bool
+    subtests: pytest.Subtests,
 ) -> None:
-    assert licences.is_allowed(expression) is allowed
+    expected = {
+        "MIT": True,
+        "MIT OR GPL-3.0-only": True,
+        "MIT AND GPL-3.0-only": False,
+        "(Apache-2.0 AND CNRI-Python)": True,
+        "": False,
+        "Proprietary": False,
+    }
+    for expression, allowed in expected.items():
+        with subtests.test(expression=expression):
+            assert licences.is_allowed(expression) is allowed
 
 
 # Advisories
@@ -183,15 +182,14 @@ def test_what_looks_like_a_secret_is_found_and_not_repeated(tmp_path: Path, kind
     assert found == f"settings.py:3 holds what looks like a secret ({kind})"
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_what_is_plainly_no_secret_is_left_alone(subtests: pytest.Subtests) -> None:
+    texts = [
         "token = tokens.generate()",
         'TOKEN_KEY = "a key of tests, long enough to be one"',
         "fbk_" + "0" * 46,
         "secret: str = Field(description=...)",
         "FACTBOOK_TOKEN_KEY=<the output of: openssl rand -hex 32>",
-    ],
-)
-def test_what_is_plainly_no_secret_is_left_alone(text: str) -> None:
-    assert tracked.suspicious(text) == []
+    ]
+    for text in texts:
+        with subtests.test(text=text):
+            assert tracked.suspicious(text) == []
