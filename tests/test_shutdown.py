@@ -189,7 +189,6 @@ def refused(database_url: str, folder: Path, port: int, workers: int) -> tuple[s
 
 
 @pytest.mark.spec("shutdown.port-in-use")
-@pytest.mark.timeout(240)
 def test_starts_on_a_port_that_is_in_use_end_and_say_so(database_url: str, tmp_path: Path) -> None:
     with taken_port() as port:
         ends = {refused(database_url, tmp_path, port, workers) for workers in (1, 1, 1, 2)}

@@ -9,7 +9,7 @@ from tests.browser.axe import COLOURS, violations
 from tests.browser.driving import NARROW, WIDE, Theme, Window
 from tests.browser.shop import ADMINISTRATOR, VIEWER, Shop
 
-pytestmark = [pytest.mark.system, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.system
 
 _THEMES: tuple[tuple[Theme, tuple[str, ...]], ...] = (("light", ()), ("dark", COLOURS))
 # No test takes so long that it is cut off.

@@ -8,7 +8,7 @@ from tests.browser.addresses import EXAMPLES
 from tests.browser.driving import Window
 from tests.browser.shop import Shop
 
-pytestmark = [pytest.mark.system, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.system
 
 # Where a percentage is no count of the catalog, and why, by a selector of CSS.
 EXCEPTIONS: Final = {

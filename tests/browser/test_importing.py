@@ -16,7 +16,7 @@ from tests.importers.organization import CATALOG, file, repository
 from tests.integrations.github.asking import TOKEN
 from tests.processes import ServerProcess, serving
 
-pytestmark = [pytest.mark.system, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.system
 
 _MANY = 30
 

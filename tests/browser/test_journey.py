@@ -19,7 +19,7 @@ from tests.fakes.serving import served
 from tests.processes import serving
 from tests.service import PUSH
 
-pytestmark = [pytest.mark.system, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.system
 
 SET = f"{PUSH}/sets/examples"
 COMPONENTS = [

@@ -17,7 +17,7 @@ from tests.processes import ServerProcess, serving
 from tests.service import PUSH, component
 from tests.waiting import until
 
-pytestmark = [pytest.mark.system, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.system
 
 # A server that waits for a stream gives up after thirty seconds, and says so.
 _WAITED = "graceful shutdown exceeded"

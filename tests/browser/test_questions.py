@@ -15,7 +15,7 @@ from tests.browser.keyboard import Keyboard
 from tests.browser.shop import ADMINISTRATOR, PASSWORD, VIEWER, Shop
 from tests.waiting import until
 
-pytestmark = [pytest.mark.system, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.system
 
 SCRIPTS = pytest.mark.parametrize("scripts", [True, False], ids=["with scripts", "without scripts"])
 FIX = "https://wiki.example.com/runbooks/search"

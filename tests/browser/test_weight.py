@@ -7,7 +7,7 @@ from tests.browser.addresses import EXAMPLES
 from tests.browser.driving import Window
 from tests.browser.shop import Shop
 
-pytestmark = [pytest.mark.system, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.system
 
 MOST_BYTES = 100_000
 # Lists that are full.

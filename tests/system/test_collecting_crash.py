@@ -26,7 +26,7 @@ from tests.processes import clean_environment
 from tests.service import Service
 from tests.waiting import soon
 
-pytestmark = [pytest.mark.system, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.system, pytest.mark.timeout(2000)]
 
 ENTITIES = 300
 KILLED_AFTER = 60

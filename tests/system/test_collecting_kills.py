@@ -29,7 +29,7 @@ from tests.waiting import soon
 
 SOAK = "FACTBOOK_SOAK" in os.environ
 
-pytestmark = [pytest.mark.system, pytest.mark.timeout(7_200 if SOAK else 600), ALONE_AND_SHARING]
+pytestmark = [pytest.mark.system, pytest.mark.timeout(7_200 if SOAK else 2_000), ALONE_AND_SHARING]
 
 KILLS = 50 if SOAK else 2
 ENTITIES = 900

@@ -15,7 +15,7 @@ from tests.processes import serving
 from tests.service import PUSH, TOOLS, component
 from tests.waiting import until
 
-pytestmark = [pytest.mark.system, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.system
 
 
 def asked(client: httpx2.Client, tool: str, **arguments: Any) -> dict[str, Any]:

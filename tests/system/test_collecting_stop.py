@@ -12,7 +12,7 @@ from tests.system.postgresql_server import Cluster
 from tests.system.test_collecting_crash import counted, worker
 from tests.waiting import until
 
-pytestmark = [pytest.mark.system, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.system, pytest.mark.timeout(2000)]
 
 ENTITIES = 200
 # A lane has ended, which DBOS writes down as soon as it has a connection.

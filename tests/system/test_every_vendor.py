@@ -28,7 +28,7 @@ from tests.processes import ServerProcess
 from tests.service import PUSH, TOOLS, component
 from tests.waiting import until
 
-pytestmark = [pytest.mark.system, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.system
 
 ROOT = Path(__file__).parent.parent.parent
 # Which have something about each entity.

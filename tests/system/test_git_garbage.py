@@ -21,7 +21,6 @@ __all__ = ["fake", "hosts", "make", "no_pauses", "temporary"]
 
 pytestmark = [
     pytest.mark.system,
-    pytest.mark.timeout(300),
     pytest.mark.parametrize("database_url", ["sqlite"], indirect=True),
 ]
 

@@ -37,7 +37,7 @@ from tests.system.test_collecting_server import asked
 from tests.system.test_random_kills import check_log, check_set, wait_for_pushes
 from tests.waiting import until
 
-pytestmark = [pytest.mark.system, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.system, pytest.mark.timeout(2500)]
 
 log = logging.getLogger(__name__)
 

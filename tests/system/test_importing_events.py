@@ -16,7 +16,7 @@ from tests.importers.deliveries import EVENTS, SECRET, push_to, signed
 from tests.processes import ServerProcess, serving
 from tests.waiting import until
 
-pytestmark = [pytest.mark.system, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.system
 
 REPOSITORIES = 1_000
 ENTITY = """apiVersion: backstage.io/v1alpha1

@@ -13,7 +13,7 @@ from tests.integrations.github.asking import TOKEN
 from tests.processes import ServerProcess
 from tests.waiting import until
 
-pytestmark = [pytest.mark.system, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.system, pytest.mark.timeout(2000)]
 
 ENTITIES = "/api/catalog/entities?filter=kind=component"
 

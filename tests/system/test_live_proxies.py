@@ -14,7 +14,7 @@ from tests.processes import ServerProcess, serving
 from tests.service import PUSH, component
 from tests.system.proxies import PROXIES
 
-pytestmark = [pytest.mark.system, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.system
 
 _TOPIC = {"topic": "entity/component:default/web"}
 

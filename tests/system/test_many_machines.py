@@ -22,7 +22,7 @@ from tests.webhooks.receiver import NETWORKS, Receiver, receiving
 
 pytestmark = [
     pytest.mark.system,
-    pytest.mark.timeout(300),
+    pytest.mark.timeout(2000),
     pytest.mark.parametrize("database_url", ["postgresql"], indirect=True),
 ]
 

@@ -21,7 +21,7 @@ from tests.system.test_postgresql_restarts import check_nothing_is_lost, unavail
 from tests.system.traffic import Traffic, bugs
 from tests.waiting import until
 
-pytestmark = [pytest.mark.system, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.system, pytest.mark.timeout(2000)]
 
 # Beside the service's own connections, those that PostgreSQL keeps for its operator.
 MOST_CONNECTIONS = 16

@@ -24,7 +24,7 @@ from tests.system.traffic import ENTITIES, OWNERS, Traffic, bugs
 from tests.waiting import until
 from tests.webhooks.receiver import NETWORKS, Receiver, receiving
 
-pytestmark = [pytest.mark.system, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.system, pytest.mark.timeout(2000)]
 
 SOAK = bool(os.environ.get("FACTBOOK_SOAK"))
 RESTARTS = 10 if SOAK else 3

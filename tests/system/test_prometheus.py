@@ -14,7 +14,7 @@ from tests.processes import ServerProcess, serving
 from tests.service import PUSH, TOOLS, call, component
 from tests.system.prometheus import PASSWORD, Line, alertmanager, backfill, prometheus
 
-pytestmark = [pytest.mark.system, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.system
 
 HOUR = 3_600
 DAY = 24 * HOUR

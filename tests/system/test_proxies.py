@@ -17,7 +17,7 @@ from tests.processes import ServerProcess, serving
 from tests.service import PUSH, component
 from tests.system.proxies import PROXIES
 
-pytestmark = [pytest.mark.system, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.system
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 EACH = list(itertools.product(METHODS, ("1.0", "1.1"), ("h2c", "websocket", "other")))

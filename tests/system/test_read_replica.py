@@ -21,7 +21,7 @@ from tests.system.postgresql_pair import Pair
 from tests.system.postgresql_server import Cluster
 from tests.waiting import soon
 
-pytestmark = [pytest.mark.system, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.system
 
 WHERE = "SELECT pg_is_in_recovery()"
 NUMBERS = "SELECT n FROM numbers ORDER BY n"

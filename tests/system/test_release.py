@@ -24,7 +24,7 @@ from tests.processes import clean_environment
 from tests.system.test_chart import PACKAGES as HELM
 from tests.system.test_chart import UV
 
-pytestmark = [pytest.mark.system, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.system, pytest.mark.timeout(3000)]
 
 VERSION = "9.8.7"
 PATCH = "9.8.6"

@@ -17,7 +17,7 @@ from tests.system.test_read_replica import opened, prepared, write
 from tests.waiting import soon
 from tests.web.visiting import signed_in, words
 
-pytestmark = [pytest.mark.system, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.system
 
 SINCE_LAST = "SELECT extract(epoch FROM clock_timestamp() - pg_last_xact_replay_timestamp())"
 

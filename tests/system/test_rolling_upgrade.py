@@ -18,7 +18,7 @@ from tests.service import PUSH, TOOLS, call, component
 from tests.system.next_release import NEXT
 from tests.waiting import until
 
-pytestmark = [pytest.mark.system, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.system
 
 ENTITIES = 2_000
 # Answers that each client has had before and after each step.

@@ -20,7 +20,7 @@ from tests.system.secrecy.storing import break_the_database, stored
 from tests.system.secrecy.world import SOURCES, World, entities, running
 from tests.waiting import until
 
-pytestmark = [pytest.mark.system, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.system
 
 HTML = {"accept": "text/html"}
 ACCESS = "/api/access/v1"

@@ -22,7 +22,7 @@ from tests.sqlite_log import empty_log
 from tests.system.disks import disk, filled
 from tests.waiting import until
 
-pytestmark = [pytest.mark.system, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.system
 
 MIB = 1024 * 1024
 ENTITIES = 1_000

@@ -16,7 +16,7 @@ from tests.service import PUSH, component
 from tests.system.postgresql_server import Cluster
 from tests.waiting import until
 
-pytestmark = [pytest.mark.system, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.system
 
 WAITING = "SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
 END_THE_WAIT = "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"

@@ -15,7 +15,7 @@ from tests.service import PUSH, component
 from tests.waiting import until
 from tests.webhooks.receiver import NETWORKS, Receiver, receiving, verified
 
-pytestmark = [pytest.mark.system, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.system, pytest.mark.timeout(2000)]
 
 KILLS = 20 if os.environ.get("FACTBOOK_SOAK") else 3
 ENTITIES = 150
