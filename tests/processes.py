@@ -15,14 +15,11 @@ from typing import Protocol
 
 import httpx2
 
-from tests.waiting import until
+from tests.waiting import LONG, until
 
 FACTBOOK = Path(sys.executable).with_name("factbook")
 TOKEN_KEY = "a key of tests, long enough to be one"
 
-_START_SECONDS = 60
-# A machine with much else to do takes a minute to load the modules.
-_COMMAND_SECONDS = 180
 # More ports than the servers of any test need.
 _MOST_RESERVED = 200
 # Descriptors of the sockets that reserve ports.
@@ -113,7 +110,7 @@ class ServerProcess:
             input=stdin,
             capture_output=True,
             text=True,
-            timeout=_COMMAND_SECONDS,
+            timeout=LONG,
             check=False,
         )
         assert done.returncode == expect, done.stdout + done.stderr
@@ -125,7 +122,7 @@ class ServerProcess:
         return httpx2.Client(base_url=self.url, headers=headers, timeout=60, verify=_NO_TLS)
 
     def _is_ready(self) -> bool:
-        connection = HTTPConnection("127.0.0.1", self.port, timeout=_START_SECONDS)
+        connection = HTTPConnection("127.0.0.1", self.port, timeout=LONG)
         try:
             connection.request("GET", "/readyz")
             return connection.getresponse().status == 200

@@ -64,11 +64,11 @@ def test_every_start_without_anybody_prints_another_link_and_ends_the_last(
         server.stop()
         server.start()
         second = link_in(server)
-        assert httpx2.get(first).status_code == 404
-        assert httpx2.get(second).status_code == 200
+        assert httpx2.get(first, timeout=60).status_code == 404
+        assert httpx2.get(second, timeout=60).status_code == 200
         third = server.command("people", "invite", "--server", server.url).strip()
-        assert httpx2.get(second).status_code == 404
-        assert httpx2.get(third).status_code == 200
+        assert httpx2.get(second, timeout=60).status_code == 404
+        assert httpx2.get(third, timeout=60).status_code == 200
 
 
 @ON_SQLITE
@@ -87,7 +87,7 @@ def test_a_start_that_fails_ends_no_earlier_link(
         link = link_in(server)
         failing = ServerProcess(database_url, tmp_path, **environment)
         failing.command("serve", "--port", str(failing.port), expect=2)
-        assert httpx2.get(link).status_code == 200
+        assert httpx2.get(link, timeout=60).status_code == 200
 
 
 @ON_SQLITE

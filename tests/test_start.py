@@ -32,7 +32,7 @@ def test_a_start_imports_neither_pages_nor_what_few_need(database_url: str, tmp_
     driver = {"psycopg"} if database_url.startswith("sqlite") else set[str]()
     with serving(database_url, tmp_path, PYTHONPROFILEIMPORTTIME="1") as server:
         at_the_start = imported(server)
-        assert httpx2.get(f"{server.url}/sign-in").status_code == 200
+        assert httpx2.get(f"{server.url}/sign-in", timeout=60).status_code == 200
         with_a_page = imported(server)
     assert "factbook.app" in at_the_start
     assert at_the_start & (NOT_AT_THE_START | driver) == set()

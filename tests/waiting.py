@@ -9,7 +9,10 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-LONG = 90.0
+# Ten times the longest pause of a loop, and longer than a page rests before it looks again.
+LONG = 100.0
+# Ten times as long as the claims of a process that died hold others off.
+TAKEN_OVER = 400.0
 _PAUSE_SECONDS = 0.02
 
 

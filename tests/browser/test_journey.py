@@ -68,7 +68,7 @@ class Journey:
 
     def push(self, items: list[dict[str, Any]]) -> httpx2.Response:
         headers = {"authorization": f"Bearer {self.token}"}
-        return httpx2.put(f"{self.url}{SET}", json={"items": items}, headers=headers)
+        return httpx2.put(f"{self.url}{SET}", json={"items": items}, headers=headers, timeout=60)
 
     def find_in_the_catalog(self) -> None:
         self.go("Catalog")

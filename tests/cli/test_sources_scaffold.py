@@ -29,7 +29,7 @@ def test_the_package_is_written_and_its_test_passes(factbook: Command) -> None:
         env=os.environ | {"PYTHONPATH": "src"},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=100,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr

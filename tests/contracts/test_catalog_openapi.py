@@ -176,7 +176,7 @@ def test_without_a_token_or_the_permission_the_answer_is_an_error_of_its_form(
     wanted = [case for case in answering if case.operation.startswith("/entit")]
     assert len(wanted) > 5
     writer = catalog.server.client(catalog.server.token("--permission", SET_WRITE))
-    with httpx2.Client(base_url=catalog.server.url) as nobody, writer:
+    with httpx2.Client(base_url=catalog.server.url, timeout=60) as nobody, writer:
         for case in wanted:
             assert_as_described(document, case._replace(status=401), catalog.ask(case, nobody))
             assert_as_described(document, case._replace(status=403), catalog.ask(case, writer))

@@ -91,7 +91,12 @@ def address(server: DemoServer) -> Iterator[str]:
 
 
 def test_the_server_of_the_suite_asks_for_a_token(server: DemoServer) -> None:
-    assert httpx2.post(f"{server.url}{TOOLS}", json=call("test_simple_text", {})).status_code == 401
+    assert (
+        httpx2.post(
+            f"{server.url}{TOOLS}", json=call("test_simple_text", {}), timeout=60
+        ).status_code
+        == 401
+    )
 
 
 @pytest.mark.spec("endpoint.revisions-kept-while-spoken")

@@ -69,6 +69,6 @@ def _run(folder: Path, script: str, variables: dict[str, str]) -> Finished:
         cwd=folder,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=100,
         check=False,
     )

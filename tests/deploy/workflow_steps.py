@@ -18,7 +18,6 @@ WORKFLOWS: Final = ROOT / ".github" / "workflows"
 # What reaches others. A pushed branch does not: a clone pushes to what it was cloned from.
 PUBLISHING: Final = ("cosign sign", "cosign attest", "helm push", "gh release create")
 _EXPRESSION = re.compile(r"\$\{\{ *(.+?) *\}\}")
-_SECONDS: Final = 600
 Step = dict[str, Any]
 Job = dict[str, Any]
 
@@ -69,8 +68,10 @@ class Runs:
     Actions of others are left out, but for those that bring the repository or pass files on.
     """
 
-    def __init__(self, origin: Path, folder: Path, programs: Path) -> None:
+    def __init__(self, origin: Path, folder: Path, programs: Path, *, seconds: float) -> None:
+        """A step may take so many seconds."""
         self._origin, self._folder, self._programs = origin, folder, programs
+        self._seconds = seconds
         folder.mkdir(exist_ok=True)
         self.artifacts = folder / "artifacts"
         self.outputs: dict[str, dict[str, str]] = {}
@@ -146,7 +147,7 @@ class Runs:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=_SECONDS,
+            timeout=self._seconds,
             check=False,
         )
         name = str(step["name"])

@@ -22,7 +22,7 @@ def main() -> None:
     if data is not None and data.startswith("@"):
         data = Path(data[1:]).read_text()
     method = given.method or ("GET" if data is None else "POST")
-    answer = httpx2.request(method, given.url, headers=headers, content=data)
+    answer = httpx2.request(method, given.url, headers=headers, content=data, timeout=60)
     sys.stdout.buffer.write(answer.content)
 
 

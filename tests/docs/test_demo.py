@@ -86,10 +86,13 @@ def test_the_demo_asks_shows_serves_and_stops(demo: Demo, folder: Path, number: 
     url = server.removeprefix("  export FACTBOOK_SERVER=")
     assert link.startswith(f"  Link:  {url}/welcome/")
     assert text.count("/welcome/") == 1
-    assert httpx2.get(link.split()[1]).status_code == 200
+    assert httpx2.get(link.split()[1], timeout=60).status_code == 200
     headers = {"authorization": f"Bearer {token.removeprefix('  export FACTBOOK_TOKEN=')}"}
     answer = httpx2.post(
-        url + TOOLS, headers=headers, json=call("get-entity-compliance", {"name": "checkout"})
+        url + TOOLS,
+        headers=headers,
+        json=call("get-entity-compliance", {"name": "checkout"}),
+        timeout=60,
     )
     owned = answer.json()["result"]["structuredContent"]["ownership"]
     assert owned == {
@@ -99,9 +102,13 @@ def test_the_demo_asks_shows_serves_and_stops(demo: Demo, folder: Path, number: 
         "ownerExists": True,
     }
     history = f"{url}/api/tech-insights/v1/facts?entity=component:checkout"
-    known = httpx2.get(f"{history}&dataSourceIds=coverage", headers=headers).json()["items"]
+    known = httpx2.get(f"{history}&dataSourceIds=coverage", headers=headers, timeout=60).json()[
+        "items"
+    ]
     assert len(known) == showcase.DAYS + 1
-    starter = httpx2.get(f"{url}/api/tech-insights/v1/scorecards/starter", headers=headers)
+    starter = httpx2.get(
+        f"{url}/api/tech-insights/v1/scorecards/starter", headers=headers, timeout=60
+    )
     assert starter.json()["draft"] is False
     assert list(folder.iterdir())
     curl = re.search(r"  curl -sS .*?'\n\n", text, re.DOTALL)
@@ -115,7 +122,7 @@ def test_the_demo_asks_shows_serves_and_stops(demo: Demo, folder: Path, number: 
     assert rest.strip() == "Stopped. Nothing is left behind."
     assert not list(folder.iterdir())
     with pytest.raises(httpx2.ConnectError):
-        httpx2.get(f"{url}/healthz")
+        httpx2.get(f"{url}/healthz", timeout=60)
 
 
 def test_a_step_that_fails_is_explained(alone: None, folder: Path) -> None:

@@ -22,6 +22,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from tests.fakes.serving import served
+from tests.waiting import LONG
 
 _KINDS = {1: "internal", 2: "server", 3: "client"}
 _ERROR = 2
@@ -68,7 +69,7 @@ class Collector:
     def wait_for(self, found: Callable[["Collector"], bool]) -> None:
         """Return when what came is as wanted."""
         with self._came:
-            done = self._came.wait_for(lambda: found(self), timeout=30)
+            done = self._came.wait_for(lambda: found(self), timeout=LONG)
             assert done, [(span.name, span.attributes) for span in self.spans]
 
     def one(self, name: str) -> Span:

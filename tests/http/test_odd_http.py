@@ -23,7 +23,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     folder: Path = tmp_path_factory.mktemp("odd")
     with serving(f"sqlite:///{folder}/facts.db", folder, FACTBOOK_FAILED_LOGINS="1000000") as found:
         # The first page takes long, and who hangs up meanwhile is not answered.
-        assert httpx2.get(f"{found.url}/sign-in").status_code == 200
+        assert httpx2.get(f"{found.url}/sign-in", timeout=60).status_code == 200
         yield found
 
 

@@ -13,11 +13,11 @@ from starlette.responses import PlainTextResponse
 from starlette.types import Receive, Scope, Send
 
 from factbook.http.uvicorn_protocol import HttpConnection
-from tests.waiting import until
+from tests.waiting import LONG, until
 
 LARGE = b"x" * 32 * 1024 * 1024
 # What a client is to notice, within seconds of this.
-LATEST = 20.0
+LATEST = LONG
 
 
 class Impatient(HttpConnection):

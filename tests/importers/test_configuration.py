@@ -138,7 +138,7 @@ def test_a_folder_and_one_line_outside_it_are_a_kind(tmp_path: Path) -> None:
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=100,
         check=False,
     )
     assert done.stdout == "acme Acme None\n", done.stderr

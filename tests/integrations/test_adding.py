@@ -35,7 +35,7 @@ def test_a_folder_and_one_line_outside_it_are_an_integration(tmp_path: Path) -> 
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=100,
         check=False,
     )
     assert done.stdout == "Acme acme Open items of projects.\n", done.stderr

@@ -56,7 +56,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
             *("--no-build-isolation", "--target", folder / "site", copy),
         ],
         check=True,
-        timeout=120,
+        timeout=100,
     )
     return folder / "site"
 

@@ -94,7 +94,7 @@ def _escaped(value: str) -> str:
 
 
 def _run(*command: str | Path) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -114,7 +114,7 @@ def _running(program: str, *arguments: str, url: str, log: Path) -> Iterator[Non
 
 def _is_ready(url: str) -> bool:
     try:
-        found = httpx2.get(f"{url}/-/ready", auth=("reader", PASSWORD))
+        found = httpx2.get(f"{url}/-/ready", auth=("reader", PASSWORD), timeout=60)
     except httpx2.TransportError:
         return False
     return found.status_code == 200

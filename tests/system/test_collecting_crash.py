@@ -24,14 +24,13 @@ from tests.collection.process import SIZE, made_up
 from tests.conftest import StartService
 from tests.processes import clean_environment
 from tests.service import Service
-from tests.waiting import soon
+from tests.waiting import TAKEN_OVER, soon
 
 pytestmark = [pytest.mark.system, pytest.mark.timeout(2000)]
 
 ENTITIES = 300
 KILLED_AFTER = 60
 AT_ONCE = 2
-TAKEN_OVER_SECONDS = 60
 PROCESS = [sys.executable, "-m", "tests.collection.process"]
 ROOT = Path(__file__).parent.parent.parent
 
@@ -102,7 +101,7 @@ async def test_a_run_survives_the_death_of_a_worker(
     assert counted(first).total() < ENTITIES
     # Either way it is another process, which knows nothing of the first.
     with worker(service.database_url, first if returns else second, sharing=sharing):
-        await soon(has_ended, TAKEN_OVER_SECONDS)
+        await soon(has_ended, TAKEN_OVER)
 
     [health] = (await runs.health(service.state.database)).values()
     assert health.last is not None

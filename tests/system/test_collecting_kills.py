@@ -24,8 +24,8 @@ from tests.collection.madeup import Vendor, repository
 from tests.collection.process import KILLER, SIZE, made_up
 from tests.conftest import StartService
 from tests.service import Service
-from tests.system.test_collecting_crash import TAKEN_OVER_SECONDS, worker
-from tests.waiting import soon
+from tests.system.test_collecting_crash import worker
+from tests.waiting import TAKEN_OVER, soon
 
 SOAK = "FACTBOOK_SOAK" in os.environ
 
@@ -133,7 +133,7 @@ async def next_run(service: Service, before: int | None) -> int:
             found.append(health.running)
         return bool(found)
 
-    await soon(is_under_way, TAKEN_OVER_SECONDS)
+    await soon(is_under_way, TAKEN_OVER)
     return found[-1].id
 
 
@@ -145,7 +145,7 @@ async def end_of(service: Service, run_id: int) -> RunRecord:
         found = await runs.run(database, run_id)
         return found is not None and found.finished_at is not None
 
-    await soon(has_ended, TAKEN_OVER_SECONDS)
+    await soon(has_ended, TAKEN_OVER)
     found = await runs.run(database, run_id)
     assert found is not None
     return found
@@ -167,7 +167,7 @@ async def test_a_batch_that_ends_its_process_is_given_up_and_holds_no_other_back
         return health is not None and health.last is not None
 
     try:
-        await soon(has_ended, 300)
+        await soon(has_ended, TAKEN_OVER)
     finally:
         workers.close()
     [listed] = await given_up.listed(service.state.database)

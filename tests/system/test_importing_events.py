@@ -42,7 +42,9 @@ class Receiver(NamedTuple):
         repository.commits += 1
         content = push_to(repository)
         headers = signed(content, delivery=name)
-        answer = httpx2.post(f"{self.server.url}{EVENTS}", content=content, headers=headers)
+        answer = httpx2.post(
+            f"{self.server.url}{EVENTS}", content=content, headers=headers, timeout=60
+        )
         assert answer.status_code == 202, answer.text
         return name
 

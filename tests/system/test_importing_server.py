@@ -11,7 +11,7 @@ from tests.fakes.serving import served
 from tests.importers.organization import repository
 from tests.integrations.github.asking import TOKEN
 from tests.processes import ServerProcess
-from tests.waiting import until
+from tests.waiting import TAKEN_OVER, until
 
 pytestmark = [pytest.mark.system, pytest.mark.timeout(2000)]
 
@@ -62,7 +62,7 @@ def test_what_is_killed_while_it_reads_begins_again_when_it_is_back(
         server.stop(signal.SIGKILL)
         server.start()
         try:
-            until(lambda: told(server), told=server.log.read_text)
+            until(lambda: told(server), TAKEN_OVER, told=server.log.read_text)
             assert entities(server) == 3
         finally:
             server.stop()

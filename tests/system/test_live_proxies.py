@@ -30,13 +30,21 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
 def cookies(server: ServerProcess) -> httpx2.Cookies:
     """The session of a person who has made an account."""
     path = urlsplit(first_link(server)).path
-    with httpx2.Client(base_url=server.url) as http:
+    with httpx2.Client(base_url=server.url, timeout=60) as http:
         found = re.search(r'name="csrf" value="([^"]+)"', http.get(path).text)
         assert found
         typed = {"name": "ada", "password": PASSWORD, "again": PASSWORD}
         answer = http.post(path, data={"csrf": unescape(found[1]), **typed})
         assert answer.status_code == 303, answer.text
         return http.cookies
+
+
+def beats_before(event: str, lines: Iterator[str]) -> int:
+    """How many beats of the service come before an event."""
+    beats = 0
+    while (line := next(lines)) != event:
+        beats += line == ":"
+    return beats
 
 
 @pytest.mark.parametrize("name", PROXIES)
@@ -46,14 +54,17 @@ def test_a_message_comes_through_a_proxy_at_once(
     with (
         PROXIES[name](server.port, tmp_path, second_line=True) as port,
         server.client(server.token()) as writer,
-        httpx2.Client(base_url=f"http://127.0.0.1:{port}", cookies=cookies, timeout=20) as http,
+        httpx2.Client(base_url=f"http://127.0.0.1:{port}", cookies=cookies, timeout=60) as http,
     ):
         asked = {"accept": "text/event-stream", "accept-encoding": "gzip"}
         with http.stream("GET", "/live", params=_TOPIC, headers=asked) as answer:
             assert answer.status_code == 200, answer.read()
-            lines = (line for line in answer.iter_lines() if line.startswith("event"))
+            lines = answer.iter_lines()
             assert next(lines) == "event: opened"
-            for lifecycle in ("production", name):
-                items = {"items": [component("web", lifecycle=lifecycle)]}
+            beats = []
+            for version in range(3):
+                items = {"items": [component("web", lifecycle=f"{name}-{version}")]}
                 assert writer.put(f"{PUSH}/sets/all", json=items).is_success
-                assert next(lines) == "event: changed"
+                beats.append(beats_before("event: changed", lines))
+            # A loaded machine may be late for a beat; a proxy that holds messages back always is.
+            assert 0 in beats

@@ -56,7 +56,7 @@ def at(issuer: str, client_id: str, client_secret: str, **options: object) -> Op
 
 def visited(url: str, name: str, *, abort: bool = False) -> dict[str, str]:
     """The query that a browser comes back with, in which somebody of this name signs in."""
-    with httpx2.Client() as browser:
+    with httpx2.Client(timeout=60) as browser:
         answer = browser.get(url)
         for _ in range(20):
             if answer.is_redirect:

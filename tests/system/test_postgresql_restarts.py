@@ -21,7 +21,7 @@ from tests.service import PUSH, component
 from tests.system.postgresql_server import Cluster
 from tests.system.test_webhook_crash import feed
 from tests.system.traffic import ENTITIES, OWNERS, Traffic, bugs
-from tests.waiting import until
+from tests.waiting import TAKEN_OVER, until
 from tests.webhooks.receiver import NETWORKS, Receiver, receiving
 
 pytestmark = [pytest.mark.system, pytest.mark.timeout(2000)]
@@ -99,7 +99,7 @@ def runs(server: ServerProcess, token: str) -> list[dict[str, Any]]:
             found[:] = client.get(f"{SOURCES}/{OWNERS}/runs").json()["runs"]
             return all(run["finishedAt"] for run in found)
 
-        until(have_ended, told=lambda: found, pause=0.1)
+        until(have_ended, TAKEN_OVER, told=lambda: found, pause=0.1)
     return found
 
 

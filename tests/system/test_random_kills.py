@@ -25,15 +25,13 @@ from tests.service import PUSH
 from tests.system.disturbances import BUSY, Disturbance, Stage, database, dealt
 from tests.system.forked import two_busy_servers
 from tests.system.load import ENTITIES, SETS, Follower, Load, Pusher, ask
-from tests.waiting import until
+from tests.waiting import TAKEN_OVER, until
 
 log = logging.getLogger(__name__)
 pytestmark = [pytest.mark.system, pytest.mark.timeout(3600)]
 
 KILLS = 100 if os.environ.get("FACTBOOK_SOAK") else 10
 TARGETS = 60
-# The claims of the dead lapse within 40 seconds; then a run goes on, or ends.
-SOON_SECONDS = 150
 # Search rows without an entity, and entities that are not found exactly once by their name.
 INDEXES_AGREE = """
 SELECT (SELECT COUNT(*) FROM search s WHERE NOT EXISTS (
@@ -98,7 +96,7 @@ def test_nothing_is_lost_by_kills_and_what_else_happens_at_random_moments(
 def wait_for_pushes(pushers: list[Pusher], number: int) -> None:
     """Return when so many more pushes were acknowledged, however slow the machine is."""
     wanted = sum(one.count for one in pushers) + number
-    until(lambda: sum(one.count for one in pushers) >= wanted, SOON_SECONDS)
+    until(lambda: sum(one.count for one in pushers) >= wanted, TAKEN_OVER)
 
 
 def disturb_and_kill(stage: Stage, disturbance: Disturbance) -> None:
@@ -156,7 +154,7 @@ def check_feed(http: httpx2.Client, follower: Follower, pushers: list[Pusher]) -
         follower.step(http)
         return all(pushed_by(follower, one)[-1:] == [one.revision] for one in pushed)
 
-    until(has_all, SOON_SECONDS)
+    until(has_all, TAKEN_OVER)
     for pusher in pushers:
         assert pushed_by(follower, pusher) == list(range(1, pusher.revision + 1))
 
@@ -194,7 +192,7 @@ def wait_for_a_run(http: httpx2.Client, database_url: str) -> None:
             return False
         return True
 
-    until(has_run, SOON_SECONDS, pause=0.5)
+    until(has_run, TAKEN_OVER, pause=0.5)
 
 
 def check_facts(stored: list[tuple[int, str]], asked: Path) -> None:

@@ -26,6 +26,8 @@ from tests.system.test_chart import UV
 
 pytestmark = [pytest.mark.system, pytest.mark.timeout(3000)]
 
+# Of a step of a workflow, which may install packages and build the image.
+STEP_SECONDS = 600
 VERSION = "9.8.7"
 PATCH = "9.8.6"
 PLATFORMS = ("amd64", "arm64")
@@ -85,10 +87,10 @@ def released(
     origin: Path, programs: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Runs]:
     """Everything that can be run here of a push to main, and of a release behind it."""
-    main = Runs(origin, tmp_path_factory.mktemp("main"), programs)
+    main = Runs(origin, tmp_path_factory.mktemp("main"), programs, seconds=STEP_SECONDS)
     main.run("docs", "main")
     git(origin, "tag", f"v{VERSION}")
-    release = Runs(origin, tmp_path_factory.mktemp("release"), programs)
+    release = Runs(origin, tmp_path_factory.mktemp("release"), programs, seconds=STEP_SECONDS)
     release.run("release", f"v{VERSION}")
     release.done[:0] = main.done
     yield release
@@ -209,7 +211,7 @@ def test_the_documentation_of_an_older_release_does_not_become_the_latest(
     released: Runs, origin: Path, programs: Path, tmp_path: Path
 ) -> None:
     git(origin, "tag", f"v{PATCH}", "main")
-    Runs(origin, tmp_path, programs).run("docs", f"v{PATCH}", version=PATCH)
+    Runs(origin, tmp_path, programs, seconds=STEP_SECONDS).run("docs", f"v{PATCH}", version=PATCH)
     assert [one["version"] for one in listed(origin)] == ["main", VERSION, PATCH]
     assert [one["version"] for one in listed(origin) if one["aliases"]] == [VERSION]
     assert "url=latest/" in git(origin, "show", "gh-pages:index.html")

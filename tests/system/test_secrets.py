@@ -70,7 +70,10 @@ def test_no_secret_leaves_the_service(database_url: str, tmp_path: Path) -> None
     with running(database_url, tmp_path) as world:
         vault = world.vault
         token = vault.keep("token", world.server.token())
-        with world.server.client(token) as http, httpx2.Client(base_url=world.server.url) as other:
+        with (
+            world.server.client(token) as http,
+            httpx2.Client(base_url=world.server.url, timeout=60) as other,
+        ):
             client, person = Visitor(world, http, "client"), Visitor(world, other, "person")
             fill(world, client)
             sign_in(world, person)
@@ -159,7 +162,7 @@ def sign_in(world: World, person: Visitor) -> None:
     made = person.send("/administration/api-access/tokens", name="page", expires="90d")
     if found := re.search(r"fbk_\w{46}", made.text):
         vault.keep("token of a page", found[0])
-    with httpx2.Client(base_url=world.server.url) as browser:
+    with httpx2.Client(base_url=world.server.url, timeout=60) as browser:
         elsewhere = Visitor(world, browser, "nobody")
         place = elsewhere.ask("GET", "/sign-in/openid", headers=HTML).headers["location"]
         state = parse_qs(urlsplit(place).query)["state"][0]

@@ -165,7 +165,7 @@ def test_a_service_that_starts_on_a_full_disk_reads_until_there_is_room(
                 assert (version_of(http), asked(http)) == (1, 200)
                 answer = http.put(SET, json=content(2))
                 assert (answer.status_code, answer.json()["error"]["message"]) == (503, FULL)
-                ready = httpx2.get(f"{server.url}/readyz")
+                ready = httpx2.get(f"{server.url}/readyz", timeout=60)
                 assert (ready.status_code, ready.json()["writes"]) == (200, FULL)
             assert (
                 "Nobody has an account yet, and no link can be made now" in server.log.read_text()
@@ -173,7 +173,7 @@ def test_a_service_that_starts_on_a_full_disk_reads_until_there_is_room(
         assert http.put(SET, json=content(3)).status_code == 200
         for _ in range(4):
             assert version_of(http) == 3
-            assert httpx2.get(f"{server.url}/readyz").json() == {"status": "ready"}
+            assert httpx2.get(f"{server.url}/readyz", timeout=60).json() == {"status": "ready"}
         told = [one for one in log_of(server) if one["event"] == "database.unwritable"]
         assert {one["reason"] for one in told} == {FULL}
         server.stop()

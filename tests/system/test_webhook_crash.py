@@ -12,7 +12,7 @@ import pytest
 
 from tests.processes import ServerProcess
 from tests.service import PUSH, component
-from tests.waiting import until
+from tests.waiting import TAKEN_OVER, until
 from tests.webhooks.receiver import NETWORKS, Receiver, receiving, verified
 
 pytestmark = [pytest.mark.system, pytest.mark.timeout(2000)]
@@ -29,7 +29,7 @@ def receiver() -> Iterator[Receiver]:
 
 
 def until_arrived(receiver: Receiver, count: int) -> None:
-    until(lambda: len(receiver.ids) >= count, told=lambda: len(receiver.ids))
+    until(lambda: len(receiver.ids) >= count, TAKEN_OVER, told=lambda: len(receiver.ids))
 
 
 def feed(server: ServerProcess, token: str) -> list[dict[str, Any]]:

@@ -8,10 +8,10 @@ from urllib.parse import urlencode
 from starlette.types import Message
 
 from tests.service import Service
+from tests.waiting import LONG
 from tests.web.visiting import Browser
 
 PATH = "/live"
-_SECONDS = 10
 
 
 class Stream:
@@ -61,11 +61,11 @@ class Stream:
     async def hang_up(self) -> None:
         """Close the connection, and wait until the service is done with it."""
         self._gone.set()
-        async with asyncio.timeout(_SECONDS):
+        async with asyncio.timeout(LONG):
             await self._task
 
     async def _next(self) -> Message:
-        async with asyncio.timeout(_SECONDS):
+        async with asyncio.timeout(LONG):
             return await self._sent.get()
 
     async def _receive(self) -> Message:

@@ -19,6 +19,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from tests.fakes.serving import served
+from tests.waiting import LONG
 
 NETWORKS = ["127.0.0.0/8"]
 
@@ -74,7 +75,7 @@ class Receiver:
     def wait_for(self, path: str, count: int) -> None:
         """Return when so many messages have come to a path."""
         with self._came:
-            assert self._came.wait_for(lambda: self.count(path) >= count, timeout=30)
+            assert self._came.wait_for(lambda: self.count(path) >= count, timeout=LONG)
 
     def count(self, path: str) -> int:
         """How many messages have come to a path."""

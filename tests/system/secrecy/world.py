@@ -74,7 +74,7 @@ class World:
             cwd=self.server.folder,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=100,
             check=False,
         )
         self.vault.saw(f"factbook {' '.join(arguments[:2])}", done.stdout, done.stderr)
