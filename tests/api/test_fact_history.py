@@ -1,6 +1,7 @@
 """`GET /api/tech-insights/v1/facts`: what the facts about an entity were."""
 
 from functools import partial
+from itertools import product
 from typing import Any
 
 import pytest
@@ -107,24 +108,32 @@ async def test_a_plus_that_was_not_encoded_is_understood(service: Service) -> No
 
 
 @pytest.mark.spec("facts.history-is-paged")
-@pytest.mark.parametrize("size", [1, 3, 10, 11])
-@pytest.mark.parametrize("query", [{}, {"dataSourceIds": "other"}, {"endDateTime": at(3)}])
 async def test_pages_hold_every_row_once_though_newer_ones_arrive(
-    service: Service, size: int, query: dict[str, str]
+    service: Service, subtests: pytest.Subtests
 ) -> None:
     await fill(service)
-    expected = await history(service, **query)
-    found: list[dict[str, Any]] = []
-    asked = {"entity": WEB, "limit": str(size), **query}
-    for number in range(20):
-        page = (await service.http.get(FACTS, params=asked)).json()
-        found += page["items"]
-        assert len(page["items"]) <= size
-        if "nextCursor" not in page:
-            break
-        asked["cursor"] = page["nextCursor"]
-        await push(service, item(timestamp=at(10 + number), lines=10), to="other")
-    assert found == expected
+    queries: list[dict[str, str]] = [{}, {"dataSourceIds": "other"}, {"endDateTime": at(3)}]
+    for case, (query, size) in enumerate(product(queries, (1, 3, 10, 11))):
+        with subtests.test(query=query, size=size):
+            # Each case has an entity of its own, for which nothing newer has arrived yet.
+            ref = f"component:default/page-{case}"
+            await service.push(f"page-{case}", component(f"page-{case}"))
+            for source in ("coverage", "other"):
+                rows = [item(ref, at(hour), lines=hour) for hour in range(5)]
+                await push(service, *rows, to=source)
+            expected = await history(service, ref, **query)
+            assert len(expected) >= 5
+            items: list[dict[str, Any]] = []
+            asked = {"entity": ref, "limit": str(size), **query}
+            for number in range(20):
+                page = (await service.http.get(FACTS, params=asked)).json()
+                items += page["items"]
+                assert len(page["items"]) <= size
+                if "nextCursor" not in page:
+                    break
+                asked["cursor"] = page["nextCursor"]
+                await push(service, item(ref, at(10 + number), lines=10), to="other")
+            assert items == expected
 
 
 @pytest.mark.spec("facts.history-keeps-the-version")

@@ -104,26 +104,28 @@ async def test_what_happened_within_a_day_of_the_newest_is_kept(database: Databa
     assert await all_of(database) == [newest, last_day]
 
 
-@pytest.mark.parametrize(
-    ("statement", "reason"),
-    [
-        ("UPDATE audit SET actor = 'user:default/sam'", "never changed"),
-        ("UPDATE audit SET detail = '{}' WHERE object = 'b'", "never changed"),
-        ("DELETE FROM audit", "Only the oldest"),
-        ("DELETE FROM audit WHERE object = 'c'", "Only the oldest"),
-        ("DELETE FROM audit WHERE object = 'b'", "Only the oldest"),
-    ],
-)
 async def test_the_database_itself_refuses_to_change_records_or_to_take_some_out(
-    database: Database, statement: str, reason: str
+    database: Database, subtests: pytest.Subtests
 ) -> None:
     records = [
         made(object=name, at=NOON + number * DAY) for number, name in enumerate(("a", "b", "c"))
     ]
     await add(database, *records)
-    with pytest.raises(Exception, match=reason):
-        await database.write(lambda transaction: transaction.run(statement))
-    assert await all_of(database) == records[::-1]
+
+    def run(transaction: Transaction, sql: str) -> int:
+        return transaction.run(sql)
+
+    for statement, reason in [
+        ("UPDATE audit SET actor = 'user:default/sam'", "never changed"),
+        ("UPDATE audit SET detail = '{}' WHERE object = 'b'", "never changed"),
+        ("DELETE FROM audit", "Only the oldest"),
+        ("DELETE FROM audit WHERE object = 'c'", "Only the oldest"),
+        ("DELETE FROM audit WHERE object = 'b'", "Only the oldest"),
+    ]:
+        with subtests.test(statement=statement):
+            with pytest.raises(Exception, match=reason):
+                await database.write(partial(run, sql=statement))
+            assert await all_of(database) == records[::-1]
     oldest = "DELETE FROM audit WHERE object IN ('a', 'b')"
     assert await database.write(lambda transaction: transaction.run(oldest)) == 2
 

@@ -16,19 +16,22 @@ ON_SQLITE = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 # Beginning
 
 
-@pytest.mark.parametrize("type_", source_labels.TYPES)
 async def test_each_kind_begins_with_a_definition_that_can_be_saved(
-    service: Service, type_: str
+    service: Service, subtests: pytest.Subtests
 ) -> None:
     visitor = await signed_in(service)
-    page = await visitor.text("/data-sources/new")
-    assert source_labels.TYPES[type_][1].replace("'", "&#39;") in page
-    html = await visitor.text("/data-sources/new", type=type_, id="last-build")
-    text = starters.skeleton("last-build", type_)  # type: ignore[arg-type]
-    assert words(text.replace("<", "&lt;")) in words(html)
-    done = words(await visitor.done("/data-sources/new", text=text, do="save"))
-    assert "The draft is saved." in done
-    assert (await shown(service, "last-build"))["handlerDefinition"]["type"] == type_
+    assert source_labels.TYPES
+    for type_ in source_labels.TYPES:
+        with subtests.test(type_=type_):
+            page = await visitor.text("/data-sources/new")
+            assert source_labels.TYPES[type_][1].replace("'", "&#39;") in page
+            id_ = f"last-{type_}"
+            html = await visitor.text("/data-sources/new", type=type_, id=id_)
+            text = starters.skeleton(id_, type_)  # type: ignore[arg-type]
+            assert words(text.replace("<", "&lt;")) in words(html)
+            done = words(await visitor.done("/data-sources/new", text=text, do="save"))
+            assert "The draft is saved." in done
+            assert (await shown(service, id_))["handlerDefinition"]["type"] == type_
 
 
 async def test_an_id_that_cannot_be_is_refused_before_anything_is_written(
