@@ -25,6 +25,7 @@ def run(tests: Iterable[str] = ()) -> int:
     ranks = {path: number for number, path in enumerate(LONGEST)}
     chosen.sort(key=lambda test: ranks.get(test.partition("::")[0], len(ranks)))
     command = [sys.executable, "-m", "pytest", "-m", "system", "--durations", "25"]
+    command += ["-p", "tests.lanes.file_times"]
     command += ["-n", str(_WORKERS), "--dist", "loadfile", "--no-loadscope-reorder"]
     return subprocess.run([*command, *chosen], cwd=Repository().root, check=False).returncode
 

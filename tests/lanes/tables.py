@@ -340,8 +340,6 @@ SMOKE: Final = (
     # Facts and entities from elsewhere.
     "tests/system/test_collecting_server.py",
     "tests/system/test_importing_server.py::test_of_two_processes_of_a_server_one_imports",
-    # An installed wheel.
-    "tests/system/test_wheel.py",
 )
 
 # The tests of a path lie in the folder of the same name, or here.
