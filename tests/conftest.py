@@ -67,7 +67,9 @@ def pytest_configure(config: pytest.Config) -> None:
     Examples are the same in each run, without a deadline by the wall clock; `make soak` tries new
     ones. Tracebacks are plain, since others take seconds to draw.
     """
-    if not _is_worker(config):
+    if _is_worker(config):
+        config.stash[POSTGRESQL_URL] = config.workerinput["postgresql_url"]  # type: ignore[attr-defined]
+    else:
         _use_one_folder(config)
     config.stash[RECORDER] = StatementRecorder()
     same = not os.environ.get("FACTBOOK_SOAK")
@@ -92,17 +94,25 @@ def _use_one_folder(config: pytest.Config) -> None:
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Start PostgreSQL before the workers that share it; without them the first test does."""
+    """Start PostgreSQL before the workers that share it."""
+    workers = _workers(session.config)
+    if workers and not _needs_no_server(session.config):
+        _start_postgresql(session.config, workers)
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Without workers, start PostgreSQL if a test needs it."""
     config = session.config
-    workers = len(config.getoption("tx", None) or ())
-    if workers and not _is_worker(config) and not _needs_no_server(config):
-        config.stash[POSTGRESQL_URL] = _start_postgresql(config, workers)
+    if not (_is_worker(config) or _workers(config) or _needs_no_server(config)) and any(
+        map(_needs_postgresql, session.items)
+    ):
+        _start_postgresql(config, 1)
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
     """Give a worker the address of PostgreSQL."""
-    node.workerinput["postgresql_url"] = node.config.stash.get(POSTGRESQL_URL, None)
+    node.workerinput["postgresql_url"] = node.config.stash.get(POSTGRESQL_URL, "")
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -116,7 +126,7 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     """Try on PostgreSQL what ran on SQLite, and keep the folders of tests that failed."""
     config = session.config
     if _is_worker(config):
-        config.workeroutput["statements"] = list(config.stash[RECORDER].statements)
+        config.workeroutput["statements"] = list(config.stash[RECORDER].statements)  # type: ignore[attr-defined]
     elif url := config.stash.get(POSTGRESQL_URL, None):
         statements = config.stash[RECORDER].statements
         with (
@@ -140,6 +150,11 @@ def _is_worker(config: pytest.Config) -> bool:
     return hasattr(config, "workerinput")
 
 
+def _workers(config: pytest.Config) -> int:
+    """How many workers this process starts."""
+    return 0 if _is_worker(config) else len(config.getoption("tx", None) or ())
+
+
 def _needs_no_server(config: pytest.Config) -> bool:
     named = ("FACTBOOK_TEST_CITUS_URL", "FACTBOOK_TEST_POSTGRES_URL")
     return (
@@ -149,12 +164,13 @@ def _needs_no_server(config: pytest.Config) -> bool:
     )
 
 
-def _start_postgresql(config: pytest.Config, workers: int) -> str:
-    """The address of a server that stops with this process; without it the run ends here."""
+def _start_postgresql(config: pytest.Config, workers: int) -> None:
+    """Start a server that stops with this process; without it the run ends here."""
     stack = ExitStack()
     config.add_cleanup(stack.close)
+    server = started_server(Path(tempfile.gettempdir()), workers=workers)
     try:
-        return stack.enter_context(started_server(Path(tempfile.gettempdir()), workers=workers))
+        config.stash[POSTGRESQL_URL] = stack.enter_context(server)
     except PostgreSQLError as error:
         pytest.exit(
             f"The tests need PostgreSQL, which cannot be started: {error}\n"
@@ -241,8 +257,7 @@ def postgresql_server(
     if url := os.environ.get("FACTBOOK_TEST_POSTGRES_URL"):
         server = PostgreSQLServer(url)
     else:
-        shared = getattr(request.config, "workerinput", {}).get("postgresql_url")
-        server = PostgreSQLServer.at_started(shared or _start_postgresql(request.config, 1))
+        server = PostgreSQLServer.at_started(request.config.stash[POSTGRESQL_URL])
     with closing(server):
         yield server
 

@@ -308,6 +308,7 @@ SYSTEM: Final[dict[str, tuple[str, ...]]] = {
     "tests/browser/screenshots.py": NOTHING,
     "tests/contracts/": ("tests/contracts/", "tests/browser/test_signing_in_agents.py"),
     "tests/contracts/package-lock.json": EVERYTHING,
+    "tests/data/": ("tests/contracts/test_schemathesis.py", "tests/system/test_curl.py"),
     "tests/docs/": _PAGES_OF_DOCS,
     "tests/fakes/github/": _GITHUB,
     "tests/lanes/": EVERYTHING,
