@@ -19,23 +19,31 @@ UV_STAMP := .venv/uv
 RUNTIME_STAMP := .venv/runtime
 SETUP_STAMP := .venv/setup
 
-.PHONY: help setup demo quick test test-system contracts soak fuzz check $(CHECKS) audit format bench docs \
-	screenshots build chart bills site lock clean
+.PHONY: help install setup demo quick test test-notice test-system contracts soak fuzz check $(CHECKS) audit \
+	format bench docs screenshots build chart bills site lock clean
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  \033[36m%-12s\033[0m %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: $(SETUP_STAMP) ## Install everything into .venv, and do nothing else
+install: $(RUNTIME_STAMP) ## Install what the service needs into .venv
 
-demo: $(RUNTIME_STAMP) ## Start the service with a made-up shop on a new file, ask a question (PORT=8080)
+setup: $(SETUP_STAMP) ## Install everything into .venv, also what tests and checks need
+
+demo: install ## Start the service with a made-up shop on a new file, ask a question (PORT=8080)
 	@$(BIN)/python examples/demo.py $(if $(PORT),--port $(PORT))
 
 quick: setup ## Run the checks and tests nearest to what changed, on SQLite, in half a minute
 	@$(BIN)/python -m tests.lanes quick
 
 # Some wait for the database or a process, so three at once keep two cores busy.
-test: check ## Check everything, then run every test on SQLite and on PostgreSQL
+test: test-notice check ## Check everything, then run every test on SQLite and on PostgreSQL
 	$(BIN)/pytest -n 3
+
+test-notice:
+	@command -v git >/dev/null || \
+		{ echo 'The tests need Git; on Debian and Ubuntu: apt-get install git' >&2; exit 1; }
+	@[[ -e $(SETUP_STAMP) ]] || echo 'Installing what the tests need into .venv (650 MB)'
+	@echo 'Checks and tests take about five minutes on two cores'
 
 test-system: setup ## Run the tests that need more than Python packages (TESTS=files or node ids)
 	scripts/install-system
@@ -143,7 +151,9 @@ clean: ## Remove what the other targets made, .venv included
 
 $(UV_STAMP): requirements/installer.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
-		{ echo 'Factbook needs Python 3.11 or newer: make setup PYTHON=python3.11' >&2; exit 1; }
+		{ echo 'Factbook needs Python 3.11 or newer: make install PYTHON=python3.11' >&2; exit 1; }
+	@$(PYTHON) -c 'from importlib.util import find_spec as f; exit(not (f("ensurepip") or f("pip")))' || \
+		{ echo 'Python lacks pip and ensurepip; on Debian and Ubuntu: apt-get install python3-venv' >&2; exit 1; }
 	$(PYTHON) -m venv --without-pip .venv
 	$(PYTHON) -m pip --python $(BIN)/python $(GET_UV) 2>/dev/null || \
 		{ $(BIN)/python -m ensurepip >/dev/null && $(BIN)/python -m pip $(GET_UV); }
