@@ -32,9 +32,6 @@ VALUES: tuple[Any, ...] = (
     *("../..", "a b", "https://evil.example.net/x", "é"),
 )
 
-each = pytest.mark.parametrize("id_", VENDORS)
-each_that_asks = pytest.mark.parametrize("id_", sorted(first_runs.VENDORS))
-
 
 def begun(id_: str) -> tuple[Fake, Asking, str]:
     """A fake of a vendor, the integration that asks it, and a target there."""
@@ -77,115 +74,142 @@ def covers(found: Collected, fact: str) -> bool:
     return (fact in found.values) != bool(places & found.missing.keys())
 
 
-@each
-def test_it_is_a_row_of_the_vendors_with_the_settings_that_it_needs(id_: str) -> None:
-    [row] = [one for one in vendors.VENDORS if one.id == id_]
-    made = vendor(id_)
-    assert (made.id, made.title) == (id_, row.title)
-    assert set(row.options) <= set(made.options.__struct_fields__)
+def test_it_is_a_row_of_the_vendors_with_the_settings_that_it_needs(
+    subtests: pytest.Subtests,
+) -> None:
+    for id_ in VENDORS:
+        with subtests.test(id_):
+            [row] = [one for one in vendors.VENDORS if one.id == id_]
+            made = vendor(id_)
+            assert (made.id, made.title) == (id_, row.title)
+            assert set(row.options) <= set(made.options.__struct_fields__)
 
 
-@each
-def test_every_option_is_described_and_no_secret_is_shown(id_: str) -> None:
-    options = vendor(id_).options
-    hints = get_type_hints(options, include_extras=True)
-    described = {
-        name: hints[name].__metadata__[0].description for name in options.__struct_fields__
-    }
-    assert all(text.endswith(".") for text in described.values())
-    secrets = {name for name, text in described.items() if text.startswith("Secret.")}
-    assert secrets == {
-        name for name in described if name.endswith(("token", "password", "_key"))
-    } - {"tag_key"}
-    values = [str(value) for name, value in table(id_).items() if name in secrets]
-    integration = configured(id_)
-    shown = f"{options(**table(id_))!r} {integration!r} {integration.source.render()}"
-    assert values or id_ == "prometheus"
-    assert not [value for value in values if value in shown]
+def test_every_option_is_described_and_no_secret_is_shown(subtests: pytest.Subtests) -> None:
+    for id_ in VENDORS:
+        with subtests.test(id_):
+            options = vendor(id_).options
+            hints = get_type_hints(options, include_extras=True)
+            described = {
+                name: hints[name].__metadata__[0].description for name in options.__struct_fields__
+            }
+            assert all(text.endswith(".") for text in described.values())
+            secrets = {name for name, text in described.items() if text.startswith("Secret.")}
+            assert secrets == {
+                name for name in described if name.endswith(("token", "password", "_key"))
+            } - {"tag_key"}
+            values = [str(value) for name, value in table(id_).items() if name in secrets]
+            integration = configured(id_)
+            shown = f"{options(**table(id_))!r} {integration!r} {integration.source.render()}"
+            assert values or id_ == "prometheus"
+            assert not [value for value in values if value in shown]
 
 
-@each
-def test_a_mistake_in_its_table_names_the_table_and_no_value(id_: str) -> None:
-    for mistake in ({"unknown_option": "a_value"}, {"base_url": 7, "api_url": 7, "host": 7}):
-        with pytest.raises(ConfigurationError) as raised:
-            vendor(id_).configured("work", {**table(id_), **mistake})
-        assert raised.value.message.startswith(f"integrations.{id_}.work: ")
-        assert "a_value" not in raised.value.message
+def test_a_mistake_in_its_table_names_the_table_and_no_value(subtests: pytest.Subtests) -> None:
+    for id_ in VENDORS:
+        with subtests.test(id_):
+            for mistake in (
+                {"unknown_option": "a_value"},
+                {"base_url": 7, "api_url": 7, "host": 7},
+            ):
+                with pytest.raises(ConfigurationError) as raised:
+                    vendor(id_).configured("work", {**table(id_), **mistake})
+                assert raised.value.message.startswith(f"integrations.{id_}.work: ")
+                assert "a_value" not in raised.value.message
 
 
-@each
-def test_its_source_is_named_by_its_table_and_holds_the_facts_of_what_it_fills(id_: str) -> None:
-    made, one, other = vendor(id_), configured(id_), configured(id_, "work")
-    assert (one.source.id, one.source.title) == (id_, made.title)
-    assert (other.source.id, other.source.title) == (f"{id_}-work", f"{made.title} (work)")
-    assert one.source.handler is not None
-    assert one.source.handler.builtin_id == id_
-    assert (one.fills, one.source.schema) == (made.fills, made.facts)
-    assert keys(one)
-    assert datasource.parse(one.source.render()).render() == one.source.render()
+def test_its_source_is_named_by_its_table_and_holds_the_facts_of_what_it_fills(
+    subtests: pytest.Subtests,
+) -> None:
+    for id_ in VENDORS:
+        with subtests.test(id_):
+            made, one, other = vendor(id_), configured(id_), configured(id_, "work")
+            assert (one.source.id, one.source.title) == (id_, made.title)
+            assert (other.source.id, other.source.title) == (f"{id_}-work", f"{made.title} (work)")
+            assert one.source.handler is not None
+            assert one.source.handler.builtin_id == id_
+            assert (one.fills, one.source.schema) == (made.fills, made.facts)
+            assert keys(one)
+            assert datasource.parse(one.source.render()).render() == one.source.render()
 
 
-@each
-def test_each_instance_has_a_queue_of_its_own_and_asks_addresses_of_its_settings(id_: str) -> None:
-    one, other = configured(id_), configured(id_, "work")
-    assert one.credential != other.credential
-    assert all(map(is_address, (one.base_url, *one.further)))
-    assert one.at_once >= 1
-    assert one.calls_at_once >= 1
-    assert all(most > 0 for most in one.pace.values())
+def test_each_instance_has_a_queue_of_its_own_and_asks_addresses_of_its_settings(
+    subtests: pytest.Subtests,
+) -> None:
+    for id_ in VENDORS:
+        with subtests.test(id_):
+            one, other = configured(id_), configured(id_, "work")
+            assert one.credential != other.credential
+            assert all(map(is_address, (one.base_url, *one.further)))
+            assert one.at_once >= 1
+            assert one.calls_at_once >= 1
+            assert all(most > 0 for most in one.pace.values())
 
 
-@each
-def test_an_entity_names_a_target_or_gets_a_reason_without_a_word_of_its_own(id_: str) -> None:
-    integration = configured(id_)
-    hostile = (entity(**{key: value}) for key in keys(integration) for value in VALUES)
-    for one in (*JUNK, *hostile):
-        found = integration.target(one)
-        if isinstance(found, Missing):
-            assert found.outcome in {Outcome.NO_ANNOTATION, Outcome.BAD_ANNOTATION}
-            assert "evil" not in found.detail
-    for one in JUNK:
-        assert isinstance(integration.target(one), Missing)
+def test_an_entity_names_a_target_or_gets_a_reason_without_a_word_of_its_own(
+    subtests: pytest.Subtests,
+) -> None:
+    for id_ in VENDORS:
+        with subtests.test(id_):
+            integration = configured(id_)
+            hostile = (entity(**{key: value}) for key in keys(integration) for value in VALUES)
+            for one in (*JUNK, *hostile):
+                found = integration.target(one)
+                if isinstance(found, Missing):
+                    assert found.outcome in {Outcome.NO_ANNOTATION, Outcome.BAD_ANNOTATION}
+                    assert "evil" not in found.detail
+            for one in JUNK:
+                assert isinstance(integration.target(one), Missing)
 
 
-@each
-def test_a_batch_holds_each_target_once(id_: str) -> None:
-    batches = configured(id_).batches
-    targets = [f"acme/app-{number}" for number in range(250)]
-    assert [one for batch in batches([*targets, *targets]) for one in batch] == targets
-    assert all(batches(targets))
-    assert batches([]) == []
+def test_a_batch_holds_each_target_once(subtests: pytest.Subtests) -> None:
+    for id_ in VENDORS:
+        with subtests.test(id_):
+            batches = configured(id_).batches
+            targets = [f"acme/app-{number}" for number in range(250)]
+            assert [one for batch in batches([*targets, *targets]) for one in batch] == targets
+            assert all(batches(targets))
+            assert batches([]) == []
 
 
-@each
-def test_files_are_read_where_targets_are_repositories(id_: str) -> None:
-    integration = configured(id_)
-    assert (integration.read is not None) == ("repository" in integration.fills)
-    assert not integration.read or SOURCE_LOCATION in keys(integration)
+def test_files_are_read_where_targets_are_repositories(subtests: pytest.Subtests) -> None:
+    for id_ in VENDORS:
+        with subtests.test(id_):
+            integration = configured(id_)
+            assert (integration.read is not None) == ("repository" in integration.fills)
+            assert not integration.read or SOURCE_LOCATION in keys(integration)
 
 
-@each
-def test_a_probe_is_a_path_at_a_host_that_it_asks_and_names_facts_that_it_has(id_: str) -> None:
-    integration = configured(id_)
-    names = [fact.name for fact in integration.source.schema or ()]
-    for probe in integration.probes:
-        url = probe.target.removeprefix(integration.base_url)
-        assert url.startswith("/"), probe
-        assert not probe.further or probe.further in integration.further
-        for place in probe.facts:
-            assert not place or [name for name in names if f"{name}.".startswith(f"{place}.")]
-    assert integration.probes or id_ == "git"
+def test_a_probe_is_a_path_at_a_host_that_it_asks_and_names_facts_that_it_has(
+    subtests: pytest.Subtests,
+) -> None:
+    for id_ in VENDORS:
+        with subtests.test(id_):
+            integration = configured(id_)
+            names = [fact.name for fact in integration.source.schema or ()]
+            for probe in integration.probes:
+                url = probe.target.removeprefix(integration.base_url)
+                assert url.startswith("/"), probe
+                assert not probe.further or probe.further in integration.further
+                for place in probe.facts:
+                    assert not place or [
+                        name for name in names if f"{name}.".startswith(f"{place}.")
+                    ]
+            assert integration.probes or id_ == "git"
 
 
-@each_that_asks
-async def test_a_run_brings_a_value_or_a_reason_of_every_fact_for_every_target(id_: str) -> None:
-    fake, asking, target = begun(id_)
-    assert fake.requests.total() == 0
-    for fault in (None, unavailable, saying(["odd"])):
-        if fault:
-            for kind in list(fake.requests):
-                fake.fail(kind, fault, times=1_000)
-        found = await asking.collect(target)
-        assert found.keys() == {target}
-        assert all(covers(found[target], fact.name) for fact in vendor(id_).facts)
-        assert asking.integration.source.check(found[target].values).reasons == {}
+async def test_a_run_brings_a_value_or_a_reason_of_every_fact_for_every_target(
+    subtests: pytest.Subtests,
+) -> None:
+    for id_ in sorted(first_runs.VENDORS):
+        with subtests.test(id_):
+            fake, asking, target = begun(id_)
+            assert fake.requests.total() == 0
+            for fault in (None, unavailable, saying(["odd"])):
+                if fault:
+                    for kind in list(fake.requests):
+                        fake.fail(kind, fault, times=1_000)
+                found = await asking.collect(target)
+                assert found.keys() == {target}
+                assert all(covers(found[target], fact.name) for fact in vendor(id_).facts)
+                assert asking.integration.source.check(found[target].values).reasons == {}

@@ -1,17 +1,11 @@
 """Every integration is a folder of one shape, and has a page that says what its code says."""
 
-from pathlib import Path
-
 import pytest
 
 from factbook.facts.shapes import SHAPES, facts
-from factbook.integrations.configuration import Vendor
 from tests.docs.parts import parts_in
 from tests.docs.vendors import PAGES, VENDORS
 
-each = pytest.mark.parametrize(
-    ("folder", "vendor"), VENDORS.items(), ids=[vendor.id for vendor in VENDORS.values()]
-)
 MEMBERS = {
     f"{shape.name}.{member.name}": {f"{shape.name}.{path}" for path, _ in member.paths}
     for shape in SHAPES
@@ -19,31 +13,38 @@ MEMBERS = {
 }
 
 
-@each
-def test_the_folder_has_its_fixed_files(folder: Path, vendor: Vendor) -> None:
-    assert folder.name == vendor.id
-    for name in ("__init__.py", "client.py", "options.py"):
-        assert (folder / name).is_file(), name
+def test_the_folder_has_its_fixed_files(subtests: pytest.Subtests) -> None:
+    assert VENDORS
+    for folder, vendor in VENDORS.items():
+        with subtests.test(vendor.id):
+            assert folder.name == vendor.id
+            for name in ("__init__.py", "client.py", "options.py"):
+                assert (folder / name).is_file(), name
 
 
-@each
 def test_its_page_says_rights_options_the_calls_of_a_first_run_limits_and_facts(
-    folder: Path, vendor: Vendor
+    subtests: pytest.Subtests,
 ) -> None:
-    text = (PAGES / f"{vendor.id}.md").read_text()
-    headings = [line.removeprefix("## ") for line in text.splitlines() if line.startswith("## ")]
-    assert {"Settings", "Rights", "A first run", "Limits", "Facts"} <= set(headings)
-    assert {f"options:{vendor.id}", f"facts:{vendor.id}"} <= parts_in(text).keys()
-    assert f"({vendor.id}.md)" in (PAGES / "index.md").read_text()
+    for vendor in VENDORS.values():
+        with subtests.test(vendor.id):
+            text = (PAGES / f"{vendor.id}.md").read_text()
+            headings = [
+                line.removeprefix("## ") for line in text.splitlines() if line.startswith("## ")
+            ]
+            assert {"Settings", "Rights", "A first run", "Limits", "Facts"} <= set(headings)
+            assert {f"options:{vendor.id}", f"facts:{vendor.id}"} <= parts_in(text).keys()
+            assert f"({vendor.id}.md)" in (PAGES / "index.md").read_text()
 
 
-@each
-def test_the_facts_are_those_of_the_shapes_that_are_filled(folder: Path, vendor: Vendor) -> None:
-    shapes = {
-        shape.name: {f"{shape.name}.{fact.name}" for fact in facts(shape)} for shape in SHAPES
-    }
-    filled = [shapes.get(place) or MEMBERS[place] for place in vendor.fills]
-    names = [fact.name for fact in vendor.facts]
-    assert len(names) == len(set(names))
-    assert set(names) == set().union(*filled)
-    assert all(fact.description for fact in vendor.facts)
+def test_the_facts_are_those_of_the_shapes_that_are_filled(subtests: pytest.Subtests) -> None:
+    for vendor in VENDORS.values():
+        with subtests.test(vendor.id):
+            shapes = {
+                shape.name: {f"{shape.name}.{fact.name}" for fact in facts(shape)}
+                for shape in SHAPES
+            }
+            filled = [shapes.get(place) or MEMBERS[place] for place in vendor.fills]
+            names = [fact.name for fact in vendor.facts]
+            assert len(names) == len(set(names))
+            assert set(names) == set().union(*filled)
+            assert all(fact.description for fact in vendor.facts)

@@ -28,7 +28,6 @@ from tests.steps import steps
 MONITOR_COUNT = "observability.monitorCount"
 SLO_COUNT = "observability.sloCount"
 KINDS = {"monitors": MONITOR_COUNT, "slos": SLO_COUNT}
-each_kind = pytest.mark.parametrize("kind", KINDS)
 
 
 def words(found: Collected) -> dict[str, str]:
@@ -77,18 +76,17 @@ async def test_a_kind_without_tags_is_not_counted(
     assert (found.values, words(found)) == (values, {missing: "no-annotation"})
 
 
-@each_kind
-@pytest.mark.parametrize(
-    ("count", "pages"), [(0, 1), (PAGE - 1, 1), (PAGE, 2), (PAGE + 1, 2), (2 * PAGE + 7, 3)]
-)
-async def test_pages_are_read_to_a_short_one(kind: str, count: int, pages: int) -> None:
-    fake, asking = started(
-        [Monitor(number, ("service:app",)) for number in range(count)],
-        [Objective(str(number), ("service:app",)) for number in range(count)],
-    )
-    found = await asking.one(APP)
-    assert found.values[KINDS[kind]] == count
-    assert fake.requests[kind] == pages
+async def test_pages_are_read_to_a_short_one(subtests: pytest.Subtests) -> None:
+    for kind in KINDS:
+        for count, pages in ((0, 1), (PAGE - 1, 1), (PAGE, 2), (PAGE + 1, 2), (2 * PAGE + 7, 3)):
+            with subtests.test(kind=kind, count=count):
+                fake, asking = started(
+                    [Monitor(number, ("service:app",)) for number in range(count)],
+                    [Objective(str(number), ("service:app",)) for number in range(count)],
+                )
+                found = await asking.one(APP)
+                assert found.values[KINDS[kind]] == count
+                assert fake.requests[kind] == pages
 
 
 async def test_what_moves_to_the_next_page_between_two_counts_once() -> None:
@@ -122,7 +120,7 @@ def test_targets_and_monitors_are_not_multiplied() -> None:
 
 
 @pytest.mark.spec("unknown.reasons-of-collections")
-@each_kind
+@pytest.mark.parametrize("kind", KINDS)
 async def test_a_kind_that_the_keys_may_not_read_leaves_the_other_known(kind: str) -> None:
     fake, asking = started(keys=known(*(KINDS.keys() - {kind})))
     found = await asking.one(APP)
