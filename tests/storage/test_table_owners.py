@@ -3,6 +3,7 @@
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -45,6 +46,8 @@ JOINS: Final = {
     "facts/store.py": "entities",  # facts by reference, the read of a tool call; pages in its order
     "facts/unknown.py": "entities",  # entities without facts: an outer join
 }
+# What every module with SQL has in it.
+_SQL: Final = re.compile(r"\b(FROM|INTO|UPDATE|JOIN)\b|\.(insert|delete)\(|DefinitionTables")
 _CREATED: Final = re.compile(r"CREATE TABLE(?: IF NOT EXISTS)? +(\w+)")
 _WRITTEN: Final = re.compile(r"\b(?:INTO|UPDATE|DELETE FROM)\s+(\w+)")
 # One table or several: `FROM runs r, batches`.
@@ -104,13 +107,16 @@ def uses(source: str, module: str) -> set[Use]:
     }
 
 
-def everywhere() -> set[Use]:
+@cache
+def everywhere() -> frozenset[Use]:
     """The tables in the SQL of all modules."""
-    return {
+    texts = {path: path.read_text() for path in SOURCE.rglob("*.py")}
+    return frozenset(
         use
-        for path in SOURCE.rglob("*.py")
-        for use in uses(path.read_text(), str(path.relative_to(SOURCE)))
-    }
+        for path, text in texts.items()
+        if _SQL.search(text)
+        for use in uses(text, str(path.relative_to(SOURCE)))
+    )
 
 
 def test_sql_is_found_in_texts_and_calls() -> None:
