@@ -7,6 +7,7 @@ import pytest
 
 from factbook.clock import HOUR
 from factbook.integrations import SOURCES
+from factbook.tools import all_entities_facts
 from tests.conftest import StartService
 from tests.service import Service, component, resource
 from tests.tools.checks import TIME, structured
@@ -151,8 +152,12 @@ async def test_pages_of_any_size_walk_everything_once(filled: Service) -> None:
 
 
 @pytest.mark.spec("tools.all-facts.limit-and-cursor")
-async def test_ten_thousand_entities_are_counted_and_more_are_not(filled: Service) -> None:
-    for count, told in ((10_000, 10_000), (10_001, None)):
+async def test_ten_thousand_entities_are_counted_and_more_are_not(
+    filled: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert all_entities_facts.COUNTED == 10_000
+    monkeypatch.setattr(all_entities_facts, "COUNTED", 100)
+    for count, told in ((100, 100), (101, None)):
         await filled.push("first", *(component(f"n{number}") for number in range(count)))
         found = await ask(filled, "entity-metadata", limit=1, namespace="default")
         assert found.get("totalCount") == told

@@ -1,6 +1,6 @@
 """get-all-entities-facts: the raw facts of one data source about many entities."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
@@ -22,7 +22,7 @@ EVERY_KIND = "*"
 
 _MOST = 2**31  # what both databases can count to
 # Entities of all pages that are counted for each page: of a million that would take seconds.
-_COUNTED = 10_000
+COUNTED: Final = 10_000
 
 
 class AllArguments(Struct, forbid_unknown_fields=True):
@@ -144,20 +144,20 @@ async def _tail(
     is_page = entities.limit is not None
     wanted = is_page if arguments.unknown else not entities.after
     if wanted and not catalog.answers(source.id):
-        lacking = await unknown.count(context.database, source, entities, _COUNTED + 1)
+        lacking = await unknown.count(context.database, source, entities, COUNTED + 1)
     if arguments.unknown:
-        total = lacking.entities if lacking.is_whole else _COUNTED + 1
+        total = lacking.entities if lacking.is_whole else COUNTED + 1
         return _total(total) if is_page else ""
     known = _total(await _count(source, entities, context)) if is_page else ""
     return known + (_unknown_entities(lacking) if lacking is not _NONE else "")
 
 
 def _total(count: int) -> str:
-    return f',"totalCount":{count}' if count <= _COUNTED else ""
+    return f',"totalCount":{count}' if count <= COUNTED else ""
 
 
 def _unknown_entities(found: unknown.UnknownCount) -> str:
-    told = {"count": min(found.entities, _COUNTED), "reasons": found.reasons}
+    told = {"count": min(found.entities, COUNTED), "reasons": found.reasons}
     more = {} if found.is_whole else {"more": True}
     return f',"unknownEntities":{encode(told | more)}'
 
@@ -165,8 +165,8 @@ def _unknown_entities(found: unknown.UnknownCount) -> str:
 async def _count(source: DataSource, entities: EntityRange, context: Context) -> int:
     """Count the tracked entities of all pages, up to one more than is reported."""
     if catalog.answers(source.id):
-        return await by_ref.count(context.database, entities, _COUNTED + 1)
-    return await store.count(context.database, source, entities, _COUNTED + 1)
+        return await by_ref.count(context.database, entities, COUNTED + 1)
+    return await store.count(context.database, source, entities, COUNTED + 1)
 
 
 def _entries(rows: list[Row]) -> str:
@@ -185,7 +185,7 @@ def _selection(arguments: AllArguments) -> Selection:
     return Selection(EntityRange(kind, namespace, after, limit), kept)
 
 
-_TOTAL = f"Entities in all pages; left out above {_COUNTED:,}."
+_TOTAL = f"Entities in all pages; left out above {COUNTED:,}."
 _SCALARS = ("string", "number", "boolean")
 _NUMBER = {"type": "integer"}
 _NONE = unknown.UnknownCount({}, 0, is_whole=True)
