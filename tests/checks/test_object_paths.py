@@ -14,6 +14,14 @@ from tests.checks.making import NOW, check, entity, evaluated, problems
 # Each element is a step for each of the projections.
 LONG_WAY = "[*]|" * 20 + "length(@)"
 ITEMS = {"items": list(range(100_000))}
+FEW_STEPS = 1_000
+FEW_ITEMS = {"items": list(range(FEW_STEPS))}
+
+
+@pytest.fixture
+def few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hundredth of the steps that a path may take: objects past the bound are soon explained."""
+    monkeypatch.setattr("factbook.checks.evaluation.rule_functions._MOST_STEPS", FEW_STEPS)
 
 
 def leaf(path: str, operator: str, value: Any = None) -> dict[str, Any]:
@@ -40,6 +48,7 @@ def test_what_a_path_finds_does_not_depend_on_the_clock(
     assert state.state == (PASS if length == 1_000 else UNKNOWN)
 
 
+@pytest.mark.usefixtures("few_steps")
 def test_an_object_that_is_too_large_for_a_path_is_unknown_with_its_reason(
     subtests: pytest.Subtests,
 ) -> None:
@@ -53,8 +62,8 @@ def test_an_object_that_is_too_large_for_a_path_is_unknown_with_its_reason(
     ]
     for rule in rules:
         with subtests.test(rule=rule):
-            explained = explain(check(rule), having(ITEMS), NOW)
-            assert evaluated(check(rule), having(ITEMS)).state == UNKNOWN
+            explained = explain(check(rule), having(FEW_ITEMS), NOW)
+            assert evaluated(check(rule), having(FEW_ITEMS)).state == UNKNOWN
             assert explained.state == UNKNOWN
             [reason] = explained.reasons
             assert reason.startswith("check-error: report is too large for items")
@@ -65,6 +74,7 @@ def test_a_large_object_is_read_by_a_path_that_takes_few_steps() -> None:
     assert evaluated(one, having(ITEMS)).state == PASS
 
 
+@pytest.mark.usefixtures("few_steps")
 def test_every_kind_of_expression_is_bounded(subtests: pytest.Subtests) -> None:
     paths = [
         "[*].[" + "@, " * 90 + "@]",
@@ -80,7 +90,7 @@ def test_every_kind_of_expression_is_bounded(subtests: pytest.Subtests) -> None:
     ]
     for path in paths:
         with subtests.test(path=path):
-            explained = explain(check(leaf(path, "isEmpty")), having([0] * 400_000), NOW)
+            explained = explain(check(leaf(path, "isEmpty")), having([0] * (4 * FEW_STEPS)), NOW)
             assert explained.reasons == [f"check-error: report is too large for {path}"]
 
 
