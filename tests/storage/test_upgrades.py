@@ -72,7 +72,15 @@ async def found(service: Service, path: str, **query: str) -> Any:
 
 
 @pytest.mark.spec("upgrades.every-schema-with-its-data")
-async def test_everything_that_was_stored_is_there_after_the_upgrade(upgraded: Upgraded) -> None:
+async def test_an_upgrade_keeps_everything_and_work_continues(upgraded: Upgraded) -> None:
+    await check_catalog(upgraded)
+    await check_access(upgraded)
+    await check_work(upgraded)
+    await check_sources(upgraded)
+
+
+async def check_catalog(upgraded: Upgraded) -> None:
+    """Everything that was stored is there."""
     service, snapshot = upgraded.service, upgraded.snapshot
     entities = await found(service, "/api/catalog/entities")
     assert sorted(entity["metadata"]["name"] for entity in entities) == snapshot.listed
@@ -98,7 +106,6 @@ async def test_everything_that_was_stored_is_there_after_the_upgrade(upgraded: U
     assert [row["facts"]["lines"] for row in past["history"]] == [20, 10]
     asked = {"dataSourceId": "entity-metadata", "kind": "resource", "name": "main db"}
     assert (await service.facts("get-entity-facts", **asked))["facts"]["hasTitle"] is True
-    await check_access(upgraded)
 
 
 async def check_access(upgraded: Upgraded) -> None:
@@ -132,7 +139,8 @@ async def check_access(upgraded: Upgraded) -> None:
         assert [each["name"] for each in connection["headers"]] == ["authorization", "x-team"]
 
 
-async def test_work_goes_on_after_the_upgrade_where_it_was(upgraded: Upgraded) -> None:
+async def check_work(upgraded: Upgraded) -> None:
+    """Sets, revisions and events continue where they were."""
     service, snapshot = upgraded.service, upgraded.snapshot
     restored = await service.http.post(f"{PUSH}/sets/services/revisions/1/restore")
     assert restored.status_code == 200, restored.text
@@ -160,7 +168,6 @@ async def test_work_goes_on_after_the_upgrade_where_it_was(upgraded: Upgraded) -
             [("http://192.0.2.1/…", "False")],
         )
     assert (await feed.said(service, type="set.replaced"))[-1] == ("set.replaced", "new")
-    await check_sources(upgraded)
 
 
 async def check_sources(upgraded: Upgraded) -> None:
