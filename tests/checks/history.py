@@ -1,5 +1,6 @@
 """Random writes of several people: of entities, facts and checks, and what is done beside them."""
 
+import os
 import random
 from collections.abc import Sequence
 from typing import Any
@@ -25,6 +26,8 @@ from factbook.facts.schema import Fact
 from factbook.storage import Database
 from tests.service import Time
 
+SOAK = bool(os.environ.get("FACTBOOK_SOAK"))
+SEEDS = range(60 if SOAK else 2)
 RULES = PushRules(Annotator("factbook", "factbook"))
 SETS = ("one", "two", "three")
 NAMES = tuple("abcdefgh")

@@ -1,7 +1,6 @@
 """Whatever is written in whichever order: what is stored equals a full evaluation."""
 
 import asyncio
-import os
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 
@@ -11,12 +10,10 @@ from structlog.testing import capture_logs
 from factbook.checks.background import due
 from factbook.storage import Database
 from factbook.storage.database_url import open_database
-from tests.checks.history import CheckWriter, attached, settle
+from tests.checks.history import SEEDS, SOAK, CheckWriter, attached, settle
 from tests.checks.verification import verify
 from tests.service import Time
 
-SOAK = bool(os.environ.get("FACTBOOK_SOAK"))
-SEEDS = range(60 if SOAK else 4)
 STEPS = 160
 PEOPLE = 6
 TOGETHER = 40 if SOAK else 12

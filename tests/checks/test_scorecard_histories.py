@@ -29,7 +29,7 @@ from factbook.facts.entity_filter import Matcher
 from factbook.storage import Database, Transaction
 from factbook.storage.database_url import open_database
 from tests.checks.catalog import CheckedCatalog
-from tests.checks.history import CHECKS, CheckWriter, attached, settle
+from tests.checks.history import CHECKS, SEEDS, CheckWriter, attached, settle
 from tests.checks.scorecards import add_checks, publish, put
 from tests.checks.scorecards import document as scorecard
 from tests.service import Time
@@ -201,7 +201,7 @@ async def verify(database: Database, now: int) -> Counter[int]:
     return seen
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", SEEDS)
 async def test_levels_and_exemptions_follow_every_history(
     databases: Sequence[Database], time: Time, seed: int
 ) -> None:
@@ -241,7 +241,7 @@ SELECT entity_id FROM scorecard_levels WHERE entity_id NOT IN (SELECT id FROM en
 """
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", SEEDS)
 async def test_people_who_write_together_leave_what_a_grading_anew_finds(
     databases: Sequence[Database], time: Time, seed: int
 ) -> None:
