@@ -2,9 +2,7 @@
 
 from typing import Any
 
-import pytest
-
-from factbook.facts.shapes import SHAPES, Shape
+from factbook.facts.shapes import Shape
 
 EXAMPLES = {
     "number|unknown": 1,
@@ -15,8 +13,6 @@ EXAMPLES = {
     "boolean": True,
     "string": "text",
 }
-
-by_name = pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.name)
 
 
 def everything(shape: Shape) -> dict[str, Any]:

@@ -14,13 +14,14 @@ from factbook.facts.shapes import (
     OBSERVABILITY,
     REPOSITORY,
     SECURITY,
+    SHAPES,
     Leaf,
     LeafGroup,
     Shape,
     facts,
     schema,
 )
-from tests.facts.shapes import by_name, everything
+from tests.facts.shapes import everything
 
 
 def outline(shape: Shape) -> dict[str, Any]:
@@ -132,15 +133,16 @@ def test_the_repository_shape_is_the_missions() -> None:
     }
 
 
-@by_name
-def test_a_schema_is_valid_inline_open_and_described(shape: Shape) -> None:
-    result = schema(shape)
-    Draft202012Validator.check_schema(result)
-    text = json.dumps(result)
-    assert result["type"] == "object"
-    assert "$ref" not in text
-    assert '"additionalProperties": false' not in text
-    assert all(member["description"] for member in result["properties"].values())
+def test_a_schema_is_valid_inline_open_and_described(subtests: pytest.Subtests) -> None:
+    for shape in SHAPES:
+        with subtests.test(shape.name):
+            result = schema(shape)
+            Draft202012Validator.check_schema(result)
+            text = json.dumps(result)
+            assert result["type"] == "object"
+            assert "$ref" not in text
+            assert '"additionalProperties": false' not in text
+            assert all(member["description"] for member in result["properties"].values())
 
 
 def test_schemas_are_made_anew_each_time() -> None:
@@ -166,30 +168,32 @@ def test_the_schema_gives_the_units_of_incident_metrics() -> None:
 
 
 @pytest.mark.spec("unknown.reason-words")
-@by_name
-def test_the_schema_lists_the_reasons(shape: Shape) -> None:
-    reasons = schema(shape)["properties"]["unknownReasons"]["additionalProperties"]["enum"]
-    assert reasons == [
-        "not-configured",
-        "no-annotation",
-        "bad-annotation",
-        "not-applicable",
-        "never-collected",
-        "not-found",
-        "forbidden",
-        "feature-off",
-        "rate-limited",
-        "too-large",
-        "upstream-error",
-        "expired",
-    ]
+def test_the_schema_lists_the_reasons(subtests: pytest.Subtests) -> None:
+    for shape in SHAPES:
+        with subtests.test(shape.name):
+            reasons = schema(shape)["properties"]["unknownReasons"]["additionalProperties"]["enum"]
+            assert reasons == [
+                "not-configured",
+                "no-annotation",
+                "bad-annotation",
+                "not-applicable",
+                "never-collected",
+                "not-found",
+                "forbidden",
+                "feature-off",
+                "rate-limited",
+                "too-large",
+                "upstream-error",
+                "expired",
+            ]
 
 
-@by_name
-def test_the_facts_of_an_integration_are_the_paths_of_the_shape(shape: Shape) -> None:
-    values = everything(shape)
-    assert [fact.name for fact in facts(shape)] == list(values)
-    assert check(facts(shape), values) == (values, {})
+def test_the_facts_of_an_integration_are_the_paths_of_the_shape(subtests: pytest.Subtests) -> None:
+    for shape in SHAPES:
+        with subtests.test(shape.name):
+            values = everything(shape)
+            assert [fact.name for fact in facts(shape)] == list(values)
+            assert check(facts(shape), values) == (values, {})
 
 
 def test_a_number_without_a_unit_is_a_whole_number() -> None:
