@@ -14,10 +14,10 @@ def load(text: str) -> object:
     return yaml.load(text, safe_yaml.Loader)  # noqa: S506 - the loader makes plain values only
 
 
-@pytest.mark.parametrize("text", [LISTS, MERGED, MAPPED], ids=["lists", "merged", "mappings"])
-def test_what_is_nested_too_deeply_is_an_error_of_yaml(text: str) -> None:
-    with pytest.raises(yaml.YAMLError, match="nested"):
-        load(text)
+def test_what_is_nested_too_deeply_is_an_error_of_yaml(subtests: pytest.Subtests) -> None:
+    for text in [LISTS, MERGED, MAPPED]:
+        with subtests.test(text=text), pytest.raises(yaml.YAMLError, match="nested"):
+            load(text)
 
 
 def test_what_stands_side_by_side_is_not_nested() -> None:

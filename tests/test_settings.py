@@ -42,11 +42,18 @@ def test_the_environment_can_name_another_file(tmp_path: Path) -> None:
         load({}, {"FACTBOOK_CONFIG": str(tmp_path / "missing.toml")}, default)
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"), [("", []), ("a", ["a"]), ("a, b ,,c", ["a", "b", "c"]), (" , ", [])]
-)
-def test_a_list_in_the_environment_is_parted_by_commas(text: str, expected: list[str]) -> None:
-    assert load({}, {"FACTBOOK_ALLOWED_HOSTS": text}, Path("none")).allowed_hosts == expected
+def test_a_list_in_the_environment_is_parted_by_commas(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[str, list[str]]] = [
+        ("", []),
+        ("a", ["a"]),
+        ("a, b ,,c", ["a", "b", "c"]),
+        (" , ", []),
+    ]
+    for text, expected in cases:
+        with subtests.test(text=text):
+            assert (
+                load({}, {"FACTBOOK_ALLOWED_HOSTS": text}, Path("none")).allowed_hosts == expected
+            )
 
 
 def test_a_file_may_hold_a_value_of_every_setting(tmp_path: Path) -> None:
@@ -106,14 +113,13 @@ def test_a_value_of_another_type_in_the_environment_is_refused(subtests: pytest.
             load({}, {f"FACTBOOK_{name}": text}, Path("none"))
 
 
-@pytest.mark.parametrize(
-    "content", [b"port = ", b"port = 1\nport = 2", b"\xff", b"port = " + b"9" * 5_000]
-)
-def test_a_file_that_is_no_toml_is_refused(tmp_path: Path, content: bytes) -> None:
+def test_a_file_that_is_no_toml_is_refused(tmp_path: Path, subtests: pytest.Subtests) -> None:
     file = tmp_path / "factbook.toml"
-    file.write_bytes(content)
-    with pytest.raises(ConfigurationError, match=r"factbook.toml is not valid TOML"):
-        load({}, {}, file)
+    for content in [b"port = ", b"port = 1\nport = 2", b"\xff", b"port = " + b"9" * 5_000]:
+        with subtests.test(content=content):
+            file.write_bytes(content)
+            with pytest.raises(ConfigurationError, match=r"factbook.toml is not valid TOML"):
+                load({}, {}, file)
 
 
 def test_a_value_that_no_service_can_run_with_is_refused_by_name(subtests: pytest.Subtests) -> None:
@@ -181,19 +187,19 @@ def test_an_option_of_a_table_may_be_a_variable_beside_those_of_the_file(tmp_pat
     assert table == {"token": "variable", "organizations": ["acme"]}
 
 
-@pytest.mark.parametrize(
-    ("variable", "form"),
-    [
+def test_a_variable_that_names_no_option_is_refused_with_the_form(
+    subtests: pytest.Subtests,
+) -> None:
+    for variable, form in [
         ("FACTBOOK_CONNECTIONS__CI", "FACTBOOK_CONNECTIONS__NAME__OPTION"),
         ("FACTBOOK_CONNECTIONS__CI__A__B", "FACTBOOK_CONNECTIONS__NAME__OPTION"),
         ("FACTBOOK_INTEGRATIONS__GITHUB__TOKEN", "FACTBOOK_INTEGRATIONS__VENDOR__NAME__OPTION"),
         ("FACTBOOK_INTEGRATIONS__GITHUB____TOKEN", "FACTBOOK_INTEGRATIONS__VENDOR__NAME__OPTION"),
-    ],
-)
-def test_a_variable_that_names_no_option_is_refused_with_the_form(variable: str, form: str) -> None:
-    with pytest.raises(ConfigurationError, match=form) as raised:
-        load({}, {variable: "a secret"}, Path("none"))
-    assert "a secret" not in str(raised.value)
+    ]:
+        with subtests.test(variable=variable, form=form):
+            with pytest.raises(ConfigurationError, match=form) as raised:
+                load({}, {variable: "a secret"}, Path("none"))
+            assert "a secret" not in str(raised.value)
 
 
 def test_a_connection_that_cannot_be_is_refused_by_its_name(subtests: pytest.Subtests) -> None:

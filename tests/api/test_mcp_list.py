@@ -179,15 +179,17 @@ def test_every_field_of_the_seed_is_there_and_required_where_it_is(
             assert tool.output_schema["properties"].keys() - names <= additions
 
 
-@pytest.mark.parametrize("name", ADDED_ARGUMENTS)
-def test_an_added_tool_has_the_arguments_that_it_was_added_with(name: str) -> None:
-    [schema] = [tool.input_schema for tool in TOOLS if tool.name == name]
-    added = ADDED_ARGUMENTS[name]
-    assert schema["properties"].keys() == added.keys()
-    assert set(schema["required"]) == {key for key, rule in added.items() if rule == "required"}
-    for key, rule in added.items():
-        default = schema["properties"][key].get("default", rule)
-        assert str(default) == rule
+def test_an_added_tool_has_the_arguments_that_it_was_added_with(subtests: pytest.Subtests) -> None:
+    for name, added in ADDED_ARGUMENTS.items():
+        with subtests.test(name=name):
+            [schema] = [tool.input_schema for tool in TOOLS if tool.name == name]
+            assert schema["properties"].keys() == added.keys()
+            assert set(schema["required"]) == {
+                key for key, rule in added.items() if rule == "required"
+            }
+            for key, rule in added.items():
+                default = schema["properties"][key].get("default", rule)
+                assert str(default) == rule
 
 
 # What some client or other trips over

@@ -55,13 +55,14 @@ def test_a_key_file_that_others_may_read_is_refused(
             assert content not in str(raised.value)
 
 
-@pytest.mark.parametrize("content", ["", "short", "\n" * 40])
-def test_a_key_file_without_a_key_is_refused(tmp_path: Path, content: str) -> None:
+def test_a_key_file_without_a_key_is_refused(tmp_path: Path, subtests: pytest.Subtests) -> None:
     file = tmp_path / "key"
     file.touch(mode=0o600)
-    file.write_text(content)
-    with pytest.raises(ConfigurationError, match="at least 32 characters"):
-        encryption.key(None, file)
+    for content in ["", "short", "\n" * 40]:
+        with subtests.test(content=content):
+            file.write_text(content)
+            with pytest.raises(ConfigurationError, match="at least 32 characters"):
+                encryption.key(None, file)
 
 
 def test_a_key_file_that_cannot_be_used_is_a_mistake_of_the_configuration(tmp_path: Path) -> None:

@@ -26,17 +26,15 @@ from tests.service import NOON
 # Names
 
 
-@pytest.mark.parametrize(
-    ("name", "ref"),
-    [
+def test_a_name_to_sign_in_with_has_one_reference(subtests: pytest.Subtests) -> None:
+    for name, ref in [
         ("kim", "user:default/kim"),
         ("Kim.K-2_x", "user:default/kim.k-2_x"),
         ("7", "user:default/7"),
         ("a" * 63, "user:default/" + "a" * 63),
-    ],
-)
-def test_a_name_to_sign_in_with_has_one_reference(name: str, ref: str) -> None:
-    assert users.reference(name) == ref
+    ]:
+        with subtests.test(name=name, ref=ref):
+            assert users.reference(name) == ref
 
 
 def test_what_is_no_name_is_refused_in_a_sentence(subtests: pytest.Subtests) -> None:

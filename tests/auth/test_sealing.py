@@ -9,10 +9,11 @@ KEY = encryption.key("k" * 32, None)
 SECRET = b"Bearer a-secret-of-a-connection"
 
 
-@pytest.mark.parametrize("content", [SECRET, b"", b"\x00\xff" * 5_000])
-def test_what_is_sealed_opens_with_the_same_key_label_and_place(content: bytes) -> None:
-    sealed = encryption.seal(KEY, "connections", "ci", content)
-    assert encryption.opened(KEY, "connections", "ci", sealed) == content
+def test_what_is_sealed_opens_with_the_same_key_label_and_place(subtests: pytest.Subtests) -> None:
+    for content in [SECRET, b"", b"\x00\xff" * 5_000]:
+        with subtests.test(content=content):
+            sealed = encryption.seal(KEY, "connections", "ci", content)
+            assert encryption.opened(KEY, "connections", "ci", sealed) == content
 
 
 def test_what_is_sealed_does_not_hold_the_content_and_is_another_each_time() -> None:
@@ -21,19 +22,17 @@ def test_what_is_sealed_does_not_hold_the_content_and_is_another_each_time() -> 
     assert all(SECRET[n : n + 4] not in one for n in range(len(SECRET) - 4))
 
 
-@pytest.mark.parametrize(
-    ("key", "label", "beside"),
-    [
+def test_another_key_label_or_place_opens_nothing(subtests: pytest.Subtests) -> None:
+    sealed = encryption.seal(KEY, "connections", "ci", SECRET)
+    for key, label, beside in [
         (encryption.key("K" * 32, None), "connections", "ci"),
         (KEY, "others", "ci"),
         (KEY, "connections", "cd"),
-    ],
-)
-def test_another_key_label_or_place_opens_nothing(key: bytes, label: str, beside: str) -> None:
-    sealed = encryption.seal(KEY, "connections", "ci", SECRET)
-    with pytest.raises(NotOpenedError) as refused:
-        encryption.opened(key, label, beside, sealed)
-    assert str(refused.value) == ""
+    ]:
+        with subtests.test(label=label, beside=beside):
+            with pytest.raises(NotOpenedError) as refused:
+                encryption.opened(key, label, beside, sealed)
+            assert str(refused.value) == ""
 
 
 def test_what_was_changed_anywhere_or_cut_opens_nothing() -> None:

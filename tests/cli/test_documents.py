@@ -75,11 +75,10 @@ def test_yaml_values_become_json(tmp_path: Path, subtests: pytest.Subtests) -> N
             assert entities(read(yaml(tmp_path, f"value: {text}\n"))) == [{"value": value}]
 
 
-@pytest.mark.parametrize(
-    ("key", "name"), [("1", "1"), ("1.5", "1.5"), ("true", "true"), ("null", "null")]
-)
-def test_yaml_keys_become_text(tmp_path: Path, key: str, name: str) -> None:
-    assert entities(read(yaml(tmp_path, f"{key}: x\n"))) == [{name: "x"}]
+def test_yaml_keys_become_text(tmp_path: Path, subtests: pytest.Subtests) -> None:
+    for key, name in [("1", "1"), ("1.5", "1.5"), ("true", "true"), ("null", "null")]:
+        with subtests.test(key=key, name=name):
+            assert entities(read(yaml(tmp_path, f"{key}: x\n"))) == [{name: "x"}]
 
 
 def test_a_date_as_a_key_becomes_text(tmp_path: Path) -> None:

@@ -35,12 +35,14 @@ def test_a_refused_token_is_read_in_the_form_of_the_tool_endpoint(
     assert (caught.value.status, caught.value.name) == (401, "invalid_token")
 
 
-@pytest.mark.parametrize("body", ["<html>", "[1]", '{"error": 1}', ""])
-def test_an_error_of_a_proxy_is_told_by_its_status(body: str) -> None:
-    transport = httpx2.MockTransport(lambda _: httpx2.Response(502, text=body))
-    with pytest.raises(ApiError, match="502 Bad Gateway") as caught:
-        Client("http://factbook.test", transport=transport).sets()
-    assert caught.value.status == 502
+def test_an_error_of_a_proxy_is_told_by_its_status(subtests: pytest.Subtests) -> None:
+    for body in ["<html>", "[1]", '{"error": 1}', ""]:
+        with subtests.test(body=body):
+            answer = httpx2.Response(502, text=body)
+            transport = httpx2.MockTransport(lambda _, answer=answer: answer)
+            with pytest.raises(ApiError, match="502 Bad Gateway") as caught:
+                Client("http://factbook.test", transport=transport).sets()
+            assert caught.value.status == 502
 
 
 def test_an_answer_of_something_else_is_unexpected(subtests: pytest.Subtests) -> None:
@@ -76,10 +78,10 @@ def test_a_connection_that_fails_names_the_server(error: Exception) -> None:
         Client("http://factbook.test", transport=httpx2.MockTransport(fail)).sets()
 
 
-@pytest.mark.parametrize("server", ["", "factbook.test", "localhost:8000", "ftp://factbook.test"])
-def test_an_address_without_a_known_scheme_is_refused(server: str) -> None:
-    with pytest.raises(ValueError, match="http://"):
-        Client(server)
+def test_an_address_without_a_known_scheme_is_refused(subtests: pytest.Subtests) -> None:
+    for server in ["", "factbook.test", "localhost:8000", "ftp://factbook.test"]:
+        with subtests.test(server=server), pytest.raises(ValueError, match="http://"):
+            Client(server)
 
 
 def test_a_token_from_a_file_may_end_in_a_line_break(server: FakeServer) -> None:
@@ -88,8 +90,11 @@ def test_a_token_from_a_file_may_end_in_a_line_break(server: FakeServer) -> None
     assert server.last.headers["authorization"] == "Bearer fbk_a"
 
 
-@pytest.mark.parametrize("token", ["a\nb", "a\tb", "a\u00e9"])
-def test_a_token_that_no_header_can_carry_is_refused_without_showing_it(token: str) -> None:
-    with pytest.raises(ValueError, match="token") as caught:
-        Client("http://factbook.test", token)
-    assert token not in str(caught.value)
+def test_a_token_that_no_header_can_carry_is_refused_without_showing_it(
+    subtests: pytest.Subtests,
+) -> None:
+    for token in ["a\nb", "a\tb", "a\u00e9"]:
+        with subtests.test(token=token):
+            with pytest.raises(ValueError, match="token") as caught:
+                Client("http://factbook.test", token)
+            assert token not in str(caught.value)

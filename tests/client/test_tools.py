@@ -48,10 +48,12 @@ def test_a_json_rpc_error_keeps_its_code(server: FakeServer, client: Client, sta
     assert (caught.value.code, caught.value.data) == (-32602, {"tool": "x"})
 
 
-@pytest.mark.parametrize("answer", [{"content": []}, {"structuredContent": {}}, None])
 def test_a_result_of_another_shape_is_unexpected(
-    server: FakeServer, client: Client, answer: Any
+    server: FakeServer, client: Client, subtests: pytest.Subtests
 ) -> None:
-    server.on("POST", TOOLS, {"jsonrpc": "2.0", "id": 1, "result": answer})
-    with pytest.raises(UnexpectedAnswer):
-        client.call("x")
+    cases: list[Any] = [{"content": []}, {"structuredContent": {}}, None]
+    for answer in cases:
+        with subtests.test(answer=answer):
+            server.on("POST", TOOLS, {"jsonrpc": "2.0", "id": 1, "result": answer})
+            with pytest.raises(UnexpectedAnswer):
+                client.call("x")

@@ -136,30 +136,36 @@ def test_the_check_of_health_asks_a_server_that_has_these_settings(
         assert ask(free_port()) != 0
 
 
-@pytest.mark.parametrize("file", UNITS, ids=lambda file: file.name)
-def test_a_unit_runs_a_command_that_there_is_with_settings_that_there_are(file: Path) -> None:
-    service = unit(file)["Service"]
-    check_command(shlex.split(service["ExecStart"]))
-    for line in file.read_text().splitlines():
-        if line.startswith("Environment="):
-            assert is_setting(line.removeprefix("Environment=").partition("=")[0])
-    folders = [f"/var/lib/{name}" for name in service["StateDirectory"].split()]
-    assert service["WorkingDirectory"] in folders
-    words = shlex.split(service["ExecStart"])[1:]
-    assert all(word in folders for word in words if word.startswith("/"))
+def test_a_unit_runs_a_command_that_there_is_with_settings_that_there_are(
+    subtests: pytest.Subtests,
+) -> None:
+    assert UNITS
+    for file in UNITS:
+        with subtests.test(file.name):
+            service = unit(file)["Service"]
+            check_command(shlex.split(service["ExecStart"]))
+            for line in file.read_text().splitlines():
+                if line.startswith("Environment="):
+                    assert is_setting(line.removeprefix("Environment=").partition("=")[0])
+            folders = [f"/var/lib/{name}" for name in service["StateDirectory"].split()]
+            assert service["WorkingDirectory"] in folders
+            words = shlex.split(service["ExecStart"])[1:]
+            assert all(word in folders for word in words if word.startswith("/"))
 
 
-@pytest.mark.parametrize("file", UNITS, ids=lambda file: file.name)
-def test_a_unit_may_do_little(file: Path) -> None:
-    service = unit(file)["Service"]
-    for key, value in {
-        "DynamicUser": "yes",
-        "NoNewPrivileges": "yes",
-        "ProtectSystem": "strict",
-        "UMask": "0077",
-        "CapabilityBoundingSet": "",
-    }.items():
-        assert service[key] == value, key
+def test_a_unit_may_do_little(subtests: pytest.Subtests) -> None:
+    assert UNITS
+    for file in UNITS:
+        with subtests.test(file.name):
+            service = unit(file)["Service"]
+            for key, value in {
+                "DynamicUser": "yes",
+                "NoNewPrivileges": "yes",
+                "ProtectSystem": "strict",
+                "UMask": "0077",
+                "CapabilityBoundingSet": "",
+            }.items():
+                assert service[key] == value, key
 
 
 def test_the_units_and_the_image_give_a_server_time_to_finish() -> None:

@@ -44,9 +44,11 @@ def test_each_job_states_its_permissions_and_writes_only_what_it_publishes(
             assert written == WRITES.get((name, job), set())
 
 
-@pytest.mark.parametrize("name", names())
-def test_a_job_that_states_nothing_would_have_no_permission(name: str) -> None:
-    assert workflow(name)["permissions"] == {}
+def test_a_job_that_states_nothing_would_have_no_permission(subtests: pytest.Subtests) -> None:
+    assert names()
+    for name in names():
+        with subtests.test(name=name):
+            assert workflow(name)["permissions"] == {}
 
 
 def test_a_job_that_may_write_installs_no_package(subtests: pytest.Subtests) -> None:
@@ -60,25 +62,33 @@ def test_a_job_that_may_write_installs_no_package(subtests: pytest.Subtests) -> 
                 ]
 
 
-@pytest.mark.parametrize("name", names())
-def test_every_action_of_others_is_given_by_commit_with_its_version(name: str) -> None:
-    lines = [line.strip() for line in (WORKFLOWS / f"{name}.yml").read_text().splitlines()]
-    used = [line.removeprefix("- ") for line in lines if re.match(r"(- )?uses:", line)]
-    assert used
-    for line in used:
-        assert _PINNED.match(line) or line.startswith("uses: ./.github/workflows/"), line
+def test_every_action_of_others_is_given_by_commit_with_its_version(
+    subtests: pytest.Subtests,
+) -> None:
+    assert names()
+    for name in names():
+        with subtests.test(name=name):
+            lines = [line.strip() for line in (WORKFLOWS / f"{name}.yml").read_text().splitlines()]
+            used = [line.removeprefix("- ") for line in lines if re.match(r"(- )?uses:", line)]
+            assert used
+            for line in used:
+                assert _PINNED.match(line) or line.startswith("uses: ./.github/workflows/"), line
 
 
 @pytest.mark.spec("releases.no-stored-secret")
-@pytest.mark.parametrize("name", names())
-def test_no_workflow_has_a_secret_or_gives_a_fork_more_than_reading(name: str) -> None:
-    text = (WORKFLOWS / f"{name}.yml").read_text()
-    assert "secrets" not in re.sub(r"(?m)#.*$", "", text)
-    triggers = set(workflow(name)["on"])
-    assert triggers <= {"push", "pull_request", "workflow_call"}
-    if "pull_request" in triggers:
-        for job, content in workflow(name)["jobs"].items():
-            assert content["permissions"] == {"contents": "read"}, job
+def test_no_workflow_has_a_secret_or_gives_a_fork_more_than_reading(
+    subtests: pytest.Subtests,
+) -> None:
+    assert names()
+    for name in names():
+        with subtests.test(name=name):
+            text = (WORKFLOWS / f"{name}.yml").read_text()
+            assert "secrets" not in re.sub(r"(?m)#.*$", "", text)
+            triggers = set(workflow(name)["on"])
+            assert triggers <= {"push", "pull_request", "workflow_call"}
+            if "pull_request" in triggers:
+                for job, content in workflow(name)["jobs"].items():
+                    assert content["permissions"] == {"contents": "read"}, job
 
 
 def test_a_step_is_a_short_call_without_expressions_in_it(subtests: pytest.Subtests) -> None:

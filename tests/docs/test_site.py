@@ -100,13 +100,18 @@ def leads(path: Path, link: str) -> bool:
     return target.suffix != ".html" or not parts.fragment or parts.fragment in page_of(target).ids
 
 
-@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"])
 def test_every_link_of_the_files_beside_the_documentation_leads_somewhere(
-    name: str, site: Path
+    site: Path, subtests: pytest.Subtests
 ) -> None:
-    text = _FENCED.sub("", (ROOT / name).read_text())
-    dead = [link for link in _LINK.findall(text) if not is_foreign(link) and not kept(link, site)]
-    assert dead == []
+    for name in ["README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"]:
+        with subtests.test(name=name):
+            text = _FENCED.sub("", (ROOT / name).read_text())
+            dead = [
+                link
+                for link in _LINK.findall(text)
+                if not is_foreign(link) and not kept(link, site)
+            ]
+            assert dead == []
 
 
 def kept(link: str, site: Path) -> bool:

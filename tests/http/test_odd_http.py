@@ -75,16 +75,19 @@ def test_a_body_of_unclear_length_is_400_and_nothing_behind_it_is_read(
             assert answers(server, request) == [400]
 
 
-@pytest.mark.parametrize(
-    "chunks",
-    [b"0x5\r\nhello\r\n0\r\n\r\n", b"-1\r\n\r\n", b"5 5\r\nhello\r\n0\r\n\r\n", b"5\nhello\r\n"],
-)
 def test_a_chunk_of_unclear_length_ends_the_connection(
-    server: ServerProcess, chunks: bytes
+    server: ServerProcess, subtests: pytest.Subtests
 ) -> None:
     head = b"POST /api/nowhere HTTP/1.1\r\n" + HOST + b"Transfer-Encoding: chunked\r\n\r\n"
     hidden = b"GET /healthz HTTP/1.1\r\n" + HOST + b"\r\n"
-    assert 200 not in answers(server, head + chunks + hidden)
+    for chunks in [
+        b"0x5\r\nhello\r\n0\r\n\r\n",
+        b"-1\r\n\r\n",
+        b"5 5\r\nhello\r\n0\r\n\r\n",
+        b"5\nhello\r\n",
+    ]:
+        with subtests.test(chunks=chunks):
+            assert 200 not in answers(server, head + chunks + hidden)
 
 
 @pytest.mark.spec("security.requests-are-read-in-one-way")
@@ -106,20 +109,20 @@ def test_a_host_in_the_line_does_not_get_around_the_host_check(server: ServerPro
 
 
 @pytest.mark.spec("security.requests-are-read-in-one-way")
-@pytest.mark.parametrize(
-    "head",
-    [
+def test_a_head_of_more_than_64_kib_is_431(
+    server: ServerProcess, subtests: pytest.Subtests
+) -> None:
+    for head in [
         b"GET /" + b"a" * 100 * KIB + b" HTTP/1.1\r\n" + HOST + b"\r\n",
         b"GET /healthz HTTP/1.1\r\n" + HOST + b"X: " + b"a" * 100 * KIB + b"\r\n\r\n",
         b"GET /healthz HTTP/1.1\r\n" + HOST + b"Cookie: a=b\r\n" * 10_000 + b"\r\n",
         b"GET /healthz HTTP/1.1\r\n" + HOST + b"X: " + b"a" * 8 * KIB * KIB,
-    ],
-    ids=["line", "header", "cookies", "header without end"],
-)
-def test_a_head_of_more_than_64_kib_is_431(server: ServerProcess, head: bytes) -> None:
-    assert answers(server, head) in ([431], [])  # what is still on its way may hide the answer
-    large = b"GET /healthz HTTP/1.1\r\n" + HOST + b"X: " + b"a" * 60 * KIB + b"\r\n\r\n"
-    assert answers(server, large) == [200]
+    ]:
+        with subtests.test(head=head):
+            # What is still on its way may hide the answer.
+            assert answers(server, head) in ([431], [])
+            large = b"GET /healthz HTTP/1.1\r\n" + HOST + b"X: " + b"a" * 60 * KIB + b"\r\n\r\n"
+            assert answers(server, large) == [200]
 
 
 def test_trailers_are_no_headers_and_bounded(server: ServerProcess) -> None:

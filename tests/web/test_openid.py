@@ -75,12 +75,13 @@ async def test_an_attempt_shows_nothing_when_it_is_logged(provider: OpenIDProvid
     assert SECRET not in repr(at(provider).options)
 
 
-@pytest.mark.parametrize("methods", [None, ["client_secret_basic"], ["client_secret_post"]])
-async def test_the_secret_is_sent_as_the_provider_takes_it(
-    provider: OpenIDProvider, methods: list[str] | None
-) -> None:
-    provider.document["token_endpoint_auth_methods_supported"] = methods
-    assert await sign_in(provider) == JANE
+async def test_the_secret_is_sent_as_the_provider_takes_it(subtests: pytest.Subtests) -> None:
+    cases: list[list[str] | None] = [None, ["client_secret_basic"], ["client_secret_post"]]
+    for methods in cases:
+        with subtests.test(methods=methods):
+            provider = OpenIDProvider()
+            provider.document["token_endpoint_auth_methods_supported"] = methods
+            assert await sign_in(provider) == JANE
 
 
 async def test_a_client_without_a_secret_sends_only_its_name(provider: OpenIDProvider) -> None:

@@ -38,12 +38,13 @@ async def test_an_answer_to_another_browser_is_refused(subtests: pytest.Subtests
             assert provider.asked["/token"] == 0
 
 
-@pytest.mark.parametrize("issuer", [None, "", "https://evil.example.com", f"{ISSUER}/"])
-async def test_an_answer_of_another_provider_is_refused(
-    provider: OpenIDProvider, issuer: str | None
-) -> None:
-    assert "another provider" in await refusal(provider, iss=issuer)
-    assert provider.asked["/token"] == 0
+async def test_an_answer_of_another_provider_is_refused(subtests: pytest.Subtests) -> None:
+    cases: list[str | None] = [None, "", "https://evil.example.com", f"{ISSUER}/"]
+    for issuer in cases:
+        with subtests.test(issuer=issuer):
+            provider = OpenIDProvider()
+            assert "another provider" in await refusal(provider, iss=issuer)
+            assert provider.asked["/token"] == 0
 
 
 async def test_a_provider_that_names_itself_in_no_answer_need_not(provider: OpenIDProvider) -> None:
@@ -52,19 +53,18 @@ async def test_a_provider_that_names_itself_in_no_answer_need_not(provider: Open
     assert "another provider" in await refusal(provider, iss="https://evil.example.com")
 
 
-@pytest.mark.parametrize(
-    ("error", "told"),
-    [
+async def test_an_error_is_told_by_its_code_and_nothing_that_anybody_can_write(
+    subtests: pytest.Subtests,
+) -> None:
+    for error, message in [
         ("access_denied", "did not sign you in: access_denied."),
         ("<script>alert(1)</script>", "did not sign you in."),
         ("", "did not sign you in."),
-    ],
-)
-async def test_an_error_is_told_by_its_code_and_nothing_that_anybody_can_write(
-    provider: OpenIDProvider, error: str, told: str
-) -> None:
-    found = await refusal(provider, error=error, error_description="Call 555", code=None)
-    assert found.endswith(told)
+    ]:
+        with subtests.test(error=error):
+            provider = OpenIDProvider()
+            found = await refusal(provider, error=error, error_description="Call 555", code=None)
+            assert found.endswith(message)
 
 
 async def test_an_error_of_another_provider_is_not_told(provider: OpenIDProvider) -> None:
@@ -72,15 +72,16 @@ async def test_an_error_of_another_provider_is_not_told(provider: OpenIDProvider
     assert "another provider" in told
 
 
-@pytest.mark.parametrize("code", [None, "", "made-up"])
-async def test_without_a_code_of_the_provider_nobody_signs_in(
-    provider: OpenIDProvider, code: str | None
-) -> None:
-    assert await refusal(provider, code=code) == (
-        "The provider did not take the code: invalid_grant."
-        if code
-        else "The provider's answer has no code."
-    )
+async def test_without_a_code_of_the_provider_nobody_signs_in(subtests: pytest.Subtests) -> None:
+    cases: list[str | None] = [None, "", "made-up"]
+    for code in cases:
+        with subtests.test(code=code):
+            provider = OpenIDProvider()
+            assert await refusal(provider, code=code) == (
+                "The provider did not take the code: invalid_grant."
+                if code
+                else "The provider's answer has no code."
+            )
 
 
 async def test_a_code_that_was_begun_elsewhere_is_worth_nothing(provider: OpenIDProvider) -> None:
@@ -150,17 +151,17 @@ async def test_a_document_with_an_address_that_is_not_safe_is_refused(
                 assert "address that is not https" in await refusal(provider)
 
 
-@pytest.mark.parametrize("name", ["issuer", "authorization_endpoint", "token_endpoint", "jwks_uri"])
-async def test_a_document_that_lacks_something_is_refused(
-    provider: OpenIDProvider, name: str
-) -> None:
-    provider.document[name] = ""
-    assert "discovery document" in await refusal(provider)
-    provider.document[name] = None
-    provider.document["other"] = 1
-    if name == "issuer":
-        provider.document[name] = 7
-    assert await refusal(provider) == "The provider's discovery document cannot be read."
+async def test_a_document_that_lacks_something_is_refused(subtests: pytest.Subtests) -> None:
+    for name in ["issuer", "authorization_endpoint", "token_endpoint", "jwks_uri"]:
+        with subtests.test(name=name):
+            provider = OpenIDProvider()
+            provider.document[name] = ""
+            assert "discovery document" in await refusal(provider)
+            provider.document[name] = None
+            provider.document["other"] = 1
+            if name == "issuer":
+                provider.document[name] = 7
+            assert await refusal(provider) == "The provider's discovery document cannot be read."
 
 
 async def test_a_broken_answer_lets_nobody_in(subtests: pytest.Subtests) -> None:

@@ -71,9 +71,12 @@ def test_options_that_cannot_be_are_refused_without_a_value(subtests: pytest.Sub
             assert "u:secret" not in raised.value.message
 
 
-@pytest.mark.parametrize("issuer", ["http://127.0.0.1:8080", "http://[::1]/x", "http://localhost"])
-def test_only_a_provider_on_this_machine_may_do_without_encryption(issuer: str) -> None:
-    assert options(issuer=issuer).issuer == issuer
+def test_only_a_provider_on_this_machine_may_do_without_encryption(
+    subtests: pytest.Subtests,
+) -> None:
+    for issuer in ["http://127.0.0.1:8080", "http://[::1]/x", "http://localhost"]:
+        with subtests.test(issuer=issuer):
+            assert options(issuer=issuer).issuer == issuer
 
 
 def test_the_name_is_the_first_that_can_be_one(subtests: pytest.Subtests) -> None:
