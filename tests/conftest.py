@@ -17,10 +17,12 @@ from contextlib import AsyncExitStack, ExitStack, closing
 from pathlib import Path
 from typing import Any, Final
 
+import argon2
 import hypothesis
 import pytest
 import structlog
 
+from factbook.auth import passwords
 from factbook.clock import Throttle
 from factbook.settings import Settings
 from factbook.storage import Database
@@ -55,6 +57,8 @@ BOTH_DATABASES: Final = frozenset(
     ]
 )
 
+
+_LIGHT_HASHER: Final = argon2.PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
 
 FOLDER = pytest.StashKey[RunFolder]()
 POSTGRESQL_URL = pytest.StashKey[str]()
@@ -228,6 +232,15 @@ def _needs_postgresql(item: pytest.Item) -> bool:
         return False
     databases = item.callspec.params.values() if hasattr(item, "callspec") else ()
     return "postgresql" in databases or "postgresql_server" in item.fixturenames
+
+
+@pytest.fixture(scope="module", autouse=True)
+def light_passwords() -> Iterator[None]:
+    """Hash passwords in no time. `tests/auth/test_passwords.py` checks the real parameters."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(passwords, "_hasher", _LIGHT_HASHER)
+        patch.setattr(passwords, "_NOBODY", f"$argon2id$v=19$m=8,t=1,p=1${'A' * 22}${'A' * 43}")
+        yield
 
 
 @pytest.fixture

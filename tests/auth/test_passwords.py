@@ -9,6 +9,11 @@ from factbook.errors import InputError
 KIM = "user:default/kim.of.the.hills"
 
 
+@pytest.fixture(scope="module", autouse=True)
+def light_passwords() -> None:
+    """Override the light hasher of all other tests: here passwords are hashed as in the service."""
+
+
 def test_a_password_fits_its_hash_alone() -> None:
     stored = passwords.hashed("correct horse battery")
     assert passwords.fits(stored, "correct horse battery")

@@ -127,7 +127,7 @@ def test_a_path_runs_the_system_tests_that_depend_on_it(system_tests: SystemTest
             "tests/system/alerts.py",
             "tests/system/noon.py",
             "tests/system/test_alerts.py",
-            "tests/web/conftest.py",
+            "tests/api/conftest.py",
         )
     }
     assert chosen == {
@@ -141,7 +141,7 @@ def test_a_path_runs_the_system_tests_that_depend_on_it(system_tests: SystemTest
         "tests/system/alerts.py": ["tests/system/test_alerts.py"],
         "tests/system/noon.py": ["tests/system/test_every_vendor.py"],
         "tests/system/test_alerts.py": ["tests/system/test_alerts.py"],
-        "tests/web/conftest.py": ["tests/web/test_role_pages.py"],
+        "tests/api/conftest.py": ["tests/api/test_role_matrix.py"],
     }
     rooms = {path for path in SYSTEM if path.startswith("src/") and path.endswith("/")}
     whole = {room for room in rooms if SYSTEM[room] == EVERYTHING}
