@@ -7,7 +7,8 @@ from typing import Any
 
 
 def steps(module: ModuleType, call: Callable[[], object]) -> int:
-    """The number of lines of a module that a call runs, each pass of a loop counted."""
+    """The number of lines of a module or package that a call runs, each pass of a loop counted."""
+    place = str(module.__file__).removesuffix("__init__.py")
     count = 0
 
     def line(_frame: FrameType, event: str, _argument: Any) -> Any:
@@ -16,7 +17,7 @@ def steps(module: ModuleType, call: Callable[[], object]) -> int:
         return line
 
     def entered(frame: FrameType, _event: str, _argument: Any) -> Any:
-        return line if frame.f_code.co_filename == module.__file__ else None
+        return line if frame.f_code.co_filename.startswith(place) else None
 
     before = sys.gettrace()
     sys.settrace(entered)

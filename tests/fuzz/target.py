@@ -26,7 +26,7 @@ class Target(NamedTuple):
     seconds: float = 1.0
 
     def run(self, data: bytes) -> None:
-        """Check one input, and how long it takes."""
+        """Check one input, and how long it takes, which only fuzzing does."""
         promises.run(self.check, data, self.seconds)
 
     @property
