@@ -1,4 +1,4 @@
-"""No test depends on how fast the machine is: it would fail on a loaded one.
+"""No test depends on how fast the machine is, or on ids that are drawn: it would fail now and then.
 
 What is to be quick is a benchmark, or counted with `tests/steps.py`. What must not hang is waited
 for with `tests/waiting.py`, whose bounds are far above what a loaded machine needs.
@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import pytest
 
+import factbook
 from factbook.clock import SECOND
 from factbook.collection import arrivals, collector
 from factbook.scheduling import leadership
@@ -22,6 +23,7 @@ from factbook.webhooks import queue
 from tests import waiting
 
 TESTS = Path(__file__).parent
+SOURCE = Path(factbook.__file__).parent
 CLOCKS = frozenset({"monotonic", "monotonic_ns", "perf_counter", "perf_counter_ns"})
 CLOCKS_IN_FULL = frozenset({"time.time", "loop.time"})
 PROCESSOR_CLOCKS = frozenset(
@@ -60,6 +62,39 @@ WORDS = re.compile(
     + "|".join(CLOCKS | CLOCKS_IN_FULL | PROCESSOR_CLOCKS)
 )
 IMPORTS = re.compile(r"^from tests\.([\w.]+) import", re.MULTILINE)
+# Statements that order rows by an id at last, whose ids grow: rows of one instant stay in order.
+GROWING = frozenset(
+    {
+        ("audit/retention.py", "at, id"),
+        ("audit/trail.py", "at DESC, id DESC"),
+        ("audit/trail.py", "at, id"),
+        ("checks/digests/digest_figures.py", "at, id"),
+        ("checks/digests/digest_figures.py", "c.at, c.id"),
+        ("checks/digests/recent_changes.py", "at DESC, id DESC"),
+        ("checks/digests/recent_changes.py", "c.at, c.id"),
+        ("checks/states/change_store.py", "at DESC, id DESC"),
+        ("webhooks/queue.py", "next_at, event_id"),
+        ("webhooks/store.py", "first_at DESC, event_id"),
+    }
+)
+# Those whose ids are drawn at random. The clock of a test stands still, so a test that reads such
+# a list in order advances it before it makes the next row.
+DRAWN = frozenset(
+    {
+        ("auth/invitations.py", "made_at DESC, hash"),
+        ("auth/oauth/consents.py", "created_at DESC, id"),
+        ("auth/sessions.py", "used_at DESC, hash"),
+        ("auth/tokens.py", "created_at DESC, id"),
+        ("auth/tokens.py", "created_at DESC, id DESC"),
+        ("checks/exemptions/exemption_store.py", "requested_at DESC, id DESC"),
+        ("scim/store.py", "created_at, id"),
+        ("webhooks/digest_store.py", "next_at, id"),
+        ("webhooks/digest_store.py", "owner, id"),
+        ("webhooks/store.py", "w.created_at, w.id"),
+    }
+)
+ORDER = re.compile(r"ORDER BY ((?:(?!LIMIT\b|OFFSET\b)[^)\";])+)")
+LAST_BY_ID = re.compile(r".+, (\w+\.)?(id|hash|event_id)( DESC)?")
 Assignment = ast.Assign | ast.AnnAssign | ast.AugAssign
 Constants = Mapping[str, float]
 
@@ -231,6 +266,14 @@ def helpers(path: str, modules: Mapping[str, Module]) -> set[str]:
     return reached
 
 
+def orders_by_id(text: str) -> Iterator[str]:
+    """The orders of the statements in a module that end with an id."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            orders = (" ".join(order.split()) for order in ORDER.findall(node.value))
+            yield from filter(LAST_BY_ID.fullmatch, orders)
+
+
 @pytest.fixture(scope="module")
 def modules() -> dict[str, Module]:
     """Every module of tests but this."""
@@ -293,6 +336,18 @@ def test_the_runner_waits_longer_than_a_chain_of_waits(modules: dict[str, Module
             if (limit := min(one.limits, default=usual)) < CHAIN * longest:
                 short.append(f"{path}: ends after {limit:.0f} s, and waits for {longest:.0f} s")
     assert short == []
+
+
+def test_no_order_by_an_id_is_unknown() -> None:
+    """Rows of one instant come in another order in each run where their ids are drawn."""
+    texts = {path: path.read_text() for path in SOURCE.rglob("*.py")}
+    found = {
+        (str(path.relative_to(SOURCE)), order)
+        for path, text in texts.items()
+        if "ORDER BY" in text
+        for order in orders_by_id(text)
+    }
+    assert found == GROWING | DRAWN
 
 
 def test_an_assertion_on_the_time_is_seen(subtests: pytest.Subtests) -> None:
