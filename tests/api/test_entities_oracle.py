@@ -8,6 +8,7 @@ import pytest
 
 from tests.api import oracle
 from tests.service import Service
+from tests.soak import seeds
 
 pytestmark = pytest.mark.both_databases
 
@@ -26,7 +27,7 @@ async def refs_of_pages(http: httpx2.AsyncClient, url: str | None, **query: Any)
 
 
 @pytest.mark.spec("catalog.list-filter", "catalog.list-order", "catalog.list-paging")
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", seeds(1, soak=2))
 async def test_filter_order_and_paging_give_what_the_rules_say(service: Service, seed: int) -> None:
     chance = random.Random(seed)
     pushed = [oracle.entity(chance, number) for number in range(60)]

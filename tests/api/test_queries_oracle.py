@@ -8,6 +8,7 @@ import pytest
 
 from tests.api import oracle, query_oracle
 from tests.service import Service
+from tests.soak import seeds
 
 pytestmark = pytest.mark.both_databases
 
@@ -60,7 +61,7 @@ async def pages(http: httpx2.AsyncClient, limit: int, body: dict[str, Any]) -> l
 
 
 @pytest.mark.spec("catalog.by-query-post")
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", seeds(1, soak=2))
 async def test_predicates_and_orders_give_what_the_rules_say(
     service: Service, catalog: list[oracle.Entity], seed: int
 ) -> None:

@@ -15,6 +15,7 @@ from factbook.catalog.store.diff import Guards
 from factbook.errors import ConflictError, NotFoundError
 from factbook.storage import Database
 from tests.catalog.derived import order, verify
+from tests.soak import seeds
 
 RULES = PushRules(Annotator("factbook", "factbook"))
 SETS = ("one", "two", "three")
@@ -131,7 +132,7 @@ async def check(walk: Walk) -> None:
 
 
 @pytest.mark.spec("catalog.relations-in-the-push-transaction")
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", seeds(2, soak=4))
 async def test_after_random_pushes_everything_derived_equals_a_rebuild(
     database: Database, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

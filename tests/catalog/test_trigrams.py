@@ -11,6 +11,7 @@ from factbook.storage import Database
 from factbook.storage.database import Transaction
 from tests.api.querying import page
 from tests.service import Service
+from tests.soak import seeds
 
 ON_POSTGRESQL = pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
 FIELDS = ("metadata.name", "metadata.title", "metadata.description", "metadata.tags")
@@ -73,7 +74,7 @@ async def indexed(database: Database) -> None:
 
 
 @pytest.mark.spec("catalog.by-query")
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", seeds(1, soak=3))
 async def test_every_text_finds_what_it_finds_without_indexes(service: Service, seed: int) -> None:
     chance = random.Random(seed)
     items = [entity(number, chance) for number in range(300)]

@@ -26,6 +26,7 @@ from factbook.facts.store import Observation
 from factbook.facts.value_conditions import ValueFilter
 from factbook.storage import Transaction
 from tests.service import NOON, Service, component
+from tests.soak import seeds
 
 TYPES: tuple[FactType, ...] = (
     "integer", "float", "string", "boolean", "datetime", "set", "object"
@@ -142,7 +143,7 @@ async def every_page(
     raise AssertionError("the pages have no end")
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", seeds(1, soak=3))
 async def test_a_distribution_equals_one_that_is_counted_one_by_one(
     service: Service, seed: int
 ) -> None:
@@ -169,7 +170,7 @@ async def test_a_distribution_equals_one_that_is_counted_one_by_one(
             assert dict(found.top) == Counter(text for each in texts for text in each)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", seeds(1, soak=3))
 async def test_pages_equal_entities_that_are_ordered_and_chosen_one_by_one(
     service: Service, seed: int
 ) -> None:

@@ -13,6 +13,7 @@ from factbook.facts.merge import Observation
 from factbook.facts.schema import Fact
 from factbook.storage import Database
 from tests.facts.test_store import NOW, add_entities, history
+from tests.soak import seeds
 
 FACTS = (Fact("lines", "integer"), Fact("tool", "string"))
 HOURLY = DataSource(id="coverage", title="Coverage", cadence="0 * * * *", schema=FACTS)
@@ -218,7 +219,7 @@ async def test_a_number_of_items_counts_what_differs(database: Database) -> None
     assert await hours(database) == [(8, 11), (4, 7)]
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", seeds(2, soak=5))
 async def test_whatever_happens_each_collection_is_told_at_its_time(
     database: Database, seed: int
 ) -> None:

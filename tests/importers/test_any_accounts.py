@@ -12,6 +12,7 @@ from tests.fakes.aws import faults as aws_faults
 from tests.fakes.aws.app import Account, Unit
 from tests.importers.accounts import AwsOrganization
 from tests.importers.reading import Imports
+from tests.soak import seeds
 
 _FAULTS = (
     aws_faults.throttled,
@@ -85,7 +86,7 @@ class Accounts:
         assert await self.ids() == self.wanted()
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", seeds(1, soak=6))
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 async def test_no_fault_removes_what_is_still_there_and_a_good_reading_converges(
     database: Database, seed: int

@@ -11,6 +11,7 @@ from tests.fakes import faults
 from tests.fakes.kubernetes.objects import DAEMON_SETS, DEPLOYMENTS, NAMESPACES, STATEFUL_SETS
 from tests.importers.clusters import CLUSTER, ImportedCluster
 from tests.importers.reading import Imports
+from tests.soak import seeds
 
 _FAULTS = (
     faults.bad_gateway,
@@ -87,7 +88,7 @@ class Workloads:
         return {body.partition('"owner":"')[2].partition('"')[0] for (body,) in rows}
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", seeds(2, soak=6))
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 async def test_no_fault_removes_what_is_still_there_and_a_good_reading_converges(
     database: Database, seed: int

@@ -10,6 +10,7 @@ from factbook.importers.writer import write_snapshot
 from factbook.storage import Database
 from tests.importers.directories import LdifFile, group, person
 from tests.importers.reading import Imports
+from tests.soak import seeds
 
 _SETS = ("people", "groups")
 
@@ -89,7 +90,7 @@ class Staff:
         assert await self.refs() == self.wanted()
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", seeds(2, soak=6))
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 async def test_no_bad_file_removes_what_is_still_there_and_a_whole_one_converges(
     database: Database, tmp_path: Path, seed: int

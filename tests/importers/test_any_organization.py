@@ -15,6 +15,7 @@ from tests.importers.gitea_organization import GiteaOwner, own
 from tests.importers.gitlab_group import GitlabGroup, project
 from tests.importers.organization import CATALOG, Organization, file, member, repository, team
 from tests.importers.reading import Imports
+from tests.soak import seeds
 
 _LOCATION = "apiVersion: v1\nkind: Location\nmetadata: {name: all-%s}\nspec: {target: x.yaml}"
 
@@ -197,7 +198,7 @@ class AnyGiteaOrganization(AnyHost):
         return sorted([*(f"group:default/team-{n}" for n in range(12)), *users])
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", seeds(1, soak=4))
 @pytest.mark.parametrize("kind", [AnyOrganization, AnyGroup, AnyGiteaOrganization])
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 async def test_no_fault_removes_what_is_still_there_and_a_good_reading_converges(

@@ -12,6 +12,7 @@ from tests.fakes.backstage import FakeBackstage
 from tests.importers.peer import Peer
 from tests.importers.reading import Imports
 from tests.service import component
+from tests.soak import seeds
 
 _SET = "import/catalog/entities"
 _FAULTS = (
@@ -68,7 +69,7 @@ class ChangingPeer:
         assert await self.imported() == self.refs()
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", seeds(1, soak=3))
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 async def test_no_fault_removes_what_is_still_there_and_a_good_reading_converges(
     database: Database, seed: int

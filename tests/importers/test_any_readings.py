@@ -10,6 +10,7 @@ from factbook.importers.snapshot import ImportedItem, ReadingProblem, SnapshotPa
 from factbook.storage import Database
 from tests.importers.reading import IMPORTER, PART, Imports, item, part
 from tests.service import component
+from tests.soak import seeds
 
 _RIGHTS = ("private", "public")
 _FAILED = ReadingProblem("", "answered 429")
@@ -105,7 +106,7 @@ async def _converges(imports: Imports, system: System, uids: dict[int, str | Non
     uids.update(now)
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", seeds(3, soak=8))
 async def test_no_bad_reading_removes_what_is_still_there_and_a_good_one_converges(
     database: Database, seed: int
 ) -> None:

@@ -19,6 +19,7 @@ from tests.fakes.gitlab.state import Account, Group
 from tests.importers.gitea_organization import GiteaOwner, own
 from tests.importers.gitlab_group import GitlabGroup, project
 from tests.importers.reading import IMPORTER, Imports
+from tests.soak import seeds
 
 _DELETED = [5, 60, 145]
 
@@ -129,7 +130,7 @@ def changing(
 async def test_members_that_come_and_go_between_pages_hide_nobody_who_stays(
     subtests: pytest.Subtests,
 ) -> None:
-    for seed in range(12):
+    for seed in seeds(4, soak=12):
         with subtests.test(seed=seed):
             await check_members_of_gitlab(seed)
 
@@ -157,7 +158,7 @@ async def check_members_of_gitlab(seed: int) -> None:
 async def test_people_and_teams_that_come_and_go_between_pages_hide_none_that_stays(
     subtests: pytest.Subtests,
 ) -> None:
-    for kind, seed in itertools.product(("members", "teams"), range(12)):
+    for kind, seed in itertools.product(("members", "teams"), seeds(4, soak=12)):
         with subtests.test(kind=kind, seed=seed):
             await check_crowd_of_gitea(kind, seed)
 
@@ -219,7 +220,7 @@ def moved(group: GitlabGroup, name: str, place: int) -> None:
             one.members.append(name)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", seeds(1, soak=4))
 async def test_who_goes_from_one_group_to_another_stays_in_the_catalog(
     database: Database, seed: int
 ) -> None:

@@ -17,6 +17,7 @@ from factbook.settings import Settings
 from tests.cli.bridge import Bridge
 from tests.importers.reading import item, part
 from tests.service import Service, component
+from tests.soak import seeds
 
 SET = "fake.all"
 RULES = PushRules.of(Settings())
@@ -195,7 +196,7 @@ async def test_pages_of_two_revisions_are_read_again(
     assert await pushes.names() == [f"c{number:03}" for number in range(1, 8)]
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", seeds(1, soak=3))
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 async def test_no_bad_reading_removes_what_is_still_there_and_a_good_one_converges(
     pushes: SnapshotPushes, seed: int
