@@ -15,6 +15,7 @@ from typing import Protocol
 
 import httpx2
 
+from tests import commands
 from tests.waiting import LONG, until
 
 FACTBOOK = Path(sys.executable).with_name("factbook")
@@ -99,7 +100,13 @@ class ServerProcess:
 
     def token(self, *arguments: str) -> str:
         """A new token's value, from `factbook token create`."""
-        return self.command("token", "create", "test", *arguments).strip()
+        return self.invoke("token", "create", "test", *arguments).strip()
+
+    def invoke(self, *arguments: str, expect: int = 0) -> str:
+        """What a command prints on standard output that runs in the test's process."""
+        done = commands.invoke(self.folder, self.environment, *arguments)
+        assert done.exit_code == expect, done.output
+        return done.stdout
 
     def command(self, *arguments: str, expect: int = 0, stdin: str | None = None) -> str:
         """What a `factbook` command prints on standard output."""

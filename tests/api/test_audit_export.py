@@ -181,8 +181,6 @@ async def test_the_command_prints_the_same_lines_as_the_interface(
 ) -> None:
     await add(service, NOON, NOON + HOUR)
     process = ServerProcess(service.database_url, tmp_path)
-    printed = await asyncio.to_thread(
-        process.command, "audit", "export", "--since", "2026-11-21T12:00:01Z"
-    )
+    printed = process.invoke("audit", "export", "--since", "2026-11-21T12:00:01Z")
     assert printed == (await service.http.get(EXPORT)).text.splitlines(keepends=True)[1]
-    process.command("audit", "export", "--since", "yesterday", expect=2)
+    process.invoke("audit", "export", "--since", "yesterday", expect=2)

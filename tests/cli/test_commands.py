@@ -34,6 +34,7 @@ def test_help_teaches_by_examples_and_tells_the_exit_codes(
         with subtests.test(" ".join(name)):
             answer = factbook(*name, "--help")
             assert answer.exit_code == 0
+            assert "Usage: " in answer.stdout
             assert f"\n    factbook {' '.join(name)}" in answer.stdout
             assert "4  the server cannot be reached" in answer.stdout
 

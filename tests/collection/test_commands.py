@@ -2,10 +2,10 @@
 
 import asyncio
 import json
-import subprocess
 from pathlib import Path
 
 import pytest
+from typer.testing import Result
 
 from factbook.app import Application
 from factbook.cli import source_table
@@ -16,9 +16,10 @@ from factbook.scheduling.leadership import Role
 from factbook.scheduling.runs import RunRecord
 from factbook.settings import Settings
 from factbook.worker import Worker
+from tests import commands
 from tests.collection.madeup import DOWN, Vendor, integration, repository
 from tests.conftest import TOKEN_KEY
-from tests.processes import FACTBOOK, clean_environment
+from tests.processes import clean_environment
 from tests.service import Service, Time, component
 
 pytestmark = pytest.mark.both_databases
@@ -193,24 +194,16 @@ async def test_sources_are_listed_with_how_they_are_doing(service: Service) -> N
     json.dumps(shown)
 
 
-def run(tmp_path: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def run(tmp_path: Path, *arguments: str) -> Result:
     """A command on a database of its own, without any integration."""
     url = {"FACTBOOK_DATABASE_URL": f"sqlite:///{tmp_path}/facts.db"}
-    return subprocess.run(
-        [FACTBOOK, *arguments],
-        env=clean_environment() | url,
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    return commands.invoke(tmp_path, clean_environment() | url, *arguments)
 
 
 def test_without_integrations_the_commands_say_so(tmp_path: Path) -> None:
     listed = run(tmp_path, "sources", "--json")
-    assert (listed.returncode, json.loads(listed.stdout)) == (0, [])
-    assert run(tmp_path, "sources").returncode == 0
+    assert (listed.exit_code, json.loads(listed.stdout)) == (0, [])
+    assert run(tmp_path, "sources").exit_code == 0
     refused = run(tmp_path, "collect", "github")
-    assert refused.returncode == 2
+    assert refused.exit_code == 2
     assert 'No source "github" is collected. Those that are: none.' in refused.stderr

@@ -77,7 +77,8 @@ def server(installed: Path, tmp_path: Path) -> Iterator[tuple[ServerProcess, Fak
             FACTBOOK_INTEGRATIONS__ENDOFLIFE__DEFAULT__BASE_URL=url,
         ) as process,
     ):
-        process.environment["FACTBOOK_TOKEN"] = process.token()
+        token = process.command("token", "create", "test")  # knows the package
+        process.environment["FACTBOOK_TOKEN"] = token.strip()
         yield process, fake
 
 
@@ -116,7 +117,7 @@ def test_the_example_is_collected_and_asked_as_any_source(
 def facts_of(process: ServerProcess, name: str) -> dict[str, Any]:
     """The facts about a component, by the tool."""
     arguments = ("dataSourceId=endoflife", f"name={name}", "--json")
-    found = json.loads(process.command("call", "get-entity-facts", *arguments))
+    found = json.loads(process.invoke("call", "get-entity-facts", *arguments))
     facts: dict[str, Any] = found["facts"]
     return facts
 

@@ -19,32 +19,41 @@ from tests.service import PUSH, Service, component
 from tests.waiting import until
 
 ITEMS = {"items": [component("web")]}
-LOADED = """
-import sys
+# One line for each set of variables: what is loaded by then, or the refusal.
+PROGRAM = """
+import json, os, sys
 from factbook import app
-app.create()
+from factbook.errors import ConfigurationError
 names = "opentelemetry", "google.protobuf", "requests"
-print([name for name in sys.modules if name.startswith(names)])
-"""
-MISSING = """
-import sys
-sys.modules["opentelemetry.sdk.trace"] = None
-from factbook import app
-app.create()
+for variables in json.loads(sys.argv[1]):
+    os.environ |= variables
+    missing = "opentelemetry.sdk.trace" if variables.pop("MISSING", None) else None
+    if missing:
+        sys.modules[missing] = None
+    try:
+        app.create()
+        print([name for name in sys.modules if name.startswith(names)])
+    except ConfigurationError as error:
+        print(error)
+        del sys.modules[missing]
+    for name in variables:
+        del os.environ[name]
 """
 
 
-def python(code: str, folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
-    """What a program of ours did."""
-    return subprocess.run(
-        [sys.executable, "-c", code],
-        env=clean_environment() | variables,
+def loaded(folder: Path, *variables: dict[str, str]) -> list[str]:
+    """What one process has loaded after it made the application with each of these."""
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, json.dumps(variables)],
+        env=clean_environment(),
         cwd=folder,
         capture_output=True,
         text=True,
         timeout=60,
         check=False,
     )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
 
 
 @pytest.fixture(params=["gone", "silent"])
@@ -86,25 +95,22 @@ def test_a_collector_that_does_not_answer_disturbs_nobody(endpoint: str, tmp_pat
 
 
 @pytest.mark.spec("traces.nothing-when-off")
-@pytest.mark.parametrize(
-    "variables",
-    [
+def test_opentelemetry_is_loaded_for_traces_alone_and_named_where_it_is_missing(
+    tmp_path: Path,
+) -> None:
+    on = {"FACTBOOK_TRACES": "true"}
+    *off, missing, with_traces = loaded(
+        tmp_path,
         {},
         {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9"},
-        {"FACTBOOK_TRACES": "true", "OTEL_SDK_DISABLED": "true"},
-        {"FACTBOOK_TRACES": "true", "OTEL_TRACES_EXPORTER": "none"},
-    ],
-)
-def test_without_traces_nothing_of_opentelemetry_is_loaded(
-    tmp_path: Path, variables: dict[str, str]
-) -> None:
-    done = python(LOADED, tmp_path, **variables)
-    assert (done.stdout.strip(), done.returncode) == ("[]", 0), done.stderr
-
-
-def test_with_traces_it_is_loaded(tmp_path: Path) -> None:
-    done = python(LOADED, tmp_path, FACTBOOK_TRACES="true")
-    assert "'opentelemetry.sdk.trace'" in done.stdout, done.stderr
+        on | {"OTEL_SDK_DISABLED": "true"},
+        on | {"OTEL_TRACES_EXPORTER": "none"},
+        on | {"MISSING": "true"},
+        on,
+    )
+    assert off == ["[]"] * 4
+    assert "pip install 'factbook[traces]'" in missing
+    assert "'opentelemetry.sdk.trace'" in with_traces
 
 
 async def test_without_traces_nothing_stands_between(service: Service) -> None:
@@ -126,9 +132,3 @@ async def test_without_traces_nothing_stands_between(service: Service) -> None:
 def test_what_it_cannot_do_is_refused_at_the_start(variable: str, value: str, told: str) -> None:
     with pytest.raises(ConfigurationError, match=told):
         traces.start(Settings(traces=True), {variable: value})
-
-
-def test_without_its_packages_the_start_says_what_to_install(tmp_path: Path) -> None:
-    done = python(MISSING, tmp_path, FACTBOOK_TRACES="true")
-    assert done.returncode != 0
-    assert "pip install 'factbook[traces]'" in done.stderr

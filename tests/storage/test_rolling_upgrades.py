@@ -14,7 +14,8 @@ from factbook.storage import Database, Transaction
 from factbook.storage.database_url import open_database
 from factbook.storage.migrations import migrate, pending, shipped
 from factbook.worker import Worker
-from tests.processes import FACTBOOK, TOKEN_KEY, clean_environment
+from tests import commands
+from tests.processes import TOKEN_KEY, clean_environment
 from tests.service import NOON, component, registry, started
 
 # A release that is ahead of this one, and one that has taken something away since.
@@ -119,17 +120,10 @@ async def test_what_is_pending_is_listed_and_told_by_the_exit_code(database_url:
 
 async def command(database_url: str, *arguments: str) -> tuple[int, str, str]:
     """The exit code of a command, and what it printed."""
-    process = await asyncio.create_subprocess_exec(
-        FACTBOOK,
-        *arguments,
-        f"--database-url={database_url}",
-        env=clean_environment() | {"FACTBOOK_TOKEN_KEY": TOKEN_KEY},
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    out, error = await process.communicate()
-    assert process.returncode is not None
-    return process.returncode, out.decode(), error.decode()
+    variables = clean_environment() | {"FACTBOOK_TOKEN_KEY": TOKEN_KEY}
+    given = [*arguments, f"--database-url={database_url}"]
+    done = await asyncio.to_thread(commands.invoke, Path(), variables, *given)
+    return done.exit_code, done.stdout, done.stderr
 
 
 @ON_POSTGRESQL
