@@ -137,8 +137,10 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
             closing(PostgreSQLServer.at_started(url)) as server,
             server.database("statements") as database_url,
         ):
-            asyncio.run(migrated(database_url))
-            report_statements(session, database_url, statements)
+            file = config.stash[FOLDER].path / "statements.db"
+            for url in (f"sqlite:///{file}", database_url):
+                asyncio.run(migrated(url))
+            report_statements(session, file, database_url, statements)
     if exitstatus == pytest.ExitCode.TESTS_FAILED and FOLDER in session.config.stash:
         session.config.stash[FOLDER].keep()
 
