@@ -42,6 +42,8 @@ WAITS = {
     "until": (1, "seconds"),
     "soon": (1, "seconds"),
 }
+# Methods that wait for threads, processes and futures.
+METHODS = frozenset({"result", "wait"})
 # Over a network they wait for five seconds when nothing else is said.
 CLIENTS = frozenset(
     f"httpx2.{name}"
@@ -51,15 +53,22 @@ CLIENT_SECONDS = 5
 NAMED_BOUNDS = frozenset({"timeout", "within"})
 IN_MILLISECONDS = re.compile(r"(.+\.)?(set_options|set_default_\w*timeout|to_\w+|wait_for_\w+)")
 # Bounds that are to be reached: each says that nothing happens for so long.
-REACHED = frozenset({("test_serve.py", "connection.settimeout(0.5)")})
+REACHED = frozenset(
+    {
+        ("test_serve.py", "connection.settimeout(0.5)"),
+        ("system/load.py", "self._stop.wait(_BETWEEN_SECONDS)"),
+        ("system/load.py", "self._stop.wait(_PAUSE_SECONDS)"),
+        ("system/traffic.py", "self._stop.wait(0.1)"),
+    }
+)
 # Modules that tests import, and whose waits only commands do.
 COMMANDS = frozenset({"supply/advisories.py"})
 # A runner that ends a test says less than the wait that was too long.
 CHAIN = 5
 # What is in a module that has to be parsed.
 WORDS = re.compile(
-    r"timeout[(=]|within=|(until|soon|wait_for|create_connection)\(|httpx2\.\w+\(|os\.times|"
-    + "|".join(CLOCKS | CLOCKS_IN_FULL | PROCESSOR_CLOCKS)
+    r"timeout[(=]|within=|(until|soon|wait_for|create_connection)\(|\.(wait|result)\([^)]|"
+    r"httpx2\.\w+\(|os\.times|" + "|".join(CLOCKS | CLOCKS_IN_FULL | PROCESSOR_CLOCKS)
 )
 IMPORTS = re.compile(r"^from tests\.([\w.]+) import", re.MULTILINE)
 # Statements that order rows by an id at last, whose ids grow: rows of one instant stay in order.
@@ -200,12 +209,15 @@ def bounds(tree: ast.Module) -> Iterator[Bound]:
 
 
 def _bounds(call: ast.Call) -> Iterator[ast.expr]:
-    place, name = WAITS.get(_dotted(call.func), (None, "timeout"))
+    called = _dotted(call.func)
+    place, name = WAITS.get(called, (None, "timeout"))
+    if place is None and called.rpartition(".")[2] in METHODS:
+        place = 0
     if place is not None and len(call.args) > place:
         yield call.args[place]
     named = {keyword.arg: keyword.value for keyword in call.keywords}
     yield from (value for key, value in named.items() if key in {*NAMED_BOUNDS, name})
-    if _dotted(call.func) in CLIENTS and not named.keys() & {"timeout", "transport"}:
+    if called in CLIENTS and not named.keys() & {"timeout", "transport"}:
         yield ast.Constant(CLIENT_SECONDS)
 
 
@@ -380,6 +392,7 @@ def test_a_wait_that_is_short_is_seen(subtests: pytest.Subtests) -> None:
         ("subprocess.run(command, timeout=2 * 3)", 6),
         ("server.stop(within=7 if is_quick else 60)", 7),
         ("socket.create_connection(address, 1)", 1),
+        ("assert event.wait(8)", 8),
         ("httpx2.get(url)", CLIENT_SECONDS),
         ("expect.set_options(timeout=4_000)", 4),
     ]:
