@@ -30,6 +30,14 @@ def many(count: int) -> list[Repository]:
     ]
 
 
+def quiet(count: int) -> list[Repository]:
+    """Repositories of which none needs a second page."""
+    repositories = many(count)
+    for one in repositories:
+        one.pulls = one.pulls[:1]
+    return repositories
+
+
 def words(collected: dict[str, Collected]) -> Counter[str]:
     """How many targets are complete (""), or missing altogether by which word."""
     return Counter(

@@ -11,14 +11,14 @@ from tests.fakes import faults
 from tests.fakes.github.app import FakeGitHub
 from tests.fakes.github.state import Issue, Pull, Ruleset, Token
 from tests.integrations.github.asking import APP, EVERYTHING, TOKEN, Collector, full, started
-from tests.integrations.github.many import every, many, words
+from tests.integrations.github.many import every, many, quiet, words
 from tests.service import NOON, Time
 
 # Once
 
 
 async def test_a_first_run_stays_below_the_points_that_github_allows_a_minute() -> None:
-    repositories = many(400)
+    repositories = quiet(320)
     for one in repositories:
         one.classic, one.alerts = None, {}
     time = Time()
@@ -26,15 +26,15 @@ async def test_a_first_run_stays_below_the_points_that_github_allows_a_minute() 
     fake = FakeGitHub(repositories, [token], clock=time)
     fake.points_a_minute = 900
     collected = await every(fake, Collector(fake, time, paced=True))
-    assert fake.requests["tree"] + fake.requests["protection"] + fake.requests["alerts"] == 1_200
+    assert fake.requests["tree"] + fake.requests["protection"] + fake.requests["alerts"] == 960
     assert fake.too_fast == 0
     assert not any(one.missing for one in collected.values())
     # No slower than it has to be.
-    assert time.now - NOON < 2 * MINUTE
+    assert time.now - NOON < 1.6 * MINUTE
 
 
 async def test_probes_of_one_run_are_made_again_in_several() -> None:
-    repositories = many(40)
+    repositories = quiet(40)
     for one in repositories:
         one.classic = None
     fake = FakeGitHub(repositories, [Token(TOKEN, is_app=True, reads_administration=True)])
@@ -50,17 +50,17 @@ async def test_probes_of_one_run_are_made_again_in_several() -> None:
     assert max(made[4:]) < 30
 
 
-async def test_300_repositories_take_20_requests_and_again_none_of_rest() -> None:
-    fake, collector = started(*many(300))
+async def test_80_repositories_take_6_requests_and_again_none_of_rest() -> None:
+    fake, collector = started(*many(80))
     collected = await every(fake, collector)
-    assert words(collected) == {"": 300}
+    assert words(collected) == {"": 80}
     assert all(not one.missing for one in collected.values())
-    assert fake.requests == {"graphql": 20, "tree": 300}
+    assert fake.requests == {"graphql": 6, "tree": 80}
     fake.requests.clear()
     collector.time.advance(HOUR)
     again = await every(fake, collector)
-    assert fake.requests == {"graphql": 20}
-    assert [one.values["repository.totalFiles"] for one in again.values()] == [1] * 300
+    assert fake.requests == {"graphql": 6}
+    assert [one.values["repository.totalFiles"] for one in again.values()] == [1] * 80
 
 
 @pytest.mark.system
