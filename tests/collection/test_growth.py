@@ -12,7 +12,7 @@ from tests.collection.madeup import Vendor, collector, integration, repository
 from tests.no_rest import NoRest
 from tests.service import NOON, Service, registry
 
-REPOSITORIES = 500
+REPOSITORIES = 50
 TREE = ",".join(f"src/package_{number % 40}/module_{number}.py" for number in range(200))
 
 
@@ -39,7 +39,7 @@ async def test_an_hour_of_runs_that_find_nothing_new_takes_no_space(service: Ser
     await service.push("all", *map(repository, names))
     vendor, database = Repositories(), service.state.database
     source = integration(
-        vendor, cadence="* * * * *", size=100, lifecycle=Lifecycle(time_to_live={"days": 90})
+        vendor, cadence="* * * * *", size=10, lifecycle=Lifecycle(time_to_live={"days": 90})
     )
     runs = collector(database, (vendor, source), clock=service.time)
     known = registry(service, (), [source])

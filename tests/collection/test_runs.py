@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from factbook.clock import DAY, MINUTE, SECOND
+from factbook.collection import run_start
 from factbook.facts.store import Latest
 from factbook.integrations import SOURCES
 from factbook.scheduling import run_queue
@@ -108,8 +109,11 @@ async def test_a_draft_is_collected_on_demand_only(service: Service) -> None:
     assert world.vendor.asked.total() == 0
 
 
-async def test_a_large_catalog_is_read_in_portions(world: World) -> None:
-    count = 1_200
+async def test_a_large_catalog_is_read_in_portions(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_start, "_PORTION", 50)
+    count = 120
     await world.push(*(f"part-{number}" for number in range(count)))
     await world.collector.drain()
     run = await world.last()
