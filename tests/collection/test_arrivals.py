@@ -8,6 +8,7 @@ from functools import partial
 import pytest
 
 from factbook.clock import DAY, MINUTE, SECOND, Throttle
+from factbook.collection import arrivals
 from factbook.collection.arrivals import PAUSE
 from factbook.events import store as events
 from factbook.integrations import SOURCES
@@ -152,12 +153,17 @@ async def test_entities_that_come_one_by_one_share_runs(world: World, process: W
     assert await world.count("runs") == 3
 
 
-async def test_many_entities_are_collected_in_several_looks(world: World, process: Worker) -> None:
-    await world.push(*(f"a{number}" for number in range(2_100)))
-    assert await process.collect_new() == 2_000
+async def test_many_entities_are_collected_in_several_looks(
+    world: World, process: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(arrivals, "_AT_ONCE", 20)
+    # A look ends with a push: it reads the first two, and the last one is for the next.
+    for count in (10, 20, 21):
+        await world.push(*(f"a{number}" for number in range(count)))
+    assert await process.collect_new() == 20
     assert await process.collect_new() == 0
-    assert await after_pause(world, process) == 100
-    assert len(world.vendor.asked) == 2_100
+    assert await after_pause(world, process) == 1
+    assert len(world.vendor.asked) == 21
     assert set(world.vendor.asked.values()) == {1}
 
 

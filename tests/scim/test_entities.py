@@ -5,6 +5,7 @@ import uuid
 
 import pytest
 
+from factbook.scim import settlement
 from tests.conftest import StartService
 from tests.scim.provisioning import (
     GROUPS,
@@ -210,12 +211,13 @@ async def test_somebody_whom_a_push_took_and_gave_up_comes_back(
 
 
 async def test_many_in_lasting_trouble_keep_nobody_from_their_turn(
-    service: Service, provider: Provider
+    service: Service, provider: Provider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(settlement, "_TRIED_AGAIN", 10)
     await service.push("theirs", *(person(f"free-{number}") for number in range(5)))
     for number in range(5):
         await provider.user(f"free-{number}@one.example")
-    for number in range(51):
+    for number in range(6):
         await provider.user(f"one-{number}@one.example")
         await provider.user(f"one-{number}@two.example")
         await provider.group(f"crew {number}")
