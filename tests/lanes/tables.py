@@ -234,7 +234,11 @@ SYSTEM: Final[dict[str, tuple[str, ...]]] = {
         "tests/contracts/test_catalog_",
         "tests/contracts/test_tech_insights_client.py",
     ),
-    "src/factbook/scim/": ("tests/api/test_role_matrix.py", "tests/contracts/test_scim.py"),
+    "src/factbook/scim/": (
+        "tests/api/test_role_matrix.py",
+        "tests/contracts/test_scim.py",
+        "tests/scim/test_large_groups.py",
+    ),
     "src/factbook/settings/": (
         *_DEPLOYMENT,
         *_PAGES_OF_DOCS,
