@@ -9,7 +9,7 @@ SOAK: Final = bool(os.environ.get("FACTBOOK_SOAK"))
 
 
 def seeds(usual: int, *, soak: int) -> range:
-    """The seeds to try: `usual` of them in `make test`, `soak` in `make soak`."""
+    """The seeds to try: `usual` of them in `make test`, and `soak` in `make soak`."""
     return range(soak if SOAK else usual)
 
 

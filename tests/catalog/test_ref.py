@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from factbook.catalog import ref as refs
 from factbook.catalog.ref import EntityRef
 from factbook.errors import InputError
+from tests.soak import examples
 
 PARTS = st.text(
     st.characters(categories=["L", "N", "P", "S", "Zs"], exclude_characters=":/"), min_size=1
@@ -70,6 +71,7 @@ def test_the_canonical_form_means_itself(kind: str, namespace: str, name: str) -
         assert text == text.lower()
 
 
+@examples(40)
 @given(st.from_regex(r"[a-z0-9:/._ A-Z-]{1,20}", fullmatch=True))
 def test_the_canonical_form_is_that_of_what_was_parsed(text: str) -> None:
     try:

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from factbook.catalog import search
 from factbook.catalog.search import EXISTS, MAX_LENGTH, text
+from tests.soak import examples
 
 
 def flatten(document: dict[str, Any]) -> set[tuple[str, str]]:
@@ -87,6 +88,7 @@ def test_keys_too_long_to_index_are_left_out() -> None:
     assert flatten({"spec": {"k" * 300: "v", "list": ["x" * 300]}}) == {("spec.list", EXISTS)}
 
 
+@examples(20)
 @given(st.dictionaries(st.text(max_size=100), JSON))
 def test_whatever_json_says_fits_the_index_of_both_databases(document: dict[str, Any]) -> None:
     for key, value, written in search.flatten(document):
