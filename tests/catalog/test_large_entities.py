@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from factbook.catalog.piecewise import PIECE
+from factbook.catalog import piecewise
 from factbook.catalog.push_rules import Annotator, EntityLimits, PushRules
 from factbook.catalog.sets import Prepared, prepare, prepare_one
 from factbook.catalog.store import by_ref, stored_sets
@@ -158,15 +158,20 @@ INCOMING = [("dependencyOf", f"component:default/source-{number:04}") for number
 
 
 @pytest.mark.spec("limits.one-entity-blocks-nobody")
-async def test_no_call_of_the_database_takes_more_rows_than_a_piece(catalog: Catalog) -> None:
-    wanted = targets(PIECE + 10_000)
+async def test_no_call_of_the_database_takes_more_rows_than_a_piece(
+    catalog: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    piece = 2_000
+    monkeypatch.setattr(piecewise, "PIECE", piece)
+    # Enough for their text to be large, too.
+    wanted = targets(piece + 1_000)
     await catalog.put(component("hub", dependsOn=wanted))
-    assert max(catalog.write.most.values()) <= PIECE
+    assert max(catalog.write.most.values()) <= piece
     await catalog.put(component("hub", dependsOn=targets(len(wanted), first=len(wanted))))
-    assert max(catalog.write.most.values()) <= PIECE
+    assert max(catalog.write.most.values()) <= piece
     assert len(await catalog.relations(HUB)) == len(wanted) + 1
     await catalog.remove(HUB)
-    assert max(catalog.write.most.values()) <= PIECE
+    assert max(catalog.write.most.values()) <= piece
     assert await by_ref.entity(catalog.database, HUB) is None
 
 

@@ -25,10 +25,10 @@ async def aside(count: int, function: Callable[..., T], *arguments: Any) -> T:
     return await asyncio.to_thread(function, *arguments)
 
 
-def slices(items: Iterable[T], size: int = PIECE) -> Iterator[list[T]]:
-    """The items in lists of at most `size`."""
+def slices(items: Iterable[T], size: int | None = None) -> Iterator[list[T]]:
+    """The items in lists of at most `size`, or `PIECE`."""
     rest = iter(items)
-    while piece := list(islice(rest, size)):
+    while piece := list(islice(rest, size or PIECE)):
         yield piece
 
 
