@@ -2,6 +2,7 @@
 
 import pytest
 
+from factbook.datasources.custom import extraction
 from tests.datasources.asking import definition
 from tests.datasources.hostile import NAMES, Beside, everyone, evil, whole
 from tests.outbound.conftest import Serve
@@ -13,6 +14,14 @@ pytestmark = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 CATASTROPHE = {f"f{i}": ("string", "/(a|aa)+$/") for i in range(5)}
 
 
+@pytest.fixture
+def short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tenth of the time that an expression may take."""
+    for name in ("PATTERN_SECONDS", "EXPRESSION_SECONDS"):
+        monkeypatch.setattr(extraction, name, getattr(extraction, name) / 10)
+
+
+@pytest.mark.usefixtures("short")
 async def test_a_catastrophic_expression_ends_with_its_bound(beside: Beside, serve: Serve) -> None:
     port = await serve(saying(whole(b"a" * 5_000 + b"b")))
     source = evil(format="text", facts=CATASTROPHE)
@@ -21,6 +30,7 @@ async def test_a_catastrophic_expression_ends_with_its_bound(beside: Beside, ser
     assert reasons == everyone(slow)
 
 
+@pytest.mark.usefixtures("short")
 async def test_a_catastrophic_expression_on_entities_holds_nobody_up(beside: Beside) -> None:
     members = {"timeout": {"seconds": 20}}
     reasons = await beside.run(definition("entity", "evil", CATASTROPHE, members=members))
@@ -29,6 +39,7 @@ async def test_a_catastrophic_expression_on_entities_holds_nobody_up(beside: Bes
     assert set(reasons["one"].values()) == {"upstream-error: the extraction took too long"}
 
 
+@pytest.mark.usefixtures("short")
 async def test_an_expression_that_takes_long_ends_with_its_bound(
     beside: Beside, serve: Serve
 ) -> None:
