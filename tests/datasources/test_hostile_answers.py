@@ -117,6 +117,7 @@ IMPATIENT = 0.3
         pytest.param(saying(b"\0\xff" * 500 + b"\r\n\r\n"), evil(), NOT_HTTP, id="no HTTP"),
     ],
 )
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 async def test_a_hostile_host_ends_in_a_clear_error_and_costs_no_other_source(
     beside: Beside, serve: Serve, talk: Talk, source: CustomSourceDefinition, detail: str
 ) -> None:
