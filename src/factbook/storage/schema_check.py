@@ -5,9 +5,10 @@ The expected schema is the result of the migrations on an empty in-memory SQLite
 
 import re
 import sqlite3
+from collections.abc import Iterable
 from contextlib import closing
 from functools import cache
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import structlog
 
@@ -73,6 +74,9 @@ async def deviations(database: Database) -> list[Deviation]:
     """
     if await migrations.unknown(database):
         return []
+    # A tenth of the work, and usually enough.
+    if database.dialect == "sqlite" and await database.all(_STATEMENTS) == _expected_statements():
+        return []
     wanted, has = expected(database.dialect), await introspection.schema(database)
     return [
         Deviation(name, name not in has)
@@ -81,14 +85,33 @@ async def deviations(database: Database) -> list[Deviation]:
     ]
 
 
+_STATEMENTS: Final = """
+SELECT type, name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite%' ORDER BY type, name
+"""
+
+
+@cache
+def _expected_statements() -> list[tuple[Any, ...]]:
+    """The statements of the schema in a SQLite file that this release made."""
+    with closing(_migrated(migrations.shipped().values())) as database:
+        return database.execute(_STATEMENTS).fetchall()
+
+
+def _migrated(texts: Iterable[str]) -> sqlite3.Connection:
+    """A database in memory to which these migrations are applied."""
+    database = sqlite3.connect(":memory:")
+    database.execute(migrations.RECORD)
+    for text in texts:
+        for statement in dialects.at_once(text, "sqlite"):
+            database.execute(statement)
+    return database
+
+
 @cache
 def expected(dialect: Dialect) -> Schema:
     """The schema that the migrations of this release produce."""
-    with closing(sqlite3.connect(":memory:")) as database:
-        database.execute(migrations.RECORD)
-        for text in migrations.shipped().values():
-            for statement in dialects.at_once(text.replace(_SORTED, _KEPT), "sqlite"):
-                database.execute(statement)
+    texts = (text.replace(_SORTED, _KEPT) for text in migrations.shipped().values())
+    with closing(_migrated(texts)) as database:
         rows = [database.execute(sql).fetchall() if sql else [] for sql in introspection.SQLITE]
     found = dict(introspection.described(*rows))
     word = "TEXT" if dialect == "sqlite" else _SORTED
