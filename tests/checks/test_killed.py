@@ -12,7 +12,8 @@ from tests.checks.catalog import CheckedCatalog, a_check, leaf
 from tests.checks.verification import verify
 from tests.service import Time
 
-_COMPONENTS = 450
+_COMPONENTS = 250
+_CHECKS = 20
 _WORK = """
 import asyncio, sys
 from factbook.checks.background import publication
@@ -21,8 +22,9 @@ from tests.service import Time
 
 async def work():
     database = await open_database(sys.argv[1], connections=3)
-    while await publication.work(database, Time()):
-        print("worked", flush=True)
+    assert await publication.work(database, Time())
+    print("worked", flush=True)
+    await asyncio.Event().wait()
 
 asyncio.run(work())
 """
@@ -30,7 +32,7 @@ asyncio.run(work())
 
 @pytest.fixture
 async def catalog(database: Database) -> CheckedCatalog:
-    """Components for three batches, as many checks are published at once."""
+    """More components than the first batch takes."""
     catalog = CheckedCatalog(database, Time())
     await catalog.push(**{f"c{number:03}": "red" for number in range(_COMPONENTS)})
     await catalog.record("c000", on=True)
@@ -40,7 +42,7 @@ async def catalog(database: Database) -> CheckedCatalog:
 async def test_a_publication_goes_on_where_a_process_was_killed(
     catalog: CheckedCatalog, database_url: str
 ) -> None:
-    checks = [a_check(f"on{number}", leaf("on", "isKnown")) for number in range(500)]
+    checks = [a_check(f"on{number}", leaf("on", "isKnown")) for number in range(_CHECKS)]
     await catalog.publish(*checks, settled=False)
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-c", _WORK, database_url, cwd=Path(__file__).parents[2],
@@ -57,4 +59,4 @@ async def test_a_publication_goes_on_where_a_process_was_killed(
     assert not (await verify(database, catalog.time()))["component:default/c000"].states
     await publication.finish(database, catalog.time)
     found = await verify(database, catalog.time())
-    assert {len(one.states) for one in found.values()} == {500}
+    assert {len(one.states) for one in found.values()} == {_CHECKS}

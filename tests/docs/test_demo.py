@@ -19,6 +19,7 @@ import pytest
 from tests.browser import recording, showcase
 from tests.browser.vendors import Vendors
 from tests.service import TOOLS, call
+from tests.waiting import until
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
@@ -77,8 +78,7 @@ def printed(demo: Demo) -> str:
     return "".join(lines)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_the_demo_asks_shows_serves_and_stops(demo: Demo, folder: Path, number: int) -> None:
+def test_the_demo_asks_shows_serves_and_stops(demo: Demo, folder: Path) -> None:
     text = printed(demo)
     assert "Question: how does the team of component:default/checkout work" in text
     assert '"mergedLastMonth": 45' in text
@@ -115,7 +115,7 @@ def test_the_demo_asks_shows_serves_and_stops(demo: Demo, folder: Path, number: 
     assert curl, text
     assert subprocess.run(["bash", "-n", "-c", curl[0]], check=False).returncode == 0
 
-    demo.send_signal(number)
+    demo.send_signal(signal.SIGINT)
 
     rest, _ = demo.communicate(timeout=100)
     assert demo.returncode == 0
@@ -123,6 +123,17 @@ def test_the_demo_asks_shows_serves_and_stops(demo: Demo, folder: Path, number: 
     assert not list(folder.iterdir())
     with pytest.raises(httpx2.ConnectError):
         httpx2.get(f"{url}/healthz", timeout=60)
+
+
+def test_a_demo_that_is_told_to_stop_while_it_starts_leaves_nothing_behind(
+    demo: Demo, folder: Path
+) -> None:
+    until(lambda: list(folder.glob("*/factbook.db")))
+    demo.send_signal(signal.SIGTERM)
+    said, _ = demo.communicate(timeout=100)
+    assert demo.returncode == 0, said
+    assert said.splitlines()[-1] == "Stopped. Nothing is left behind."
+    assert not list(folder.iterdir())
 
 
 def test_a_step_that_fails_is_explained(alone: None, folder: Path) -> None:
