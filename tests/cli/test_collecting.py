@@ -1,5 +1,6 @@
 """`factbook collect`: what it says while it waits, and where."""
 
+import asyncio
 import os
 import pty
 import subprocess
@@ -11,10 +12,12 @@ import pytest
 
 from factbook.cli.collection import Lines
 from factbook.scheduling.runs import RunRecord
+from factbook.settings import Settings
+from tests import commands
 from tests.fakes.serving import served
 from tests.integrations.datadog import asking as datadog
-from tests.processes import FACTBOOK, ServerProcess
-from tests.service import component
+from tests.processes import FACTBOOK, TOKEN_KEY, ServerProcess
+from tests.service import component, started
 
 SAID = "Collecting datadog\n"
 DONE = "datadog: 1 covered, 0 failed, 0 incomplete, 0 skipped; 2 calls in "
@@ -33,49 +36,44 @@ def process(tmp_path: Path) -> Iterator[ServerProcess]:
             FACTBOOK_OUTGOING_NETWORKS="127.0.0.0/8",
             **{f"FACTBOOK_INTEGRATIONS__DATADOG__DEFAULT__{k}": v for k, v in options.items()},
         )
-        process.start()
-        try:
-            with process.client(process.token()) as http:
-                made = component("web")
-                made["metadata"]["annotations"] = {"datadoghq.com/service-name": "app"}
-                path = "/api/catalog/factbook-entities/sets/all"
-                assert http.put(path, json={"items": [made]}).is_success
-        finally:
-            process.stop()
+        asyncio.run(pushed(process.database_url))
         yield process
 
 
+async def pushed(database_url: str) -> None:
+    made = component("web")
+    made["metadata"]["annotations"] = {"datadoghq.com/service-name": "app"}
+    async with started(Settings(database_url=database_url, token_key=TOKEN_KEY)) as service:
+        assert (await service.push("all", made)).status_code == 200
+
+
 def test_on_a_pipe_it_says_in_plain_lines_how_far_it_is(process: ServerProcess) -> None:
-    done = subprocess.run(
-        [FACTBOOK, "collect", "datadog"],
-        env=process.environment,
-        cwd=process.folder,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    done = commands.invoke(process.folder, process.environment, "collect", "datadog")
+    assert done.exit_code == 0, done.output
     assert done.stdout.startswith(DONE)
     assert done.stderr == SAID
 
 
 def test_on_a_terminal_it_shows_a_bar_and_nothing_of_it_on_stdout(process: ServerProcess) -> None:
     ours, theirs = pty.openpty()
-    done = subprocess.run(
+    with subprocess.Popen(
         [FACTBOOK, "collect", "datadog"],
         env=process.environment | {"TERM": "xterm", "COLUMNS": "100"},
         cwd=process.folder,
         stdout=subprocess.PIPE,
         stderr=theirs,
         text=True,
-        check=True,
-    )
-    os.close(theirs)
-    said = b""
-    with suppress(OSError), os.fdopen(ours, "rb", buffering=0) as terminal:
-        while piece := terminal.read(65_536):
-            said += piece
-    assert done.stdout.startswith(DONE)
-    assert done.stdout.isprintable() or done.stdout.rstrip("\n").isprintable()
+    ) as command:
+        os.close(theirs)
+        said = b""
+        # Read while it draws: a full terminal would stop it. Its end closes the terminal.
+        with suppress(OSError), os.fdopen(ours, "rb", buffering=0) as terminal:
+            while piece := terminal.read(65_536):
+                said += piece
+        stdout, _ = command.communicate()
+    assert command.returncode == 0
+    assert stdout.startswith(DONE)
+    assert stdout.isprintable() or stdout.rstrip("\n").isprintable()
     assert b"Collecting datadog" in said
     assert b"\x1b[" in said
 
