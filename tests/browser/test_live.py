@@ -10,7 +10,7 @@ import httpx2
 import pytest
 from playwright.sync_api import Browser, Locator, Request, Route, expect
 
-from factbook.clock import MINUTE
+from factbook.clock import HOUR, MINUTE, SECOND
 from tests.browser.driving import Window, window
 from tests.browser.shop import RUNBOOKS, SOURCES, first_link, make_account
 from tests.processes import ServerProcess, serving
@@ -28,14 +28,22 @@ _TURN = """hidden => {
     document.dispatchEvent(new Event("visibilitychange"));
 }"""
 
-_COUNT_CHANGES = """
-window.changes = 0;
+# More than a browser rounds its times by, multiplied by forty.
+_MOMENT = 100
+
+_COUNT = """
+Object.assign(window, {changes: 0, looks: 0});
 const Plain = EventSource;
 window.EventSource = class extends Plain {
     constructor(address) {
         super(address);
         this.addEventListener("changed", () => (window.changes += 1));
     }
+};
+const ask = fetch;
+window.fetch = (...asked) => {
+    window.looks += 1;
+    return ask(...asked);
 };
 """
 
@@ -99,6 +107,69 @@ def server(tmp_path: Path) -> Iterator[ServerProcess]:
         yield found
 
 
+class PacedPage:
+    """A page on a clock that only a test moves, whose looks are answered when the test does."""
+
+    path = "/catalog/component/default/web"
+
+    def __init__(self, ada: Shown) -> None:
+        self.ada = ada
+        self._page = ada.page
+        self._held: list[Route] = []
+        self._changes = 0
+        self._page.clock.install(time=0)
+        self._page.clock.pause_at(HOUR / SECOND)
+        self._page.add_init_script(_COUNT)
+        self._page.route(f"**{self.path}", self._hold)
+
+    def open(self) -> None:
+        self.ada.look_at(self.path)
+
+    def count(self, of: str) -> int:
+        """How many `changes` the page was told of, or how many `looks` it began."""
+        found: int = self._page.evaluate(of)
+        return found
+
+    def change(self) -> None:
+        """Change what is on the page, which hears of it."""
+        told = self.count("changes")
+        self._changes += 1
+        self.ada.describe(f"Words {self._changes}")
+        until(lambda: self.count("changes") > told)
+
+    def begin_look(self) -> None:
+        self.change()
+        self.pass_time(_MOMENT)
+        assert self.count("looks") == 1
+
+    def pass_time(self, milliseconds: int) -> None:
+        self._page.clock.run_for(milliseconds)
+
+    def answer(self, *, after: int) -> None:
+        """Answer the look that is under way, after so many milliseconds."""
+        until(lambda: self.count("looks") and self._held)
+        self.pass_time(after)
+        before = self._made_at
+        route = self._held.pop()
+        route.fulfill(response=route.fetch())
+        until(lambda: self._made_at != before)
+
+    @property
+    def _made_at(self) -> str | None:
+        return self.ada.main.get_attribute("data-shown")
+
+    def _hold(self, route: Route) -> None:
+        if route.request.resource_type == "fetch":
+            self._held.append(route)
+        else:
+            route.continue_()
+
+
+@pytest.fixture
+def paced(ada: Shown) -> PacedPage:
+    return PacedPage(ada)
+
+
 @pytest.fixture
 def ada(browser: Browser, server: ServerProcess) -> Iterator[Shown]:
     with window(browser, server.url) as shown:
@@ -141,7 +212,7 @@ def test_a_change_while_the_page_is_on_its_way_is_looked_at_afterwards(ada: Show
             held.append(route)
 
     ada.page.clock.install()
-    ada.page.add_init_script(_COUNT_CHANGES)
+    ada.page.add_init_script(_COUNT)
     ada.page.route(f"**{path}", hold)
     ada.look_at(path)
     ada.describe("Once")
@@ -159,6 +230,28 @@ def test_a_change_while_the_page_is_on_its_way_is_looked_at_afterwards(ada: Show
 
     until(is_asked_again)
     assert ada.window.complaints == []
+
+
+def test_a_page_that_is_slow_twice_rests_longer_and_a_minute_at_most(
+    paced: PacedPage,
+) -> None:
+    paced.open()
+    paced.begin_look()
+    for took, rest in [
+        (10 * SECOND, SECOND),
+        (SECOND, 40 * SECOND),
+        (10 * SECOND, 40 * SECOND),
+        (10 * SECOND, MINUTE),
+        (_MOMENT, 40 * _MOMENT),
+    ]:
+        paced.answer(after=took - _MOMENT)
+        paced.change()
+        looks = paced.count("looks")
+        paced.pass_time(rest - _MOMENT)
+        assert paced.count("looks") == looks, (took, rest)
+        paced.pass_time(2 * _MOMENT)
+        assert paced.count("looks") == looks + 1, (took, rest)
+    assert paced.ada.window.complaints == []
 
 
 def test_what_somebody_writes_or_is_asked_stays_and_is_refreshed_afterwards(ada: Shown) -> None:

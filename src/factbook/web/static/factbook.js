@@ -90,7 +90,8 @@ function living() {
   const UNUSED = 5_000;
   // Where the stream is heard, a look by the clock is for what it does not tell.
   const HEARD = 5;
-  // Of the time in which a page is shown, its making takes no more than a part.
+  // Of the time in which a page is shown, its making takes no more than a part. One slow look is no
+  // sign of a slow page: the quicker of the last two counts.
   const SHARE = 40;
   let stream = null;
   let watched = "";
@@ -99,6 +100,7 @@ function living() {
   let timer = 0;
   let due = Infinity;
   let earliest = 0;
+  let took = 0;
   let reopens = 0;
   let asking = false;
   let behind = false;
@@ -140,7 +142,10 @@ function living() {
     const began = performance.now();
     const { page, status } = await refresh(location.href, ids).catch(() => ({ status: 503 }));
     asking = false;
-    earliest = performance.now() + Math.max(SHORTEST, SHARE * (performance.now() - began));
+    const before = took;
+    took = performance.now() - began;
+    const rest = SHARE * Math.min(took, before);
+    earliest = performance.now() + Math.min(LONGEST, Math.max(SHORTEST, rest));
     if (page) {
       document.querySelector("main").dataset.shown = page.querySelector("main").dataset.shown;
       failures = heard ? 0 : failures;
