@@ -32,12 +32,14 @@ _TURN = """hidden => {
 _MOMENT = 100
 
 _COUNT = """
-Object.assign(window, {changes: 0, looks: 0});
+Object.assign(window, {streams: 0, changes: 0, errors: 0, looks: 0});
 const Plain = EventSource;
 window.EventSource = class extends Plain {
     constructor(address) {
         super(address);
+        window.streams += 1;
         this.addEventListener("changed", () => (window.changes += 1));
+        this.addEventListener("error", () => (window.errors += 1));
     }
 };
 const ask = fetch;
@@ -125,8 +127,17 @@ class PacedPage:
     def open(self) -> None:
         self.ada.look_at(self.path)
 
+    def end_first_stream(self) -> None:
+        """Have the first stream tell of a change, and end."""
+        body = "event: opened\ndata:\n\nevent: changed\ndata:\n\n"
+        self._page.route(
+            "**/live?*",
+            lambda route: route.fulfill(content_type="text/event-stream", body=body),
+            times=1,
+        )
+
     def count(self, of: str) -> int:
-        """How many `changes` the page was told of, or how many `looks` it began."""
+        """How many `streams`, `looks`, or of what streams tell: `changes`, `errors`."""
         found: int = self._page.evaluate(of)
         return found
 
@@ -252,6 +263,19 @@ def test_a_page_that_is_slow_twice_rests_longer_and_a_minute_at_most(
         paced.pass_time(2 * _MOMENT)
         assert paced.count("looks") == looks + 1, (took, rest)
     assert paced.ada.window.complaints == []
+
+
+def test_a_page_listens_again_whose_stream_ended_while_a_look_was_due(paced: PacedPage) -> None:
+    paced.end_first_stream()
+    paced.open()
+    until(lambda: paced.count("errors"))
+    paced.pass_time(_MOMENT)
+    paced.answer(after=0)
+    assert (paced.count("streams"), paced.count("looks")) == (1, 1)
+    paced.pass_time(MINUTE)
+    assert paced.count("looks") == 2
+    paced.answer(after=0)
+    assert paced.count("streams") == 2
 
 
 def test_what_somebody_writes_or_is_asked_stays_and_is_refreshed_afterwards(ada: Shown) -> None:

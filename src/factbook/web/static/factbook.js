@@ -184,7 +184,8 @@ function living() {
   function go() {
     const names = topics();
     if (stream && names.join(" ") !== watched) close();
-    if (names.length && !stream && performance.now() >= reopens) open(names);
+    const pause = reopens - performance.now();
+    if (names.length && !stream) pause > 0 ? plan(pause) : open(names);
     const slower = (each) => (heard && each.dataset.live ? HEARD : 1);
     const every = find("[data-follow]").map((each) => slower(each) * Number(each.dataset.follow));
     if (every.length) plan(Math.min(...every));
