@@ -158,10 +158,10 @@ class PacedPage:
 
     def answer(self, *, after: int) -> None:
         """Answer the look that is under way, after so many milliseconds."""
-        until(lambda: self.count("looks") and self._held)
+        until(lambda: self.count("looks") == len(self._held))
         self.pass_time(after)
         before = self._made_at
-        route = self._held.pop()
+        route = self._held[-1]
         route.fulfill(response=route.fetch())
         until(lambda: self._made_at != before)
 
@@ -276,6 +276,20 @@ def test_a_page_listens_again_whose_stream_ended_while_a_look_was_due(paced: Pac
     assert paced.count("looks") == 2
     paced.answer(after=0)
     assert paced.count("streams") == 2
+
+
+def test_a_page_is_looked_at_again_where_no_answer_comes_within_a_minute(
+    paced: PacedPage,
+) -> None:
+    paced.open()
+    paced.begin_look()
+
+    def is_asked_again() -> bool:
+        paced.pass_time(10 * SECOND)
+        return paced.count("looks") == 2
+
+    until(is_asked_again)
+    paced.answer(after=0)
 
 
 def test_what_somebody_writes_or_is_asked_stays_and_is_refreshed_afterwards(ada: Shown) -> None:

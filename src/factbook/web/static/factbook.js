@@ -140,7 +140,11 @@ function living() {
     asking = true;
     behind = false;
     const began = performance.now();
-    const { page, status } = await refresh(location.href, ids).catch(() => ({ status: 503 }));
+    const patience = new AbortController();
+    const end = setTimeout(() => patience.abort(), LONGEST);
+    const answer = refresh(location.href, ids, patience.signal);
+    const { page, status } = await answer.catch(() => ({ status: 503 }));
+    clearTimeout(end);
     asking = false;
     const before = took;
     took = performance.now() - began;
