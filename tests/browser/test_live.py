@@ -350,6 +350,18 @@ def test_a_tab_out_of_view_listens_to_nothing_and_catches_up(ada: Shown) -> None
     expect(ada.runs).to_have_count(1)
 
 
+def test_a_tab_that_leaves_view_during_a_look_listens_to_nothing(paced: PacedPage) -> None:
+    paced.open()
+    paced.begin_look()
+    paced.ada.page.evaluate(_TURN, True)
+    paced.answer(after=0)
+    assert paced.count("streams") == 1
+    paced.ada.page.evaluate(_TURN, False)
+    paced.pass_time(SECOND + _MOMENT)
+    paced.answer(after=0)
+    assert paced.count("streams") == 2
+
+
 def test_without_scripts_the_same_pages_show_it_when_they_are_loaded_again(
     browser: Browser, server: ServerProcess
 ) -> None:

@@ -186,6 +186,7 @@ function living() {
   }
 
   function go() {
+    if (document.hidden) return;
     const names = topics();
     if (stream && names.join(" ") !== watched) close();
     const pause = reopens - performance.now();
@@ -204,7 +205,7 @@ function living() {
       plan(0);
     }
   });
-  if (!document.hidden) go();
+  go();
 }
 
 // A press outside closes what asks once more; so does Escape, which leads back to its button.
