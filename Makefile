@@ -37,7 +37,7 @@ quick: setup ## Run the checks and tests nearest to what changed, on SQLite, in 
 
 # Some wait for the database or a process, so three at once keep two cores busy.
 test: test-notice check ## Check everything, then run every test on SQLite and on PostgreSQL
-	$(BIN)/pytest -n 3
+	FACTBOOK_TEST_SITE=site $(BIN)/pytest -n 3
 
 test-notice:
 	@command -v git >/dev/null || \

@@ -14,7 +14,7 @@ from factbook.storage.migrations import digest, migrate, shipped
 from tests.processes import TOKEN_KEY
 from tests.service import NOON, started
 from tests.storage.landed import EARLIER
-from tests.storage.snapshots import Snapshot, all_snapshots, apply, load
+from tests.storage.snapshots import apply
 
 # The newest migration that a database had, and which were applied in their first form.
 FORMS = [
@@ -48,17 +48,6 @@ async def test_whatever_forms_of_migrations_were_applied_the_schema_becomes_the_
     assert await introspection.schema(database) == await fresh(database)
     assert await schema_check.deviations(database) == []
     await database.close()
-
-
-@pytest.mark.spec("upgrades.every-form-of-a-migration")
-@pytest.mark.parametrize("snapshot", all_snapshots(), ids=lambda one: f"{one.schema}-{one.made_by}")
-async def test_every_kept_database_gets_the_schema_of_a_new_one(
-    empty_database_url: str, snapshot: Snapshot
-) -> None:
-    await load(snapshot, empty_database_url)
-    async with started(Settings(database_url=empty_database_url, token_key=TOKEN_KEY)) as service:
-        database = service.state.database
-        assert await introspection.schema(database) == await fresh(database)
 
 
 async def test_the_checksum_of_each_migration_is_kept(database: Database) -> None:
