@@ -64,6 +64,7 @@ async def test_a_tag_guards_against_the_changes_of_others(service: Service) -> N
     assert (await put(service, check(), if_match=f'"other", {second}')).status_code == 200
 
 
+@pytest.mark.both_databases
 async def test_of_two_who_build_on_one_tag_one_is_refused(service: Service) -> None:
     tag = (await put(service, check())).headers["etag"]
     answers = await asyncio.gather(

@@ -89,6 +89,7 @@ async def test_a_code_that_comes_twice_ends_the_tokens_of_the_first(service: Ser
     assert record["detail"] == {"client": CLIENT, "why": "The code was used already."}
 
 
+@pytest.mark.both_databases
 async def test_of_many_who_come_with_a_code_at_once_at_most_one_gets_tokens(
     service: Service,
 ) -> None:
@@ -265,6 +266,7 @@ async def test_a_refresh_token_that_comes_twice_ends_all_tokens_of_its_consent(
     assert (await at_mcp(service, untouched["access_token"])).status_code == 200
 
 
+@pytest.mark.both_databases
 async def test_of_many_who_refresh_at_once_at_most_one_gets_tokens_and_they_end(
     service: Service,
 ) -> None:

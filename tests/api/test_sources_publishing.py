@@ -121,6 +121,7 @@ async def test_facts_of_a_draft_that_are_removed_or_retyped_are_gone(service: Se
     assert (await shown(service))["version"] == "1.0.0"
 
 
+@pytest.mark.both_databases
 @pytest.mark.spec("sources.ids-are-not-taken-twice")
 async def test_of_many_that_define_or_publish_at_once_one_does(service: Service) -> None:
     made = await asyncio.gather(*(service.http.post(SOURCES, json=pushed()) for _ in range(6)))

@@ -270,6 +270,7 @@ async def test_a_member_that_there_is_not_is_refused_and_nothing_is_written(
     assert await members_of(service, TEAM) == set()
 
 
+@pytest.mark.both_databases
 async def test_changes_of_one_group_at_once_are_all_kept(
     service: Service, provider: Provider
 ) -> None:
@@ -285,6 +286,7 @@ async def test_changes_of_one_group_at_once_are_all_kept(
     assert await members_of(service, TEAM) == wanted
 
 
+@pytest.mark.both_databases
 async def test_of_two_who_make_the_same_user_at_once_one_succeeds(
     service: Service, provider: Provider
 ) -> None:
@@ -293,6 +295,7 @@ async def test_of_two_who_make_the_same_user_at_once_one_succeeds(
     assert sorted(answer.status_code for answer in answers) == [201, 409, 409, 409]
 
 
+@pytest.mark.both_databases
 async def test_a_push_in_between_is_not_lost(service: Service, provider: Provider) -> None:
     kim = await provider.user("kim")
     team = await provider.group("Platform Team", kim)

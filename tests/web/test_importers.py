@@ -205,6 +205,7 @@ async def test_a_name_that_is_taken_is_refused(service: Service) -> None:
     assert "is the name of an importer that there is already" in words(answer.text)
 
 
+@pytest.mark.both_databases
 async def test_of_two_that_make_one_name_at_once_the_second_is_refused(service: Service) -> None:
     visitor = await signed_in(service)
     answers = await asyncio.gather(

@@ -22,6 +22,7 @@ async def link(service: Service, **given: Any) -> str:
     return f"/welcome/{secret}"
 
 
+@pytest.mark.both_databases
 async def test_a_link_that_two_use_at_once_lets_in_one(service: Service) -> None:
     path = await link(service)
     visitors = [browser(service), browser(service)]

@@ -2,6 +2,8 @@
 
 import asyncio
 
+import pytest
+
 from factbook.clock import MINUTE
 from factbook.datasources.custom import yaml_text
 from tests.api.defining import SOURCES, define, of_entities, pushed, shown
@@ -35,6 +37,7 @@ async def test_a_newer_draft_of_somebody_else_is_not_overwritten(service: Servic
     assert (await shown(service, "owners"))["definition"]["draft"]["title"] == "Of Bob"
 
 
+@pytest.mark.both_databases
 async def test_of_two_who_save_at_the_same_moment_one_does(service: Service) -> None:
     await define(service, of_entities())
     ada, bob = await signed_in(service), await signed_in(service, "bob")

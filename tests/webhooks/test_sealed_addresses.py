@@ -157,6 +157,7 @@ async def test_an_address_changed_in_the_database_gets_nothing(
     assert receiver.messages == []
 
 
+@pytest.mark.both_databases
 async def test_two_processes_that_start_at_once_adopt_each_webhook_once(
     world: World, receiver: Receiver
 ) -> None:
