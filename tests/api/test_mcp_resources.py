@@ -153,6 +153,7 @@ async def test_a_template_that_another_list_would_give_out_is_refused(service: S
         expect_error(answer, 200, -32602, 1)
 
 
+@pytest.mark.both_databases
 @pytest.mark.spec("endpoint.names-are-completed")
 async def test_names_are_completed_from_their_beginning(service: Service) -> None:
     templates = (await ask(service, "resources/templates/list"))["resourceTemplates"]

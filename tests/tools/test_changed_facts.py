@@ -155,6 +155,7 @@ async def test_no_value_is_not_the_word_null_or_unknown(recording: Service) -> N
 # Which changes
 
 
+@pytest.mark.both_databases
 @pytest.mark.spec("tools.changed-facts.narrowed")
 async def test_a_source_and_a_kind_narrow_the_changes(recording: Service) -> None:
     for number in (1, 2):

@@ -39,6 +39,7 @@ async def names(service: Service, **arguments: Any) -> list[str]:
     return [one["entityRef"].rpartition("/")[2] for one in found["entities"]]
 
 
+@pytest.mark.both_databases
 @pytest.mark.spec("tools.find.filters")
 async def test_entities_are_found_by_all_that_is_given(
     filled: Service, subtests: pytest.Subtests
@@ -65,6 +66,7 @@ async def test_entities_are_found_by_all_that_is_given(
             assert found["total"] == len(expected)
 
 
+@pytest.mark.both_databases
 @pytest.mark.spec("tools.find.conditions")
 async def test_a_condition_keeps_apart_what_is_not_known(filled: Service) -> None:
     found = await ask(filled, system="shop", where=LONG)
@@ -74,6 +76,7 @@ async def test_a_condition_keeps_apart_what_is_not_known(filled: Service) -> Non
     assert await names(filled, system="shop", where=LONG, unknown=True) == ["part-3", "part-4"]
 
 
+@pytest.mark.both_databases
 async def test_pages_lead_through_all_in_order_with_and_without_a_condition(
     filled: Service,
 ) -> None:
@@ -90,6 +93,7 @@ async def test_pages_lead_through_all_in_order_with_and_without_a_condition(
         assert len(found) == (5 if "system" in arguments else 3)
 
 
+@pytest.mark.both_databases
 @pytest.mark.spec("tools.find.groups")
 async def test_groups_are_counted_with_and_without_a_condition(filled: Service) -> None:
     plain = await ask(filled, kind="component", groupBy="owner")

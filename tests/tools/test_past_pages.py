@@ -186,6 +186,7 @@ async def test_all_changes_are_walked_without_a_repeat_or_a_gap(recording: Servi
     assert walked == expected
 
 
+@pytest.mark.both_databases
 @pytest.mark.spec("tools.history-and-changes.pages")
 async def test_pages_of_any_size_walk_every_change_once(recording: Service) -> None:
     for number in range(4):

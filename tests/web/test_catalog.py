@@ -64,6 +64,7 @@ async def test_an_entity_is_listed_with_what_matters(service: Service) -> None:
     assert "Component 1" in text
 
 
+@pytest.mark.both_databases
 async def test_text_is_found_in_names_titles_descriptions_and_tags(
     service: Service, subtests: pytest.Subtests
 ) -> None:
@@ -79,6 +80,7 @@ async def test_text_is_found_in_names_titles_descriptions_and_tags(
             assert "1 entity found" in words(page)
 
 
+@pytest.mark.both_databases
 async def test_a_text_means_itself(service: Service, subtests: pytest.Subtests) -> None:
     visitor = await signed_in(service)
     await service.push("all", component("web"), component("100% o_o \\ '"))
@@ -89,6 +91,7 @@ async def test_a_text_means_itself(service: Service, subtests: pytest.Subtests) 
             assert rows(page) == expected
 
 
+@pytest.mark.both_databases
 async def test_filters_combine(service: Service) -> None:
     visitor = await signed_in(service)
     await service.push(
@@ -143,6 +146,7 @@ async def test_a_set_is_one_of_its_exact_name(service: Service) -> None:
     assert rows(await visitor.text("/catalog", set="Shop")) == ["upper"]
 
 
+@pytest.mark.both_databases
 async def test_pages_give_each_entity_once_in_both_directions(
     service: Service, subtests: pytest.Subtests
 ) -> None:
@@ -218,6 +222,7 @@ async def test_what_is_no_owner_is_said_so(service: Service) -> None:
         assert "There are no such owners." in page
 
 
+@pytest.mark.both_databases
 async def test_a_place_at_the_end_of_what_was_removed_leads_back(service: Service) -> None:
     visitor = await signed_in(service)
     await service.push("all", *(component(f"c{number:03}") for number in range(60)))

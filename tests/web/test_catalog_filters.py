@@ -42,6 +42,7 @@ async def test_without_components_the_list_begins_with_everything(service: Servi
     assert rows(await visitor.text("/catalog")) == ["account"]
 
 
+@pytest.mark.both_databases
 async def test_components_are_found_by_lifecycle_and_type(service: Service) -> None:
     visitor = await signed_in(service)
     await service.push(
@@ -57,6 +58,7 @@ async def test_components_are_found_by_lifecycle_and_type(service: Service) -> N
     assert rows(await visitor.text("/catalog?type=Library")) == ["lib"]
 
 
+@pytest.mark.both_databases
 async def test_a_part_of_a_system_is_found_by_its_name(service: Service) -> None:
     visitor = await signed_in(service)
     system = named("shop", "System", spec={"owner": "team-a"})
@@ -76,6 +78,7 @@ async def test_a_part_of_a_system_is_found_by_its_name(service: Service) -> None
     assert "There are no such systems." in await visitor.text("/catalog?system=nowh")
 
 
+@pytest.mark.both_databases
 async def test_a_part_of_an_owners_name_is_enough(service: Service) -> None:
     visitor = await signed_in(service)
     await service.push(
@@ -103,6 +106,7 @@ async def test_very_many_owners_are_said_to_be_cut(service: Service) -> None:
     assert rows(await visitor.text("/catalog?owner=team-59")) == ["c59"]
 
 
+@pytest.mark.both_databases
 async def test_the_beginning_of_a_tag_is_enough(service: Service) -> None:
     visitor = await signed_in(service)
     await service.push(
@@ -114,6 +118,7 @@ async def test_the_beginning_of_a_tag_is_enough(service: Service) -> None:
     assert "There are no such tags." in await visitor.text("/catalog?tag=x")
 
 
+@pytest.mark.both_databases
 async def test_entities_without_an_owner_are_found(service: Service) -> None:
     visitor = await signed_in(service)
     await service.push(
@@ -130,6 +135,7 @@ async def test_entities_without_an_owner_are_found(service: Service) -> None:
     assert rows(await visitor.text("/catalog?ownership=missing")) == []
 
 
+@pytest.mark.both_databases
 async def test_what_groups_of_a_person_own_is_theirs_with_all_below(service: Service) -> None:
     await service.push(
         "all",
@@ -149,6 +155,7 @@ async def test_what_groups_of_a_person_own_is_theirs_with_all_below(service: Ser
     assert "The catalog has user:eve in no group." in page
 
 
+@pytest.mark.both_databases
 async def test_entities_are_found_by_their_level(service: Service) -> None:
     visitor = await signed_in(service)
     good = [f"good-{number}" for number in range(10)]

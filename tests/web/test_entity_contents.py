@@ -71,6 +71,7 @@ async def test_the_scorecards_of_a_team_are_those_of_all_below(service: Service)
     assert f"/scorecards/readiness?{query}" in hrefs(page)
 
 
+@pytest.mark.both_databases
 async def test_a_system_and_a_domain_show_what_they_contain(service: Service) -> None:
     await with_checks(service, *ENTITIES, lines=40)
     visitor = await signed_in(service)
@@ -136,6 +137,7 @@ async def test_other_kinds_have_no_such_page(service: Service) -> None:
     await visitor.text("/catalog/group/default/team-a/contents?after=%00", 400)
 
 
+@pytest.mark.both_databases
 async def test_of_very_many_entities_the_pages_are_in_order_too(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
