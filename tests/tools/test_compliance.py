@@ -111,7 +111,8 @@ async def test_a_group_owner_is_an_owner_of_kind_group(
         ("user:default/ann", False),
     ]:
         with subtests.test(owner=owner):
-            await service.push("first", component("payments", owner=owner))
+            pushed = await service.push("first", component("payments", owner=owner))
+            assert pushed.status_code == 200, pushed.text
             assert (await compliance(service))["ownership"]["hasGroupOwner"] is expected
             facts = await own_facts(service, "entity-ownership")
             assert (facts["hasOwner"], facts["hasGroupOwner"]) == (True, expected)

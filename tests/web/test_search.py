@@ -115,7 +115,7 @@ async def test_any_text_can_be_looked_for(service: Service, subtests: pytest.Sub
     await service.push("all", component("pay"))
     for text in ["%", "_", "\\", "'", "%00", "%01", "%F4%8F%BF%BF", "a" * 5_000]:
         with subtests.test(text=text):
-            assert "pay" not in hrefs(group(await visitor.text(f"/search?q={text}"), "Entities"))
+            assert group(await visitor.text(f"/search?q={text}"), "Entities") == ""
 
 
 async def test_what_is_looked_for_and_found_does_no_harm(service: Service) -> None:
