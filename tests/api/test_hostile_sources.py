@@ -44,6 +44,7 @@ async def test_a_definition_without_facts_is_refused(service: Service) -> None:
     assert problems(answer) == {"schema": "has to have at least one fact"}
 
 
+@pytest.mark.both_databases
 async def test_the_largest_filters_are_answered_by_the_database(
     service: Service, subtests: pytest.Subtests
 ) -> None:
@@ -63,6 +64,7 @@ async def test_the_largest_filters_are_answered_by_the_database(
             assert await latest(service) == {"component:default/web": {"lines": number}}
 
 
+@pytest.mark.both_databases
 async def test_the_longest_times_and_numbers_can_be_worked_with(service: Service) -> None:
     assert (await service.push("all", component("web"))).status_code == 200
     largest = 1_000_000_000

@@ -110,6 +110,7 @@ async def test_without_a_text_and_without_a_result_it_says_so(service: Service) 
     assert "Nothing has this name." in words(await visitor.text("/search?q=qqqq"))
 
 
+@pytest.mark.both_databases
 async def test_any_text_can_be_looked_for(service: Service, subtests: pytest.Subtests) -> None:
     visitor = await signed_in(service)
     await service.push("all", component("pay"))
