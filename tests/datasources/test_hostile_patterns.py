@@ -17,8 +17,9 @@ def test_a_pattern_that_takes_long_to_compile_is_refused(subtests: pytest.Subtes
         "a{60000}" * 100,
         "a{" + "9" * 500 + "}",
     ]
+    message = "too many groups and repeats"
     for text in texts:
-        with subtests.test(text=text), pytest.raises(InputError, match="too many groups"):
+        with subtests.test(text=text), pytest.raises(InputError, match=message):
             extraction.pattern(text, "string")
 
 

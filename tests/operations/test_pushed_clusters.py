@@ -22,8 +22,6 @@ pytestmark = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 RESOURCES: Final = ("apps/v1/deployments", "apps/v1/statefulsets")
 ID: Final = "backstage.io/kubernetes-id"
 EMPTY: Final = faults.saying({"kind": "AList", "metadata": {}, "items": None})
-# How far a second sight is from the first in the list below, in a circle.
-STEPS: Final = range(10) if SOAK else (1, 5)
 T = TypeVar("T")
 Sight = Callable[[FakeKubernetes], object]
 
@@ -52,6 +50,8 @@ SIGHTS: Final[tuple[Sight, ...]] = (
     emptying(DEPLOYMENTS),
     emptying(STATEFUL_SETS),
 )
+# How many places after the first sight the second one is in SIGHTS, which wraps around.
+STEPS: Final = range(len(SIGHTS)) if SOAK else (1, 5)
 
 
 class ClusterPushes:

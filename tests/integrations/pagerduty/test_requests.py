@@ -244,6 +244,8 @@ async def test_more_incidents_than_a_listing_shows_are_read_in_parts(listed: int
 async def test_too_many_incidents_to_count_are_too_large(
     listed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # The message has the real bound.
+    assert incidents.MOST_INCIDENTS == 20_000
     pages = 20
     monkeypatch.setattr(incidents, "MOST_PAGES", pages)
     busy = [Incident(APP, NOON - 200_000 - i * 60_000) for i in range(100 * pages + 1)]
