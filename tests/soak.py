@@ -1,4 +1,4 @@
-"""How many examples a test tries: few in `make test`, all with FACTBOOK_SOAK=1."""
+"""The number of examples that a test tries: few in `make test`, all with FACTBOOK_SOAK=1."""
 
 import os
 from typing import Final

@@ -1,7 +1,7 @@
-"""No test depends on how fast the machine is, or on ids that are drawn: it would fail now and then.
+"""No test depends on the speed of the machine or on random ids: it would fail now and then.
 
-What is to be quick is a benchmark, or counted with `tests/steps.py`. What must not hang is waited
-for with `tests/waiting.py`, whose bounds are far above what a loaded machine needs.
+Measure speed in a benchmark, or count steps with `tests/steps.py`. Wait with `tests/waiting.py`,
+whose bounds are far above what a loaded machine needs.
 """
 
 import ast
@@ -29,7 +29,7 @@ CLOCKS_IN_FULL = frozenset({"time.time", "loop.time"})
 PROCESSOR_CLOCKS = frozenset(
     {"process_time", "process_time_ns", "thread_time", "thread_time_ns", "ru_utime", "ru_stime"}
 )
-# Fuzzing looks for inputs that take long; no test does.
+# Fuzzing looks for slow inputs; tests do not.
 READS_PROCESSOR_CLOCKS = frozenset({"fuzz/promises.py"})
 ARITHMETIC = frozenset({"abs", "float", "int", "max", "min", "round", "sum"})
 LEAST_BOUND = 30
@@ -44,7 +44,7 @@ WAITS = {
 }
 # Methods that wait for threads, processes and futures.
 METHODS = frozenset({"result", "wait"})
-# Over a network they wait for five seconds when nothing else is said.
+# Without a timeout they wait for five seconds.
 CLIENTS = frozenset(
     f"httpx2.{name}"
     for name in ("AsyncClient", "Client", "delete", "get", "post", "put", "request")
@@ -52,7 +52,7 @@ CLIENTS = frozenset(
 CLIENT_SECONDS = 5
 NAMED_BOUNDS = frozenset({"timeout", "within"})
 IN_MILLISECONDS = re.compile(r"(.+\.)?(set_options|set_default_\w*timeout|to_\w+|wait_for_\w+)")
-# Bounds that are to be reached: each says that nothing happens for so long.
+# Bounds that tests reach on purpose: nothing happens for that long.
 REACHED = frozenset(
     {
         ("test_serve.py", "connection.settimeout(0.5)"),
@@ -61,17 +61,17 @@ REACHED = frozenset(
         ("system/traffic.py", "self._stop.wait(0.1)"),
     }
 )
-# Modules that tests import, and whose waits only commands do.
+# Modules that tests import, but whose waits only commands reach.
 COMMANDS = frozenset({"supply/advisories.py"})
-# A runner that ends a test says less than the wait that was too long.
+# The most waits of a test in a row. A wait has a better message than the runner's limit.
 CHAIN = 5
-# What is in a module that has to be parsed.
+# Only modules that match are parsed.
 WORDS = re.compile(
     r"timeout[(=]|within=|(until|soon|wait_for|create_connection)\(|\.(wait|result)\([^)]|"
     r"httpx2\.\w+\(|os\.times|" + "|".join(CLOCKS | CLOCKS_IN_FULL | PROCESSOR_CLOCKS)
 )
 IMPORTS = re.compile(r"^from tests\.([\w.]+) import", re.MULTILINE)
-# Statements that order rows by an id at last, whose ids grow: rows of one instant stay in order.
+# Orders that end with a growing id: rows of one instant keep their order.
 GROWING = frozenset(
     {
         ("audit/retention.py", "at, id"),
@@ -86,8 +86,8 @@ GROWING = frozenset(
         ("webhooks/store.py", "first_at DESC, event_id"),
     }
 )
-# Those whose ids are drawn at random. The clock of a test stands still, so a test that reads such
-# a list in order advances it before it makes the next row.
+# Orders that end with a random id. The clock of a test stands still, so a test that reads such a
+# list in order advances it before it makes the next row.
 DRAWN = frozenset(
     {
         ("auth/invitations.py", "made_at DESC, hash"),

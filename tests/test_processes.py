@@ -1,4 +1,4 @@
-"""Ports that tests give to servers."""
+"""Ports that are reserved for servers."""
 
 import socket
 import sys
@@ -7,7 +7,9 @@ import pytest
 
 from tests.processes import free_port
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux reserves ports so")
+pytestmark = pytest.mark.skipif(
+    sys.platform != "linux", reason="only Linux reserves ports this way"
+)
 
 
 def test_a_reserved_port_is_taken_for_everybody_but_a_server() -> None:

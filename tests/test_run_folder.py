@@ -1,4 +1,4 @@
-"""Runs of tests side by side leave each other's folders alone, and none stays behind for long."""
+"""Test runs leave each other's folders alone, and remove those of runs that ended."""
 
 from pathlib import Path
 

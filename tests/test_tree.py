@@ -1,4 +1,4 @@
-"""Checks that read the whole repository read the same files with Git and without it."""
+"""With or without Git, checks of the whole repository read the same files."""
 
 import shutil
 from pathlib import Path

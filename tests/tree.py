@@ -10,8 +10,8 @@ from pathlib import Path
 def files(root: Path) -> list[Path]:
     """The files that Git has or would add.
 
-    Without Git, or where it refuses because another user owns the clone, they are all files that
-    `.gitignore` does not name. Raises LookupError if there are none.
+    Without Git, or if Git refuses because another user owns the clone, all files that `.gitignore`
+    doesn't name. Raises LookupError if there are none.
     """
     found = _listed(root) or list(_walked(root))
     if not found:

@@ -9,9 +9,9 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-# Ten times the longest pause of a loop, and longer than a page rests before it looks again.
+# Ten times the longest pause of a loop, and longer than a page waits before it refreshes.
 LONG = 100.0
-# Ten times as long as the claims of a process that died hold others off.
+# Ten times the lease of a process that died.
 TAKEN_OVER = 400.0
 _PAUSE_SECONDS = 0.02
 

@@ -157,7 +157,7 @@ async def test_many_entities_are_collected_in_several_looks(
     world: World, process: Worker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(arrivals, "_AT_ONCE", 20)
-    # A look ends with a push: it reads the first two, and the last one is for the next.
+    # A look reads whole pushes: the first takes two of them, the next takes the last.
     for count in (10, 20, 21):
         await world.push(*(f"a{number}" for number in range(count)))
     assert await process.collect_new() == 20

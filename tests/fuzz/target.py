@@ -26,7 +26,7 @@ class Target(NamedTuple):
     seconds: float = 1.0
 
     def run(self, data: bytes) -> None:
-        """Check one input, and how long it takes, which only fuzzing does."""
+        """Check one input and its time. Only fuzzing measures time."""
         promises.run(self.check, data, self.seconds)
 
     @property
