@@ -27,7 +27,7 @@ help: ## Print this list
 
 install: $(RUNTIME_STAMP) ## Install what the service needs into .venv
 
-setup: $(SETUP_STAMP) ## Install everything into .venv, also what tests and checks need
+setup: $(SETUP_STAMP) ## Install everything into .venv, including what tests and checks need
 
 demo: install ## Start the service with a made-up shop on a new file, ask a question (PORT=8080)
 	@$(BIN)/python examples/demo.py $(if $(PORT),--port $(PORT))

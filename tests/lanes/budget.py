@@ -1,4 +1,4 @@
-"""A pytest plugin for `make quick`, which runs no more tests when the time is up."""
+"""A pytest plugin for `make quick` that starts no test after the time is up."""
 
 import time
 from collections.abc import Generator
@@ -15,7 +15,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 class Budget:
-    """Ends the collection of files in the middle of the time, and the run when it is used up."""
+    """Stops collecting files after half of the time, and stops the run at its end."""
 
     def __init__(self, until: float) -> None:
         self._started = time.monotonic()
@@ -29,7 +29,7 @@ class Budget:
     def pytest_make_collect_report(
         self, collector: pytest.Collector
     ) -> pytest.CollectReport | None:
-        """Collect nothing from a file when it is late. To import tests takes seconds."""
+        """Collect nothing from a file after half of the time: importing tests takes seconds."""
         if not isinstance(collector, pytest.Module) or time.monotonic() < self._end_of_collection:
             return None
         self._unread += 1

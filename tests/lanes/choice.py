@@ -19,7 +19,7 @@ def row(path: str, table: Iterable[str] = SYSTEM) -> str | None:
 
 
 def _is_shared(path: str) -> bool:
-    """Return whether all tests of a folder get what a file has."""
+    """Return whether all tests of a folder use a file."""
     return path.endswith("/conftest.py")
 
 

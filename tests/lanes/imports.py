@@ -29,7 +29,7 @@ def imported(root: Path, path: str) -> set[str]:
 
 
 def _statements(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield the statements in a node and in these; there is no import in anything else."""
+    """Yield the statements in a node, at any depth: only statements import."""
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.stmt | ast.excepthandler | ast.match_case):
             yield child
@@ -37,7 +37,7 @@ def _statements(node: ast.AST) -> Iterator[ast.AST]:
 
 
 class Importers:
-    """Who imports whom, among some files and all that they import from a set of files."""
+    """The importers of each file, among some files and everything that they import."""
 
     def __init__(self, root: Path, some: Iterable[str], files: Iterable[str]) -> None:
         paths = {module(path): path for path in files if path.endswith(".py")}

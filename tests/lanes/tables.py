@@ -1,4 +1,4 @@
-"""The tables of the lanes: which system tests run for which changed path, and which run always."""
+"""The system tests that each changed path needs, and those that always run."""
 
 from typing import Final
 
@@ -105,7 +105,7 @@ _REST = ("tests/contracts/test_schemathesis.py",)
 # A changed path has the row of its longest prefix here. A row names system tests by prefix. Python
 # modules of the tests and benchmarks that tests import have no row: their importers run.
 SYSTEM: Final[dict[str, tuple[str, ...]]] = {
-    # What every room stands on.
+    # What every room needs.
     "src/factbook/__init__.py": EVERYTHING,
     "src/factbook/__main__.py": EVERYTHING,
     "src/factbook/app.py": EVERYTHING,
@@ -327,8 +327,8 @@ SYSTEM: Final[dict[str, tuple[str, ...]]] = {
     "tests/system/units_image/": ("tests/system/test_image.py",),
 }
 
-# A change of any room could break these. They use each way into the service once, and most of what
-# it is deployed with; together they take three minutes.
+# Any change could break these. They use every interface of the service once, and most ways of
+# deploying it; together they take three minutes.
 SMOKE: Final = (
     # Serving from the image, pushes, tools and backups.
     "tests/system/test_image.py::test_a_server_with_a_volume_is_pushed_to_asked_and_backed_up",
@@ -347,7 +347,7 @@ SMOKE: Final = (
     "tests/system/test_importing_server.py::test_of_two_processes_of_a_server_one_imports",
 )
 
-# The tests of a path lie in the folder of the same name, or here.
+# The tests of a path are in the folder of the same name, or here.
 NEARBY: Final[dict[str, str]] = {
     "src/factbook/app.py": "tests/test_serve.py",
     "src/factbook/audit/": "tests/auth/",
@@ -372,7 +372,7 @@ NEARBY: Final[dict[str, str]] = {
     "scripts/": "tests/deploy/",
 }
 
-# Files that take longest, the longest first: nothing is left to wait for at the end of a run.
+# The slowest files, slowest first, so that none of them runs alone at the end.
 LONGEST: Final = (
     "tests/system/test_image.py",
     "tests/model/test_disturbed_histories.py",

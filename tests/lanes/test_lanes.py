@@ -1,4 +1,4 @@
-"""What runs after a change: the tables name what there is, and choose what the change needs."""
+"""The tables name files that exist, and choose the tests that a change needs."""
 
 import ast
 import os

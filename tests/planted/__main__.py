@@ -158,7 +158,7 @@ class Rig:
 
 
 def main() -> int:
-    """Do what the command line says; 1 if a fault that was caught no longer is."""
+    """Run the command line; 1 if a fault that was caught no longer is."""
     options = _options()
     if options.draw:
         sys.stdout.writelines(map(faults.row, drawing.draw(options.draw, options.seed)))

@@ -16,7 +16,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Keep the listed tests, and run those on SQLite before those on PostgreSQL.
 
-    So a fault that SQLite shows is caught without starting PostgreSQL.
+    The quicker tests come first.
     """
     if config.option.listed is not None:
         listed = set(config.option.listed.read_text("utf-8").splitlines())
