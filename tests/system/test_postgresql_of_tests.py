@@ -31,7 +31,7 @@ def test_a_run_that_is_killed_leaves_no_server_and_no_files() -> None:
     with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as run:
         assert run.stdout is not None
         assert b"postgresql://" in run.stdout.readline()
-        [pid_file] = folder.glob("postgresql-*/data/postmaster.pid")
+        [pid_file] = folder.glob("pg-*/data/postmaster.pid")
         server = int(pid_file.read_text().split()[0])
         run.send_signal(signal.SIGKILL)
     until(lambda: not Path(f"/proc/{server}").exists())
