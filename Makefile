@@ -43,7 +43,7 @@ test-notice:
 	@command -v git >/dev/null || \
 		{ echo 'The tests need Git; on Debian and Ubuntu: apt-get install git' >&2; exit 1; }
 	@[[ -e $(SETUP_STAMP) ]] || echo 'Installing what the tests need into .venv (650 MB)'
-	@echo 'Checks and tests take about five minutes on two cores'
+	@echo 'Checks and tests take about ten minutes on two cores'
 
 test-system: setup ## Run the tests that need more than Python packages (TESTS=files or node ids)
 	scripts/install-system

@@ -33,7 +33,7 @@ LIMITS = {
 
 pytestmark = [
     pytest.mark.system,
-    pytest.mark.timeout(3_600 if SOAK else 900),
+    pytest.mark.timeout(7_200 if SOAK else 3_000),
     pytest.mark.parametrize("database_url", ["sqlite"], indirect=True),
 ]
 

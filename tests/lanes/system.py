@@ -11,8 +11,8 @@ from tests.lanes.choice import SystemTests
 from tests.lanes.repository import RECORD, GitError, Repository
 from tests.lanes.tables import LONGEST, SMOKE
 
-# Most tests wait for other processes: five at once keep two cores busy.
-_WORKERS: Final = 5
+# Most tests wait for other processes: four at once keep two cores busy.
+_WORKERS: Final = 4
 _LISTED: Final = 30
 
 

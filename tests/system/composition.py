@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
 
 import yaml
 
@@ -18,6 +19,8 @@ from tests.system.containers import ROOT, USER, Image
 from tests.waiting import until
 
 _COMPOSE = Path(sys.executable).with_name("podman-compose")
+# A container that creates its database on a loaded machine takes minutes.
+_HEALTHY_SECONDS: Final = 500
 
 
 class Composition:
@@ -51,7 +54,7 @@ class Composition:
             env=self._image.environment,
             capture_output=True,
             text=True,
-            timeout=200,
+            timeout=500,
             check=False,
         )
         assert done.returncode == 0, done.stdout + done.stderr
@@ -66,6 +69,7 @@ class Composition:
         name = f"{self.name}_{service}_1"
         until(
             lambda: self._image.succeeds("healthcheck", "run", name),
+            _HEALTHY_SECONDS,
             told=lambda: self._image.run("logs", name, check=False),
             pause=0.5,
         )
