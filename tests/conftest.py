@@ -89,7 +89,8 @@ def _use_one_folder(config: pytest.Config) -> None:
     Memory saves each test on SQLite about 5 ms of CPU time. System tests need the file system of a
     disk.
     """
-    memory_folder = memory.folder() if config.getoption("markexpr") == "not system" else None
+    in_memory = config.getoption("markexpr") in ("not slow and not system", "not system", "slow")
+    memory_folder = memory.folder() if in_memory else None
     parent = os.environ.get("PYTEST_DEBUG_TEMPROOT") or memory_folder or tempfile.gettempdir()
     folder = config.stash[FOLDER] = RunFolder(Path(parent))
     folder.use()

@@ -36,6 +36,7 @@ def browser() -> Iterator[httpx2.Client]:
         yield client
 
 
+@pytest.mark.slow
 @pytest.mark.spec("people.first-administrator-by-one-time-link", "people.no-default-password")
 def test_the_first_start_prints_a_link_that_makes_one_administrator(
     database_url: str, tmp_path: Path, browser: httpx2.Client
@@ -55,6 +56,7 @@ def test_the_first_start_prints_a_link_that_makes_one_administrator(
         assert "/welcome/" not in server.log.read_text()[len(before) :]
 
 
+@pytest.mark.slow
 @ON_SQLITE
 def test_every_start_without_anybody_prints_another_link_and_ends_the_last(
     database_url: str, tmp_path: Path
@@ -71,6 +73,7 @@ def test_every_start_without_anybody_prints_another_link_and_ends_the_last(
         assert httpx2.get(third, timeout=60).status_code == 200
 
 
+@pytest.mark.slow
 @ON_SQLITE
 def test_a_start_that_fails_ends_no_earlier_link(database_url: str, tmp_path: Path) -> None:
     with serving(database_url, tmp_path) as server:
@@ -84,6 +87,7 @@ def test_a_start_that_fails_ends_no_earlier_link(database_url: str, tmp_path: Pa
             assert httpx2.get(link, timeout=60).status_code == 200, environment
 
 
+@pytest.mark.slow
 @ON_SQLITE
 def test_a_person_is_let_in_again_from_the_command_line(
     database_url: str, tmp_path: Path, browser: httpx2.Client

@@ -3,10 +3,13 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.processes import serving
 from tests.sample_catalog import CATALOG
 
 
+@pytest.mark.slow
 def test_a_catalog_goes_in_through_factbook_push_and_answers_through_factbook_call(
     database_url: str, tmp_path: Path
 ) -> None:
@@ -36,6 +39,7 @@ def test_a_catalog_goes_in_through_factbook_push_and_answers_through_factbook_ca
         assert again["changes"] == {"added": 0, "updated": 0, "removed": 0, "unchanged": 9}
 
 
+@pytest.mark.slow
 def test_a_refused_command_says_why_and_exits_with_its_own_code(
     tmp_path: Path,
 ) -> None:

@@ -45,6 +45,7 @@ def half_sent_push(server: ServerProcess, token: str) -> Iterator[socket.socket]
         yield connection
 
 
+@pytest.mark.slow
 def test_a_request_under_way_is_finished_after_a_signal_to_stop(
     database_url: str, tmp_path: Path
 ) -> None:
@@ -99,6 +100,7 @@ def client_of_another_process(
     raise AssertionError("every connection went to one process")
 
 
+@pytest.mark.slow
 @pytest.mark.spec("token.revocation-acts-on-next-request")
 def test_two_worker_processes_see_each_others_writes_at_once(
     database_url: str, tmp_path: Path
@@ -127,6 +129,7 @@ def test_two_worker_processes_see_each_others_writes_at_once(
             assert two.get(WEB).status_code == 401
 
 
+@pytest.mark.slow
 @pytest.mark.spec("token.key-file-is-private")
 def test_servers_that_start_together_on_a_new_file_share_its_key(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/new/facts.db"
@@ -150,6 +153,7 @@ def test_servers_that_start_together_on_a_new_file_share_its_key(tmp_path: Path)
         assert file.read_text() not in server.log.read_text()
 
 
+@pytest.mark.slow
 def test_failing_requests_leave_no_secret_in_the_log(tmp_path: Path) -> None:
     database = tmp_path / "facts.db"
     with serving(f"sqlite:///{database}", tmp_path) as server:

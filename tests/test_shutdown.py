@@ -142,6 +142,7 @@ def environment(database_url: str) -> dict[str, str]:
     return clean_environment() | given
 
 
+@pytest.mark.slow
 @pytest.mark.spec("shutdown.ends-in-time")
 @pytest.mark.parametrize("arguments", [("--port", "0"), ()], ids=["serve", "worker"])
 def test_a_process_told_to_stop_ends_though_its_work_swallows_a_cancellation(
@@ -154,6 +155,7 @@ def test_a_process_told_to_stop_ends_though_its_work_swallows_a_cancellation(
         assert (out, process.returncode in ORDERLY) == ("ended\n", True)
 
 
+@pytest.mark.slow
 @pytest.mark.spec("shutdown.ends-in-time")
 def test_a_process_whose_work_ignores_every_cancellation_is_ended_with_an_error(
     tmp_path: Path,
@@ -197,6 +199,7 @@ def refused_process(database_url: str, folder: Path, port: int) -> tuple[str, st
     return done.stdout, done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.spec("shutdown.port-in-use")
 def test_starts_on_a_port_that_is_in_use_end_and_say_so(database_url: str, tmp_path: Path) -> None:
     with taken_port() as port:

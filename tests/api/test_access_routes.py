@@ -190,6 +190,7 @@ async def test_without_a_token_every_guarded_route_is_401_with_a_challenge(
             assert (await http.get(path)).status_code == 200, path
 
 
+@pytest.mark.slow
 @pytest.mark.spec(
     "auth.missing-permission-is-403",
     "catalog.read-denied-is-403",

@@ -42,6 +42,7 @@ async def test_every_route_that_writes_leaves_one_record_of_what_was_done(
     assert not seen & (READS | REFUSED_ALWAYS)
 
 
+@pytest.mark.slow
 @ON_SQLITE
 @pytest.mark.spec("audit.every-refused-call")
 async def test_every_call_that_access_is_refused_leaves_one_record(service: Service) -> None:

@@ -133,6 +133,7 @@ async def test_an_address_cannot_fill_the_audit_with_refusals(start: StartServic
     assert len(await records(service)) == len(flood) + 3
 
 
+@pytest.mark.slow
 @ON_SQLITE
 async def test_many_addresses_together_cannot_fill_it_either(start: StartService) -> None:
     service = await start(trusted_proxies=["127.0.0.1"])

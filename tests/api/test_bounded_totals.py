@@ -20,6 +20,7 @@ def _item(number: int) -> dict[str, Any]:
     return component(f"n{number // BOUND}-{number}", lifecycle=lifecycle, part="ab"[number % 2])
 
 
+@pytest.mark.slow
 @pytest.mark.spec("catalog.by-query")
 async def test_a_bounded_total_is_exact_up_to_the_bound(
     service: Service, monkeypatch: pytest.MonkeyPatch

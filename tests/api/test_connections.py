@@ -246,6 +246,7 @@ async def test_each_call_takes_the_permission_to_write_sources(
                 assert answer.status_code in (200, 404)
 
 
+@pytest.mark.slow
 @ON_SQLITE
 async def test_there_is_a_most_of_connections(service: Service) -> None:
     for n in range(200):

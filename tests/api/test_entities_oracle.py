@@ -26,6 +26,7 @@ async def refs_of_pages(http: httpx2.AsyncClient, url: str | None, **query: Any)
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.spec("catalog.list-filter", "catalog.list-order", "catalog.list-paging")
 @pytest.mark.parametrize("seed", seeds(1, soak=2))
 async def test_filter_order_and_paging_give_what_the_rules_say(service: Service, seed: int) -> None:

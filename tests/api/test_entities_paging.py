@@ -147,6 +147,7 @@ async def test_entities_that_come_or_go_between_pages_shift_nothing(service: Ser
     assert [entity["metadata"]["name"] for entity in second.json()] == ["e", "h"]
 
 
+@pytest.mark.slow
 @pytest.mark.spec("catalog.list-entities")
 async def test_without_paging_the_whole_catalog_comes_as_one_array(service: Service) -> None:
     assert (await service.http.get(ENTITIES)).text == "[]"

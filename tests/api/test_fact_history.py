@@ -107,6 +107,7 @@ async def test_a_plus_that_was_not_encoded_is_understood(service: Service) -> No
     assert [one["timestamp"] for one in answer.json()["items"]] == [at(4)] * 2
 
 
+@pytest.mark.slow
 @pytest.mark.spec("facts.history-is-paged")
 async def test_pages_hold_every_row_once_though_newer_ones_arrive(
     service: Service, subtests: pytest.Subtests

@@ -38,6 +38,7 @@ async def walked(service: Service, **asked: Any) -> list[str]:
     return names
 
 
+@pytest.mark.slow
 @pytest.mark.spec("catalog.by-query")
 async def test_pages_of_what_many_meet_hold_each_once_in_the_order(
     many: Service, subtests: pytest.Subtests
@@ -86,6 +87,7 @@ async def test_a_frequent_value_beside_any_other_condition_is_counted_right(
             assert len(found["items"]) == min(count, 2)
 
 
+@pytest.mark.slow
 @pytest.mark.spec("catalog.by-query")
 async def test_a_total_of_a_kind_follows_every_change_of_whichever_process(
     many: Service,

@@ -52,6 +52,7 @@ def test_the_matrix_has_the_routes_that_need_a_token(database_url: str) -> None:
     assert {name_of(route) for route in GUARDED} <= {name_of(route) for route in ROUTES}
 
 
+@pytest.mark.slow
 @pytest.mark.spec("token.narrowed-is-kept-within")
 @pytest.mark.parametrize("narrowed", ASKED, ids=lambda names: "+".join(sorted(names)))
 async def test_a_narrowed_token_gets_in_where_the_table_says_so_and_nowhere_else(

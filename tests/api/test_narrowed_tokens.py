@@ -155,6 +155,7 @@ async def test_a_token_of_a_source_pushes_and_reads_its_facts_alone(service: Ser
         assert asked.status_code == 403
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 async def test_a_token_of_a_tool_lists_and_calls_that_tool_alone_at_every_address(
     start: StartService,

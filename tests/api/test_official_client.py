@@ -81,6 +81,7 @@ async def refusal(client: Client, tool: str, **arguments: Any) -> str:
     return text_of(result)
 
 
+@pytest.mark.slow
 @every_mode
 @pytest.mark.spec(
     "endpoint.revisions-kept-while-spoken",
@@ -175,6 +176,7 @@ async def asks_for_compliance(client: Client) -> None:
     assert not any({**found["metadata"], **found["techdocs"], **found["ownership"]}.values())
 
 
+@pytest.mark.slow
 @every_mode
 async def test_the_official_client_calls_every_tool_and_understands_its_errors(
     service: Service, url: str, mode: str

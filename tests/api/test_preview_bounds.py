@@ -100,6 +100,7 @@ async def test_items_that_reach_very_many_entities_are_refused(service: Service)
     assert len((await preview(service, hub))["entities"]) == 1
 
 
+@pytest.mark.slow
 async def test_an_owner_whom_very_many_entities_name_is_refused(service: Service) -> None:
     named = [component(f"part-{number}", owner="team-z") for number in range(2_001)]
     assert (await service.push("parts", *named)).status_code == 200

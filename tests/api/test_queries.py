@@ -215,6 +215,7 @@ async def test_relations_are_found_by_type_and_target(service: Service) -> None:
         assert names(found) == wanted, contained
 
 
+@pytest.mark.slow
 async def test_pages_neither_repeat_nor_skip_while_a_set_is_replaced(service: Service) -> None:
     await service.push("still", *(resource(f"s{number:03}") for number in range(100)))
     seen: list[str] = []

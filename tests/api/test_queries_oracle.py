@@ -60,6 +60,7 @@ async def pages(http: httpx2.AsyncClient, limit: int, body: dict[str, Any]) -> l
     return forward
 
 
+@pytest.mark.slow
 @pytest.mark.spec("catalog.by-query-post")
 @pytest.mark.parametrize("seed", seeds(1, soak=2))
 async def test_predicates_and_orders_give_what_the_rules_say(
@@ -86,6 +87,7 @@ async def test_predicates_and_orders_give_what_the_rules_say(
     assert found > 300  # the questions were worth asking
 
 
+@pytest.mark.slow
 @pytest.mark.spec("catalog.by-query")
 async def test_filters_orders_and_text_give_what_the_rules_say(
     service: Service, catalog: list[oracle.Entity]
@@ -119,6 +121,7 @@ async def test_filters_orders_and_text_give_what_the_rules_say(
     assert found > 150
 
 
+@pytest.mark.slow
 @pytest.mark.spec("catalog.facets")
 async def test_facets_give_what_the_rules_say(
     service: Service, catalog: list[oracle.Entity]

@@ -50,6 +50,7 @@ async def test_of_two_puts_of_one_set_at_once_one_wins_whole(start: StartService
         assert len(catalog) == len(refs)
 
 
+@pytest.mark.slow
 @pytest.mark.spec("push.one-transaction")
 async def test_a_reader_sees_the_old_set_or_the_new_one_and_never_a_mixture(
     start: StartService,

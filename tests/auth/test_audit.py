@@ -86,6 +86,7 @@ async def test_every_combination_of_filters_finds_what_it_says(database: Databas
         ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("days", [0, 3])
 async def test_what_is_too_old_is_forgotten_and_nothing_else(database: Database, days: int) -> None:
     records = [made(at=NOON + number // 3) for number in range(12_000)]

@@ -93,6 +93,7 @@ async def begun(service: Service) -> Grants:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.spec("roles.nobody-gives-more-than-they-have")
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(STEPS)

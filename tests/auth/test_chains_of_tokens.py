@@ -46,6 +46,7 @@ def reach(token: dict[str, Any]) -> set[tuple[str, str]]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.spec("token.narrowed-never-widens")
 @settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
 @given(WISHES)

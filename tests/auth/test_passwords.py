@@ -14,6 +14,7 @@ def light_passwords() -> None:
     """Override the light hasher of all other tests: here passwords are hashed as in the service."""
 
 
+@pytest.mark.slow
 def test_a_password_fits_its_hash_alone() -> None:
     stored = passwords.hashed("correct horse battery")
     assert passwords.fits(stored, "correct horse battery")
@@ -37,6 +38,7 @@ def test_no_password_fits_where_there_is_none() -> None:
         assert not passwords.fits(None, password)
 
 
+@pytest.mark.slow
 def test_looking_for_nobody_does_the_work_of_a_wrong_password(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -131,6 +131,7 @@ async def check(walk: Walk) -> None:
     assert dict(removed) == {ref: walk.uids[ref] for ref in gone}
 
 
+@pytest.mark.slow
 @pytest.mark.spec("catalog.relations-in-the-push-transaction")
 @pytest.mark.parametrize("seed", seeds(2, soak=4))
 async def test_after_random_pushes_everything_derived_equals_a_rebuild(

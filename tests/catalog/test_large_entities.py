@@ -130,6 +130,7 @@ async def test_a_push_of_one_entity_rewrites_its_target_once_however_many_point_
     assert len(await catalog.relations(HUB)) == 52
 
 
+@pytest.mark.slow
 @pytest.mark.spec("limits.large-entities-are-linear")
 async def test_what_comes_and_goes_at_an_entity_with_many_relations_reads_none_that_stay(
     catalog: Catalog,
@@ -157,6 +158,7 @@ async def test_what_comes_and_goes_at_an_entity_with_many_relations_reads_none_t
 INCOMING = [("dependencyOf", f"component:default/source-{number:04}") for number in range(2_000)]
 
 
+@pytest.mark.slow
 @pytest.mark.spec("limits.one-entity-blocks-nobody")
 async def test_no_call_of_the_database_takes_more_rows_than_a_piece(
     catalog: Catalog, monkeypatch: pytest.MonkeyPatch

@@ -301,6 +301,7 @@ async def test_a_push_whose_connection_is_ended_lets_go_of_its_locks(
     assert await met(other, "b") == {"<c"}
 
 
+@pytest.mark.slow
 async def test_a_push_that_points_into_very_many_sets_is_alone(
     other: Database, paused: Callable[..., Push]
 ) -> None:

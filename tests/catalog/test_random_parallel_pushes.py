@@ -97,6 +97,7 @@ class Person:
         return component(name, annotations=new, dependsOn=sorted(targets))
 
 
+@pytest.mark.slow
 @pytest.mark.spec("push.sets-at-the-same-time")
 @pytest.mark.parametrize("seed", SEEDS)
 async def test_random_pushes_of_different_sets_lose_nothing_and_never_wait_in_a_circle(
@@ -119,6 +120,7 @@ async def test_random_pushes_of_different_sets_lose_nothing_and_never_wait_in_a_
         assert sorted(await order(databases[0], name)) == sorted(last)
 
 
+@pytest.mark.slow
 @pytest.mark.spec("push.sets-at-the-same-time")
 @pytest.mark.parametrize("seed", SEEDS)
 async def test_random_writes_about_the_same_references_leave_nothing_half_done(
@@ -135,6 +137,7 @@ async def test_random_writes_about_the_same_references_leave_nothing_half_done(
     assert not removed & {row.ref for row in entities}
 
 
+@pytest.mark.slow
 @pytest.mark.spec("faults.kills")
 @pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
 async def test_pushes_whose_connections_are_ended_amid_others_leave_nothing_half_done(

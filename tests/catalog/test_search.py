@@ -88,6 +88,7 @@ def test_keys_too_long_to_index_are_left_out() -> None:
     assert flatten({"spec": {"k" * 300: "v", "list": ["x" * 300]}}) == {("spec.list", EXISTS)}
 
 
+@pytest.mark.slow
 @examples(20)
 @given(st.dictionaries(st.text(max_size=100), JSON))
 def test_whatever_json_says_fits_the_index_of_both_databases(document: dict[str, Any]) -> None:

@@ -73,6 +73,7 @@ async def indexed(database: Database) -> None:
     await database.write(create)
 
 
+@pytest.mark.slow
 @pytest.mark.spec("catalog.by-query")
 @pytest.mark.parametrize("seed", seeds(1, soak=3))
 async def test_every_text_finds_what_it_finds_without_indexes(service: Service, seed: int) -> None:

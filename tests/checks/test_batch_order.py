@@ -2,6 +2,7 @@
 
 from typing import cast
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -62,6 +63,7 @@ def test_who_begins_later_reaches_what_another_has_and_goes_on_with_it(
     assert reached[0] == reached[1]
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(IDS | DENSE, SIZES)
 def test_a_portion_has_every_fourth_id_of_a_block(ids: list[int], size: int) -> None:

@@ -1,5 +1,6 @@
 from typing import Any
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -19,6 +20,7 @@ WHY = {"source": "one", "fact": "first.integer", "operator": "reasonIs", "value"
 STATES = {True: PASS, False: FAIL, None: UNKNOWN}
 
 
+@pytest.mark.slow
 @settings(max_examples=400)
 @given(random_rules.rules(), random_rules.facts(), random_rules.reasons())
 def test_a_rule_is_evaluated_as_its_description_says(rule: Any, facts: Any, reasons: Any) -> None:
@@ -27,6 +29,7 @@ def test_a_rule_is_evaluated_as_its_description_says(rule: Any, facts: Any, reas
     assert found.state == STATES[truth(rule, facts, reasons, NOW)]
 
 
+@pytest.mark.slow
 @settings(max_examples=100)
 @given(random_rules.rules(), random_rules.reasons())
 def test_without_facts_only_questions_about_knowledge_are_answered(rule: Any, reasons: Any) -> None:
@@ -38,6 +41,7 @@ def test_without_facts_only_questions_about_knowledge_are_answered(rule: Any, re
         assert found.state == UNKNOWN
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(random_rules.rules(), random_rules.facts(), st.data())
 def test_one_fact_more_turns_no_pass_into_a_fail(rule: Any, facts: Any, data: Any) -> None:
@@ -51,6 +55,7 @@ def test_one_fact_more_turns_no_pass_into_a_fail(rule: Any, facts: Any, data: An
     assert before in (UNKNOWN, after) or operators & KNOWLEDGE
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(random_rules.rules(), random_rules.facts(), st.integers(0, 70 * DAY))
 def test_nothing_changes_before_it_is_due(rule: Any, facts: Any, later: int) -> None:
@@ -63,6 +68,7 @@ def test_nothing_changes_before_it_is_due(rule: Any, facts: Any, later: int) -> 
     assert truth(rule, facts, {}, then) == truth(rule, facts, {}, NOW)
 
 
+@pytest.mark.slow
 @settings(max_examples=200)
 @given(
     st.one_of(random_rules.rules(), random_rules.leaves()),
@@ -94,6 +100,7 @@ def test_every_rule_is_read_without_a_mistake(rule: Any) -> None:
     assert mistakes == []
 
 
+@pytest.mark.slow
 @settings(max_examples=200)
 @given(random_rules.rules(), random_rules.every_fact())
 def test_a_rule_is_only_refused_as_constant_if_it_is(rule: Any, facts: Any) -> None:

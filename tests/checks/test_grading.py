@@ -203,6 +203,7 @@ async def test_a_removed_entity_is_counted_no_more(database: Database) -> None:
     assert await level_store.of_entity(database, 1) == b""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 async def test_after_any_history_counts_are_those_of_all_entities(
     database: Database, seed: int

@@ -40,6 +40,7 @@ async def catalog(database: Database) -> CheckedCatalog:
     return catalog
 
 
+@pytest.mark.slow
 async def test_a_publication_goes_on_where_a_process_was_killed(
     catalog: CheckedCatalog, database_url: str
 ) -> None:

@@ -2,6 +2,7 @@
 
 from fractions import Fraction
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -80,6 +81,7 @@ def by_hand(scorecard: Scorecard, vector: bytes) -> Standing:
     )
 
 
+@pytest.mark.slow
 @given(scorecards, vectors)
 def test_a_standing_is_what_its_definition_says(scorecard: Scorecard, vector: bytes) -> None:
     assert Grader(scorecard, SLOTS).standing(vector) == by_hand(scorecard, vector)

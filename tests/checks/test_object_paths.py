@@ -94,6 +94,7 @@ def test_every_kind_of_expression_is_bounded(subtests: pytest.Subtests) -> None:
             assert explained.reasons == [f"check-error: report is too large for {path}"]
 
 
+@pytest.mark.slow
 def test_a_fact_compared_with_a_part_that_is_too_large_is_unknown() -> None:
     other = {"source": "scan", "fact": "report", "path": "items[*].a | length(@)"}
     rule = {"source": "scan", "fact": "count", "operator": "equal", "value": other}

@@ -105,6 +105,7 @@ async def test_a_trial_tells_who_would_lose_the_owner(catalog: CheckedCatalog) -
     assert (await passing(catalog))["owned"] == ["a"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
 @pytest.mark.parametrize("before", [(), ("Group:green",), ("Component:green",)])
 @pytest.mark.parametrize("after", [(), ("Group:green",), ("Component:green",)])

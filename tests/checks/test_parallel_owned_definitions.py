@@ -120,6 +120,7 @@ async def test_who_leaves_the_group_stays_a_member_until_a_write_that_has_begun_
         await kind.owned(other.write)(work(kind))
 
 
+@pytest.mark.slow
 @EACH
 @pytest.mark.parametrize("evaluates", [False, True], ids=["", "evaluating"])
 async def test_a_write_that_begins_while_its_member_leaves_is_refused(

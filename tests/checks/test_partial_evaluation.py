@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -27,6 +28,7 @@ def decided(*checks: Check, **facts: Any) -> int | None:
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(
     random_rules.rules(),

@@ -71,6 +71,7 @@ def ways(tree: Tree, text: str, most: int) -> int:
     return found
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(TREES, st.sampled_from(["a", "b", "ab", "aab", "abc"]), st.integers(0, 4))
 def test_no_text_takes_more_ways_than_the_pattern_promises(tree: Tree, part: str, n: int) -> None:

@@ -36,6 +36,7 @@ async def databases(
     await other.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS)
 async def test_what_is_evaluated_bit_by_bit_equals_a_full_evaluation(
     databases: Sequence[Database], time: Time, seed: int
@@ -53,6 +54,7 @@ async def test_what_is_evaluated_bit_by_bit_equals_a_full_evaluation(
     assert len(seen) >= 3, seen
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS)
 async def test_people_who_write_at_the_same_time_leave_what_a_full_evaluation_finds(
     databases: Sequence[Database], time: Time, seed: int

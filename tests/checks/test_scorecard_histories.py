@@ -201,6 +201,7 @@ async def verify(database: Database, now: int) -> Counter[int]:
     return seen
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS)
 async def test_levels_and_exemptions_follow_every_history(
     databases: Sequence[Database], time: Time, seed: int
@@ -241,6 +242,7 @@ SELECT entity_id FROM scorecard_levels WHERE entity_id NOT IN (SELECT id FROM en
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS)
 async def test_people_who_write_together_leave_what_a_grading_anew_finds(
     databases: Sequence[Database], time: Time, seed: int

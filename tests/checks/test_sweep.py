@@ -170,6 +170,7 @@ async def test_a_sweep_of_what_is_right_writes_nothing_but_its_progress(
     assert logs == []
 
 
+@pytest.mark.slow
 async def test_a_sweep_goes_on_where_another_process_was(
     catalog: CheckedCatalog, before: CheckedCatalog
 ) -> None:
@@ -193,6 +194,7 @@ async def test_a_sweep_goes_on_where_another_process_was(
     await agree(catalog)
 
 
+@pytest.mark.slow
 async def test_processes_that_sweep_and_write_together_leave_what_an_evaluation_anew_finds(
     catalog: CheckedCatalog, before: CheckedCatalog, database_url: str
 ) -> None:

@@ -260,6 +260,7 @@ async def test_a_repository_that_git_does_not_list_is_refused(
     assert (answer.exit_code, "git cannot list the files of ." in answer.stderr) == (2, True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("depth", "count", "told"),
     [

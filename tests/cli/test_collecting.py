@@ -47,6 +47,7 @@ async def pushed(database_url: str) -> None:
         assert (await service.push("all", made)).status_code == 200
 
 
+@pytest.mark.slow
 def test_on_a_pipe_it_says_in_plain_lines_how_far_it_is(process: ServerProcess) -> None:
     done = commands.invoke(process.folder, process.environment, "collect", "datadog")
     assert done.exit_code == 0, done.output
@@ -54,6 +55,7 @@ def test_on_a_pipe_it_says_in_plain_lines_how_far_it_is(process: ServerProcess) 
     assert done.stderr == SAID
 
 
+@pytest.mark.slow
 def test_on_a_terminal_it_shows_a_bar_and_nothing_of_it_on_stdout(process: ServerProcess) -> None:
     ours, theirs = pty.openpty()
     with subprocess.Popen(

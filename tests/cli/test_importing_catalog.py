@@ -10,6 +10,7 @@ from tests.processes import serving
 from tests.service import PUSH, component
 
 
+@pytest.mark.slow
 def test_the_entities_of_another_process_come_and_stay_when_it_refuses(
     factbook: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -57,6 +57,7 @@ API = {"gitlab": "/api/v4", "gitea": "/api/v1"}
 kinds = pytest.mark.parametrize("kind", list(KINDS))
 
 
+@pytest.mark.slow
 @kinds
 def test_a_plan_and_an_import_tell_the_same_and_the_next_one_writes_nothing(
     kind: str, factbook: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -184,6 +184,7 @@ async def test_a_token_that_may_not_write_is_exit_code_3(
     assert token not in answer.output
 
 
+@pytest.mark.slow
 async def test_more_sources_than_a_page_holds_are_compared(served: Run) -> None:
     file = write("many.yaml", *(definition(f"source-{n}") for n in range(101)))
     assert (await served("sources", "apply", file, "--yes")).exit_code == 0

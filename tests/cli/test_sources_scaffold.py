@@ -19,6 +19,7 @@ FILES = (
 )
 
 
+@pytest.mark.slow
 def test_the_package_is_written_and_its_test_passes(factbook: Command) -> None:
     answer = factbook("sources", "new", "--integration", "acme")
     assert (answer.exit_code, tuple(answer.stdout.split())) == (0, FILES)

@@ -17,6 +17,7 @@ assert os.environ["FACTBOOK_TOKEN_KEY"] == "a secret of tests"
 """
 
 
+@pytest.mark.slow
 @pytest.mark.spec("security.no-secret-leaves")
 def test_a_program_that_a_library_starts_inherits_no_secret(tmp_path: Path) -> None:
     dump = tmp_path / "variables"

@@ -323,6 +323,7 @@ async def next_run(world: ToolWorld) -> None:
         await world.collector.drain()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_pauses")
 @pytest.mark.spec("collecting.partial-runs")
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())

@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from factbook.clock import HOUR, MINUTE
 from factbook.facts import time_series
 from factbook.facts.datasource import Lifecycle
@@ -34,6 +36,7 @@ async def size(database: Database) -> int:
     return int(row[0])
 
 
+@pytest.mark.slow
 async def test_an_hour_of_runs_that_find_nothing_new_takes_no_space(service: Service) -> None:
     names = [f"part-{number}" for number in range(REPOSITORIES)]
     await service.push("all", *map(repository, names))

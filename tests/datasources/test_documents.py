@@ -23,6 +23,7 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(JSON)
 def test_what_is_json_is_read_as_it_is(value: object) -> None:
     assert read(msgspec.json.encode(value), "json") == value

@@ -36,6 +36,7 @@ async def test_a_loop_of_redirects_is_asked_once(beside: Beside, serve: Serve) -
     assert (await beside.world.last("evil")).calls == len(NAMES)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("base_url", "detail"),
     [

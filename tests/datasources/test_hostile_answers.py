@@ -48,6 +48,7 @@ TOO_SLOW = "127.0.0.1: no answer within 0.3 seconds"
 IMPATIENT = 0.3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("talk", "source", "detail"),
     [

@@ -39,6 +39,7 @@ async def test_a_catastrophic_expression_on_entities_holds_nobody_up(beside: Bes
     assert set(reasons["one"].values()) == {"upstream-error: the extraction took too long"}
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("short")
 async def test_an_expression_that_takes_long_ends_with_its_bound(
     beside: Beside, serve: Serve

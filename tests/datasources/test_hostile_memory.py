@@ -12,6 +12,7 @@ from tests.outbound.conftest import Serve
 from tests.outbound.talking import saying
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "answer",
     [
@@ -55,6 +56,7 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
 """
 
 
+@pytest.mark.slow
 def test_the_largest_documents_and_results_together_stay_within_memory() -> None:
     command = [sys.executable, "-c", _GREEDY]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -17,6 +17,7 @@ _VALUES = st.recursive(
 )  # fmt: skip
 
 
+@pytest.mark.slow
 @given(st.dictionaries(_TEXTS, _VALUES, max_size=5))
 def test_what_is_written_is_read_back(document: dict[str, object]) -> None:
     assert yaml_text.read(yaml_text.written(document)) == document

@@ -107,6 +107,7 @@ def test_the_database_is_where_the_image_keeps_it() -> None:
     assert server["environment"]["FACTBOOK_DATABASE_URL"] in dockerfile
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("file", COMPOSE, ids=lambda file: file.name)
 def test_the_check_of_health_asks_a_server_that_has_these_settings(
     file: Path, tmp_path: Path

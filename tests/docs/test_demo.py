@@ -78,6 +78,7 @@ def printed(demo: Demo) -> str:
     return "".join(lines)
 
 
+@pytest.mark.slow
 def test_the_demo_asks_shows_serves_and_stops(demo: Demo, folder: Path) -> None:
     text = printed(demo)
     assert "Question: how does the team of component:default/checkout work" in text
@@ -136,6 +137,7 @@ def test_a_demo_that_is_told_to_stop_while_it_starts_leaves_nothing_behind(
     assert not list(folder.iterdir())
 
 
+@pytest.mark.slow
 def test_a_step_that_fails_is_explained(alone: None, folder: Path) -> None:
     # The demo pushes what lies beside it.
     copied = folder / "examples"
@@ -208,6 +210,7 @@ def test_the_demo_needs_no_other_package_than_the_service() -> None:
     assert used <= known
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("day", [0, showcase.DAYS])
 async def test_the_demos_facts_are_what_the_integrations_bring(day: int) -> None:
     recorded: dict[tuple[str, str], dict[str, Any]] = {}

@@ -47,6 +47,7 @@ def is_foreign(address: str) -> bool:
     return bool(urlsplit(address).netloc)
 
 
+@pytest.mark.slow
 def test_no_page_fetches_anything_from_another_host(site: Path) -> None:
     found = [
         (path.relative_to(site), address)
@@ -82,6 +83,7 @@ def test_every_page_has_search_and_both_themes(site: Path) -> None:
     assert 'data-md-color-scheme="slate"' in (site / "index.html").read_text()
 
 
+@pytest.mark.slow
 def test_every_link_leads_to_a_page_and_a_heading(site: Path) -> None:
     dead = [
         (path.relative_to(site), link)

@@ -219,6 +219,7 @@ async def test_a_number_of_items_counts_what_differs(database: Database) -> None
     assert await hours(database) == [(8, 11), (4, 7)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", seeds(2, soak=5))
 async def test_whatever_happens_each_collection_is_told_at_its_time(
     database: Database, seed: int

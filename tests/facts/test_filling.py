@@ -213,6 +213,7 @@ def test_results_share_nothing() -> None:
     assert second["collaboration"]["languages"] == []
 
 
+@pytest.mark.slow
 @given(st.data(), st.sampled_from(SHAPES))
 def test_whatever_is_known_the_result_fits_the_schema(data: st.DataObject, shape: Shape) -> None:
     whole = everything(shape)

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -97,6 +98,7 @@ ROUNDS = st.lists(
 )
 
 
+@pytest.mark.slow
 @given(ROUNDS)
 def test_every_fact_has_a_value_that_was_observed_or_a_reason(
     rounds: list[tuple[dict[str, int], dict[str, str]]],

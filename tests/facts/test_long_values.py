@@ -100,6 +100,7 @@ async def test_a_chart_of_files_begins_with_those_of_its_first_row(database: Dat
     assert all(value == FILES for _, value in points)
 
 
+@pytest.mark.slow
 async def test_history_tells_the_same_however_it_is_stored(database: Database) -> None:
     await add_entities(database, WEB)
     chance, hour = random.Random(4), 0
@@ -156,6 +157,7 @@ async def test_a_quiet_repository_keeps_its_files_for_as_long_as_it_is_confirmed
     assert await changes(database) == []
 
 
+@pytest.mark.slow
 async def test_rows_that_share_long_values_go_at_once(database: Database) -> None:
     await add_entities(database, WEB)
     for hour in range(60):

@@ -102,6 +102,7 @@ async def test_a_sample_sees_what_another_set_changed(service: Service) -> None:
     assert sampled == [False, True]
 
 
+@pytest.mark.slow
 async def test_a_catalog_of_many_entities_is_sampled_whole(service: Service) -> None:
     count = 2_100
     await service.push("many", *(component(f"part-{number}") for number in range(count)))

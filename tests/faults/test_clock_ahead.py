@@ -103,6 +103,7 @@ async def on_snapshot(start: StartService, url: str, snapshot: Snapshot) -> Serv
     return service
 
 
+@pytest.mark.slow
 @pytest.mark.spec("housekeeping.a-leap-deletes-nothing")
 async def test_a_start_with_a_clock_that_is_ahead_deletes_nothing_until_it_is_confirmed(
     filled: Service,
@@ -121,6 +122,7 @@ async def test_a_start_with_a_clock_that_is_ahead_deletes_nothing_until_it_is_co
     assert after["removed_entities"] == 0
 
 
+@pytest.mark.slow
 @pytest.mark.spec("housekeeping.a-leap-deletes-nothing")
 async def test_the_refusal_is_logged_once_and_told_by_the_metric_and_the_doctor(
     start: StartService,
@@ -146,6 +148,7 @@ async def test_the_refusal_is_logged_once_and_told_by_the_metric_and_the_doctor(
     assert [state for state, _ in await doctor(service)] == ["ok", "ok"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("days", [1, 3, 14, 20])
 async def test_a_service_that_was_away_for_up_to_three_weeks_deletes_as_ever(
     start: StartService, days: int
@@ -161,6 +164,7 @@ async def test_a_service_that_was_away_for_up_to_three_weeks_deletes_as_ever(
     assert (await kept(service.state.database))["removed_entities"] == 0
 
 
+@pytest.mark.slow
 async def test_a_database_of_an_early_release_is_not_emptied_by_its_upgrade(
     start: StartService, empty_database_url: str
 ) -> None:
@@ -182,6 +186,7 @@ async def test_a_database_where_nobody_kept_house_is_not_emptied(start: StartSer
     assert (await kept(service.state.database))["removed_entities"] == 1
 
 
+@pytest.mark.slow
 async def test_a_clock_that_was_ahead_and_confirmed_deletes_nothing_once_it_is_set_back(
     start: StartService,
 ) -> None:

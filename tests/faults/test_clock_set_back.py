@@ -100,6 +100,7 @@ async def test_a_process_that_collects_looks_for_what_is_due_at_once(world: Worl
     assert world.vendor.asked.total() == 1
 
 
+@pytest.mark.slow
 @STEPS
 async def test_a_pause_of_a_rate_limit_ends_within_its_longest_time(
     world: World, step: int
@@ -161,6 +162,7 @@ async def test_messages_that_wait_to_be_sent_again_are_not_forgotten(
     assert await queue.due(database, service.time()) == [hook]
 
 
+@pytest.mark.slow
 @pytest.mark.spec("faults.clock")
 @STEPS
 async def test_pushed_facts_become_the_latest_and_history_keeps_them(

@@ -125,6 +125,7 @@ def _custom(service: Service) -> Upstream:
 EVERY = pytest.mark.parametrize("vendor", [*VENDORS, "custom"])
 
 
+@pytest.mark.slow
 @pytest.mark.spec("faults.garbage-upstream")
 @ON_SQLITE
 @EVERY
@@ -155,6 +156,7 @@ async def test_an_hour_of_garbage_leaves_the_last_values_and_few_calls(
     assert (await upstream.health()).down_since is None
 
 
+@pytest.mark.slow
 @pytest.mark.spec("faults.garbage-upstream")
 @ON_SQLITE
 @EVERY
@@ -179,6 +181,7 @@ async def test_values_of_wrong_types_become_unknown_and_never_values(
     assert (again.facts.keys(), again.reasons) == (good.facts.keys(), good.reasons)
 
 
+@pytest.mark.slow
 @ON_SQLITE
 @EVERY
 async def test_limits_that_cannot_be_keep_nobody_from_asking(begin: Begin, vendor: str) -> None:

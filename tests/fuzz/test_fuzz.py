@@ -39,6 +39,7 @@ def service() -> Iterator[None]:
     requests.close()
 
 
+@pytest.mark.slow
 def test_a_parser_keeps_its_promises_on_every_kept_input(subtests: pytest.Subtests) -> None:
     for name, target in TARGETS.items():
         with subtests.test(name):
@@ -48,6 +49,7 @@ def test_a_parser_keeps_its_promises_on_every_kept_input(subtests: pytest.Subtes
                 target.check(data)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TARGETS)
 def test_a_parser_keeps_its_promises_on_made_up_inputs(name: str) -> None:
     target = TARGETS[name]
@@ -76,6 +78,7 @@ def test_a_parser_keeps_its_promises_on_made_up_inputs(name: str) -> None:
     assert len(set(tried) - set(kept)) > target.examples // 4
 
 
+@pytest.mark.slow
 def test_a_long_input_takes_no_more_steps_than_its_length_allows(subtests: pytest.Subtests) -> None:
     for name, target in TARGETS.items():
         with subtests.test(name):

@@ -182,6 +182,7 @@ def test_an_upgrade_that_is_not_offered_is_answered_as_if_it_were_not_asked_for(
     assert answers(server, b"GET /healthz HTTP/1.1\r\n" + HOST + asked) == [200]
 
 
+@pytest.mark.slow
 @pytest.mark.spec("security.log-lines-are-bounded")
 def test_upgrades_garbage_and_resets_take_few_lines_of_the_log(server: ServerProcess) -> None:
     token = server.token()

@@ -81,6 +81,7 @@ def taken(tmp_path: Any, body: Any, rate: int, *, counts: bool = True) -> tuple[
     return slow_reader.run(answered())
 
 
+@pytest.mark.slow
 @pytest.mark.spec("security.slow-clients-get-long-answers")
 @pytest.mark.parametrize(
     ("body", "rate"), [(body, 40_000) for body in BODIES] + [("large pieces", 550)]
@@ -98,6 +99,7 @@ def test_it_does_so_where_the_system_does_not_count_what_arrived(tmp_path: Any) 
     assert is_complete(received)
 
 
+@pytest.mark.slow
 @pytest.mark.spec("security.slow-clients-get-long-answers")
 @pytest.mark.parametrize("counts", [True, False])
 @pytest.mark.parametrize("body", BODIES)

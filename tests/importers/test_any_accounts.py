@@ -86,6 +86,7 @@ class Accounts:
         assert await self.ids() == self.wanted()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", seeds(1, soak=6))
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 async def test_no_fault_removes_what_is_still_there_and_a_good_reading_converges(

@@ -88,6 +88,7 @@ class Workloads:
         return {body.partition('"owner":"')[2].partition('"')[0] for (body,) in rows}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", seeds(2, soak=6))
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 async def test_no_fault_removes_what_is_still_there_and_a_good_reading_converges(

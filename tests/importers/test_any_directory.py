@@ -90,6 +90,7 @@ class Staff:
         assert await self.refs() == self.wanted()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", seeds(2, soak=6))
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 async def test_no_bad_file_removes_what_is_still_there_and_a_whole_one_converges(

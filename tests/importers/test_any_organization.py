@@ -198,6 +198,7 @@ class AnyGiteaOrganization(AnyHost):
         return sorted([*(f"group:default/team-{n}" for n in range(12)), *users])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", seeds(1, soak=4))
 @pytest.mark.parametrize("kind", [AnyOrganization, AnyGroup, AnyGiteaOrganization])
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)

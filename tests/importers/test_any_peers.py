@@ -69,6 +69,7 @@ class ChangingPeer:
         assert await self.imported() == self.refs()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", seeds(1, soak=3))
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 async def test_no_fault_removes_what_is_still_there_and_a_good_reading_converges(

@@ -177,6 +177,7 @@ async def test_without_the_right_to_read_tags_one_call_is_spent_and_nothing_chan
     assert accounts.fake.requests["ListTagsForResource"] == 1
 
 
+@pytest.mark.slow
 async def test_tags_of_many_accounts_are_asked_for_with_signatures_that_are_still_valid() -> None:
     accounts = AwsOrganization(*many(400))
 

@@ -121,6 +121,7 @@ def test_every_kind_has_a_folder_and_describes_each_of_its_options(
             )
 
 
+@pytest.mark.slow
 def test_a_folder_and_one_line_outside_it_are_a_kind(tmp_path: Path) -> None:
     package = tmp_path / "factbook"
     shutil.copytree(

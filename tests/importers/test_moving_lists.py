@@ -155,6 +155,7 @@ async def check_members_of_gitlab(seed: int) -> None:
     assert {Crowd.number(name) for name in crowd.names} == numbers(part)
 
 
+@pytest.mark.slow
 async def test_people_and_teams_that_come_and_go_between_pages_hide_none_that_stays(
     subtests: pytest.Subtests,
 ) -> None:

@@ -215,6 +215,7 @@ async def test_a_run_that_ends_its_process_time_and_again_is_given_up(world: Imp
     assert world.system.readings == 1
 
 
+@pytest.mark.slow
 async def test_of_many_runs_the_last_ones_are_kept(world: ImportWorld) -> None:
     for _ in range(run_store.KEPT + 5):
         await world.process.work()

@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import factbook
 from factbook.cli.sources.scaffolds import scaffold
 
@@ -18,6 +20,7 @@ print(vendor("acme").title, integration.source.id, [one.brings for one in page.V
 """
 
 
+@pytest.mark.slow
 def test_a_folder_and_one_line_outside_it_are_an_integration(tmp_path: Path) -> None:
     package = tmp_path / "factbook"
     shutil.copytree(

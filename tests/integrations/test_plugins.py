@@ -82,6 +82,7 @@ def server(installed: Path, tmp_path: Path) -> Iterator[tuple[ServerProcess, Fak
         yield process, fake
 
 
+@pytest.mark.slow
 def test_the_example_is_collected_and_asked_as_any_source(
     server: tuple[ServerProcess, FakeEndOfLife],
 ) -> None:

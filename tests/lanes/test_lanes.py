@@ -236,6 +236,7 @@ def run_pytest(folder: Path, until: str) -> tuple[int, str]:
     return done.returncode, re.sub(r"\d+ s", "… s", line)
 
 
+@pytest.mark.slow
 def test_quick_runs_what_its_time_is_enough_for(tmp_path: Path) -> None:
     (tmp_path / "test_prices.py").write_text("def test_a_price():\n    assert False\n")
     assert run_pytest(tmp_path, "inf") == (1, "Ran 1 of 1 tests in … s.")

@@ -163,6 +163,7 @@ def spoiled(value: Any) -> Any:
     return value + 1 if isinstance(value, int) else f"{value}x"
 
 
+@pytest.mark.slow
 async def test_no_answer_of_calls_one_after_another_can_differ_in_any_place(
     told: list[Event],
 ) -> None:

@@ -60,6 +60,7 @@ async def test_what_happens_call_by_call_is_explained_by_its_own_order(start: St
     assert order(told) == told
 
 
+@pytest.mark.slow
 @pytest.mark.spec("push.one-transaction", "guard.if-match")
 async def test_one_order_of_the_calls_explains_what_clients_of_two_services_saw(
     start: StartService,

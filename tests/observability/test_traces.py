@@ -98,6 +98,7 @@ def check_run(world: World) -> None:
     assert chain(collector, stored) == ["transaction", "batch", "run"]
 
 
+@pytest.mark.slow
 @pytest.mark.spec("traces.request-database-upstream")
 def test_one_trace_holds_the_request_the_database_and_the_calls_to_others(world: World) -> None:
     assert world.push("web", "secret-web", headers={"traceparent": PARENT}).status_code == 200
@@ -127,6 +128,7 @@ def sign_up(world: World) -> tuple[str, str]:
         return link.rpartition("/")[2], browser.cookies["factbook"]
 
 
+@pytest.mark.slow
 @pytest.mark.spec("traces.no-secret")
 @ON_SQLITE
 def test_no_byte_that_is_sent_holds_a_secret_or_a_name(world: World) -> None:
@@ -169,6 +171,7 @@ def logged(world: World, event: str) -> dict[str, str]:
     return found
 
 
+@pytest.mark.slow
 @ON_SQLITE
 def test_what_goes_wrong_is_in_the_trace_and_the_log_names_it(
     database_url: str, tmp_path: Path

@@ -66,6 +66,7 @@ def endpoint(request: pytest.FixtureRequest) -> Iterator[str]:
         yield f"http://127.0.0.1:{listening.getsockname()[1]}"
 
 
+@pytest.mark.slow
 @pytest.mark.spec("traces.disturb-nobody")
 def test_a_collector_that_does_not_answer_disturbs_nobody(endpoint: str, tmp_path: Path) -> None:
     variables = {
@@ -94,6 +95,7 @@ def test_a_collector_that_does_not_answer_disturbs_nobody(endpoint: str, tmp_pat
     assert "Traceback" not in log
 
 
+@pytest.mark.slow
 @pytest.mark.spec("traces.nothing-when-off")
 def test_opentelemetry_is_loaded_for_traces_alone_and_named_where_it_is_missing(
     tmp_path: Path,

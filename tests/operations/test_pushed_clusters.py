@@ -125,6 +125,7 @@ async def token(service: Service) -> str:
     return await service.token("catalog.entity.read", "catalog.entity-set.write")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", range(len(SIGHTS)))
 async def test_no_two_losses_of_sight_remove_what_is_still_there(
     service: Service, token: str, first: int

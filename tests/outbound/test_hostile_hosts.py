@@ -30,6 +30,7 @@ def packed(body: bytes, *, claimed: bytes = b"gzip") -> bytes:
     )
 
 
+@pytest.mark.slow
 async def test_a_hostile_answer_ends_within_its_bounds(
     subtests: pytest.Subtests, serve: Serve
 ) -> None:

@@ -80,6 +80,7 @@ class WorkingCopy:
             report.touch()
             command = [sys.executable, "-m", "pytest", "-p", recorder.__name__, "--quiet"]
             command += ["-p", "no:cacheprovider", "--tb=no", f"--failures={report}"]
+            command += ["-m", "not system"]
             # On a loaded machine a test that takes long is not one that catches the fault.
             command.append(f"--timeout={_TIMEOUT_SECONDS}")
             # Its tests compare the source with the faults, and so would catch every one.

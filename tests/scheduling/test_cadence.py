@@ -116,6 +116,7 @@ def test_the_next_moment_is_a_later_minute_with_none_between(line: str, after: i
     assert following(cadence, moment - 1) == moment
 
 
+@pytest.mark.slow
 @given(LINES, MOMENTS)
 def test_the_next_moment_is_the_one_that_trying_every_minute_finds(line: str, after: int) -> None:
     cadence = parse(line)

@@ -27,6 +27,7 @@ def rows(count: int) -> list[ScimRow]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("many", [1_000, pytest.param(10_000, marks=pytest.mark.system)])
 async def test_very_many_members_come_at_once_and_go_one_by_one(
     service: Service, many: int

@@ -46,6 +46,7 @@ async def test_many_at_once_each_get_their_own_row(database: Database) -> None:
     assert rows == [(name, 0) if int(name[1:]) < 100 else None for name in names]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("small", [False, True])
 async def test_a_find_sees_every_commit_made_before_it(
     database: Database, other: Database, small: bool

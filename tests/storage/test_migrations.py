@@ -34,6 +34,7 @@ async def test_two_who_start_at_once_apply_them_once(database_url: str) -> None:
         await database.close()
 
 
+@pytest.mark.slow
 def test_two_processes_that_start_at_once_on_a_new_file_apply_them_once(tmp_path: Path) -> None:
     url = f"--database-url=sqlite:///{tmp_path}/facts.db"
     starters = [

@@ -37,6 +37,7 @@ async def test_a_new_database_is_as_expected(database: Database) -> None:
     assert told == []
 
 
+@pytest.mark.slow
 @pytest.mark.spec("upgrades.every-form-of-a-migration")
 @pytest.mark.parametrize(("until", "first"), FORMS)
 async def test_whatever_forms_of_migrations_were_applied_the_schema_becomes_the_same(

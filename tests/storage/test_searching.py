@@ -35,6 +35,7 @@ async def test_a_search_without_end_is_given_up_and_told(database: Database) -> 
     assert await database.search("SELECT 1") == [(1,)]
 
 
+@pytest.mark.slow
 async def test_many_searches_without_end_leave_room_for_the_next(database: Database) -> None:
     endless = [database.search(ENDLESS) for _ in range(6)]
     ends = await asyncio.gather(*endless, return_exceptions=True)

@@ -72,6 +72,7 @@ async def found(service: Service, path: str, **query: str) -> Any:
     return answer.json()
 
 
+@pytest.mark.slow
 @pytest.mark.spec("upgrades.every-schema-with-its-data", "upgrades.every-form-of-a-migration")
 async def test_an_upgrade_keeps_everything_and_work_continues(upgraded: Upgraded) -> None:
     database = upgraded.service.state.database

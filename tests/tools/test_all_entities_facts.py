@@ -192,6 +192,7 @@ async def test_a_limit_beyond_every_number_of_the_database_is_no_limit(filled: S
         assert (refs(found), found["totalCount"]) == (COMPONENTS, 4)
 
 
+@pytest.mark.slow
 @pytest.mark.spec("tools.all-facts.everything-without-limit")
 async def test_without_a_limit_nothing_is_cut_off(service: Service) -> None:
     count = 2_500

@@ -58,6 +58,7 @@ async def company(start: StartService) -> Service:
     return service
 
 
+@pytest.mark.slow
 @pytest.mark.spec("tools.find.everyday-questions")
 async def test_the_everyday_questions_are_answered_in_two_short_calls(company: Service) -> None:
     assert len(_QUESTIONS) == 11

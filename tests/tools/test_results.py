@@ -56,6 +56,7 @@ async def test_every_good_result_has_its_value_twice_and_fits_its_schema(filled:
         structured(tool, await filled.ask(tool, **arguments))
 
 
+@pytest.mark.slow
 async def test_a_result_that_is_sent_in_pieces_is_the_same(service: Service) -> None:
     count = 4_000
     await service.push("many", *(component(f"größe-{number:04}") for number in range(count)))

@@ -23,6 +23,7 @@ async def service(start: StartService) -> Service:
     return await start(oauth={"clients": {CLIENT: [CALLBACK]}})
 
 
+@pytest.mark.slow
 @pytest.mark.spec("audit.every-write")
 async def test_every_form_that_changes_something_leaves_the_record_of_it(service: Service) -> None:
     watch, seen = Watch(service), set()

@@ -93,6 +93,7 @@ async def test_texts_of_checks_are_text(service: Service) -> None:
     assert [tag for tag, _ in elements(page)].count("script") == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 async def test_checks_beyond_those_that_are_listed_are_counted(start: StartService) -> None:
     service = await start()

@@ -22,6 +22,7 @@ def test_every_page_for_those_who_use_the_service_is_there() -> None:
     assert documentation.names() == shown
 
 
+@pytest.mark.slow
 def test_every_link_of_the_documentation_leads_to_a_page_and_a_heading(
     subtests: pytest.Subtests,
 ) -> None:

@@ -158,6 +158,7 @@ async def walked(ada: Browser) -> dict[str, list[str]]:
     return found
 
 
+@pytest.mark.slow
 async def test_no_text_that_somebody_chooses_becomes_markup_on_any_page(service: Service) -> None:
     """WSTG-INPV-01 and 02, CLNT-03: every row of the table, found by its links."""
     found = await walked(await filled(service))
@@ -225,6 +226,7 @@ class Reader:
             self.read.add(html)
 
 
+@pytest.mark.slow
 async def test_no_address_breaks_a_page_or_becomes_part_of_it(service: Service) -> None:
     """WSTG-INPV-01 and ERRH-01: what no page is made for is refused in words."""
     reader = Reader(await signed_in(service))
@@ -248,6 +250,7 @@ async def test_no_text_in_any_parameter_breaks_a_page(service: Service) -> None:
     assert len(reader.read) > len(TEXTS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", [HOSTILE, "a\0b", "9" * 400], ids=["markup", "nul", "large"])
 async def test_no_form_breaks_a_page_or_becomes_part_of_it(start: StartService, text: str) -> None:
     service = await start(failed_logins=10_000)

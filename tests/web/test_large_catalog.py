@@ -24,6 +24,7 @@ _FREQUENT: tuple[dict[str, str], ...] = (
 )
 
 
+@pytest.mark.slow
 async def test_above_a_bound_matches_are_counted_on_demand(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:

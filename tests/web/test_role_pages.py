@@ -15,6 +15,7 @@ EITHER = ("sqlite", pytest.param("postgresql", marks=pytest.mark.system))
 pytestmark = pytest.mark.parametrize("database_url", EITHER, indirect=True)
 
 
+@pytest.mark.slow
 @pytest.mark.spec("roles.each-does-what-its-permissions-allow")
 @pytest.mark.parametrize("role", ROLES)
 async def test_a_role_opens_the_pages_whose_permissions_it_has(service: Service, role: str) -> None:

@@ -87,6 +87,7 @@ async def test_a_revision_shows_its_difference(service: Service) -> None:
     assert '"gone"' not in page
 
 
+@pytest.mark.slow
 async def test_the_changes_of_a_revision_are_filtered_by_name_and_kind(service: Service) -> None:
     visitor = await signed_in(service)
     many = [component(f"c{number:04}") for number in range(2_100)]

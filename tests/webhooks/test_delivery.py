@@ -177,6 +177,7 @@ async def test_a_webhook_that_is_enabled_again_gets_what_it_missed(
     assert sorted(receiver.said[1:]) == [("set.replaced", "gone"), ("set.replaced", "meanwhile")]
 
 
+@pytest.mark.slow
 async def test_a_message_that_is_given_up_while_others_arrive_disables_nothing(
     world: World, receiver: Receiver
 ) -> None:

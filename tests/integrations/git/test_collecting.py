@@ -114,6 +114,7 @@ async def test_a_host_that_wants_another_ending_is_asked_that_way_from_then_on(
     assert fake.requests == HEAD_ONLY
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("status", "outcome", "refs"),
     [
@@ -178,6 +179,7 @@ async def cut(request: Request, answer: Answer) -> Response:
     return response
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", [unavailable, not_json, saying({}, 429), cut])
 async def test_whatever_goes_wrong_is_told_and_the_next_run_reads_everything(
     fake: FakeGit, make: Make, fault: Fault

@@ -37,6 +37,7 @@ async def test_a_file_comes_alone_and_not_again_while_head_stays(
     assert folders() == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("file", "target"),
     [

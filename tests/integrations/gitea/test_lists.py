@@ -77,6 +77,7 @@ async def test_what_is_kept_is_listed_anew_after_30_days_or_when_something_was_d
     assert fake.requests["issues"] == 9 + 3
 
 
+@pytest.mark.slow
 async def test_too_many_to_count_are_unknown_and_merge_times_known_all_the_same() -> None:
     pulls = history(MOST_CLOSED + 1)
     fake, collector = of(pulls)

@@ -120,6 +120,7 @@ async def test_a_redirect_takes_the_token_nowhere() -> None:
     assert sum(fake.requests.values()) == 1
 
 
+@pytest.mark.slow
 async def test_a_bad_answer_costs_what_it_concerns_for_a_while_and_nothing_else(
     subtests: pytest.Subtests,
 ) -> None:

@@ -231,6 +231,7 @@ async def test_repositories_that_always_fail_cost_the_others_nothing() -> None:
 # Limits
 
 
+@pytest.mark.slow
 async def test_what_was_read_before_the_limit_is_kept() -> None:
     fake, collector = started(*many(60))
     fake.tokens[TOKEN].limits["graphql"] = 2

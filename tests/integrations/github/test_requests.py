@@ -17,6 +17,7 @@ from tests.service import NOON, Time
 # Once
 
 
+@pytest.mark.slow
 async def test_a_first_run_stays_below_the_points_that_github_allows_a_minute() -> None:
     repositories = quiet(320)
     for one in repositories:
@@ -33,6 +34,7 @@ async def test_a_first_run_stays_below_the_points_that_github_allows_a_minute() 
     assert time.now - NOON < 1.6 * MINUTE
 
 
+@pytest.mark.slow
 async def test_probes_of_one_run_are_made_again_in_several() -> None:
     repositories = quiet(40)
     for one in repositories:
@@ -50,6 +52,7 @@ async def test_probes_of_one_run_are_made_again_in_several() -> None:
     assert max(made[4:]) < 30
 
 
+@pytest.mark.slow
 async def test_80_repositories_take_6_requests_and_again_none_of_rest() -> None:
     fake, collector = started(*many(80))
     collected = await every(fake, collector)
@@ -209,6 +212,7 @@ async def test_languages_beyond_a_hundred_are_read_on() -> None:
     assert collected.values["codehost.collaboration.languages"] == repository.languages
 
 
+@pytest.mark.slow
 async def test_more_than_is_read_is_too_large_and_is_not_read_again_for_days() -> None:
     repository = full()
     repository.pulls = [

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from factbook.clock import DAY
 from tests.fakes.git import FakeGit, commit, hosted
 from tests.fakes.gitlab.app import FakeGitLab
@@ -11,6 +13,7 @@ from tests.outbound.asking import network
 from tests.service import Time
 
 
+@pytest.mark.slow
 async def test_a_tree_of_too_many_pages_is_read_from_a_clone(tmp_path: Path) -> None:
     host = FakeGit(tmp_path, token=TOKEN, username="oauth2")
     commit(host.folder / f"{APP}.git", {"README.md": b"", "docs/CODEOWNERS": b""})

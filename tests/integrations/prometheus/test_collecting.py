@@ -236,6 +236,7 @@ UNEXPECTED: list[tuple[str, Fault]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 async def test_an_answer_that_cannot_be_used_costs_what_it_was_about(
     subtests: pytest.Subtests,
 ) -> None:

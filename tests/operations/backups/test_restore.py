@@ -64,6 +64,7 @@ async def test_a_restore_under_another_key_of_the_settings_is_told(
     assert fits is False
 
 
+@pytest.mark.slow
 async def test_a_database_that_is_open_or_not_to_be_replaced_is_left_alone(
     installation: Installation,
 ) -> None:

@@ -39,6 +39,7 @@ def another_database(file: Path) -> None:
         database.execute("CREATE TABLE letters (text)")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("spoil", "told"),
     [
