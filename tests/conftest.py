@@ -70,6 +70,8 @@ def pytest_configure(config: pytest.Config) -> None:
     Examples are the same in each run, without a deadline by the wall clock; `make soak` tries new
     ones. Tracebacks are plain, since others take seconds to draw.
     """
+    if os.environ.get("FACTBOOK_TEST_DATABASES") not in (None, "both", "sqlite"):
+        raise pytest.UsageError("FACTBOOK_TEST_DATABASES has to be `both` or `sqlite`")
     if _is_worker(config):
         config.stash[POSTGRESQL_URL] = config.workerinput["postgresql_url"]  # type: ignore[attr-defined]
     else:

@@ -33,7 +33,8 @@ _SECONDS: Final = 120
 
 # Stops the server when its input ends: at the latest when this process ends, even if it is killed.
 _SUPERVISOR: Final = """
-"$1/pg_ctl" --silent --wait --pgdata "$2" --log "$2/log" start >&2 || exit
+"$1/pg_ctl" --silent --wait --pgdata "$2" --log "$2/log" start >&2 ||
+    { "$1/pg_ctl" --silent --pgdata "$2" --mode immediate stop 2>/dev/null; exit 1; }
 echo started
 read -r _
 "$1/pg_ctl" --silent --wait --pgdata "$2" --mode "$3" stop
