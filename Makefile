@@ -19,7 +19,7 @@ UV_STAMP := .venv/uv
 RUNTIME_STAMP := .venv/runtime
 SETUP_STAMP := .venv/setup
 
-.PHONY: help install setup demo quick test test-notice test-slow test-system contracts soak fuzz check $(CHECKS) audit \
+.PHONY: help install setup demo quick test test-notice compile-tests test-slow test-system contracts soak fuzz check $(CHECKS) audit \
 	format bench docs screenshots build chart bills site lock clean
 
 help: ## Print this list
@@ -36,10 +36,15 @@ quick: setup ## Run the checks and tests nearest to what changed, on SQLite, in 
 	@$(BIN)/python -m tests.lanes quick
 
 # Some wait for the database or a process, so three at once keep two cores busy.
-test: test-notice check ## Check everything, then run the tests on SQLite and on PostgreSQL
+test: test-notice setup ## Check everything, then run the tests on SQLite and on PostgreSQL
+	@$(MAKE) --no-print-directory --jobs 2 $(CHECKS) compile-tests
 	FACTBOOK_TEST_SITE=site $(BIN)/pytest -n 3
 
-test-slow: setup ## Run the tests that take over a second each, such as random histories
+# Otherwise each of the three would do it, at the same time.
+compile-tests: setup
+	@$(BIN)/pytest --collect-only -qq >/dev/null || true
+
+test-slow: setup ## Run the tests that take over half a second each, such as random histories
 	FACTBOOK_TEST_SITE=site $(BIN)/pytest -n 3 -m slow
 
 test-notice:

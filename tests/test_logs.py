@@ -90,6 +90,7 @@ def test_a_log_that_takes_no_lines_keeps_nothing_from_being_done() -> None:
     assert done.stdout == "done\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["json", "console"])
 def test_lines_are_redacted_with_their_stack_traces_and_each_is_written_in_one_piece(
     form: str,

@@ -70,6 +70,7 @@ def test_a_request_under_way_is_finished_after_a_signal_to_stop(
             assert http.get(WEB).status_code == 200
 
 
+@pytest.mark.slow
 def test_a_server_stops_soon_when_nothing_is_under_way(tmp_path: Path) -> None:
     with serving(f"sqlite:///{tmp_path}/facts.db", tmp_path) as server:
         with server.client(server.token()) as http:
@@ -204,6 +205,7 @@ def test_a_server_that_cannot_start_says_why_in_one_line(
     assert "s3cret" not in line
 
 
+@pytest.mark.slow
 def test_a_server_process_that_cannot_start_shows_no_traceback(tmp_path: Path) -> None:
     settings = {"FACTBOOK_DATABASE_URL": "mysql://u:s3cret@h/x", "FACTBOOK_TOKEN_KEY": "k" * 32}
     done = subprocess.run(

@@ -61,6 +61,7 @@ async def test_when_each_part_last_succeeded_is_known(service: Service) -> None:
     assert await succeeded(service) == dict.fromkeys(PARTS, service.time())
 
 
+@pytest.mark.slow
 @pytest.mark.spec("housekeeping.parts-are-known")
 async def test_a_part_that_fails_keeps_no_other_from_its_turn_and_is_told(
     service: Service,

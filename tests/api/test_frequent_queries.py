@@ -57,6 +57,7 @@ async def test_pages_of_what_many_meet_hold_each_once_in_the_order(
             assert found == wanted
 
 
+@pytest.mark.slow
 @pytest.mark.spec("catalog.by-query")
 async def test_what_many_meet_is_counted_and_paged_back_to_the_start(many: Service) -> None:
     first = await page(many, filter="spec.lifecycle=PRODUCTION", limit=20)
@@ -68,6 +69,7 @@ async def test_what_many_meet_is_counted_and_paged_back_to_the_start(many: Servi
     assert behind["items"] == second["items"]
 
 
+@pytest.mark.slow
 @pytest.mark.spec("catalog.by-query")
 async def test_a_frequent_value_beside_any_other_condition_is_counted_right(
     many: Service, subtests: pytest.Subtests

@@ -4,6 +4,8 @@ import json
 import subprocess
 import sys
 
+import pytest
+
 SETS = "factbook.api.push.sets"
 HANDLERS = [
     SETS,
@@ -23,6 +25,7 @@ for module in sys.argv[1:]:
 """
 
 
+@pytest.mark.slow
 def test_handlers_of_the_catalog_import_little_and_no_source_tool_or_webhook() -> None:
     command = [sys.executable, "-c", PROGRAM, *HANDLERS]
     done = subprocess.run(command, capture_output=True, text=True, check=True)

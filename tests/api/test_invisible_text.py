@@ -141,6 +141,7 @@ async def test_what_is_stored_stays_as_it_was_pushed(service: Service) -> None:
     assert [one["facts"]["note"] for one in stored] == [f"1 {TEXT}", f"1 {TEXT}"]
 
 
+@pytest.mark.slow
 @ON_SQLITE
 async def test_pages_write_it_out(service: Service) -> None:
     await filled(service)

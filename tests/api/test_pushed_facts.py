@@ -113,6 +113,7 @@ async def test_facts_of_a_draft_are_marked(covered: Service) -> None:
     assert ["draft" in row for row in await history(covered)] == [False, True]
 
 
+@pytest.mark.slow
 async def test_a_thousand_items_go_in_at_once(service: Service) -> None:
     entities = [component(f"part-{number:04}") for number in range(1_000)]
     assert (await service.push("all", *entities)).status_code == 200

@@ -19,6 +19,7 @@ async def owners(service: Service, set_id: str = "first") -> list[str]:
     return [item["entity"]["spec"]["owner"] for item in items]
 
 
+@pytest.mark.slow
 @pytest.mark.spec("push.one-transaction", "push.replaces-whole-set")
 async def test_of_two_puts_of_one_set_at_once_one_wins_whole(start: StartService) -> None:
     # Two services on one database are two server processes as far as the database sees.
@@ -116,6 +117,7 @@ async def test_of_two_sets_that_claim_a_reference_at_once_one_gets_it(service: S
         assert sum(entry["itemCount"] for entry in found) == round_ + 1
 
 
+@pytest.mark.slow
 async def test_pushes_of_different_sets_that_share_targets_keep_every_relation(
     start: StartService,
 ) -> None:
@@ -145,6 +147,7 @@ async def test_pushes_of_different_sets_that_share_targets_keep_every_relation(
             assert stated == (expected if ref in depends else set())
 
 
+@pytest.mark.slow
 async def test_single_entities_posted_at_once_are_all_kept(service: Service) -> None:
     async def post(number: int) -> Any:
         return await service.http.post(f"{PUSH}/sets/first", json=component(f"c{number}"))

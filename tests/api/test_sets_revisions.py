@@ -97,6 +97,7 @@ async def test_entities_removed_bit_by_bit_come_back_in_their_places(service: Se
         assert content((await service.http.get(f"{PUSH}/sets/first")).json()) == history[number - 1]
 
 
+@pytest.mark.slow
 @pytest.mark.spec("sets.restore")
 async def test_any_kept_revision_of_a_long_history_comes_back_as_it_was(service: Service) -> None:
     chance = random.Random(11)

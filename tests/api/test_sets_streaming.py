@@ -118,6 +118,7 @@ async def test_a_chunked_body_is_refused_as_soon_as_it_is_too_large(service: Ser
     assert announced[0]["status"] == 413
 
 
+@pytest.mark.slow
 @pytest.mark.spec("response.is-streamed")
 async def test_the_answer_to_a_large_push_is_sent_in_pieces(service: Service) -> None:
     items = [component(f"c{number}", definition="x" * 2_000) for number in range(1_500)]

@@ -77,6 +77,7 @@ def test_every_route_that_writes_states_what_it_takes_to_be_shown_what_is_stored
     assert unstated(all_routes(Settings(push_aliases=["other"]))) == []
 
 
+@pytest.mark.slow
 @pytest.mark.spec("permissions.writing-shows-nothing-stored")
 async def test_a_token_that_only_writes_is_shown_nothing_that_others_stored(
     filled: Service,
@@ -86,6 +87,7 @@ async def test_a_token_that_only_writes_is_shown_nothing_that_others_stored(
     assert names(one for one in found if one.shows) == []
 
 
+@pytest.mark.slow
 async def test_a_token_that_reads_too_is_shown_what_it_is_about(filled: Service) -> None:
     found = [one async for one in made(filled, CATALOG_READ, SOURCE_READ)]
     assert names(one for one in found if one.shows != one.attempt.shown) == []

@@ -79,6 +79,7 @@ def test_the_key_file_stands_beside_the_database(tmp_path: Path) -> None:
     assert token_key(Settings(database_url=url, token_key=SETTING)) != key
 
 
+@pytest.mark.slow
 @pytest.mark.spec("token.key-file-is-private")
 def test_processes_that_start_at_the_same_moment_share_one_key(tmp_path: Path) -> None:
     script = (

@@ -22,6 +22,7 @@ def test_a_password_fits_its_hash_alone() -> None:
         assert not passwords.fits(stored, other), other
 
 
+@pytest.mark.slow
 def test_a_hash_is_argon2id_with_a_salt_of_its_own_and_does_not_tell_the_password() -> None:
     one, two = (passwords.hashed("correct horse battery") for _ in range(2))
     assert one.startswith("$argon2id$v=19$m=65536,t=3,p=4$")
@@ -33,6 +34,7 @@ def test_a_password_fits_however_its_characters_are_composed() -> None:
     assert passwords.fits(passwords.hashed("gru\u0308ne Wiese 12"), "gr\u00fcne Wiese 12")
 
 
+@pytest.mark.slow
 def test_no_password_fits_where_there_is_none() -> None:
     for password in ("correct horse battery", "", "\0" * 32):
         assert not passwords.fits(None, password)

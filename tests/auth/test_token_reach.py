@@ -21,6 +21,7 @@ def allows(found: Narrowing | None, dimension: str, name: str) -> bool:
     return found is None or found.allows(dimension, name)
 
 
+@pytest.mark.slow
 @given(NARROWINGS, NARROWINGS, st.sampled_from(DIMENSIONS), NAMES)
 def test_one_that_is_within_another_has_nothing_that_the_other_has_not(
     held: Narrowing | None, wish: Narrowing | None, dimension: str, name: str

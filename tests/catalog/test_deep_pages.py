@@ -48,6 +48,7 @@ def cost(file: str, query: Query, place: Place) -> int:
     return count
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 async def test_a_page_costs_the_same_wherever_it_is(subtests: pytest.Subtests, file: str) -> None:
     queries = {

@@ -17,6 +17,7 @@ ORDERS = {
 OWNERS = ("group:default/a", "group:default/b")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", [2, 3, 5, 20])
 async def test_pages_are_the_same_however_many_entities_have_the_targets(
     subtests: pytest.Subtests, service: Service, share: int

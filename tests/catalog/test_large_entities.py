@@ -116,6 +116,7 @@ async def test_the_cost_of_a_new_entity_and_of_its_end_grows_with_its_relations(
     assert large_put < 4_100
 
 
+@pytest.mark.slow
 @pytest.mark.spec("limits.large-entities-are-linear")
 async def test_a_push_of_one_entity_rewrites_its_target_once_however_many_point_at_that(
     catalog: Catalog,
@@ -177,6 +178,7 @@ async def test_no_call_of_the_database_takes_more_rows_than_a_piece(
     assert await by_ref.entity(catalog.database, HUB) is None
 
 
+@pytest.mark.slow
 @pytest.mark.spec("limits.one-entity-blocks-nobody")
 async def test_of_long_documents_few_are_taken_apart_at_a_time(catalog: Catalog) -> None:
     short = [component(f"s{number}") for number in range(50)]

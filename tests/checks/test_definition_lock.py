@@ -129,6 +129,7 @@ async def test_a_publication_and_a_batch_never_wait_for_each_other(
     assert (batch.runs, other.runs) == (1, 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("store", [check_store, scorecard_store])
 @pytest.mark.parametrize("work", [drafted, replaced, published, deleted])
 async def test_changes_of_definitions_never_wait_for_each_other(

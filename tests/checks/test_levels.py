@@ -87,6 +87,7 @@ def test_a_standing_is_what_its_definition_says(scorecard: Scorecard, vector: by
     assert Grader(scorecard, SLOTS).standing(vector) == by_hand(scorecard, vector)
 
 
+@pytest.mark.slow
 @given(scorecards, vectors)
 def test_what_is_stored_of_a_standing_rounds_down(scorecard: Scorecard, vector: bytes) -> None:
     grader = Grader(scorecard, SLOTS)
@@ -104,6 +105,7 @@ def test_what_is_stored_of_a_standing_rounds_down(scorecard: Scorecard, vector: 
             assert percent <= share * 100 + 1e-9 < percent + 1
 
 
+@pytest.mark.slow
 @given(scorecards, vectors)
 def test_a_level_that_is_known_is_never_above_what_it_can_be(
     scorecard: Scorecard, vector: bytes
@@ -112,6 +114,7 @@ def test_a_level_that_is_known_is_never_above_what_it_can_be(
     assert found.level <= found.level_if_known
 
 
+@pytest.mark.slow
 @given(scorecards, vectors)
 def test_taking_the_next_steps_reaches_the_next_level(scorecard: Scorecard, vector: bytes) -> None:
     grader = Grader(scorecard, SLOTS)
@@ -126,6 +129,7 @@ def test_taking_the_next_steps_reaches_the_next_level(scorecard: Scorecard, vect
     assert after > level if wanted else after == level
 
 
+@pytest.mark.slow
 @given(scorecards, vectors)
 def test_all_steps_together_gain_what_the_score_lacks(scorecard: Scorecard, vector: bytes) -> None:
     grader = Grader(scorecard, SLOTS)

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable
 from itertools import pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -61,6 +62,7 @@ def test_groups_above_and_below_are_found_through_cycles_and_diamonds(
     assert all(above in edges[one] for above, one in pairwise(path))
 
 
+@pytest.mark.slow
 @given(counts, parents)
 def test_a_group_has_the_entities_of_all_groups_below_it_once(
     given_counts: list[LevelCount], edges: dict[str, list[str]]
@@ -80,6 +82,7 @@ def test_a_group_has_the_entities_of_all_groups_below_it_once(
     assert {one.owner for one in given_counts} <= found.keys()
 
 
+@pytest.mark.slow
 @given(counts)
 def test_nothing_is_lost_whatever_it_is_summed_by(given_counts: list[LevelCount]) -> None:
     total = sum(one.entities for one in given_counts)

@@ -50,6 +50,7 @@ _EXPRESSIONS = st.one_of(
 )
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.tuples(st.sampled_from(("success", "warning", "error")), _EXPRESSIONS), max_size=5)
 )

@@ -69,6 +69,7 @@ async def test_a_limit_of_an_hour_is_waited_for_in_the_run(make: Make) -> None:
     assert fake.requests["tree"] <= COUNT + 1
 
 
+@pytest.mark.slow
 async def test_a_run_goes_on_after_every_limit_as_long_as_it_gets_on(make: Make) -> None:
     world, fake = await make()
     for _ in range(9):
@@ -82,6 +83,7 @@ async def test_a_run_goes_on_after_every_limit_as_long_as_it_gets_on(make: Make)
     assert await with_files(world) == COUNT
 
 
+@pytest.mark.slow
 async def test_a_limit_that_lets_nothing_through_ends_the_run(make: Make) -> None:
     world, fake = await make()
     fake.fail("tree", secondary_limit, times=1_000)

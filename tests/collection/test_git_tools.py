@@ -133,6 +133,7 @@ async def test_an_entity_that_no_run_has_reached_was_never_collected(make: Make)
     assert "never-collected" in await world.refusal()
 
 
+@pytest.mark.slow
 @pytest.mark.spec("unknown.reasons-of-collections")
 async def test_a_limit_in_the_middle_of_a_run_is_told_and_the_rest_follows(make: Make) -> None:
     world = await make()

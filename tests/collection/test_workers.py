@@ -25,6 +25,7 @@ def held(world: World) -> tuple[asyncio.Event, asyncio.Event]:
     return asked, answer
 
 
+@pytest.mark.slow
 async def test_what_two_processes_work_on_at_once_is_stored_once(service: Service) -> None:
     world = World(service, size=1, at_once=4)
     await world.push(*(f"part-{number}" for number in range(60)))

@@ -50,6 +50,7 @@ def test_a_text_is_read_whatever_its_bytes() -> None:
     assert read(b"caf\xc3\xa9 \xff", "text") == "café �"
 
 
+@pytest.mark.slow
 def test_what_is_beyond_the_bounds_is_refused_and_never_quoted(subtests: pytest.Subtests) -> None:
     cases: list[tuple[str, bytes, str | None]] = [
         ("json", b"{", "not JSON"),

@@ -69,6 +69,7 @@ def is_long(secret: str) -> bool:
     return all(len(OWN_ESCAPE.sub("", text)) >= 8 for text in (secret, secret[::-1]))
 
 
+@pytest.mark.slow
 @given(st.data(), SECRETS)
 def test_no_encoding_brings_a_secret_through(data: st.DataObject, secret: str) -> None:
     assume(is_long(secret))
@@ -77,6 +78,7 @@ def test_no_encoding_brings_a_secret_through(data: st.DataObject, secret: str) -
     assert connection(f"Bearer {secret}").is_repeated(body.encode())
 
 
+@pytest.mark.slow
 @given(st.data(), st.text(VISIBLE, max_size=20), SECRETS)
 def test_the_password_of_basic_is_a_secret_of_its_own(
     data: st.DataObject, user: str, password: str

@@ -101,6 +101,7 @@ def test_back_quotes_inside_other_quotes_and_json_in_them_are_taken(
             assert expression(text).text == text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", ["(a|aa)+$", "(.*a){25}$", "(a*)*b", r"(\w+\s?)+!$"])
 @pytest.mark.parametrize("type_", ["string", "set"])
 def test_a_catastrophic_pattern_ends_with_its_bound(text: str, type_: FactType) -> None:
@@ -109,6 +110,7 @@ def test_a_catastrophic_pattern_ends_with_its_bound(text: str, type_: FactType) 
     assert found in (NOTHING, []) or isinstance(found, Missing)
 
 
+@pytest.mark.slow
 def test_an_expression_that_takes_long_ends_with_its_bound() -> None:
     slow = expression("length(" + "[*]|" * 120 + "[*])")
     found = slow.of([[]] * 300_000)

@@ -43,6 +43,7 @@ def tree(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 @pytest.mark.spec("releases.one-version")
 def test_package_chart_and_command_have_the_version_of_the_one_place() -> None:
     chart = yaml.safe_load((ROOT / release.CHART).read_text())
@@ -66,6 +67,7 @@ def test_a_new_version_reaches_the_package_the_chart_and_the_pages(tree: Path) -
         assert __version__ not in (tree / name).read_text(), name
 
 
+@pytest.mark.slow
 def test_no_other_file_has_the_version() -> None:
     pattern = re.compile(rb"(?<![0-9.])" + re.escape(__version__.encode()) + rb"(?![0-9])")
     files = [path for path in repository_files(ROOT) if path.is_file()]

@@ -170,6 +170,7 @@ async def test_a_distribution_equals_one_that_is_counted_one_by_one(
             assert dict(found.top) == Counter(text for each in texts for text in each)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", seeds(1, soak=3))
 async def test_pages_equal_entities_that_are_ordered_and_chosen_one_by_one(
     service: Service, seed: int
@@ -223,6 +224,7 @@ def _filters(fact: Fact, known: list[EntityValue], chance: random.Random) -> lis
 numbers = st.floats(allow_nan=False, allow_infinity=False) | st.integers(-50, 50).map(float)
 
 
+@pytest.mark.slow
 @given(st.lists(numbers, min_size=1, max_size=40), st.booleans())
 def test_bins_are_equal_and_have_every_value_once(values: list[float], whole: bool) -> None:
     if whole:

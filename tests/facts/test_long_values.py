@@ -134,6 +134,7 @@ async def test_a_clock_that_was_set_back_leaves_every_row_its_own_files(database
     assert dict(await told(database))[16] == dict(await told(database, COUNTED))[16]
 
 
+@pytest.mark.slow
 async def test_a_quiet_repository_keeps_its_files_for_as_long_as_it_is_confirmed(
     database: Database,
 ) -> None:

@@ -159,6 +159,7 @@ async def test_the_worker_trims_history_to_the_number_of_items_of_its_source(
     assert latest.facts == {"lines": 3}
 
 
+@pytest.mark.slow
 @pytest.mark.spec("facts.history-is-trimmed-by-lifecycle")
 async def test_the_worker_trims_samples_that_have_outlived_their_90_days(service: Service) -> None:
     await service.push("first", component("payments"))

@@ -80,6 +80,7 @@ async def passed(world: World, duration: int, pause: int = 20 * SECOND) -> None:
         await world.collector.drain()
 
 
+@pytest.mark.slow
 @pytest.mark.spec("faults.clock")
 @STEPS
 async def test_sources_are_collected_at_their_cadence_again(world: World, step: int) -> None:

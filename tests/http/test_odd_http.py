@@ -175,6 +175,7 @@ def test_a_push_that_asks_for_an_upgrade_is_stored(server: ServerProcess) -> Non
         assert connection.recv(64 * KIB).startswith(b"HTTP/1.1 200 ")
 
 
+@pytest.mark.slow
 def test_an_upgrade_that_is_not_offered_is_answered_as_if_it_were_not_asked_for(
     server: ServerProcess,
 ) -> None:

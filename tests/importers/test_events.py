@@ -234,6 +234,7 @@ async def test_a_credential_that_sees_less_empties_nothing_by_many_events(
         assert await world.service.catalog(f"component:default/{one.name.partition('/')[2]}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("event", ["push", "deleted"])
 async def test_a_repository_that_took_a_former_name_stays(
     world: World, shop: Repository, event: str

@@ -185,6 +185,7 @@ def many(count: int) -> list[Any]:
     return [project(f"r{number:04}", number) for number in range(1, count + 1)]
 
 
+@pytest.mark.slow
 async def test_a_list_that_fails_after_its_first_page_is_incomplete(
     subtests: pytest.Subtests,
 ) -> None:

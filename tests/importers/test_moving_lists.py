@@ -39,6 +39,7 @@ def numbers(part: SnapshotPart) -> set[int]:
     return {int(item.external_id.rpartition("/")[2]) for item in part.items}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("deleted", _DELETED)
 async def test_a_project_that_goes_while_another_comes_hides_no_third(deleted: int) -> None:
     group = GitlabGroup(*(project(f"p{number:03}", number) for number in range(1, 151)))

@@ -103,6 +103,7 @@ async def test_an_entity_that_comes_back_under_another_id_is_refused(told: list[
     assert order(changed(told[: BACK + 1], BACK, other)) is None
 
 
+@pytest.mark.slow
 async def test_a_refusal_without_its_reason_is_refused(told: list[Event]) -> None:
     refusals = [event.answer for event in told if event.answer.status in {404, 409, 412}]
     assert len(refusals) == 5
@@ -210,6 +211,7 @@ def reads_in_two_moments(call_: Call, answer: Answer, before: dict[Call, Answer]
     return Answer(200, answer.body | {"items": last.body["items"]})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", [keeps_reads, reads_in_two_moments])
 async def test_a_service_that_reads_wrongly_is_found_out_by_random_histories(
     clients: list[Client], fault: Fault

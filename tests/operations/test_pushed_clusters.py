@@ -145,6 +145,7 @@ async def test_no_two_losses_of_sight_remove_what_is_still_there(
         assert set(await cluster.entities()) == cluster.there()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", seeds(1, soak=4))
 async def test_no_sequence_of_lost_sights_removes_what_is_still_there(
     service: Service, token: str, seed: int

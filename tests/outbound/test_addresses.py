@@ -49,6 +49,7 @@ async def test_nothing_is_sent_to_an_address_that_is_not_the_clients(
             )
 
 
+@pytest.mark.slow
 @given(st.text())
 async def test_whatever_a_target_is_the_request_stays_on_its_origin(target: str) -> None:
     host = Host(json(200, {}))
@@ -57,6 +58,7 @@ async def test_whatever_a_target_is_the_request_stays_on_its_origin(target: str)
     assert all(request.url.scheme == "https" for request in host.requests)
 
 
+@pytest.mark.slow
 @given(st.lists(st.text(min_size=1), min_size=1, max_size=3))
 async def test_segments_of_a_path_arrive_as_they_were(segments: list[str]) -> None:
     host = Host(json(200, {}))

@@ -40,6 +40,7 @@ def test_a_date_of_retry_after_is_read_by_the_clock_of_the_host(seconds: int, ah
     assert retry_at(value, NOON, -ahead * SECOND) == NOON + seconds * SECOND
 
 
+@pytest.mark.slow
 @given(
     st.text(max_size=40)
     | st.from_regex(r"[0-9]{1,20}|-[0-9]+|[A-Z][a-z]{2}, \d+ .*", fullmatch=True)

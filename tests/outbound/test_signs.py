@@ -134,6 +134,7 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(st.integers(0, 999), JSON)
 def test_every_answer_has_an_outcome(status: int, data: Any) -> None:
     outcome = verdict(HostReply(status), data).outcome

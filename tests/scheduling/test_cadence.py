@@ -107,6 +107,7 @@ LINES = st.tuples(
 MOMENTS = st.integers(at("1970-01-01 00:00"), at("2100-01-01 00:00"))
 
 
+@pytest.mark.slow
 @given(LINES, MOMENTS)
 def test_the_next_moment_is_a_later_minute_with_none_between(line: str, after: int) -> None:
     cadence = parse(line)
@@ -129,6 +130,7 @@ def test_the_next_moment_is_the_one_that_trying_every_minute_finds(line: str, af
     assert tried.timestamp() * 1000 == moment
 
 
+@pytest.mark.slow
 @given(LINES, MOMENTS)
 def test_the_next_moment_is_the_one_that_cronsim_finds(line: str, after: int) -> None:
     start = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=after)

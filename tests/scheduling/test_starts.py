@@ -1,5 +1,6 @@
 """When sources start: once for each moment of their cadence, spread, never forgotten."""
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -11,6 +12,7 @@ from tests.scheduling.test_cadence import LINES, MOMENTS, at
 NAMES = st.text(st.characters(codec="ascii", categories=("L", "N")), min_size=1, max_size=8)
 
 
+@pytest.mark.slow
 @given(NAMES, LINES, MOMENTS)
 def test_a_start_belongs_to_one_moment_and_comes_before_the_next(
     name: str, line: str, after: int
@@ -24,6 +26,7 @@ def test_a_start_belongs_to_one_moment_and_comes_before_the_next(
     assert start < following(cadence, moment)
 
 
+@pytest.mark.slow
 @given(NAMES, LINES, MOMENTS)
 def test_each_moment_has_exactly_one_start(name: str, line: str, after: int) -> None:
     cadence = parse(line)
@@ -36,6 +39,7 @@ def test_each_moment_has_exactly_one_start(name: str, line: str, after: int) -> 
     assert following(cadence, following(cadence, first)) > second
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(
     st.dictionaries(NAMES, LINES, min_size=1, max_size=4),

@@ -108,6 +108,7 @@ def test_what_is_for_one_database_alone_is_kept_from_the_other() -> None:
     assert schema(text, "sqlite")[1].endswith("END")
 
 
+@pytest.mark.slow
 async def test_a_catalog_of_the_first_schema_is_found_after_the_upgrade(database_url: str) -> None:
     await first_schema.make(database_url)
     async with started(

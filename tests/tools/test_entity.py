@@ -81,6 +81,7 @@ async def test_relations_go_both_ways_with_their_totals(filled: Service) -> None
     assert team["relations"]["ownerOf"]["total"] == 2
 
 
+@pytest.mark.slow
 async def test_of_many_relations_the_first_are_named_and_all_are_counted(filled: Service) -> None:
     answer = await filled.push("many", *(component(f"part-{n:04}") for n in range(3_000)))
     assert answer.status_code == 200, answer.text

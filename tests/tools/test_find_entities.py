@@ -176,6 +176,7 @@ async def test_hostile_arguments_are_answered_or_refused_and_nothing_else(filled
             structured(TOOL, result)
 
 
+@pytest.mark.slow
 async def test_of_many_candidates_only_as_many_are_looked_at_as_a_page_needs(
     filled: Service,
 ) -> None:

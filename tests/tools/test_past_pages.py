@@ -151,6 +151,7 @@ async def test_a_row_that_is_too_long_for_any_page_has_one_of_its_own(recording:
 # Of changes
 
 
+@pytest.mark.slow
 @pytest.mark.spec("tools.history-and-changes.pages")
 async def test_all_changes_are_walked_without_a_repeat_or_a_gap(recording: Service) -> None:
     names = [f"part-{number:02}" for number in range(12)]
@@ -186,6 +187,7 @@ async def test_all_changes_are_walked_without_a_repeat_or_a_gap(recording: Servi
     assert walked == expected
 
 
+@pytest.mark.slow
 @pytest.mark.both_databases
 @pytest.mark.spec("tools.history-and-changes.pages")
 async def test_pages_of_any_size_walk_every_change_once(recording: Service) -> None:

@@ -44,6 +44,7 @@ async def test_every_form_that_changes_something_leaves_the_record_of_it(service
     assert not seen & NO_WRITES
 
 
+@pytest.mark.slow
 @ON_SQLITE
 @pytest.mark.spec("audit.every-refused-call")
 async def test_every_form_that_access_is_refused_leaves_one_record(service: Service) -> None:

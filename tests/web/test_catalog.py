@@ -146,6 +146,7 @@ async def test_a_set_is_one_of_its_exact_name(service: Service) -> None:
     assert rows(await visitor.text("/catalog", set="Shop")) == ["upper"]
 
 
+@pytest.mark.slow
 @pytest.mark.both_databases
 async def test_pages_give_each_entity_once_in_both_directions(
     service: Service, subtests: pytest.Subtests

@@ -71,6 +71,7 @@ async def test_the_scorecards_of_a_team_are_those_of_all_below(service: Service)
     assert f"/scorecards/readiness?{query}" in hrefs(page)
 
 
+@pytest.mark.slow
 @pytest.mark.both_databases
 async def test_a_system_and_a_domain_show_what_they_contain(service: Service) -> None:
     await with_checks(service, *ENTITIES, lines=40)

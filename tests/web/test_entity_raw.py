@@ -1,5 +1,6 @@
 """An entity as it was written: on a page, and as a file."""
 
+import pytest
 import yaml
 
 from factbook import safe_yaml
@@ -43,6 +44,7 @@ async def test_a_text_of_a_downloaded_entity_is_a_text_in_yaml_1_1_and_in_1_2(
         assert (f"'{text}'" in answer.text) == (text != "x")
 
 
+@pytest.mark.slow
 async def test_long_documents_are_bounded_on_pages_and_whole_in_files(service: Service) -> None:
     visitor = await signed_in(service)
     api = component("big", type="openapi", definition="line of an API\n" * 40_000) | {"kind": "API"}

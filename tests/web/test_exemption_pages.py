@@ -150,6 +150,7 @@ async def test_a_form_without_its_token_is_refused(scoring: Service) -> None:
     assert (await ada.send(f"{PATH}/{id_}/approve")).status_code == 403
 
 
+@pytest.mark.slow
 async def test_queues_go_on(scoring: Service) -> None:
     for number in range(27):
         await published(scoring, check(f"c{number}"))

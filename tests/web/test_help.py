@@ -47,6 +47,7 @@ def test_every_link_of_the_documentation_leads_to_a_page_and_a_heading(
                 assert not target.fragment or target.fragment in found.anchors, href
 
 
+@pytest.mark.slow
 def test_headings_of_one_name_have_ids_of_their_own() -> None:
     for name in documentation.names():
         document = documentation.document(name)
@@ -55,6 +56,7 @@ def test_headings_of_one_name_have_ids_of_their_own() -> None:
         assert len(ids) == len(set(ids)) == len(document.anchors)
 
 
+@pytest.mark.slow
 @ON_SQLITE
 async def test_every_page_has_a_link_to_the_help_that_is_about_it(service: Service) -> None:
     await service.push("all", component("web"))

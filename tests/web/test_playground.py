@@ -100,6 +100,7 @@ async def test_answers_are_kept_short_unless_the_limit_is_taken_out(
     assert value_of(whole, "limit") == ""
 
 
+@pytest.mark.slow
 async def test_a_large_answer_is_shown_in_part(service: Service, visitor: Browser) -> None:
     await service.push("all", *(component(f"component-{n:04}") for n in range(3_000)))
     for limit, note in (("400", "64 KiB. Clients get"), ("", "64 KiB, on one line as they came")):

@@ -52,6 +52,7 @@ def check(description: Json, exchange: Exchange) -> None:
     jsonschema.validate(exchange.body, schema, cls=jsonschema.Draft202012Validator)
 
 
+@pytest.mark.slow
 async def test_every_request_and_every_answer_fits_the_description(description: Json) -> None:
     seen: list[Exchange] = []
     monitors = [Monitor(number, ("service:app",)) for number in range(501)]

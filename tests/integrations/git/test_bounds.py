@@ -91,6 +91,7 @@ async def test_what_was_too_large_is_read_at_once_when_the_settings_allow_more(
     assert (await after.one(APP)).values == EVERYTHING
 
 
+@pytest.mark.slow
 async def test_a_host_that_sends_contents_all_the_same_is_bounded(
     fake: FakeGit, make: Make
 ) -> None:

@@ -27,6 +27,7 @@ async def test_every_fact_has_its_value_and_submodules_are_no_files(
     assert folders() == []
 
 
+@pytest.mark.slow
 async def test_of_five_megabytes_a_thousandth_is_transferred(fake: FakeGit, make: Make) -> None:
     contents = {f"large/{number}": os.urandom(1024 * 1024) for number in range(5)}
     commit(fake.folder / f"{APP}.git", contents)

@@ -20,6 +20,7 @@ async def read(asking: Collector, file: str, target: str = APP) -> Answer:
     return await read(target, file, asking.client, asking.memory)
 
 
+@pytest.mark.slow
 async def test_a_file_comes_alone_and_not_again_while_head_stays(
     guarded: FakeGit, make: Make
 ) -> None:

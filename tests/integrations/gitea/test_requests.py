@@ -165,6 +165,7 @@ async def test_a_limit_in_the_middle_is_respected_and_leaves_what_was_read() -> 
     assert (await collector.one()).values == EVERYTHING
 
 
+@pytest.mark.slow
 async def test_30_repositories_take_eleven_calls_each_and_again_ten() -> None:
     names = [f"acme/app-{number:03}" for number in range(30)]
     repositories = [Repository(name, rule=RULE, files=["README.md"]) for name in names]

@@ -211,6 +211,7 @@ async def test_a_token_that_is_not_accepted_is_forbidden_everything(value: str) 
     assert fake.requests == {"graphql": 1}
 
 
+@pytest.mark.slow
 @pytest.mark.spec("collecting.one-target-costs-no-other")
 async def test_repositories_that_always_fail_cost_the_others_nothing() -> None:
     """Ten of sixty that GitHub answers 502 for, whatever is asked about them."""
@@ -257,6 +258,7 @@ async def test_a_rate_limit_of_rest_costs_only_what_the_files_tell() -> None:
     assert fake.requests["tree"] <= 10
 
 
+@pytest.mark.slow
 async def test_a_secondary_limit_is_respected() -> None:
     fake, collector = started(*many(60))
     fake.fail("graphql", secondary_limit, times=1)

@@ -64,6 +64,7 @@ def leaves(merged: Merged) -> dict[str, Any]:
     return {**merged.protection, **merged.review}
 
 
+@pytest.mark.slow
 @given(classic=classics, rules=rules, bypassed=bypasses)
 def test_each_leaf_is_what_one_source_demands(
     classic: Classic, rules: list[RuleNode], bypassed: dict[str, bool | None]
@@ -99,6 +100,7 @@ def test_each_leaf_is_what_one_source_demands(
     )
 
 
+@pytest.mark.slow
 @given(classic=classics, rules=rules, more=rules)
 def test_a_further_rule_never_loosens_anything(
     classic: Classic, rules: list[RuleNode], more: list[RuleNode]
@@ -108,6 +110,7 @@ def test_a_further_rule_never_loosens_anything(
         assert all_[name] <= fewer[name] if name in LOOSE else all_[name] >= fewer[name]
 
 
+@pytest.mark.slow
 @given(
     classic=classics, rules=rules, bypassed=bypasses, hidden=st.sets(st.sampled_from(list(flags)))
 )

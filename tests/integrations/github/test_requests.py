@@ -162,6 +162,7 @@ async def test_an_enterprise_server_is_asked_at_its_own_address() -> None:
 # In portions
 
 
+@pytest.mark.slow
 async def test_a_batch_shrinks_until_github_can_answer_it() -> None:
     fake, collector = started(*many(40))
     fake.most_repositories = 6

@@ -79,6 +79,7 @@ async def test_more_than_a_thousand_members_are_counted_and_not_listed() -> None
     assert reasons["codehost.collaboration.collaboratorCount"].startswith("too-large: ")
 
 
+@pytest.mark.slow
 async def test_without_git_a_tree_of_too_many_pages_leaves_the_files_unknown(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -237,6 +238,7 @@ KINDS: dict[str, set[str]] = {
 }
 
 
+@pytest.mark.slow
 async def test_an_answer_that_fails_costs_only_its_own_leaves(subtests: pytest.Subtests) -> None:
     cases = itertools.product(KINDS.items(), enumerate(FAULTS))
     for (kind, leaves), (number, (fault, word)) in cases:

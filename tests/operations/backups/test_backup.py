@@ -53,6 +53,7 @@ def versions(file: Path) -> dict[str, tuple[int, set[int]]]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.spec("backups.whole-while-pushed")
 async def test_a_backup_while_four_clients_push_holds_each_set_whole(
     installation: Installation,

@@ -50,6 +50,7 @@ def tear(file: Path, page: int) -> None:
         content.write(b"\xff" * 4096)
 
 
+@pytest.mark.slow
 async def test_a_service_with_entities_is_well(start: StartService, look: Look) -> None:
     service = await start()
     await service.push("one", *ENTITIES)
