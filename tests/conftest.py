@@ -1,8 +1,9 @@
 """Fixtures for every test: a database, a running service, clients, a clock to set.
 
 Tests with a database run on SQLite. In the rooms of `BOTH_DATABASES`, and with the marker
-`both_databases`, they run twice: on SQLite and on a real PostgreSQL. With
-FACTBOOK_TEST_DATABASES=both every test runs on both; with `sqlite` none runs on PostgreSQL.
+`both_databases`, they run twice: on SQLite and on a real PostgreSQL. The second is a slow test,
+except in the rooms of `STORES`. With FACTBOOK_TEST_DATABASES=both every test runs on both; with
+`sqlite` none runs on PostgreSQL.
 """
 
 import asyncio
@@ -56,6 +57,9 @@ BOTH_DATABASES: Final = frozenset(
     ]
 )
 
+
+# Of these, the rooms whose tests on PostgreSQL are not slow tests.
+STORES: Final = frozenset(["catalog", "events", "facts", "scheduling", "storage"])
 
 _LIGHT_HASHER: Final = argon2.PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
 
@@ -196,6 +200,7 @@ def pytest_collection() -> Generator[None, object, object]:
         return (yield)
     finally:
         gc.freeze()
+        gc.set_threshold(50_000, 20, 20)
         gc.enable()
 
 
@@ -212,14 +217,17 @@ def _names(argument: str | Sequence[str]) -> Sequence[str]:
     return argument.split(",") if isinstance(argument, str) else argument
 
 
-def _databases(metafunc: pytest.Metafunc) -> list[str]:
+def _databases(metafunc: pytest.Metafunc) -> list[Any]:
     room = metafunc.definition.path.relative_to(TESTS).parts[0]
     both = (
         room in BOTH_DATABASES
         or metafunc.definition.get_closest_marker("both_databases") is not None
         or os.environ.get("FACTBOOK_TEST_DATABASES") == "both"
     )
-    return ["sqlite", "postgresql"] if both else ["sqlite"]
+    if not both:
+        return ["sqlite"]
+    marks = () if room in STORES else (pytest.mark.slow,)
+    return ["sqlite", pytest.param("postgresql", marks=marks)]
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

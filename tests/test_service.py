@@ -4,6 +4,8 @@ import asyncio
 import inspect
 from pathlib import Path
 
+import pytest
+
 import factbook
 from tests.service import Service, component
 from tests.waiting import soon
@@ -28,6 +30,7 @@ async def only_waits() -> bool:
     return running() == WAITING.keys()
 
 
+@pytest.mark.slow
 async def test_no_worker_collects_sweeps_sends_or_evaluates_beside_a_test(service: Service) -> None:
     assert (await service.push("all", component("app"))).status_code == 200
     await service.facts("get-data-source-discovery")

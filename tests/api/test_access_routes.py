@@ -173,6 +173,7 @@ def test_the_open_routes_are_those_that_are_meant_to_be(database_url: str) -> No
     assert {(route.method, route.path) for route in ROUTES if route.signed} == SIGNED
 
 
+@pytest.mark.slow
 @pytest.mark.spec("auth.missing-token-is-401")
 async def test_without_a_token_every_guarded_route_is_401_with_a_challenge(
     service: Service,

@@ -22,6 +22,7 @@ def path_of(route: Route) -> str:
     return re.sub(r"\{[^}]*\}", "1", route.path)
 
 
+@pytest.mark.slow
 @pytest.mark.spec("audit.every-write")
 async def test_every_route_that_writes_leaves_one_record_of_what_was_done(
     start: StartService,

@@ -206,6 +206,7 @@ async def test_the_official_client_calls_every_tool_and_understands_its_errors(
         await ask(client, "get-data-source-discovery")
 
 
+@pytest.mark.slow
 @every_mode
 async def test_a_token_that_is_not_good_is_an_error_of_the_official_client(
     service: Service, url: str, mode: str

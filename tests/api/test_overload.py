@@ -139,6 +139,7 @@ async def test_health_and_metrics_are_answered_whatever_else_is_refused(
     assert 'factbook_requests_shed_total{reason="under_way"} 1.0' in metrics
 
 
+@pytest.mark.slow
 @on_sqlite
 async def test_who_waits_for_events_takes_no_place(start: StartService) -> None:
     service = await start(max_requests=1)

@@ -55,6 +55,7 @@ async def test_a_member_defines_changes_publishes_and_removes_what_the_group_own
     assert (await kim.delete(f"{path}/ours")).status_code == 204
 
 
+@pytest.mark.slow
 @KINDS
 @pytest.mark.spec("roles.groups-write-what-they-own")
 @pytest.mark.parametrize(

@@ -84,6 +84,7 @@ REMOVALS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.spec("guard.max-removals", "guard.max-removals-percent")
 async def test_a_push_that_removes_more_than_allowed_is_refused(service: Service) -> None:
     for number, (most, removed, status) in enumerate(REMOVALS):

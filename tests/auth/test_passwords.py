@@ -30,6 +30,7 @@ def test_a_hash_is_argon2id_with_a_salt_of_its_own_and_does_not_tell_the_passwor
     assert "correct" not in one
 
 
+@pytest.mark.slow
 def test_a_password_fits_however_its_characters_are_composed() -> None:
     assert passwords.fits(passwords.hashed("gru\u0308ne Wiese 12"), "gr\u00fcne Wiese 12")
 

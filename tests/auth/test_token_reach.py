@@ -36,6 +36,7 @@ def test_one_that_is_within_another_has_nothing_that_the_other_has_not(
         assert allows(wish, dimension, name)
 
 
+@pytest.mark.slow
 @given(NARROWINGS)
 def test_one_is_within_itself_and_is_stored_as_it_is(found: Narrowing | None) -> None:
     assert token_reach.within(found, found) == found

@@ -1,5 +1,7 @@
 """Which texts are absolute URLs; tests/contracts compares it with `new URL`."""
 
+import pytest
+
 from factbook.catalog.url import is_absolute
 
 
@@ -32,6 +34,7 @@ def test_an_absolute_url_has_a_scheme_and_a_sound_host() -> None:
     assert [text for text in texts if not is_absolute(text)] == []
 
 
+@pytest.mark.slow
 def test_anything_else_is_none() -> None:
     texts = [
         "",

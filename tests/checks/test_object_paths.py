@@ -35,6 +35,7 @@ def having(report: object) -> CheckedEntity:
     return entity({"scan": {"report": report}})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("length", [1_000, 100_000])
 def test_what_a_path_finds_does_not_depend_on_the_clock(
     length: int, monkeypatch: pytest.MonkeyPatch

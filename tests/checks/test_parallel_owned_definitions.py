@@ -104,6 +104,7 @@ async def other(database: Database, kind: OwnedKind) -> Database:
     return database
 
 
+@pytest.mark.slow
 @EACH
 async def test_who_leaves_the_group_stays_a_member_until_a_write_that_has_begun_is_over(
     other: Database, base: Database, kind: OwnedKind, work: Callable[[OwnedKind], Work]

@@ -200,6 +200,7 @@ points = st.dictionaries(st.integers(0, 30), st.integers(1, 99)).map(
 )
 
 
+@pytest.mark.slow
 @given(points, st.integers(0, 30), st.integers(0, 30), st.integers(1, 7))
 def test_a_series_has_for_each_step_the_last_figures_by_then(
     kept: list[TrendPoint], first: int, last: int, step: int

@@ -309,6 +309,7 @@ async def test_problems_beyond_those_that_are_shown_are_counted(
     assert "103 problems" in answer.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("named", [".git/config", "secret.env", "linked"])
 async def test_files_beside_those_of_the_tree_are_not_read(
     served: Run, catalog: Service, named: str

@@ -111,6 +111,7 @@ async def test_a_request_is_made_as_the_source_says(service: Service) -> None:
     assert (await world.latest("web")).facts == {"ok": True}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("status", "word"),
     [(403, "forbidden"), (404, "not-found"), (410, "not-found")],

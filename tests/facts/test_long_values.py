@@ -60,6 +60,7 @@ async def stored(database: Database) -> int:
     return int(row[0])
 
 
+@pytest.mark.slow
 async def test_files_that_stay_the_same_are_stored_once_a_day(database: Database) -> None:
     await add_entities(database, WEB)
     for hour in range(72):

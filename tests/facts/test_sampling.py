@@ -58,6 +58,7 @@ async def record(service: Service, lines: int) -> None:
 # Samples
 
 
+@pytest.mark.slow
 @pytest.mark.spec("facts.catalog-facts-sampled-daily")
 async def test_the_catalogs_facts_are_sampled_once_a_day_where_they_changed(
     service: Service,

@@ -254,6 +254,7 @@ def other(now: int) -> int:
     return now - FAR
 
 
+@pytest.mark.slow
 @POSTGRESQL
 @pytest.mark.parametrize(
     ("shown", "address", "removed"),

@@ -215,6 +215,7 @@ async def test_values_of_a_time_far_ahead_expire_when_the_vendor_fails(world: Wo
     assert (await world.values("web"))[OPEN] == 0
 
 
+@pytest.mark.slow
 @pytest.mark.spec("faults.clock")
 async def test_a_clock_that_leaps_ahead_takes_next_to_nothing_of_what_is_kept(
     service: Service,

@@ -20,6 +20,7 @@ def read(text: str) -> list[list[str]]:
     return list(csv.reader(io.StringIO(text, newline=""), strict=True))
 
 
+@pytest.mark.slow
 @given(st.lists(st.lists(texts, min_size=2, max_size=4), max_size=4))
 def test_every_cell_comes_back_but_for_the_mark_of_a_formula(rows: list[list[str]]) -> None:
     for wanted, cells in zip(rows, read(lines(rows)), strict=True):

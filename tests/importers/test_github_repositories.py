@@ -150,6 +150,7 @@ def many(count: int) -> list[Any]:
     return [repository(f"r{number:04}") for number in range(count)]
 
 
+@pytest.mark.slow
 async def test_a_list_that_fails_after_its_first_page_is_incomplete(
     subtests: pytest.Subtests,
 ) -> None:

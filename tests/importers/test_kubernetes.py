@@ -254,6 +254,7 @@ async def test_a_token_that_leads_to_itself_ends_the_list() -> None:
     assert (part.complete, len(part.items)) == (False, 600)
 
 
+@pytest.mark.slow
 async def test_a_page_that_fails_makes_the_cluster_incomplete_and_its_items_uncertain(
     subtests: pytest.Subtests,
 ) -> None:

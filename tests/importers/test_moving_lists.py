@@ -58,6 +58,7 @@ async def test_a_project_that_goes_while_another_comes_hides_no_third(deleted: i
     assert (await group.part()).complete
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("deleted", _DELETED)
 async def test_a_subgroup_that_goes_while_another_comes_hides_no_third(deleted: int) -> None:
     group = GitlabGroup()

@@ -111,6 +111,7 @@ _BAD_PAGES = (
 )
 
 
+@pytest.mark.slow
 async def test_a_page_that_fails_after_the_first_leaves_the_reading_incomplete(
     subtests: pytest.Subtests,
 ) -> None:

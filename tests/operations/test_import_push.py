@@ -196,6 +196,7 @@ async def test_pages_of_two_revisions_are_read_again(
     assert await pushes.names() == [f"c{number:03}" for number in range(1, 8)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", seeds(1, soak=3))
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 async def test_no_bad_reading_removes_what_is_still_there_and_a_good_one_converges(

@@ -79,6 +79,7 @@ def test_every_address_that_is_called_is_global_and_for_one_host(
         assert getattr(found, "teredo", None) is None
 
 
+@pytest.mark.slow
 @given(V4)
 def test_an_address_of_version_4_that_is_refused_is_so_for_a_reason(
     address: ipaddress.IPv4Address,
@@ -110,6 +111,7 @@ def test_a_listed_network_allows_its_addresses_and_no_others(
     assert guard.allows(str(other)) == (other in network or Guard().allows(str(other)))
 
 
+@pytest.mark.slow
 @given(V4)
 def test_an_address_is_recognised_in_every_form_that_systems_read(
     address: ipaddress.IPv4Address,

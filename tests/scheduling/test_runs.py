@@ -2,6 +2,8 @@
 
 import asyncio
 
+import pytest
+
 from factbook.clock import DAY, HOUR, MINUTE
 from factbook.scheduling import run_queue, runs
 from factbook.scheduling.gaps import RunGap
@@ -91,6 +93,7 @@ async def sweep(database: Database, now: int) -> int:
     return await runs.sweep(database, now)
 
 
+@pytest.mark.slow
 async def test_old_runs_are_forgotten_and_the_newest_kept(database: Database) -> None:
     for number in range(runs.KEPT + 5):
         await begin(database, 0, now=NOW + number)

@@ -156,6 +156,7 @@ def scans(url: str) -> Any:
         return found.fetchall()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("done", [0, 1, 2])
 @pytest.mark.parametrize("table", [HISTORY, AUDIT], ids=["history", "audit"])
 async def test_a_change_that_was_ended_goes_on_there(

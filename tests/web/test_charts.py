@@ -35,12 +35,14 @@ def chart(*values: float | None, unit: str = "", step: int = HOUR) -> Element:
     return read(line_chart(shown, title="A title", unit=unit, start=start, end=NOON))[0]
 
 
+@pytest.mark.slow
 @given(POINTS, NAMES)
 def test_a_sparkline_can_be_drawn_of_anything(found: list[scales.Point], name: str) -> None:
     (picture,) = read(sparkline(found, name))
     assert len(title(picture)) == len(name)
 
 
+@pytest.mark.slow
 @given(POINTS, NAMES, NAMES, TIMES, TIMES)
 @settings(max_examples=60)
 def test_a_line_chart_can_be_drawn_of_anything(

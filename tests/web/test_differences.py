@@ -71,6 +71,7 @@ def laid_out(items: list[str]) -> list[str]:
     return msgspec.json.format(document(a=items), indent=2).splitlines()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_documents_made_to_take_long_are_compared_in_bounded_steps(seed: int) -> None:
     """Whoever pushes chooses them: twenty-five of these stand on one page."""

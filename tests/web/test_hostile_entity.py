@@ -46,6 +46,7 @@ async def test_names_may_hold_any_character(service: Service, subtests: pytest.S
             assert (await visitor.open(f"{path}/raw.json")).json()["metadata"]["name"] == name
 
 
+@pytest.mark.slow
 async def test_hostile_content_stays_text_everywhere(start: StartService) -> None:
     texts = (Fact("text", "string", HOSTILE, HOSTILE), Fact(HOSTILE, "string", HOSTILE),
              Fact("time", "datetime"), Fact("items", "set", HOSTILE), Fact("data", "object"),

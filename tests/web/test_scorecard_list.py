@@ -51,6 +51,7 @@ async def test_who_may_only_read_is_offered_no_starter(service: Service) -> None
     assert (await vic.send(f"{PATH}/-/starter")).status_code == 403
 
 
+@pytest.mark.slow
 async def test_lists_with_many_scorecards_go_on(scoring: Service) -> None:
     for number in range(21):
         await published(scoring, {**CARD, "id": f"card-{number:02}", "title": f"Card {number}"})

@@ -63,6 +63,7 @@ async def test_only_what_happens_after_it_was_made_and_of_its_types_is_sent(
     ]
 
 
+@pytest.mark.slow
 async def test_many_events_are_sent_each_once(world: World, receiver: Receiver) -> None:
     await world.hook(receiver.url, "entity.added")
     await world.service.push("shop", *(component(f"c{number}") for number in range(50)))
@@ -111,6 +112,7 @@ async def test_a_message_that_fails_does_not_keep_the_next_from_arriving(
     assert receiver.said[-1] == ("set.replaced", "first")
 
 
+@pytest.mark.slow
 async def test_a_receiver_that_does_not_answer_delays_no_other(
     world: World, receiver: Receiver
 ) -> None:

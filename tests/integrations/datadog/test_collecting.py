@@ -221,6 +221,7 @@ async def endless(request: Request, _: Answer) -> Response:
     return as_json([{"id": number} for number in range(start, start + PAGE)])
 
 
+@pytest.mark.slow
 async def test_a_listing_that_has_no_end_is_not_read_for_ever() -> None:
     page = [{"id": number, "tags": ["service:app"]} for number in range(PAGE)]
     fake, asking = started()

@@ -39,6 +39,7 @@ def assert_nothing_left(collector: Collector) -> None:
     assert folders() == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "fault", "seconds"),
     [

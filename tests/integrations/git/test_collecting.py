@@ -232,6 +232,7 @@ async def test_a_repository_of_sha_256_is_read(fake: FakeGit, make: Make) -> Non
     assert (await make(fake).one(APP)).values["repository.filePaths"] == ["a"]
 
 
+@pytest.mark.slow
 async def test_a_name_is_only_ever_a_name(fake: FakeGit, make: Make, temporary: Path) -> None:
     names = ("--upload-pack=touch x", "$(touch x)", "ü;'", "%2e%2e")
     for name in names:

@@ -120,6 +120,7 @@ async def test_a_redirect_is_not_followed_to_another_host(
     assert other.requests == {}
 
 
+@pytest.mark.slow
 async def test_a_private_authority_is_believed_when_the_setting_names_it(
     encrypted: tuple[int, str], ask: Ask, guarded: FakeGit
 ) -> None:

@@ -120,6 +120,7 @@ async def test_what_was_kept_in_a_form_that_nobody_reads_any_more_counts_as_noth
         assert (await collector.one()).values == first.values
 
 
+@pytest.mark.slow
 async def test_no_more_than_a_hundred_pages_are_read() -> None:
     fake, collector = of(history(1_050))
     fake.most = 10

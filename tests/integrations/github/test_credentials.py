@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
@@ -46,6 +47,7 @@ def installed(**table: Any) -> tuple[FakeGitHub, Collector]:
     return fake, Collector(fake, time, **TABLE | table)
 
 
+@pytest.mark.slow
 async def test_an_app_collects_with_one_token_for_an_hour() -> None:
     fake, collector = installed()
     for _ in range(58):

@@ -96,6 +96,7 @@ class Checks:
         return self._resolved(found)
 
 
+@pytest.mark.slow
 async def test_every_request_and_every_answer_fits_the_description(description: Json) -> None:
     seen: list[Exchange] = []
     keys = [Key(KEY, reads=set(rights)) for rights in _RIGHTS]

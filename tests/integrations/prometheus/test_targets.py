@@ -76,6 +76,7 @@ def test_other_annotations_name_none(subtests: pytest.Subtests) -> None:
             assert found.outcome in {Outcome.NO_ANNOTATION, Outcome.BAD_ANNOTATION}
 
 
+@pytest.mark.slow
 async def test_a_name_stands_in_a_query_for_itself_alone(subtests: pytest.Subtests) -> None:
     for service in HOSTILE:
         with subtests.test(service=service):
