@@ -37,21 +37,21 @@ quick: setup ## Run the checks and tests nearest to what changed, on SQLite, in 
 
 # Some wait for the database or a process, so three at once keep two cores busy.
 test: test-notice setup ## Check everything, then run the tests on SQLite and on PostgreSQL
-	@$(MAKE) --no-print-directory --jobs 2 $(CHECKS) compile-tests
+	@$(MAKE) --no-print-directory --jobs 2 check-types compile-tests $(CHECKS)
 	FACTBOOK_TEST_SITE=site $(BIN)/pytest -n 3
 
 # Otherwise each of the three would do it, at the same time.
 compile-tests: setup
 	@$(BIN)/pytest --collect-only -qq >/dev/null || true
 
-test-slow: setup ## Run the tests that take over half a second each, such as random histories
+test-slow: setup ## Run the tests that take over a third of a second each, such as random histories
 	FACTBOOK_TEST_SITE=site $(BIN)/pytest -n 3 -m slow
 
 test-notice:
 	@command -v git >/dev/null || \
 		{ echo 'The tests need Git; on Debian and Ubuntu: apt-get install git' >&2; exit 1; }
 	@[[ -e $(SETUP_STAMP) ]] || echo 'Installing what the tests need into .venv (650 MB)'
-	@echo 'Checks and tests take about ten minutes on two cores'
+	@echo 'Checks and tests take about five minutes on two cores'
 
 test-system: setup ## Run the tests that need more than Python packages (TESTS=files or node ids)
 	scripts/install-system

@@ -77,6 +77,7 @@ structlog.get_logger("ours").debug("unseen")
 """
 
 
+@pytest.mark.slow
 def test_a_log_that_takes_no_lines_keeps_nothing_from_being_done() -> None:
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(

@@ -44,6 +44,7 @@ async def succeeded(service: Service) -> dict[str, int]:
     return {part: round(float(seconds) * SECOND) for part, seconds in found}
 
 
+@pytest.mark.slow
 @pytest.mark.spec("housekeeping.parts-are-known")
 async def test_when_each_part_last_succeeded_is_known(service: Service) -> None:
     assert await succeeded(service) == {}

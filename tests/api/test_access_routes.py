@@ -236,6 +236,7 @@ async def test_who_has_no_token_is_not_told_which_methods_there_are(service: Ser
         assert (await http.post("/healthz")).headers["allow"] == "GET"
 
 
+@pytest.mark.slow
 async def test_a_path_template_sent_as_it_stands_is_an_address_like_any_other(
     service: Service, subtests: pytest.Subtests
 ) -> None:

@@ -66,6 +66,7 @@ async def test_many_entities_are_run_at_once(service: Service) -> None:
     assert (await service.http.post(f"{PLUGIN}/checks/run", json=many)).status_code == 400
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 async def test_results_of_one_run_are_bounded(service: Service) -> None:
     for number in range(66):

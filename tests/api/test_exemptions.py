@@ -121,6 +121,7 @@ async def test_members_of_named_groups_decide_without_the_permission(service: Se
     assert (approved.status_code, approved.json()["state"]) == (200, "approved")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rules", [{"maxDays": 30}, {"enabled": False}])
 async def test_what_the_rules_forbid_by_now_is_not_approved_and_can_be_denied(
     service: Service, rules: dict[str, Any]

@@ -219,6 +219,7 @@ def test_the_root_of_every_schema_is_an_object_and_composes_nothing(
                 assert not composing & schema.keys()
 
 
+@pytest.mark.slow
 def test_schemas_are_sound_inline_and_of_single_types(subtests: pytest.Subtests) -> None:
     assert TOOLS
     for tool in TOOLS:

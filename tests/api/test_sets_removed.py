@@ -110,6 +110,7 @@ async def test_pushed_again_within_the_keep_time_it_is_the_same_entity(start: St
     assert await service.state.database.all("SELECT * FROM removed_entities") == []
 
 
+@pytest.mark.slow
 @pytest.mark.spec("removed.forgotten-after-the-keep-time")
 @pytest.mark.parametrize("days", [7, 2])
 async def test_after_the_keep_time_id_and_facts_are_gone_for_good(

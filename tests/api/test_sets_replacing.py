@@ -148,6 +148,7 @@ async def test_a_clients_annotations_stay_but_those_of_the_service_are_its_own(
     assert annotations["team/note"] == "mine"
 
 
+@pytest.mark.slow
 @pytest.mark.spec("response.keeps-request-order", "sets.get")
 async def test_items_are_answered_and_read_in_the_order_they_were_sent(service: Service) -> None:
     chance = random.Random(7)

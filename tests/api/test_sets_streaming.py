@@ -99,6 +99,7 @@ async def test_a_client_that_hangs_up_in_the_middle_of_a_put_changes_nothing(
     assert (await service.push("first", component("a"))).json()["revision"] == 2
 
 
+@pytest.mark.slow
 @pytest.mark.spec("limits.body-is-413")
 async def test_a_chunked_body_is_refused_as_soon_as_it_is_too_large(service: Service) -> None:
     pulled = 0

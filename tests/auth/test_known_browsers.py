@@ -45,6 +45,7 @@ def test_what_is_no_mark_is_not_recognized(subtests: pytest.Subtests) -> None:
             assert recognized(KEY, value, KIM, HASH, NOON) is None
 
 
+@pytest.mark.slow
 @given(st.data())
 def test_no_mark_can_be_changed(data: st.DataObject) -> None:
     value = mark(KEY, KIM, HASH, NOON)

@@ -63,6 +63,7 @@ def test_composed_and_decomposed_text_mean_the_same_reference() -> None:
     assert refs.parse(f"group:{decomposed}") == refs.parse("group:équipe zürich")
 
 
+@pytest.mark.slow
 @given(PARTS, PARTS, PARTS)
 def test_the_canonical_form_means_itself(kind: str, namespace: str, name: str) -> None:
     text = str(EntityRef.of(kind, namespace, name))

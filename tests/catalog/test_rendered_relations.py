@@ -16,6 +16,7 @@ POOL = [
 ]
 
 
+@pytest.mark.slow
 def test_whatever_comes_and_goes_the_text_is_that_of_all_relations(
     subtests: pytest.Subtests,
 ) -> None:

@@ -55,6 +55,7 @@ titles = st.text(letters, min_size=1, max_size=80) | st.sampled_from(
 )
 
 
+@pytest.mark.slow
 @given(titles, titles)
 def test_any_title_makes_an_image_that_can_be_read_aloud(label: str, message: str) -> None:
     parser: XMLPullParser[Element] = XMLPullParser(["end"])

@@ -81,6 +81,7 @@ def putting_into_effect(catalog: CheckedCatalog) -> asyncio.Future[Any]:
     return asyncio.ensure_future(publication.finish(catalog.database, catalog.time))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("begin", [publishing, deletion, putting_into_effect])
 async def test_who_waits_for_the_lock_alone_holds_up_no_write_beside_a_long_one(
     catalog: CheckedCatalog, begin: Callable[[CheckedCatalog], asyncio.Future[Any]]

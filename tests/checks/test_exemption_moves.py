@@ -110,6 +110,7 @@ async def test_an_exemption_of_what_is_removed_goes_to_nothing_else(
     assert await named(database) == [ref("old")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ["approve", "revoke"])
 async def test_decisions_and_requests_while_a_name_changes_count_for_the_new_one(
     database: Database, imports: Imports, what: str

@@ -73,6 +73,7 @@ def test_help_tells_apart_what_needs_the_database_and_what_a_server(factbook: Co
     }
 
 
+@pytest.mark.slow
 def test_help_imports_neither_http_nor_the_service() -> None:
     heavy = {"httpx2", "rich.console", "yaml", "starlette", "sqlite3", "factbook.app"}
     code = f"""

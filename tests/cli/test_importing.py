@@ -82,6 +82,7 @@ def test_an_import_writes_and_says_how_it_went(run: Import) -> None:
     assert [part["difference"] for part in again["parts"]] == [[], [], []]
 
 
+@pytest.mark.slow
 def test_an_import_leaves_a_record_of_each_part_that_changed(
     run: Import, factbook: Command, database: str, fake: FakeGitHub
 ) -> None:

@@ -128,6 +128,7 @@ async def test_what_cannot_be_listed_is_not_removed_by_a_push(
     assert await service.catalog("component:payments/web-7") is not None
 
 
+@pytest.mark.slow
 async def test_held_removals_of_a_push_wait_for_an_option(
     cluster: PushedCluster, service: Service
 ) -> None:

@@ -74,6 +74,7 @@ async def test_with_all_rights_every_leaf_has_its_value_and_its_time(make: Make)
     assert collected.keys() == {path.partition(".")[0] for path in VALUES}
 
 
+@pytest.mark.slow
 @pytest.mark.spec("unknown.reasons-of-collections", "tools.repository.unavailable-is-an-error")
 async def test_why_a_repository_is_not_known_is_told_and_costs_the_others_nothing(
     make: Make,

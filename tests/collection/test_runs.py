@@ -57,6 +57,7 @@ async def test_a_source_runs_once_for_each_moment_of_its_cadence(world: World) -
     assert world.vendor.asked.total() == 3  # one makes up for all that were missed
 
 
+@pytest.mark.slow
 async def test_entities_that_point_to_the_same_share_one_answer(world: World) -> None:
     pushed = [repository(f"part-{number}", "acme/mono") for number in range(5)]
     await world.service.push("all", *pushed)
@@ -109,6 +110,7 @@ async def test_a_draft_is_collected_on_demand_only(service: Service) -> None:
     assert world.vendor.asked.total() == 0
 
 
+@pytest.mark.slow
 async def test_a_large_catalog_is_read_in_portions(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

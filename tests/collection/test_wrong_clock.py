@@ -34,6 +34,7 @@ async def serving(database_url: str, integration: Integration) -> AsyncIterator[
             yield service
 
 
+@pytest.mark.slow
 @ON_POSTGRESQL
 @pytest.mark.parametrize("entity", [None, "component:default/web"], ids=["everything", "one"])
 @pytest.mark.parametrize("wrong", [-HOUR, HOUR], ids=["behind", "ahead"])

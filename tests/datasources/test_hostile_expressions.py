@@ -21,6 +21,7 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(extraction, name, getattr(extraction, name) / 10)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("short")
 async def test_a_catastrophic_expression_ends_with_its_bound(beside: Beside, serve: Serve) -> None:
     port = await serve(saying(whole(b"a" * 5_000 + b"b")))
@@ -30,6 +31,7 @@ async def test_a_catastrophic_expression_ends_with_its_bound(beside: Beside, ser
     assert reasons == everyone(slow)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("short")
 async def test_a_catastrophic_expression_on_entities_holds_nobody_up(beside: Beside) -> None:
     members = {"timeout": {"seconds": 20}}

@@ -59,6 +59,7 @@ async def test_what_does_not_fit_is_told_and_the_rest_stored(service: Service) -
     assert (await world.last()).state == "partial"  # an expression that does not fit it
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("format_", "body", "extract"),
     [

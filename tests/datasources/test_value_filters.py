@@ -15,6 +15,7 @@ names = ("known", "reason", "value", "min", "below")
 types: st.SearchStrategy[FactType] = st.sampled_from([*TYPES])
 
 
+@pytest.mark.slow
 @given(types, st.fixed_dictionaries(dict.fromkeys(names, texts)))
 def test_a_filter_is_read_or_refused(type_: FactType, given: dict[str, str | None]) -> None:
     try:

@@ -201,6 +201,7 @@ async def test_what_follows_a_row_that_lost_its_long_values_has_them(database: D
     assert (await changes(database))[-1] == (3, {"files": (FILES, MORE)})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("swept_before", [False, True])
 async def test_a_source_that_is_to_keep_a_number_keeps_the_values_of_those_rows(
     database: Database, swept_before: bool
@@ -222,6 +223,7 @@ async def test_a_source_that_is_to_keep_a_number_keeps_the_values_of_those_rows(
     assert [hour for hour, _ in await told(database)] == [33, 32]
 
 
+@pytest.mark.slow
 async def test_values_that_went_with_an_older_row_are_no_change_later(database: Database) -> None:
     await add_entities(database, WEB)
     for hour in range(60):

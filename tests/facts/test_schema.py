@@ -112,6 +112,7 @@ VALUES: st.SearchStrategy[Any] = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(st.sampled_from(list(TYPES)), VALUES)
 def test_every_value_is_either_stored_unchanged_or_given_a_reason(
     type_: FactType, value: Any
@@ -121,6 +122,7 @@ def test_every_value_is_either_stored_unchanged_or_given_a_reason(
     assert stored.get("fact", value) is value
 
 
+@pytest.mark.slow
 @given(st.sampled_from(list(TYPES)), VALUES)
 def test_what_is_stored_survives_the_way_through_json(type_: FactType, value: Any) -> None:
     stored, _ = check([Fact("fact", type_)], {"fact": value})

@@ -177,6 +177,7 @@ async def test_a_database_of_an_early_release_is_not_emptied_by_its_upgrade(
     assert await believed(service) == "0.0"
 
 
+@pytest.mark.slow
 async def test_a_database_where_nobody_kept_house_is_not_emptied(start: StartService) -> None:
     service = await start()
     await service.push("all", component("web"))

@@ -33,6 +33,7 @@ async def seen_at(service: Service) -> int | None:
     return None if used is None else milliseconds(used)
 
 
+@pytest.mark.slow
 @pytest.mark.spec("faults.clock")
 @STEPS
 async def test_tokens_pushes_and_events_go_on_in_their_order(service: Service, step: int) -> None:

@@ -134,6 +134,7 @@ def edited(one: Repository, text: str) -> None:
     one.commits += 1
 
 
+@pytest.mark.slow
 async def test_a_push_is_seen_within_ten_seconds_by_at_most_three_requests(
     world: World, shop: Repository
 ) -> None:
@@ -177,6 +178,7 @@ async def test_many_events_at_once_are_one_reading(world: World, shop: Repositor
     assert await world.after(shop) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["shop", "plain"])
 async def test_a_repository_with_another_name_keeps_its_id_and_its_owner(
     world: World, name: str
@@ -213,6 +215,7 @@ async def test_a_repository_is_gone_when_github_says_so_and_not_when_an_event_do
     assert await world.service.catalog(OTHER)
 
 
+@pytest.mark.slow
 async def test_a_credential_that_sees_less_empties_nothing_by_many_events(
     world: World, shop: Repository
 ) -> None:
@@ -297,6 +300,7 @@ async def test_a_wrong_signature_is_refused_and_recorded(world: World, shop: Rep
     assert len(audit.json()["records"]) == 3
 
 
+@pytest.mark.slow
 async def test_refused_events_are_told_on_the_page_of_their_importer(
     world: World, shop: Repository
 ) -> None:

@@ -210,6 +210,7 @@ async def test_all_pages_of_a_list_are_read(most: int) -> None:
     assert (found.complete, len(found.items)) == (True, 120)
 
 
+@pytest.mark.slow
 async def test_a_list_that_fails_after_its_first_page_is_incomplete(
     subtests: pytest.Subtests,
 ) -> None:

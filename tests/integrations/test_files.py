@@ -70,6 +70,7 @@ def test_counts_are_those_of_the_single_files(paths: list[str]) -> None:
         assert found[f"fileTypes.{name}"] == sum(name in types(path) for path in paths)
 
 
+@pytest.mark.slow
 @given(paths=paths, more=paths)
 def test_more_files_never_make_a_count_smaller(paths: list[str], more: list[str]) -> None:
     fewer, all_ = facts(paths), facts([*paths, *more])

@@ -83,6 +83,7 @@ def known(found: dict[str, dict[str, object]]) -> dict[str, dict[str, object]]:
     }
 
 
+@pytest.mark.slow
 @given(
     seed=st.integers(0, 2**32),
     size=st.integers(1, 450),

@@ -51,6 +51,7 @@ def dull(counted: Counter[str]) -> dict[str, int]:
     }
 
 
+@pytest.mark.slow
 async def test_what_happens_call_by_call_is_explained_by_its_own_order(start: StartService) -> None:
     async with inside([await start(), await start()]) as clients:
         told = await tell(clients)

@@ -102,6 +102,7 @@ def test_the_headers_of_each_vendor_are_read(subtests: pytest.Subtests) -> None:
             assert allowance_of(headers, NOON) == expected
 
 
+@pytest.mark.slow
 @given(st.dictionaries(st.sampled_from(["limit", "remaining", "reset"]), st.text(max_size=15)))
 def test_headers_that_make_no_sense_say_nothing_or_end_within_a_day(found: dict[str, str]) -> None:
     allowance = allowance_of({f"x-ratelimit-{name}": text for name, text in found.items()}, NOON)

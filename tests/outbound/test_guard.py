@@ -66,6 +66,7 @@ def test_public_addresses_are_called() -> None:
     assert [address for address in addresses if not Guard().allows(address)] == []
 
 
+@pytest.mark.slow
 @given(V4 | V6)
 def test_every_address_that_is_called_is_global_and_for_one_host(
     address: ipaddress.IPv4Address | ipaddress.IPv6Address,
@@ -94,11 +95,13 @@ def test_an_address_of_version_4_that_is_refused_is_so_for_a_reason(
 _ASSIGNED = ipaddress.IPv4Network("192.0.0.0/24")
 
 
+@pytest.mark.slow
 @given(V4)
 def test_a_mapped_address_is_called_when_the_one_inside_is(address: ipaddress.IPv4Address) -> None:
     assert Guard().allows(f"::ffff:{address}") == Guard().allows(str(address))
 
 
+@pytest.mark.slow
 @given(V4, st.integers(8, 32), V4)
 def test_a_listed_network_allows_its_addresses_and_no_others(
     inside: ipaddress.IPv4Address, length: int, other: ipaddress.IPv4Address

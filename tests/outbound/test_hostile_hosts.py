@@ -76,6 +76,7 @@ async def test_a_hostile_answer_ends_within_its_bounds(
             assert answer.detail == f"127.0.0.1: {detail}"
 
 
+@pytest.mark.slow
 async def test_a_bomb_of_compression_takes_no_memory(serve: Serve) -> None:
     port = await serve(saying(packed(gzip.compress(b" " * 100 * MB, 1))))
     async with calling(f"http://127.0.0.1:{port}", network()) as client:

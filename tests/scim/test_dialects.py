@@ -130,6 +130,7 @@ async def test_too_many_changes_in_one_call_are_refused(provider: Provider) -> N
     assert problem(await provider.patch(kim))[:2] == (400, "invalidSyntax")
 
 
+@pytest.mark.slow
 async def test_changes_that_look_at_every_value_are_few(provider: Provider) -> None:
     mails = [{"value": f"{number}@example.com", "type": "home"} for number in range(100)]
     kim = await provider.user("kim", emails=mails)

@@ -270,6 +270,7 @@ async def test_a_member_that_there_is_not_is_refused_and_nothing_is_written(
     assert await members_of(service, TEAM) == set()
 
 
+@pytest.mark.slow
 @pytest.mark.both_databases
 async def test_changes_of_one_group_at_once_are_all_kept(
     service: Service, provider: Provider

@@ -75,6 +75,7 @@ async def test_a_command_of_a_release_that_was_left_behind_changes_nothing_and_s
     assert await database.all("SELECT id FROM tokens") == []
 
 
+@pytest.mark.slow
 @pytest.mark.spec("upgrades.an-outdated-release-refuses")
 async def test_a_worker_that_a_schema_has_left_behind_ends_and_says_what_to_install(
     database: Database, database_url: str

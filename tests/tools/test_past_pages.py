@@ -43,6 +43,7 @@ async def changes(service: Service, **arguments: Any) -> list[dict[str, Any]]:
 # Of history
 
 
+@pytest.mark.slow
 @pytest.mark.spec("tools.history-and-changes.pages")
 async def test_all_rows_are_walked_without_a_repeat_or_a_gap(recording: Service) -> None:
     entity_id, other = await past.id_of(recording, PAYMENTS), await past.id_of(recording, ORDERS)

@@ -93,6 +93,7 @@ async def test_the_list_is_saved_as_csv(visitor: Browser) -> None:
     assert len(everything) == 4
 
 
+@pytest.mark.slow
 async def test_more_than_a_portion_is_saved_as_csv(service: Service) -> None:
     visitor = await signed_in(service)
     await service.push("all", *(component(f"c{number:04}") for number in range(1_050)))

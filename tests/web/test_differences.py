@@ -51,6 +51,7 @@ def test_a_long_difference_is_cut() -> None:
     assert len(found.lines) == 400
 
 
+@pytest.mark.slow
 @given(st.lists(st.sampled_from("abc"), max_size=12), st.lists(st.sampled_from("abc"), max_size=12))
 def test_what_is_removed_and_added_leads_from_one_document_to_the_other(
     before: list[str], after: list[str]

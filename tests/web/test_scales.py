@@ -66,6 +66,7 @@ def test_ticks_of_times_stay_within_their_period(one: int, other: int, about: in
     assert all(start <= tick.at <= end for tick in ticks)
 
 
+@pytest.mark.slow
 @given(st.lists(st.one_of(st.none(), FINITE), min_size=1, max_size=400), st.integers(4, 60))
 def test_of_many_points_the_peaks_the_gaps_and_the_last_remain(
     values: list[float | None], most: int

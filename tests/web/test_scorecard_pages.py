@@ -94,6 +94,7 @@ async def test_the_matrix_goes_on_after_fifty_entities(scoring: Service, visitor
     assert "11 entities" in words(await visitor.text(after))
 
 
+@pytest.mark.slow
 async def test_many_checks_are_shown_in_parts(scoring: Service, visitor: Browser) -> None:
     ids = [f"check-{number:02}" for number in range(60)]
     for id_ in ids:

@@ -141,6 +141,7 @@ async def test_a_host_that_is_slow_keeps_nobody_waiting(
     assert "no answer within 0.5 seconds" in await refusal(documents, client)
 
 
+@pytest.mark.slow
 async def test_a_redirect_is_not_followed_and_a_fault_is_told(
     serve: Serve, tmp_path: Path, subtests: pytest.Subtests
 ) -> None:

@@ -136,6 +136,7 @@ async def test_a_private_authority_is_believed_when_the_setting_names_it(
     assert guarded.requests == {}
 
 
+@pytest.mark.slow
 async def test_git_goes_through_the_proxy_which_alone_is_looked_up(
     encrypted: tuple[int, str], ask: Ask
 ) -> None:

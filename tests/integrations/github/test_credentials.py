@@ -99,6 +99,7 @@ async def test_a_key_may_stand_in_one_line() -> None:
     assert (await collector.one()).values == EVERYTHING
 
 
+@pytest.mark.slow
 async def test_a_token_that_cannot_be_had_in_passing_is_asked_for_again() -> None:
     fake, collector = installed()
     fake.fail("app", faults.not_json, times=10)

@@ -14,6 +14,7 @@ PROJECT = {"id": uuid(999), "type": "project"}
 ATTRIBUTES = {"name": "acme/app", "origin": "github", "status": "active"}
 
 
+@pytest.mark.slow
 async def test_pages_are_read_to_the_end_that_their_links_do_not_tell(
     subtests: pytest.Subtests,
 ) -> None:

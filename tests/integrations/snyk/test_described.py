@@ -48,6 +48,7 @@ def descriptions(test_data: Path) -> dict[str, Json]:
     return {kind: json.loads(path.read_text("utf-8")) for kind, path in found.items()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("token", [Token(KEY), Token(KEY, plan_has_api=False), Token("another")])
 async def test_requests_and_answers_are_as_described(
     descriptions: dict[str, Json], token: Token
