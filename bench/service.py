@@ -210,7 +210,8 @@ def settings(database: Database) -> dict[str, str]:
 
 def make_token(database: Database, folder: Path, command: Path = COMMAND) -> str:
     """A token with every permission; migrates the database first."""
-    return _said(database, folder, "token", "create", "bench", command=command)
+    every = ["--all"] if command == COMMAND else []  # earlier releases have no such option
+    return _said(database, folder, "token", "create", "bench", *every, command=command)
 
 
 def people_link(database: Database, folder: Path) -> str:

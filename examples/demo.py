@@ -140,7 +140,10 @@ def demonstrate(folder: Path, port: int) -> NoReturn:
     with serving(port, environment, folder) as server:
         server.wait_until_ready(url)
         environment["FACTBOOK_SERVER"] = url
-        environment["FACTBOOK_TOKEN"] = run("token", "create", "demo", environment=environment)
+        environment["FACTBOOK_TOKEN"] = run(
+            *("token", "create", "demo", "--preset", "pipeline", "--preset", "author"),
+            environment=environment,
+        )
         fill(url, environment["FACTBOOK_TOKEN"])
         publish_scorecard(folder / "tech-insights", environment)
         answer = run("call", TOOL, f"name={NAME}", environment=environment)

@@ -99,8 +99,11 @@ class ServerProcess:
         return self._process is not None and self._process.poll() is None
 
     def token(self, *arguments: str) -> str:
-        """A new token's value, from `factbook token create`."""
-        return self.invoke("token", "create", "test", *arguments).strip()
+        """A new token's value, from `factbook token create`; all permissions if none are named."""
+        chosen = {"--permission", "--preset"}.intersection(arguments)
+        return self.invoke(
+            "token", "create", "test", *([] if chosen else ["--all"]), *arguments
+        ).strip()
 
     def invoke(self, *arguments: str, expect: int = 0) -> str:
         """What a command prints on standard output that runs in the test's process."""

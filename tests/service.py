@@ -70,7 +70,7 @@ class Service:
                 name=name,
                 digest=tokens.digest(value, self.state.token_key),
                 owner=owner,
-                permissions=known.checked(permissions),
+                permissions=known.checked(permissions) or known.NAMES,
                 created_by="test",
                 now=now,
                 lifetime=lifetime,

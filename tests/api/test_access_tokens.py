@@ -9,8 +9,8 @@ from factbook.auth import tokens
 from factbook.auth.permissions import (
     CATALOG_READ,
     NAMES,
-    OPERATIONS_MANAGE,
     SET_WRITE,
+    SOURCE_READ,
     TOKEN_MANAGE,
 )
 from factbook.storage import Database
@@ -132,8 +132,17 @@ async def test_a_token_is_never_given_more_than_its_maker_has(service: Service) 
 
         child = (await ask(CATALOG_READ)).json()
         assert (child["permissions"], child["owner"]) == ([CATALOG_READ], "user:default/kim")
-        everything = (await ask()).json()
-        assert everything["permissions"] == sorted([CATALOG_READ, OPERATIONS_MANAGE, TOKEN_MANAGE])
+        assert (await ask()).json()["permissions"] == [CATALOG_READ]
+
+
+@ON_SQLITE
+@pytest.mark.spec("token.least-privilege")
+async def test_a_token_reads_unless_its_permissions_are_named(service: Service) -> None:
+    assert (await make(service, name="new"))["permissions"] == sorted([CATALOG_READ, SOURCE_READ])
+    async with service.client(await service.token(TOKEN_MANAGE)) as http:
+        answer = await http.post(TOKENS, json={"name": "reads nothing"})
+    assert answer.status_code == 400
+    assert "Name the permissions" in answer.json()["error"]["message"]
 
 
 @ON_SQLITE

@@ -5,6 +5,7 @@ from typing import Any
 import httpx2
 import pytest
 
+from factbook.auth.permissions import NAMES
 from factbook.auth.token_reach import Narrowing
 from tests.api.defining import FACTS, SOURCES, define, item, pushed
 from tests.conftest import StartService
@@ -229,7 +230,8 @@ async def test_a_list_of_some_tools_is_kept_by_no_cache_for_others(service: Serv
 @pytest.mark.spec("token.narrowed-never-widens")
 async def test_a_narrowed_token_makes_none_that_reaches_further(service: Service) -> None:
     wide = {"sets": ["shop-*"], "namespaces": ["eu", "us"]}
-    made = await service.http.post(ACCESS, json={"name": "ci", "narrowing": wide})
+    body = {"name": "ci", "permissions": sorted(NAMES), "narrowing": wide}
+    made = await service.http.post(ACCESS, json=body)
     assert made.status_code == 201
     assert made.json()["narrowing"] == wide
     async with service.client(made.json()["value"]) as http:

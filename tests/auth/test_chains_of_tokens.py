@@ -6,6 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from factbook.auth import permissions
 from factbook.auth.permissions import CATALOG_READ, FACT_WRITE, SET_WRITE, TOKEN_MANAGE
 from factbook.auth.token_reach import DIMENSIONS
 from tests.service import Service
@@ -53,7 +54,9 @@ def reach(token: dict[str, Any]) -> set[tuple[str, str]]:
 async def test_no_chain_of_tokens_gives_more_than_its_first_has(
     service: Service, wishes: list[Wish]
 ) -> None:
-    first = await service.http.post(ACCESS, json={"name": "first"})
+    first = await service.http.post(
+        ACCESS, json={"name": "first", "permissions": sorted(permissions.NAMES)}
+    )
     made = [first.json()]
     for wish in wishes:
         maker = made[wish.maker % len(made)]

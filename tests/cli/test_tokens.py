@@ -1,10 +1,13 @@
 """`factbook token`, on a database of its own."""
 
 import json
+import re
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
+from factbook.auth.permissions import NAMES
 from tests.cli.conftest import Command
 
 
@@ -43,16 +46,33 @@ def test_a_listing_shows_how_long_ago_and_how_long_yet(factbook: Command, databa
     assert "+00:00" not in row
 
 
-@pytest.mark.spec("token.has-permissions")
-def test_a_token_has_the_permissions_that_were_named_or_all(
-    factbook: Command, database: str
+@pytest.mark.spec("token.has-permissions", "token.least-privilege")
+def test_a_token_reads_unless_more_is_asked_for(
+    factbook: Command, database: str, subtests: pytest.Subtests
 ) -> None:
-    factbook("token", "create", "one", database, "--permission", "catalog.entity.read")
-    factbook("token", "create", "all", database)
-    listed = json.loads(factbook("token", "list", database, "--json").stdout)
-    permissions = {token["name"]: token["permissions"] for token in listed}
-    assert permissions["one"] == ["catalog.entity.read"]
-    assert {"catalog.entity-set.write", "access.token.manage"} < set(permissions["all"])
+    reads = {"catalog.entity.read", "tech-insights.data-source.read"}
+    pushes = {"catalog.entity-set.write"}
+    cases: list[tuple[list[str], Iterable[str]]] = [
+        ([], reads),
+        (["--set", "shop-*"], reads),
+        (["--permission", "audit.read"], {"audit.read"}),
+        (["--preset", "ask"], reads),
+        (["--preset", "push"], pushes),
+        (["--preset", "push", "--preset", "ask"], pushes | reads),
+        (["--preset", "pipeline"], pushes | reads | {"tech-insights.fact.write"}),
+        (["--preset", "push", "--permission", "audit.read"], pushes | {"audit.read"}),
+        (["--preset", "scim"], {"scim.write"}),
+        (["--all"], NAMES),
+    ]
+    for number, (options, wanted) in enumerate(cases):
+        with subtests.test(options=options):
+            answer = factbook("token", "create", str(number), database, *options)
+            assert answer.exit_code == 0, answer.stderr
+            (permissions,) = re.findall("Permissions: (.*)", answer.stderr)
+            assert permissions == ("all" if options == ["--all"] else ", ".join(sorted(wanted)))
+            listed = json.loads(factbook("token", "list", database, "--json").stdout)
+            (token,) = (token for token in listed if token["name"] == str(number))
+            assert token["permissions"] == sorted(wanted)
 
 
 @pytest.mark.parametrize("by", ["name", "id"])
@@ -76,6 +96,9 @@ def test_what_no_token_can_have_is_wrong_usage(
         ["--expires", "soon"],
         ["--permission", "do.anything"],
         ["--user", "not a reference:"],
+        ["--preset", "everything"],
+        ["--all", "--preset", "ask"],
+        ["--all", "--permission", "audit.read"],
     ]
     for option in cases:
         with subtests.test(option[0]):

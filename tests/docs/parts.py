@@ -24,7 +24,7 @@ from factbook.auth import roles as known_roles
 from factbook.auth.group_roles import GroupRoleOptions
 from factbook.auth.oauth.options import OAuthOptions
 from factbook.auth.oidc.options import ProviderOptions as OpenIDOptions
-from factbook.auth.permissions import NAMES, PERMISSIONS
+from factbook.auth.permissions import NAMES, PERMISSIONS, PRESETS
 from factbook.checks.rules.operators import OPERATORS
 from factbook.cli.commands import app
 from factbook.errors import FactbookError
@@ -199,6 +199,17 @@ def _error(error: type[FactbookError]) -> tuple[str, ...]:
     return code(error.__name__), parent, str(error.status), code(error.name), message
 
 
+def presets() -> str:
+    """Every preset of permissions for tokens."""
+    return table(
+        ("Preset", "Meaning", "Permissions"),
+        [
+            (code(each.name), each.about, ", ".join(map(code, sorted(each.permissions))))
+            for each in PRESETS
+        ],
+    )
+
+
 def permissions() -> str:
     """Every permission."""
     columns = ("Permission", "Title")
@@ -289,6 +300,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "outcomes": outcomes,
     "errors": error_tree,
     "permissions": permissions,
+    "presets": presets,
     "roles": roles,
     "parameters:catalog": partial(parameters, CATALOG_ROUTES),
     "parameters:push": partial(parameters, PUSH_ROUTES),

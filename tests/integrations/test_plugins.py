@@ -77,7 +77,9 @@ def server(installed: Path, tmp_path: Path) -> Iterator[tuple[ServerProcess, Fak
             FACTBOOK_INTEGRATIONS__ENDOFLIFE__DEFAULT__BASE_URL=url,
         ) as process,
     ):
-        token = process.command("token", "create", "test")  # knows the package
+        token = process.command(
+            "token", "create", "test", "--preset", "pipeline", "--preset", "author"
+        )  # knows the package
         process.environment["FACTBOOK_TOKEN"] = token.strip()
         yield process, fake
 

@@ -48,6 +48,9 @@ REQUIREMENTS: dict[str, Requirement] = {
     "token.has-permissions": Requirement(
         "decisions §6.1", "A token carries the permissions chosen for it and no others."
     ),
+    "token.least-privilege": Requirement(
+        "decisions §6.1", "A new token only reads, unless more is asked for."
+    ),
     "token.narrowed-is-kept-within": Requirement(
         "decisions §6.1",
         "A token that is narrowed to sets, namespaces, sources or tools does nothing elsewhere.",

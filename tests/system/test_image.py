@@ -214,7 +214,7 @@ def test_the_compose_file_of_postgresql_runs_a_server_and_a_worker(
 def test_the_units_of_systemd_run_confined_make_backups_and_end_in_order(image: Image) -> None:
     with SystemdMachine.booted(image) as machine:
         machine.wait_until_ready()
-        token = machine.factbook("token", "create", "test")
+        token = machine.factbook("token", "create", "test", "--preset", "pipeline")
         entity = json.dumps(component("shop"))
         machine.run("sh", "-c", f"echo '{entity}' > /root/shop.json")
         machine.factbook("push", "all", "/root/shop.json", token=token)
@@ -236,7 +236,7 @@ def test_the_units_of_systemd_run_confined_make_backups_and_end_in_order(image: 
 
 def check_answers(composition: Composition) -> None:
     """What is pushed to the server can be read."""
-    token = composition.factbook("token", "create", "test").strip()
+    token = composition.factbook("token", "create", "test", "--preset", "pipeline").strip()
     headers = {"authorization": f"Bearer {token}"}
     with httpx2.Client(base_url=composition.url, headers=headers, timeout=60) as client:
         pushed = client.put(f"{PUSH}/sets/all", json={"items": [component("shop")]})

@@ -109,6 +109,46 @@ OWNED: Final = frozenset(
 )
 
 
+class Preset(NamedTuple):
+    """A named choice of permissions for a common purpose."""
+
+    name: str
+    title: str
+    about: str
+    permissions: frozenset[str]
+
+
+# What a new token may do unless its maker asks for something else.
+READING: Final = frozenset({CATALOG_READ, SOURCE_READ})
+PRESETS: Final = (
+    Preset("ask", "Ask", "Reads the catalog and calls the tools: for agents.", READING),
+    Preset(
+        "push",
+        "Push sets",
+        "Writes sets of entities and reads nothing: for jobs that push.",
+        frozenset({SET_WRITE}),
+    ),
+    Preset(
+        "pipeline",
+        "Pipeline",
+        "Writes sets of entities and facts, and reads: for pipelines that push, preview and gate.",
+        READING | {SET_WRITE, FACT_WRITE},
+    ),
+    Preset(
+        "author",
+        "Author",
+        "Writes data sources, checks and scorecards, and reads: for repositories of definitions.",
+        READING | {SOURCE_WRITE, SOURCE_RUN, CHECK_WRITE, SCORECARD_WRITE},
+    ),
+    Preset(
+        "scim",
+        "SCIM",
+        "Writes people and groups: for an identity provider.",
+        frozenset({SCIM_WRITE}),
+    ),
+)
+
+
 def suffices(held: frozenset[str], needed: tuple[str, ...]) -> bool:
     """True if OWN_WRITE stands for whatever is missing of what is needed."""
     return OWN_WRITE in held and held.union(OWNED).issuperset(needed)
@@ -121,10 +161,19 @@ def with_included(names: frozenset[str]) -> frozenset[str]:
 
 
 def checked(names: Iterable[str]) -> frozenset[str]:
-    """Permissions with these names, all of them for none; raises InputError for unknown ones."""
+    """Permissions with these names; raises InputError for unknown ones."""
     wanted = frozenset(names)
     if unknown := sorted(wanted - NAMES):
         raise InputError(
             f"There is no permission {', '.join(unknown)}. There are: {', '.join(sorted(NAMES))}."
         )
-    return wanted or NAMES
+    return wanted
+
+
+def of_presets(names: Iterable[str]) -> frozenset[str]:
+    """Permissions of the presets with these names; raises InputError for unknown ones."""
+    known = {preset.name: preset.permissions for preset in PRESETS}
+    wanted = frozenset(names)
+    if unknown := sorted(wanted - known.keys()):
+        raise InputError(f"There is no preset {', '.join(unknown)}. There are: {', '.join(known)}.")
+    return frozenset[str]().union(*(known[name] for name in wanted))

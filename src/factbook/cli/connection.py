@@ -36,7 +36,7 @@ PushWord = Annotated[
 
 _HINTS = {
     401: "Give a token with --token or FACTBOOK_TOKEN; `factbook token create` makes one.",
-    403: "`factbook token create` makes a token with further permissions.",
+    403: "`factbook token create NAME --permission PERMISSION` creates a more powerful token.",
 }
 
 

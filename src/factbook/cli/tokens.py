@@ -22,8 +22,19 @@ def create(
     name: Annotated[str, typer.Argument(metavar="NAME", help="What the token is for.")],
     permission: Annotated[
         list[str] | None,
-        typer.Option(help="A permission, e.g. catalog.entity.read. Without any: full access."),
+        typer.Option(help="A permission, e.g. catalog.entity.read. May be repeated."),
     ] = None,
+    preset: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="The permissions for a purpose: ask, push, pipeline, author or scim. May be "
+            "repeated. Without --preset, --permission and --all: ask, which only reads.",
+        ),
+    ] = None,
+    all_: Annotated[
+        bool, typer.Option("--all", help="Every permission, managing tokens and people included.")
+    ] = False,
     set_: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="NAME", help="A set that it may push; a* for all from a."),
@@ -52,17 +63,18 @@ def create(
     \b
     Examples:
       export FACTBOOK_TOKEN=$(factbook token create laptop)
-      factbook token create agent --permission catalog.entity.read \\
-          --permission tech-insights.data-source.read --expires never
-      factbook token create ci --permission catalog.entity-set.write --set "shop-*"
+      factbook token create ci --preset push --set "shop-*"
+      factbook token create auditor --permission audit.read --expires 1d
+      factbook token create administrator --all --expires 1d
     """
     from factbook.operations import commands
 
-    given = permission or []
+    wanted = commands.token_permissions(permission or [], preset or [], everything=all_)
     asked = {"sets": set_, "namespaces": namespace, "sources": source, "tools": tool}
     narrowed = {dimension: names for dimension, names in asked.items() if names}
-    value = on_database(database_url, commands.create_token, name, user, given, expires, narrowed)
+    value = on_database(database_url, commands.create_token, name, user, wanted, expires, narrowed)
     note(f'The token "{name}" acts for {user}, expires: {expires}. Keep it: it is not shown again.')
+    note(f"Permissions: {'all' if all_ else ', '.join(sorted(wanted))}")
     say(value)
 
 

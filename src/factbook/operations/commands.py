@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from types import MappingProxyType
 
@@ -23,11 +23,23 @@ from factbook.scheduling import retention_clock
 from factbook.storage import Database, Transaction, Write
 
 
+def token_permissions(
+    named: Collection[str], presets: Collection[str], *, everything: bool
+) -> frozenset[str]:
+    """The permissions of a new token; without any choice it reads. Raises InputError."""
+    if everything and (named or presets):
+        raise InputError("--all includes every permission: leave out --permission and --preset.")
+    if everything:
+        return known_permissions.NAMES
+    chosen = known_permissions.checked(named) | known_permissions.of_presets(presets)
+    return chosen or known_permissions.READING
+
+
 async def create_token(
     backend: Backend,
     name: str,
     owner: str,
-    permissions: Sequence[str],
+    permissions: Collection[str],
     lifetime: str,
     narrowed: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> str:

@@ -27,7 +27,7 @@ from factbook.schemas.tokens import (
 
 
 class NewToken(msgspec.Struct, forbid_unknown_fields=True):
-    """The body that asks for a token; all of the caller's permissions when none is named.
+    """The body that asks for a token. Without `permissions` it reads the catalog and the facts.
 
     What the caller's token is narrowed to counts for the new one too, where it says no less.
     """
@@ -61,7 +61,9 @@ async def create(request: Request, state: HandlerContext) -> JsonReply[MadeToken
     asked: NewToken = await request.json(NewToken)
     caller = request.token
     assert caller is not None
-    wanted = permissions.checked(asked.permissions or caller.permissions)
+    wanted = permissions.checked(asked.permissions) or permissions.READING & caller.permissions
+    if not wanted:
+        raise InputError("Name the permissions of the new token: your own token reads nothing.")
     wish = TokenRequest(
         token_rules.name_checked(asked.name),
         wanted,

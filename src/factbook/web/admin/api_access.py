@@ -8,12 +8,11 @@ from urllib.parse import urlencode
 
 from factbook.auth import permissions, token_reach, token_rules, tokens
 from factbook.auth.permissions import (
-    CATALOG_READ,
     PERMISSIONS,
-    SET_WRITE,
-    SOURCE_READ,
+    PRESETS,
     TITLES,
     TOKEN_MANAGE,
+    Preset,
 )
 from factbook.auth.token_reach import DIMENSIONS, NAMESPACES, SETS, SOURCES, TOOLS, Narrowing
 from factbook.auth.token_rules import TokenRequest
@@ -45,15 +44,6 @@ _NARROWINGS = (
     (SOURCES, "Data sources", "By their ids: it reads, runs and pushes to these alone."),
     (TOOLS, "Tools", "By their names: it calls these alone."),
 )
-
-
-class Preset(NamedTuple):
-    """A predefined choice of permissions."""
-
-    name: str
-    title: str
-    about: str
-    permissions: frozenset[str]
 
 
 class TokenRow(NamedTuple):
@@ -126,22 +116,8 @@ async def revoke(visit: PageContext) -> Reply:
 
 def presets(held: frozenset[str]) -> list[Preset]:
     """Presets within these permissions."""
-    known = (
-        Preset(
-            "ask",
-            "Ask",
-            "Reads the catalog and calls the tools: for agents.",
-            frozenset({CATALOG_READ, SOURCE_READ}),
-        ),
-        Preset(
-            "push",
-            "Push sets",
-            "Writes sets of entities and reads nothing: for jobs that push.",
-            frozenset({SET_WRITE}),
-        ),
-        Preset("all", "Full access", "Everything that your own account may do.", held),
-    )
-    return [each for each in known if each.permissions <= held]
+    full = Preset("all", "Full access", "Everything that your own account may do.", held)
+    return [each for each in (*PRESETS, full) if each.permissions <= held]
 
 
 def _wish(visit: PageContext) -> TokenRequest:
