@@ -3,7 +3,9 @@
 import re
 from ipaddress import ip_address
 from typing import Final
-from urllib.parse import SplitResult, urlencode, urlsplit
+from urllib.parse import urlencode, urlsplit
+
+import can_ada
 
 LONGEST: Final = 500
 # Printable ASCII, without what browsers take for a slash or drop.
@@ -12,16 +14,16 @@ _PLAIN: Final = re.compile(r"[!-\[\]-~]+")
 
 def is_acceptable(uri: str) -> bool:
     """True for an https address, or one of a program on the person's own machine."""
-    parts = _parts(uri)
-    if parts is None or len(uri) > LONGEST or "#" in uri or "@" in parts.netloc:
+    parsed = _parse(uri)
+    if parsed is None or "#" in uri or "@" in urlsplit(uri).netloc:
         return False
-    return parts.scheme == "https" or is_loopback(uri)
+    return parsed.protocol == "https:" or is_loopback(uri)
 
 
 def is_loopback(uri: str) -> bool:
     """True for a plain http address on the loopback interface (RFC 8252, section 7.3)."""
-    parts = _parts(uri)
-    return parts is not None and parts.scheme == "http" and _is_own(parts.hostname or "")
+    parsed = _parse(uri)
+    return parsed is not None and parsed.protocol == "http:" and _is_own(parsed.hostname)
 
 
 def matches(registered: str, asked: str) -> bool:
@@ -38,14 +40,14 @@ def matches(registered: str, asked: str) -> bool:
 
 def host(uri: str) -> str:
     """Host that an answer goes to, as people read it."""
-    parts = _parts(uri)
-    return (parts.netloc if parts else "").lower()
+    parsed = _parse(uri)
+    return parsed.host if parsed else ""
 
 
 def origin(uri: str) -> str:
     """Scheme and host of the address."""
-    parts = _parts(uri)
-    return f"{parts.scheme}://{parts.netloc}" if parts else ""
+    parsed = _parse(uri)
+    return parsed.origin if parsed else ""
 
 
 def answered(uri: str, **values: str) -> str:
@@ -54,15 +56,16 @@ def answered(uri: str, **values: str) -> str:
     return f"{uri}{'&' if '?' in uri else '?'}{query}"
 
 
-def _parts(uri: str) -> SplitResult | None:
-    if not _PLAIN.fullmatch(uri):
+def _parse(uri: str) -> can_ada.URL | None:
+    """The address as a browser reads it, if it is written in the one way that all read alike."""
+    if len(uri) > LONGEST or not _PLAIN.fullmatch(uri):
         return None
     try:
-        parts = urlsplit(uri)
-        _ = parts.port
+        parsed, written = can_ada.parse(uri), urlsplit(uri).hostname
     except ValueError:
         return None
-    return parts if parts.hostname else None
+    # %65vil.example, 127.1 and 0x7f000001 look like hosts that they are not.
+    return parsed if written and written == parsed.hostname.strip("[]") else None
 
 
 def _without_port(uri: str) -> tuple[str | None, str, str]:
@@ -73,6 +76,6 @@ def _without_port(uri: str) -> tuple[str | None, str, str]:
 
 def _is_own(name: str) -> bool:
     try:
-        return name == "localhost" or ip_address(name).is_loopback
+        return name == "localhost" or ip_address(name.strip("[]")).is_loopback
     except ValueError:
         return False

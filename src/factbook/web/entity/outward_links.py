@@ -6,8 +6,9 @@ They come from annotations that other tools know, and from its own links.
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
+from factbook.catalog import url
 from factbook.web.site import formats
 
 _MOST: Final = 8
@@ -68,7 +69,7 @@ _WORDS: Final[Mapping[str, str]] = {
 
 
 class OutwardLink(NamedTuple):
-    """A link to what `purpose` says: its address, its title, and the host that it leads to."""
+    """A link to what `purpose` says."""
 
     purpose: str
     title: str
@@ -76,11 +77,8 @@ class OutwardLink(NamedTuple):
 
     @property
     def host(self) -> str:
-        """The host of the address, "" if browsers alone can read that."""
-        try:
-            return urlsplit(self.href).hostname or ""
-        except ValueError:
-            return ""
+        """The host that a browser opens."""
+        return url.host(self.href)
 
 
 def outward_links(entity: Mapping[str, Any]) -> list[OutwardLink]:
