@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from factbook.http import csv_lines
 
 texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))
+hostile = st.text(st.sampled_from("=+@;|,\t\n \"'\ufeffx"))
 
 
 def lines(rows: list[list[str]]) -> str:
@@ -25,14 +26,51 @@ def read(text: str) -> list[list[str]]:
 def test_every_cell_comes_back_but_for_the_mark_of_a_formula(rows: list[list[str]]) -> None:
     for wanted, cells in zip(rows, read(lines(rows)), strict=True):
         for text, cell in zip(wanted, cells, strict=True):
-            assert cell in {text, f"'{text}"}
-            assert not cell.lstrip().startswith(("=", "+", "-", "@"))
+            assert cell.replace("'", "") == text.replace("'", "")
+            assert cell.startswith("'") or cell.lstrip()[:1] not in tuple("=+-@")
+
+
+@given(st.lists(texts | hostile, min_size=1, max_size=4), st.sampled_from(";|\t,"))
+def test_no_spreadsheet_finds_a_formula_whatever_it_splits_at(cells: list[str], at: str) -> None:
+    # With quotes and without, as some spreadsheets are told.
+    for quoting in (csv.QUOTE_MINIMAL, csv.QUOTE_NONE):
+        if quoting == csv.QUOTE_NONE and at == ",":
+            continue  # without quotes no text with a comma can be told from two cells
+        written = io.StringIO(csv_lines.line(cells), newline="")
+        parts = [part for row in csv.reader(written, delimiter=at, quoting=quoting) for part in row]
+        assert [part for part in parts if part.lstrip('" \ufeff')[:1] in tuple("=+-@")] == []
+
+
+def test_a_formula_behind_a_separator_gets_a_quote_in_front(subtests: pytest.Subtests) -> None:
+    cases = {
+        "x;=1+1": "x;'=1+1",
+        "x; \ufeff@SUM(A1)": "x;' \ufeff@SUM(A1)",
+        'x;"=A1&";y': 'x;\'"=A1&";y',
+        "x;;=1;-1": "x;;'=1;'-1",
+        "x|+1": "x|'+1",
+        "x\t=1": "x\t'=1",
+        "x\n=1": "x\n'=1",
+        "x;\uff1d1": "x;'\uff1d1",
+        ";=1": "';'=1",
+        "x\u200b;\u200b=1": "x\u200b;'\u200b=1",
+        "x;1=1": "x;1=1",
+        "a-b; c": "a-b; c",
+        "x, -1": "x, -1",
+    }
+    for text, wanted in cases.items():
+        with subtests.test(text=text):
+            assert read(csv_lines.line([text, "z"])) == [[wanted, "z"]]
+
+
+def test_a_long_run_of_separators_takes_time_by_its_length() -> None:
+    text = ";" * 2_000_000 + "x"
+    assert csv_lines.line([text, "z"]) == f'"{text}",z\r\n'
 
 
 def test_a_cell_that_begins_as_a_formula_gets_a_quote_in_front(subtests: pytest.Subtests) -> None:
     for text in [
-        *("=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", '=cmd|"/c"!A1'),
-        *("\n1", "\uff1d1", " =1", "\u00a0=1", "\u3000@1", "\ufeff=1", "\x0b=1"),
+        *("=1+1", "+1", "-1", "@SUM(A1)", '=cmd|"/c"!A1', "\t1", "\r1", "\n1", "\uff1d1"),
+        *(" =1", "\u00a0=1", "\u3000@1", "\ufeff=1", "\ufeff \ufeff=1", "\x0b=1", "\u200b=1"),
     ]:
         with subtests.test(text=text):
             assert read(csv_lines.line([text])) == [[f"'{text}"]]

@@ -18,10 +18,14 @@ CSV: Final = "text/csv"
 CONTENT_TYPE: Final = b"text/csv; charset=utf-8; header=present"
 
 # What spreadsheets take for the start of a formula, also in the width of East Asian characters.
-# Some drop blanks and marks of order before it.
-_DROPPED: Final = "\ufeff"
-_FORMULA: Final = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
-_QUOTED: Final = frozenset('",\r\n')
+_FORMULA: Final = "=+-@\uff1d\uff0b\uff0d\uff20"
+_FIRST: Final = tuple(f"\t\r\n{_FORMULA}")
+# Depending on the language and the last import, spreadsheets split lines at one of these instead
+# of commas. Quotes don't help then: the quote of a cell isn't the first character of its part.
+_SEPARATORS: Final = ";|\t\r\n"
+# Separators, with blanks, invisible characters and quotes, which some spreadsheets drop.
+_BEFORE_FORMULA: Final = re.compile(r'[\s\x00-\x20\ufeff\u200b-\u200f\u2060";|]+')
+_QUOTED: Final = frozenset(f'",{_SEPARATORS}')
 _LEVELS: Final = ("entity", "level", "levelIfKnown", "score", "coverage")
 _HEADER: Final = ("entityRef", "value", "unknownReason", "collectedAt", "kept")
 
@@ -29,7 +33,8 @@ _HEADER: Final = ("entityRef", "value", "unknownReason", "collectedAt", "kept")
 def line(cells: Iterable[object]) -> str:
     """One line with its end; None is an empty cell.
 
-    A text that could be a formula begins with an apostrophe; a number stays as it is.
+    A text that could be a formula begins with an apostrophe, and so does each part of it that could
+    be one where lines are split at semicolons, bars or tabs. A number stays as it is.
     """
     return ",".join(map(_cell, cells)) + "\r\n"
 
@@ -69,16 +74,32 @@ def plain(value: Any) -> object:
     return value
 
 
-def _begins_late(text: str) -> bool:
-    return text.lstrip().lstrip(_DROPPED).lstrip().startswith(_FORMULA)
-
-
 def _cell(value: object) -> str:
     if value is None:
         return ""
     text = str(value)
-    if isinstance(value, str) and (text.startswith(_FORMULA) or _begins_late(text)):
-        text = f"'{text}"
+    if isinstance(value, str):
+        text = _without_formulas(text)
     if _QUOTED.isdisjoint(text) and text == text.strip():
         return text
     return '"' + text.replace('"', '""') + '"'
+
+
+def _without_formulas(text: str) -> str:
+    """The text with an apostrophe before it, and after separators in it, if a formula follows."""
+    start = _BEFORE_FORMULA.match(text)
+    is_formula = text.startswith(_FIRST) or _is_formula(text, start.end() if start else 0)
+
+    def mark(found: re.Match[str]) -> str:
+        before = found[0]
+        part = max(map(before.rfind, _SEPARATORS)) + 1
+        if part == 0 or not _is_formula(text, found.end()):
+            return before
+        return f"{before[:part]}'{before[part:]}"
+
+    marked = _BEFORE_FORMULA.sub(mark, text)
+    return f"'{marked}" if is_formula else marked
+
+
+def _is_formula(text: str, place: int) -> bool:
+    return text[place : place + 1] in _FORMULA and place < len(text)
