@@ -7,6 +7,44 @@ from factbook.auth import passwords
 from factbook.errors import InputError
 
 KIM = "user:default/kim.of.the.hills"
+UNCOMMON = [
+    "correct horse battery",
+    "a password of this person",
+    "dragon-83610275-4471",
+    "8361-0275-4471",
+    "Xk3!vpQz9#mL",
+    "tr0ub4dor&3 stapler",
+    "\U0001f40e\U0001f50b\u03bb\u00e9" * 2 + "abcde",
+]
+COMMON = [
+    "password1234",
+    "Password1234",
+    "1234password",
+    "P@ssw0rd1234",
+    "p4$$w0rd!2024",
+    "$unshine1234",
+    "password 1234",
+    "passwordpassword",
+    "Password.Password1",
+    "administrator",
+    "Administrator1!",
+    "qwerty123456",
+    "qwertyuiop12",
+    "QWERTYUIOPASDF",
+    "1qaz2wsx3edc",
+    "1q2w3e4r5t6y7u",
+    "123456789012",
+    "987654321098",
+    "abcdefghijkl",
+    "abcabcabcabc",
+    "121212121212",
+    "!!!!dragon!!!!",
+    "iloveyou2026!",
+    "welcome12345",
+    "factbook1234",
+    "Kim.of.the.Hills1",
+    "\uff50\uff41\uff53\uff53\uff57\uff4f\uff52\uff441234",
+]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -73,7 +111,7 @@ def test_a_hash_of_weaker_parameters_still_fits_and_is_outdated() -> None:
 
 
 def test_12_to_256_characters_are_a_password(subtests: pytest.Subtests) -> None:
-    for password in ["twelve chars", "x" * 255 + "y", "äöüß äöüß äöüß"]:
+    for password in ["twelve chars", "x" * 255 + "y", "äöüß äöüß äöüs", *UNCOMMON]:
         with subtests.test(password=password):
             passwords.check(password, KIM)
 
@@ -87,6 +125,7 @@ def test_what_is_easily_guessed_is_refused_in_a_sentence(subtests: pytest.Subtes
         ("user:default/kim.of.the.hills", "not be the name"),
         ("x" * 12, "one character repeated"),
         (" " * 256, "one character repeated"),
+        *((password, "too common") for password in COMMON),
     ]:
         with subtests.test(password=password), pytest.raises(InputError, match=sentence):
             passwords.check(password, KIM)

@@ -6,6 +6,8 @@ run them on a thread and bound how many run at once.
 """
 
 import unicodedata
+from functools import cache
+from pathlib import Path
 from typing import Final
 
 from argon2 import PasswordHasher
@@ -16,6 +18,33 @@ from factbook.errors import InputError
 
 SHORTEST: Final = 12
 LONGEST: Final = 256
+
+_COMMON: Final = Path(__file__).with_name("common_passwords.txt")
+# What people put around a common password, and how much of it makes the password no safer.
+_AROUND: Final = "0123456789!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~"
+_NO_SIGNS: Final = str.maketrans("", "", _AROUND[10:])
+_MOST_AROUND: Final = 8
+_SHORTEST_COMMON: Final = 4
+_LEET: Final = str.maketrans("0134578@$!|+", "oieastbasiit")
+# Keys in a row, and what counts on.
+_RUNS: Final = tuple(
+    run[::step]
+    for step in (1, -1)
+    for run in (
+        "01234567890123456789",
+        "12345678901234567890",
+        "abcdefghijklmnopqrstuvwxyz",
+        "qwertyuiopasdfghjklzxcvbnm",
+        "qwertzuiopasdfghjklyxcvbnm",
+        "azertyuiopqsdfghjklmwxcvbn",
+        "1qaz2wsx3edc4rfv5tgb6yhn7ujm8ik9ol0p",
+        "qazwsxedcrfvtgbyhnujmikolp",
+        "1q2w3e4r5t6y7u8i9o0p",
+        "q1w2e3r4t5y6u7i8o9p0",
+        "!@#$%^&*()_+",
+        '!"#$%&/()=?',
+    )
+)
 
 _PROFILE = RFC_9106_LOW_MEMORY
 _hasher = PasswordHasher.from_parameters(_PROFILE)
@@ -60,6 +89,39 @@ def check(password: str, ref: str) -> None:
         raise InputError("The password must not be the name.")
     if len(set(password)) == 1:
         raise InputError("The password must not be one character repeated.")
+    if _is_common(password, ref.rpartition("/")[2]):
+        raise InputError(
+            "The password is too common, or is a common one with a few characters added. Choose "
+            "another, such as four random words."
+        )
+
+
+def _is_common(password: str, name: str) -> bool:
+    """True for a common password, the name, keys in a row or a repetition, and little more."""
+    text = "".join(unicodedata.normalize("NFKC", password).casefold().split())
+    cores = {text, text.strip(_AROUND), text.rstrip(_AROUND), text.translate(_LEET)}
+    cores |= {core.translate(_NO_SIGNS).strip(_AROUND) for core in cores}
+    cores |= {core.translate(_LEET).strip(_AROUND) for core in cores}
+    common = _common_passwords() | {name.casefold(), "factbook"}
+    for core in cores:
+        unit = _repeated_unit(core)
+        is_short = len(unit) <= _SHORTEST_COMMON and len(unit) < len(core)
+        is_common = is_short or unit in common or any(unit in run for run in _RUNS)
+        rest = len(text) - len(core)
+        if is_common and len(core) >= _SHORTEST_COMMON and rest <= _MOST_AROUND:
+            return True
+    return False
+
+
+def _repeated_unit(text: str) -> str:
+    """The shortest text that, repeated, is the text."""
+    return text[: (text + text).find(text, 1)] if text else ""
+
+
+@cache
+def _common_passwords() -> frozenset[str]:
+    lines = _COMMON.read_text(encoding="ascii").splitlines()
+    return frozenset(line for line in lines if not line.startswith("#"))
 
 
 def _bytes(password: str) -> bytes:
