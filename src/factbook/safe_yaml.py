@@ -18,6 +18,8 @@ import yaml
 _TAG: Final = "tag:yaml.org,2002:"
 # Of a number, which is read digit by digit into an ever larger sum.
 _LONGEST: Final = 1_000
+# Of a number that is a key.
+_LONGEST_KEY: Final = 18
 _NUMBERS: Final = frozenset({f"{_TAG}int", f"{_TAG}float"})
 # The library calls itself for what is nested; much deeper, the process has no room for that.
 _DEEPEST: Final = 1_000
@@ -86,6 +88,20 @@ class Loader(yaml.CSafeLoader):
         finally:  # the next document starts afresh, also after one that cannot be built
             self.constructed_objects, self.recursive_objects = {}, {}
             self.state_generators, self.deep_construct = [], False
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """A mapping. Raises ConstructorError for a key that is a long number.
+
+        Numbers can be chosen to have one hash, and a mapping of them takes quadratic time. Shorter
+        ones have each its own.
+        """
+        for key, _ in node.value:
+            if key.tag in _NUMBERS and len(key.value) > _LONGEST_KEY:
+                problem = (
+                    f"a key is a number of more than {_LONGEST_KEY} characters; put it in quotes"
+                )
+                raise _wrong(key, problem)
+        return super().construct_mapping(node, deep)
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
         """The value of a node. Raises ConstructorError if it does not match its tag."""

@@ -27,6 +27,7 @@ from factbook.errors import InvalidItemsError
 from factbook.facts import datasource, entity_filter
 from factbook.facts.schema import FactType
 from factbook.importers.catalog_info import documents as catalog_documents
+from factbook.importers.catalog_info.documents import ReadingBudget
 from factbook.importers.catalog_info.locations import FileLocation, matching, resolved
 from factbook.outbound.calls import address
 from factbook.outbound.outcomes import Missing
@@ -134,7 +135,8 @@ def file(data: bytes) -> None:
 
 def catalog_file(data: bytes) -> None:
     """A catalog file is documents of JSON, each with its line; what it names is in a repository."""
-    content = catalog_documents.parsed(data)
+    budget = ReadingBudget()
+    content = catalog_documents.parsed(data, budget)
     for document in content.documents:
         assert document.line > 0
         assert msgspec.json.encode(document.value)
@@ -144,7 +146,8 @@ def catalog_file(data: bytes) -> None:
     found = resolved(given, base, lambda _: "on another host")
     if isinstance(found, FileLocation):
         assert not found.path.startswith(("/", "../"))
-        assert set(matching(found.path, [path, base.path])) <= {path, base.path}
+        matched = matching([found.path], [path, base.path], budget)
+        assert set(matched[found.path]) <= {path, base.path}
 
 
 def source(data: bytes) -> None:

@@ -1,14 +1,17 @@
 """Catalog files: documents, targets and globs, placeholders, and files that mean no good."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+import msgspec
 import pytest
 
-from factbook.importers.catalog_info import reader
-from factbook.importers.catalog_info.locations import FileLocation
-from factbook.importers.catalog_info.reader import RepositoryReading, RootFile
+from factbook.importers.catalog_info import documents, locations, reader
+from factbook.importers.catalog_info.documents import OverBudgetError, ReadingBudget, parsed
+from factbook.importers.catalog_info.locations import FileLocation, matching
+from factbook.importers.catalog_info.reader import ReadEntity, RepositoryReading, RootFile
 from factbook.outbound.outcomes import Missing, Outcome
+from tests.steps import steps
 
 ROOT = FileLocation("acme/shop", "HEAD", "catalog-info.yaml")
 ORIGIN = "code.test/acme/shop"
@@ -280,3 +283,119 @@ async def test_a_placeholder_that_cannot_be_replaced_is_a_problem_of_its_entity(
             assert names(reading) == ["b"]
             assert told(reading)[0].startswith(f"catalog-info.yaml:1 {problem}")
             assert not reading.whole
+
+
+MIB = 1024 * 1024
+
+
+async def test_a_file_is_read_once_and_counts_as_often_as_placeholders_use_it() -> None:
+    big = files({"big": "x" * MIB})
+    few = "".join(f"  a{n}: {{$text: ./big}}\n" for n in range(10))
+    reading = await read(component("few", f"spec:\n{few}"), big)
+    assert (names(reading), reading.problems, big.read_in) == (["few"], [], [1])
+    texts = {id(text) for text in reading.entities[0].entity["spec"].values()}
+    assert len(texts) == 1, "one text in all places"
+
+
+async def test_files_that_multiply_are_cut_off_by_the_budget_of_their_origin(
+    subtests: pytest.Subtests,
+) -> None:
+    many = range(3_000)
+    uses = "".join(f"  a{n}: {{$text: ./big}}\n" for n in many)
+    aliases = "".join(f"  a{n}: *big\n" for n in many)
+    others = "".join(f"\n---\n{component(f'c{n}', 'spec: {$json: ./parts}')}" for n in range(40))
+    cases = {
+        "text in many places": (component("a", f"spec:\n{uses}"), "33,554,432 bytes"),
+        "aliases of a placeholder": (
+            component("a", f"x: &big {{$text: ./big}}\nspec:\n{aliases}"),
+            "33,554,432 bytes",
+        ),
+        "values in many entities": (f"{component('a')}{others}", "500,000 values"),
+        "many documents": ("--- {}\n" * 60_000, "500,000 values"),
+        "many targets": (location(*(f"t{n}" for n in range(2_500))), "more than 2,000 targets"),
+    }
+    texts = {"big": "x" * MIB, "parts": f"[{'1,' * 20_000}1]"}
+    for case, (text, problem) in cases.items():
+        with subtests.test(case):
+            reading = await read(text, files(texts))
+            assert problem in reading.cut_off
+            assert [one.message for one in reading.problems if problem in one.message]
+            assert not reading.whole
+            assert sum(map(weight, reading.entities)) < 34 * MIB
+
+
+def weight(one: ReadEntity) -> int:
+    """The bytes of an entity as JSON."""
+    return len(msgspec.json.encode(one.entity))
+
+
+async def test_a_pattern_in_many_places_names_its_files_once() -> None:
+    texts = {f"{'d/' * 30}{n}/aaaaaaaaaaaaaaaa.yaml": component(f"c{n}") for n in range(300)}
+    same = await read(location(*["'**/a*.yaml'"] * 1_900), given := files(texts))
+    assert (len(same.entities), same.problems, given.read_in) == (301, [], [100, 100, 100])
+
+
+def test_patterns_are_cut_off_by_their_steps() -> None:
+    paths = [f"{'d/' * 30}{n}/aaaaaaaaaaaaaaaa.yaml" for n in range(300)]
+    patterns = [f"**/{'d/*/' * 12}{'*a' * n}*.yaml" for n in range(1, 200)]
+    budget = ReadingBudget(steps=100_000)
+    lines = steps(locations, lambda: told_of(patterns, paths, budget))
+    assert budget.steps < 0
+    assert lines < 2_000_000
+
+
+def told_of(patterns: list[str], paths: list[str], budget: ReadingBudget) -> None:
+    with pytest.raises(OverBudgetError, match="the patterns take more than"):
+        matching(patterns, paths, budget)
+
+
+def test_a_document_takes_steps_in_proportion_to_its_length(subtests: pytest.Subtests) -> None:
+    cases: dict[str, Callable[[int], str]] = {
+        "aliases of a long list": lambda n: (
+            f"a: &a [{'1,' * n}1]\nb: [{'*a,' * (n // 20)}*a]\nc: [{'*a,' * n}*a]\n"
+        ),
+        "a long name of many fields": lambda n: (
+            f"? {'k' * 50 * n}\n: {{{','.join(f'a{i}: 1' for i in range(n))}}}\n"
+        ),
+    }
+    for case, made in cases.items():
+        with subtests.test(case):
+            small, large = (counted(made(n).encode()) for n in (100, 1_000))
+            assert large < 15 * small
+
+
+def counted(data: bytes) -> int:
+    return steps(documents, lambda: parsed(data, ReadingBudget()))
+
+
+def test_a_file_of_many_documents_is_cut_off() -> None:
+    with pytest.raises(OverBudgetError, match="500,000 values"):
+        parsed(b"--- {}\n" * 100, ReadingBudget(parts=900))
+
+
+def test_lines_are_kept_of_short_names_alone() -> None:
+    text = f"? {'k' * 100_000}\n: {{{','.join(f'a{i}: 1' for i in range(1_000))}}}\n"
+    [document] = parsed(text.encode(), ReadingBudget()).documents
+    assert sum(map(len, document.lines)) < 1_000
+
+
+def test_keys_that_share_a_hash_are_refused() -> None:
+    keys = ",".join(f"{(2**61 - 1) * n}: 1" for n in range(1, 100))
+    [problem] = parsed(f"{{{keys}}}".encode(), ReadingBudget()).problems
+    assert problem.message == (
+        "is not valid YAML: a key is a number of more than 18 characters; put it in quotes"
+    )
+
+
+async def test_all_origins_together_have_a_budget() -> None:
+    text = component("a", "spec:\n" + "".join(f"  a{n}: {{$text: ./big}}\n" for n in range(25)))
+    roots = [
+        RootFile(f"code.test/acme/{name}", FileLocation(f"acme/{name}", "HEAD", "c.yaml"), data)
+        for name, data in [*((f"r{n}", text.encode()) for n in range(8)), ("z", b"kind: A\n")]
+    ]
+    big = {f"acme/r{n}/big": "x" * MIB for n in range(8)}
+    found = await reader.read(roots, Files(big))
+    assert [len(one.entities) for one in found.values()] == [1, 1, 1, 1, 0, 0, 0, 0, 1]
+    told = found["code.test/acme/r7"]
+    assert "of all repositories are too large together" in told.problems[0].message
+    assert (told.cut_off, told.whole) == ("", False), "which another reading may not meet"

@@ -330,3 +330,25 @@ async def test_an_unchanged_organization_is_listed_and_nothing_else() -> None:
     one.texts["a/x.yaml"] = file("changed").encode()
     third = await organization.part()
     assert [item.entity["metadata"]["name"] for item in third.items] == ["all", "changed", "b"]
+
+
+async def test_a_repository_that_was_cut_off_is_not_begun_again_until_it_changes() -> None:
+    uses = ", ".join("{$text: ./big}" for _ in range(80))
+    texts = {CATALOG: file("a", more=f"x: [{uses}]\n"), "big": "x" * 500_000}
+    one = repository("shop", 7, texts=texts)
+    other = repository("other", 8, texts={CATALOG: file("b")})
+    organization = Organization(one, other, people=False)
+    first = await organization.part()
+    before = organization.fake.requests["graphql"]
+    second = await organization.part()
+    listing = organization.fake.requests["graphql"] - before
+    assert listing < before, "the file of the placeholders is not read again"
+    for found in (first, second):
+        [problem] = found.problems
+        assert "more than 33,554,432 bytes together" in problem.message
+        assert found.unread == {"github.com/acme/shop"}
+        assert [item.entity["metadata"]["name"] for item in found.items] == ["b"]
+    one.commits += 1
+    one.texts[CATALOG] = file("a").encode()
+    third = await organization.part()
+    assert (third.problems, len(third.items)) == ((), 2)

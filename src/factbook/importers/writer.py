@@ -1,5 +1,6 @@
 """Writes of snapshots: each part replaces its set through the push's own comparison."""
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple, TypeVar
 
@@ -88,7 +89,7 @@ async def write_snapshot(
     What moved from one part to another is written in a second round, after the first gave it up.
     """
     writer = _Writer(target, importer, now, dry_run=dry_run)
-    parts = checked(importer, snapshot, target.rules)
+    parts = await asyncio.to_thread(checked, importer, snapshot, target.rules)
     results = [await writer.part(part) for part in parts]
     if dry_run:
         return results

@@ -4,6 +4,7 @@ import asyncio
 import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -18,6 +19,8 @@ from factbook.outbound.outcomes import Missing, Outcome
 # The file that a tree names when it is no repository; nothing looks at it.
 _HERE: Final = "tree"
 _HEAD: Final = "HEAD"
+# Files that a reading begins with.
+_MOST_ROOTS: Final = 5_000
 _OUTSIDE: Final = Missing(Outcome.NOT_FOUND, "it is not in the tree")
 
 
@@ -57,20 +60,20 @@ async def _content(root: Path, named: Sequence[str]) -> TreeContent:
         raise InputError(
             f"There is no {' or '.join(CATALOG_FILES)} in {root}. --catalog names others."
         )
-    locations = [FileLocation(_HERE, _HEAD, path) for path in roots]
-    contents = await files.read(locations)
-    problems = [
-        f"{one.path} cannot be read: {found.detail}."
-        for one, found in contents.items()
-        if isinstance(found, Missing)
-    ]
-    given = [
-        RootFile(one.path, one, found)
-        for one, found in contents.items()
-        if not isinstance(found, Missing)
-    ]
+    problems: list[str] = []
+
+    def given() -> Iterator[RootFile]:
+        for path in islice(roots, _MOST_ROOTS):
+            found = files.content(path)
+            if isinstance(found, Missing):
+                problems.append(f"{path} cannot be read: {found.detail}.")
+            else:
+                yield RootFile(path, FileLocation(_HERE, _HEAD, path), found)
+
+    if len(roots) > _MOST_ROOTS:
+        problems.append(f"More than {_MOST_ROOTS:,} catalog files are not read.")
     entities = dict[str, TreeEntity]()
-    for reading in (await reader.read(given, files)).values():
+    for reading in (await reader.read(given(), files)).values():
         problems += [_told(one.file, one.line, one.message) for one in reading.problems]
         for found in reading.entities:
             origin = f"{found.location.path} line {found.document.line}"
@@ -99,7 +102,7 @@ class _TreeFiles:
 
     async def read(self, wanted: Sequence[FileLocation]) -> Mapping[FileLocation, bytes | Missing]:
         """The content of each of the files."""
-        return {one: self._content(one.path) for one in wanted}
+        return {one: self.content(one.path) for one in wanted}
 
     async def paths(
         self, wanted: Iterable[tuple[str, str]]
@@ -107,7 +110,8 @@ class _TreeFiles:
         """The paths of all files."""
         return dict.fromkeys(wanted, self._paths)
 
-    def _content(self, path: str) -> bytes | Missing:
+    def content(self, path: str) -> bytes | Missing:
+        """The content of a file, or the reason that there is none."""
         file = Path(os.path.realpath(self._root / path))
         # A link may lead anywhere on this machine.
         if str(file) not in self._files:

@@ -1,11 +1,12 @@
 """Documents of a YAML file, each with its lines; bounded, since anybody may have written the file.
 
-Every failure is a sentence with a line. A document that cannot be used leaves the others alone.
+Every failure is a sentence with a line. A document that cannot be used leaves the others alone. All
+files of one origin share a budget: the first that exceeds it ends the reading of that origin.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar, Final, NamedTuple
 
 import yaml
 
@@ -16,6 +17,88 @@ LARGEST: Final = 1024 * 1024
 _DEEPEST: Final = 100
 # Parts of one document, when every alias is replaced by what it stands for.
 _MOST_PARTS: Final = 200_000
+# A document takes memory beside its parts.
+_DOCUMENT_PARTS: Final = 10
+# Lines are kept of the fields that problems are about, and of no name longer than this.
+_PARENTS: Final = frozenset({"metadata", "spec"})
+_LONGEST_NAME: Final = 300
+_TOO_MANY_PARTS: Final = f"has more than {_MOST_PARTS:,} parts"
+_SHARED: Final = (
+    "the catalog files of all repositories are too large together; make the largest ones smaller, "
+    "or import them with an importer of their own"
+)
+_MIB: Final = 1024 * 1024
+
+
+class OverBudgetError(Exception):
+    """An origin that needs more work than one may; the message says which, and what to do.
+
+    `is_shared`: others left it too little, so that it may be enough another time.
+    """
+
+    def __init__(self, message: str, *, is_shared: bool = False) -> None:
+        super().__init__(message)
+        self.is_shared = is_shared
+
+
+@dataclass
+class SharedBudget:
+    """Work that is left for all origins of a reading, beyond a small share that each has."""
+
+    bytes: int = 128 * _MIB
+    parts: int = 2_000_000
+
+    # What each origin has beside it.
+    SHARE: ClassVar = {"bytes": 16 * 1024, "parts": 500}
+
+
+@dataclass
+class ReadingBudget:
+    """Work that is left for the files of one origin.
+
+    `bytes` and `parts` count what files hold, and again whatever placeholders put into entities, as
+    often as they do. `steps` are comparisons of a pattern with the name of a file or folder, and
+    `trees` the repositories whose files patterns are compared with.
+    """
+
+    files: int = 1_000
+    targets: int = 2_000
+    trees: int = 20
+    steps: int = 10_000_000
+    bytes: int = 32 * _MIB
+    parts: int = 500_000
+    shared: SharedBudget = field(default_factory=SharedBudget, repr=False)
+
+    _SENTENCES: ClassVar = {
+        "files": "more than {:,} files are not read",
+        "targets": "more than {:,} targets are not read; use fewer, or patterns",
+        "trees": "patterns are read in at most {:,} repositories; name the files instead",
+        "steps": "the patterns take more than {:,} steps; name the files, or use fewer patterns",
+        "bytes": "the files have more than {:,} bytes together, counted as often as placeholders "
+        "use each; leave some out, or use links instead of placeholders",
+        "parts": "the files have more than {:,} values together, counted as often as placeholders "
+        "use each; leave some out, or split the repository",
+    }
+
+    def spend(self, kind: str, amount: int = 1) -> None:
+        """Take from what is left; raises OverBudgetError if it isn't enough."""
+        most = getattr(ReadingBudget, kind)
+        left = getattr(self, kind) - amount
+        setattr(self, kind, left)
+        if left < 0:
+            raise OverBudgetError(self._SENTENCES[kind].format(most))
+        share = SharedBudget.SHARE.get(kind)
+        if share is None or most - left <= share:
+            return
+        rest = getattr(self.shared, kind) - min(amount, most - left - share)
+        if rest < 0:
+            raise OverBudgetError(_SHARED, is_shared=True)
+        setattr(self.shared, kind, rest)
+
+    @classmethod
+    def key(cls) -> str:
+        """The limits as text, by which earlier readings under other limits are recognized."""
+        return ",".join(str(one.default) for one in fields(cls) if one.name != "shared")
 
 
 class FileProblem(NamedTuple):
@@ -42,19 +125,20 @@ class FileContent:
     problems: list[FileProblem] = field(default_factory=list)
 
 
-def parsed(data: bytes) -> FileContent:
-    """The documents of a file."""
+def parsed(data: bytes, budget: ReadingBudget) -> FileContent:
+    """The documents of a file; raises OverBudgetError."""
     content = FileContent()
     if len(data) > LARGEST:
         content.problems.append(FileProblem(0, f"is larger than {LARGEST:,} bytes"))
         return content
+    budget.spend("bytes", len(data))
     try:
-        for _ in safe_yaml.events(data, _DEEPEST, aliases=True):
-            pass
+        _check_events(data)
         loader = safe_yaml.JSONLoader(data)
         while loader.check_node():
+            budget.spend("parts", _DOCUMENT_PARTS)
             if (node := loader.get_node()) is not None:
-                _add(content, loader, node)
+                _add(content, loader, node, budget)
     except safe_yaml.LimitError as error:
         content.problems.append(FileProblem(0, str(error)))
     except yaml.YAMLError as error:
@@ -66,8 +150,7 @@ def only_value(data: bytes) -> Any:
     """The value of a file with one document; raises YAMLError, and ValueError for several."""
     if len(data) > LARGEST:
         raise ValueError(f"is larger than {LARGEST:,} bytes")
-    for _ in safe_yaml.events(data, _DEEPEST, aliases=True):
-        pass
+    _check_events(data)
     loader = safe_yaml.JSONLoader(data)
     node = loader.get_node() if loader.check_node() else None
     if node is None or loader.check_node():
@@ -76,11 +159,39 @@ def only_value(data: bytes) -> Any:
     return loader.construct_document(node)
 
 
-def _add(content: FileContent, loader: safe_yaml.JSONLoader, node: yaml.Node) -> None:
+def count(value: Any) -> int:
+    """The number of values in a value, itself and the keys of mappings included."""
+    total, layer = 1, [value]
+    while layer:
+        item = layer.pop()
+        inner: Iterable[Any] = ()
+        if isinstance(item, dict):
+            total += 2 * len(item)
+            inner = item.values()
+        elif isinstance(item, list):
+            total += len(item)
+            inner = item
+        layer += [each for each in inner if isinstance(each, dict | list)]
+    return total
+
+
+def _check_events(data: bytes) -> None:
+    """Raise LimitError for depth and bulk, before the loader makes nodes of them; YAMLError."""
+    parts = 0
+    for event in safe_yaml.events(data, _DEEPEST, aliases=True):
+        parts = 0 if isinstance(event, yaml.DocumentStartEvent) else parts
+        parts += isinstance(event, yaml.NodeEvent)
+        if parts > _MOST_PARTS:
+            raise safe_yaml.LimitError(_TOO_MANY_PARTS)
+
+
+def _add(
+    content: FileContent, loader: safe_yaml.JSONLoader, node: yaml.Node, budget: ReadingBudget
+) -> None:
     """Add a document, or the problem that it has; an empty one is skipped."""
     line = node.start_mark.line + 1
     try:
-        _check_parts(node)
+        budget.spend("parts", _check_parts(node))
         value = loader.construct_document(node)
     except safe_yaml.LimitError as error:
         content.problems.append(FileProblem(line, str(error)))
@@ -93,26 +204,35 @@ def _add(content: FileContent, loader: safe_yaml.JSONLoader, node: yaml.Node) ->
             content.problems.append(FileProblem(line, "is not an entity: a mapping is expected"))
 
 
-def _check_parts(root: yaml.Node) -> None:
-    """Raise LimitError for a document that aliases make too large, or that contains itself."""
+def _check_parts(root: yaml.Node) -> int:
+    """The parts of a document, aliases replaced.
+
+    Raises LimitError for one that aliases make too large, or that contains itself.
+    """
     sizes: dict[int, int] = {}
     open_: set[int] = set()
     stack = [root]
     while stack:
         node = stack[-1]
-        children = _children(node)
-        waiting = [child for child in children if id(child) not in sizes]
-        if id(node) in sizes or not waiting:
+        if id(node) in sizes:
             stack.pop()
-            open_.discard(id(node))
-            sizes[id(node)] = 1 + sum(sizes[id(child)] for child in children)
-            if sizes[id(node)] > _MOST_PARTS:
-                raise safe_yaml.LimitError(f"has more than {_MOST_PARTS:,} parts")
             continue
-        open_.add(id(node))
-        if any(id(child) in open_ for child in waiting):
-            raise safe_yaml.LimitError("contains itself")
-        stack += waiting
+        children = _children(node)
+        if id(node) not in open_:
+            open_.add(id(node))
+            # Each once: a file may name one anchor a hundred thousand times.
+            waiting = {id(child): child for child in children if id(child) not in sizes}
+            if not open_.isdisjoint(waiting):
+                raise safe_yaml.LimitError("contains itself")
+            stack += waiting.values()
+            if waiting:
+                continue
+        stack.pop()
+        open_.discard(id(node))
+        sizes[id(node)] = 1 + sum(sizes[id(child)] for child in children)
+        if sizes[id(node)] > _MOST_PARTS:
+            raise safe_yaml.LimitError(_TOO_MANY_PARTS)
+    return sizes[id(root)]
 
 
 def _children(node: yaml.Node) -> list[yaml.Node]:
@@ -121,14 +241,15 @@ def _children(node: yaml.Node) -> list[yaml.Node]:
     return list(node.value) if isinstance(node, yaml.SequenceNode) else []
 
 
-def _lines(node: yaml.Node, prefix: str = "") -> Iterator[tuple[str, int]]:
+def _lines(node: yaml.Node, parent: str = "") -> Iterator[tuple[str, int]]:
     if not isinstance(node, yaml.MappingNode):
         return
     for key, value in node.value:
-        if isinstance(key, yaml.ScalarNode):
-            yield f"{prefix}{key.value}", key.start_mark.line + 1
-            if not prefix:
-                yield from _lines(value, f"{key.value}.")
+        if not isinstance(key, yaml.ScalarNode) or len(key.value) > _LONGEST_NAME:
+            continue
+        yield f"{parent}.{key.value}" if parent else key.value, key.start_mark.line + 1
+        if not parent and key.value in _PARENTS:
+            yield from _lines(value, key.value)
 
 
 def _broken(error: yaml.YAMLError) -> FileProblem:

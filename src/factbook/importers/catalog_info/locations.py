@@ -3,10 +3,10 @@
 import posixpath
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import lru_cache
 from typing import Final, NamedTuple, Protocol
 from urllib.parse import unquote
 
+from factbook.importers.catalog_info.documents import ReadingBudget
 from factbook.outbound.outcomes import Missing
 
 _URL: Final = re.compile(r"[a-z][a-z0-9+.-]*:", re.IGNORECASE)
@@ -73,44 +73,85 @@ def _inside(location: FileLocation) -> FileLocation | str:
     return location._replace(path=path)
 
 
-def matching(pattern: str, paths: Iterable[str]) -> list[str]:
-    """The paths that a pattern names: `*` stands for part of a name, `**` for any folders."""
+def matching(
+    patterns: Sequence[str], paths: Iterable[str], budget: ReadingBudget
+) -> dict[str, list[str]]:
+    """The paths that each pattern names and none before it; raises OverBudgetError.
+
+    `*` stands for part of a name, `**` for any folders.
+    """
+    forms = {pattern: _forms(pattern) for pattern in dict.fromkeys(patterns)}
+    found: dict[str, list[str]] = {pattern: [] for pattern in forms}
+    for path in paths:
+        names = path.split("/")
+        for pattern, form in forms.items():
+            fits, steps = _matches(form, names)
+            budget.spend("steps", steps)
+            if fits:
+                found[pattern].append(path)
+                break
+    return {pattern: sorted(named) for pattern, named in found.items()}
+
+
+# The texts of a name between its stars; none stand for any folders.
+_Form = list[str] | None
+
+
+def _forms(pattern: str) -> list[_Form]:
     names = pattern.split("/")
     if names[-1] == _FOLDERS:
         names.append("*")
-    forms = [None if name == _FOLDERS else _form(name) for name in names]
-    return sorted(path for path in paths if _matches(forms, path.split("/")))
+    return [None if name == _FOLDERS else re.split(r"\*+", name) for name in names]
 
 
-def _matches(forms: Sequence[re.Pattern[str] | None], names: Sequence[str]) -> bool:
-    """True if the forms match the names; None matches any number of them.
+def _matches(forms: Sequence[_Form], names: Sequence[str]) -> tuple[bool, int]:
+    """True if the forms match the names, and the steps that this took.
 
-    Goes back to the last None alone, so that no pattern takes long.
+    Goes back to the last form for any folders alone, so that no pattern takes long.
     """
+    steps = _steps(forms[-1], names[-1])
+    if not _fits(forms[-1], names[-1]):
+        return False, steps
     at, name, after, retry = 0, 0, -1, 0
     while name < len(names):
         form = forms[at] if at < len(forms) else _NONE
+        steps += _steps(form, names[name])
         if form is None:
             at, after, retry = at + 1, at + 1, name
-        elif form.fullmatch(names[name]):
+        elif _fits(form, names[name]):
             at, name = at + 1, name + 1
         elif after >= 0:
             retry += 1
             at, name = after, retry
         else:
-            return False
-    return all(form is None for form in forms[at:])
+            return False, steps
+    return all(form is None for form in forms[at:]), steps
 
 
-@lru_cache(maxsize=256)
-def _form(name: str) -> re.Pattern[str]:
-    """Form of one name; each star takes as little as it can, for good, which is enough."""
-    first, *rest = [re.escape(text) for text in re.split(r"\*+", name)]
+def _steps(form: _Form, name: str) -> int:
+    return len(form or ()) + 1 + len(name) // _STEP_LETTERS
+
+
+def _fits(form: _Form, name: str) -> bool:
+    """True if the texts of a form are in a name, in their order; each as early as it can be."""
+    if not form:
+        return False
+    first, *rest = form
     if not rest:
-        return re.compile(first)
+        return name == first
+    if not name.startswith(first):
+        return False
+    at = len(first)
     *middle, last = rest
-    return re.compile(first + "".join(f"(?>.*?{text})" for text in middle) + f".*{last}")
+    for text in middle:
+        at = name.find(text, at)
+        if at < 0:
+            return False
+        at += len(text)
+    return len(name) - len(last) >= at and name.endswith(last)
 
 
 _FOLDERS: Final = "**"
-_NONE: Final = re.compile(r"(?!)")
+_NONE: Final[_Form] = []
+# Letters of a name that are compared in one step.
+_STEP_LETTERS: Final = 64

@@ -11,7 +11,13 @@ from typing import Any, Final
 import msgspec
 import yaml
 
-from factbook.importers.catalog_info.documents import only_value
+from factbook.importers.catalog_info.documents import ReadingBudget, count, only_value
+from factbook.importers.catalog_info.locations import FileLocation
+
+# The value for the name and the target of a placeholder.
+Content = Callable[[str, str], Any]
+
+_LONGEST_SHOWN: Final = 200
 
 
 class PlaceholderError(Exception):
@@ -30,21 +36,67 @@ def targets(value: Any) -> Iterator[str]:
             layer += _inside(item)
 
 
-def replaced(value: Any, content: Callable[[str], bytes]) -> Any:
-    """The value with its placeholders replaced; raises PlaceholderError, as `content` may."""
+class FileValues:
+    """What placeholders stand for, each file read once; all use of it counts towards a budget.
+
+    `content` gives a file, or the reason that there is none.
+    """
+
+    def __init__(
+        self, content: Callable[[FileLocation], bytes | str], budget: ReadingBudget
+    ) -> None:
+        self._content = content
+        self._budget = budget
+        self._read: dict[tuple[str, FileLocation], tuple[Any, int, int]] = {}
+
+    def value(self, name: str, target: str, location: FileLocation) -> Any:
+        """The value of a file by the name of a placeholder.
+
+        Raises PlaceholderError for a file that cannot be read so, and OverBudgetError.
+        """
+        key = name, location
+        if key not in self._read:
+            data = self._content(location)
+            if isinstance(data, str):
+                raise PlaceholderError(f"{shown(target)}: {data}")
+            try:
+                value = _READ[name](data)
+            except (ValueError, RecursionError, yaml.YAMLError) as error:
+                text = " ".join(str(error).split())
+                raise PlaceholderError(
+                    f"{shown(target)} cannot be read as {name[1:]}: {text}"
+                ) from None
+            self._read[key] = value, len(data), count(value)
+        value, size, parts = self._read[key]
+        self._budget.spend("bytes", size)
+        self._budget.spend("parts", parts)
+        return value
+
+
+def replaced(value: Any, content: Content) -> Any:
+    """The value with its placeholders replaced by what `content` gives for their name and target.
+
+    What has none is not copied. Raises PlaceholderError for another form, and what `content` does.
+    """
     found = _placeholder(value)
     if found is not None:
-        name, target = found
-        try:
-            return _READ[name](content(target))
-        except (ValueError, RecursionError, yaml.YAMLError) as error:
-            text = " ".join(str(error).split())
-            raise PlaceholderError(f"{target} cannot be read as {name[1:]}: {text}") from None
-    if isinstance(value, dict) and not _has_dollar(value):
-        return {key: replaced(inner, content) for key, inner in value.items()}
+        return content(*found)
+    if isinstance(value, dict):
+        if _has_dollar(value):
+            return value
+        members = {key: replaced(inner, content) for key, inner in value.items()}
+        return members if any(members[key] is not value[key] for key in value) else value
     if isinstance(value, list):
-        return [replaced(inner, content) for inner in value]
+        items = [replaced(inner, content) for inner in value]
+        return (
+            items if any(new is not old for new, old in zip(items, value, strict=True)) else value
+        )
     return value
+
+
+def shown(target: str) -> str:
+    """A target as messages name it."""
+    return target if len(target) <= _LONGEST_SHOWN else f"{target[:_LONGEST_SHOWN]}…"
 
 
 def _inside(value: Any) -> Iterable[Any]:

@@ -1,29 +1,41 @@
 """Reader of catalog files: from the root file of each repository to its entities.
 
 All repositories are read together, level by level, so that the files of a level are fetched in few
-requests. One reading has at most 1,000 files, at most ten levels below the root.
+requests. Files are at most ten levels below the root. Whatever grows with what files hold is done
+on a thread and counts towards the budget of its origin; an origin that exceeds it is cut off.
 """
 
-from collections import Counter
+import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any, Final, NamedTuple
 
+from factbook.catalog.piecewise import slices
 from factbook.importers.catalog_info import placeholders
-from factbook.importers.catalog_info.documents import FileDocument, parsed
+from factbook.importers.catalog_info.documents import (
+    FileDocument,
+    OverBudgetError,
+    ReadingBudget,
+    SharedBudget,
+    parsed,
+)
 from factbook.importers.catalog_info.locations import (
     FileLocation,
     RepositoryFiles,
     matching,
     resolved,
 )
-from factbook.importers.catalog_info.placeholders import PlaceholderError
+from factbook.importers.catalog_info.placeholders import FileValues, PlaceholderError, shown
 from factbook.importers.snapshot import ReadingProblem
 from factbook.outbound.outcomes import Missing, Outcome
 
 DEEPEST: Final = 10
-MOST_FILES: Final = 1_000
-_NOT_READ: Final = Missing(Outcome.TOO_LARGE, f"more than {MOST_FILES:,} files are not read")
+# Files that are fetched before they are read, and so are in memory at once.
+_AT_ONCE: Final = 100
+# Problems of one origin that are told.
+_MOST_PROBLEMS: Final = 500
+_NOT_READ: Final = Missing(Outcome.TOO_LARGE, "it was not read")
 
 
 class RootFile(NamedTuple):
@@ -44,11 +56,16 @@ class ReadEntity(NamedTuple):
 
 @dataclass
 class RepositoryReading:
-    """Entities and problems of an origin's files; `whole`: nothing that they name is missing."""
+    """Entities and problems of an origin's files; `whole`: nothing that they name is missing.
+
+    `cut_off` is the reason why reading the same files again would end in the same way: they exceed
+    the budget of the origin.
+    """
 
     entities: list[ReadEntity] = field(default_factory=list)
     problems: list[ReadingProblem] = field(default_factory=list)
     whole: bool = True
+    cut_off: str = ""
 
 
 class _Step(NamedTuple):
@@ -61,24 +78,35 @@ class _Step(NamedTuple):
     optional: bool = False
 
 
-async def read(roots: Sequence[RootFile], files: RepositoryFiles) -> dict[str, RepositoryReading]:
+@dataclass
+class _Origin:
+    """What is known of an origin while it is read; nothing more is read of one that has ended."""
+
+    budget: ReadingBudget
+    reading: RepositoryReading = field(default_factory=RepositoryReading)
+    seen: set[FileLocation] = field(default_factory=set)
+    documents: list[tuple[FileLocation, FileDocument]] = field(default_factory=list)
+    contents: dict[FileLocation, bytes | Missing] = field(default_factory=dict)
+    ended: bool = False
+
+
+async def read(roots: Iterable[RootFile], files: RepositoryFiles) -> dict[str, RepositoryReading]:
     """The entities and problems of every origin."""
     reader = _CatalogFileReader(files)
-    for root in roots:
-        reader.take(_Step(root.origin, root.location), root.content)
+    for some in slices(roots, _AT_ONCE):
+        given = [(_Step(root.origin, root.location), root.content) for root in some]
+        await asyncio.to_thread(reader.take, given)
     while reader.steps:
         await reader.next_level()
     await reader.replace_placeholders()
-    return reader.found
+    return {origin: known.reading for origin, known in reader.origins.items()}
 
 
 class _CatalogFileReader:
     def __init__(self, files: RepositoryFiles) -> None:
         self._files = files
-        self._count: Counter[str] = Counter()
-        self._seen: set[tuple[str, FileLocation]] = set()
-        self._documents: list[tuple[str, FileLocation, FileDocument]] = []
-        self.found: dict[str, RepositoryReading] = {}
+        self._shared = SharedBudget()
+        self.origins: dict[str, _Origin] = {}
         self.steps: list[_Step] = []
 
     async def next_level(self) -> None:
@@ -86,30 +114,41 @@ class _CatalogFileReader:
         steps = await self._without_patterns(self.steps)
         self.steps = []
         wanted = [step for step in steps if self._is_new(step)]
-        contents = await self._files.read(list(dict.fromkeys(step.location for step in wanted)))
-        for step in wanted:
-            content = contents[step.location]
-            if isinstance(content, bytes):
-                self.take(step, content)
-            elif not (step.optional and content.outcome is Outcome.NOT_FOUND):
-                self._problem(step, f"{step.location.path}: {_reason(content)}")
+        for some in slices(wanted, _AT_ONCE):
+            steps = [step for step in some if not self._of(step).ended]
+            contents = await self._files.read(list(dict.fromkeys(step.location for step in steps)))
+            given = [(step, contents[step.location]) for step in steps]
+            await asyncio.to_thread(self.take, given)
 
-    def take(self, step: _Step, content: bytes) -> None:
-        """Add the documents of a file, and go on with the targets of its locations."""
-        reading = self.found.setdefault(step.origin, RepositoryReading())
-        self._seen.add((step.origin, step.location))
-        result = parsed(content)
+    def take(self, given: Iterable[tuple[_Step, bytes | Missing]]) -> None:
+        """Add the documents of files, and note the targets of their locations."""
+        for step, content in given:
+            origin = self._of(step)
+            if origin.ended:
+                continue
+            origin.seen.add(step.location)
+            if isinstance(content, Missing):
+                if not (step.optional and content.outcome is Outcome.NOT_FOUND):
+                    self._problem(step, f"{step.location.path}: {_reason(content)}")
+                continue
+            try:
+                self._take(origin, step, content)
+            except OverBudgetError as error:
+                self._cut_off(step, error)
+
+    def _take(self, origin: _Origin, step: _Step, content: bytes) -> None:
+        if not step.path:
+            origin.budget.spend("files")
+        result = parsed(content, origin.budget)
         for problem in result.problems:
-            place = _file(step.origin, step.location)
-            text = ReadingProblem(step.origin, problem.message, place, problem.line)
-            reading.problems.append(text)
-            reading.whole = False
+            at = step._replace(path=(*step.path, step.location), line=problem.line)
+            self._problem(at, problem.message)
         for document in result.documents:
-            self._documents.append((step.origin, step.location, document))
+            origin.documents.append((step.location, document))
             if str(document.value.get("kind", "")).lower() == "location":
-                self._follow(step, document)
+                self._follow(origin, step, document)
 
-    def _follow(self, step: _Step, document: FileDocument) -> None:
+    def _follow(self, origin: _Origin, step: _Step, document: FileDocument) -> None:
         """Note the targets of a location for the next level."""
         spec = document.value.get("spec")
         spec = spec if isinstance(spec, dict) else {}
@@ -122,6 +161,7 @@ class _CatalogFileReader:
             self._problem(at, "a location of another type than url is not read")
             return
         for target in _targets(spec):
+            origin.budget.spend("targets")
             found = resolved(target, step.location, self._files.located)
             if isinstance(found, str):
                 self._problem(at, found)
@@ -135,92 +175,188 @@ class _CatalogFileReader:
 
     async def _without_patterns(self, steps: Sequence[_Step]) -> list[_Step]:
         """The steps with a step for each file that a pattern names."""
-        patterns = [step.location for step in steps if step.location.is_pattern]
-        trees = {(one.repository, one.ref) for one in patterns}
-        known = await self._files.paths(sorted(trees)) if trees else {}
+        found: list[_Step] = []
+        for _, several in groupby(steps, key=lambda step: step.origin):
+            found += await self._of_origin(list(several))
+        return found
+
+    async def _of_origin(self, steps: Sequence[_Step]) -> list[_Step]:
+        """The same of one origin; none of one that has ended."""
+        if self._of(steps[0]).ended:
+            return []
+        trees: dict[tuple[str, str], dict[str, _Step]] = {}
+        for step in steps:
+            if step.location.is_pattern:
+                tree = trees.setdefault((step.location.repository, step.location.ref), {})
+                tree.setdefault(step.location.path, step)
+        named: dict[FileLocation, list[_Step]] = {}
+        for tree, patterns in trees.items():
+            first = next(iter(patterns.values()))
+            try:
+                named |= await self._matched(tree, patterns)
+            except OverBudgetError as error:
+                self._cut_off(first, error)
+                return []
         found = []
         for step in steps:
-            location = step.location
-            if not location.is_pattern:
+            if step.location.is_pattern:
+                # One pattern may stand in several places, and names its files once.
+                found += named.pop(step.location, [])
+            else:
                 found.append(step)
-                continue
-            paths = known[location.repository, location.ref]
-            if isinstance(paths, Missing):
-                self._problem(step, f"{location.path}: {_reason(paths)}")
-                continue
-            names = (location._replace(path=path) for path in matching(location.path, paths))
-            found += [step._replace(location=name) for name in names if name not in step.path]
         return found
+
+    async def _matched(
+        self, tree: tuple[str, str], patterns: Mapping[str, _Step]
+    ) -> dict[FileLocation, list[_Step]]:
+        """The steps to the files of a tree by the patterns that name them."""
+        first = next(iter(patterns.values()))
+        budget = self._of(first).budget
+        budget.spend("trees")
+        paths = (await self._files.paths([tree]))[tree]
+        if isinstance(paths, Missing):
+            for pattern, step in patterns.items():
+                self._problem(step, f"{pattern}: {_reason(paths)}")
+            return {}
+        matched = await asyncio.to_thread(matching, list(patterns), paths, budget)
+        return {
+            step.location: [
+                step._replace(location=location)
+                for path in matched[pattern]
+                if (location := step.location._replace(path=path)) not in step.path
+            ]
+            for pattern, step in patterns.items()
+        }
 
     def _is_new(self, step: _Step) -> bool:
         """True for a file that this origin has not read, unless it has read too many."""
-        key = (step.origin, step.location)
-        if key in self._seen:
+        origin = self._of(step)
+        if step.location in origin.seen or origin.ended:
             return False
-        self._seen.add(key)
-        return self._may(step)
+        origin.seen.add(step.location)
+        return self._may(origin, step)
 
-    def _may(self, step: _Step) -> bool:
+    def _may(self, origin: _Origin, step: _Step) -> bool:
         """Count a file; false for more files than an origin may have."""
-        self._count[step.origin] += 1
-        if self._count[step.origin] == MOST_FILES:
-            self._problem(step, _NOT_READ.detail)
-        return self._count[step.origin] < MOST_FILES
+        was_enough = origin.budget.files < 0
+        try:
+            origin.budget.spend("files")
+        except OverBudgetError as error:
+            if not was_enough:
+                self._problem(step, str(error))
+            return False
+        return True
+
+    def _of(self, step: _Step) -> _Origin:
+        if step.origin not in self.origins:
+            self.origins[step.origin] = _Origin(ReadingBudget(shared=self._shared))
+        return self.origins[step.origin]
+
+    def _cut_off(self, step: _Step, error: OverBudgetError) -> None:
+        """End the reading of an origin, with what was read of it so far."""
+        origin = self._of(step)
+        origin.ended = True
+        origin.contents.clear()
+        origin.reading.cut_off = "" if error.is_shared else str(error)
+        self._problem(step, str(error))
 
     def _problem(self, step: _Step, message: str, *, lost: bool = True) -> None:
         """Note a problem at the file that led to this one."""
-        reading = self.found.setdefault(step.origin, RepositoryReading())
+        reading = self._of(step).reading
+        reading.whole = reading.whole and not lost
+        if len(reading.problems) > _MOST_PROBLEMS:
+            return
+        if len(reading.problems) == _MOST_PROBLEMS:
+            message = f"has more than {_MOST_PROBLEMS} problems"
         place = _file(step.origin, step.path[-1] if step.path else step.location)
         reading.problems.append(ReadingProblem(step.origin, message, place, step.line))
-        reading.whole = reading.whole and not lost
 
     async def replace_placeholders(self) -> None:
         """Make the entities of all documents, with the files that their placeholders name."""
-        wanted: dict[FileLocation, None] = {}
-        for origin, location, document in self._documents:
-            for found in self._named(location, document).values():
-                step = _Step(origin, location, (location,), document.line)
-                if isinstance(found, FileLocation) and found not in wanted and self._may(step):
-                    wanted[found] = None
-        contents = await self._files.read(list(wanted)) if wanted else {}
-        for origin, location, document in self._documents:
-            self._finish(origin, location, document, contents)
+        wanted = await asyncio.to_thread(self._named_files)
+        for some in slices(wanted, _AT_ONCE):
+            steps = [step for step in some if not self._of(step).ended]
+            contents = await self._files.read(list(dict.fromkeys(step.location for step in steps)))
+            for step in steps:
+                self._keep(step, contents[step.location])
+        await asyncio.to_thread(self._finish)
 
-    def _named(
-        self, location: FileLocation, document: FileDocument
-    ) -> dict[str, FileLocation | str]:
-        """The file of each placeholder in a document, or the reason that there is none."""
+    def _named_files(self) -> list[_Step]:
+        """A step to each file that placeholders name, for each origin."""
+        wanted: list[_Step] = []
+        for name, origin in self.origins.items():
+            known: set[FileLocation] = set()
+            for location, document in origin.documents:
+                step = _Step(name, location, (location,), document.line)
+                for target in self._targets_of(document):
+                    found = resolved(target, location, self._files.located)
+                    if isinstance(found, str) or found in known:
+                        continue
+                    known.add(found)
+                    if not self._may(origin, step):
+                        break
+                    wanted.append(step._replace(location=found))
+        return wanted
+
+    def _targets_of(self, document: FileDocument) -> Iterable[str]:
         try:
-            found = list(placeholders.targets(document.value))
+            return dict.fromkeys(placeholders.targets(document.value))
         except PlaceholderError:
-            return {}  # which is told when they are replaced
-        return {target: resolved(target, location, self._files.located) for target in found}
+            return ()  # which is told when they are replaced
 
-    def _finish(
-        self,
-        origin: str,
-        location: FileLocation,
-        document: FileDocument,
-        contents: Mapping[FileLocation, bytes | Missing],
-    ) -> None:
-        named, reading = self._named(location, document), self.found[origin]
-
-        def content(target: str) -> bytes:
-            found = named[target]
-            data = found if isinstance(found, str) else contents.get(found, _NOT_READ)
-            if isinstance(data, bytes):
-                return data
-            reason = data if isinstance(data, str) else _reason(data)
-            raise PlaceholderError(f"{target}: {reason}")
-
+    def _keep(self, step: _Step, content: bytes | Missing) -> None:
+        """Keep a file for the placeholders of an origin, which counts as read."""
+        origin = self._of(step)
+        if origin.ended:
+            return
         try:
-            entity = placeholders.replaced(document.value, content)
-        except PlaceholderError as error:
-            place = _file(origin, location)
-            reading.problems.append(ReadingProblem(origin, str(error), place, document.line))
-            reading.whole = False
+            if isinstance(content, bytes):
+                origin.budget.spend("bytes", len(content))
+        except OverBudgetError as error:
+            self._cut_off(step, error)
         else:
-            reading.entities.append(ReadEntity(location, document, entity))
+            origin.contents[step.location] = content
+
+    def _finish(self) -> None:
+        """Make the entities of every origin."""
+        for name, origin in self.origins.items():
+            files = _PlaceholderFiles(origin, self._files)
+            for location, document in origin.documents:
+                step = _Step(name, location, (), document.line)
+                try:
+                    entity = placeholders.replaced(document.value, files.at(location))
+                except PlaceholderError as error:
+                    self._problem(step, str(error))
+                except OverBudgetError as error:
+                    if not origin.ended:
+                        self._cut_off(step, error)
+                else:
+                    origin.reading.entities.append(ReadEntity(location, document, entity))
+            origin.contents.clear()
+
+
+class _PlaceholderFiles:
+    """What placeholders of an origin's documents stand for."""
+
+    def __init__(self, origin: _Origin, files: RepositoryFiles) -> None:
+        self._origin = origin
+        self._files = files
+        self._values = FileValues(self._content, origin.budget)
+
+    def at(self, base: FileLocation) -> placeholders.Content:
+        """The content for placeholders in a file."""
+
+        def content(name: str, target: str) -> Any:
+            location = resolved(target, base, self._files.located)
+            if isinstance(location, str):
+                raise PlaceholderError(f"{shown(target)}: {location}")
+            return self._values.value(name, target, location)
+
+        return content
+
+    def _content(self, location: FileLocation) -> bytes | str:
+        found = self._origin.contents.get(location, _NOT_READ)
+        return found if isinstance(found, bytes) else _reason(found)
 
 
 def _targets(spec: Mapping[str, Any]) -> Iterable[str]:

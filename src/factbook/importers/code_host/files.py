@@ -1,12 +1,14 @@
 """Files of repositories at a code host, kept until a repository changes."""
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple, Protocol
 from urllib.parse import unquote
 
 import msgspec
 
+from factbook.importers.catalog_info.documents import ReadingBudget
 from factbook.importers.catalog_info.locations import FileLocation
 from factbook.importers.code_host.repository import Content, HostedRepository
 from factbook.integrations.integration import each, store_entry, stored_entry
@@ -51,10 +53,14 @@ class FileAddresses(NamedTuple):
 
 
 class _KeptFiles(msgspec.Struct, array_like=True):
-    """Files at one version; None for one that is not there."""
+    """Files at one version; None for one that is not there.
+
+    `cut_off` are the reasons why reading from a root file ended by its budget.
+    """
 
     version: str
     files: dict[str, bytes | None]
+    cut_off: dict[str, str] = {}
 
 
 class HostedFiles:
@@ -72,6 +78,7 @@ class HostedFiles:
         self._addresses = addresses
         self._listed = {one.slug.lower(): one for one in listed}
         self._kept: dict[str, _KeptFiles] = {}
+        self._sizes: Counter[str] = Counter()
         self._changed: set[str] = set()
 
     def located(self, url: str) -> FileLocation | str:
@@ -105,11 +112,30 @@ class HostedFiles:
         """The paths of all files, by repository and branch."""
         return {each: await self._paths(*each) for each in wanted}
 
+    async def cut_off(self, root: FileLocation) -> str:
+        """The reason why reading from this root file ended by its budget, "" if it did not.
+
+        It is that of an earlier reading of the same version, and under the same limits.
+        """
+        slug = root.repository.lower()
+        await self._recall(slug)
+        kept = self._kept.get(slug)
+        return "" if kept is None else kept.cut_off.get(_reading_key(root), "")
+
+    def note_cut_off(self, root: FileLocation, reason: str) -> None:
+        """Remember that reading from this root file ended by its budget."""
+        slug = root.repository.lower()
+        if slug in self._kept:
+            self._kept[slug].cut_off[_reading_key(root)] = reason
+            self._changed.add(slug)
+
     async def remember(self) -> None:
         """Keep what was read for the next reading."""
         for slug in sorted(self._changed):
             kept, listed = self._kept[slug], self._listed[slug]
-            if sum(len(data or b"") for data in kept.files.values()) <= _LARGEST_KEPT:
+            if kept.cut_off or self._sizes[slug] > _LARGEST_KEPT:
+                kept.files.clear()
+            if kept.cut_off or kept.files:
                 await store_entry(self._memory, _key(listed), kept)
 
     async def _paths(self, slug: str, ref: str) -> Sequence[str] | Missing:
@@ -125,7 +151,9 @@ class HostedFiles:
             return
         stored = await stored_entry(self._memory, _key(listed), _KeptFiles)
         fits = stored is not None and stored.version == listed.version
-        self._kept[slug] = stored if stored and fits else _KeptFiles(listed.version, {})
+        kept = stored if stored and fits else _KeptFiles(listed.version, {})
+        self._kept[slug] = kept
+        self._sizes[slug] = sum(len(data or b"") for data in kept.files.values())
 
     def _kept_file(self, location: FileLocation) -> Content | None:
         """The file of the last reading, if the version is the same."""
@@ -139,9 +167,20 @@ class HostedFiles:
         slug = location.repository.lower()
         if slug not in self._kept or location.ref != HEAD:
             return
-        if isinstance(content, bytes) or content.outcome is Outcome.NOT_FOUND:
-            self._kept[slug].files[location.path] = content if isinstance(content, bytes) else None
-            self._changed.add(slug)
+        if isinstance(content, Missing) and content.outcome is not Outcome.NOT_FOUND:
+            return
+        data = content if isinstance(content, bytes) else None
+        self._sizes[slug] += len(data or b"")
+        if self._sizes[slug] > _LARGEST_KEPT:
+            # None of them will be kept.
+            self._kept[slug].files.clear()
+        else:
+            self._kept[slug].files[location.path] = data
+        self._changed.add(slug)
+
+
+def _reading_key(root: FileLocation) -> str:
+    return f"{root.path} {ReadingBudget.key()}"
 
 
 def _key(repository: HostedRepository) -> str:

@@ -5,10 +5,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from factbook.importers.catalog_info import reader
-from factbook.importers.catalog_info.locations import FileLocation, RepositoryFiles
+from factbook.importers.catalog_info.locations import FileLocation
 from factbook.importers.catalog_info.reader import RepositoryReading, RootFile
 from factbook.importers.code_host import entities
-from factbook.importers.code_host.files import HEAD
+from factbook.importers.code_host.files import HEAD, HostedFiles
 from factbook.importers.code_host.kind import CodeHostImportOptions
 from factbook.importers.code_host.repository import (
     HostedRepository,
@@ -65,11 +65,18 @@ class RepositoryPart:
         self,
         wanted: Sequence[HostedRepository],
         roots: Mapping[int, RootContent],
-        files: RepositoryFiles,
+        files: HostedFiles,
     ) -> None:
         """Read the catalog files of repositories, and make components of those without one."""
         found = dict(self._root_files(wanted, roots))
+        for origin, root in list(found.items()):
+            if reason := await files.cut_off(root.location):
+                self._cannot(origin, ReadingProblem(origin, reason, root.location.path))
+                del found[origin]
         read = await reader.read(list(found.values()), files)
+        for origin, reading in read.items():
+            if reading.cut_off:
+                files.note_cut_off(found[origin].location, reading.cut_off)
         for one in wanted:
             origin = self._place.origin_of(one.slug)
             if origin in read:
