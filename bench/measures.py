@@ -11,6 +11,7 @@ from bench import (
     facts_across,
     history,
     large_entities,
+    limits,
     pages,
     parallel_pushes,
     pushes,
@@ -379,6 +380,34 @@ MEASURES = (
                 ),
                 Goal(f"{dialect}-healthz", "longest wait for /healthz meanwhile", 500.0, "ms"),
             )
+        ),
+        lasts=True,
+    ),
+    Measure(
+        "limits",
+        limits.limits,
+        (
+            *(
+                goal
+                for dialect, database in (("sqlite", "SQLite"), ("postgresql", "PostgreSQL"))
+                for worst in limits.WORST
+                for goal in (
+                    Goal(
+                        f"{dialect}-{worst.key}-lock",
+                        f"{worst.text}: another write waits, {database}",
+                        *((0.2, "ms") if worst.many else (1.0, "s")),
+                    ),
+                    Goal(
+                        f"{dialect}-{worst.key}-memory",
+                        f"{worst.text}: memory, {database}",
+                        *((8.0, "kB") if worst.many else (512.0, "MB")),
+                    ),
+                )
+            ),
+            *(
+                Goal(f"files-{key}", f"{text}: memory", 200.0, "MB")
+                for key, text in limits.FILES.items()
+            ),
         ),
         lasts=True,
     ),

@@ -88,6 +88,10 @@ class Client:
         """The answer to any other request; raises unless it succeeded."""
         return self._send(method, path, body)
 
+    def status(self, method: str, path: str, body: bytes) -> int:
+        """The status of the answer to any request; the answer is read to its end and not kept."""
+        return self._drain(method, path, body).status
+
     def drain(self, path: str) -> Answer:
         """GET a path, and read the answer to its end without keeping it."""
         return self._drain("GET", path)

@@ -132,7 +132,7 @@ def test_a_value_that_no_service_can_run_with_is_refused_by_name(subtests: pytes
         ("token_rate", float("nan")),
         ("token_burst", 0),
         ("failed_logins", 0),
-        ("max_body_bytes", 0),
+        ("max_body_bytes", -1),
         ("max_set_items", 0),
         ("max_json_depth", 0),
         ("max_entity_relations", 0),

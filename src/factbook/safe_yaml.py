@@ -138,6 +138,43 @@ def events(
         yield event
 
 
+def size(root: yaml.Node, most: int) -> int:
+    """The parts of a document, each alias replaced by what it stands for.
+
+    Raises LimitError for more than `most`, and for a document that contains itself.
+    """
+    sizes: dict[int, int] = {}
+    open_: set[int] = set()
+    stack = [root]
+    while stack:
+        node = stack[-1]
+        if id(node) in sizes:
+            stack.pop()
+            continue
+        children = _children(node)
+        if id(node) not in open_:
+            open_.add(id(node))
+            # Each once: a file may name one anchor a hundred thousand times.
+            waiting = {id(child): child for child in children if id(child) not in sizes}
+            if not open_.isdisjoint(waiting):
+                raise LimitError("contains itself")
+            stack += waiting.values()
+            if waiting:
+                continue
+        stack.pop()
+        open_.discard(id(node))
+        sizes[id(node)] = 1 + sum(sizes[id(child)] for child in children)
+        if sizes[id(node)] > most:
+            raise LimitError(f"has more than {most:,} parts")
+    return sizes[id(root)]
+
+
+def _children(node: yaml.Node) -> list[yaml.Node]:
+    if isinstance(node, yaml.MappingNode):
+        return [each for pair in node.value for each in pair]
+    return list(node.value) if isinstance(node, yaml.SequenceNode) else []
+
+
 def check(text: str | bytes, deepest: int, *, most_parts: int | None = None) -> None:
     """Read the events of a text without aliases. Raises LimitError and YAMLError as `events`."""
     for _ in events(text, deepest, most_parts=most_parts):

@@ -114,7 +114,7 @@ def test_yaml_that_is_no_entity_is_an_error_with_its_place(
         ("a: .nan\n", "JSON has no number .nan, in line 1"),
         ("a: -.inf\n", "JSON has no number -.inf"),
         ("{? [a, b] : c}\n", "unhashable"),
-        ("a: &a {b: *a}\n", "cannot be written as JSON"),
+        ("a: &a {b: *a}\n", "contains itself"),
         (b"a: \xff\n", "is not valid YAML"),
         ("a: \x07\n", "is not valid YAML"),
         (b"\x00\x01\x02", "is not valid YAML"),
@@ -183,6 +183,15 @@ def test_json_that_is_no_entity_is_an_error_with_its_place(
 def test_yaml_nested_too_deeply_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"catalog\.yaml"):
         read(yaml(tmp_path, "a: " + "[" * 20_000 + "]" * 20_000))
+
+
+def test_yaml_that_aliases_expand_is_an_error(tmp_path: Path) -> None:
+    text = "a: &a [1,1,1,1,1,1,1,1,1]\n" + "".join(
+        f"{b}: &{b} [{','.join([f'*{a}'] * 9)}]\n"
+        for a, b in zip("abcdefgh", "bcdefghi", strict=True)
+    )
+    with pytest.raises(InputError, match="has more than 1,000,000 parts"):
+        read(yaml(tmp_path, text))
 
 
 def test_a_directory_is_refused_with_advice(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from factbook import safe_yaml
 from factbook.importers.catalog_info import documents, locations, reader
 from factbook.importers.catalog_info.documents import OverBudgetError, ReadingBudget, parsed
 from factbook.importers.catalog_info.locations import FileLocation, matching
@@ -297,6 +298,7 @@ async def test_a_file_is_read_once_and_counts_as_often_as_placeholders_use_it() 
     assert len(texts) == 1, "one text in all places"
 
 
+@pytest.mark.slow
 async def test_files_that_multiply_are_cut_off_by_the_budget_of_their_origin(
     subtests: pytest.Subtests,
 ) -> None:
@@ -335,6 +337,7 @@ async def test_a_pattern_in_many_places_names_its_files_once() -> None:
     assert (len(same.entities), same.problems, given.read_in) == (301, [], [100, 100, 100])
 
 
+@pytest.mark.slow
 def test_patterns_are_cut_off_by_their_steps() -> None:
     paths = [f"{'d/' * 30}{n}/aaaaaaaaaaaaaaaa.yaml" for n in range(300)]
     patterns = [f"**/{'d/*/' * 12}{'*a' * n}*.yaml" for n in range(1, 200)]
@@ -349,6 +352,7 @@ def told_of(patterns: list[str], paths: list[str], budget: ReadingBudget) -> Non
         matching(patterns, paths, budget)
 
 
+@pytest.mark.slow
 def test_a_document_takes_steps_in_proportion_to_its_length(subtests: pytest.Subtests) -> None:
     cases: dict[str, Callable[[int], str]] = {
         "aliases of a long list": lambda n: (
@@ -365,7 +369,9 @@ def test_a_document_takes_steps_in_proportion_to_its_length(subtests: pytest.Sub
 
 
 def counted(data: bytes) -> int:
-    return steps(documents, lambda: parsed(data, ReadingBudget()))
+    return sum(
+        steps(module, lambda: parsed(data, ReadingBudget())) for module in (documents, safe_yaml)
+    )
 
 
 def test_a_file_of_many_documents_is_cut_off() -> None:
@@ -387,6 +393,7 @@ def test_keys_that_share_a_hash_are_refused() -> None:
     )
 
 
+@pytest.mark.slow
 async def test_all_origins_together_have_a_budget() -> None:
     text = component("a", "spec:\n" + "".join(f"  a{n}: {{$text: ./big}}\n" for n in range(25)))
     roots = [

@@ -332,6 +332,7 @@ async def test_an_unchanged_organization_is_listed_and_nothing_else() -> None:
     assert [item.entity["metadata"]["name"] for item in third.items] == ["all", "changed", "b"]
 
 
+@pytest.mark.slow
 async def test_a_repository_that_was_cut_off_is_not_begun_again_until_it_changes() -> None:
     uses = ", ".join("{$text: ./big}" for _ in range(80))
     texts = {CATALOG: file("a", more=f"x: [{uses}]\n"), "big": "x" * 500_000}

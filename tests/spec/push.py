@@ -246,7 +246,8 @@ REQUIREMENTS: dict[str, Requirement] = {
     "response.warnings": Requirement("decisions §2.7", "The answer has a list of `warnings`."),
     # Limits
     "limits.body-is-413": Requirement(
-        "decisions §2.8; seed §8", "A pushed body past 256 MiB is 413."
+        "decisions §2.8; seed §8",
+        "A pushed body past the limit is 413: 128 MB by default (decision 0067).",
     ),
     "limits.items-is-413": Requirement(
         "decisions §2.8; seed §8", "A set of more than 100,000 items is 413."

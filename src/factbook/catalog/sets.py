@@ -5,18 +5,26 @@ Every item is checked before anything is written, and all problems are reported 
 
 import hashlib
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
+from factbook import json_parts
 from factbook.catalog import advice, kinds, validation
-from factbook.catalog.push_rules import MOST_ITEMS, PushRules
+from factbook.catalog.push_rules import MOST_ITEMS, EntityLimits, PushRules
 from factbook.catalog.ref import DEFAULT_NAMESPACE, EntityRef
 from factbook.catalog.validators import Problem
-from factbook.errors import InputError, InvalidItemsError, PayloadTooLargeError
+from factbook.errors import InputError, InvalidItemsError, PayloadTooLargeError, problem
 from factbook.schemas.push import Notice
 
 _encode = msgspec.json.Encoder().encode
+
+# Of one push that are listed.
+_MOST_PROBLEMS: Final = 10_000
+_MOST_WARNINGS: Final = 10_000
+_MORE_PROBLEMS: Final = f"there are more than {_MOST_PROBLEMS:,} problems; the rest is not listed"
+# What an entity may have of values, lists and objects for each value that it may have.
+_PARTS_OF_VALUE: Final = 4
 
 
 class Prepared(msgspec.Struct, frozen=True, gc=False):
@@ -44,16 +52,73 @@ class Body(msgspec.Struct, forbid_unknown_fields=True):
 _body = msgspec.json.Decoder(Body)
 
 
+class _TooManyItemsError(Exception):
+    """There are more items than may be counted."""
+
+
+class _Item:
+    """Any item, in the place of its value."""
+
+
 def decode_body(body: bytes | bytearray, rules: PushRules) -> list[msgspec.Raw]:
-    """The items of `{"items": [entity]}`; raises InputError for anything else."""
+    """The items of `{"items": [entity]}`; raises InputError for anything else.
+
+    Raises PayloadTooLargeError for more items than a set may hold, before memory is taken for them.
+    """
     try:
+        # Between two items is a comma.
+        if body.count(b",") >= rules.max_items:
+            _count(body, rules.max_items)
         return _body.decode(body).items
+    except _TooManyItemsError:
+        raise PayloadTooLargeError(f"More than {rules.max_items} items{_limit(rules)}") from None
     except msgspec.ValidationError as error:
         raise InputError(f'The body has to be {{"items": [entity, ...]}}: {error}.') from None
     except RecursionError:
         raise InputError(f"{validation.too_deep(rules.max_depth)}.") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise InputError(f"The body is not valid JSON: {error}.") from None
+
+
+def _count(body: bytes | bytearray, most: int) -> None:
+    """Raise _TooManyItemsError for more than `most` items; what msgspec does for a wrong body."""
+    count = 0
+
+    def add() -> None:
+        nonlocal count
+        count += 1
+        if count > most:
+            raise _TooManyItemsError
+
+    class Object(msgspec.Struct, gc=False):
+        def __post_init__(self) -> None:
+            add()
+
+    class Objects(msgspec.Struct, forbid_unknown_fields=True):
+        items: list[Object]
+
+    class Values(msgspec.Struct, forbid_unknown_fields=True):
+        items: list[_Item]
+
+    def value(type_: type, found: object) -> _Item:
+        add()
+        return one
+
+    one = _Item()
+    try:
+        # Skips what is in the objects.
+        msgspec.json.decode(body, type=Objects)
+    except msgspec.ValidationError:
+        # Some items may be no objects, which are problems of theirs.
+        count = 0
+        msgspec.json.decode(body, type=Values, dec_hook=value)
+
+
+def _limit(rules: PushRules) -> str:
+    return (
+        " are more than a set may hold: "
+        f"max_set_items is {rules.max_items}, by default {MOST_ITEMS}."
+    )
 
 
 def raw(document: str) -> msgspec.Raw:
@@ -81,6 +146,8 @@ def prepare(items: Sequence[msgspec.Raw], set_name: str | None, rules: PushRules
     preparing = _Preparing(set_name, rules)
     for position, item in enumerate(items):
         preparing.add(position, item)
+        if len(preparing.problems) >= _MOST_PROBLEMS:
+            break
     return preparing.push()
 
 
@@ -94,10 +161,7 @@ def prepare_one(item: msgspec.Raw, set_name: str | None, rules: PushRules) -> Pr
 def check_size(count: int, rules: PushRules) -> None:
     """Raise PayloadTooLargeError if `count` exceeds the limit for a set."""
     if count > rules.max_items:
-        raise PayloadTooLargeError(
-            f"{count} items are more than a set may hold: "
-            f"max_set_items is {rules.max_items}, by default {MOST_ITEMS}."
-        )
+        raise PayloadTooLargeError(f"{count} items{_limit(rules)}")
 
 
 class _Preparing:
@@ -110,11 +174,18 @@ class _Preparing:
         self.warnings: list[Notice] = []
 
     def push(self) -> PreparedPush:
+        if len(self.problems) >= _MOST_PROBLEMS:
+            del self.problems[_MOST_PROBLEMS:]
+            self.problems.append(problem("items", _MORE_PROBLEMS))
         if self.problems:
             raise InvalidItemsError(self.problems)
         return PreparedPush(self.items, self.warnings)
 
     def add(self, position: int | None, item: msgspec.Raw) -> None:
+        document = bytes(item)
+        if json_parts.has_more(document, most := _PARTS_OF_VALUE * self._rules.limits.values):
+            self._problem(position, "", _too_many_parts(most, self._rules))
+            return
         try:
             entity = msgspec.json.decode(item)
         except RecursionError:
@@ -123,7 +194,6 @@ class _Preparing:
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             self._problem(position, "", f"not valid JSON: {error}")
             return
-        document = bytes(item)
         dropped = validation.drop_read_only(entity) if isinstance(entity, dict) else []
         found = self._found(entity, document)
         for path, message in found:
@@ -139,7 +209,8 @@ class _Preparing:
         missing = _spec_problems(entity, ref)
         stored = list(advice.parts(entity, ref.kind, document))
         told = {path for path, _ in stored}
-        for path, message in dropped + [each for each in missing if each[0] not in told] + stored:
+        notices = dropped + [each for each in missing if each[0] not in told] + stored
+        for path, message in notices[: _MOST_WARNINGS - len(self.warnings)]:
             self.warnings.append(Notice(_path(position, path), message, text))
         self.items.append(self._prepared(entity, text, missing))
 
@@ -167,6 +238,15 @@ class _Preparing:
         self._rules.annotator.annotate(annotations, ref, self._set_name)
         document = _encode(_in_order(entity))
         return Prepared(ref, document.decode(), _etag(document), _status_items(missing))
+
+
+def _too_many_parts(most: int, rules: PushRules) -> str:
+    default = EntityLimits().values
+    return (
+        f"more than {most:,} values, lists and objects are more than one entity may have: "
+        f"{_PARTS_OF_VALUE} times max_entity_values, which is {rules.limits.values}, "
+        f"by default {default}"
+    )
 
 
 def _etag(document: bytes) -> str:

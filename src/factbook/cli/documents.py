@@ -19,6 +19,7 @@ from factbook.errors import InputError
 STDIN = "-"
 # Deeper than any entity that the service takes.
 _DEEPEST = 1_000
+_MOST_PARTS = 1_000_000
 # Signs of a file that a program fills in: a statement anywhere, a placeholder where reading ended.
 _STATEMENT: Final = re.compile(r"\{%[^%]*%\}|\{%.*")
 _PLACEHOLDER: Final = re.compile(r"\{\{[^{}]*\}\}")
@@ -130,6 +131,8 @@ def _yaml_documents(
             node = loader.get_node()
             place = f"{name} document {number} (line {node.start_mark.line + 1})" if node else ""
             with _told(problems, lambda error: _broken(data, name, error)):
+                if node:
+                    _check_size(node, place)
                 value = node and loader.construct_document(node)
                 if value is not None:
                     yield _document(value, place, noun)
@@ -171,6 +174,14 @@ def _check(data: bytes) -> None:
     for event in safe_yaml.events(data, _DEEPEST, aliases=True):
         if getattr(event, "version", None) == (1, 1):
             raise yaml.constructor.ConstructorError(None, None, _VERSION, event.start_mark)
+
+
+def _check_size(node: yaml.Node, place: str) -> None:
+    """Refuse a document that a few aliases expand beyond what an entity may have."""
+    try:
+        safe_yaml.size(node, _MOST_PARTS)
+    except safe_yaml.LimitError as error:
+        raise InputError(f"{place} {error}.") from None
 
 
 def _document(value: Any, origin: str, noun: str) -> EntityDocument:

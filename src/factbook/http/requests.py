@@ -10,6 +10,7 @@ from urllib.parse import parse_qsl
 import msgspec
 from starlette.types import Receive, Scope
 
+from factbook import json_parts
 from factbook.errors import (
     InputError,
     PayloadTooLargeError,
@@ -25,6 +26,8 @@ JSON = b"application/json; charset=utf-8"
 
 _TAKEN = (b"application/json", b"", b"application/x-www-form-urlencoded")
 _SMALL = 64 * 1024
+# Of a body of any kind but a push, which is counted by its items. A part takes about 100 bytes.
+_MOST_PARTS = 1_000_000
 # A body may take so many seconds, and more at so many bytes a second: what it takes up is taken
 # from others.
 _PATIENCE = 30.0
@@ -258,11 +261,15 @@ class Request:
     async def json(self, type_: Any, limit: int = 1024 * 1024) -> Any:
         """Decode the body as a type; raises InputError with the reason."""
         body = await self.json_body(limit, "the body of this call")
-        return decode(body, type_)
+        return decode(body, type_) if len(body) <= _SMALL else await offloaded(decode, body, type_)
 
 
 def decode(body: bytes | bytearray, type_: Any) -> Any:
-    """Decode JSON as a type; raises InputError with the reason."""
+    """Decode JSON as a type; raises InputError with the reason, and PayloadTooLargeError."""
+    if len(body) > _SMALL and json_parts.has_more(body, _MOST_PARTS):
+        raise PayloadTooLargeError(
+            f"The body has more than {_MOST_PARTS:,} values. Send it in several parts."
+        )
     try:
         return msgspec.json.decode(body, type=type_)
     except msgspec.ValidationError as error:

@@ -13,6 +13,7 @@ from urllib.parse import quote, unquote, urlencode, urljoin, urlsplit
 
 import msgspec
 
+from factbook import json_parts
 from factbook.clock import SECOND
 from factbook.errors import ConfigurationError
 from factbook.outbound.caches import Memory
@@ -150,6 +151,11 @@ class RequestOptions(TypedDict, total=False):
     attempts: int
 
 
+# Of an answer beyond so many bytes; a file tree of GitHub has at most 700,000.
+_SMALL: Final = 1024 * 1024
+_MOST_PARTS: Final = 2_000_000
+
+
 class HttpCall(NamedTuple):
     """One call; `content` is its body."""
 
@@ -163,6 +169,8 @@ def decoded(reply: HostReply, form: Any) -> tuple[Any, bool]:
     """The body's JSON, None if there is none; and true if the body is as the status promises."""
     if not reply.body:
         return None, reply.status in {204, 205}
+    if len(reply.body) > _SMALL and json_parts.has_more(reply.body, _MOST_PARTS):
+        return None, False
     try:
         return msgspec.json.decode(reply.body, type=form), True
     except msgspec.ValidationError:

@@ -19,7 +19,7 @@ _LEAST = {
     "token_burst": 1,
     "failed_logins": 1,
     "max_requests": 1,
-    "max_body_bytes": 1,
+    "max_body_bytes": 0,
     "max_set_items": 1,
     "max_json_depth": 1,
     "max_entity_relations": 1,
@@ -41,6 +41,11 @@ _LAST_PORT = 65535
 
 def _about(*sentences: str) -> Meta:
     return Meta(description="".join(sentences))
+
+
+# Of the body of a push, by the items of a set; entities have a thousand bytes on average.
+_BYTES_PER_ITEM = 1_280
+_LEAST_BODY = 16 * MIB
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -140,7 +145,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             "for two seconds and then get 503."
         ),
     ] = 200
-    max_body_bytes: Annotated[int, _about("Largest body of a push, in bytes.")] = 256 * MIB
+    max_body_bytes: Annotated[
+        int,
+        _about(
+            "Largest body of a push, in bytes. 0: 1,280 for each of `max_set_items`, but at least "
+            "16 MiB."
+        ),
+    ] = 0
     max_set_items: Annotated[int, _about("Most entities in one set.")] = 100_000
     max_json_depth: Annotated[int, _about("Deepest nesting of JSON in a push.")] = 64
     max_entity_relations: Annotated[int, _about("Most references in the `spec` of one entity.")] = (
@@ -278,6 +289,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             value = getattr(self, name)
             if value < least:
                 raise ConfigurationError(f"{name} has to be at least {least}, not {value}.")
+        if not self.max_body_bytes:
+            most = max(_BYTES_PER_ITEM * self.max_set_items, _LEAST_BODY)
+            msgspec.structs.force_setattr(self, "max_body_bytes", most)
         if self.port > _LAST_PORT:
             raise ConfigurationError(f"port has to be at most {_LAST_PORT}, not {self.port}.")
         if not self.token_rate > 0:

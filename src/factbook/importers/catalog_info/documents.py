@@ -22,7 +22,6 @@ _DOCUMENT_PARTS: Final = 10
 # Lines are kept of the fields that problems are about, and of no name longer than this.
 _PARENTS: Final = frozenset({"metadata", "spec"})
 _LONGEST_NAME: Final = 300
-_TOO_MANY_PARTS: Final = f"has more than {_MOST_PARTS:,} parts"
 _SHARED: Final = (
     "the catalog files of all repositories are too large together; make the largest ones smaller, "
     "or import them with an importer of their own"
@@ -155,7 +154,7 @@ def only_value(data: bytes) -> Any:
     node = loader.get_node() if loader.check_node() else None
     if node is None or loader.check_node():
         raise ValueError("does not hold exactly one document")
-    _check_parts(node)
+    safe_yaml.size(node, _MOST_PARTS)
     return loader.construct_document(node)
 
 
@@ -182,7 +181,7 @@ def _check_events(data: bytes) -> None:
         parts = 0 if isinstance(event, yaml.DocumentStartEvent) else parts
         parts += isinstance(event, yaml.NodeEvent)
         if parts > _MOST_PARTS:
-            raise safe_yaml.LimitError(_TOO_MANY_PARTS)
+            raise safe_yaml.LimitError(f"has more than {_MOST_PARTS:,} parts")
 
 
 def _add(
@@ -191,7 +190,7 @@ def _add(
     """Add a document, or the problem that it has; an empty one is skipped."""
     line = node.start_mark.line + 1
     try:
-        budget.spend("parts", _check_parts(node))
+        budget.spend("parts", safe_yaml.size(node, _MOST_PARTS))
         value = loader.construct_document(node)
     except safe_yaml.LimitError as error:
         content.problems.append(FileProblem(line, str(error)))
@@ -202,43 +201,6 @@ def _add(
             content.documents.append(FileDocument(value, line, dict(_lines(node))))
         elif value is not None:
             content.problems.append(FileProblem(line, "is not an entity: a mapping is expected"))
-
-
-def _check_parts(root: yaml.Node) -> int:
-    """The parts of a document, aliases replaced.
-
-    Raises LimitError for one that aliases make too large, or that contains itself.
-    """
-    sizes: dict[int, int] = {}
-    open_: set[int] = set()
-    stack = [root]
-    while stack:
-        node = stack[-1]
-        if id(node) in sizes:
-            stack.pop()
-            continue
-        children = _children(node)
-        if id(node) not in open_:
-            open_.add(id(node))
-            # Each once: a file may name one anchor a hundred thousand times.
-            waiting = {id(child): child for child in children if id(child) not in sizes}
-            if not open_.isdisjoint(waiting):
-                raise safe_yaml.LimitError("contains itself")
-            stack += waiting.values()
-            if waiting:
-                continue
-        stack.pop()
-        open_.discard(id(node))
-        sizes[id(node)] = 1 + sum(sizes[id(child)] for child in children)
-        if sizes[id(node)] > _MOST_PARTS:
-            raise safe_yaml.LimitError(_TOO_MANY_PARTS)
-    return sizes[id(root)]
-
-
-def _children(node: yaml.Node) -> list[yaml.Node]:
-    if isinstance(node, yaml.MappingNode):
-        return [each for pair in node.value for each in pair]
-    return list(node.value) if isinstance(node, yaml.SequenceNode) else []
 
 
 def _lines(node: yaml.Node, parent: str = "") -> Iterator[tuple[str, int]]:

@@ -187,8 +187,8 @@ class _CatalogFileReader:
         trees: dict[tuple[str, str], dict[str, _Step]] = {}
         for step in steps:
             if step.location.is_pattern:
-                tree = trees.setdefault((step.location.repository, step.location.ref), {})
-                tree.setdefault(step.location.path, step)
+                patterns = trees.setdefault((step.location.repository, step.location.ref), {})
+                patterns.setdefault(step.location.path, step)
         named: dict[FileLocation, list[_Step]] = {}
         for tree, patterns in trees.items():
             first = next(iter(patterns.values()))

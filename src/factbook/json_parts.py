@@ -1,0 +1,20 @@
+"""Counts of JSON's parts before it is decoded: a short text can take much memory."""
+
+import re
+from typing import Final
+
+# Possessive, so that nothing is remembered of a string's letters.
+_STRING: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
+
+
+def has_more(document: bytes | bytearray, most: int) -> bool:
+    """True if JSON may have more than `most` parts: values, lists and objects.
+
+    A value in a list or an object counts twice at most. Invalid JSON is counted up to its mistake.
+    """
+    # Strings are only looked through when the signs in them may make the difference.
+    return _signs(document) > most and _signs(_STRING.sub(b"", document)) > most
+
+
+def _signs(document: bytes | bytearray) -> int:
+    return document.count(b",") + document.count(b"[") + document.count(b"{")
