@@ -167,6 +167,9 @@ class Application(Backend):
             rules=PushRules.of(settings),
             calls=RateLimit(settings.token_rate, settings.token_burst, clock),
             failures=RateLimit(settings.failed_logins / 60, settings.failed_logins, clock),
+            # Of an address: 10 at once, then 20 an hour. In the audit: 100, then 60 an hour.
+            registrations=RateLimit(20 / 3600, 10, clock),
+            registration_records=RateLimit(1 / 60, 100, clock),
             hosts=Hosts(settings),
             proxies=Proxies(settings),
             metrics=metrics,

@@ -5,8 +5,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from factbook.auth.oauth import addresses
-from factbook.clock import DAY
+from factbook.auth.oauth import addresses, registrations
+from factbook.clock import DAY, HOUR
 from factbook.settings import Settings
 from factbook.sweeps import sweep
 from tests.api.authorizing import CALLBACK, at_mcp, tokens_for, wish
@@ -77,8 +77,46 @@ async def test_what_no_client_needs_is_refused(service: Service, subtests: pytes
 
 async def test_an_address_registers_only_so_many(start: StartService) -> None:
     service = await start(oauth={"registration": True}, failed_logins=2)
-    statuses = [(await register(service)).status_code for _ in range(4)]
-    assert statuses == [201, 201, 429, 429]
+    statuses = [(await register(service)).status_code for _ in range(12)]
+    assert statuses == [201] * 10 + [429] * 2
+    # Failures have a limit of their own: the address is not kept from the token endpoint.
+    async with service.client(None) as http:
+        answer = await http.post(addresses.TOKEN, data={"grant_type": "x"})
+        assert answer.status_code == 400
+    service.time.advance(HOUR)
+    assert [(await register(service)).status_code for _ in range(11)] == [201] * 10 + [429]
+
+
+async def test_registrations_that_nobody_uses_keep_no_new_client_out(service: Service) -> None:
+    used = (await register(service)).json()["client_id"]
+    await tokens_for(service, await signed_in(service), client_id=used)
+    number = registrations.MOST - 1
+    await service.state.database.write(
+        lambda tx: tx.run(
+            "INSERT INTO oauth_clients (id, name, redirect_uris, created_at) "
+            "WITH RECURSIVE numbers (n) AS "
+            "(SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < ?) "
+            "SELECT 'unused ' || n, 'x', '[]', n FROM numbers",
+            (number,),
+        )
+    )
+    new = [(await register(service)).json()["client_id"] for _ in range(2)]
+    rows = await service.state.database.all("SELECT id FROM oauth_clients ORDER BY created_at, id")
+    assert len(rows) == registrations.MOST
+    ids = [id_ for (id_,) in rows]
+    assert ids[0] == "unused 3"
+    assert {used, *new} <= set(ids)
+
+
+async def test_registrations_fill_no_audit(start: StartService) -> None:
+    service = await start(oauth={"registration": True})
+    for number in range(103):
+        async with service.client(None, address=f"198.51.100.{number}") as http:
+            assert (await http.post(addresses.REGISTER, json=CLIENT)).status_code == 201
+    rows = await service.state.database.all("SELECT 1 FROM audit WHERE action = 'client.register'")
+    assert len(rows) == 100
+    clients = await service.state.database.all("SELECT id FROM oauth_clients")
+    assert len(clients) == 103
 
 
 async def test_registrations_without_use_are_forgotten(service: Service) -> None:

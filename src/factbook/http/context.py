@@ -136,6 +136,8 @@ class State(ToolContext, WebhookContext, ImporterContext):
     company: "CompanyTokens | None"
     calls: "RateLimit"
     failures: "RateLimit"
+    registrations: "RateLimit"
+    registration_records: "RateLimit"
     incomplete: "IncompleteAnswers"
     refusals: "Refusals"
     spawn: Callable[[Coroutine[Any, Any, object]], None]  # work that outlives its request

@@ -27,16 +27,34 @@ class Registration(NamedTuple):
 def store(
     transaction: Transaction, name: str, redirect_uris: tuple[str, ...], now: int
 ) -> Registration:
-    """Store a new client; raises ConflictError if there are too many."""
+    """Store a new client, in place of the oldest unused one if there are too many.
+
+    Raises ConflictError if all of these are in use.
+    """
+    transaction.lock("oauth clients")
     [count] = transaction.one("SELECT count(*) FROM oauth_clients") or (0,)
-    if count >= MOST:
-        raise ConflictError("Too many clients have registered; try again tomorrow.")
+    if count >= MOST and not _forget_oldest(transaction, count - MOST + 1):
+        raise ConflictError(
+            f"{MOST} clients that registered are in use. An administrator can name further "
+            "ones in the setting oauth.clients."
+        )
     made = Registration(str(uuid.uuid4()), name, redirect_uris)
     transaction.run(
         "INSERT INTO oauth_clients (id, name, redirect_uris, created_at) VALUES (?, ?, ?, ?)",
         (made.id, name, msgspec.json.encode(redirect_uris).decode(), now),
     )
     return made
+
+
+def _forget_oldest(transaction: Transaction, number: int) -> int:
+    """Delete the oldest clients that nobody let do anything; returns their number."""
+    return transaction.run(
+        "DELETE FROM oauth_clients WHERE id IN (SELECT id FROM oauth_clients "
+        "WHERE used_at IS NULL AND NOT EXISTS "
+        "(SELECT 1 FROM oauth_consents c WHERE c.client = oauth_clients.id) "
+        "ORDER BY created_at, id LIMIT ?)",
+        (number,),
+    )
 
 
 async def find(database: Database, id_: str) -> Registration | None:
