@@ -5,11 +5,13 @@ from typing import Any
 
 import msgspec
 import pytest
+from typer.testing import CliRunner
 
+from factbook.cli.commands import app
 from factbook.datasources import custom
 from factbook.errors import ConfigurationError
 from factbook.settings import Settings
-from factbook.settings.loader import environment, load
+from factbook.settings.loader import environment, load, refuse_misspelled
 
 
 def written(folder: Path, text: str) -> Path:
@@ -74,6 +76,44 @@ def test_an_unknown_name_in_the_file_is_refused_by_name(tmp_path: Path) -> None:
     file = written(tmp_path, "port = 1\nprot = 2\n[server]\nhost = 'x'\n")
     with pytest.raises(ConfigurationError, match=r"factbook.toml has unknown .*: prot, server\."):
         load({}, {}, file)
+
+
+def test_the_service_refuses_misspelled_variables(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, subtests: pytest.Subtests
+) -> None:
+    # A folder that doesn't exist: whatever happens, no server starts.
+    flag = f"--database-url=sqlite:///{tmp_path}/missing/factbook.db"
+    meant = {
+        "FACTBOOK_TRUSTED_PROXY": "FACTBOOK_TRUSTED_PROXIES",
+        "FACTBOOK_PUBLIC_ULR": "FACTBOOK_PUBLIC_URL",
+        "FACTBOOK_INTEGRATION__GIT__A__TOKEN": "FACTBOOK_INTEGRATIONS__GIT__A__TOKEN",
+        "FACTBOOK_OAUTHS__REGISTRATION": "FACTBOOK_OAUTH__REGISTRATION",
+    }
+    for command in ("serve", "worker"):
+        for variable, setting in meant.items():
+            with subtests.test(command=command, variable=variable):
+                monkeypatch.setenv(variable, "x")
+                answer = CliRunner().invoke(app, [command, flag])
+                monkeypatch.delenv(variable)
+                assert answer.exit_code == 2
+                assert f"{variable} ({setting}?)" in " ".join(answer.stderr.split())
+
+
+def test_other_variables_only_cause_a_warning() -> None:
+    names = {
+        "FACTBOOK_BACKUP_FOLDER": True,
+        "FACTBOOK_TRUSTED_PROXIES": False,
+        "FACTBOOK_TOKEN": False,
+        "FACTBOOK_OAUTH__REGISTRATION": False,
+        # What Kubernetes sets for services.
+        "FACTBOOK_SERVICE_HOST": False,
+        "FACTBOOK_SERVICE_PORT_HTTP": False,
+        "FACTBOOK_PORT_8000_TCP_ADDR": False,
+        "FACTBOOK_SERVER_PORT": False,
+        "HOME": False,
+    }
+    wanted = sorted(name for name, is_unknown in names.items() if is_unknown)
+    assert refuse_misspelled(dict.fromkeys(names, "x")) == wanted
 
 
 def test_a_value_of_another_type_in_the_file_is_refused(

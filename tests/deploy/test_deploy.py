@@ -60,6 +60,16 @@ def check_command(words: list[str]) -> None:
 
 
 @pytest.mark.parametrize("file", COMPOSE, ids=lambda file: file.name)
+def test_a_compose_file_trusts_the_gateway_alone(file: Path) -> None:
+    [network] = read(file)["networks"]["default"]["ipam"]["config"]
+    for service in of_factbook(file).values():
+        [default] = [
+            match[2] for match in _VARIABLE.finditer(str(service)) if "PROXIES" in match[1]
+        ]
+        assert default == network["gateway"]
+
+
+@pytest.mark.parametrize("file", COMPOSE, ids=lambda file: file.name)
 def test_a_compose_file_names_settings_commands_and_volumes_that_there_are(file: Path) -> None:
     services = of_factbook(file)
     assert services

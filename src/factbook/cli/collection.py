@@ -12,7 +12,7 @@ import typer
 
 from factbook.cli import source_table
 from factbook.cli.failures import CommandError
-from factbook.cli.local import DatabaseUrl, on_database, settings_from
+from factbook.cli.local import DatabaseUrl, on_database, service_settings, settings_from
 from factbook.cli.output import Json, note, print_answer, print_json, print_table, say
 from factbook.clock import iso_or_none
 
@@ -47,7 +47,7 @@ def worker(database_url: DatabaseUrl = None) -> None:
     from factbook.backend import Backend
     from factbook.operations import collection_commands
 
-    settings = settings_from(database_url)
+    settings = service_settings(database_url)
     uvloop.run(collection_commands.work(Backend.traced(settings), _sharing(settings.database_url)))
 
 

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Concatenate, ParamSpec, TypeVa
 
 import typer
 
+from factbook.cli.output import note
+
 if TYPE_CHECKING:
     from factbook.backend import Backend
     from factbook.settings import Settings
@@ -28,6 +30,15 @@ def settings_from(database_url: str | None, **flags: object) -> "Settings":
     from factbook.settings.loader import load
 
     return load({"database_url": database_url, **flags})
+
+
+def service_settings(database_url: str | None, **flags: object) -> "Settings":
+    """The settings of a process of the service, which refuses misspelled variables."""
+    from factbook.settings.loader import refuse_misspelled
+
+    for variable in refuse_misspelled():
+        note(f"Warning: the variable {variable} is no setting and is not read.")
+    return settings_from(database_url, **flags)
 
 
 def on_database(

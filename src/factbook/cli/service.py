@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from factbook.cli.failures import REFUSED
-from factbook.cli.local import DatabaseUrl, on_database, settings_from
+from factbook.cli.local import DatabaseUrl, on_database, service_settings, settings_from
 from factbook.cli.output import note, say
 
 
@@ -29,7 +29,7 @@ def serve(
     # The service is imported by the commands that are part of it, not by those that talk to one.
     from factbook.operations import server
 
-    server.serve(settings_from(database_url, host=host, port=port, workers=workers))
+    server.serve(service_settings(database_url, host=host, port=port, workers=workers))
 
 
 def migrate(

@@ -1,6 +1,7 @@
 """Loads the settings from a file, the environment and flags."""
 
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from functools import cache
@@ -21,6 +22,15 @@ TABLES: Final = {
     "group_roles": 1,
     "oauth": 1,
 }
+_PREFIX: Final = "FACTBOOK_"
+# What the commands that talk to a server read, beside the settings.
+_OTHERS: Final = frozenset({"CONFIG", "SERVER", "TOKEN"})
+# What Kubernetes sets in containers for a service named "factbook" or "factbook-…".
+_SERVICE_LINK: Final = re.compile(
+    r"(?:\w+_)?(?:SERVICE_HOST|SERVICE_PORT(?:_\w+)?|PORT(?:_\d+_(?:TCP|UDP)(?:_\w+)?)?)"
+)
+# How alike two names are of which one is taken for a misspelling of the other.
+_ALIKE: Final = 0.85
 
 
 def load(
@@ -42,6 +52,38 @@ def load(
     values |= _from_environment(environ, values)
     values |= {name: value for name, value in (flags or {}).items() if value is not None}
     return Settings(**values)
+
+
+def unknown_variables(environ: Mapping[str, str] = os.environ) -> dict[str, str | None]:
+    """Variables of Factbook that are no setting, each with the variable that may be meant."""
+    names = [name.upper() for name in Settings.__struct_fields__]
+    tables = [name.upper() for name in TABLES]
+    found: dict[str, str | None] = {}
+    for variable in sorted(environ):
+        name = variable.removeprefix(_PREFIX)
+        table, between, options = name.partition("__")
+        known = table in tables if between else name in names or name in _OTHERS
+        if name == variable or known or _SERVICE_LINK.fullmatch(name):
+            continue
+        import difflib  # noqa: PLC0415 - rarely needed, and every start would pay for it
+
+        near = difflib.get_close_matches(table, tables if between else names, 1, _ALIKE)
+        found[variable] = f"{_PREFIX}{near[0]}{between}{options}" if near else None
+    return found
+
+
+def refuse_misspelled(environ: Mapping[str, str] = os.environ) -> list[str]:
+    """The variables of Factbook that are no setting.
+
+    Raises ConfigurationError for those that look like a misspelled one, which the file refuses too.
+    """
+    unknown = unknown_variables(environ)
+    if misspelled := [f"{name} ({meant}?)" for name, meant in unknown.items() if meant]:
+        raise ConfigurationError(
+            "The environment has variables that are no settings but look like some. Correct or "
+            f"remove them: {', '.join(misspelled)}."
+        )
+    return list(unknown)
 
 
 def environment(settings: Settings) -> dict[str, str]:

@@ -38,6 +38,8 @@ def test_settings_that_cannot_be_read_are_a_problem(
     [
         ("FACTBOOK_PUBLIC_ULR", "FACTBOOK_PUBLIC_URL"),
         ("FACTBOOK_WORKER", "FACTBOOK_WORKERS"),
+        ("FACTBOOK_TRUSTED_PROXY", "FACTBOOK_TRUSTED_PROXIES"),
+        ("FACTBOOK_INTEGRATION__GIT__A__TOKEN", "FACTBOOK_INTEGRATIONS__GIT__A__TOKEN"),
         ("FACTBOOK_SOMETHING_ELSE", ""),
     ],
 )
@@ -46,7 +48,7 @@ def test_a_variable_that_is_no_setting_is_told_with_the_one_that_may_be_meant(
 ) -> None:
     _, found = configuration.read(SAFE, {variable: "x"})
     [one] = [one for one in found if variable in one.what]
-    assert one.state == "warning"
+    assert one.state == ("problem" if meant else "warning")
     assert (meant or "Remove it") in one.advice
 
 

@@ -1,6 +1,5 @@
 """The settings: unreadable, unknown or inconsistent ones."""
 
-import difflib
 import os
 from collections.abc import Iterator, Mapping
 from ipaddress import ip_address, ip_network
@@ -11,12 +10,9 @@ from urllib.parse import urlsplit
 from factbook.errors import ConfigurationError
 from factbook.operations.doctor.findings import Finding, ok, problem, warning
 from factbook.settings import Settings
-from factbook.settings.loader import TABLES, load
+from factbook.settings.loader import load, unknown_variables
 
 TOPIC: Final = "configuration"
-_PREFIX: Final = "FACTBOOK_"
-# What other parts of Factbook read beside the settings: the commands that talk to a server.
-_OTHERS: Final = frozenset({"CONFIG", "SERVER", "TOKEN"})
 # Of addresses only those with a password.
 _SECRETS: Final = ("token_key", "database_url", "replica_url", "outgoing_proxy")
 _SECRET_TABLES: Final = ("integrations", "importers", "connections", "openid")
@@ -40,16 +36,14 @@ def read(
 
 
 def _unknown(environ: Mapping[str, str]) -> Iterator[Finding]:
-    names = [name.upper() for name in Settings.__struct_fields__]
-    tables = tuple(f"{name.upper()}__" for name in TABLES)
-    for variable in sorted(environ):
-        name = variable.removeprefix(_PREFIX)
-        known = name in names or name in _OTHERS or name.startswith(tables)
-        if not variable.startswith(_PREFIX) or known:
-            continue
-        near = difflib.get_close_matches(name, names, 1)
-        meant = f"Is {_PREFIX}{near[0]} meant?" if near else "Remove it, or correct its name."
-        yield warning(TOPIC, f"The variable {variable} is no setting and is not read.", meant)
+    for variable, meant in unknown_variables(environ).items():
+        what = f"The variable {variable} is no setting and is not read."
+        if meant:
+            yield problem(
+                TOPIC, what, f"`factbook serve` does not start with it. Is {meant} meant?"
+            )
+        else:
+            yield warning(TOPIC, what, "Remove it, or correct its name.")
 
 
 def _exposed(settings: Settings) -> Iterator[Finding]:
