@@ -104,6 +104,12 @@ def _tell(done: "Restored", fits: bool) -> None:
         note(f"What was there before is {done.aside}.")
     for name in done.migrations:
         note(f"Applied: {name}")
+    for what in done.unrecognized:
+        note(f"Not recognized: {what}.")
+    if done.unrecognized:
+        note("Find out why before you start the service: a trigger changes data on its own.")
+    if done.note is not None and done.note.checksum is None:
+        note("The backup has no checksum, as an earlier release made it.")
     if done.note is None:
         note("It was not made by `factbook backup`: the key beside the database is as it was.")
     elif not fits:

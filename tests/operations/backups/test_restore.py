@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from factbook.errors import ConflictError, UnavailableError
+from factbook.errors import ConflictError, InputError, UnavailableError
 from factbook.events.store import catch_up
 from factbook.operations.backups import backup_commands, database_copy
 from tests.conftest import StartService
@@ -267,3 +267,42 @@ async def test_a_database_that_was_put_back_by_other_means_is_settled(
     again = await events(service)
     assert int(again[0]["id"].partition("-")[0]) == first > HOUR_LATER
     assert {one["id"] for one in again}.isdisjoint(one["id"] for one in told)
+
+
+async def test_a_backup_that_changed_since_is_refused(installation: Installation) -> None:
+    made, _, _ = await backed_up(installation)
+    before = installation.file.read_bytes()
+    with closing(sqlite3.connect(made, isolation_level=None)) as database:
+        database.execute("UPDATE tokens SET owner = 'user:default/mallory'")
+    with pytest.raises(InputError, match="doesn't fit its checksum"):
+        await installation.restore(made)
+    assert installation.file.read_bytes() == before
+
+
+async def test_a_backup_without_a_checksum_is_restored(installation: Installation) -> None:
+    made, _, _ = await backed_up(installation)
+    with closing(sqlite3.connect(made)) as database:
+        database.execute("ALTER TABLE factbook_backup DROP COLUMN checksum")
+    done = await installation.restore(made)
+    assert done.note is not None
+    assert (done.note.checksum, done.unrecognized) == (None, [])
+
+
+async def test_a_restore_names_what_it_does_not_recognize(installation: Installation) -> None:
+    made, _, _ = await backed_up(installation)
+    with closing(sqlite3.connect(made)) as database:
+        # As whoever may change a backup could also make its checksum fit.
+        database.executescript(
+            "ALTER TABLE factbook_backup DROP COLUMN checksum;"
+            "CREATE TRIGGER promotion AFTER INSERT ON people BEGIN "
+            "UPDATE people SET role = 'administrator'; END;"
+            "CREATE VIEW everybody AS SELECT * FROM people;"
+            "CREATE TABLE more (id INTEGER);"
+            "DROP TRIGGER audit_is_kept;"
+        )
+    assert (await installation.restore(made)).unrecognized == [
+        "table more was not created by Factbook",
+        "trigger promotion on people was not created by Factbook",
+        "view everybody was not created by Factbook",
+        "trigger audit_is_kept on audit is missing",
+    ]

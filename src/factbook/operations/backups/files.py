@@ -2,8 +2,10 @@
 
 import fcntl
 import hashlib
+import mmap
 import os
 import re
+import secrets
 import shutil
 import sqlite3
 from collections.abc import Iterator
@@ -22,19 +24,23 @@ _PATTERN: Final = re.compile(r"factbook-\d{8}T\d{6}Z\.db")
 _TABLE: Final = "factbook_backup"
 _UNFINISHED: Final = ".factbook-backup.unfinished"
 _PRIVATE: Final = 0o600
+_DIGEST: Final = 64
+_PIECE: Final = 2**20
 
 
 class Note(NamedTuple):
     """Metadata stored in a backup: its time, the version that made it, and its key.
 
     `key` is the content of the key file, None where the settings had the key. `key_check` tells
-    whether another key is the same one.
+    whether another key is the same one. `checksum` is a random text and the SHA-256 of the file
+    with zeros in the place of that digest; None in backups of earlier releases.
     """
 
     made_at: int
     version: str
     key: str | None
     key_check: str | None
+    checksum: str | None = None
 
 
 def backup(
@@ -68,9 +74,10 @@ def backup(
     with draft(unfinished):
         database_copy.copy(database, unfinished, show)
         with database_copy.told(unfinished):
-            _describe(unfinished, Note(now, __version__, key, key_check))
+            _describe(unfinished, Note(now, __version__, key, key_check, _unsealed()))
         database_copy.check(unfinished, copy_of=database)
         with database_copy.told(unfinished):
+            _seal(unfinished)
             database_copy.to_disk(unfinished)
             unfinished.replace(file)
             database_copy.to_disk(folder)
@@ -84,8 +91,23 @@ def note_of(file: Path) -> Note | None:
     with database_copy.told(file), closing(database_copy.reading(file)) as database:
         if not database.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (_TABLE,)).fetchone():
             return None
-        row = database.execute(f"SELECT made_at, version, key, key_check FROM {_TABLE}").fetchone()  # noqa: S608
+        columns = {name for _, name, *_ in database.execute(f"PRAGMA table_info({_TABLE})")}
+        named = ", ".join(name for name in Note._fields if name in columns)
+        row = database.execute(f"SELECT {named} FROM {_TABLE}").fetchone()  # noqa: S608
     return None if row is None else Note(*row)
+
+
+def check_checksum(file: Path, note: Note) -> None:
+    """Raise InputError if a backup isn't what it was when it was made."""
+    if note.checksum is None:
+        return
+    with database_copy.told(file):
+        place = _place_of(file, note.checksum)
+        whole = place is not None and _digest(file, place) == note.checksum[-_DIGEST:]
+    if not whole:
+        raise InputError(
+            f"{file} is damaged: its content doesn't fit its checksum. Restore another backup."
+        )
 
 
 def forget_note(database: Path) -> None:
@@ -154,9 +176,52 @@ def remove_journals(database: Path) -> None:
 def _describe(file: Path, note: Note) -> None:
     with closing(sqlite3.connect(file, isolation_level=None)) as copied:
         copied.execute(
-            f"CREATE TABLE {_TABLE} (made_at INTEGER, version TEXT, key TEXT, key_check)"
+            f"CREATE TABLE {_TABLE} (made_at INTEGER, version TEXT, key TEXT, key_check, checksum)"
         )
-        copied.execute(f"INSERT INTO {_TABLE} VALUES (?, ?, ?, ?)", note)  # noqa: S608
+        copied.execute(f"INSERT INTO {_TABLE} VALUES (?, ?, ?, ?, ?)", note)  # noqa: S608
+
+
+def _unsealed() -> str:
+    """A checksum without its digest. The random part keeps it apart from all other content."""
+    return f"sha256:{secrets.token_hex(16)}:{'0' * _DIGEST}"
+
+
+def _seal(file: Path) -> None:
+    """Put the digest of the file into its note."""
+    note = note_of(file)
+    assert note is not None
+    assert note.checksum is not None
+    place = _place_of(file, note.checksum)
+    if place is None:
+        raise UnavailableError(f"{file} has no checksum to fill in.")
+    digest = _digest(file, place).encode()
+    with file.open("r+b") as opened:
+        opened.seek(place)
+        opened.write(digest)
+
+
+def _place_of(file: Path, checksum: str) -> int | None:
+    """Where the digest of this checksum is in the file."""
+    with (
+        file.open("rb") as opened,
+        mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as content,
+    ):
+        found = content.rfind(checksum.encode())
+    return None if found < 0 else found + len(checksum) - _DIGEST
+
+
+def _digest(file: Path, place: int) -> str:
+    """SHA-256 of the file, with zeros where its own digest is."""
+    total = hashlib.sha256()
+    with file.open("rb") as opened:
+        left = place
+        while left and (piece := opened.read(min(left, _PIECE))):
+            total.update(piece)
+            left -= len(piece)
+        total.update(b"0" * len(opened.read(_DIGEST)))
+        while piece := opened.read(_PIECE):
+            total.update(piece)
+    return total.hexdigest()
 
 
 def _check_target(database: Path, file: Path, *, replace: bool) -> None:

@@ -34,12 +34,16 @@ _SHARED_BYTES: Final = 510
 
 
 class Restored(NamedTuple):
-    """Result of a restore: the place of the old database, and what else is to be known."""
+    """Result of a restore: the place of the old database, and what else is to be known.
+
+    `unrecognized` describes what the schema has and Factbook didn't create, or lacks.
+    """
 
     note: Note | None
     aside: Path | None
     migrations: list[str]
     key_restored: bool
+    unrecognized: list[str]
 
 
 def restore(
@@ -62,6 +66,8 @@ def restore(
     database_copy.check(file, whole=True)
     _check_schema(file)
     note = files.note_of(file)
+    if note is not None:
+        files.check_checksum(file, note)
     with database_copy.told(database.parent):
         database.parent.mkdir(parents=True, exist_ok=True)
     above = _last_place(database)
@@ -71,12 +77,13 @@ def restore(
         files.forget_note(unfinished)
         url = f"sqlite:///{unfinished.resolve()}"
         applied = asyncio.run(_made_current(url, now, above, file.name))
+        unrecognized = _unrecognized(unfinished, now)
         database_copy.make_whole(unfinished)
         database_copy.check(unfinished)
         files.remove_journals(unfinished)
         with database_copy.told(database):
             aside, key_restored = _switch(unfinished, database, key, note, now)
-    return Restored(note, aside, applied, key_restored)
+    return Restored(note, aside, applied, key_restored, unrecognized)
 
 
 def _check_schema(file: Path) -> None:
@@ -92,6 +99,46 @@ def _check_schema(file: Path) -> None:
             f"{file} is of a newer version, which has {', '.join(newer)}. Install that version, "
             "or a later one, and restore with it."
         )
+
+
+def _unrecognized(file: Path, now: int) -> list[str]:
+    """How the schema differs from that of a new database: triggers, views, tables and indexes."""
+    new = file.with_name(f"{file.name}.new")
+    with files.draft(new):
+        asyncio.run(_created(f"sqlite:///{new.resolve()}", now))
+        expected = _schema(new)
+    found = _schema(file)
+    return [
+        *(f"{what} was not created by Factbook" for what in sorted(found.keys() - expected.keys())),
+        *(f"{what} is missing" for what in sorted(expected.keys() - found.keys())),
+        *(
+            f"{what} was changed"
+            for what in sorted(found.keys() & expected.keys())
+            # Of tables the text depends on the releases that they went through.
+            if what.startswith(("trigger ", "view ")) and found[what] != expected[what]
+        ),
+    ]
+
+
+async def _created(url: str, now: int) -> None:
+    opened = await open_database(url)
+    try:
+        await migrate(opened, now)
+    finally:
+        await opened.close()
+
+
+def _schema(file: Path) -> dict[str, str]:
+    """The statement by which each part of a schema was created, by its kind and name."""
+    with database_copy.told(file), closing(database_copy.reading(file)) as database:
+        rows = database.execute(
+            "SELECT type, name, tbl_name, sql FROM sqlite_master WHERE sql IS NOT NULL "
+            "AND name NOT LIKE 'sqlite~_%' ESCAPE '~'"
+        ).fetchall()
+    return {
+        f"{kind} {name}" + ("" if table == name else f" on {table}"): " ".join(sql.split())
+        for kind, name, table, sql in rows
+    }
 
 
 async def _made_current(url: str, now: int, above: int, what: str) -> list[str]:
