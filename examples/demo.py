@@ -134,6 +134,8 @@ def demonstrate(folder: Path, port: int) -> NoReturn:
     environment = clean_environment() | {
         "FACTBOOK_DATABASE_URL": f"sqlite:///{folder / 'factbook.db'}",
         "FACTBOOK_LOG_LEVEL": "warning",
+        # The sets of the shop say who is in which team.
+        "FACTBOOK_PEOPLE_SETS": "*",
         "FACTBOOK_LOG_FORMAT": "console",
     }
     say(f"Starting Factbook on a new SQLite file at {url}")

@@ -17,9 +17,11 @@ from factbook.auth.encryption import token_key
 from factbook.auth.oauth import options as oauth_options
 from factbook.backend import Backend
 from factbook.catalog.push_rules import PushRules
+from factbook.catalog.store import lost_rights
 from factbook.checks.trials.write_trial import WriteTrial
 from factbook.clock import Clock
 from factbook.datasources.clients import Connect
+from factbook.errors import FactbookError
 from factbook.facts.datasource import DataSource
 from factbook.http.admission import Admission, RateLimit
 from factbook.http.background_tasks import Tasks
@@ -114,6 +116,7 @@ class Application(Backend):
             await adopt(state.database, state.token_key)
             rules = group_roles.rules(self.settings)
             await settle_everybody(state.database, rules, self._clock())
+            await _log_lost_rights(state)
             openid = self._provider()
             self._router = _routed(state, openid, self._fetch_document, self._tracing)
             try:
@@ -208,6 +211,21 @@ class Application(Backend):
         from factbook.auth.oidc.client import connected  # noqa: PLC0415
 
         return connected(self.settings, self._clock)
+
+
+async def _log_lost_rights(state: State) -> None:
+    """Log each person who lacks rights of groups, as no trusted set states the memberships."""
+    domain = state.settings.annotation_domain
+    is_decided = state.settings.people_sets is not None
+    tell = log.info if is_decided else log.warning
+    try:
+        lost = await lost_rights.lost_rights(state.database, state.trust, domain)
+    except FactbookError as error:
+        log.warning("rights.unread", reason=error.message)
+        return
+    for one in lost:
+        about = {"person": one.person, "groups": one.groups, "set": one.stated_in}
+        tell("rights.untrusted", **about, setting=one.remedy)
 
 
 def _routed(

@@ -174,7 +174,9 @@ async def shown(folder: Path) -> AsyncIterator[tuple[Service, str]]:
     time = Time()
     application = Application(
         Settings(
-            database_url=f"sqlite:///{folder / 'factbook.db'}", allowed_hosts=[NAME, "127.0.0.1"]
+            database_url=f"sqlite:///{folder / 'factbook.db'}",
+            allowed_hosts=[NAME, "127.0.0.1"],
+            people_sets=["*"],
         ),
         clock=time,
         integrations=tuple(asking.integration for asking in vendors.askings),

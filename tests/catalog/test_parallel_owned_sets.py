@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from factbook.catalog.people_trust import PeopleTrust
 from factbook.catalog.sets import prepare
 from factbook.catalog.store import stored_sets
 from factbook.catalog.store.apply import Actor
@@ -49,7 +50,8 @@ async def push_ours(
     """
     raw = [msgspec.Raw(json.dumps(component(name, type=type)).encode()) for name in names]
     items = prepare(raw, "ours", RULES).items
-    guards, actor = Guards(owned=OwnedSet("ours", KIM)), Actor(KIM, NOON)
+    owned = OwnedSet("ours", KIM, PeopleTrust(("*",)))
+    guards, actor = Guards(owned=owned), Actor(KIM, NOON)
     return await stored_sets.replace(database, "ours", items, actor, guards, kept=5, write=write)
 
 

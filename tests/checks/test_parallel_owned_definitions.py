@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from factbook.catalog.people_trust import PeopleTrust
 from factbook.checks.definitions import definition_lock
 from factbook.checks.maintenance import incremental
 from factbook.checks.submissions import definition_writes
@@ -66,7 +67,7 @@ class OwnedKind(NamedTuple):
 
     def owned(self, write: Any) -> Any:
         """The runner of a write of it by the member."""
-        return OwnedStaged(self.store, self.id, KIM).guarding(write)
+        return OwnedStaged(self.store, self.id, KIM, PeopleTrust(("*",))).guarding(write)
 
     async def title(self, database: Database) -> str:
         """The title that was written last."""

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from factbook.auth.permissions import FACT_WRITE, SOURCE_WRITE
+from factbook.catalog.people_trust import PeopleTrust
 from factbook.datasources.owned_source import OwnedSource
 from factbook.datasources.source_store import StoredSource, source_store
 from factbook.errors import NotAllowedError
@@ -42,7 +43,7 @@ async def other(database: Database) -> Database:
 
 def owned(write: Any, needed: str = SOURCE_WRITE) -> Any:
     """The runner of a write of the source by the member."""
-    return OwnedSource("coverage", KIM, {}, needed).guarding(write)
+    return OwnedSource("coverage", KIM, PeopleTrust(("*",)), {}, needed).guarding(write)
 
 
 async def put(write: Any, title: str, *, owner: str = OURS, actor: str = KIM) -> StoredSource:

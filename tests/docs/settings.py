@@ -33,7 +33,7 @@ def type_words(type_: Any) -> str:
     """A setting's type as people say it."""
     words = {str: "text", str | None: "text", int: "whole number", float: "number"}
     words[bool] = "true or false"
-    if type_ in (list[str], tuple[str, ...]):
+    if type_ in (list[str], list[str] | None, tuple[str, ...]):
         return "list of text"
     if get_origin(type_) is dict:
         return "tables"

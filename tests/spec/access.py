@@ -112,6 +112,15 @@ REQUIREMENTS: dict[str, Requirement] = {
         "decisions §6.2",
         "Members of a group who are editors write what the group owns, and nothing of others.",
     ),
+    "people.only-trusted-sets-give-rights": Requirement(
+        "decisions §6.2",
+        "However a membership arrives, it gives rights only if a trusted set states it.",
+    ),
+    "people.one-setting-restores-every-right": Requirement(
+        "decisions §6.2",
+        "People whom an upgrade leaves without rights stay, are listed by the doctor, the status "
+        "and the log, and have their rights again by one setting.",
+    ),
     "connections.used-by-owners-they-are-shared-with": Requirement(
         "decisions §6.2",
         "A source of a group asks only connections that are shared with it; without, it says so.",

@@ -16,6 +16,7 @@ from tests.web.visiting import browser, signed_in, words
 
 PATH = "/status"
 PARTS = ["Process", "Database", "Read replica", "Queues", "Checks", "Housekeeping", "Workers"]
+PARTS.append("Rights of groups")
 
 
 def titles(page: str) -> list[str]:

@@ -194,6 +194,14 @@ async def ids_of(database: Database, owner: str) -> list[str]:
     return [row[0] for row in rows]
 
 
+async def owners(database: Database) -> list[str]:
+    """Everybody who owns a token that is not revoked, sorted."""
+    rows = await database.all(
+        "SELECT DISTINCT owner FROM tokens WHERE revoked_at IS NULL ORDER BY owner"
+    )
+    return [owner for (owner,) in rows]
+
+
 async def use_counts(database: Database) -> tuple[int, int]:
     """Number of all tokens, and of those that were ever used."""
     row = await database.one("SELECT COUNT(*), COUNT(last_used_at) FROM tokens")

@@ -5,15 +5,16 @@ of the search index, and every reference becomes a relation that is rendered at 
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple, Self
 from urllib.parse import quote
 
 from msgspec import Struct
 
-from factbook.catalog import kinds
+from factbook.catalog import kinds, people_trust
 from factbook.catalog.validators import Problem
 from factbook.settings import Settings
 
@@ -113,6 +114,26 @@ class EntityLimits(NamedTuple):
 DEFAULT_LIMITS = EntityLimits()
 
 
+class AllowedKinds(NamedTuple):
+    """The only kinds that sets may hold, by patterns of their names; no pattern: any kind."""
+
+    kinds: Mapping[str, frozenset[str]] = MappingProxyType({})
+
+    @classmethod
+    def of(cls, settings: Settings) -> Self:
+        """The kinds given by the settings."""
+        given = settings.allowed_kinds.items()
+        return cls({name: frozenset(kind.lower() for kind in kinds) for name, kinds in given})
+
+    def problem(self, set_name: str | None, kind: object) -> str:
+        """The reason why a set may not hold this kind; empty if it may."""
+        rows = [row for row in self.kinds if people_trust.matches([row], set_name)]
+        if not rows or any(str(kind).lower() in self.kinds[row] for row in rows):
+            return ""
+        place = "outside any set" if set_name is None else f"in the set {set_name}"
+        return f"{str(kind)[:80]} isn't allowed {place} by the setting allowed_kinds"
+
+
 class PushRules(Struct, frozen=True):
     """Settings for checking and annotating pushed entities."""
 
@@ -121,6 +142,7 @@ class PushRules(Struct, frozen=True):
     max_items: int = MOST_ITEMS
     max_depth: int = 64
     limits: EntityLimits = DEFAULT_LIMITS
+    kinds: AllowedKinds = AllowedKinds()
 
     @classmethod
     def of(cls, settings: Settings) -> Self:
@@ -131,6 +153,7 @@ class PushRules(Struct, frozen=True):
             max_items=settings.max_set_items,
             max_depth=settings.max_json_depth,
             limits=EntityLimits.of(settings),
+            kinds=AllowedKinds.of(settings),
         )
 
 

@@ -224,6 +224,8 @@ class _Preparing:
         brackets = document.count(b"{") + document.count(b"[")
         if brackets > rules.max_depth and validation.deeper_than(entity, rules.max_depth):
             return [("", validation.too_deep(rules.max_depth))]
+        if problem := rules.kinds.problem(self._set_name, entity["kind"]):
+            return [("kind", problem)]
         own = rules.annotator.count(entity["metadata"].get("annotations", {}))
         return list(rules.limits.problems(entity, len(document), own))
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import msgspec
 import structlog
 
+from factbook.catalog.people_trust import PeopleTrust
 from factbook.catalog.store import membership
 from factbook.datasources import connection_store
 from factbook.datasources.connection_store import ConnectionInput, StoredConnection
@@ -52,10 +53,10 @@ async def listed(database: Database, registry: Registry) -> list[ConnectionDetai
 
 
 async def shared_with(
-    database: Database, registry: Registry, person: str
+    database: Database, registry: Registry, person: str, trust: PeopleTrust
 ) -> list[ConnectionDetail]:
     """The connections that are shared with groups of the person, by name."""
-    groups = await membership.read_groups(database, person)
+    groups = await membership.read_groups(database, person, trust)
     return [one for one in await listed(database, registry) if groups & {*one.shared_with}]
 
 

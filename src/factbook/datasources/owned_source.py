@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from factbook.auth.permissions import SOURCE_WRITE
+from factbook.catalog.people_trust import PeopleTrust
 from factbook.catalog.store import membership
 from factbook.datasources import connection_store
 from factbook.datasources.custom import SourceConnection
@@ -28,10 +29,11 @@ class OwnedSource(OwnedDefinition[StoredSource]):
         self,
         source_id: str,
         actor: str,
+        trust: PeopleTrust,
         configured: Mapping[str, SourceConnection],
         needed: str = SOURCE_WRITE,
     ) -> None:
-        super().__init__(source_store, source_id, actor, needed)
+        super().__init__(source_store, source_id, actor, needed, trust)
         self._configured = configured
 
     def owners(self, stored: StoredSource) -> frozenset[str]:
@@ -64,27 +66,35 @@ class OwnedSource(OwnedDefinition[StoredSource]):
 
 
 async def is_own(
-    database: Database, stored: StoredSource, actor: str, needed: str = SOURCE_WRITE
+    database: Database,
+    stored: StoredSource,
+    actor: str,
+    trust: PeopleTrust,
+    needed: str = SOURCE_WRITE,
 ) -> bool:
     """True if groups of the actor own what they need to own, as above."""
-    return _owners(stored, needed) <= await membership.read_groups(database, actor)
+    return _owners(stored, needed) <= await membership.read_groups(database, actor, trust)
 
 
-async def check_own(database: Database, stored: StoredSource, actor: str) -> None:
+async def check_own(
+    database: Database, stored: StoredSource, actor: str, trust: PeopleTrust
+) -> None:
     """Raise NotAllowedError unless groups of the actor own the source, published and drafted."""
-    if not await is_own(database, stored, actor):
+    if not await is_own(database, stored, actor, trust):
         raise _of_others(SOURCE_WRITE)
 
 
-async def check_trial(database: Database, source_id: str, owner: str | None, actor: str) -> None:
+async def check_trial(
+    database: Database, source_id: str, owner: str | None, actor: str, trust: PeopleTrust
+) -> None:
     """Raise NotAllowedError for a trial of a definition that is not of a group of the actor.
 
     So is one under the id of a source of others.
     """
     stored = await source_store.one(database, source_id)
     if stored is not None:
-        await check_own(database, stored, actor)
-    if owner not in await membership.read_groups(database, actor):
+        await check_own(database, stored, actor, trust)
+    if owner not in await membership.read_groups(database, actor, trust):
         raise _of_others(SOURCE_WRITE)
 
 

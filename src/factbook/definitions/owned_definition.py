@@ -6,6 +6,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from factbook.audit.trail import About, AuditEntry
 from factbook.auth.permissions import TITLES
+from factbook.catalog.people_trust import PeopleTrust
 from factbook.catalog.store import membership
 from factbook.catalog.store.locks import WriteLocks
 from factbook.definitions.store import DefinitionStore, StoredDefinition
@@ -25,11 +26,14 @@ class OwnedDefinition(ABC, Generic[S]):
     over, and what makes the actor a member of the groups stays.
     """
 
-    def __init__(self, store: DefinitionStore[S], id_: str, actor: str, needed: str) -> None:
+    def __init__(
+        self, store: DefinitionStore[S], id_: str, actor: str, needed: str, trust: PeopleTrust
+    ) -> None:
         self._store = store
         self._id = id_
         self._actor = actor
         self._needed = needed
+        self._trust = trust
         self._groups: frozenset[str] = frozenset()
         self._before: S | None = None
         self._group = ""
@@ -52,7 +56,7 @@ class OwnedDefinition(ABC, Generic[S]):
 
     def begin(self, transaction: Transaction, held: WriteLocks) -> None:
         """Look whose it is, and keep it and the groups of the actor as they are."""
-        self._groups = membership.kept_groups(transaction, held, self._actor)
+        self._groups = membership.kept_groups(transaction, held, self._actor, self._trust)
         self._before = self._check(transaction)
 
     def end(self, transaction: Transaction) -> str:

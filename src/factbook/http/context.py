@@ -9,6 +9,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from factbook.catalog.people_trust import PeopleTrust
 from factbook.catalog.push_rules import PushRules
 from factbook.clock import Clock
 from factbook.http.trusted_hosts import Proxies
@@ -80,6 +81,11 @@ class HandlerContext:
     tracer: "Tracer"
     write_trial: "Callable[[], WriteTrial]"
     usage: "UsageMeter"
+
+    @property
+    def trust(self) -> PeopleTrust:
+        """The sets that are believed about who is in a group."""
+        return PeopleTrust.of(self.settings)
 
 
 @dataclass(kw_only=True)

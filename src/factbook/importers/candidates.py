@@ -2,11 +2,12 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, Final
 
 import msgspec
 
-from factbook.catalog import sets
+from factbook.catalog import people_trust, sets
 from factbook.catalog.push_rules import PushRules
 from factbook.catalog.store.stored_sets import StoredItem
 from factbook.errors import InvalidItemsError
@@ -19,8 +20,11 @@ from factbook.importers.snapshot import (
     set_name,
 )
 
-_ORIGIN: Final = "import-origin"
 _EXTERNAL_ID: Final = "external-id"
+_UNTRUSTED: Final = (
+    "{ref} isn't imported: files add users and groups only in repositories that people_from of "
+    "the importer names"
+)
 
 
 @dataclass
@@ -39,7 +43,8 @@ class ImportMarks:
     def __init__(self, rules: PushRules) -> None:
         domain = rules.annotator.domain
         self._domain = domain
-        self._origin, self._external_id = f"{domain}/{_ORIGIN}", f"{domain}/{_EXTERNAL_ID}"
+        self._origin = f"{domain}/{people_trust.ORIGIN_MARK}"
+        self._external_id = f"{domain}/{_EXTERNAL_ID}"
 
     def marked(self, item: ImportedItem) -> Mapping[str, Any]:
         """The entity with the annotations; one of another form is left for the check to refuse."""
@@ -64,13 +69,28 @@ class ImportMarks:
         return StoredMember(sets.unchanged(stored.ref, stored.document), origin, external_id)
 
 
-def checked(importer: str, snapshot: Snapshot, rules: PushRules) -> list[CheckedPart]:
+def checked(
+    importer: str,
+    snapshot: Snapshot,
+    rules: PushRules,
+    known: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
+) -> list[CheckedPart]:
     """The parts with their valid entities; of several with one reference, the first counts.
 
-    An origin with an invalid entity is as one that could not be read whole.
+    What a code host says of people comes before what files in its repositories say. An origin with
+    an invalid entity is as one that could not be read whole. `known` has the origin of each stored
+    entity by its reference, for parts with items that are only to be changed.
     """
     marks, seen = ImportMarks(rules), dict[str, ImportedItem]()
-    return [_checked(importer, part, rules, marks, seen) for part in snapshot.parts]
+    ranked = sorted(
+        enumerate(snapshot.parts),
+        key=lambda place: -people_trust.precedence(set_name(importer, place[1].key)),
+    )
+    done = [
+        (place, _checked(importer, part, rules, marks, seen, known.get(part.key, {})))
+        for place, part in ranked
+    ]
+    return [part for _, part in sorted(done, key=lambda one: one[0])]
 
 
 def _checked(
@@ -79,10 +99,14 @@ def _checked(
     rules: PushRules,
     marks: ImportMarks,
     seen: dict[str, ImportedItem],
+    known: Mapping[str, str],
 ) -> CheckedPart:
     checked = CheckedPart(part, problems=list(part.problems), unread=set(part.unread))
     name = set_name(importer, part.key)
     for item in part.items:
+        if problem := rules.kinds.problem(name, item.entity.get("kind")):
+            checked.problems.append(item.problem(problem, "kind"))
+            continue
         try:
             raw = msgspec.Raw(msgspec.json.encode(marks.marked(item)))
             [prepared] = sets.prepare_one(raw, name, rules).items
@@ -94,6 +118,9 @@ def _checked(
             checked.problems.append(item.problem(f"cannot be written as JSON: {error}"))
             checked.unread.add(item.origin)
             continue
+        if item.known_only and not _is_known(part, item, known.get(prepared.ref)):
+            checked.problems.append(item.problem(_UNTRUSTED.format(ref=prepared.ref), "kind"))
+            continue
         first = seen.setdefault(prepared.ref, item)
         if first is not item:
             checked.problems.append(item.problem(_twice(prepared.ref, first)))
@@ -102,6 +129,11 @@ def _checked(
         checked.found.append(Candidate(*given))
     checked.unread.update(*(part.former.get(origin, ()) for origin in checked.unread))
     return checked
+
+
+def _is_known(part: SnapshotPart, item: ImportedItem, origin: str | None) -> bool:
+    """True if the entity of an item is in the catalog, and came from the same origin."""
+    return origin is not None and origin in {item.origin, *part.former.get(item.origin, ())}
 
 
 def _problems(item: ImportedItem, found: Iterable[Mapping[str, str]]) -> Iterator[ReadingProblem]:

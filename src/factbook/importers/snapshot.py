@@ -8,7 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
-PREFIX: Final = "import/"
+from factbook.catalog.people_trust import IMPORTED
+
+PREFIX: Final = IMPORTED
 
 
 class ReadingProblem(NamedTuple):
@@ -43,7 +45,8 @@ class ImportedItem:
     the line of a field in `file` by its path: `metadata.name`. `marks` are annotations of the
     product's own domain, by their names without it. `raw` is the thing as the system describes it,
     for the mapping of the settings; None for an entity that somebody wrote in a file. `rights` are
-    those of the part without which it would not have been found.
+    those of the part without which it would not have been found. An item that is `known_only`
+    changes what the same origin has in the catalog, and adds nothing.
     """
 
     entity: Mapping[str, Any]
@@ -56,6 +59,7 @@ class ImportedItem:
     marks: Mapping[str, str] = field(default_factory=dict, repr=False)
     raw: Any = field(default=None, repr=False)
     rights: frozenset[str] = frozenset()
+    known_only: bool = False
 
     def problem(self, message: str, path: str = "") -> ReadingProblem:
         """A problem of this item, or of the field with this path."""

@@ -89,7 +89,8 @@ async def write_snapshot(
     What moved from one part to another is written in a second round, after the first gave it up.
     """
     writer = _Writer(target, importer, now, dry_run=dry_run)
-    parts = await asyncio.to_thread(checked, importer, snapshot, target.rules)
+    known = await _known_origins(target, importer, snapshot)
+    parts = await asyncio.to_thread(checked, importer, snapshot, target.rules, known)
     results = [await writer.part(part) for part in parts]
     if dry_run:
         return results
@@ -208,6 +209,18 @@ def _record_of_some(
         reason=before.reason if held else "",
         state="complete" if before.state == "held" and not held else before.state,
     )
+
+
+async def _known_origins(
+    target: ImportTarget, importer: str, snapshot: Snapshot
+) -> dict[str, dict[str, str]]:
+    """The origins of stored entities by reference, of parts with items that add nothing."""
+    found: dict[str, dict[str, str]] = {}
+    for part in snapshot.parts:
+        if any(item.known_only for item in part.items):
+            stored = await stored_part(target, set_name(importer, part.key))
+            found[part.key] = {one.prepared.ref: one.origin for one in stored.members}
+    return found
 
 
 async def stored_part(target: ImportTarget, name: str) -> StoredPart:

@@ -12,12 +12,15 @@ from typing import Final, NamedTuple
 import structlog
 
 from factbook import __version__
+from factbook.catalog.people_trust import PeopleTrust
+from factbook.catalog.store import lost_rights
 from factbook.checks.background import due, publication, regrade
 from factbook.clock import SECOND, Clock
 from factbook.errors import FactbookError, UnavailableError
 from factbook.importers import hint_store
 from factbook.observability.metrics import Metrics
 from factbook.scheduling import backlog, housekeeping, lease, retention_clock
+from factbook.settings import Settings
 from factbook.storage import Database, migrations
 from factbook.storage.database import ReplicaUse, in_time
 from factbook.webhooks import store as webhooks
@@ -52,6 +55,7 @@ class Observed(NamedTuple):
     database: Database
     metrics: Metrics
     clock: Clock
+    settings: Settings
 
 
 async def read(observed: Observed) -> list[StatusPart]:
@@ -160,6 +164,21 @@ async def _housekeeping(observed: Observed) -> AsyncIterator[StatusLine]:
         yield StatusLine("Clock", "not believed: nothing is deleted", clock.refused_at, bad=True)
 
 
+async def _rights(observed: Observed) -> AsyncIterator[StatusLine]:
+    settings = observed.settings
+    trust = PeopleTrust.of(settings)
+    lost = await lost_rights.lost_rights(observed.database, trust, settings.annotation_domain)
+    for one in lost:
+        yield StatusLine(
+            one.person,
+            f"not those of {', '.join(one.groups)}: only {one.place} says so. To trust it: "
+            f"{one.remedy}",
+            bad=settings.people_sets is None,
+        )
+    if not lost:
+        yield StatusLine("Missing", "none")
+
+
 async def _workers(observed: Observed) -> AsyncIterator[StatusLine]:
     found = await lease.holders(observed.database, ("collector", "housekeeping"), "worker %")
     now = await lease.time(observed.database, observed.clock)
@@ -185,6 +204,7 @@ _PARTS: Final[Mapping[str, _Reader]] = {
     "Checks": _checks,
     "Housekeeping": _housekeeping,
     "Workers": _workers,
+    "Rights of groups": _rights,
 }
 _SIZE: Final[Mapping[str, str]] = {
     "sqlite": "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()",

@@ -84,9 +84,14 @@ def push_snapshot(
     again and again.
     """
     push = _SnapshotPush(client, known, dry_run=dry_run, remove=remove)
+    origins = {
+        part.key: push.origins(f"{importer}.{part.key}")
+        for part in snapshot.parts
+        if any(item.known_only for item in part.items)
+    }
     return [
         push.part(f"{importer}.{part.part.key}", part)
-        for part in checked(importer, marked(snapshot), known)
+        for part in checked(importer, marked(snapshot), known, origins)
     ]
 
 
@@ -97,6 +102,10 @@ class _SnapshotPush:
         self._marks = ImportMarks(known)
         self._dry_run = dry_run
         self._remove = remove
+
+    def origins(self, name: str) -> dict[str, str]:
+        """The origin of each entity of a set, by reference."""
+        return {one.prepared.ref: one.origin for one in self._content(name).members}
 
     def part(self, name: str, part: CheckedPart) -> PushedPart:
         """Push one part."""

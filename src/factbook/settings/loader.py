@@ -6,7 +6,7 @@ import tomllib
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, get_type_hints
+from typing import Any, Final, get_origin, get_type_hints
 
 import msgspec
 
@@ -162,9 +162,9 @@ def _json(text: str, origin: str) -> Any:
 
 def _convert(name: str, value: Any, origin: str, *, strict: bool) -> Any:
     type_ = _types()[name]
-    if type_ == list[str] and isinstance(value, str):
+    if type_ in (list[str], list[str] | None) and isinstance(value, str):
         value = [part.strip() for part in value.split(",") if part.strip()]
-    if name in TABLES and isinstance(value, str):
+    if get_origin(type_) is dict and isinstance(value, str):
         value = _json(value, origin)
     try:
         return msgspec.convert(value, type_, strict=strict)

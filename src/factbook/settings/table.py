@@ -166,6 +166,24 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     max_entity_values: Annotated[
         int, _about("Most values in the JSON of one entity, each of which can be searched.")
     ] = 25_000
+    people_sets: Annotated[
+        list[str] | None,
+        _about(
+            "Sets that are believed about people: memberships that they state give the rights of "
+            "groups, besides those of SCIM, LDIF, and a code host's own teams and members. Ids, or "
+            "the beginning of ids before `*`; `/` for entities outside any set. Unset: none, and "
+            "whoever lacks a right for it is listed as a warning."
+        ),
+    ] = None
+    allowed_kinds: Annotated[
+        dict[str, list[str]],
+        _about(
+            'Table `[allowed_kinds]`, e.g. `"shop-*" = ["Component", "API"]`: the only kinds '
+            "of entities that a set may hold, by its id or the beginning of ids before `*`. "
+            "`import/github/*` limits an importer. A set that several rows name may hold the kinds "
+            "of each."
+        ),
+    ] = {}
     revisions_kept: Annotated[int, _about("Revisions of a set that are kept.")] = 50
     revision_days: Annotated[int, _about("Days for which revisions of a set are kept.")] = 30
     removed_days: Annotated[
@@ -304,6 +322,19 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             raise ConfigurationError("outgoing_proxy has to begin with https:// or http://.")
         for network in self.outgoing_networks:
             _check_network(network)
+        for name, patterns in (
+            ("people_sets", self.people_sets or ()),
+            ("allowed_kinds", self.allowed_kinds),
+        ):
+            for pattern in patterns:
+                _check_pattern(name, pattern)
+
+
+def _check_pattern(name: str, pattern: str) -> None:
+    if not pattern or "*" in pattern[:-1]:
+        raise ConfigurationError(
+            f"{name}: {pattern!r} is neither the id of a set nor the beginning of ids before a *."
+        )
 
 
 def _check_network(text: str) -> None:

@@ -154,7 +154,7 @@ class DefinitionHandlers(Generic[S, A]):
         """Do the work on what the caller may write, which the audit records."""
         if not request.own_only:
             return await audit.writing(request, state, about, status)(work)
-        owned = OwnedStaged(self._store, id_, request.actor)
+        owned = OwnedStaged(self._store, id_, request.actor, state.trust)
         write = owned.guarding(audit.writing(request, state, owned.told(about), status))
         return await write(work)
 

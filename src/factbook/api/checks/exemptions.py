@@ -56,7 +56,11 @@ async def create(request: Request, state: HandlerContext) -> JsonReply[ShownExem
     wanted = exemption.parse(body, now)
     usual = state.settings.exemption_days
     work = partial(
-        exemption_writes.ask, wanted=wanted, caller=_caller(request), now=now, usual_days=usual
+        exemption_writes.ask,
+        wanted=wanted,
+        caller=_caller(request, state),
+        now=now,
+        usual_days=usual,
     )
     write = audit.writing(request, state, exemption_writes.audited("exemption.request"), 201)
     return reply(_shown(await write(work)), 201)
@@ -95,7 +99,7 @@ async def _decide(
         exemption_writes.decide,
         exemption_id=id_,
         decision=decision,
-        caller=_caller(request),
+        caller=_caller(request, state),
         now=state.clock(),
         comment=given.comment,
         own=state.settings.exemption_self_approval,
@@ -105,9 +109,9 @@ async def _decide(
     return reply(_shown(await write(work)))
 
 
-def _caller(request: Request) -> ExemptionCaller:
+def _caller(request: Request, state: HandlerContext) -> ExemptionCaller:
     assert request.token is not None
-    return ExemptionCaller(request.actor, request.token.permissions)
+    return ExemptionCaller(request.actor, request.token.permissions, state.trust)
 
 
 def _place(cursor: str | None) -> tuple[int, str] | None:

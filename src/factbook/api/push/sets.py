@@ -47,7 +47,7 @@ _Pushed = schemas.Pushed | schemas.Tried
 
 async def put_set(request: Request, state: HandlerContext) -> JsonReply[_Pushed]:
     """Make the items of the body the whole content of a set."""
-    name, terms = SET_ID.new(request), (_guards(request), DRY_RUN.of(request))
+    name, terms = SET_ID.new(request), (_guards(request, state), DRY_RUN.of(request))
     trial = dry_runs.trial(request, state) if CHECKS.of(request) else None
     async with state.admission.room_for_body(request, state.settings.max_body_bytes):
         body = await request.json_body(state.settings.max_body_bytes, "max_body_bytes")
@@ -60,7 +60,7 @@ async def put_set(request: Request, state: HandlerContext) -> JsonReply[_Pushed]
 
 async def delete_set(request: Request, state: HandlerContext) -> JsonReply[_Pushed]:
     """Remove every entity of a set; the same as replacing it with nothing."""
-    name, terms = SET_ID.of(request), (_guards(request), DRY_RUN.of(request))
+    name, terms = SET_ID.of(request), (_guards(request, state), DRY_RUN.of(request))
     return await _replace(request, state, name, PreparedPush([], []), terms, "set.delete")
 
 
@@ -152,7 +152,7 @@ async def restore_revision(request: Request, state: HandlerContext) -> JsonReply
         name,
         number,
         _actor(request, state),
-        _guards(request),
+        _guards(request, state),
         state.rules,
         kept=state.settings.revisions_kept,
         write=audit.writing(request, state, audit.of_restored(name, number)),
@@ -225,7 +225,7 @@ async def _put_one(
         name,
         item,
         _actor(request, state),
-        _guards(request),
+        _guards(request, state),
         state.rules,
         kept=state.settings.revisions_kept,
         write=audit.writing(request, state, audit.of_entity("entity.put")),
@@ -286,7 +286,7 @@ def _item(item: StoredItem) -> schemas.Item:
     return schemas.Item(uid, entity, ref, entity, set_name, updated_by, "api-entity", at)
 
 
-def _guards(request: Request) -> Guards:
+def _guards(request: Request, state: HandlerContext) -> Guards:
     """The guards in the query and the If-Match header; raises InputError for invalid ones."""
     takes = ON_CONFLICT.of(request) == "take"
     guards = Guards(IF_MATCH.of(request), MAX_REMOVALS.of(request), takes, request.narrowing)
@@ -295,4 +295,5 @@ def _guards(request: Request) -> Guards:
     # Most who push have the permission.
     from factbook.catalog.store.owned_set import OwnedSet  # noqa: PLC0415
 
-    return guards._replace(owned=OwnedSet(SET_ID.of(request), request.actor, takes=takes))
+    owned = OwnedSet(SET_ID.of(request), request.actor, state.trust, takes=takes)
+    return guards._replace(owned=owned)

@@ -70,7 +70,9 @@ async def delete(request: Request, state: SourceContext) -> Reply:
 async def _usable(request: Request, state: SourceContext) -> list[ConnectionDetail]:
     """The connections that the caller may use in some data source."""
     if request.own_only:
-        return await connections.shared_with(state.database, state.registry, request.actor)
+        return await connections.shared_with(
+            state.database, state.registry, request.actor, state.trust
+        )
     return await connections.listed(state.database, state.registry)
 
 

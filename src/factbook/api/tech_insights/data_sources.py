@@ -209,7 +209,7 @@ async def _may_write(request: Request, state: SourceContext, stored: StoredSourc
     held = request.token.permissions
     if SOURCE_WRITE in held or OWN_WRITE not in held:
         return SOURCE_WRITE in held
-    return await owned_source.is_own(state.database, stored, request.actor)
+    return await owned_source.is_own(state.database, stored, request.actor, state.trust)
 
 
 def _unread(stored: StoredSource, sent: Document | None) -> DataSource:

@@ -23,7 +23,8 @@ def writing(
     """Transaction runner that records the request; for owners, it looks whose the source is."""
     if not request.own_only:
         return audit.writing(request, state, about, status)
-    owned = OwnedSource(source_id, request.actor, state.registry.configured, needed)
+    configured = state.registry.configured
+    owned = OwnedSource(source_id, request.actor, state.trust, configured, needed)
     return owned.guarding(audit.writing(request, state, owned.told(about), status))
 
 
@@ -32,4 +33,5 @@ def guarding(request: Request, state: SourceContext, source_id: str) -> Write:
     write = state.database.write
     if not request.own_only:
         return write
-    return OwnedSource(source_id, request.actor, state.registry.configured).guarding(write)
+    owned = OwnedSource(source_id, request.actor, state.trust, state.registry.configured)
+    return owned.guarding(write)

@@ -31,7 +31,9 @@ async def create(request: Request, state: SourceContext) -> JsonReply[Trial]:
     depth = state.settings.max_json_depth
     made = await trial.to_try(state.database, state.registry, source_id, document, depth)
     if request.own_only:
-        await owned_source.check_trial(state.database, source_id, made.source.owner, request.actor)
+        await owned_source.check_trial(
+            state.database, source_id, made.source.owner, request.actor, state.trust
+        )
     ref, found = await trial.tried(
         state.database, state.registry, state.connect, made, wanted.entity
     )

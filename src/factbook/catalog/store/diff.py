@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from factbook.auth import token_reach
 from factbook.auth.token_reach import Narrowing
+from factbook.catalog import people_trust
 from factbook.catalog.sets import Prepared
 from factbook.catalog.store import locks
 from factbook.catalog.store.locks import WriteGuard
@@ -223,8 +224,10 @@ def _sort_out(
     token_reach.check_refs(guards.narrowing, [item.ref for item in changed])
     # One statement, as the other owners may write at the same time.
     held = owners(transaction, [item.ref for item in new])
-    if held and not guards.take:
-        raise _conflict({ref: held[ref][1] for ref in sorted(held)})
+    name = plan.set.name if plan.set else None
+    kept = [ref for ref, (_, owner) in held.items() if not people_trust.outranks(name, owner, ref)]
+    if kept and not guards.take:
+        raise _conflict({ref: held[ref][1] for ref in sorted(kept)})
     token_reach.check_owners(guards.narrowing, [name for _, name in held.values()])
     plan.added = [item for item in new if item.ref not in held]
     plan.taken = [(item, held[item.ref][0]) for item in new if item.ref in held]

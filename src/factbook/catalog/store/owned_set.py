@@ -3,6 +3,7 @@
 from typing import Final, NoReturn
 
 from factbook.auth.permissions import SET_WRITE, TITLES
+from factbook.catalog.people_trust import PeopleTrust
 from factbook.catalog.store import membership
 from factbook.catalog.store.locks import WriteLocks
 from factbook.errors import NotAllowedError
@@ -16,18 +17,19 @@ class OwnedSet:
     stated by itself: the lock of the set keeps both. What makes somebody a member is locked, too.
     """
 
-    def __init__(self, name: str, member: str, *, takes: bool = False) -> None:
+    def __init__(self, name: str, member: str, trust: PeopleTrust, *, takes: bool = False) -> None:
         """Raises NotAllowedError for a write that takes entities of others."""
         if takes:
             _refuse()
         self._name = name
         self._member = member
+        self._trust = trust
         self._groups: frozenset[str] = frozenset()
         self._owner = ""
 
     def begin(self, transaction: Transaction, held: WriteLocks) -> None:
         """Look whose the set is; raises NotAllowedError for one that is of others too."""
-        self._groups = membership.kept_groups(transaction, held, self._member)
+        self._groups = membership.kept_groups(transaction, held, self._member, self._trust)
         self._owner = _owner(transaction, self._name, self._groups)
 
     def end(self, transaction: Transaction) -> str:
@@ -36,9 +38,9 @@ class OwnedSet:
         return f"group {owner}"
 
 
-async def is_own(database: Database, name: str, actor: str) -> bool:
+async def is_own(database: Database, name: str, actor: str, trust: PeopleTrust) -> bool:
     """True if groups of the actor own every entity of the set."""
-    groups = await membership.read_groups(database, actor)
+    groups = await membership.read_groups(database, actor, trust)
     return bool(groups) and await database.one(_FOREIGN, (name, list(groups))) is None
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from factbook.catalog import sets
+from factbook.catalog import people_trust, sets
 from factbook.catalog.push_rules import PushRules
 from factbook.catalog.sets import Prepared
 from factbook.catalog.store import apply, diff, locks
@@ -54,9 +54,16 @@ async def change(
 
 
 def foreign_owners(transaction: Transaction, name: str, refs: Collection[str]) -> dict[str, str]:
-    """The references that belong to others than this set, each with its owner."""
+    """The references that belong to others than this set, each with its owner.
+
+    Those that the set takes from others, as it outranks them, are left out.
+    """
     found = diff.owners(transaction, list(refs))
-    return {ref: owner or diff.OUTSIDE for ref, (_, owner) in found.items() if owner != name}
+    return {
+        ref: owner or diff.OUTSIDE
+        for ref, (_, owner) in found.items()
+        if owner != name and not people_trust.outranks(name, owner, ref)
+    }
 
 
 def owned(transaction: Transaction, name: str, refs: Collection[str]) -> set[str]:

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from factbook.audit.trail import AuditEntry
 from factbook.auth.permissions import EXEMPTION_DECIDE, EXEMPTION_REQUEST
+from factbook.catalog.people_trust import PeopleTrust
 from factbook.catalog.store import membership
 from factbook.checks.definitions import definition_lock, scorecard
 from factbook.checks.definitions.scorecard import DEFAULT_DAYS, ExemptionRules
@@ -24,10 +25,11 @@ from factbook.storage import Transaction
 
 
 class ExemptionCaller(NamedTuple):
-    """A person as it calls: its reference and the permissions that it calls with."""
+    """A person as it calls: its reference, its permissions, and the sets that name its groups."""
 
     ref: str
     permissions: Collection[str]
+    trust: PeopleTrust
 
 
 def audited(action: str) -> Callable[[Exemption], AuditEntry]:
@@ -103,7 +105,7 @@ def _check_still_allowed(
 def _actor(transaction: Transaction, caller: ExemptionCaller) -> ExemptionActor:
     return ExemptionActor(
         caller.ref,
-        membership.groups_of(transaction, caller.ref),
+        membership.groups_of(transaction, caller.ref, caller.trust),
         may_request=EXEMPTION_REQUEST in caller.permissions,
         may_decide=EXEMPTION_DECIDE in caller.permissions,
     )

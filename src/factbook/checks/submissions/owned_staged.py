@@ -3,6 +3,7 @@
 from typing import Any, Final
 
 from factbook.auth.permissions import CHECK_WRITE, SCORECARD_WRITE
+from factbook.catalog.people_trust import PeopleTrust
 from factbook.catalog.store.locks import WriteLocks
 from factbook.checks.definitions import definition_lock
 from factbook.checks.versions.staged_store import StagedDefinition, StagedStore
@@ -17,8 +18,8 @@ _NEEDED: Final = {"check": CHECK_WRITE, "scorecard": SCORECARD_WRITE}
 class OwnedStaged(OwnedDefinition[StagedDefinition]):
     """A check or scorecard that groups of the actor own: what is in effect, pending and drafted."""
 
-    def __init__(self, store: StagedStore[Any], id_: str, actor: str) -> None:
-        super().__init__(store, id_, actor, _NEEDED[store.noun])
+    def __init__(self, store: StagedStore[Any], id_: str, actor: str, trust: PeopleTrust) -> None:
+        super().__init__(store, id_, actor, _NEEDED[store.noun], trust)
 
     def begin(self, transaction: Transaction, held: WriteLocks) -> None:
         """Look whose it is, when no definition is changed by others any more.

@@ -26,6 +26,13 @@ class CodeHostImportOptions(AccountImporterOptions, frozen=True, kw_only=True):
     archived: Annotated[bool, about("Import archived repositories, as deprecated.")] = False
     forks: Annotated[bool, about("Import forks.")] = False
     people: Annotated[bool, about("Import teams and members.")] = True
+    people_from: Annotated[
+        tuple[str, ...],
+        about(
+            "Repositories whose catalog files may add users and groups, such as `acme/people` or "
+            "`acme/team-*`. Their memberships give rights once `people_sets` names the part."
+        ),
+    ] = ()
 
 
 Options = TypeVar("Options", bound=CodeHostImportOptions)

@@ -2,8 +2,10 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from dataclasses import replace
+from typing import Any, Final
 
+from factbook.catalog.people_trust import PEOPLE_FILES
 from factbook.importers.catalog_info import reader
 from factbook.importers.catalog_info.locations import FileLocation
 from factbook.importers.catalog_info.reader import RepositoryReading, RootFile
@@ -18,6 +20,8 @@ from factbook.importers.code_host.repository import (
 )
 from factbook.importers.snapshot import ImportedItem, ReadingProblem, SnapshotPart
 from factbook.outbound.outcomes import Missing
+
+_PEOPLE: Final = frozenset({"group", "user"})
 
 
 def chosen(
@@ -51,12 +55,15 @@ class RepositoryPart:
         word: str,
         owner_of: OwnerOf,
         former: Mapping[str, frozenset[str]],
+        people_from: Sequence[str] = (),
     ) -> None:
         self._place = place
         self._kind = kind
         self._word = word
         self._owner_of = owner_of
         self._former = former
+        self._people_from = [pattern.lower() for pattern in people_from]
+        self._people: list[ImportedItem] = []
         self._items: list[ImportedItem] = []
         self._problems: list[ReadingProblem] = []
         self._unread: set[str] = set()
@@ -80,9 +87,19 @@ class RepositoryPart:
         for one in wanted:
             origin = self._place.origin_of(one.slug)
             if origin in read:
-                self._items += self._of_files(one, read[origin])
+                self._sort_out(one, self._of_files(one, read[origin]))
             elif origin not in self._unread:
                 self._items.append(self._made(one, roots[one.number]))
+
+    def people(self, part: SnapshotPart) -> list[SnapshotPart]:
+        """The part of the users and groups of files, read as completely as that of repositories.
+
+        There is none unless the settings name repositories with them.
+        """
+        if not self._people_from:
+            return []
+        key = part_key(self._place, PEOPLE_FILES)
+        return [replace(part, key=key, items=tuple(self._people), problems=())]
 
     def part(self, missing: Missing | None, rights: Iterable[str]) -> SnapshotPart:
         """The part; `missing` is the reason if not all repositories were listed."""
@@ -133,6 +150,7 @@ class RepositoryPart:
         for each in reading.entities:
             path = each.location.path
             is_own = each.location.repository == one.slug
+            is_person = _kind(each.entity) in _PEOPLE
             yield ImportedItem(
                 entities.annotated(one, each.entity, path) if is_own else each.entity,
                 origin,
@@ -140,7 +158,24 @@ class RepositoryPart:
                 path if is_own else f"{each.location.repository}/{path}",
                 each.document.line,
                 each.document.lines,
+                known_only=is_person and not self._may_add_people(one, each.location),
             )
+
+    def _sort_out(self, one: HostedRepository, items: Iterable[ImportedItem]) -> None:
+        """Put users and groups that a repository may add into the part of their own."""
+        for item in items:
+            is_added = _kind(item.entity) in _PEOPLE and not item.known_only
+            (self._people if is_added else self._items).append(item)
+
+    def _may_add_people(self, one: HostedRepository, location: FileLocation) -> bool:
+        """True if the settings name both the repository and the one of the file.
+
+        Nobody reviews what stands on other branches than the default one.
+        """
+        return location.ref == HEAD and all(
+            any(_is_named(slug.lower(), pattern) for pattern in self._people_from)
+            for slug in (one.slug, location.repository)
+        )
 
     def _made(self, one: HostedRepository, root: RootContent) -> ImportedItem:
         """The component of a repository without a catalog file."""
@@ -186,5 +221,13 @@ def part_key(place: Place, word: str) -> str:
     return f"{place.login.lower().replace('/', ':')}.{word}"
 
 
+def _is_named(slug: str, pattern: str) -> bool:
+    return slug.startswith(pattern[:-1]) if pattern.endswith("*") else slug == pattern
+
+
 def _is_component(entity: Mapping[str, Any]) -> bool:
-    return str(entity.get("kind", "")).lower() == "component"
+    return _kind(entity) == "component"
+
+
+def _kind(entity: Mapping[str, Any]) -> str:
+    return str(entity.get("kind", "")).lower()

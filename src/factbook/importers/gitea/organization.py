@@ -71,7 +71,7 @@ async def read(
     found: list[SnapshotPart] = []
     for one in read:
         show(f"Reading the files of {one.place.login}")
-        found.append(await _repositories(api, one, options, files, left_out))
+        found += await _repositories(api, one, options, files, left_out)
         if one.members is not None:
             found += [_teams(one), _members(one, one.members)]
     await files.remember()
@@ -99,8 +99,8 @@ async def _repositories(
     options: GiteaImportOptions,
     files: HostedFiles,
     left_out: Counter[str],
-) -> SnapshotPart:
-    """The part of the repositories."""
+) -> list[SnapshotPart]:
+    """The part of the repositories, and that of people whom their files may add."""
     wanted = parts.chosen(one.hosted, options, left_out, "repositories")
     roots = await _roots(wanted, options.files, files)
     former = await former_names(api.memory, one.place, one.hosted)
@@ -108,11 +108,14 @@ async def _repositories(
     def owner_of(repository: HostedRepository, root: RootContent) -> Ownership:
         return _owner(one, repository, root)
 
-    part = RepositoryPart(one.place, "repository", "repositories", owner_of, former)
+    part = RepositoryPart(
+        one.place, "repository", "repositories", owner_of, former, options.people_from
+    )
     await part.read(wanted, roots, files)
     rows = one.listed.rows.values()
     visible = {f"{'private' if row.private else 'public'} repositories" for row in rows}
-    return part.part(one.listed.missing or one.teams.doubt, visible | one.teams.rights)
+    made = part.part(one.listed.missing or one.teams.doubt, visible | one.teams.rights)
+    return [made, *part.people(made)]
 
 
 async def _roots(

@@ -68,11 +68,11 @@ async def reread(api: GithubApi, options: GithubImportOptions, hints: Sequence[s
     for start in range(0, len(wanted), _AT_ONCE):
         await _ask(api, options, wanted[start : start + _AT_ONCE], logins, found)
     several = len(options.organizations) > 1
-    made = [
-        await _part(api, options, organization.place_of(api.host, login, several=several), one)
-        for login, one in found.items()
-        if one.nodes or one.lost or one.problems
-    ]
+    made: list[SnapshotPart] = []
+    for login, one in found.items():
+        if one.nodes or one.lost or one.problems:
+            place = organization.place_of(api.host, login, several=several)
+            made += await _parts(api, options, place, one)
     return Snapshot(tuple(made))
 
 
@@ -111,9 +111,9 @@ async def _ask(
             of_hint.problems.append(ReadingProblem(f"{api.host}/{hint.slug}", text))
 
 
-async def _part(
+async def _parts(
     api: GithubApi, options: GithubImportOptions, place: Place, found: _Found
-) -> SnapshotPart:
+) -> list[SnapshotPart]:
     nodes = list(found.nodes.values())
     hosted = [entities.hosted(one) for one in nodes]
     former = await former_names(api.memory, place, hosted)
@@ -124,6 +124,7 @@ async def _part(
         "repositories",
         partial(owners.of_repository, place),
         former,
+        options.people_from,
     )
     roots = {
         one.database_id: organization.root(one, options, _missing(found, one)) for one in nodes
@@ -136,7 +137,7 @@ async def _part(
     # A former name may be that of another repository by now.
     present = await present_origins(api.memory, place)
     read.update(*(former.get(origin, frozenset()) - present for origin in read.copy()))
-    return SnapshotPart(
+    some = SnapshotPart(
         made.key,
         not found.problems,
         made.items,
@@ -146,6 +147,7 @@ async def _part(
         only=frozenset(read),
         lost=frozenset(map(place.origin_of, found.lost)) - read,
     )
+    return [some, *part.people(some)]
 
 
 def _missing(found: _Found, one: ListedRepository) -> list[Missing]:

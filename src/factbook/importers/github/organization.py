@@ -44,7 +44,7 @@ async def read(
         show(f"Reading the people and files of {login}")
         people = await read_people(api, login) if options.people else None
         organization = _Organization(place, api.memory, options, people, left_out)
-        found.append(await organization.repositories(repositories, files))
+        found += await organization.repositories(repositories, files)
         if people is not None:
             found += [organization.teams(people), organization.members(people)]
     await files.remember()
@@ -104,8 +104,8 @@ class _Organization:
 
     async def repositories(
         self, listed: Listing[ListedRepository], files: HostedFiles
-    ) -> SnapshotPart:
-        """The part of the repositories."""
+    ) -> list[SnapshotPart]:
+        """The part of the repositories, and that of people whom their files may add."""
         nodes = listed.nodes.values()
         hosted = [entities.hosted(one) for one in nodes]
         wanted = parts.chosen(hosted, self._options, self._left_out, "repositories")
@@ -114,10 +114,14 @@ class _Organization:
         owners = TeamOwners.of(self._people, listed.nodes)
         await owners.keep(self._memory, self._place)
         owner_of = partial(owners.of_repository, self._place)
-        part = RepositoryPart(self._place, "repository", "repositories", owner_of, former)
+        people_from = self._options.people_from
+        part = RepositoryPart(
+            self._place, "repository", "repositories", owner_of, former, people_from
+        )
         await part.read(wanted, roots, files)
         visible = {f"{one.visibility.lower()} repositories" for one in nodes}
-        return part.part(listed.missing, visible | listed.rights)
+        made = part.part(listed.missing, visible | listed.rights)
+        return [made, *part.people(made)]
 
     def teams(self, people: People) -> SnapshotPart:
         """The part of the teams; secret ones are left out."""

@@ -57,7 +57,7 @@ async def read(
     left_out: Counter[str] = Counter()
     for one in read:
         show(f"Reading the files of {one.at.path}")
-        found.append(await _projects(api, one, options, files, left_out))
+        found += await _projects(api, one, options, files, left_out)
         if one.members is not None:
             found += [_groups(one), _members(one, one.members, left_out)]
     await files.remember()
@@ -102,17 +102,20 @@ async def _projects(
     options: GitlabImportOptions,
     files: HostedFiles,
     left_out: Counter[str],
-) -> SnapshotPart:
-    """The part of the projects."""
+) -> list[SnapshotPart]:
+    """The part of the projects, and that of people whom their files may add."""
     hosted, rows = one.hosted, one.listed.rows
     owners = ProjectOwners(one.at, rows, one.tree, one.members)
     former = await former_names(api.memory, one.at.place, hosted)
-    part = RepositoryPart(one.at.place, "project", "projects", owners.of, former)
+    part = RepositoryPart(
+        one.at.place, "project", "projects", owners.of, former, options.people_from
+    )
     roots = {number: root.content for number, root in one.roots.items()}
     await part.read(parts.chosen(hosted, options, left_out, "projects"), roots, files)
     visible = {f"{row.visibility} projects" for row in rows.values()}
     missing = one.listed.missing or next(iter(one.tree.missing), None)
-    return part.part(missing, visible | one.tree.rights)
+    made = part.part(missing, visible | one.tree.rights)
+    return [made, *part.people(made)]
 
 
 def _groups(one: _ReadGroup) -> SnapshotPart:

@@ -22,6 +22,7 @@ from factbook.operations.doctor import (
     integrations,
     key,
     machine,
+    rights,
     runtime,
     schema,
 )
@@ -149,6 +150,9 @@ class _Examination:
         for finding in found:
             yield finding
         if not usable:
+            if await schema.is_older(database):
+                async for finding in rights.rights_after_upgrade(database, self._settings):
+                    yield finding
             return
         now = self._clock()
         yield await schema.search_rows(database)
@@ -162,6 +166,7 @@ class _Examination:
             runtime.batches(database),
             imports.importers(database, self._service.importer_registry(database), now),
             checks.checks(database),
+            rights.rights(database, self._settings),
             runtime.hooks(database),
             runtime.housekeeping_parts(database, now),
         ):

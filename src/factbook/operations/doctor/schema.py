@@ -32,6 +32,14 @@ async def applied(database: Database) -> tuple[bool, list[Finding]]:
     return True, [finding async for finding in _differing(database)]
 
 
+async def is_older(database: Database) -> bool:
+    """True for a schema that only lacks migrations of this release."""
+    try:
+        return await has_record(database) and bool(await pending(database))
+    except FactbookError:
+        return False
+
+
 async def _differing(database: Database) -> AsyncIterator[Finding]:
     """Findings on a schema that has no pending migrations."""
     if newer := await migrations.unknown(database):

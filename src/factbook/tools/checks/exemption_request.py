@@ -9,6 +9,7 @@ from msgspec import UNSET, Struct, UnsetType
 from factbook.audit import trail
 from factbook.auth.permissions import CATALOG_READ, CHECK_READ, EXEMPTION_REQUEST
 from factbook.auth.tokens import Grant
+from factbook.catalog.people_trust import PeopleTrust
 from factbook.checks.exemptions import exemption
 from factbook.checks.submissions import exemption_writes
 from factbook.checks.submissions.exemption_writes import ExemptionCaller
@@ -58,7 +59,9 @@ async def run(arguments: ExemptionRequestArguments, context: Context) -> str:
     }
     call = context.call
     _check_consent(call.grant)
-    caller = ExemptionCaller(call.grant.owner, call.grant.permissions)
+    caller = ExemptionCaller(
+        call.grant.owner, call.grant.permissions, PeopleTrust.of(call.settings)
+    )
     write = trail.writing(
         context.database, call.caller(), exemption_writes.audited("exemption.request")
     )

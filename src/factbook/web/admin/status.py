@@ -16,7 +16,8 @@ PATH: Final = "/status"
 async def show(visit: PageContext) -> Reply:
     """Page of the status, each part as far as it can be read."""
     state = visit.state
-    parts = await service_status.read(Observed(state.database, state.metrics, state.clock))
+    observed = Observed(state.database, state.metrics, state.clock, state.settings)
+    parts = await service_status.read(observed)
     return visit.page("status.html", found=parts)
 
 

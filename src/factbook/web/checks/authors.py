@@ -11,7 +11,7 @@ async def may_write(visit: PageContext, stored: StagedDefinition, needed: str) -
     if not visit.may_own(needed):
         return visit.may(needed)
     found = owned_staged.owners(stored)
-    groups = await membership.read_groups(visit.state.database, visit.person.ref)
+    groups = await membership.read_groups(visit.state.database, visit.person.ref, visit.state.trust)
     return bool(found) and found <= groups
 
 

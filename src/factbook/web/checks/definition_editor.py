@@ -115,7 +115,9 @@ class DefinitionEditor:
         verb = "publish" if publish else "create" if stored is None else "replace"
         about = audit.of_definition(f"{kind.noun}.{verb}", now)
         if visit.own_only:
-            owned = OwnedStaged(kind.store, editing.document["id"], visit.person.ref)
+            owned = OwnedStaged(
+                kind.store, editing.document["id"], visit.person.ref, visit.state.trust
+            )
             saved = await owned.guarding(visit.writing(owned.told(about)))(work)
         else:
             saved = await visit.writing(about)(work)

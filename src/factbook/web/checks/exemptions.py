@@ -153,7 +153,7 @@ async def _rows(visit: PageContext, found: Sequence[Exemption]) -> list[Exemptio
     ref = visit.person.ref
     actor = ExemptionActor(
         ref,
-        await membership.read_groups(visit.state.database, ref),
+        await membership.read_groups(visit.state.database, ref, visit.state.trust),
         may_request=visit.may(EXEMPTION_REQUEST),
         may_decide=visit.may(EXEMPTION_DECIDE),
     )
@@ -190,7 +190,7 @@ def _row(
 
 
 def _caller(visit: PageContext) -> ExemptionCaller:
-    return ExemptionCaller(visit.person.ref, visit.person.permissions)
+    return ExemptionCaller(visit.person.ref, visit.person.permissions, visit.state.trust)
 
 
 def _id(visit: PageContext) -> str:

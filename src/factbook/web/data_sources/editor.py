@@ -186,7 +186,9 @@ async def _try(visit: PageContext, stored: StoredSource | None, editing: _Editin
     try:
         if visit.own_only:
             source, actor = definition.source, visit.person.ref
-            await owned_source.check_trial(visit.state.database, source.id, source.owner, actor)
+            await owned_source.check_trial(
+                visit.state.database, source.id, source.owner, actor, visit.state.trust
+            )
         editing.trial = await tried(visit, definition, editing.entity)
     except FactbookError as error:
         if error.status >= 500:
@@ -237,7 +239,9 @@ async def _stored(visit: PageContext) -> StoredSource:
     define.check_custom(source_id, visit.state.registry)
     stored = await source_store.existing(visit.state.database, source_id)
     if visit.own_only:
-        await owned_source.check_own(visit.state.database, stored, visit.person.ref)
+        await owned_source.check_own(
+            visit.state.database, stored, visit.person.ref, visit.state.trust
+        )
     return stored
 
 

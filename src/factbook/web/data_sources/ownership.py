@@ -37,12 +37,13 @@ async def may(visit: PageContext, stored: StoredSource | None, needed: str) -> b
         return True
     if stored is None or not visit.may_own(needed):
         return False
-    return await owned_source.is_own(visit.state.database, stored, visit.person.ref, needed)
+    person, trust = visit.person.ref, visit.state.trust
+    return await owned_source.is_own(visit.state.database, stored, person, trust, needed)
 
 
 async def groups(visit: PageContext) -> frozenset[str]:
     """The groups that the person is a member of."""
-    return await membership.read_groups(visit.state.database, visit.person.ref)
+    return await membership.read_groups(visit.state.database, visit.person.ref, visit.state.trust)
 
 
 def types(visit: PageContext) -> Mapping[str, tuple[str, str]]:
@@ -56,10 +57,12 @@ async def usable(visit: PageContext) -> Sequence[ConnectionDetail]:
     """The connections that a source of the person may ask."""
     state = visit.state
     if visit.own_only:
-        return await connections.shared_with(state.database, state.registry, visit.person.ref)
+        return await connections.shared_with(
+            state.database, state.registry, visit.person.ref, state.trust
+        )
     return await connections.listed(state.database, state.registry)
 
 
 def _owned(visit: PageContext, source_id: str, needed: str = SOURCE_WRITE) -> OwnedSource:
     configured = visit.state.registry.configured
-    return OwnedSource(source_id, visit.person.ref, configured, needed)
+    return OwnedSource(source_id, visit.person.ref, visit.state.trust, configured, needed)

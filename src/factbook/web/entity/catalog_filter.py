@@ -131,7 +131,7 @@ async def _of_ownership(visit: PageContext, ownership: str) -> tuple[list[Condit
         return [await frequent_targets.related(database, "ownedBy", missing[:_MISSING])], hint
     if ownership == MINE:
         person = visit.person.ref
-        groups = sorted(await membership.read_groups(database, person))[:_GROUPS]
+        groups = sorted(await membership.stated_groups(database, person))[:_GROUPS]
         below = await asyncio.gather(*(affiliation.groups_below(database, one) for one in groups))
         refs = dict.fromkeys([person, *(ref for some in below for ref in some)])
         hint = "" if groups else f"The catalog has {formats.short_ref(person)} in no group."

@@ -107,7 +107,9 @@ async def restore(visit: PageContext) -> Reply:
     found, number = await _set(visit), _revision_number(visit)
     seen = _number(visit.sent.one("seen"), least=0)
     state, takes = visit.state, visit.sent.one("take") == "yes"
-    owned = OwnedSet(found.id, visit.person.ref, takes=takes) if visit.own_only else None
+    owned = None
+    if visit.own_only:
+        owned = OwnedSet(found.id, visit.person.ref, state.trust, takes=takes)
     try:
         _, outcome = await stored_sets.restore(
             state.database,
@@ -131,7 +133,7 @@ async def restore(visit: PageContext) -> Reply:
 async def _may_restore(visit: PageContext, name: str) -> bool:
     if not visit.may_own(SET_WRITE):
         return visit.may(SET_WRITE)
-    return await owned_set.is_own(visit.state.database, name, visit.person.ref)
+    return await owned_set.is_own(visit.state.database, name, visit.person.ref, visit.state.trust)
 
 
 async def push(visit: PageContext) -> Reply:

@@ -45,7 +45,7 @@ async def groups(
     visit: PageContext, tree: GroupHierarchy, levels: Sequence[OwnedLevels]
 ) -> OwnGroups:
     """The groups that the person signed in is a direct member of."""
-    found = sorted(await membership.read_groups(visit.state.database, visit.person.ref))
+    found = sorted(await membership.stated_groups(visit.state.database, visit.person.ref))
     shown = [await _group(visit, one, tree, levels) for one in found[:_GROUPS]]
     return OwnGroups(shown, found[_GROUPS:])
 
