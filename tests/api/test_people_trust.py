@@ -151,6 +151,7 @@ async def provisioned(service: Service, name: str, team: str) -> None:
         await provider.group(team, await provider.user(name))
 
 
+SPLIT: Final = (("h.people", "group"), ("h.members", "person"))
 WAYS: Final = (
     Way("a full token, a set that is not trusted", full("shop-1"), trusted=False),
     Way("a full token, a trusted set", full(TRUSTED), trusted=True),
@@ -177,6 +178,7 @@ WAYS: Final = (
     Way("GitLab", imported("gitlab", ("f.groups", "group"), ("f.members", "person")), trusted=True),
     Way("Gitea", imported("gitea", ("g.teams", "group"), ("g.members", "person")), trusted=True),
     Way("GitHub, another's team", other_team, trusted=False),
+    Way("GitHub, a group of a file", imported("github", *SPLIT), trusted=False),
     Way("LDIF", imported("ldif", ("groups", "group"), ("people", "person")), trusted=True),
     Way("SCIM", provisioned, trusted=True),
 )

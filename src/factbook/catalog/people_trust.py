@@ -45,13 +45,13 @@ class PeopleTrust(NamedTuple):
         """True if a membership that one set states gives the rights of a group in another set.
 
         A code host is believed about its own teams. Whoever may create a team there could
-        otherwise give it the name of a group that comes from elsewhere.
+        otherwise give it the name of a group that comes from elsewhere, even from a file there.
         """
         if self.names(stated_in):
             return True
         source = _source(stated_in)
         if source == _HOST:
-            return group_in is not None and _importer(stated_in) == _importer(group_in)
+            return _source(group_in) == _HOST and _importer(stated_in) == _importer(group_in)
         return source == _DIRECTORY
 
 
