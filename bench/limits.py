@@ -207,6 +207,8 @@ def _measure(
         calls=[Call("POST", f"{PUSH}/entities", _encode(_entity("small")).decode())],
         seconds=_LONGEST,
         headers=service.client.headers,
+        # The service hangs up on those that are idle for long.
+        connections=2,
         rate=_WRITES,
     )
     idle, before = service.server.forget_peak(), service.server.cpu_seconds()
@@ -243,6 +245,14 @@ def _works(run: Run, service: Factbook) -> Iterator[tuple[Worst, Callable[[], in
     service.client.put("limits", catalog.body(catalog.changed(items, 1.0)))
     restored = f"{_SETS}/sets/limits/revisions/1/restore"
     yield by_key["restore"], partial(_status, service, "POST", restored, b"")
+    source = {
+        "id": "limits",
+        "title": "Limits",
+        "handlerDefinition": {"type": "push", "config": {"id": "limits"}},
+        "schema": {"x": {"type": "string"}},
+    }
+    service.client.call("PUT", f"{_SOURCES}/data-sources/limits", _encode(source))
+    service.client.call("POST", f"{_SOURCES}/data-sources/limits/publish", b"")
     for key, (method, path, made) in _BODIES.items():
         yield by_key[key], partial(_status, service, method, path, made())
 
@@ -265,6 +275,14 @@ def _entity(name: str, **spec: Any) -> dict[str, Any]:
     }
 
 
+def _facts() -> list[dict[str, Any]]:
+    """As many items as a call may have, with values of nearly 8 MiB together."""
+    return [
+        {"entityRef": f"component:default/large-{number}", "facts": {"x": "x" * 8_000}}
+        for number in range(1_000)
+    ]
+
+
 _LISTS: Final = b'{"apiVersion":"v1","kind":"K","metadata":{"name":"lists"},"spec":{"x":['
 _CALL: Final = (
     b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":'
@@ -277,15 +295,11 @@ _BODIES: Final[Mapping[str, tuple[str, str, Callable[[], bytes]]]] = {
         lambda: _filled(b'{"items":[', b"1,", b"1]}", PUSHED),
     ),
     "lists": ("POST", f"{_SETS}/entities", lambda: _filled(_LISTS, b"[],", b"1]}}", 16 * MIB)),
-    "facts": (
-        "POST",
-        f"{_SOURCES}/facts/none",
-        lambda: _filled(b'{"items":[', b'{"entityRef":"a","facts":{}},', b"{}]}", 8 * MIB),
-    ),
+    "facts": ("POST", f"{_SOURCES}/facts/limits", lambda: _encode({"items": _facts()})),
     "by-refs": (
         "POST",
         "/api/catalog/entities/by-refs",
-        lambda: _filled(b'{"entityRefs":[', b'"a:b/c",', b'"a:b/c"]}', 16 * MIB),
+        lambda: _filled(b'{"entityRefs":[', b'"component:default/aa",', b'"a:b/c"]}', 16 * MIB),
     ),
     "validate": (
         "POST",
@@ -295,7 +309,12 @@ _BODIES: Final[Mapping[str, tuple[str, str, Callable[[], bytes]]]] = {
     "scim": (
         "POST",
         "/scim/v2/Groups",
-        lambda: _filled(b'{"displayName":"g","members":[', b'{"value":"a"},', b"{}]}", _SCIM),
+        lambda: _filled(
+            b'{"displayName":"g","members":[',
+            b'{"value":"aaaaaaaaaaaaaaaaaaaaaa"},',
+            b"{}]}",
+            _SCIM,
+        ),
     ),
     "preview": (
         "POST",

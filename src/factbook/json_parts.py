@@ -13,8 +13,17 @@ def has_more(document: bytes | bytearray, most: int) -> bool:
     A value in a list or an object counts twice at most. Invalid JSON is counted up to its mistake.
     """
     # Strings are only looked through when the signs in them may make the difference.
-    return _signs(document) > most and _signs(_STRING.sub(b"", document)) > most
+    if _signs(document, 0, len(document)) <= most:
+        return False
+    count = at = 0
+    for string in _STRING.finditer(document):
+        count += _signs(document, at, string.start())
+        if count > most:
+            return True
+        at = string.end()
+    return count + _signs(document, at, len(document)) > most
 
 
-def _signs(document: bytes | bytearray) -> int:
-    return document.count(b",") + document.count(b"[") + document.count(b"{")
+def _signs(document: bytes | bytearray, start: int, end: int) -> int:
+    count = document.count
+    return count(b",", start, end) + count(b"[", start, end) + count(b"{", start, end)

@@ -8,6 +8,7 @@ import pytest
 from typer.main import get_command
 
 from bench import limits
+from factbook import json_parts
 from factbook.api.routes import all_routes
 from factbook.cli.commands import app
 from factbook.errors import PayloadTooLargeError
@@ -74,14 +75,22 @@ async def is_refused(service: Service, method: str, url: str, size: int) -> bool
     return answer.status_code == 413
 
 
-def test_a_body_of_too_many_values_is_refused_before_it_is_decoded() -> None:
-    body = b"[" + b"[]," * 1_000_000 + b"1]"
-    tracemalloc.start()
-    try:
-        with pytest.raises(PayloadTooLargeError, match="1,000,000 values"):
-            requests.decode(body, Any)
-        assert tracemalloc.get_traced_memory()[1] < 3 * len(body)
-    finally:
-        tracemalloc.stop()
-    text = b'["' + b"[]," * 1_000_000 + b'"]'
+def test_a_body_of_too_many_values_is_refused_before_it_is_decoded(
+    subtests: pytest.Subtests,
+) -> None:
+    with pytest.raises(PayloadTooLargeError, match="1,000,000 values"):
+        requests.decode(b"[" + b"[]," * 1_000_000 + b"1]", Any)
+    for part in (b"[]", b'"a"', b'{"a":"["}'):
+        with subtests.test(part.decode()):
+            body = b"[" + (part + b",") * 30_000 + b"1]"
+            tracemalloc.start()
+            try:
+                assert json_parts.has_more(body, 10_000)
+                assert tracemalloc.get_traced_memory()[1] < len(body)
+            finally:
+                tracemalloc.stop()
+
+
+def test_signs_in_a_text_are_no_values() -> None:
+    text = b'["' + b'[],\\"' * 500_000 + b'"]'
     assert len(requests.decode(text, Any)) == 1

@@ -4,6 +4,7 @@ Every item is checked before anything is written, and all problems are reported 
 """
 
 import hashlib
+import threading
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -56,8 +57,45 @@ class _TooManyItemsError(Exception):
     """There are more items than may be counted."""
 
 
-class _Item:
-    """Any item, in the place of its value."""
+class _Count(threading.local):
+    """The items of a body that are still allowed, as a thread reads it."""
+
+    left = 0
+
+    def add(self) -> None:
+        self.left -= 1
+        if self.left < 0:
+            raise _TooManyItemsError
+
+
+class _Object(msgspec.Struct, gc=False):
+    """An item that is counted, and nothing in it read."""
+
+    def __post_init__(self) -> None:
+        _items.add()
+
+
+class _Objects(msgspec.Struct, forbid_unknown_fields=True):
+    items: list[_Object]
+
+
+class _Value:
+    """An item of any type, in the place of its value."""
+
+
+class _Values(msgspec.Struct, forbid_unknown_fields=True):
+    items: list[_Value]
+
+
+def _counted(type_: type, found: object) -> _Value:
+    _items.add()
+    return _VALUE
+
+
+_items: Final = _Count()
+_VALUE: Final = _Value()
+_objects = msgspec.json.Decoder(_Objects)
+_values = msgspec.json.Decoder(_Values, dec_hook=_counted)
 
 
 def decode_body(body: bytes | bytearray, rules: PushRules) -> list[msgspec.Raw]:
@@ -82,36 +120,13 @@ def decode_body(body: bytes | bytearray, rules: PushRules) -> list[msgspec.Raw]:
 
 def _count(body: bytes | bytearray, most: int) -> None:
     """Raise _TooManyItemsError for more than `most` items; what msgspec does for a wrong body."""
-    count = 0
-
-    def add() -> None:
-        nonlocal count
-        count += 1
-        if count > most:
-            raise _TooManyItemsError
-
-    class Object(msgspec.Struct, gc=False):
-        def __post_init__(self) -> None:
-            add()
-
-    class Objects(msgspec.Struct, forbid_unknown_fields=True):
-        items: list[Object]
-
-    class Values(msgspec.Struct, forbid_unknown_fields=True):
-        items: list[_Item]
-
-    def value(type_: type, found: object) -> _Item:
-        add()
-        return one
-
-    one = _Item()
     try:
-        # Skips what is in the objects.
-        msgspec.json.decode(body, type=Objects)
+        _items.left = most
+        _objects.decode(body)
     except msgspec.ValidationError:
-        # Some items may be no objects, which are problems of theirs.
-        count = 0
-        msgspec.json.decode(body, type=Values, dec_hook=value)
+        # Items that are no objects are problems of their own.
+        _items.left = most
+        _values.decode(body)
 
 
 def _limit(rules: PushRules) -> str:
