@@ -156,10 +156,20 @@ def test_a_time_ahead_is_compared_with_a_moment_that_moves_on() -> None:
     assert evaluated(check(rule), subject, end - 30 * day).state == FAIL
 
 
-def test_a_pattern_that_takes_too_long_fails_nobody() -> None:
-    rule = {"source": "s", "fact": "f", "operator": "matches", "value": "^(a|a?)+$"}
+def test_a_pattern_that_re2_lacks_is_refused_with_its_path() -> None:
+    leaf = {"source": "s", "fact": "f", "operator": "matches", "value": "^(?!a)"}
 
-    assert "could take forever" in problems(rule)["rule.value"]
+    found = problems({"all": [leaf, {**leaf, "value": "a++"}]})
+    assert "write a second condition" in found["rule.all[0].value"]
+    assert "a possessive repeat" in found["rule.all[1].value"]
+
+
+def test_patterns_of_a_check_that_take_too_many_steps_together_are_unknown() -> None:
+    leaf = {"source": "s", "fact": "f", "operator": "matches", "value": "b" * 480}
+    one = check({"any": [leaf] * 11})
+
+    assert evaluated(one, entity({"s": {"f": "a" * 1_000}})).state == UNKNOWN
+    assert evaluated(one, entity({"s": {"f": "a" * 900}})).state == FAIL
 
 
 @pytest.mark.parametrize("operator", ["all", "any"])

@@ -96,7 +96,7 @@ async def test_an_owner_that_moves_to_another_reference_leaves_what_it_owned(
 
 async def test_a_trial_tells_who_would_lose_the_owner(catalog: CheckedCatalog) -> None:
     await push(catalog.database, "Group:red")
-    trial = WriteTrial(catalog.database, catalog.time)
+    trial = WriteTrial(catalog.database, catalog.time, "tok_1")
     await push(catalog.database, write=trial.write)
     assert trial.differences == [
         ResultDifference("component:default/a", "either", "pass", "fail"),

@@ -11,13 +11,13 @@ from tests.datasources.asking import definition
 def test_a_pattern_that_takes_long_to_compile_is_refused(subtests: pytest.Subtests) -> None:
     texts = [
         "(" * 60 + "a" + "{1,9})" * 60,
-        "(?:" * 14 + "a" + "+)+" * 14,
-        "(?:" * 6 + "a{2}" * 200 + "){2}" * 6,
+        "(?:" * 6 + "a{20}" * 150 + "){9}" * 6,
         "[)]" * 14 + "(?:" * 14 + "a" + "){2}" * 14,
         "a{60000}" * 100,
         "a{" + "9" * 500 + "}",
+        r"(?:\p{L}{1,100}){1,9}" * 40,
     ]
-    message = "too many groups and repeats"
+    message = "invalid repetition size|repeats more than|too large|longer than 1000"
     for text in texts:
         with subtests.test(text=text), pytest.raises(InputError, match=message):
             extraction.pattern(text, "string")
@@ -34,13 +34,6 @@ def test_a_pattern_that_takes_long_to_compile_is_refused(subtests: pytest.Subtes
 )
 def test_a_pattern_of_daily_use_is_taken(text: str) -> None:
     assert extraction.pattern(text, "boolean").of("nothing of it") is False
-
-
-def test_patterns_that_take_long_only_together_are_refused_from_where_they_do() -> None:
-    costly = ("string", "/" + "(?:" * 5 + "a" + "+)+" * 5 + "b" * 90 + "/")
-    with pytest.raises(InvalidItemsError, match="together with those before it") as caught:
-        definition(path="/a", facts={f"f{number}": costly for number in range(200)})
-    assert "schema.f0." not in str(caught.value.details)
 
 
 def test_many_patterns_of_daily_use_are_taken_together() -> None:

@@ -259,6 +259,7 @@ SYSTEM: Final[dict[str, tuple[str, ...]]] = {
         "tests/system/test_secrets.py",
     ),
     "src/factbook/tools/": (*_AGENTS, *_ACCESS, *_PAGES_OF_DOCS),
+    "src/factbook/user_patterns.py": ("tests/contracts/test_rules_engine.py", *_VENDORS),
     "src/factbook/web/": (
         *_BROWSER,
         "tests/system/test_live_proxies.py",

@@ -79,7 +79,7 @@ class HandlerContext:
     admission: "Admission"
     proxies: Proxies
     tracer: "Tracer"
-    write_trial: "Callable[[], WriteTrial]"
+    write_trial: "Callable[[str], WriteTrial]"
     usage: "UsageMeter"
 
     @property

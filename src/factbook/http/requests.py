@@ -154,6 +154,11 @@ class Request:
         return (raw + (b"?" + query if query else b"")).decode("latin-1")
 
     @property
+    def caller(self) -> str:
+        """The token, or its user where the token has no id: whose work is bounded together."""
+        return self.token_id or self.actor
+
+    @property
     def actor(self) -> str:
         """The entity reference of the token's user."""
         assert self.token is not None

@@ -52,3 +52,25 @@ async def test_a_check_that_this_release_cannot_read_is_told(
     await put_into_effect(database, a_check("a", leaf("on", "resembles", value=True)))
     found = only(await look(quick=True), "checks")
     assert found.what.startswith("This release cannot evaluate a: ")
+
+
+async def test_a_pattern_that_re2_refuses_or_reads_differently_is_told(
+    database: Database, look: Look
+) -> None:
+    catalog = CheckedCatalog(database, Time())
+    await catalog.publish(a_check("a", ON), a_check("b", ON))
+    named = {"source": "entity"}
+    old = leaf("metadata.name", "matches", value="^(?!test-)", **named)
+    await put_into_effect(database, {**a_check("a", old), "owner": "group:default/red"})
+    await put_into_effect(database, a_check("b", leaf("spec.type", "matches", r"\d", **named)))
+    refused, differing = of(await look(quick=True), "checks")
+    assert refused[0] == "problem"
+    assert refused[1].startswith(
+        "The check a, which belongs to group:default/red, is unknown: the pattern at rule.value "
+        "has (?!…), which looks around the match and RE2 doesn't take; write a second condition"
+    )
+    assert differing == (
+        "warning",
+        r"The check b reads text differently: in the pattern at rule.value \d knows ASCII only; "
+        r"for other scripts write \p{Nd}.",
+    )

@@ -14,7 +14,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from factbook.catalog import ref as refs
 from factbook.catalog.store import collectable
 from factbook.checks import state
-from factbook.checks.definitions.check import Check, parse_check
+from factbook.checks.definitions.check import Check, parse_stored_check
 from factbook.checks.evaluation.explanation import Explanation
 from factbook.checks.maintenance.check_set import CheckCache
 from factbook.checks.results import result_queries
@@ -73,7 +73,7 @@ async def list_checks(request: Request, state: HandlerContext) -> JsonReply[list
     for one in stored:
         if one.slot is not None:
             try:
-                shown.append(_check(parse_check(one.current)))
+                shown.append(_check(parse_stored_check(one.current)))
             except FactbookError:
                 continue  # another release took it
     return reply(shown)

@@ -7,7 +7,12 @@ import msgspec
 
 from factbook.api.checks.check_results import seen
 from factbook.catalog.store.apply import Actor
-from factbook.checks.trials.entity_trial import EntityTrial, GivenFacts, TriedEntityResult
+from factbook.checks.trials.entity_trial import (
+    MOST_EXPLAINED,
+    EntityTrial,
+    GivenFacts,
+    TriedEntityResult,
+)
 from factbook.http.context import SourceContext
 from factbook.http.requests import JsonReply, Request, decode, reply
 from factbook.outbound.outcomes import Missing
@@ -20,7 +25,6 @@ from factbook.schemas.entity_previews import (
 )
 
 _LARGEST: Final = 4 * 1024 * 1024
-_MOST: Final = 500
 _EXPLAINED: Final = 50
 
 
@@ -35,12 +39,14 @@ async def create(request: Request, state: SourceContext) -> JsonReply[EntityPrev
         asked = decode(await request.json_body(_LARGEST, "a preview"), NewEntityPreview)
         actor = Actor(request.actor, state.clock())
         trial = EntityTrial(
-            state.database, state.write_trial(), state.rules, actor, asked.set or None
+            state.write_trial(request.caller), state.rules, actor, asked.set or None
         )
         paths = None if asked.paths is msgspec.UNSET else asked.paths
         items = [msgspec.Raw(msgspec.json.encode(one)) for one in asked.items]
-        await trial.run(items, await _given(state, paths))
-    results = [_shown(one) for one in trial.results[:_MOST]]
+        given = await _given(state, paths)
+        async with request.aside():
+            await trial.run(items, given)
+    results = [_shown(one) for one in trial.results[:MOST_EXPLAINED]]
     for one in results[_EXPLAINED:]:
         one.because = None
     return reply(

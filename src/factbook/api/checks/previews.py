@@ -1,5 +1,6 @@
 """Previews of checks over HTTP: what a check would do, before it is stored."""
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -11,7 +12,7 @@ from factbook.catalog.store import collectable
 from factbook.catalog.validation import deeper_than, too_deep
 from factbook.checks import state
 from factbook.checks.definitions.check import Check
-from factbook.checks.evaluation import explanation
+from factbook.checks.evaluation.explanation import Explainer
 from factbook.checks.maintenance import latest_facts
 from factbook.checks.rules.checked_entity import CheckedEntity
 from factbook.checks.states.count_store import StateCounts
@@ -40,10 +41,14 @@ async def create(request: Request, state: SourceContext) -> JsonReply[Preview]:
     asked = decode(await request.json_body(_LARGEST, "a preview"), NewPreview)
     check = await _check(asked, state)
     now, scope = _moment(asked, state.clock()), _scope(asked, state.settings.max_json_depth)
-    found = await preview.preview(state.database, check, now, asked.limit, scope)
+    async with request.aside():
+        found = await preview.preview(
+            state.database, check, now, asked.limit, request.caller, scope
+        )
     shown = [_shown(one) for one in found.first]
+    explainer = Explainer(check)
     for one in shown[:_EXPLAINED]:
-        await _explain(one, check, state, scope, now)
+        await _explain(one, explainer, state, scope, now)
     return reply(Preview(_counts(found.now), _counts(found.then), found.changed, shown))
 
 
@@ -81,7 +86,11 @@ def _moment(asked: NewPreview, now: int) -> int:
 
 
 async def _explain(
-    shown: PreviewedResult, check: Check, state: SourceContext, scope: PreviewScope, now: int
+    shown: PreviewedResult,
+    explainer: Explainer,
+    state: SourceContext,
+    scope: PreviewScope,
+    now: int,
 ) -> None:
     """Add what the result would rest on, where the check is about the entity."""
     entity_id = await collectable.id_of(state.database, shown.entity_ref)
@@ -91,7 +100,8 @@ async def _explain(
     own = await latest_facts.own_of(state.database, entity_id)
     facts = {**await store.latest_of_ref(state.database, shown.entity_ref), **own}
     latest = preview.with_facts(facts, scope.facts, now)
-    told = explanation.explain(check, CheckedEntity(shown.entity_ref, document, latest), now)
+    entity = CheckedEntity(shown.entity_ref, document, latest)
+    told = await asyncio.to_thread(explainer.explained, entity, now)
     shown.message = told.message
     shown.because = [seen(one) for one in told.because]
 

@@ -27,7 +27,7 @@ def trial(request: Request, state: HandlerContext) -> "WriteTrial":
     if missing:
         names = tuple(sorted(missing))
         raise NotAllowedError(f"Results of checks need {' and '.join(names)}.", missing=names)
-    return state.write_trial()
+    return state.write_trial(request.caller)
 
 
 def answer(

@@ -12,8 +12,10 @@ _MOST: Final = 5_000
 class BatchSize:
     """The entities of the next batch, by how long the ones before took."""
 
+    first = _FIRST
+
     def __init__(self) -> None:
-        self.entities = _FIRST
+        self.entities = self.first
 
     def note(self, entities: int, seconds: float) -> None:
         """Note how long a batch took: the next one shrinks to fit, or is twice as large at most."""
@@ -23,6 +25,12 @@ class BatchSize:
 
 class EvaluationBatchSize(BatchSize):
     """Of publications."""
+
+
+class CostlyBatchSize(BatchSize):
+    """Of publications of checks with patterns or paths, whose time depends on the facts."""
+
+    first = _LEAST
 
 
 class GradingBatchSize(BatchSize):

@@ -24,9 +24,8 @@ async def work(database: Database, clock: Clock) -> int:
     while has_more:
         size = paced.entities
         batch = partial(_evaluate, cache=cache, paced=paced, size=size, now=clock())
-        found = await database.write(batch)
+        found, has_more = await database.write(batch)
         count += found
-        has_more = found == size
     return count
 
 
@@ -38,15 +37,18 @@ async def oldest(database: Database, now: int) -> int | None:
 
 def _evaluate(
     transaction: Transaction, cache: CheckCache, paced: BatchSize, size: int, now: int
-) -> int:
+) -> tuple[int, bool]:
+    """Evaluate the entities due first; returns their number, and true if more are due."""
     if not transaction.try_lock_each(_LOCK):
-        return 0
+        return 0, False
     definition_lock.share(transaction)
     began = time.monotonic()
     ids = state_store.due(transaction, now, size)
+    leaves_some = False
     if ids:
         known = cache.current(transaction)
-        incremental.update(transaction, known, [incremental.time_task(known, ids)], now)
+        task = incremental.time_task(known, ids)
+        leaves_some = incremental.update(transaction, known, [task], now).leaves_some
     if len(ids) == size:
         paced.note(size, time.monotonic() - began)
-    return len(ids)
+    return len(ids), leaves_some or len(ids) == size

@@ -16,7 +16,7 @@ import msgspec
 import structlog
 
 from factbook.catalog.store import collectable
-from factbook.checks.background.batch_size import BatchSize, EvaluationBatchSize
+from factbook.checks.background.batch_size import CostlyBatchSize, EvaluationBatchSize
 from factbook.checks.definitions import definition_lock
 from factbook.checks.maintenance import incremental, slot_fill, subjects
 from factbook.checks.maintenance.check_set import CheckCache, CheckSelection
@@ -57,12 +57,11 @@ _STATES: Final = IdReads(state_store.ids_after, state_store.ids_among)
 
 async def work(database: Database, clock: Clock) -> bool:
     """Do a piece of the work that is left; returns false if there is none to do here."""
-    cache, paced = database.remembered.of(CheckCache), database.remembered.of(EvaluationBatchSize)
-    if await database.write(partial(_batch, cache=cache, paced=paced, clock=clock)):
+    if await database.write(partial(_batch, database=database, clock=clock)):
         return True
     if await database.write(partial(_put_into_effect, clock=clock)):
         return True
-    return await database.write(partial(_clear, cache=cache))
+    return await database.write(partial(_clear, cache=database.remembered.of(CheckCache)))
 
 
 async def finish(database: Database, clock: Clock) -> None:
@@ -76,7 +75,7 @@ async def is_settled(database: Database) -> bool:
     return await database.one(_UNSETTLED) is None
 
 
-def _batch(transaction: Transaction, cache: CheckCache, paced: BatchSize, clock: Clock) -> bool:
+def _batch(transaction: Transaction, database: Database, clock: Clock) -> bool:
     """Evaluate what is pending for the next entities; returns false if nothing is left."""
     if not transaction.try_lock_each(_LOCK):
         return False
@@ -86,17 +85,19 @@ def _batch(transaction: Transaction, cache: CheckCache, paced: BatchSize, clock:
     begun = {id_: place for id_, place in places.items() if place < ALL}
     if not begun:
         return False
-    known = cache.current(transaction)
+    known = database.remembered.of(CheckCache).current(transaction)
     after = min(begun.values())
     chosen = frozenset(id_ for id_, place in begun.items() if place == after)
     # Those that are further on go along from where they are.
     end = min((place for place in begun.values() if place > after), default=ALL)
     selection = known.pending_of(chosen)
+    is_costly = any(one.compiled.is_costly for one in selection.checks)
+    paced = database.remembered.of(CostlyBatchSize if is_costly else EvaluationBatchSize)
     size = min(paced.entities, max(_LEAST, _EVALUATIONS // max(1, len(selection.checks))))
     some = batch_order.portion(transaction, _ENTITIES, after, size, end)
     fills = slot_fill.fits(selection)
     task = Task(selection, some.ids, "", reads=_reads(selection), fills=fills)
-    incremental.update(transaction, known, [task], clock())
+    incremental.update(transaction, known, [task], clock(), may_leave=False)
     check_store.note_progress(transaction, sorted(chosen), some.place)
     if len(some.ids) == size:
         paced.note(size, time.monotonic() - began)

@@ -124,4 +124,4 @@ def _ids_after(transaction: Transaction, after: int, size: int) -> list[int]:
 def _evaluate(transaction: Transaction, known: CheckSet, ids: Sequence[int], now: int) -> int:
     reads = subjects.with_documents
     task = Task(known.everything, ids, _BY_SWEEP, reads=reads, has_dues=True)
-    return incremental.update(transaction, known, [task], now)
+    return incremental.update(transaction, known, [task], now).changed

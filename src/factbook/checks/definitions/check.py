@@ -91,6 +91,28 @@ def parse_check(document: object) -> Check:
     return Check(**readers.members(document, MEMBERS, "check"))
 
 
+def parse_stored_check(document: object) -> Check:
+    """The same for a stored document, whose patterns an older release may have taken.
+
+    A comparison with a pattern that this release refuses is unknown.
+    """
+    return Check(**readers.members(document, _STORED_MEMBERS, "check"))
+
+
+def refused_patterns(check: Check) -> Iterator[tuple[str, str]]:
+    """(path, reason) of each pattern of a stored check that this release doesn't take."""
+    for path, rule in check.rules():
+        yield from condition.refused_patterns(rule, path)
+
+
+def _rule(value: object, path: str, report: Report) -> Rule | None:
+    """Read a condition whose patterns can be evaluated."""
+    rule = condition.read(value, path, report)
+    for where, reason in condition.refused_patterns(rule, path) if rule else ():
+        report(where, reason)
+    return rule
+
+
 def _owner(value: object, path: str, report: Report) -> str:
     return readers.reference(value, path, report, kind="group")
 
@@ -166,11 +188,11 @@ def _tests(value: object, path: str, report: Report) -> tuple[CheckTest, ...]:
 MEMBERS: Final = (
     DocumentMember("id", "id", readers.identifier, required=True),
     DocumentMember("title", "title", readers.title, required=True),
-    DocumentMember("rule", "rule", condition.read, required=True),
+    DocumentMember("rule", "rule", _rule, required=True),
     DocumentMember("description", "description", readers.text),
     DocumentMember("owner", "owner", _owner),
     DocumentMember("appliesTo", "applies_to", _applies_to),
-    DocumentMember("applicableWhen", "applicable_when", condition.read),
+    DocumentMember("applicableWhen", "applicable_when", _rule),
     DocumentMember("onUnknown", "on_unknown", _on_unknown),
     DocumentMember("messages", "messages", _messages),
     DocumentMember("fix", "fix", _fix),
@@ -178,4 +200,8 @@ MEMBERS: Final = (
     DocumentMember("effectiveFrom", "effective_from", readers.day),
     DocumentMember("labels", "labels", _labels),
     DocumentMember("tests", "tests", _tests),
+)
+
+_STORED_MEMBERS: Final = tuple(
+    one._replace(read=condition.read) if one.read is _rule else one for one in MEMBERS
 )

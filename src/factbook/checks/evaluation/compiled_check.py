@@ -1,7 +1,7 @@
 """A check ready to be evaluated for many entities."""
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from factbook.checks.definitions import dependencies
 from factbook.checks.definitions.check import Check
@@ -39,10 +39,12 @@ class CompiledCheck:
     `sources` are the data sources whose facts it reads, `checks` the other checks. It may
     `reads_entity` for more than `appliesTo`, and `reads_owner`: whether the owner exists. If it
     `reads_values_only`, the values of facts are all that decides, whatever their reasons and times.
+    It `is_costly` if it has patterns or paths, whose time depends on what they are applied to;
+    `patterns` are those that can be evaluated, each with its fact.
     """
 
     __slots__ = (
-        *("check", "checks", "evaluate", "has_failed"),
+        *("check", "checks", "evaluate", "has_failed", "is_costly", "patterns"),
         *("reads_entity", "reads_owner", "reads_values_only", "rule", "slot", "sources"),
     )
 
@@ -61,16 +63,38 @@ class CompiledCheck:
             or self.reads_entity
             or any(leaf.operator in _BEYOND_VALUES for leaf in leaves)
         )
+        self.patterns = tuple(
+            (leaf.fact, str(leaf.value))
+            for leaf in leaves
+            if leaf.operator == "matches" and not any(condition.refused_patterns(leaf))
+        )
+        self.is_costly = bool(self.patterns) or any(fact.path is not None for fact in facts)
         # The state for such an entity where the rule alone gives it, whatever the time is.
         self.rule = _rule_alone(check)
         # The outcome for an entity that the check applies to, at a time.
         self.evaluate = _evaluation(check) if self.rule is None else _plain(self.rule)
+        if self.is_costly:
+            self.rule = self.rule and _counted(self.rule)
+            self.evaluate = _counted(self.evaluate)
         # An exception was raised by it, and has been logged.
         self.has_failed = False
 
     def applies(self, matcher: Matcher) -> bool:
         """Return true if the check is about the entity."""
         return matcher.lets_through(self.check.applies_to)
+
+
+T = TypeVar("T")
+
+
+def _counted(evaluate: Callable[[CheckedEntity, int], T]) -> Callable[[CheckedEntity, int], T]:
+    """The same evaluation, which counts its steps as those of one check."""
+
+    def counted(entity: CheckedEntity, now: int) -> T:
+        entity.begin_check()
+        return evaluate(entity, now)
+
+    return counted
 
 
 def _rule_alone(check: Check) -> Evaluate | None:

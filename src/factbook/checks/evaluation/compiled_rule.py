@@ -8,6 +8,7 @@ unknown, or that cannot be compared, is unknown.
 from collections.abc import Callable
 from typing import Any, Final
 
+from factbook import user_patterns
 from factbook.checks.evaluation.rule_functions import CompiledRule, Evaluate, Read, reader
 from factbook.checks.evaluation.time_conditions import TIME_CONDITIONS
 from factbook.checks.rules import operators
@@ -15,6 +16,7 @@ from factbook.checks.rules.checked_entity import CheckedEntity
 from factbook.checks.rules.condition import Every, FactCondition, Negation, Rule, Some
 from factbook.checks.rules.fact_reference import CHECKS, ENTITY, FactReference
 from factbook.checks.state import FAIL, PASS, UNKNOWN
+from factbook.errors import InputError
 from factbook.facts.reasons import NOT_APPLICABLE, word
 
 # A value that does not fit its operator, and an object that is too large for a path.
@@ -162,6 +164,31 @@ def _is_unknown(leaf: FactCondition) -> CompiledRule:
     return CompiledRule(_negation(_is_known(leaf).evaluate), ())
 
 
+def _matches(leaf: FactCondition) -> CompiledRule:
+    """Search anywhere in the text, unless the pattern has ^ and $."""
+    read, wanted = reader(leaf.fact), leaf.value
+    try:
+        user_patterns.compile_pattern(wanted)
+    except InputError:
+        # Of a check that an older release has stored.
+        return CompiledRule(lambda entity, now: UNKNOWN, ())
+
+    def evaluate(entity: CheckedEntity, now: int) -> int:
+        # Compiled patterns take memory, so only the last ones are kept.
+        pattern = user_patterns.compile_pattern(wanted)
+        try:
+            value = read(entity)
+            if type(value) is not str or len(value) > pattern.longest:
+                return UNKNOWN
+            text = value.encode()
+            entity.spend(pattern.size * len(text))
+        except _BROKEN:
+            return UNKNOWN
+        return PASS if pattern.occurs(text) else FAIL
+
+    return CompiledRule(evaluate, ())
+
+
 def _reason_is(leaf: FactCondition) -> CompiledRule:
     fact, wanted, read = leaf.fact, leaf.value, reader(leaf.fact)
 
@@ -183,5 +210,6 @@ _SPECIAL: Final[dict[str, Callable[[FactCondition], CompiledRule]]] = {
     "isKnown": _is_known,
     "isUnknown": _is_unknown,
     "reasonIs": _reason_is,
+    "matches": _matches,
     **TIME_CONDITIONS,
 }

@@ -5,6 +5,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from factbook import user_patterns
 from factbook.checks.definitions import templates
 from factbook.checks.definitions.check import Check
 from factbook.checks.definitions.templates import MessageTemplate
@@ -127,6 +128,7 @@ def _leaves(check: Check, state: int) -> Iterator[tuple[str, FactCondition]]:
 
 def _evidence(compared: ComparedFact, entity: CheckedEntity, now: int) -> Evidence:
     path, leaf, evaluate = compared
+    entity.begin_check()
     state = evaluate(entity, now)
     value = _read(leaf.fact, entity)
     other = leaf.value if isinstance(leaf.value, FactReference) else None
@@ -155,6 +157,8 @@ def _read(fact: FactReference, entity: CheckedEntity) -> Any | None:
 
 def _reason(leaf: FactCondition, facts: list[FactReference], entity: CheckedEntity) -> str:
     """The reason for which a comparison is unknown: of the first fact that is, or an error."""
+    for _, refusal in condition.refused_patterns(leaf):
+        return f"{CHECK_ERROR}: the pattern {_brief(leaf.value)} {refusal}"
     for fact in facts:
         if entity.value(fact) is None:
             return entity.reason(fact)
@@ -164,6 +168,18 @@ def _reason(leaf: FactCondition, facts: list[FactReference], entity: CheckedEnti
             return f"{CHECK_ERROR}: {fact.fact} is too large for {fact.path}"
         if found is None:
             return f"{NOT_APPLICABLE}: {fact.fact} has nothing at {fact.path}"
+    text = reader(leaf.fact)(entity) if leaf.operator == "matches" else None
+    if isinstance(text, str):
+        longest = user_patterns.compile_pattern(leaf.value).longest
+        if len(text) > longest:
+            return (
+                f"{CHECK_ERROR}: {leaf.fact.fact} has {len(text):,} characters, and this pattern "
+                f"is tried with {longest:,} at most"
+            )
+        return (
+            f"{CHECK_ERROR}: the patterns of this check take too long for {leaf.fact.fact}; "
+            "write fewer or smaller ones"
+        )
     return f"{CHECK_ERROR}: {leaf.operator} cannot be asked of this value"
 
 

@@ -73,6 +73,7 @@ class PartialEvaluation:
         facts = [leaf.fact, *([leaf.value] if isinstance(leaf.value, FactReference) else [])]
         if not all(map(self.is_given, facts)):
             return UNKNOWN
+        self._entity.begin_check()
         return compiled_rule(leaf).evaluate(self._entity, self._now)
 
     def is_given(self, fact: FactReference) -> bool:

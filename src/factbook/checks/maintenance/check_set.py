@@ -10,11 +10,12 @@ import msgspec
 import structlog
 
 from factbook.checks.definitions import definition_lock
-from factbook.checks.definitions.check import Check, parse_check
+from factbook.checks.definitions.check import Check, parse_stored_check, refused_patterns
 from factbook.checks.evaluation.compiled_check import CompiledCheck, compiled, in_order
 from factbook.checks.evaluation.explanation import Explainer
 from factbook.checks.levels.grades import Grading
 from factbook.checks.rules import condition
+from factbook.checks.rules.checked_entity import CHECK_STEPS
 from factbook.checks.versions import grade_slots, slots
 from factbook.checks.versions.check_store import StoredCheck, check_store
 from factbook.errors import FactbookError
@@ -26,6 +27,10 @@ log = structlog.get_logger("factbook.checks")
 # Operators whose answer changes as time passes, and those that look at the time of a collection.
 _TIMED: Final = frozenset({"olderThan", "newerThan", "freshWithin", "before", "after"})
 _FRESH: Final = frozenset({"freshWithin"})
+# Steps that all checks with patterns and paths may take for one entity, half a second at most, and
+# what each of them may take however many there are.
+_ENTITY_STEPS: Final = 25_000_000
+_LEAST_STEPS: Final = 25_000
 
 
 class EvaluatedCheck(NamedTuple):
@@ -134,6 +139,8 @@ class CheckSet:
         self.slots_pending = {**self.slots, **{one.id: one.slot for one in pending}}
         self.sources = frozenset[str]().union(*(one.compiled.sources for one in found))
         self.fresh = frozenset[str]().union(*(one.fresh for one in found))
+        costly = sum(one.compiled.is_costly for one in found)
+        self.steps_per_check = max(_LEAST_STEPS, min(CHECK_STEPS, _ENTITY_STEPS // max(1, costly)))
         self.reads_owners = any(one.compiled.reads_owner for one in found)
         # Made where a transaction first grades entities (checks/maintenance/check_grades.py).
         self.grading: Grading | None = None
@@ -161,9 +168,14 @@ class CheckSet:
         return found
 
     @cached_property
-    def timed(self) -> CheckSelection:
-        """The checks whose states change as time passes, and those that read them."""
-        return self._with_readers(one for one in self.checks if one.is_timed)
+    def due(self) -> CheckSelection:
+        """The checks whose states change as time passes, and those that read them.
+
+        Those too that a write may have left for later because they were costly.
+        """
+        return self._with_readers(
+            one for one in self.checks if one.is_timed or one.compiled.is_costly
+        )
 
     def reading(self, sources: frozenset[str], confirmed: frozenset[str]) -> CheckSelection:
         """The checks that read these sources or the times of those `confirmed`, and their readers.
@@ -251,10 +263,12 @@ class CheckCache:
 def evaluated(document: object, slot: int, *, is_pending: bool) -> EvaluatedCheck | None:
     """The check of a stored document; None if this release cannot read it."""
     try:
-        check = parse_check(document)
+        check = parse_stored_check(document)
     except FactbookError as error:
         log.error("check.unusable", slot=slot, reason=error.message)
         return None
+    for path, reason in refused_patterns(check):
+        log.error("check.pattern-refused", check=check.id, path=path, reason=reason)
     return evaluated_check(check, slot, is_pending=is_pending)
 
 

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from factbook.catalog.piecewise import slices
 from factbook.catalog.store import apply, ownership, removed
 from factbook.checks.definitions import definition_lock
 from factbook.checks.exemptions import exemption_moves, exemption_store
@@ -35,13 +36,18 @@ from factbook.checks.states.change_store import ChangeRow
 from factbook.checks.states.count_store import CountDeltas
 from factbook.checks.states.state_store import EntityStates
 from factbook.clock import Clock
+from factbook.errors import InputError
 from factbook.facts import changes
+from factbook.facts.entity_filter import Matcher
 from factbook.integrations import catalog
 from factbook.storage import Database, Transaction, before_commit
 from factbook.storage.touches import Touched
 
 # Entities whose facts and documents are read at once.
 AT_ONCE: Final = 500
+# Steps that one transaction takes for patterns and paths, half a second at most. Costly checks of
+# the other entities are due at once instead, and evaluated in transactions of their own.
+TRANSACTION_STEPS: Final = 25_000_000
 
 _NO_STATES: Final = EntityStates(0, "", b"", None)
 _BY_ENTITY: Final = msgspec.json.encode({"entity": True}).decode()
@@ -73,22 +79,71 @@ def attach(database: Database, clock: Clock) -> None:
 
 def evaluate_touched(transaction: Transaction, cache: CheckCache, clock: Clock) -> None:
     """Evaluate the checks that read what the transaction touched."""
+    known, tasks = _touched(transaction, cache)
+    if tasks:
+        update(transaction, known, tasks, clock())
+
+
+class TouchedEntity(NamedTuple):
+    """An entity whose checks have to be evaluated, read in the transaction that touched it.
+
+    `before` are its states until then; None if it is new.
+    """
+
+    id: int
+    selection: CheckSelection
+    subject: Subject
+    before: EntityStates | None
+    exempt: frozenset[str]
+
+
+def read_touched(
+    transaction: Transaction, cache: CheckCache, now: int, most: int
+) -> tuple[CheckSet, list[TouchedEntity]]:
+    """Read what `evaluate_touched` would evaluate, with all that the checks may read.
+
+    So it can be evaluated when the transaction is over. Raises InputError for more than `most`
+    entities.
+    """
+    known, tasks = _touched(transaction, cache)
+    count = sum(len(task.entity_ids) for task in tasks)
+    if count > most:
+        raise InputError(
+            f"The trial would evaluate the checks of {count:,} entities, those that refer to the "
+            f"changed ones included, and {most:,} is the most. Send fewer at once."
+        )
+    found: list[TouchedEntity] = []
+    for task in tasks:
+        for ids in slices(task.entity_ids, AT_ONCE):
+            stored = state_store.read(transaction, ids)
+            exempt = exemption_store.holding(transaction, ids, now)
+            read = subjects.with_documents(transaction, known.everything, ids)
+            for id_, whole in read.items():
+                matching = task.selection.matching(Matcher(dict(whole.entity.document)))
+                subject = whole._replace(matching=matching)
+                checks = exempt.get(id_, NOT_EXEMPT).checks
+                found.append(TouchedEntity(id_, task.selection, subject, stored.get(id_), checks))
+    return known, found
+
+
+def _touched(transaction: Transaction, cache: CheckCache) -> tuple[CheckSet, list[Task]]:
+    """The checks in effect and pending, and the work that the transaction makes for them."""
     entity_ids = transaction.touched.get(apply.TOUCHED, set())
     exemptions = transaction.touched.get(exemption_store.TOUCHED, set())
     sources = list(changes.touched(transaction.touched))
     if not entity_ids and not exemptions and not sources:
-        return
+        return cache.known, []
     definition_lock.share(transaction)
     if entity_ids:  # what moves is among them
         exemption_moves.follow(transaction, removed.moved(transaction.touched))
     known = cache.current(transaction)
     if known.is_empty:
-        return
+        return known, []
     if known.reads_owners and entity_ids:
         owned = ownership.owned(transaction)
         for source_id in catalog.owner_sources():
             changes.touch_values(transaction, source_id, owned)
-    update(transaction, known, _tasks(known, entity_ids, transaction.touched), clock())
+    return known, list(_tasks(known, entity_ids, transaction.touched))
 
 
 def _tasks(known: CheckSet, entity_ids: set[int], touched: Touched) -> Iterator[Task]:
@@ -118,8 +173,8 @@ def _tasks(known: CheckSet, entity_ids: set[int], touched: Touched) -> Iterator[
 
 
 def time_task(known: CheckSet, entity_ids: Sequence[int]) -> Task:
-    """The evaluation of checks that read the time, for entities with states that are due."""
-    selection = known.timed
+    """The evaluation of checks that may be due, for entities with states that are."""
+    selection = known.due
     return Task(selection, entity_ids, _BY_TIME, reads=_reads(selection), has_dues=True)
 
 
@@ -128,41 +183,60 @@ def _reads(selection: CheckSelection) -> subjects.Read | None:
     return subjects.with_documents if selection.has_pending else None
 
 
-def update(transaction: Transaction, known: CheckSet, tasks: Iterable[Task], now: int) -> int:
-    """Evaluate tasks, of which each entity is in one; returns the number of changed entities.
+class Updated(NamedTuple):
+    """Result of an evaluation: changed entities, and whether costly checks are left for later."""
+
+    changed: int
+    leaves_some: bool = False
+
+
+def update(
+    transaction: Transaction,
+    known: CheckSet,
+    tasks: Iterable[Task],
+    now: int,
+    *,
+    may_leave: bool = True,
+) -> Updated:
+    """Evaluate tasks, of which each entity is in one; `may_leave` costly checks for later.
 
     The transaction holds the lock of the definitions at least shared, and `known` was read since.
     """
     found = list(tasks)
     ids = {id_ for task in found for id_ in task.entity_ids}
     if not ids:
-        return 0
+        return Updated(0)
     grading_of(transaction, known).reserve(transaction)
-    work = _Update(transaction, known, now)
+    work = _Update(transaction, known, now, TRANSACTION_STEPS if may_leave else None)
     match found:
         case [Task(fills=True) as task] if state_store.lock_stored(transaction, ids):
             work.fill(task)
-            return 0
+            return Updated(0)
     state_store.lock(transaction, ids)
     for task in found:
         remaining = iter(task.entity_ids)
         while some := list(islice(remaining, AT_ONCE)):
             work.evaluate(task, some)
     work.write_counts()
-    return work.changed
+    return Updated(work.changed, work.leaves_some)
 
 
 class _Update:
     """The evaluation of one transaction, over entities whose states are locked."""
 
-    def __init__(self, transaction: Transaction, known: CheckSet, now: int) -> None:
+    def __init__(
+        self, transaction: Transaction, known: CheckSet, now: int, most_steps: int | None
+    ) -> None:
+        self._most_steps = most_steps
         self._transaction = transaction
         self._known = known
         self._now = now
         self._deltas = CountDeltas()
         self._levels = LevelDeltas()
         self._changes: list[ChangeRow] = []
+        self._steps = 0
         self.changed = 0
+        self.leaves_some = False
 
     def fill(self, task: Task) -> None:
         """Fill the slot of the check of a task for entities that have states."""
@@ -181,7 +255,13 @@ class _Update:
             states = (before or _NO_STATES).padded(self._known.width)
             exempt = exemptions.get(id_, NOT_EXEMPT)
             active = ActiveExemptions(exempt.checks, None) if exempt.checks else NO_EXEMPTIONS
-            given = evaluate(self._known, selection, subject, states, self._now, active)
+            # The first entity is evaluated whatever it costs, so that there is progress.
+            leaves = self._most_steps is not None and self._steps >= self._most_steps
+            given = evaluate(
+                self._known, selection, subject, states, self._now, active, leaves_costly=leaves
+            )
+            self._steps += subject.entity.steps
+            self.leaves_some = self.leaves_some or (leaves and given.due == self._now)
             row = _row(task, id_, subject, given, before)
             is_other = row != before
             if is_other:

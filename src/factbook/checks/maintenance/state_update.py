@@ -66,18 +66,27 @@ def evaluate(
     before: bytearray,
     now: int,
     exempt: ActiveExemptions = NO_EXEMPTIONS,
+    *,
+    leaves_costly: bool = False,
 ) -> Evaluated:
     """Evaluate the selection for an entity with these states.
 
-    A check that raises an exception is unknown, so that what was written is kept.
+    A check that raises an exception is unknown, so that what was written is kept. With
+    `leaves_costly` the costly checks keep their states, or are unknown, and are due at once.
     """
     states, due = bytearray(before), exempt.due
     inside = _inside(selection, subject, states)
     entity = subject.entity
+    entity.most_steps = known.steps_per_check
     entity.states = SlotStates(known.slots, states)
     pending = SlotStates(known.slots_pending, states)
     exempted = exempt.checks
     for id_, slot, compiled, is_pending, _, _ in inside:
+        if leaves_costly and compiled.is_costly:
+            if states[slot] & _STATE in (NONE, OUT):
+                states[slot] = UNKNOWN
+            due = now
+            continue
         if is_pending:
             entity.states = pending
         # As in `outcome`, which would be one call more for each of very many.

@@ -48,6 +48,7 @@ async def of_rows(
     for row in rows:
         id_, document = row.entity_id, documents.get(row.entity_id, _NOTHING)
         entity = CheckedEntity(row.ref, document, facts.get(id_, {}))
+        entity.most_steps = known.steps_per_check
         if id_ in states:
             entity.states = SlotStates(known.slots, states[id_].padded(known.width))
         is_about = row.state & ~state.EXEMPT not in (state.NONE, state.OUT)

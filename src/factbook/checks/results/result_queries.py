@@ -98,6 +98,7 @@ async def of_entity(
     facts = {**await store.latest_of_ref(database, ref), **own}
     by_id = {id_: states[slot] for id_, slot in known.slots.items()}
     entity = CheckedEntity(ref, document, facts, by_id)
+    entity.most_steps = known.steps_per_check
     times = await change_store.times(database, entity_id)
     results = []
     for one in _wanted(known, only):

@@ -18,14 +18,23 @@ _NO_DOCUMENT: Final[Document] = {}
 _NO_FACTS: Final[Mapping[str, Latest]] = {}
 # The reason of a leaf on a check whose own state is unknown.
 CHECK_UNKNOWN: Final = "check-unknown"
+# Steps of about 20 nanoseconds, each at worst, that one check may take for one entity.
+CHECK_STEPS: Final = 5_000_000
 # A state that says nothing about the entity.
 _SILENT: Final = frozenset({state.NONE, state.UNKNOWN})
+
+
+class TooCostlyError(ValueError):
+    """The check takes more steps for an entity than it may."""
 
 
 class CheckedEntity:
     """One entity with what checks read of it; the document may be a function that decodes it."""
 
-    __slots__ = ("_at", "_document", "_read_document", "facts", "ref", "states", "values")
+    __slots__ = (
+        *("_at", "_document", "_read_document", "_steps", "_steps_before", "facts", "most_steps"),
+        *("ref", "states", "values"),
+    )
 
     def __init__(
         self,
@@ -46,6 +55,30 @@ class CheckedEntity:
         self._read_document = document if callable(document) else None
         # Several checks read the same paths.
         self._at: dict[str, Any] = {}
+        # Steps that each check may take for patterns and paths.
+        self.most_steps = CHECK_STEPS
+        self._steps = self._steps_before = 0
+
+    @property
+    def steps(self) -> int:
+        """The steps that all checks have taken so far."""
+        return self._steps_before + self._steps
+
+    @property
+    def steps_left(self) -> int:
+        """The steps that the check being evaluated may still take."""
+        return self.most_steps - self._steps
+
+    def begin_check(self) -> None:
+        """Count the steps of a check from here on."""
+        self._steps_before += self._steps
+        self._steps = 0
+
+    def spend(self, steps: int) -> None:
+        """Count steps before they are taken; raises TooCostlyError beyond those of a check."""
+        if self._steps + steps > self.most_steps:
+            raise TooCostlyError
+        self._steps += steps
 
     @classmethod
     def of_values(cls, values: Mapping[str, Mapping[str, Any]]) -> Self:

@@ -5,18 +5,12 @@ another kind than it compares, so that a value that cannot be compared never pas
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any
 
-from factbook.checks.patterns import search_time
 from factbook.checks.rules import version_order
 from factbook.checks.rules.version_order import Version
-from factbook.datasources.custom import extraction
 
 Test = Callable[[Any], bool]
-
-# A net below the bound on the text, which alone decides: a search takes a tenth of a second. Not to
-# keep to it is a fault, and no state.
-PATTERN_SECONDS: Final = 60.0
 
 
 def equal(wanted: Any) -> Test:
@@ -124,19 +118,6 @@ def starts(wanted: str) -> Test:
 
 def ends(wanted: str) -> Test:
     return lambda value: _text(value).endswith(wanted)
-
-
-def matches(wanted: str) -> Test:
-    """Anywhere in the text, unless the pattern has ^ and $; raises ValueError for a long text."""
-    found, longest = extraction.pattern(wanted, "boolean").pattern, search_time.longest_text(wanted)
-
-    def test(value: Any) -> bool:
-        text = _text(value)
-        if len(text) > longest:
-            raise ValueError(longest)
-        return found.search(text, timeout=PATTERN_SECONDS, concurrent=True) is not None
-
-    return test
 
 
 def any_of(wanted: Sequence[Any]) -> Test:

@@ -14,8 +14,10 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from factbook import user_patterns
 from factbook.checks.rules import operators
 from factbook.checks.rules.fact_reference import FactReference, read_reference
+from factbook.errors import InputError
 from factbook.facts.members import Report
 
 # More than any rule that people can follow.
@@ -74,6 +76,16 @@ def leaves(rule: Rule, path: str = "") -> Iterator[tuple[str, FactCondition]]:
             name = "all" if isinstance(rule, Every) else "any"
             for position, one in enumerate(rule.conditions):
                 yield from leaves(one, f"{path}.{name}[{position}]")
+
+
+def refused_patterns(rule: Rule, path: str = "") -> Iterator[tuple[str, str]]:
+    """(path, reason) of each pattern in the tree that can't be evaluated."""
+    for where, leaf in leaves(rule, path):
+        if leaf.operator == "matches":
+            try:
+                user_patterns.compile_pattern(leaf.value)
+            except InputError as error:
+                yield f"{where}.value", error.message
 
 
 def references(rule: Rule) -> Iterator[FactReference]:

@@ -27,8 +27,8 @@ class Operator(NamedTuple):
     """An operator; `words` is how a sentence tells it, with `{}` for the value.
 
     `test` makes the test of a value from what is wanted; it is None where the test needs more than
-    the value: the time of the evaluation, or what is known of the fact. `takes_fact` tells if the
-    value may be another fact.
+    the value: the time of the evaluation, what is known of the fact, or the cost of the search.
+    `takes_fact` tells if the value may be another fact.
     """
 
     name: str
@@ -68,7 +68,7 @@ _TABLE: Final = (
     ),
     Operator("startsWith", _TEXT, ValueForm.TEXT, "starts with {}", comparisons.starts, True),
     Operator("endsWith", _TEXT, ValueForm.TEXT, "ends with {}", comparisons.ends, True),
-    Operator("matches", _TEXT, ValueForm.PATTERN, "matches {}", comparisons.matches),
+    Operator("matches", _TEXT, ValueForm.PATTERN, "matches {}"),
     Operator("containsAny", _SETS, ValueForm.LIST, "contains any of {}", comparisons.any_of, True),
     Operator("containsAll", _SETS, ValueForm.LIST, "contains all of {}", comparisons.all_of, True),
     Operator("isEmpty", _SIZED, ValueForm.NOTHING, "is empty", comparisons.empty),

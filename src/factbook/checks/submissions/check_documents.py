@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from factbook.checks.definitions import scorecard, validation
-from factbook.checks.definitions.check import Check, parse_check
+from factbook.checks.definitions.check import Check, parse_check, parse_stored_check
 from factbook.checks.definitions.scorecard import Scorecard
 from factbook.checks.definitions.validation import CheckContext
 from factbook.checks.rules.fact_reference import CHECKS
@@ -71,7 +71,7 @@ def _parsed(written: list[Document]) -> Mapping[str, Check]:
     found: dict[str, Check] = {}
     for document in written:
         try:
-            check = parse_check(document)
+            check = parse_stored_check(document)
         except FactbookError:
             continue  # an older release took it; nothing can be said of what it reads
         found[check.id] = check

@@ -12,7 +12,6 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from factbook.catalog import sets
-from factbook.catalog.piecewise import slices
 from factbook.catalog.push_rules import PushRules
 from factbook.catalog.sets import Prepared
 from factbook.catalog.store import apply, collectable, diff, locks, reach
@@ -24,25 +23,22 @@ from factbook.checks.definitions.check import Check
 from factbook.checks.evaluation import explanation, narrowed_explanation
 from factbook.checks.evaluation.explanation import Explanation
 from factbook.checks.evaluation.partial_evaluation import PartialEvaluation
-from factbook.checks.maintenance import latest_facts
-from factbook.checks.maintenance.check_set import CheckCache, CheckSet
-from factbook.checks.maintenance.state_update import SlotStates
 from factbook.checks.rules.checked_entity import CheckedEntity
 from factbook.checks.rules.fact_reference import ENTITY, FactReference
-from factbook.checks.states import state_store
-from factbook.checks.trials.write_trial import ResultDifference, WriteTrial
+from factbook.checks.trials.write_trial import EvaluatedTrial, ResultDifference, WriteTrial
 from factbook.errors import InputError
 from factbook.facts import latest_rows, store
 from factbook.facts.datasource import DataSource
 from factbook.facts.merge import Latest, Observation
 from factbook.integrations import catalog
-from factbook.storage import Database, Transaction
+from factbook.storage import Transaction
 
 Values = Mapping[str, object]
 
-_AT_ONCE: Final = 500
 # A trial keeps other writes waiting, and who asks for it may be somebody who cannot write.
 _MOST_OTHERS: Final = 2_000
+# Results that are explained; further ones are only counted.
+MOST_EXPLAINED: Final = 500
 # Names of annotations that say where an imported entity is from: importers add them.
 _PLACES: Final = ("/source-location", "/view-url", "/edit-url")
 _HOSTED: Final = ("/project-slug", "/project-id", "/instance")
@@ -86,7 +82,6 @@ class EntityTrial:
 
     def __init__(
         self,
-        database: Database,
         trial: WriteTrial,
         rules: PushRules,
         actor: Actor,
@@ -94,7 +89,6 @@ class EntityTrial:
     ) -> None:
         """Stored values of the entities in `named_set` may be told, those of no others."""
         self._named_set = named_set
-        self._database = database
         self._trial = trial
         self._rules = rules
         self._actor = actor
@@ -169,30 +163,29 @@ class EntityTrial:
                 seen = _observed(transaction, ids[ref], found)
                 store.record(transaction, found.source, [seen], self._now)
 
-    def _explain(self, transaction: Transaction, differences: Sequence[ResultDifference]) -> None:
+    def _explain(self, found: EvaluatedTrial) -> None:
         """Note what would change, that of the documents' own entities first."""
-        known = self._database.remembered.of(CheckCache).current(transaction)
-        ordered = sorted(differences, key=lambda one: (one.ref not in self._own, *one[:2]))
-        self.results = []
-        for some in slices(ordered, _AT_ONCE):
-            self.results += self._explained(transaction, known, some)
+        ordered = sorted(found.differences, key=lambda one: (one.ref not in self._own, *one[:2]))
+        self.results = list(self._explained(found, ordered))
 
     def _explained(
-        self, transaction: Transaction, known: CheckSet, differences: Sequence[ResultDifference]
+        self, found: EvaluatedTrial, differences: Sequence[ResultDifference]
     ) -> Iterator[TriedEntityResult]:
-        checks = {one.id: one.compiled for one in known.checks if not one.is_pending}
-        entities = _entities(transaction, known, {one.ref for one in differences})
+        checks = {one.id: one.compiled for one in found.known.checks if not one.is_pending}
+        entities = found.entities
         partial = {
-            ref: PartialEvaluation(checks, entity, self._counted(ref), self._now)
-            for ref, entity in entities.items()
+            ref: PartialEvaluation(checks, entities[ref], self._counted(ref), self._now)
+            for ref in {one.ref for one in differences}
         }
-        for one in differences:
+        for position, one in enumerate(differences):
+            found.budget.check()
             check, ref = checks[one.check_id].check, one.ref
             is_decided = partial[ref].state(check.id) is not None
             fails = one.after == "fail" != one.before and check.severity == "required"
             told = None
             # What entities change for others may be thousands of results, of other people's facts.
-            if ref in self._own and one.after in ("pass", "fail", "unknown"):
+            is_shown = position < MOST_EXPLAINED and ref in self._own
+            if is_shown and one.after in ("pass", "fail", "unknown"):
                 told = self._told(check, entities[ref], partial[ref])
                 told = told if told and state.word(told.state) == one.after else None
             counts = fails and is_decided and check.is_effective(self._now)
@@ -237,25 +230,6 @@ def _observed(transaction: Transaction, entity_id: int, given: GivenFacts) -> Ob
 def _documents(transaction: Transaction, ids: list[int]) -> dict[str, dict[str, Any]]:
     rows = transaction.all(*collectable.among(collectable.EVERYTHING, ids))
     return {ref: document for _, ref, document in collectable.read(rows)}
-
-
-def _entities(
-    transaction: Transaction, known: CheckSet, refs: set[str]
-) -> dict[str, CheckedEntity]:
-    """Entities as checks see them in the transaction."""
-    ids = collectable.ids_of(transaction, refs)
-    documents = _documents(transaction, list(ids.values()))
-    facts = latest_facts.among(transaction, sorted(known.sources), list(ids.values()))
-    states = state_store.read(transaction, list(ids.values()))
-    return {
-        ref: CheckedEntity(
-            ref,
-            documents[ref],
-            facts.get(id_, {}),
-            SlotStates(known.slots, states[id_].padded(known.width)) if id_ in states else None,
-        )
-        for ref, id_ in ids.items()
-    }
 
 
 def _with_places(document: msgspec.Raw, stored: Mapping[str, Any], domain: str) -> msgspec.Raw:

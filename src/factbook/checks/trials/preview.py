@@ -2,7 +2,8 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from factbook.catalog.store import collectable
@@ -10,10 +11,14 @@ from factbook.checks.definitions.check import Check
 from factbook.checks.maintenance import latest_facts
 from factbook.checks.maintenance.check_set import CheckCache, EvaluatedCheck, evaluated_check
 from factbook.checks.maintenance.state_update import SlotStates
+from factbook.checks.rules import condition
 from factbook.checks.rules.checked_entity import CheckedEntity
+from factbook.checks.rules.fact_reference import ENTITY
 from factbook.checks.state import EXEMPT, FAIL, NONE, OUT, PASS, UNKNOWN
 from factbook.checks.states import state_store
 from factbook.checks.states.count_store import NO_PLACE, PLACES, StateCounts
+from factbook.checks.trials import trial_budget
+from factbook.checks.trials.trial_budget import TrialBudget, TrialRoom
 from factbook.facts import entity_filter
 from factbook.facts.merge import Latest
 from factbook.storage import Database
@@ -56,15 +61,29 @@ _WHOLE: Final = PreviewScope()
 
 
 async def preview(
-    database: Database, check: Check, now: int, limit: int, scope: PreviewScope = _WHOLE
+    database: Database,
+    check: Check,
+    now: int,
+    limit: int,
+    caller: str,
+    scope: PreviewScope = _WHOLE,
 ) -> CheckPreview:
     """Evaluate a check for every entity of the catalog; nothing is written.
 
     The results that there are come from the version in effect of the check with the same id.
+    Raises InputError, TooManyRequestsError and UnavailableError if that costs the caller too much.
     """
+    async with database.remembered.of(TrialRoom).enter(caller) as budget:
+        work = _Preview(database, evaluated_check(check, 0, is_pending=False), scope, now, budget)
+        await work.charge()
+        return await _previewed(database, check, work, limit)
+
+
+async def _previewed(
+    database: Database, check: Check, work: "_Preview", limit: int
+) -> CheckPreview:
     known = await database.remembered.of(CheckCache).loaded(database)
     slot = known.slots.get(check.id, 0)
-    work = _Preview(database, evaluated_check(check, 0, is_pending=False), scope, now)
     counts_now, counts_then = Counter[int](), Counter[int]()
     changed = list[PreviewedChange]()
     async for portion in work.portions():
@@ -91,10 +110,19 @@ class _Preview:
     """The evaluation of one check that is not stored."""
 
     def __init__(
-        self, database: Database, evaluated: EvaluatedCheck, scope: PreviewScope, now: int
+        self,
+        database: Database,
+        evaluated: EvaluatedCheck,
+        scope: PreviewScope,
+        now: int,
+        budget: TrialBudget,
     ) -> None:
+        self._budget = budget
         self._database = database
         self._check = evaluated.compiled
+        rules = [rule for _, rule in evaluated.compiled.check.rules()]
+        facts = [fact for rule in rules for fact in condition.references(rule)]
+        self._has_paths = any(fact.path is not None for fact in facts)
         self._scope = scope
         self._now = now
 
@@ -108,6 +136,45 @@ class _Preview:
             if len(found) < _AT_ONCE:
                 return
             after = found[-1][0]
+
+    async def charge(self) -> None:
+        """Reserve what the preview takes, before anything is evaluated.
+
+        Texts are read for that, as the time of a pattern grows with them.
+        """
+        steps = 0
+        sources = {fact.source for fact, _ in self._check.patterns}
+        async for portion in self.portions():
+            steps += trial_budget.EVALUATION * len(portion)
+            if sources:
+                steps += await self._pattern_steps(portion, sources)
+        self._budget.charge(steps)
+
+    async def _pattern_steps(self, portion: Sequence[tuple[int, str]], sources: set[str]) -> int:
+        first, last = portion[0][0], portion[-1][0]
+        stored = sorted(sources - {ENTITY})
+        values = await latest_facts.values_between(self._database, stored, first, last)
+        rows = []
+        if ENTITY in sources:
+            rows = await self._database.search(*collectable.range_(first, last))
+
+        def steps() -> int:
+            found, documents = 0, {id_: document for id_, _, document in collectable.read(rows)}
+            for id_, ref in portion:
+                entity = CheckedEntity(ref, documents.get(id_, _NOTHING), {})
+                given = self._scope.facts.items()
+                entity.values = {
+                    **values.get(id_, _NOTHING),
+                    **{
+                        name: {**values.get(id_, {}).get(name, {}), **facts}
+                        for name, facts in given
+                    },
+                }
+                found += trial_budget.pattern_steps([self._check], entity)
+                self._budget.check()
+            return found
+
+        return await self._budget.work(steps)
 
     async def evaluate(
         self, portion: Sequence[tuple[int, str]], slots: Mapping[str, int]
@@ -127,21 +194,34 @@ class _Preview:
         if self._check.reads_entity:
             rows = await self._database.search(*collectable.range_(first, last))
             documents = {id_: document for id_, _, document in collectable.read(rows)}
-        found, unknown = {}, with_facts({}, self._scope.facts, self._now)
-        for id_, ref in portion:
-            if id_ in matching:
-                entity = CheckedEntity(ref, documents.get(id_, _NOTHING), facts.get(id_, unknown))
-                if self._check.checks:
-                    entity.states = SlotStates(slots, bytearray(b"\0" + states.get(id_, b"")))
-                found[id_] = self._check.evaluate(entity, self._now).state
+        unknown = with_facts({}, self._scope.facts, self._now)
+
+        def entities() -> Iterator[tuple[int, CheckedEntity]]:
+            for id_, ref in portion:
+                if id_ in matching:
+                    document = documents.get(id_, _NOTHING)
+                    entity = CheckedEntity(ref, document, facts.get(id_, unknown))
+                    if self._check.checks:
+                        entity.states = SlotStates(slots, bytearray(b"\0" + states.get(id_, b"")))
+                    yield id_, entity
+
+        return await self._budget.work(partial(self._states, entities()))
+
+    def _states(self, entities: Iterable[tuple[int, CheckedEntity]]) -> dict[int, int]:
+        """The states of entities; counts the steps of paths beside those of patterns."""
+        found = {}
+        for id_, entity in entities:
+            found[id_] = self._check.evaluate(entity, self._now).state
+            self._budget.count(entity.steps if self._has_paths else 0)
         return found
 
     async def _by_values(self, first: int, last: int, matching: Iterable[int]) -> dict[int, int]:
         """The same where nothing but stored values of facts is read."""
-        sources, now = sorted(self._check.sources), self._now
+        sources = sorted(self._check.sources)
         values = await latest_facts.values_between(self._database, sources, first, last)
-        entity, evaluate = CheckedEntity.of_values, self._check.evaluate
-        return {id_: evaluate(entity(values.get(id_, _NOTHING)), now).state for id_ in matching}
+        entity = CheckedEntity.of_values
+        entities = ((id_, entity(values.get(id_, _NOTHING))) for id_ in matching)
+        return await self._budget.work(partial(self._states, entities))
 
     async def _facts(self, first: int, last: int) -> dict[int, dict[str, Latest]]:
         sources = sorted(self._check.sources)

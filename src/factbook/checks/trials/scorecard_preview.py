@@ -12,6 +12,8 @@ from factbook.checks.levels.grader import Grader
 from factbook.checks.levels.rollup import LevelTally
 from factbook.checks.maintenance.check_set import CheckCache, CheckSet
 from factbook.checks.states import state_store
+from factbook.checks.trials import trial_budget
+from factbook.checks.trials.trial_budget import TrialBudget, TrialRoom
 from factbook.checks.versions.scorecard_store import scorecard_store
 from factbook.errors import FactbookError
 from factbook.facts import entity_filter
@@ -43,8 +45,20 @@ class ScorecardPreview(NamedTuple):
     first: list[PreviewedLevel]
 
 
-async def preview(database: Database, card: Scorecard, now: int, limit: int) -> ScorecardPreview:
-    """Grade every entity of the catalog; nothing is written."""
+async def preview(
+    database: Database, card: Scorecard, now: int, limit: int, caller: str
+) -> ScorecardPreview:
+    """Grade every entity of the catalog; nothing is written.
+
+    Raises InputError, TooManyRequestsError and UnavailableError if that costs the caller too much.
+    """
+    async with database.remembered.of(TrialRoom).enter(caller) as budget:
+        return await _previewed(database, card, now, limit, budget)
+
+
+async def _previewed(
+    database: Database, card: Scorecard, now: int, limit: int, budget: TrialBudget
+) -> ScorecardPreview:
     known = await database.remembered.of(CheckCache).loaded(database)
     stored = await scorecard_store.one(database, card.id)
     slot = stored.slot if stored else None
@@ -53,6 +67,7 @@ async def preview(database: Database, card: Scorecard, now: int, limit: int) -> 
     grader = Grader(card, _counted(known, now))
     levels, changed, after = Counter[int](), list[PreviewedLevel](), 0
     while portion := await collectable.refs_after(database, after, _AT_ONCE, []):
+        budget.count(trial_budget.EVALUATION * len(portion))
         found = await _graded(database, card, grader, portion)
         old = await _before(database, slot, portion)
         levels.update(found.values())

@@ -49,8 +49,6 @@ _SHAPED: Final = {
     f"{shape.name}.{fact.name}": fact.type for shape in SHAPES for fact in facts(shape)
 }
 
-# About two seconds of compiling.
-_MOST_WORK: Final = 20 * extraction.MOST_WORK
 _MEMBERS: Final = frozenset({"type", "description", "unit", "title", "metadata", "extract"})
 
 _Report = Callable[[str, str], None]
@@ -117,7 +115,6 @@ class _Reader:
         handler = source.handler or Handler("", "")
         self._type = handler.type
         self._config = dict(handler.config)
-        self._work = 0
 
     def definition(self) -> CustomSourceDefinition:
         type_ = self._one_of("handlerDefinition.type", self._type, TYPES)
@@ -217,18 +214,12 @@ class _Reader:
                 found[fact.name] = extractor
         return found
 
-    def _check_work(self, pattern: str) -> None:
-        self._work += extraction.work(pattern[: extraction.LONGEST])
-        if self._work > _MOST_WORK:
-            raise InputError("takes too long to compile, together with those before it")
-
     def _extractor(self, given: Any, path: str, fact: Fact) -> Extractor | None:
         try:
             match given:
                 case {"jmespath": str(text), **others} if not others:
                     return extraction.expression(text)
                 case {"regex": str(text), **others} if not others:
-                    self._check_work(text)
                     return extraction.pattern(text, fact.type)
         except InputError as error:
             self._report(path, error.message)

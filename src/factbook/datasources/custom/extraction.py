@@ -17,6 +17,7 @@ from jmespath.functions import Functions
 from jmespath.parser import ParsedResult
 from msgspec import Struct
 
+from factbook import user_patterns
 from factbook.datasources.custom.interpreter import (
     LARGEST,
     BoundedInterpreter,
@@ -27,9 +28,10 @@ from factbook.datasources.custom.interpreter import (
 from factbook.errors import InputError
 from factbook.facts.schema import FactType
 from factbook.outbound.outcomes import Missing, Outcome
+from factbook.user_patterns import UserPattern
 
 if TYPE_CHECKING:
-    import regex
+    import re2
 
 LANGUAGE: Final = "jmespath/1"
 LONGEST: Final = 1_000
@@ -41,16 +43,11 @@ LONGEST_SECONDS: Final = 2.0
 # More than can be taken within the time, but for a single one that is far too long.
 _MOST_STEPS: Final = 10_000_000
 _LONGEST_GLUE: Final = 10
-# A hundredth of a second for each 5,000, or so.
-MOST_WORK: Final = 30_000
 _TAKING_EXPRESSIONS: Final = frozenset({"map", "max_by", "min_by", "sort_by"})
-_BRACES: Final = re.compile(r"\{[^{}]*\}")
-_DIGITS: Final = re.compile(r"[0-9]+")
 # The three kinds of quotes of JMESPath, each of which may hold the others.
 _QUOTED: Final = re.compile(
     r"""'(?:\\.|[^'\\])*'|(?P<name>"(?:\\.|[^"\\])*")|`(?P<literal>(?:\\.|[^`\\])*)`""", re.DOTALL
 )
-_ESCAPED: Final = re.compile(r"\\(?:[pPN]\{[^{}()+]*\}|.)", re.DOTALL)
 
 NOTHING: Final = Missing(Outcome.NOT_APPLICABLE, "the document has no such value")
 TOO_SLOW: Final = Missing(Outcome.TRANSIENT, "the extraction took too long")
@@ -70,12 +67,18 @@ class Expression(Struct, frozen=True):
     text: str
     parsed: ParsedResult
 
-    def of(self, document: Any, most_steps: int | None = None) -> Any | Missing:
-        """The value; the bound is a time, unless it is a number of steps."""
+    def of(self, document: Any) -> Any | Missing:
+        """The value; the bound is a time."""
+        return self._visited(document, _TimedInterpreter())
+
+    def measured(self, document: Any, most_steps: int) -> tuple[Any | Missing, int]:
+        """The value and the steps it took; the bound is a number of steps."""
+        interpreter = BoundedInterpreter(most_steps)
+        found = self._visited(document, interpreter)
+        return found, most_steps - max(0, interpreter.left)
+
+    def _visited(self, document: Any, interpreter: BoundedInterpreter) -> Any | Missing:
         try:
-            interpreter = (
-                _TimedInterpreter() if most_steps is None else BoundedInterpreter(most_steps)
-            )
             found = interpreter.visit(self.parsed.parsed, document)
         except (TimeoutError, TooManyStepsError):
             return TOO_SLOW
@@ -95,24 +98,31 @@ class Pattern(Struct, frozen=True):
     occurrences in order, a number is read from the first occurrence.
     """
 
-    pattern: "regex.Pattern[str]"
+    pattern: UserPattern
     type: FactType
 
     def of(self, document: Any) -> Any | Missing:
-        text = document if isinstance(document, str) else msgspec.json.encode(document).decode()
-        try:
-            if self.type == "set":
-                return list(dict.fromkeys(self._all(text)))
-            found = self.pattern.search(text, timeout=PATTERN_SECONDS, concurrent=True)
-        except TimeoutError:
+        is_text = isinstance(document, str)
+        text = document.encode() if is_text else msgspec.json.encode(document)
+        if len(text) > self.pattern.longest:
             return TOO_SLOW
+        if self.type == "set":
+            try:
+                return list(dict.fromkeys(self._all(text)))
+            except TimeoutError:
+                return TOO_SLOW
+        found = self.pattern.expression.search(text)
         if self.type == "boolean":
             return found is not None
         return NOTHING if found is None else _typed(_occurrence(found), self.type)
 
-    def _all(self, text: str) -> Iterator[str]:
-        found = self.pattern.finditer(text, timeout=PATTERN_SECONDS, concurrent=True)
-        return map(_occurrence, found)
+    def _all(self, text: bytes) -> Iterator[str]:
+        """Every occurrence; raises TimeoutError, as each may be searched for to the end."""
+        end = time.monotonic() + PATTERN_SECONDS
+        for found in self.pattern.expression.finditer(text):
+            if time.monotonic() > end:
+                raise TimeoutError
+            yield _occurrence(found)
 
 
 class _TimedInterpreter(BoundedInterpreter):
@@ -153,17 +163,7 @@ def pattern(text: str, type_: FactType) -> Pattern:
         raise InputError(f"is longer than {LONGEST} characters")
     if type_ == "object":
         raise InputError("makes texts, which a fact of type object cannot hold")
-    if work(text) > MOST_WORK:
-        raise InputError("has too many groups and repeats for its length")
-    # Heavy to import, and of no use to a service without such sources.
-    import regex  # noqa: PLC0415
-
-    try:
-        return Pattern(regex.compile(text, regex.MULTILINE), type_)
-    except (regex.error, ValueError, OverflowError) as error:
-        raise InputError(f"is not a regular expression: {error}") from None
-    except RecursionError:
-        raise InputError("is nested too deeply") from None
+    return Pattern(user_patterns.compile_extraction(text), type_)
 
 
 def extract(extractors: Mapping[str, Extractor], document: Any) -> dict[str, Any | Missing]:
@@ -224,20 +224,9 @@ def _is_short(glue: Mapping[str, Any]) -> bool:
     return glue["type"] == "literal" and len(str(glue["value"])) <= _LONGEST_GLUE
 
 
-def work(text: str) -> int:
-    """The approximate cost of compiling a pattern.
-
-    Nested groups with `+` or `{}` cost three times as much for each level, and a part repeated
-    `{9}` times counts at its expanded length.
-    """
-    bare = _ESCAPED.sub("", text)
-    levels = min(bare.count("("), bare.count("+") + bare.count("{"))
-    counts = (int(digits[:9]) for one in _BRACES.findall(bare) for digits in _DIGITS.findall(one))
-    return (len(text) + sum(counts)) * int(3**levels)
-
-
-def _occurrence(match: "regex.Match[str]") -> str:
-    return str(match[1] if match.re.groups and match[1] is not None else match[0])
+def _occurrence(match: "re2._Match[bytes]") -> str:
+    found = match[1] if match.re.groups and match[1] is not None else match[0]
+    return str(found, errors="replace")
 
 
 def _typed(text: str, type_: FactType) -> Any:

@@ -33,7 +33,7 @@ class BoundedInterpreter(TreeInterpreter):
 
     def __init__(self, most: int) -> None:
         super().__init__()
-        self._left = most
+        self.left = most
         self._called = Functions()
 
     def visit(self, node: Any, *args: Any, **kwargs: Any) -> Any:
@@ -76,11 +76,11 @@ class BoundedInterpreter(TreeInterpreter):
 
     def _read(self, value: Any) -> None:
         """Count the steps that reading all of a value takes."""
-        self._take(json_size(value, self._left * _IN_A_STEP) // _IN_A_STEP)
+        self._take(json_size(value, self.left * _IN_A_STEP) // _IN_A_STEP)
 
     def _take(self, steps: int) -> None:
-        self._left -= steps
-        if self._left < 0:
+        self.left -= steps
+        if self.left < 0:
             raise TooManyStepsError
 
 

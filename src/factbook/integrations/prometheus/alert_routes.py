@@ -11,8 +11,10 @@ from typing import Any, Final, NamedTuple
 import msgspec
 import yaml
 
-from factbook import safe_yaml
+from factbook import safe_yaml, user_patterns
+from factbook.errors import InputError
 from factbook.outbound.outcomes import UNUSABLE, Missing
+from factbook.user_patterns import UserPattern
 
 MOST_NESTED: Final = 100
 LONGEST: Final = 256 * 1024
@@ -21,11 +23,6 @@ _QUOTED: Final = r'(?P<q>"?)(?P<label>[^=!~"\s]+)(?P=q)\s*(?P<kind>=~|!~|!=|=)\s
 _BARE: Final = r'(?P<label>[^=!~"\s]+)\s*(?P<kind>=~|!~|!=|=)\s*(?P<value>[^"]*)'
 _MATCHERS: Final = (re.compile(_QUOTED, re.DOTALL), re.compile(_BARE))
 _ESCAPED: Final = re.compile(r'\\([n"\\])')
-# What could make a search take for ever: a repeated group, a back reference, many repetitions.
-_COSTLY: Final = re.compile(r"\)[*+{]|\(\?[^:]|\\[1-9]")
-_REPEATED: Final = re.compile(r"[*+{]")
-_MOST_REPEATED: Final = 3
-_LONGEST_PATTERN: Final = 2_000
 
 
 class UnreadableRoutingError(Exception):
@@ -38,11 +35,11 @@ class _Matcher(NamedTuple):
     label: str
     is_positive: bool
     value: str
-    pattern: re.Pattern[str] | None = None
+    pattern: UserPattern | None = None
 
     def fits(self, labels: Mapping[str, str]) -> bool:
         found = labels.get(self.label, "")
-        same = self.pattern.fullmatch(found) is not None if self.pattern else found == self.value
+        same = self.pattern.is_whole(found) if self.pattern else found == self.value
         return same is self.is_positive
 
 
@@ -128,13 +125,11 @@ def _matcher(label: str, kind: str, value: str) -> _Matcher:
     return _Matcher(label, kind.startswith("="), value, pattern)
 
 
-def _pattern(text: str) -> re.Pattern[str]:
-    costly = _COSTLY.search(text) or len(_REPEATED.findall(text)) > _MOST_REPEATED
-    if costly or len(text) > _LONGEST_PATTERN:
-        raise UnreadableRoutingError
+def _pattern(text: str) -> UserPattern:
+    """Alertmanager matches with RE2 too."""
     try:
-        return re.compile(text)
-    except (re.error, RecursionError, OverflowError):
+        return user_patterns.compile_whole(text)
+    except InputError:
         raise UnreadableRoutingError from None
 
 

@@ -1,13 +1,16 @@
-"""Published checks: those that cannot be evaluated, and circles of those that read each other."""
+"""Published checks and data sources: those that cannot be evaluated, circles, and old patterns."""
 
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from typing import Any, Final
 
+from factbook import user_patterns
 from factbook.checks.definitions import dependencies
-from factbook.checks.definitions.check import parse_check
-from factbook.checks.versions.check_store import check_store
-from factbook.errors import FactbookError
-from factbook.operations.doctor.findings import Finding, ok, problem
+from factbook.checks.definitions.check import Check, parse_stored_check, refused_patterns
+from factbook.checks.rules import condition
+from factbook.checks.versions.check_store import StoredCheck, check_store
+from factbook.datasources.source_store import StoredSource, source_store
+from factbook.errors import FactbookError, InputError
+from factbook.operations.doctor.findings import Finding, ok, problem, warning
 from factbook.storage import Database
 
 TOPIC: Final = "checks"
@@ -17,20 +20,81 @@ async def checks(database: Database) -> AsyncIterator[Finding]:
     """Findings on checks whose results are not to be relied on."""
     stored = await check_store.everything(database)
     published = {one.id: one.published for one in stored if one.published is not None}
-    found = [*_unusable(published), *_circles(published)]
+    found = [*_unusable(published), *_circles(published), *_patterns(stored)]
     for finding in found:
         yield finding
-    if published and not found:
+    for finding in source_patterns(await source_store.everything(database)):
+        yield finding
+    if published and not any(one.state == "problem" for one in found):
         yield ok(TOPIC, f"All {len(published)} published checks can be evaluated.")
 
 
 def _unusable(published: Mapping[str, dict[str, Any]]) -> Iterator[Finding]:
     for id_, document in published.items():
         try:
-            parse_check(document)
+            parse_stored_check(document)
         except FactbookError as error:
             what = f"This release cannot evaluate {id_}: {error.message}"
             yield problem(TOPIC, what, "Publish it anew, or start the release that it is of.")
+
+
+def _patterns(stored: Iterable[StoredCheck]) -> Iterator[Finding]:
+    """Patterns that this release refuses, or reads differently than releases before it did."""
+    for one in stored:
+        try:
+            check = parse_stored_check(one.published or one.draft)
+        except FactbookError:
+            continue
+        owner = f", which belongs to {check.owner}," if check.owner else ""
+        for path, reason in refused_patterns(check):
+            yield problem(
+                TOPIC,
+                f"The check {one.id}{owner} is unknown: the pattern at {path} {reason}.",
+                "Change the pattern and publish the check.",
+            )
+        for path, text in _readable_patterns(check):
+            for difference in user_patterns.explain_differences(text):
+                yield warning(
+                    TOPIC,
+                    f"The check {one.id}{owner} reads text differently: in the pattern at {path} "
+                    f"{difference}.",
+                    "If its texts have other characters, change the pattern and publish the check.",
+                )
+
+
+def _readable_patterns(check: Check) -> Iterator[tuple[str, str]]:
+    for path, rule in check.rules():
+        for where, leaf in condition.leaves(rule, path):
+            if leaf.operator == "matches" and not any(condition.refused_patterns(leaf)):
+                yield f"{where}.value", leaf.value
+
+
+def source_patterns(stored: Iterable[StoredSource]) -> Iterator[Finding]:
+    """The same for the patterns by which data sources extract facts."""
+    for one in stored:
+        document = one.published or one.draft or {}
+        schema = document.get("schema")
+        for name, fact in schema.items() if isinstance(schema, dict) else ():
+            extract = fact.get("extract") if isinstance(fact, dict) else None
+            text = extract.get("regex") if isinstance(extract, dict) else None
+            if not isinstance(text, str):
+                continue
+            where = f"schema.{name}.extract"
+            try:
+                user_patterns.compile_extraction(text)
+            except InputError as error:
+                yield problem(
+                    "data sources",
+                    f"{one.id} is not collected: the pattern at {where} {error.message}.",
+                    "Change the pattern and publish the data source.",
+                )
+                continue
+            for difference in user_patterns.explain_differences(text):
+                yield warning(
+                    "data sources",
+                    f"{one.id} reads text differently: in the pattern at {where} {difference}.",
+                    "If its documents have other characters, change the pattern.",
+                )
 
 
 def _circles(published: Mapping[str, dict[str, Any]]) -> Iterator[Finding]:

@@ -1,5 +1,6 @@
 """get-check-preview: what a check would change, before it is stored."""
 
+import asyncio
 from typing import Annotated, Any, Final
 
 import msgspec
@@ -78,7 +79,13 @@ async def run(arguments: CheckPreviewArguments, context: Context) -> str:
     check = await _check(arguments, context)
     ref = await _ref(arguments, context)
     scope = PreviewScope([ref] if ref else [])
-    found = await preview.preview(context.database, check, context.now, arguments.limit, scope)
+    caller = context.call.grant.id
+    try:
+        found = await preview.preview(
+            context.database, check, context.now, arguments.limit, caller, scope
+        )
+    except InputError as error:
+        raise ToolError(error.message) from None
     answer = {
         "rule": short(sentence.of(check.rule)),
         "now": counts(found.now),
@@ -133,7 +140,8 @@ async def _explained(check: Check, ref: str, context: Context) -> Document:
         return {}
     own = await latest_facts.own_of(database, entity_id)
     facts = {**await store.latest_of_ref(database, ref), **own}
-    told = explanation.explain(check, CheckedEntity(ref, document, facts), context.now)
+    entity = CheckedEntity(ref, document, facts)
+    told = await asyncio.to_thread(explanation.explain, check, entity, context.now)
     return said({"result": {"state": state.word(told.state), **explained(told, values=True)}})
 
 

@@ -7,7 +7,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from factbook.auth.permissions import CATALOG_READ, CHECK_READ
 from factbook.checks import state
-from factbook.checks.definitions.check import parse_check
+from factbook.checks.definitions.check import parse_stored_check
 from factbook.checks.levels import level_store
 from factbook.checks.results import explained_rows, result_pages
 from factbook.checks.results.explained_rows import ExplainedRow
@@ -92,7 +92,7 @@ async def _of_check(arguments: CheckResultsArguments, context: Context) -> dict[
         database, [id_], wanted, ResultPlace(id_, after), arguments.limit
     )
     rows = [row for _, row in page.rows]
-    check = parse_check(stored.published)
+    check = parse_stored_check(stored.published)
     shown = await explained_rows.of_rows(database, check, rows, context.now)
     found = await count_store.totals(database, [id_])
     return {

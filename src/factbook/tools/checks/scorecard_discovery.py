@@ -7,7 +7,7 @@ from msgspec import UNSET, Struct
 
 from factbook.auth.permissions import CHECK_READ
 from factbook.checks.definitions import scorecard
-from factbook.checks.definitions.check import parse_check
+from factbook.checks.definitions.check import parse_stored_check
 from factbook.checks.definitions.scorecard import Scorecard
 from factbook.checks.levels import level_store
 from factbook.checks.rules import sentence
@@ -93,7 +93,7 @@ def _checks(card: Scorecard, level: str | None) -> list[str]:
 
 
 def _check(stored: StoredCheck, counts: dict[str, StateCounts]) -> dict[str, Any]:
-    check = parse_check(stored.current)
+    check = parse_stored_check(stored.current)
     return said(
         {
             "id": check.id,

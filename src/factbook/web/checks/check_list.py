@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from factbook.auth.permissions import CATALOG_READ, CHECK_READ, CHECK_WRITE
-from factbook.checks.definitions.check import Check, parse_check
+from factbook.checks.definitions.check import Check, parse_stored_check
 from factbook.checks.rules import sentence
 from factbook.checks.states import count_store
 from factbook.checks.states.count_store import StateCounts
@@ -67,7 +67,7 @@ async def show(visit: PageContext) -> Reply:
 def read(stored: StoredCheck) -> Check | None:
     """The check in effect, or what comes closest; None if this release cannot read it."""
     try:
-        return parse_check(stored.current)
+        return parse_stored_check(stored.current)
     except FactbookError:
         return None
 

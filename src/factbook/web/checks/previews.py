@@ -1,5 +1,6 @@
 """Previews of checks and scorecards for their editors: nothing is written."""
 
+import asyncio
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
@@ -47,7 +48,8 @@ class DefinitionPreview(NamedTuple):
 
 async def of_check(visit: PageContext, check: Check) -> DefinitionPreview:
     """The results of a check for every entity, and of the tests that it carries."""
-    found = await preview.preview(visit.state.database, check, visit.now, _SHOWN)
+    caller = visit.person.ref
+    found = await preview.preview(visit.state.database, check, visit.now, _SHOWN, caller)
     first = [
         ChangedEntity(one.ref, state.word(one.before), state.word(one.after)) for one in found.first
     ]
@@ -57,7 +59,7 @@ async def of_check(visit: PageContext, check: Check) -> DefinitionPreview:
         list(_pairs(found.now, found.then)),
         found.changed,
         first,
-        trial.tried(check, visit.now),
+        await asyncio.to_thread(trial.tried, check, visit.now),
         list(trial.gaps(check)) if check.tests else [],
         is_check=True,
     )
@@ -65,7 +67,8 @@ async def of_check(visit: PageContext, check: Check) -> DefinitionPreview:
 
 async def of_scorecard(visit: PageContext, card: Scorecard) -> DefinitionPreview:
     """The levels of every entity."""
-    found = await scorecard_preview.preview(visit.state.database, card, visit.now, _SHOWN)
+    database, caller = visit.state.database, visit.person.ref
+    found = await scorecard_preview.preview(database, card, visit.now, _SHOWN, caller)
     titles = {level.id: level.title for level in card.levels}
     first = [
         ChangedEntity(one.ref, _level(titles, one.before), _level(titles, one.after))

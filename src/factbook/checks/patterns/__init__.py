@@ -1,1 +1,0 @@
-"""Bounds on regular expressions: how long a search may take, known from the pattern alone."""
