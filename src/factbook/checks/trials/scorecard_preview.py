@@ -68,7 +68,7 @@ async def _previewed(
     levels, changed, after = Counter[int](), list[PreviewedLevel](), 0
     while portion := await collectable.refs_after(database, after, _AT_ONCE, []):
         budget.count(trial_budget.EVALUATION * len(portion))
-        found = await _graded(database, card, grader, portion)
+        found = await _graded(database, card, grader, portion, budget)
         old = await _before(database, slot, portion)
         levels.update(found.values())
         for id_, ref in portion:
@@ -83,7 +83,11 @@ async def _previewed(
 
 
 async def _graded(
-    database: Database, card: Scorecard, grader: Grader, portion: list[tuple[int, str]]
+    database: Database,
+    card: Scorecard,
+    grader: Grader,
+    portion: list[tuple[int, str]],
+    budget: TrialBudget,
 ) -> dict[int, int]:
     """The ranks of those of the entities that the scorecard applies to."""
     ends = portion[0][0], portion[-1][0]
@@ -92,10 +96,17 @@ async def _graded(
         where = entity_filter.where(card.applies_to)
     matching = await collectable.between(database, where, *ends)
     states = await state_store.portion(database, *ends)
-    # The rank is stored as one more.
-    return {
-        id_: grader.encoded(states.get(id_, b""))[0] - 1 for id_, _ in portion if id_ in matching
-    }
+
+    def graded() -> dict[int, int]:
+        # The rank is stored as one more.
+        return {
+            id_: grader.encoded(states.get(id_, b""))[0] - 1
+            for id_, _ in portion
+            if id_ in matching
+        }
+
+    budget.check()
+    return await budget.work(graded)
 
 
 async def _before(

@@ -1,7 +1,7 @@
 """Previews of checks and scorecards for their editors: nothing is written."""
 
-import asyncio
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Final, NamedTuple
 
 from factbook.auth.permissions import CATALOG_READ, SOURCE_READ
@@ -12,6 +12,7 @@ from factbook.checks.rules import sentence
 from factbook.checks.states.count_store import StateCounts
 from factbook.checks.trials import preview, scorecard_preview, trial
 from factbook.checks.trials.trial import CheckTrial
+from factbook.checks.trials.trial_budget import TrialRoom
 from factbook.web.checks import shares
 from factbook.web.data_sources.fact_across import Share
 from factbook.web.site import formats
@@ -49,7 +50,10 @@ class DefinitionPreview(NamedTuple):
 async def of_check(visit: PageContext, check: Check) -> DefinitionPreview:
     """The results of a check for every entity, and of the tests that it carries."""
     caller = visit.person.ref
-    found = await preview.preview(visit.state.database, check, visit.now, _SHOWN, caller)
+    database = visit.state.database
+    found = await preview.preview(database, check, visit.now, _SHOWN, caller)
+    async with database.remembered.of(TrialRoom).enter(caller) as budget:
+        tests = await budget.work(partial(trial.tried, check, visit.now))
     first = [
         ChangedEntity(one.ref, state.word(one.before), state.word(one.after)) for one in found.first
     ]
@@ -59,7 +63,7 @@ async def of_check(visit: PageContext, check: Check) -> DefinitionPreview:
         list(_pairs(found.now, found.then)),
         found.changed,
         first,
-        await asyncio.to_thread(trial.tried, check, visit.now),
+        tests,
         list(trial.gaps(check)) if check.tests else [],
         is_check=True,
     )
