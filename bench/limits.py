@@ -157,14 +157,14 @@ class Worst(NamedTuple):
 WORST: Final = (
     Worst("push", "push of a set of n entities", many=True),
     Worst("restore", "restore of its revision", many=True),
-    Worst("numbers", "push of 128 MB of numbers"),
-    Worst("lists", "push of an entity of 16 MiB of empty lists"),
+    Worst("numbers", "push of 128 MB of numbers, which is refused"),
+    Worst("lists", "push of an entity of 16 MiB of empty lists, which is refused"),
     Worst("facts", "push of 8 MiB of facts"),
-    Worst("by-refs", "16 MiB of references"),
-    Worst("validate", "validation of an entity of 1 MiB"),
-    Worst("scim", "a group of SCIM of 16 MiB"),
-    Worst("preview", "preview of a check, with 512 KiB of tests"),
-    Worst("entity-preview", "preview of an entity of 4 MiB"),
+    Worst("by-refs", "10,000 long references"),
+    Worst("validate", "validation of an entity of 1 MiB of lists"),
+    Worst("scim", "a group of SCIM with 480,000 members, which is refused"),
+    Worst("preview", "preview of a check with 100 patterns"),
+    Worst("entity-preview", "preview of 500 entities"),
     Worst("tool", "a tool call of 1 MiB"),
     Worst("query", "a query of 1 MiB"),
 )
@@ -245,6 +245,8 @@ def _works(run: Run, service: Factbook) -> Iterator[tuple[Worst, Callable[[], in
     service.client.put("limits", catalog.body(catalog.changed(items, 1.0)))
     restored = f"{_SETS}/sets/limits/revisions/1/restore"
     yield by_key["restore"], partial(_status, service, "POST", restored, b"")
+    noted = [_entity(f"noted-{n}", note="a" * 900) for n in range(1_000)]
+    service.client.put("noted", catalog.body(noted))
     source = {
         "id": "limits",
         "title": "Limits",
@@ -278,9 +280,18 @@ def _entity(name: str, **spec: Any) -> dict[str, Any]:
 def _facts() -> list[dict[str, Any]]:
     """As many items as a call may have, with values of nearly 8 MiB together."""
     return [
-        {"entityRef": f"component:default/large-{number}", "facts": {"x": "x" * 8_000}}
+        {"entity": f"component:default/noted-{number}", "facts": {"x": "x" * 8_000}}
         for number in range(1_000)
     ]
+
+
+def _check() -> dict[str, Any]:
+    """A check of a hundred patterns."""
+    conditions = [
+        {"source": "entity", "fact": "spec.note", "operator": "matches", "value": f"a.*b{number}"}
+        for number in range(100)
+    ]
+    return {"id": "limits", "title": "Limits", "rule": {"all": conditions}}
 
 
 _LISTS: Final = b'{"apiVersion":"v1","kind":"K","metadata":{"name":"lists"},"spec":{"x":['
@@ -299,7 +310,7 @@ _BODIES: Final[Mapping[str, tuple[str, str, Callable[[], bytes]]]] = {
     "by-refs": (
         "POST",
         "/api/catalog/entities/by-refs",
-        lambda: _filled(b'{"entityRefs":[', b'"component:default/aa",', b'"a:b/c"]}', 16 * MIB),
+        lambda: _encode({"entityRefs": [f"component:default/{n:0>200}" for n in range(10_000)]}),
     ),
     "validate": (
         "POST",
@@ -316,15 +327,12 @@ _BODIES: Final[Mapping[str, tuple[str, str, Callable[[], bytes]]]] = {
             _SCIM,
         ),
     ),
-    "preview": (
-        "POST",
-        f"{_SOURCES}/checks/preview",
-        lambda: _filled(b'{"document":{"tests":[', b"{},", b"{}]}}", 512 * KIB),
-    ),
+    # With the patterns and entities of a preview that took the longest.
+    "preview": ("POST", f"{_SOURCES}/checks/preview", lambda: _encode({"definition": _check()})),
     "entity-preview": (
         "POST",
         f"{_SOURCES}/check-results/preview",
-        lambda: _filled(b'{"entities":[' + _LISTS, b"[],", b"1]}}]}", 4 * MIB),
+        lambda: _encode({"items": [_entity(f"e{n}", note="a" * 900) for n in range(500)]}),
     ),
     "tool": (
         "POST",
