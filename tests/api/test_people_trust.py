@@ -337,3 +337,14 @@ async def test_files_change_the_people_they_brought_and_bring_no_others(service:
     assert changed is not None
     assert changed["spec"]["memberOf"] == ["old", "new"]
     assert await service.catalog("user:default/eve") is None
+
+
+async def test_an_identity_provider_takes_people_from_files_of_repositories(
+    service: Service,
+) -> None:
+    await read(service, "github", part("acme.repositories", *people("kim", "security")))
+    await provisioned(service, "kim", "security")
+    for ref in ("user:default/kim", "group:default/security"):
+        found = await service.catalog(ref)
+        assert found is not None
+        assert found["metadata"]["annotations"]["factbook/entity-set"] == "import/scim/people"
