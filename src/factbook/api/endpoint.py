@@ -118,6 +118,10 @@ class Endpoint(Pipeline[Route, Request]):
     def begun(self, request: Request) -> Request:
         return request
 
+    def caller(self, request: Request) -> Mapping[str, str]:
+        grant = request.token
+        return {} if grant is None else {"actor": grant.owner, "token": grant.id}
+
     async def answer(self, request: Request, route: Route | None) -> Reply:
         state = self.state
         if route is None:

@@ -23,6 +23,7 @@ from factbook.errors import FactbookError, MethodNotAllowedError, UnavailableErr
 from factbook.http import error_responses
 from factbook.http.context import State
 from factbook.http.requests import ClientGoneError, Reply, Request
+from factbook.http.trusted_hosts import client_address
 from factbook.observability.metrics import Metrics
 from factbook.schemas.patterns import IMPORTED_SET
 
@@ -32,6 +33,9 @@ log = structlog.get_logger("factbook.api")
 Reason = Literal["slow", "unavailable", "failed"]
 
 _LOGGED_EVERY: Final = 10.0  # seconds
+# How much of a path and of a query the access log reads. Anybody may choose them.
+_LOGGED: Final = 500
+_NAME: Final = re.compile(r"(?:^|&)([A-Za-z][A-Za-z_.-]{0,30})=")
 # A parameter that takes all that is left of a path, its slashes too.
 _REST: Final = ":path}"
 _SEGMENT: Final = "[^/]+"
@@ -162,6 +166,8 @@ class Pipeline(ABC, Generic[R, V]):
             reply = await self.refused(visit, unexpected)
         seconds = time.perf_counter() - started
         self.state.metrics.answered(self.path, request.method, reply.status, seconds)
+        if self.state.settings.access_log:
+            self._log_access(request, visit, reply.status, seconds)
         await send_reply(reply, send, self.state.incomplete, head=request.method == "HEAD")
 
     @abstractmethod
@@ -178,6 +184,25 @@ class Pipeline(ABC, Generic[R, V]):
     @abstractmethod
     async def refused(self, visit: V, error: FactbookError) -> Reply:
         """The reply for an error."""
+
+    def caller(self, visit: V) -> Mapping[str, str]:
+        """Who makes the request, as the access log names them."""
+        return {}
+
+    def _log_access(self, request: Request, visit: V, status: int, seconds: float) -> None:
+        """Log a request, without what may be a secret: values of queries, and paths of pages."""
+        names = set(_NAME.findall(request.scope["query_string"][:_LOGGED].decode("latin-1")))
+        log.info(
+            "request",
+            method=request.method,
+            route=self.path,
+            **({} if self._log_path or "{" not in self.path else {"path": request.path[:_LOGGED]}),
+            parameters=sorted(names),
+            status=status,
+            milliseconds=round(seconds * 1000, 1),
+            address=client_address(request.scope, self.state.proxies),
+            **self.caller(visit),
+        )
 
     def no_method(self) -> MethodNotAllowedError:
         """The error for a method that the path has not."""

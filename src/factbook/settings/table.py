@@ -297,6 +297,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             "Needs `factbook[traces]`."
         ),
     ] = False
+    access_log: Annotated[
+        bool,
+        _about(
+            "Log a line `request` for each request, at the level info: method, route, status, "
+            "time, address and caller, with the names of query parameters and not their values."
+        ),
+    ] = False
 
     def __repr__(self) -> str:
         """Representation without the values, some of which are secrets."""

@@ -109,6 +109,9 @@ class PageEndpoint(Pipeline[PageRoute, PageContext]):
         address = client_address(request.scope, self.state.proxies)
         return PageContext(self._site, request, address, None)
 
+    def caller(self, visit: PageContext) -> Mapping[str, str]:
+        return {} if visit.session is None else {"actor": visit.session.ref}
+
     async def answer(self, visit: PageContext, page: PageRoute | None) -> Reply:
         if page is None:
             raise self.no_method()
