@@ -66,11 +66,23 @@ async def test_a_pattern_that_re2_refuses_or_reads_differently_is_told(
     refused, differing = of(await look(quick=True), "checks")
     assert refused[0] == "problem"
     assert refused[1].startswith(
-        "The check a, which belongs to group:default/red, is unknown: the pattern at rule.value "
-        "has (?!…), which looks around the match and RE2 doesn't take; write a second condition"
+        "The check a, which belongs to group:default/red, is unknown in this release: the pattern "
+        "at rule.value has (?!…), which looks around the match and RE2 doesn't take; write a second"
     )
     assert differing == (
         "warning",
         r"The check b reads text differently: in the pattern at rule.value \d knows ASCII only; "
         r"for other scripts write \p{Nd}.",
     )
+
+
+async def test_such_patterns_are_told_before_the_upgrade(database: Database, look: Look) -> None:
+    catalog = CheckedCatalog(database, Time())
+    await catalog.publish(a_check("a", ON))
+    old = leaf("metadata.name", "matches", value="a++", source="entity")
+    await put_into_effect(database, a_check("a", old))
+    newest = "DELETE FROM schema_migrations WHERE name LIKE '0042%'"
+    await database.write(lambda tx: tx.run(newest))
+    [(state, what)] = of(await look(quick=True), "checks")
+    assert state == "problem"
+    assert what.endswith("has ++, a possessive repeat that RE2 doesn't take; write +.")

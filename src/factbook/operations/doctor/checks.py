@@ -11,9 +11,11 @@ from factbook.checks.versions.check_store import StoredCheck, check_store
 from factbook.datasources.source_store import StoredSource, source_store
 from factbook.errors import FactbookError, InputError
 from factbook.operations.doctor.findings import Finding, ok, problem, warning
-from factbook.storage import Database
+from factbook.storage import Database, migrations
 
 TOPIC: Final = "checks"
+# Since then the tables of checks and data sources have the columns that are read here.
+_OLDEST_SCHEMA: Final = 41
 
 
 async def checks(database: Database) -> AsyncIterator[Finding]:
@@ -38,6 +40,18 @@ def _unusable(published: Mapping[str, dict[str, Any]]) -> Iterator[Finding]:
             yield problem(TOPIC, what, "Publish it anew, or start the release that it is of.")
 
 
+async def patterns_after_upgrade(database: Database) -> AsyncIterator[Finding]:
+    """Patterns on a schema from before the upgrade, unless that is too old to tell."""
+    if await migrations.version(database) < _OLDEST_SCHEMA:
+        what = "This schema is too old to list the patterns that this release refuses."
+        yield warning(TOPIC, what, "Run `factbook doctor` again after the upgrade.")
+        return
+    for finding in _patterns(await check_store.everything(database)):
+        yield finding
+    for finding in source_patterns(await source_store.everything(database)):
+        yield finding
+
+
 def _patterns(stored: Iterable[StoredCheck]) -> Iterator[Finding]:
     """Patterns that this release refuses, or reads differently than releases before it did."""
     for one in stored:
@@ -49,7 +63,8 @@ def _patterns(stored: Iterable[StoredCheck]) -> Iterator[Finding]:
         for path, reason in refused_patterns(check):
             yield problem(
                 TOPIC,
-                f"The check {one.id}{owner} is unknown: the pattern at {path} {reason}.",
+                f"The check {one.id}{owner} is unknown in this release: the pattern at {path} "
+                f"{reason}.",
                 "Change the pattern and publish the check.",
             )
         for path, text in _readable_patterns(check):
@@ -85,7 +100,8 @@ def source_patterns(stored: Iterable[StoredSource]) -> Iterator[Finding]:
             except InputError as error:
                 yield problem(
                     "data sources",
-                    f"{one.id} is not collected: the pattern at {where} {error.message}.",
+                    f"{one.id} is not collected by this release: the pattern at {where} "
+                    f"{error.message}.",
                     "Change the pattern and publish the data source.",
                 )
                 continue

@@ -153,6 +153,8 @@ class _Examination:
             if await schema.is_older(database):
                 async for finding in rights.rights_after_upgrade(database, self._settings):
                     yield finding
+                async for finding in checks.patterns_after_upgrade(database):
+                    yield finding
             return
         now = self._clock()
         yield await schema.search_rows(database)
