@@ -112,6 +112,7 @@ SYSTEM: Final[dict[str, tuple[str, ...]]] = {
     "src/factbook/backend.py": EVERYTHING,
     "src/factbook/clock.py": EVERYTHING,
     "src/factbook/errors.py": EVERYTHING,
+    "src/factbook/json_parts.py": _CATALOG,
     "src/factbook/listeners.py": EVERYTHING,
     "src/factbook/process.py": EVERYTHING,
     "src/factbook/shutdown.py": EVERYTHING,
