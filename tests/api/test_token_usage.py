@@ -73,6 +73,7 @@ async def test_no_call_waits_for_a_write_and_none_is_lost_at_a_stop(service: Ser
     assert await stored_calls(service, "agent") == 3
 
 
+@pytest.mark.both_databases
 async def test_processes_add_to_the_same_counts(service: Service) -> None:
     token = await service.token(name="agent")
     async with started(service.state.settings) as other:

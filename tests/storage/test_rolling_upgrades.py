@@ -181,6 +181,14 @@ async def test_an_index_that_was_left_half_made_is_made_anew(database: Database)
     assert rows == []
 
 
+async def test_a_migration_waits_for_the_index_before_it(database: Database) -> None:
+    assert await migrate(database, NOON, known=AFTER_THAT) == [
+        "9000_more.sql",
+        "9001_index.sql",
+        "9002_less.sql",
+    ]
+
+
 async def test_who_comes_while_another_migrates_waits_for_it(
     database: Database, database_url: str
 ) -> None:
