@@ -91,7 +91,7 @@ class _Checks:
             await self._scaled("published", self._in_effect())
             await publication.finish(self._database, _clock)
             changed = parse_check(_check(CHECKS - 1, least=number))
-            await self._scaled("preview", preview(self._database, changed, NOW, 20))
+            await self._scaled("preview", preview(self._database, changed, NOW, 20, "bench"))
             await self._facts(ids, number)
         await self._database.close()
 

@@ -1,5 +1,6 @@
 """The command line in this process, and the server that it talks to."""
 
+import os
 from collections.abc import AsyncIterator, Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -35,8 +36,8 @@ def server() -> FakeServer:
 
 @pytest.fixture
 def factbook(server: FakeServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Command:
-    for name in ("SERVER", "TOKEN", "PUSH_WORD", "DATABASE_URL", "CONFIG"):
-        monkeypatch.delenv(f"FACTBOOK_{name}", raising=False)
+    for name in [name for name in os.environ if name.startswith("FACTBOOK_")]:
+        monkeypatch.delenv(name)
     monkeypatch.chdir(tmp_path)
     transport = httpx2.MockTransport(server)
 
