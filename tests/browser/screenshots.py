@@ -117,7 +117,9 @@ async def add_people(service: Service) -> Browser:
     service.time.now = now
     ada = browsers["ada"]
     await ada.open("/administration/people")
-    assert (await ada.send("/administration/people/-/invitations", role="viewer")).is_success
+    assert (
+        await ada.send("/administration/people/-/invitations", role="viewer", name="mia")
+    ).is_success
     return ada
 
 

@@ -25,8 +25,8 @@ def test_the_link_stands_alone_on_stdout(factbook: Command, database: str) -> No
 
 @pytest.mark.parametrize(
     ("options", "role"),
-    [([], "administrator"), (["--role", "viewer"], "viewer")],
-    ids=["nothing said", "said"],
+    [([], "administrator"), (["kim", "--role", "viewer"], "viewer"), (["kim"], "viewer")],
+    ids=["nothing said", "said", "named"],
 )
 def test_while_nobody_is_there_an_invitation_is_for_an_administrator(
     factbook: Command, database: str, options: list[str], role: str
@@ -36,8 +36,39 @@ def test_while_nobody_is_there_an_invitation_is_for_an_administrator(
     assert answer.stdout.startswith("http://127.0.0.1:8000/welcome/")
 
 
+def test_an_invitation_that_is_not_for_the_first_administrator_names_the_person(
+    factbook: Command, database: str
+) -> None:
+    answer = factbook("people", "invite", database, "--role", "viewer")
+    assert (answer.exit_code, answer.stdout) == (2, "")
+    assert "factbook people invite NAME" in answer.stderr
+
+
+def test_only_an_account_that_there_is_can_be_confirmed(factbook: Command, database: str) -> None:
+    answer = factbook("people", "confirm", "kim", database)
+    assert (answer.exit_code, answer.stdout) == (1, "")
+    assert "There is no person user:default/kim" in answer.stderr
+
+
+def test_an_account_is_added_for_a_subject_at_the_provider(
+    factbook: Command, database: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    command = ("people", "add", "Kim", "--subject", "00u1", database)
+    answer = factbook(*command)
+    assert (answer.exit_code, answer.stdout) == (2, "")
+    assert "[openid]" in answer.stderr
+    settings = tmp_path / "factbook.toml"
+    settings.write_text('[openid]\nissuer = "https://id.example.com"\nclient_id = "factbook"\n')
+    monkeypatch.setenv("FACTBOOK_CONFIG", str(settings))
+    assert "user:default/kim can sign in now, as viewer" in factbook(*command).stderr
+    [kim] = json.loads(factbook("people", "list", database, "--json").stdout)
+    assert (kim["ref"], kim["issuer"]) == ("user:default/kim", "https://id.example.com")
+    confirmed = factbook("people", "confirm", "kim", database)
+    assert "The account kim is the catalog's user user:default/kim" in confirmed.stderr
+
+
 def test_a_role_that_there_is_not_is_wrong_usage(factbook: Command, database: str) -> None:
-    answer = factbook("people", "invite", database, "--role", "owner")
+    answer = factbook("people", "invite", "kim", database, "--role", "owner")
     assert (answer.exit_code, answer.stdout) == (2, "")
     assert 'There is no role "owner"' in answer.stderr
 
@@ -64,7 +95,7 @@ def test_the_password_of_nobody_cannot_be_set(factbook: Command, database: str) 
     assert factbook("people", "reset", "not a name", database).exit_code == 2
 
 
-@pytest.mark.parametrize("command", ["invite", "reset", "list"])
+@pytest.mark.parametrize("command", ["invite", "confirm", "add", "reset", "list"])
 def test_the_help_of_each_command_has_an_example(factbook: Command, command: str) -> None:
     answer = factbook("people", command, "--help")
     assert f"factbook people {command}" in answer.stdout

@@ -1,19 +1,20 @@
 """Roles by groups that an identity provider pushes, and what is lost with them."""
 
+from functools import partial
 from typing import Any
 
 import httpx2
 import pytest
 
-from factbook.auth import permissions, roles
+from factbook.auth import permissions, provider_accounts, roles
 from factbook.settings import Settings
 from tests.auth.accounts import add, add_token, grant
 from tests.conftest import StartService
 from tests.scim.provisioning import Json, Provider, crew, person, place_of, values
-from tests.service import Service, started
+from tests.service import NOON, Service, started
 from tests.web.visiting import Browser, add_person, browser, signed_in, words
 
-KIM, LOU = "user:default/kim", "user:default/lou"
+KIM, LOU, MIA = (f"user:default/{name}" for name in ("kim", "lou", "mia"))
 GROUP_ROLES = {"administrator": ["platform"], "operator": ["ops"], "editor": ["ops", "staff"]}
 RUN = frozenset({permissions.SOURCE_RUN})
 
@@ -38,6 +39,14 @@ async def kim_signed_in(service: Service) -> Browser:
     return kim
 
 
+async def confirmed(service: Service, provider: Provider, user_name: str, ref: str = KIM) -> Json:
+    """A user of the provider whose account an administrator has confirmed."""
+    user = await provider.user(user_name)
+    link = partial(provider_accounts.link, scim_id=user["id"], ref=ref, by=LOU, now=NOON)
+    await service.state.database.write(link)
+    return user
+
+
 async def role_of(service: Service, ref: str = KIM) -> str:
     query = "SELECT role FROM people WHERE ref = ?"
     row = await service.state.database.one(query, (ref,))
@@ -55,7 +64,7 @@ async def test_who_comes_to_a_group_has_its_role_in_the_same_session_and_who_lea
 ) -> None:
     kim = await kim_signed_in(service)
     await kim.text("/status", 403)
-    user = await provider.user("Kim")
+    user = await confirmed(service, provider, "Kim")
     ops = await provider.group("ops", user)
     assert "Status" in words(await kim.text("/status"))
     await add_token(service.state.database, "all", KIM, roles.ROLES[roles.OPERATOR])
@@ -96,7 +105,7 @@ async def user_deleted(provider: Provider, group: Json, user: Json) -> None:
 async def test_however_a_membership_ends_the_role_ends_with_it(
     service: Service, provider: Provider, lose: Any
 ) -> None:
-    user = await provider.user("kim")
+    user = await confirmed(service, provider, "kim")
     group = await provider.group("ops", user)
     assert await role_of(service) == roles.OPERATOR
     await lose(provider, group, user)
@@ -106,14 +115,14 @@ async def test_however_a_membership_ends_the_role_ends_with_it(
 async def test_a_group_that_gets_the_name_gives_the_role_to_those_who_are_in_it(
     service: Service, provider: Provider
 ) -> None:
-    group = await provider.group("others", await provider.user("kim"))
+    group = await provider.group("others", await confirmed(service, provider, "kim"))
     assert await role_of(service) == roles.VIEWER
     await provider.patched(group, {"op": "replace", "path": "displayName", "value": "ops"})
     assert await role_of(service) == roles.OPERATOR
 
 
 async def test_the_highest_of_several_roles_counts(service: Service, provider: Provider) -> None:
-    user = await provider.user("kim")
+    user = await confirmed(service, provider, "kim")
     platform = await provider.group("platform", user)
     await provider.group("staff", user)
     assert await role_of(service) == roles.ADMINISTRATOR
@@ -122,14 +131,14 @@ async def test_the_highest_of_several_roles_counts(service: Service, provider: P
 
 
 async def test_a_group_takes_nothing_that_was_given(service: Service, provider: Provider) -> None:
-    await provider.group("ops", await provider.user("lou"))
+    await provider.group("ops", await confirmed(service, provider, "lou", LOU))
     assert await role_of(service, LOU) == roles.ADMINISTRATOR
 
 
 async def test_a_role_that_is_given_by_hand_meanwhile_stays(
     service: Service, provider: Provider
 ) -> None:
-    group = await provider.group("ops", await provider.user("kim"))
+    group = await provider.group("ops", await confirmed(service, provider, "kim"))
     await add_person(service, "ada")
     ada = browser(service)
     await ada.sign_in("ada")
@@ -142,7 +151,7 @@ async def test_a_role_that_is_given_by_hand_meanwhile_stays(
 async def test_an_administrator_by_a_group_is_not_the_last_one_who_stays(
     service: Service, provider: Provider
 ) -> None:
-    await provider.group("platform", await provider.user("kim"))
+    await provider.group("platform", await confirmed(service, provider, "kim"))
     kim = await kim_signed_in(service)
     await kim.open("/administration/people/lou")
     answer = await kim.send("/administration/people/lou/role", role="viewer")
@@ -162,7 +171,7 @@ async def test_a_member_of_a_group_of_the_catalog_that_anybody_may_push_has_no_r
 async def test_what_is_pushed_into_the_set_of_the_provider_gives_no_role_either(
     service: Service, provider: Provider
 ) -> None:
-    await provider.user("kim")
+    await confirmed(service, provider, "kim")
     await provider.group("ops")
     sets = (await service.http.get("/api/catalog/factbook-entities/sets")).json()["sets"]
     kim = {**person("kim"), "spec": {"memberOf": ["ops"]}}
@@ -175,17 +184,17 @@ async def test_what_is_pushed_into_the_set_of_the_provider_gives_no_role_either(
 async def test_an_account_that_is_made_after_its_group_gets_the_role_at_the_sign_in(
     service: Service, provider: Provider
 ) -> None:
-    await provider.group("ops", await provider.user("mia"))
+    await provider.group("ops", await confirmed(service, provider, "mia", MIA))
     await add_person(service, "mia", roles.VIEWER)
     mia = browser(service)
     await mia.sign_in("mia")
-    assert await role_of(service, "user:default/mia") == roles.OPERATOR
+    assert await role_of(service, MIA) == roles.OPERATOR
 
 
 async def test_the_audit_says_which_group_gave_a_role_and_that_none_does_any_more(
     service: Service, provider: Provider
 ) -> None:
-    group = await provider.group("ops", await provider.user("kim"))
+    group = await provider.group("ops", await confirmed(service, provider, "kim"))
     await provider.delete(group)
     query = {"action": "person.change", "object": KIM}
     answer = await service.http.get("/api/access/v1/audit", params=query)
@@ -199,7 +208,7 @@ async def test_the_audit_says_of_a_write_which_role_allowed_it_and_which_group_g
     service: Service, provider: Provider
 ) -> None:
     kim = await kim_signed_in(service)
-    await provider.group("ops", await provider.user("kim"))
+    await provider.group("ops", await confirmed(service, provider, "kim"))
     await kim.done("/administration/account/name", display_name="Kim K.")
     query = {"actor": KIM, "limit": "1"}
     [record] = (await service.http.get("/api/access/v1/audit", params=query)).json()["records"]
@@ -212,8 +221,8 @@ async def test_the_audit_says_of_a_write_which_role_allowed_it_and_which_group_g
 async def test_the_next_start_takes_roles_that_the_setting_gives_no_more(
     service: Service, provider: Provider
 ) -> None:
-    await provider.group("ops", await provider.user("kim"))
-    await provider.group("staff", await provider.user("mia"))
+    await provider.group("ops", await confirmed(service, provider, "kim"))
+    await provider.group("staff", await confirmed(service, provider, "mia", MIA))
     await add_token(service.state.database, "run", KIM, RUN)
     again = Settings(database_url=service.database_url, token_key=service.state.settings.token_key)
     async with started(again) as later:

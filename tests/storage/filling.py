@@ -98,7 +98,7 @@ async def _sessions(service: Service) -> dict[str, str]:
     vic = await signed_in(service, "vic", "viewer")
     await made(service)
     await ada.open("/administration/people")
-    await ada.send("/administration/people/-/invitations", role="viewer")
+    await ada.send("/administration/people/-/invitations", role="viewer", name="mia")
     async with service.client(None) as http:
         assert (await http.get("/api/catalog/entities")).status_code == 401
     return {"ada": ada.http.cookies[cookies.SESSION], "vic": vic.http.cookies[cookies.SESSION]}

@@ -82,9 +82,9 @@ async def _signing_in(service: Service, ada: Browser) -> AsyncIterator[Sent]:
     await visitor.open(ACCOUNT)
     yield Sent("/sign-out", visitor.send("/sign-out"), ("session.end",))
     await ada.open(PEOPLE)
-    path = path_of((await ada.send(f"{PEOPLE}/-/invitations", role="viewer")).text)
+    path = path_of((await ada.send(f"{PEOPLE}/-/invitations", role="viewer", name="new")).text)
     await visitor.open(path)
-    accepted = visitor.send(path, name="new", password=PASSWORD, again=PASSWORD)
+    accepted = visitor.send(path, password=PASSWORD, again=PASSWORD)
     yield Sent("/welcome/{secret}", accepted, ("person.create", "session.start"))
 
 
@@ -105,13 +105,16 @@ async def _account(service: Service, ada: Browser) -> AsyncIterator[Sent]:
 
 
 async def _people(service: Service, ada: Browser) -> AsyncIterator[Sent]:
-    invited = ada.send(f"{PEOPLE}/-/invitations", role="viewer")
+    invited = ada.send(f"{PEOPLE}/-/invitations", role="viewer", name="mia")
     yield Sent(f"{PEOPLE}/-/invitations", invited, ("person.invite",))
     found = re.search(r'name="invitation" value="([^"]+)"', (await ada.open(PEOPLE)).text)
     assert found
     withdrawn = ada.send(f"{PEOPLE}/-/withdraw", invitation=found[1])
     yield Sent(f"{PEOPLE}/-/withdraw", withdrawn, ("person.withdraw",))
+    added = ada.send(f"{PEOPLE}/-/accounts", new_name="pat", subject="7", role="viewer")
+    yield Sent(f"{PEOPLE}/-/accounts", added, ("person.create",))
     for verb, form in (
+        ("confirm", {"user_name": ""}),
         ("role", {"role": "administrator"}),
         ("password", {}),
         ("disable", {}),

@@ -11,6 +11,7 @@ from tests.api.authorizing import CALLBACK
 from tests.conftest import StartService
 from tests.service import Service, component
 from tests.web.audited import ACCOUNT, CLIENT, NEW, NO_WRITES, every_form
+from tests.web.openid_provider import OpenIDProvider, at
 from tests.web.table import path_of, rows
 from tests.web.visiting import browser, signed_in, with_password
 
@@ -20,7 +21,7 @@ ON_SQLITE = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 
 @pytest.fixture
 async def service(start: StartService) -> Service:
-    return await start(oauth={"clients": {CLIENT: [CALLBACK]}})
+    return await start(openid=at(OpenIDProvider()), oauth={"clients": {CLIENT: [CALLBACK]}})
 
 
 @pytest.mark.slow
@@ -76,7 +77,7 @@ async def test_a_form_that_is_refused_for_what_it_asks_leaves_one_record(service
     for path, form, status in (
         (f"{ACCOUNT}/name", {"display_name": ""}, 400),
         (f"{ACCOUNT}/password", {"current": "guess", "password": NEW, "again": NEW}, 400),
-        ("/administration/people/-/invitations", {"role": "owner"}, 400),
+        ("/administration/people/-/invitations", {"role": "owner", "name": "lou"}, 400),
         ("/administration/connections/new", {"name": "ci", "base_url": "nothing"}, 400),
         ("/data-sources/new", {"text": "{", "do": "save"}, 400),
         ("/sets/all/revisions/1/restore", {"seen": "9"}, 412),

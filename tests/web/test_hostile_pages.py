@@ -55,7 +55,7 @@ _FIELDS = (
     *("seen", "entity", "do", "next", "base_url", "methods", "at_once", "header-0", "value-0"),
     *("invitation", "token", "preset", "permission", "expires", "other", "request", "take", "over"),
     *("url", "types", "kind", "every", "organizations", "account.host", "integration", "remove"),
-    *(*PARAMETERS, "decision", "consent"),
+    *(*PARAMETERS, "decision", "consent", "confirmed", "new_name", "subject", "user_name"),
 )
 
 
@@ -100,7 +100,7 @@ async def filled(service: Service) -> Browser:
     await ada.done(f"{ACCOUNT}/name", display_name=NAME)
     made = await ada.send(f"{ACCOUNT}/api-access/tokens", name=NAME, preset="ask", request="1")
     assert made.status_code == 201
-    await ada.send("/administration/people/-/invitations", role="viewer")
+    await ada.send("/administration/people/-/invitations", role="viewer", name="mia")
     await ada.done("/data-sources/owners/runs")
     return ada
 

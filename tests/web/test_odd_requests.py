@@ -118,7 +118,7 @@ async def test_forwarded_headers_of_nobody_trusted_change_nothing(service: Servi
         "x-original-url": "/sign-out",
         "x-rewrite-url": "/sign-out",
     }
-    data = {"csrf": ada.csrf, "role": "viewer"}
+    data = {"csrf": ada.csrf, "role": "viewer", "name": "kim"}
     answer = await ada.http.post(
         "/administration/people/-/invitations", data=data, headers={**HTML, **forwarded}
     )

@@ -25,10 +25,10 @@ _LINK = re.compile(r"<code>(http[^<]*/welcome/[-\w]+)</code>")
 ON_SQLITE = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 
 
-async def invited(ada: Browser, role: str = "viewer") -> str:
+async def invited(ada: Browser, role: str = "viewer", name: str = "kim") -> str:
     """The path of a new invitation's link."""
     await ada.text(PATH)
-    answer = await ada.send(f"{PATH}/-/invitations", role=role)
+    answer = await ada.send(f"{PATH}/-/invitations", role=role, name=name)
     assert answer.status_code == 201, words(answer.text)
     return path_of(answer.text)
 
@@ -94,7 +94,7 @@ async def test_an_invitation_is_withdrawn_by_its_row(service: Service) -> None:
     ada = await signed_in(service)
     path = await invited(ada, "administrator")
     page = await ada.text(PATH)
-    assert "A new administrator" in words(page)
+    assert "user:kim, administrator" in words(page)
     [id_] = re.findall(r'name="invitation" value="([^"]+)"', page)
     done = await ada.done(f"{PATH}/-/withdraw", invitation=id_)
     assert "its link no longer works" in done
@@ -115,7 +115,7 @@ async def test_the_link_begins_with_the_address_that_the_settings_say(start: Sta
 @ON_SQLITE
 async def test_an_invitation_needs_a_role_that_there_is(service: Service) -> None:
     ada = await signed_in(service)
-    answer = await ada.send(f"{PATH}/-/invitations", role="owner")
+    answer = await ada.send(f"{PATH}/-/invitations", role="owner", name="kim")
     assert answer.status_code == 400
     assert 'There is no role "owner"' in unescape(answer.text)
     assert await invitations.listed(service.state.database, service.time()) == []

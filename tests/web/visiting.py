@@ -78,6 +78,7 @@ async def add_person(service: Service, name: str, role: str = "administrator") -
             password=hashed,
             created_by="test",
             now=service.time(),
+            proof=users.BY_ADMINISTRATOR,
         )
     )
 
@@ -100,6 +101,7 @@ async def signed_in(service: Service, name: str = "ada", role: str = "administra
             role=role,
             created_by="test",
             now=now,
+            proof=users.BY_ADMINISTRATOR,
         )
         hash_ = sessions.digest(value, key)
         sessions.start(transaction, hash=hash_, ref=ref, now=now, address="127.0.0.1", agent="test")

@@ -17,18 +17,22 @@ FIRST_START: Final = "first start"
 LIFETIME: Final = 3 * DAY
 FIRST_LIFETIME: Final = DAY
 ID: Final = 16
-_COLUMNS = "hash, ref, role, made_by, made_at, ends_at"
+_COLUMNS = "hash, ref, role, made_by, made_at, ends_at, new_ref, scim_id"
 
 
 class Invitation(NamedTuple):
     """An invitation as stored, without its secret; times in milliseconds."""
 
     id: str
-    ref: str | None  # whose password is set; None: the invited person chooses a name
+    ref: str | None  # whose password is set; None: it creates an account
     role: str
     made_by: str
     made_at: int
     ends_at: int
+    new_ref: str | None = None  # the account that it creates; None: the person chooses a name
+    # The SCIM user whose account that will be, empty for a user of the catalog alone; None if
+    # nobody confirmed that the name is the invited person's.
+    scim_id: str | None = None
 
 
 def generate() -> str:
@@ -50,13 +54,15 @@ def make(
     made_by: str,
     now: int,
     lifetime: int,
+    new_ref: str | None = None,
+    scim_id: str | None = None,
 ) -> Invitation:
     """Store an invitation; one to set a person's password ends earlier ones of that kind."""
     lock(transaction)
     if ref is not None:
         withdraw_of(transaction, ref)
-    row = (digest, ref, roles.checked(role), made_by, now, now + lifetime)
-    transaction.run(f"INSERT INTO invitations ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)", row)
+    row = (digest, ref, roles.checked(role), made_by, now, now + lifetime, new_ref, scim_id)
+    transaction.run(f"INSERT INTO invitations ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
     return _invitation(row)
 
 

@@ -78,7 +78,8 @@ PERMISSIONS = (
     Permission(
         EXEMPTION_DECIDE,
         "Tech Insights Exemption Decide",
-        "Approve, deny and revoke exemptions; where groups are named to do so, their members do.",
+        "Approve, deny and revoke exemptions; so may the groups that count as approvers, and the "
+        "owner of a check.",
     ),
     Permission(
         OPERATIONS_MANAGE,

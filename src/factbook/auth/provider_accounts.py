@@ -1,11 +1,16 @@
 """Accounts of people whom an identity provider gives and takes access.
 
-An account is somebody's only by proof: the subject or the name by which the OpenID Connect provider
-knows it, or a local account whose name is the whole user name. What is proved follows the person to
-another user name, and is nothing to whoever gets the old one. A name that merely begins alike, and
-an address of e-mail, prove nothing: they may be another person's.
+There are two questions. *Who loses access with a SCIM user?* The account with the user's subject or
+the one that an administrator has confirmed; without either, the account that the OpenID Connect
+provider calls so, or a local account whose name is the whole user name. Such a match follows the
+person to another user name, and is nothing to whoever gets the old one.
+
+*Who gets the roles of a SCIM user's groups?* Only an account with the user's subject, or one that
+an administrator has confirmed. People may have chosen a name themselves, so names prove nothing
+here. A name that merely begins alike, and an address of e-mail, never count.
 """
 
+from collections.abc import Collection
 from typing import Final, NamedTuple
 
 from factbook.auth import tokens, users
@@ -14,20 +19,25 @@ from factbook.errors import InputError
 from factbook.storage import Database, Transaction
 
 _OF_LOGIN: Final = "SELECT ref FROM people WHERE issuer = ? AND login = ?"
+_OF_LINK: Final = """
+SELECT l.ref FROM account_links l JOIN people p ON p.ref = l.ref WHERE l.scim_id = ?
+"""
 
 
 class ProvisionedPerson(NamedTuple):
-    """Person at the identity provider; `issuer` is that of the sign-in, None without one."""
+    """SCIM user `id`; `issuer` is that of the sign-in, None without one."""
 
+    id: str
     issuer: str | None
     external_id: str
     user_name: str
 
 
-class AccountNames(NamedTuple):
-    """Proofs of an account: its name here, its subject, and what the provider calls it."""
+class SignIn(NamedTuple):
+    """An account with what it signs in with; empty for what there is not."""
 
-    local: str
+    ref: str
+    issuer: str
     subject: str
     login: str
 
@@ -40,7 +50,7 @@ class ProvisionedEntity(NamedTuple):
 
 
 class Revocation(NamedTuple):
-    """Result of a deactivation: the account `disabled`, and the one `left` for want of proof."""
+    """Accounts `disabled` by a deactivation, by spaces, and the one `left` for want of proof."""
 
     disabled: str = ""
     left: str = ""
@@ -55,25 +65,59 @@ def note_login(transaction: Transaction, ref: str, name: str) -> None:
     )
 
 
-def account(transaction: Transaction, person: ProvisionedPerson) -> str:
-    """The account that is proved to be the person's, empty if none is."""
-    login = _login_key(person.user_name)
+def proven_accounts(transaction: Transaction, person: ProvisionedPerson) -> list[str]:
+    """The accounts that are proven to be the person's: by the subject, or by an administrator."""
+    found = [account_of_subject(transaction, person.issuer, person.external_id)]
+    found += [ref for (ref,) in transaction.all(_OF_LINK, (person.id,))]
+    return sorted({*found} - {""})
+
+
+def accounts_to_revoke(transaction: Transaction, person: ProvisionedPerson) -> list[str]:
+    """The accounts that lose access with the person: without a proof, those matched by name."""
+    if proven := proven_accounts(transaction, person):
+        return proven
     if person.issuer is not None:
-        of_subject = "SELECT ref FROM people WHERE issuer = ? AND subject = ?"
-        row = transaction.one(of_subject, (person.issuer, person.external_id))
-        if row and person.external_id:
-            return str(row[0])
-        rows = transaction.all(_OF_LOGIN, (person.issuer, login))
+        rows = transaction.all(_OF_LOGIN, (person.issuer, _login_key(person.user_name)))
         if len(rows) == 1:
-            return str(rows[0][0])
-    return _local_account(transaction, person.user_name)
+            return [str(rows[0][0])]
+    local = _local_account(transaction, person.user_name)
+    return [local] if local else []
 
 
-def names_of(transaction: Transaction, ref: str) -> AccountNames:
-    """Proofs of this account; empty for what is not known."""
-    row = transaction.one("SELECT subject, login FROM people WHERE ref = ?", (ref,))
-    subject, login = row or (None, None)
-    return AccountNames(ref.removeprefix(users.PREFIX), subject or "", login or "")
+def account_of_subject(transaction: Transaction, issuer: str | None, subject: str) -> str:
+    """The account with this subject at the issuer, empty if there is none."""
+    if issuer is None or not subject:
+        return ""
+    row = transaction.one(
+        "SELECT ref FROM people WHERE issuer = ? AND subject = ?", (issuer, subject)
+    )
+    return str(row[0]) if row else ""
+
+
+def subject_of(transaction: Transaction, ref: str, issuer: str | None) -> str:
+    """The subject of an account at the issuer, empty if it has none there."""
+    row = transaction.one("SELECT issuer, subject FROM people WHERE ref = ?", (ref,))
+    return str(row[1] or "") if row and issuer is not None and row[0] == issuer else ""
+
+
+def link(transaction: Transaction, scim_id: str, ref: str, by: str, now: int) -> None:
+    """Record that an administrator has confirmed whose account this is; earlier links of it end."""
+    transaction.run("DELETE FROM account_links WHERE scim_id = ? OR ref = ?", (scim_id, ref))
+    transaction.run(
+        "INSERT INTO account_links (scim_id, ref, confirmed_by, confirmed_at) VALUES (?, ?, ?, ?)",
+        (scim_id, ref, by, now),
+    )
+
+
+def unlink(transaction: Transaction, scim_id: str) -> None:
+    """Forget the confirmation of a SCIM user that is deleted."""
+    transaction.run("DELETE FROM account_links WHERE scim_id = ?", (scim_id,))
+
+
+def linked_users(transaction: Transaction, ref: str) -> list[str]:
+    """The ids of the SCIM users whose account an administrator has confirmed this one to be."""
+    rows = transaction.all("SELECT scim_id FROM account_links WHERE ref = ?", (ref,))
+    return [scim_id for (scim_id,) in rows]
 
 
 async def find_by_login(database: Database, issuer: str, name: str) -> Person | None:
@@ -83,6 +127,27 @@ async def find_by_login(database: Database, issuer: str, name: str) -> Person | 
         return None  # that of everybody whom the provider calls nothing
     rows = await database.all(_OF_LOGIN, (issuer, login))
     return await users.find(database, rows[0][0]) if len(rows) == 1 else None
+
+
+async def links(database: Database) -> dict[str, str]:
+    """The account that an administrator has confirmed of each SCIM user that has one."""
+    return dict(await database.all("SELECT scim_id, ref FROM account_links"))
+
+
+async def sign_ins(database: Database) -> list[SignIn]:
+    """How every account signs in."""
+    rows = await database.all("SELECT ref, issuer, subject, login FROM people")
+    return [
+        SignIn(ref, issuer or "", subject or "", login or "")
+        for ref, issuer, subject, login in rows
+    ]
+
+
+def names_of(sign_in: SignIn, issuer: str | None) -> set[str]:
+    """The names of an account at the issuer, or here: they prove nothing."""
+    if sign_in.issuer:
+        return {sign_in.login} - {""} if sign_in.issuer == issuer else set()
+    return {sign_in.login, sign_in.ref.removeprefix(users.PREFIX)} - {""}
 
 
 def rename(transaction: Transaction, account: str, old: str, new: str) -> None:
@@ -95,18 +160,16 @@ def rename(transaction: Transaction, account: str, old: str, new: str) -> None:
 
 
 def deactivate(
-    transaction: Transaction, account: str, entity: ProvisionedEntity, now: int
+    transaction: Transaction, accounts: Collection[str], entity: ProvisionedEntity, now: int
 ) -> Revocation:
-    """Disable a person's account, if any, and revoke the tokens: those of the own entity, too.
+    """Disable a person's accounts, and revoke the tokens: those of the own entity, too.
 
     Raises ConflictError if no administrator would be left.
     """
-    disabled = ""
-    if account:
-        if _is_enabled(transaction, account):
-            disabled = account
-        users.disable(transaction, account, now)
-    if not entity.ref or entity.ref == account:
+    disabled = " ".join(ref for ref in sorted(accounts) if _is_enabled(transaction, ref))
+    for ref in sorted(accounts):
+        users.disable(transaction, ref, now)
+    if not entity.ref or entity.ref in accounts:
         return Revocation(disabled)
     if transaction.one("SELECT 1 FROM people WHERE ref = ?", (entity.ref,)):
         return Revocation(disabled, left=entity.ref)

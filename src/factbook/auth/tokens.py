@@ -152,6 +152,12 @@ async def find(database: Database, digest: str) -> Grant | None:
     )
 
 
+def any_of(transaction: Transaction, owner: str) -> bool:
+    """True if the owner has a token that was not revoked."""
+    query = "SELECT 1 FROM tokens WHERE owner = ? AND revoked_at IS NULL LIMIT 1"
+    return transaction.one(query, (owner,)) is not None
+
+
 async def listed(database: Database) -> list[StoredToken]:
     """Every token that is not revoked, newest first."""
     rows = await database.all(

@@ -5,7 +5,7 @@ permission lost here is lost everywhere in the same transaction.
 """
 
 import re
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from factbook import invisible
 from factbook.auth import group_roles, invitations, roles, sessions, tokens
@@ -20,14 +20,21 @@ _NAME = re.compile(r"(?=.{1,63}\Z)([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
 _LONGEST_DISPLAY_NAME = 200
 _COLUMNS = (
     "ref, display_name, role, password IS NOT NULL, issuer, subject, "
-    "created_by, created_at, signed_in_at, disabled_at, given_role, role_group"
+    "created_by, created_at, signed_in_at, disabled_at, given_role, role_group, proof"
 )
+# What proves that an account is the catalog's user of its name.
+BY_ADMINISTRATOR: Final = "administrator"
+BY_PROVIDER: Final = "provider"
+BY_SCIM: Final = "scim"
+UNPROVEN: Final = ""
 
 
 class Person(NamedTuple):
     """A person as stored; times in milliseconds since the epoch.
 
     Where a group gives a higher role, it is `role`, and `given_role` is the one that was given.
+    `proof` is what proves that the account is the catalog's user of its name, empty if nothing
+    does; None for an account of a release that did not ask.
     """
 
     ref: str
@@ -42,6 +49,7 @@ class Person(NamedTuple):
     disabled_at: int | None
     given_role: str | None = None
     role_group: str | None = None
+    proof: str | None = UNPROVEN
 
     @property
     def name(self) -> str:
@@ -128,6 +136,7 @@ def create(
     subject: str | None = None,
     created_by: str,
     now: int,
+    proof: str = UNPROVEN,
 ) -> Person:
     """Store a new person, `password` being a hash; raises ConflictError if the name exists.
 
@@ -137,14 +146,49 @@ def create(
     shown = _display_name(display_name)
     made = transaction.run(
         "INSERT INTO people (ref, display_name, role, password, issuer, subject, created_by, "
-        "created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
-        (ref, shown, roles.checked(role), password, issuer, subject, created_by, now),
+        "created_at, proof) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+        (ref, shown, roles.checked(role), password, issuer, subject, created_by, now, proof),
     )
     if not made:
         raise _taken(transaction, ref)
     invitations.withdraw_by(transaction, invitations.FIRST_START)
     has_password = password is not None
-    return Person(ref, shown, role, has_password, issuer, subject, created_by, now, None, None)
+    return Person(
+        ref,
+        shown,
+        role,
+        has_password,
+        issuer,
+        subject,
+        created_by,
+        now,
+        signed_in_at=None,
+        disabled_at=None,
+        proof=proof,
+    )
+
+
+def is_known(transaction: Transaction, ref: str) -> bool:
+    """True if there is a person with this reference."""
+    return transaction.one("SELECT 1 FROM people WHERE ref = ?", (ref,)) is not None
+
+
+def prove(transaction: Transaction, ref: str, proof: str) -> None:
+    """Record what proves that an account is the catalog's user of its name."""
+    _change(transaction, ref, "proof", proof)
+
+
+def is_unproven(transaction: Transaction, ref: str) -> bool:
+    """True for an account that nothing proves to be the catalog's user of its name.
+
+    False for a reference without an account, such as a machine's, which administrators chose.
+    """
+    return transaction.one(_UNPROVEN, (ref,)) is not None
+
+
+async def read_unproven(database: Database, ref: str) -> bool:
+    """The same, for those who read."""
+    return await database.one(_UNPROVEN, (ref,)) is not None
 
 
 def set_password(transaction: Transaction, ref: str, hashed: str) -> None:
@@ -242,6 +286,9 @@ def disable(transaction: Transaction, ref: str, now: int) -> None:
 def enable(transaction: Transaction, ref: str) -> None:
     """Let a disabled person sign in again; what ended stays ended."""
     _change(transaction, ref, "disabled_at", None)
+
+
+_UNPROVEN: Final = "SELECT 1 FROM people WHERE ref = ? AND proof = ''"
 
 
 def _lock_roles(transaction: Transaction) -> None:

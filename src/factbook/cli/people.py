@@ -46,6 +46,13 @@ def list_(database_url: DatabaseUrl = None, as_json: Json = False) -> None:
 
 @app.command(epilog=EXIT_CODES)
 def invite(
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="NAME",
+            help="Name of the new account. Leave it out for the first administrator alone.",
+        ),
+    ] = None,
     role: Annotated[
         str | None,
         typer.Option(
@@ -53,25 +60,91 @@ def invite(
             "while there is no account."
         ),
     ] = None,
+    confirm: Annotated[
+        bool,
+        typer.Option(
+            "--confirm",
+            help="Confirm that the invited person is the user of this name in the catalog or SCIM. "
+            "The account then has that user's groups.",
+        ),
+    ] = False,
     server: Address = None,
     database_url: DatabaseUrl = None,
 ) -> None:
-    """Print a link that creates one account. It works once, within three days.
+    """Print a link that creates the account NAME. It works once, within three days.
 
-    The person who opens it chooses a name and a password.
+    The person who opens it chooses a password. The first administrator also chooses a name.
 
     \b
     Examples:
       factbook people invite
-      factbook people invite --role administrator --server https://factbook.example.com
+      factbook people invite kim
+      factbook people invite kim --confirm --server https://factbook.example.com
     """
     from factbook.operations import commands
 
-    link, given = on_database(database_url, commands.invite, role, server)
+    link, given = on_database(database_url, commands.invite, name, role, server, confirmed=confirm)
     note(
         f"Whoever opens this link becomes {given}, once, within three days. It is not shown again."
     )
     say(link)
+
+
+@app.command(epilog=EXIT_CODES)
+def confirm(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the account.")],
+    user_name: Annotated[
+        str,
+        typer.Option(
+            "--user-name",
+            metavar="USER",
+            help="User name in SCIM. Default: the SCIM user who has the account's name.",
+        ),
+    ] = "",
+    database_url: DatabaseUrl = None,
+) -> None:
+    """Confirm that an account belongs to the user of its name in the catalog and in SCIM.
+
+    The account then has the groups of that user, and the roles that these groups give.
+
+    \b
+    Examples:
+      factbook people confirm kim
+      factbook people confirm kim --user-name kim@example.com
+    """
+    from factbook.operations import commands
+
+    done = on_database(database_url, commands.confirm_person, name, user_name)
+    scim = f" and the SCIM user {done.user_name}" if done.user_name else ""
+    note(f"The account {name} is the catalog's user {done.ref}{scim}.")
+
+
+@app.command(epilog=EXIT_CODES)
+def add(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the new account.")],
+    subject: Annotated[
+        str,
+        typer.Option(help="The person's subject at the OpenID Connect provider (claim `sub`)."),
+    ],
+    role: Annotated[
+        str, typer.Option(help="administrator, operator, editor or viewer.")
+    ] = "viewer",
+    database_url: DatabaseUrl = None,
+) -> None:
+    """Create an account for somebody who signs in at the OpenID Connect provider.
+
+    This confirms that the person is the user of this name in the catalog and in SCIM. The person
+    needs it if the sign-in says that the name is reserved.
+
+    \b
+    Examples:
+      factbook people add kim --subject 00u1abcd
+    """
+    from factbook.operations import commands
+    from factbook.scim.identity import NewAccount
+
+    done = on_database(database_url, commands.add_person, NewAccount(name, role, subject))
+    note(f"{done.ref} can sign in now, as {done.role}.")
 
 
 @app.command(epilog=EXIT_CODES)

@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from factbook.audit import json_lines, trail
 from factbook.audit.trail import COMMAND_LINE, About, AuditEntry, AuditPosition, Caller
-from factbook.auth import invitations, roles, token_reach, token_rules, tokens, users
+from factbook.auth import group_roles, invitations, roles, token_reach, token_rules, tokens, users
 from factbook.auth import permissions as known_permissions
 from factbook.auth.encryption import token_key
 from factbook.auth.token_rules import TokenRequest
@@ -20,6 +20,8 @@ from factbook.clock import SECOND, Clock, iso, now
 from factbook.errors import InputError
 from factbook.http import audit, urls
 from factbook.scheduling import retention_clock
+from factbook.scim import identity
+from factbook.scim.identity import Confirmation, NewAccount
 from factbook.storage import Database, Transaction, Write
 
 
@@ -125,21 +127,29 @@ async def list_people(backend: Backend) -> list[Person]:
         return await users.listed(database)
 
 
-async def invite(backend: Backend, role: str | None, server: str | None) -> tuple[str, str]:
+async def invite(
+    backend: Backend, name: str | None, role: str | None, server: str | None, *, confirmed: bool
+) -> tuple[str, str]:
     """The link of a new invitation, and the role it gives.
 
-    The role defaults to administrator when there are no people yet, and to viewer otherwise. Raises
-    InputError when the address of the service is not known.
+    The role defaults to administrator when there are no people yet, who choose a name, and to
+    viewer otherwise. Raises InputError when the address of the service or the name is missing, and
+    ConflictError for a name that is somebody's, unless `confirmed` says that it is for that person.
     """
     address, secret, at = urls.address(backend.settings, server), invitations.generate(), now()
     digest = invitations.digest(secret, token_key(backend.settings))
+    rules = group_roles.rules(backend.settings)
+    ref = None if name is None else _reference(name)
 
     def work(transaction: Transaction) -> AuditEntry:
         given, lifetime = role or roles.ADMINISTRATOR, invitations.LIFETIME
         # Such a link ends with the first person, whoever becomes that.
-        first = given == roles.ADMINISTRATOR
+        first = given == roles.ADMINISTRATOR and ref is None
         if not (first and invitations.replace_first(transaction, digest, at, lifetime)):
             given = role or roles.VIEWER
+            if ref is None:
+                raise InputError("Name the person: factbook people invite NAME.")
+            scim_id = identity.check_invitation(transaction, ref, rules, confirmed=confirmed)
             invitations.make(
                 transaction,
                 digest=digest,
@@ -147,12 +157,47 @@ async def invite(backend: Backend, role: str | None, server: str | None) -> tupl
                 made_by=COMMAND_LINE,
                 now=at,
                 lifetime=lifetime,
+                new_ref=ref,
+                scim_id=scim_id,
             )
-        return AuditEntry("person.invite", digest[: invitations.ID], {"role": given})
+        detail = {"role": given, "person": ref or ""}
+        return AuditEntry("person.invite", digest[: invitations.ID], detail)
 
     async with backend.opened() as database:
         entry = await recorded_write(database, lambda made: made, at)(work)
     return urls.welcome(address, secret), entry.detail["role"]
+
+
+async def confirm_person(backend: Backend, name: str, user_name: str) -> Confirmation:
+    """Confirm that an account is the catalog's user of its name, and a SCIM user's.
+
+    Raises the errors of `identity.confirm`.
+    """
+    ref, at, rules = _reference(name), now(), group_roles.rules(backend.settings)
+    caller = Caller(COMMAND_LINE, at)
+    async with backend.opened() as database:
+        return await recorded_write(database, identity.audited, at)(
+            lambda tx: identity.confirm(tx, ref, rules, caller, user_name)
+        )
+
+
+async def add_person(backend: Backend, wish: NewAccount) -> Confirmation:
+    """Create the account of somebody who signs in at the OpenID Connect provider.
+
+    Raises InputError if the settings name no provider, and the errors of `identity.add`.
+    """
+    issuer, at = backend.settings.openid.get("issuer"), now()
+    if not issuer:
+        raise InputError("The settings name no OpenID Connect provider: fill the table [openid].")
+    rules, caller = group_roles.rules(backend.settings), Caller(COMMAND_LINE, at)
+    async with backend.opened() as database:
+        return await recorded_write(database, identity.audited, at)(
+            lambda tx: identity.add(tx, wish, issuer, rules, caller)
+        )
+
+
+def _reference(name: str) -> str:
+    return users.reference(name.removeprefix(users.PREFIX))
 
 
 async def reset_password(backend: Backend, name: str, server: str | None) -> str:
@@ -162,7 +207,7 @@ async def reset_password(backend: Backend, name: str, server: str | None) -> str
     when the address of the service is not known.
     """
     address, secret, at = urls.address(backend.settings, server), invitations.generate(), now()
-    ref = users.reference(name.removeprefix("user:default/"))
+    ref = _reference(name)
     digest = invitations.digest(secret, token_key(backend.settings))
     entry = AuditEntry("person.change", ref, {"changed": "link to set a password"})
     async with backend.opened() as database:

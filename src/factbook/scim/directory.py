@@ -113,7 +113,7 @@ class ScimDirectory:
 
         def work(transaction: Transaction, settlement: Settlement) -> DirectoryChange:
             row = _existing(transaction, type_, id_, if_match)
-            lost = self._revoked(transaction, "", row, row) if type_ == "User" else Revocation()
+            lost = self._revoked(transaction, [], row, row) if type_ == "User" else Revocation()
             settlement.remove(row)
             return DirectoryChange(row, disabled=lost.disabled, left=lost.left)
 
@@ -131,6 +131,8 @@ class ScimDirectory:
             result = work(transaction, settlement)
             change = settlement.change()
             self._settle_roles(transaction, settlement)
+            for id_ in settlement.removed:
+                provider_accounts.unlink(transaction, id_)
             part_store.replace(transaction, _part_record(transaction, self._now))
             return change, result
 
@@ -180,42 +182,48 @@ class ScimDirectory:
         row, was_active = change.row, before is None or before.active
         if row.type != "User":
             return change
-        account = self._renamed(transaction, before, row)
+        accounts = self._renamed(transaction, before, row)
         if row.active and was_active:
             return change
         if row.active:
-            ref = row.disabled_ref
-            is_back = (
-                provider_accounts.reactivate(transaction, ref, row.disabled_at) if ref else False
-            )
+            back = [
+                ref
+                for ref in row.disabled_ref.split()
+                if provider_accounts.reactivate(transaction, ref, row.disabled_at)
+            ]
             row = settlement.put(before, row._replace(disabled_ref="", disabled_at=0))
-            return change._replace(row=row, enabled=ref if is_back else "")
-        lost = self._revoked(transaction, account, before, row)
+            return change._replace(row=row, enabled=" ".join(back))
+        lost = self._revoked(transaction, accounts, before, row)
         if lost.disabled:
             marked = row._replace(disabled_ref=lost.disabled, disabled_at=self._now)
             row = settlement.put(before, marked)
         return change._replace(row=row, disabled=lost.disabled, left=lost.left)
 
-    def _renamed(self, transaction: Transaction, before: ScimRow | None, row: ScimRow) -> str:
-        """The account that the row proved before the change, which follows to another name."""
-        account = self._account(transaction, before) if before and before != row else ""
-        if before and account and before.name_key != row.name_key:
-            provider_accounts.rename(transaction, account, before.name, row.name)
-        return account
+    def _renamed(self, transaction: Transaction, before: ScimRow | None, row: ScimRow) -> list[str]:
+        """The accounts that matched the row before the change, which follow to another name."""
+        accounts = self._accounts(transaction, before) if before and before != row else []
+        if before and before.name_key != row.name_key:
+            for account in accounts:
+                provider_accounts.rename(transaction, account, before.name, row.name)
+        return accounts
 
     def _revoked(
-        self, transaction: Transaction, account: str, before: ScimRow | None, row: ScimRow
+        self,
+        transaction: Transaction,
+        accounts: list[str],
+        before: ScimRow | None,
+        row: ScimRow,
     ) -> Revocation:
-        account = account or self._account(transaction, row)
+        accounts = accounts or self._accounts(transaction, row)
         # The name that a row is only about to get may turn out to be somebody else's.
         held = before.ref if before else ""
         is_own = held in set_changes.owned(transaction, SET, [held])
         entity = ProvisionedEntity(held if is_own else row.ref, is_own)
-        return provider_accounts.deactivate(transaction, account, entity, self._now)
+        return provider_accounts.deactivate(transaction, accounts, entity, self._now)
 
-    def _account(self, transaction: Transaction, row: ScimRow) -> str:
-        person = ProvisionedPerson(self._target.groups.issuer, row.external_id, row.name)
-        return provider_accounts.account(transaction, person)
+    def _accounts(self, transaction: Transaction, row: ScimRow) -> list[str]:
+        person = ProvisionedPerson(row.id, self._target.groups.issuer, row.external_id, row.name)
+        return provider_accounts.accounts_to_revoke(transaction, person)
 
 
 def _with_active(resource: Resource, row: ScimRow) -> Resource:

@@ -1,6 +1,7 @@
 """Roles by groups: those that an identity provider has pushed, and those of the last sign-in.
 
-Groups of the catalog give no role: whoever may push a set could make somebody a member of one.
+Groups of the catalog give no role: whoever may push a set could make somebody a member of one. Nor
+does a name: an account is a SCIM user's by its subject, or because an administrator said so.
 """
 
 import structlog
@@ -37,8 +38,12 @@ def settle_accounts(
     transaction: Transaction, users: list[ScimRow], rules: GroupRules, caller: Caller
 ) -> None:
     """Settle the accounts of these users of the identity provider."""
-    accounts = {_account(transaction, row, rules) for row in users}
-    for ref in sorted(accounts - {""}):
+    accounts = {
+        ref
+        for row in users
+        for ref in provider_accounts.proven_accounts(transaction, provisioned(row, rules))
+    }
+    for ref in sorted(accounts):
         settle(transaction, ref, rules, caller)
 
 
@@ -62,12 +67,16 @@ async def settle_everybody(database: Database, rules: GroupRules, now: int) -> N
 
 def _groups(transaction: Transaction, ref: str, rules: GroupRules) -> set[str]:
     """The groups of a person, as far as an identity provider vouches for them."""
-    names = provider_accounts.names_of(transaction, ref)
-    found = store.called(transaction, {names.local, names.login} - {""}, names.subject)
-    own = [row.id for row in found if row.active and _account(transaction, row, rules) == ref]
+    subject = provider_accounts.subject_of(transaction, ref, rules.issuer)
+    linked = provider_accounts.linked_users(transaction, ref)
+    found = [
+        *store.users_of_subject(transaction, subject),
+        *store.rows_of(transaction, linked).values(),
+    ]
+    own = {row.id for row in found if row.active}
     return {*group_roles.claimed(transaction, ref), *store.group_names(transaction, own)}
 
 
-def _account(transaction: Transaction, row: ScimRow, rules: GroupRules) -> str:
-    person = ProvisionedPerson(rules.issuer, row.external_id, row.name)
-    return provider_accounts.account(transaction, person)
+def provisioned(row: ScimRow, rules: GroupRules) -> ProvisionedPerson:
+    """A SCIM user as accounts are matched with it."""
+    return ProvisionedPerson(row.id, rules.issuer, row.external_id, row.name)

@@ -55,6 +55,11 @@ class Settlement:
         self._note(row.id, row, None)
         store.delete(self._transaction, row.id)
 
+    @property
+    def removed(self) -> list[str]:
+        """The ids of resources that were deleted."""
+        return [id_ for id_, row in self._rows.items() if row is None]
+
     def members(self, group: str, come: Collection[str], gone: Collection[str]) -> None:
         """Members that come to a group, and that leave it."""
         store.change_members(self._transaction, group, come, gone)

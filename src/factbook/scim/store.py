@@ -12,6 +12,8 @@ _COLUMNS: Final = (
     "id, type, name_key, display_key, external_id, active, document, ref, problem, version, "
     "created_at, changed_at, disabled_ref, disabled_at"
 )
+# Of the users whose names begin alike, so many are told.
+_MOST_CALLED: Final = 20
 _READ: Final = f"SELECT {_COLUMNS} FROM scim_resources"
 _SAVE: Final = f"""
 INSERT INTO scim_resources ({_COLUMNS}, is_troubled)
@@ -155,13 +157,53 @@ def named(transaction: Transaction, type_: TypeName, name_key: str) -> list[str]
     )
 
 
-def called(transaction: Transaction, name_keys: Iterable[str], external_id: str) -> list[ScimRow]:
-    """The users with one of these names, or with this external id unless it is empty."""
-    rows = transaction.all(
-        f"{_READ} WHERE type = 'User' AND (name_key IN LIST(?) OR external_id = ?)",
-        (list(name_keys), external_id or None),
-    )
+def users_of_subject(transaction: Transaction, subject: str) -> list[ScimRow]:
+    """The users with this external id, none for an empty one."""
+    rows = transaction.all(f"{_READ} WHERE type = 'User' AND external_id = ?", (subject or None,))
     return [_row(row) for row in rows]
+
+
+async def refs_of_subject(database: Database, subject: str) -> list[str]:
+    """The references of the users with this external id that have one, none for an empty id."""
+    rows = await database.all(
+        "SELECT ref FROM scim_resources WHERE type = 'User' AND external_id = ? AND ref <> ''",
+        (subject or None,),
+    )
+    return _ids(rows)
+
+
+async def members_called(database: Database, groups: Collection[str]) -> list[tuple[str, ScimRow]]:
+    """The active users in the groups with these names, each with the group's name."""
+    prefixed = ", ".join(f"u.{column}" for column in _COLUMNS.split(", "))
+    rows = await database.all(
+        f"SELECT g.document, {prefixed} FROM scim_resources g "
+        "JOIN scim_members m ON m.group_id = g.id JOIN scim_resources u ON u.id = m.member_id "
+        "WHERE g.type = 'Group' AND g.name_key IN LIST(?) AND u.type = 'User' AND u.active = 1 "
+        "ORDER BY u.name_key, g.name_key",
+        ([key(name) for name in groups],),
+    )
+    found = [(msgspec.json.decode(row[0], type=_Named).display_name, _row(row[1:])) for row in rows]
+    return [(group, row) for group, row in found if group in groups]
+
+
+def users_called(transaction: Transaction, ref: str, name: str) -> list[ScimRow]:
+    """The users with this reference, or whose name is this one, whole or before its `@`."""
+    name = key(name)
+    rows = transaction.all(f"{_READ} WHERE ref = ? AND type = 'User'", (ref,))
+    rows += transaction.all(f"{_READ} WHERE type = 'User' AND name_key = ?", (name,))
+    # What comes after `@` in the order of characters is `A`.
+    rows += transaction.all(
+        f"{_READ} WHERE type = 'User' AND name_key >= ? AND name_key < ? LIMIT ?",
+        (f"{name}@", f"{name}A", _MOST_CALLED),
+    )
+    found = {row[0]: _row(row) for row in rows}
+    return sorted(found.values(), key=lambda row: row.name_key)
+
+
+def user_named(transaction: Transaction, name: str) -> ScimRow | None:
+    """The user with this whole name."""
+    ids = named(transaction, "User", key(name))
+    return rows_of(transaction, ids)[ids[0]] if ids else None
 
 
 def group_names(transaction: Transaction, users: Collection[str]) -> set[str]:

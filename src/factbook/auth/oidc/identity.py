@@ -48,6 +48,13 @@ def identity_of(claims: Mapping[str, Any], options: ProviderOptions) -> Identity
     )
 
 
+def proven_name(identity: Identity, options: ProviderOptions) -> str | None:
+    """The name before the `@` that proves who somebody is in the catalog, if the options say so."""
+    name, at, domain = (identity.login or "").casefold().partition("@")
+    proven = {pattern.casefold() for pattern in options.proven_names}
+    return name if name and f"*{at}{domain}" in proven else None
+
+
 def role_of(identity: Identity, options: ProviderOptions) -> str | None:
     """Role of a new person; None when only existing people may sign in.
 

@@ -14,6 +14,7 @@ from factbook.settings.option_tables import about, read_table
 
 NO_ROLE: Final = "none"
 # What parsers of addresses read differently.
+_PROVEN: Final = re.compile(r"\*(@[^@*\s]+)?")
 _ODD: Final = re.compile(r"[^!-~]|\\")
 
 
@@ -42,6 +43,15 @@ class ProviderOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
             "name, it is taken from the email address, then from `sub`."
         ),
     ] = "preferred_username"
+    proven_names: Annotated[
+        list[str],
+        about(
+            "Names at the provider that prove who somebody is in the catalog: `*@example.com` for "
+            "`NAME@example.com`, `*` for names without an `@`. Set it only if people cannot choose "
+            "or change the claim `name_claim`. Other new accounts never get the name of a user of "
+            "the catalog, nor its groups, until an administrator confirms them."
+        ),
+    ] = []
     role: Annotated[
         str,
         about(
@@ -61,6 +71,8 @@ class ProviderOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
             raise ConfigurationError("client_id has to be set")
         if "openid" not in self.scopes.split():
             raise ConfigurationError("scopes has to have openid among them")
+        if not all(map(_PROVEN.fullmatch, self.proven_names)):
+            raise ConfigurationError("proven_names has to be of the form *@example.com, or *")
         if self.role not in {*roles.ROLES, NO_ROLE}:
             names = ", ".join([*roles.ROLES, NO_ROLE])
             raise ConfigurationError(f"role has to be one of {names}")

@@ -49,6 +49,12 @@ def ids_of(transaction: Transaction, refs: Iterable[str]) -> dict[str, int]:
     return dict(rows)
 
 
+async def known_refs(database: Database, refs: Iterable[str]) -> set[str]:
+    """The canonical references among these that are in the catalog."""
+    rows = await database.all("SELECT ref FROM entities WHERE ref IN LIST(?)", (sorted(refs),))
+    return {ref for (ref,) in rows}
+
+
 def refs_of(transaction: Transaction, ids: Iterable[int]) -> dict[int, str]:
     """The references of the entities with these ids, by id."""
     return dict(transaction.all("SELECT id, ref FROM entities WHERE id IN LIST(?)", (list(ids),)))

@@ -7,6 +7,7 @@ that no trusted set states. `stated_groups` is for display.
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
+from factbook.auth import users
 from factbook.catalog.people_trust import PeopleTrust
 from factbook.catalog.piecewise import slices
 from factbook.catalog.store import locks
@@ -36,7 +37,12 @@ class StatedMembership(NamedTuple):
 
 
 def groups_of(transaction: Transaction, ref: str, trust: PeopleTrust) -> frozenset[str]:
-    """The groups whose rights a person has as a direct member."""
+    """The groups whose rights a person has as a direct member.
+
+    None, here and below, for an account that nothing proves to be the catalog's user of its name.
+    """
+    if users.is_unproven(transaction, ref):
+        return frozenset()
     return _counted(transaction.all(_STATED, ([ref], [ref])), trust)
 
 
@@ -44,6 +50,8 @@ def kept_groups(
     transaction: Transaction, held: WriteLocks, ref: str, trust: PeopleTrust
 ) -> frozenset[str]:
     """The same, as they stay until the end of the write: what states them is locked."""
+    if users.is_unproven(transaction, ref):
+        return frozenset()
     while True:
         rows = [StatedMembership(*row) for row in transaction.all(_STATED, ([ref], [ref]))]
         counted = [row for row in rows if row.counts(trust)]
@@ -55,6 +63,8 @@ def kept_groups(
 
 async def read_groups(database: Database, ref: str, trust: PeopleTrust) -> frozenset[str]:
     """The same, for those who read."""
+    if await users.read_unproven(database, ref):
+        return frozenset()
     return _counted(await database.all(_STATED, ([ref], [ref])), trust)
 
 

@@ -22,6 +22,7 @@ from factbook.operations.doctor import (
     integrations,
     key,
     machine,
+    people,
     rights,
     runtime,
     schema,
@@ -169,6 +170,7 @@ class _Examination:
             imports.importers(database, self._service.importer_registry(database), now),
             checks.checks(database),
             rights.rights(database, self._settings),
+            people.people(database, self._settings),
             runtime.hooks(database),
             runtime.housekeeping_parts(database, now),
         ):

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple, TypeVar
 
-from factbook.audit.trail import About, AuditEntry
-from factbook.auth import invitations, roles, sessions, tokens, users
+from factbook.audit.trail import About, AuditEntry, Caller
+from factbook.auth import group_roles, invitations, roles, sessions, tokens, users
 from factbook.auth.invitations import Invitation
 from factbook.auth.oauth import consents
 from factbook.auth.permissions import TITLES, TOKEN_MANAGE
@@ -12,6 +12,8 @@ from factbook.auth.users import Person
 from factbook.errors import ConflictError, InputError, NotFoundError
 from factbook.http import urls
 from factbook.http.requests import Reply
+from factbook.scim import identity
+from factbook.scim.identity import NewAccount
 from factbook.storage import Transaction
 from factbook.web.site.endpoint import PageRoute
 from factbook.web.site.page_context import PageContext
@@ -48,6 +50,7 @@ async def listed(visit: PageContext, status: int = 200, problem: str = "") -> Re
         roles=roles.TITLES,
         abouts=roles.DESCRIPTIONS,
         problem=problem,
+        openid=visit.site.openid and visit.site.openid.options.title,
     )
 
 
@@ -55,8 +58,11 @@ async def invite(visit: PageContext) -> Reply:
     """Create an invitation, whose link is in this answer alone."""
     role, secret, now = visit.sent.one("role"), invitations.generate(), visit.now
     digest = invitations.digest(secret, visit.state.token_key)
+    name, confirmed = visit.sent.one("name"), visit.sent.one("confirmed") == "true"
+    rules = group_roles.rules(visit.state.settings)
 
     def work(transaction: Transaction) -> Invitation:
+        ref = users.reference(name)
         return invitations.make(
             transaction,
             digest=digest,
@@ -64,11 +70,13 @@ async def invite(visit: PageContext) -> Reply:
             made_by=visit.person.ref,
             now=now,
             lifetime=invitations.LIFETIME,
+            new_ref=ref,
+            scim_id=identity.check_invitation(transaction, ref, rules, confirmed=confirmed),
         )
 
     try:
         made = await visit.writing(_invited, 201)(work)
-    except InputError as error:
+    except (ConflictError, InputError) as error:
         return await listed(visit, error.status, problem=error.message)
     return _link(visit, made, secret)
 
@@ -104,6 +112,38 @@ async def show(visit: PageContext, status: int = 200, problem: str = "") -> Repl
         "problem": problem,
     }
     return visit.page("people-person.html", status, **values)
+
+
+async def confirm(visit: PageContext) -> Reply:
+    """Confirm that an account is the catalog's user of its name, and a SCIM user's."""
+    ref, user_name = _ref(visit), visit.sent.one("user_name")
+    rules = group_roles.rules(visit.state.settings)
+    caller = Caller(visit.person.ref, visit.now, visit.address, grant=visit.person.grant)
+
+    return await _changed(
+        visit,
+        identity.audited,
+        lambda transaction: identity.confirm(transaction, ref, rules, caller, user_name),
+        f"{ref} is confirmed: the account has the groups of the catalog's user of its name.",
+    )
+
+
+async def add(visit: PageContext) -> Reply:
+    """Create the account of somebody who signs in at the provider, whose name is confirmed."""
+    openid = visit.site.openid
+    if openid is None:
+        raise NotFoundError("No OpenID Connect provider is configured.")
+    issuer = openid.options.issuer
+    wish = NewAccount(visit.sent.one("new_name"), visit.sent.one("role"), visit.sent.one("subject"))
+    rules = group_roles.rules(visit.state.settings)
+    caller = Caller(visit.person.ref, visit.now, visit.address, grant=visit.person.grant)
+    try:
+        done = await visit.writing(identity.audited)(
+            lambda transaction: identity.add(transaction, wish, issuer, rules, caller)
+        )
+    except (ConflictError, InputError) as error:
+        return await listed(visit, error.status, problem=error.message)
+    return visit.redirect(f"{PATH}/{wish.name.lower()}", f"{done.ref} can sign in now.")
 
 
 async def change_role(visit: PageContext) -> Reply:
@@ -170,7 +210,7 @@ async def reset_password(visit: PageContext) -> Reply:
 
 
 def _invited(made: Invitation) -> AuditEntry:
-    return AuditEntry("person.invite", made.id, {"role": made.role})
+    return AuditEntry("person.invite", made.id, {"role": made.role, "person": made.new_ref or ""})
 
 
 async def _changed(
@@ -179,7 +219,7 @@ async def _changed(
     """The person's page after a change, with a notice or the problem."""
     try:
         await visit.writing(about)(work)
-    except (ConflictError, InputError) as error:
+    except (ConflictError, InputError, NotFoundError) as error:
         return await show(visit, error.status, problem=error.message)
     return visit.redirect(f"{PATH}/{visit.request.parameter('name')}", notice)
 
@@ -202,6 +242,8 @@ PEOPLE: Sequence[PageRoute] = (
     PageRoute("POST", f"{PATH}/-/invitations", invite, _NEEDS),
     PageRoute("POST", f"{PATH}/-/withdraw", withdraw, _NEEDS),
     PageRoute("GET", _PERSON, show, _NEEDS),
+    PageRoute("POST", f"{PATH}/-/accounts", add, _NEEDS),
+    PageRoute("POST", f"{_PERSON}/confirm", confirm, _NEEDS),
     PageRoute("POST", f"{_PERSON}/role", change_role, _NEEDS),
     PageRoute("POST", f"{_PERSON}/password", reset_password, _NEEDS),
     PageRoute("POST", f"{_PERSON}/disable", disable, _NEEDS),

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 from factbook.audit.trail import AuditEntry
 from factbook.auth import group_roles, provider_accounts, roles, users
 from factbook.auth.oidc import attempt as attempts
-from factbook.auth.oidc.identity import Identity, role_of
+from factbook.auth.oidc.identity import Identity, proven_name, role_of
 from factbook.auth.users import Person
 from factbook.clock import SECOND
 from factbook.errors import ConflictError, InputError, NotFoundError, SignInError
 from factbook.http import refusals
 from factbook.http.requests import Reply
+from factbook.scim import identity as names
 from factbook.storage import Transaction
 from factbook.web.sign_in import guesses
 from factbook.web.sign_in.password_sign_in import safe_path
@@ -58,7 +59,7 @@ async def finish(visit: PageContext) -> Reply:
         query = dict(visit.request.query)
         identity = await provider.finish(attempt, query, _back(visit))
         person = await _person(visit, provider, identity)
-        await visit.state.database.write(partial(_note, visit, person.ref, identity))
+        await visit.state.database.write(partial(_note, visit, provider, person, identity))
         await session.start(visit, person.ref, "openid")
         guesses.know(visit, guesses.ELSEWHERE, "")
     except SignInError as error:
@@ -68,11 +69,21 @@ async def finish(visit: PageContext) -> Reply:
     return visit.redirect(back)
 
 
-def _note(visit: PageContext, ref: str, identity: Identity, transaction: Transaction) -> None:
-    """Record what the provider calls the account, and its groups that give a role."""
-    provider_accounts.note_login(transaction, ref, identity.login or "")
+def _note(
+    visit: PageContext,
+    provider: "OpenID",
+    person: Person,
+    identity: Identity,
+    transaction: Transaction,
+) -> None:
+    """Record what the provider calls the account, what that proves, and groups that give a role."""
+    provider_accounts.note_login(transaction, person.ref, identity.login or "")
+    if person.proof == users.UNPROVEN:
+        name = proven_name(identity, provider.options)
+        if proof := names.proof_of(transaction, person.ref, identity.subject, name):
+            users.prove(transaction, person.ref, proof)
     rules = group_roles.rules(visit.state.settings)
-    group_roles.claim(transaction, ref, identity.groups, rules)
+    group_roles.claim(transaction, person.ref, identity.groups, rules)
 
 
 async def _person(visit: PageContext, provider: "OpenID", identity: Identity) -> Person:
@@ -81,7 +92,7 @@ async def _person(visit: PageContext, provider: "OpenID", identity: Identity) ->
     role = role_of(identity, provider.options)
     found = await users.find_by_subject(database, identity.issuer, identity.subject)
     if found is None:
-        return await _new_person(visit, identity, role)
+        return await _new_person(visit, provider, identity, role)
     if role == roles.ADMINISTRATOR and found.role != role and found.disabled_at is None:
         # Whom the provider counts among the administrators is one from now on.
         entry = AuditEntry("person.change", found.ref, {"role": role, "by": "OpenID Connect"})
@@ -90,13 +101,21 @@ async def _person(visit: PageContext, provider: "OpenID", identity: Identity) ->
     return found
 
 
-async def _new_person(visit: PageContext, identity: Identity, role: str | None) -> Person:
+async def _new_person(
+    visit: PageContext, provider: "OpenID", identity: Identity, role: str | None
+) -> Person:
     if role is None:
         raise SignInError("This account is not known here; ask an administrator to add it.")
+    trusted = proven_name(identity, provider.options)
     try:
-        ref = users.reference(identity.name)
+        # SCIM knows people by their subject. A name alone may be somebody else's.
+        own = await names.ref_of_subject(visit.state.database, identity.subject)
+        ref = own or users.reference(identity.name)
 
         def work(transaction: Transaction) -> Person:
+            proof = names.proof_of(transaction, ref, identity.subject, trusted)
+            if not proof and names.reservation(transaction, ref):
+                raise _unproven(ref, identity)
             return users.create(
                 transaction,
                 ref=ref,
@@ -106,6 +125,7 @@ async def _new_person(visit: PageContext, identity: Identity, role: str | None) 
                 subject=identity.subject,
                 created_by="OpenID Connect",
                 now=visit.now,
+                proof=proof,
             )
 
         entry = AuditEntry("person.create", ref, {"role": role, "by": "OpenID Connect"})
@@ -115,9 +135,18 @@ async def _new_person(visit: PageContext, identity: Identity, role: str | None) 
             "The provider sends no name for this account that is valid here."
         ) from None
     except ConflictError:
+        name = ref.removeprefix(users.PREFIX)
         raise SignInError(
-            f"Someone else is called {identity.name} here; ask an administrator to resolve it."
+            f"Someone else is called {name} here; ask an administrator to resolve it."
         ) from None
+
+
+def _unproven(ref: str, identity: Identity) -> SignInError:
+    name = ref.removeprefix(users.PREFIX)
+    return SignInError(
+        f"The name {name} is reserved, and nothing proves that it is yours. Ask an administrator "
+        f"to add your account on the page People. Its subject is {identity.subject}"
+    )
 
 
 def _provider(visit: PageContext) -> "OpenID":

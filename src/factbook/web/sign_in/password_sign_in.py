@@ -6,7 +6,7 @@ from functools import partial
 from typing import NamedTuple
 
 from factbook.audit.trail import AuditEntry
-from factbook.auth import invitations, passwords, users
+from factbook.auth import invitations, passwords, provider_accounts, users
 from factbook.auth.invitations import Invitation
 from factbook.errors import (
     ConflictError,
@@ -17,6 +17,7 @@ from factbook.errors import (
 )
 from factbook.http import refusals, urls
 from factbook.http.requests import Reply
+from factbook.scim import identity
 from factbook.storage import Transaction
 from factbook.web.sign_in import guesses
 from factbook.web.site import session
@@ -74,13 +75,14 @@ async def accept(visit: PageContext) -> Reply:
     """Use an invitation, and sign in."""
     invitation, form = await _invitation(visit), visit.sent
     try:
-        ref = invitation.ref or users.reference(form.one("name"))
+        ref = invitation.ref or invitation.new_ref or users.reference(form.one("name"))
         password = form.raw("password")
         passwords.check(password, ref)
         if password != form.raw("again"):
             raise InputError("The two passwords differ.")
         hashed = await visit.site.slow(passwords.hashed, password)
-        await _use(visit, ref, hashed, form.one("display_name") or form.one("name"))
+        name = form.one("display_name") or ref.removeprefix(users.PREFIX)
+        await _use(visit, ref, hashed, name)
     except (InputError, ConflictError) as error:
         shown = {"name": form.one("name"), "display_name": form.one("display_name")}
         return _welcome(visit, invitation, error.status, problem=error.message, **shown)
@@ -134,15 +136,7 @@ async def _use(visit: PageContext, ref: str, hashed: str, display_name: str) -> 
         if invitation.ref is not None:
             users.set_password(transaction, ref, hashed)
         else:
-            users.create(
-                transaction,
-                ref=ref,
-                display_name=display_name,
-                role=invitation.role,
-                password=hashed,
-                created_by=invitation.made_by,
-                now=now,
-            )
+            _create(transaction, invitation, ref, hashed, display_name, now)
         return invitation
 
     def about(invitation: Invitation) -> AuditEntry:
@@ -151,6 +145,33 @@ async def _use(visit: PageContext, ref: str, hashed: str, display_name: str) -> 
         return AuditEntry("person.create", ref, {"role": invitation.role, "by": invitation.made_by})
 
     await visit.writing(about, actor=ref)(work)
+
+
+def _create(
+    transaction: Transaction,
+    invitation: Invitation,
+    ref: str,
+    hashed: str,
+    display_name: str,
+    now: int,
+) -> None:
+    """Store the account of an invitation; raises ConflictError for a name that is somebody's."""
+    is_first = invitation.made_by == invitations.FIRST_START
+    if invitation.scim_id is None and not is_first:
+        identity.check_name(transaction, ref)
+    is_named = invitation.new_ref is not None or is_first
+    users.create(
+        transaction,
+        ref=ref,
+        display_name=display_name,
+        role=invitation.role,
+        password=hashed,
+        created_by=invitation.made_by,
+        now=now,
+        proof=users.BY_ADMINISTRATOR if is_named else users.UNPROVEN,
+    )
+    if invitation.scim_id:
+        provider_accounts.link(transaction, invitation.scim_id, ref, invitation.made_by, now)
 
 
 async def _invitation(visit: PageContext) -> Invitation:
