@@ -179,8 +179,11 @@ def test_an_exemption_goes_through_its_states_alone(
 def test_approvers_decide_where_a_scorecard_names_them() -> None:
     rules = ExemptionRules(approvers=("group:default/platform",))
     assert exemption.decided(asked(), "approve", BOB, [rules], NOON).state == "approved"
+    assert exemption.decided(asked(), "approve", ANN, [rules], NOON).state == "approved"
+    owner = BOB._replace(groups=frozenset(), owns_subject=True)
+    assert exemption.decided(asked(), "approve", owner, [], NOON).state == "approved"
     with pytest.raises(NotAllowedError):
-        exemption.decided(asked(), "approve", ANN, [rules], NOON)
+        exemption.decided(asked(), "approve", owner, [rules], NOON)
     with pytest.raises(NotAllowedError):
         exemption.decided(asked(), "approve", BOB, [], NOON)
     with pytest.raises(NotAllowedError):

@@ -108,6 +108,11 @@ REQUIREMENTS: dict[str, Requirement] = {
         "decisions §6.2",
         "Groups of the identity provider give roles, which end with the membership at once.",
     ),
+    "people.roles-need-a-proven-account": Requirement(
+        "decisions §6.2",
+        "A role of a SCIM user's group needs an account with the user's subject, or one that an "
+        "administrator has confirmed. Names that people choose prove nothing.",
+    ),
     "roles.groups-write-what-they-own": Requirement(
         "decisions §6.2",
         "Members of a group who are editors write what the group owns, and nothing of others.",
@@ -120,6 +125,11 @@ REQUIREMENTS: dict[str, Requirement] = {
         "decisions §6.2",
         "People whom an upgrade leaves without rights stay, are listed by the doctor, the status "
         "and the log, and have their rights again by one setting.",
+    ),
+    "exemptions.only-the-checks-owner-decides": Requirement(
+        "decisions §6.2",
+        "A scorecard's exemption rules count for a check only if its owner owns the check, or if "
+        "they were published with the permission for scorecards; who may decide always may.",
     ),
     "connections.used-by-owners-they-are-shared-with": Requirement(
         "decisions §6.2",

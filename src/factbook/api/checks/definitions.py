@@ -82,7 +82,13 @@ class DefinitionHandlers(Generic[S, A]):
         document = await self._document(request, state, self._id.of(request))
         now, publish = state.clock(), PUBLISH.of(request)
         work = definition_writes.replacement(
-            self._store, document, request.actor, now, tags=tags(request), publish=publish
+            self._store,
+            document,
+            request.actor,
+            now,
+            tags=tags(request),
+            publish=publish,
+            permitted=not request.own_only,
         )
         verb = "publish" if publish else "replace"
         return await self._written(request, state, document["id"], (verb, work), now)
@@ -98,7 +104,9 @@ class DefinitionHandlers(Generic[S, A]):
     async def publish(self, request: Request, state: HandlerContext) -> JsonReply[A]:
         """Publish the draft of one."""
         id_, now = (await self._existing(request, state)).id, state.clock()
-        work = definition_writes.publication(self._store, id_, request.actor, now, tags(request))
+        work = definition_writes.publication(
+            self._store, id_, request.actor, now, tags(request), permitted=not request.own_only
+        )
         return await self._written(request, state, id_, ("publish", work), now)
 
     async def versions(

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final, Literal, NamedTuple, get_args
 
 from factbook import clock
+from factbook.auth.permissions import EXEMPTION_DECIDE
 from factbook.checks import readers
 from factbook.checks.definitions.scorecard import DEFAULT_DAYS, NO_RULES, ExemptionRules
 from factbook.checks.readers import DocumentMember
@@ -104,12 +105,17 @@ class Exemption(NamedTuple):
 
 
 class ExemptionActor(NamedTuple):
-    """An actor: a user reference, the groups it is a member of, and what its permissions allow."""
+    """An actor: a user reference, the groups it is a member of, and what its permissions allow.
+
+    `owns_subject` if one of the groups owns the check or scorecard, and the actor may write what
+    its groups own.
+    """
 
     ref: str
     groups: frozenset[str] = frozenset()
     may_request: bool = False
     may_decide: bool = False
+    owns_subject: bool = False
 
 
 def parse(document: object, now: int) -> ExemptionRequest:
@@ -153,7 +159,7 @@ def check_requester(actor: ExemptionActor, owners: Collection[str]) -> None:
 
 
 def may_decide(actor: ExemptionActor, rules: Iterable[ExemptionRules]) -> bool:
-    """Return true if the person is an approver by the rules of the scorecards with the check."""
+    """Return true if the person may decide, by rules that count for the check or scorecard."""
     try:
         _check_approver(actor, rules)
     except NotAllowedError:
@@ -210,13 +216,21 @@ def _broken(
 
 
 def _check_approver(actor: ExemptionActor, rules: Iterable[ExemptionRules]) -> None:
-    """Raise NotAllowedError unless each scorecard accepts the person."""
+    """Raise NotAllowedError unless the person has the permission, or each scorecard accepts it."""
+    if actor.may_decide:
+        return
     for one in tuple(rules) or (NO_RULES,):
         if one.approvers and not actor.groups & set(one.approvers):
             names = ", ".join(one.approvers)
-            raise NotAllowedError(f"Only members of {names} decide on exemptions here.")
-        if not one.approvers and not actor.may_decide:
-            raise NotAllowedError("Deciding on exemptions needs the permission to do so.")
+            raise NotAllowedError(
+                f"Members of {names} decide on exemptions here, or anyone with the permission "
+                f"{EXEMPTION_DECIDE}."
+            )
+        if not one.approvers and not actor.owns_subject:
+            raise NotAllowedError(
+                f"Deciding on exemptions needs the permission {EXEMPTION_DECIDE}, or a group of "
+                "yours that owns the check or scorecard."
+            )
 
 
 def _is_owner(actor: ExemptionActor, owners: Collection[str]) -> bool:

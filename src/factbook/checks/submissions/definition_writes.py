@@ -28,6 +28,7 @@ def replacement(
     *,
     tags: Collection[str] | None,
     publish: bool,
+    permitted: bool = False,
 ) -> Callable[[Transaction], S]:
     """The work that makes the document the draft of its definition, and may publish it at once.
 
@@ -41,20 +42,28 @@ def replacement(
             definition_lock.share(transaction)
         check_tag(store.read(transaction, document["id"]), tags)
         stored = store.put(transaction, document, actor, now)
-        return store.publish(transaction, stored.id, actor, now) if publish else stored
+        if not publish:
+            return stored
+        return store.publish(transaction, stored.id, actor, now, permitted=permitted)
 
     return work
 
 
 def publication(
-    store: StagedStore[S], id_: str, actor: str, now: int, tags: Collection[str] | None
+    store: StagedStore[S],
+    id_: str,
+    actor: str,
+    now: int,
+    tags: Collection[str] | None,
+    *,
+    permitted: bool,
 ) -> Callable[[Transaction], S]:
     """The work that publishes a draft; without a draft nothing changes."""
 
     def work(transaction: Transaction) -> S:
         definition_lock.take(transaction)
         check_tag(store.read(transaction, id_), tags)
-        return store.publish(transaction, id_, actor, now)
+        return store.publish(transaction, id_, actor, now, permitted=permitted)
 
     return work
 

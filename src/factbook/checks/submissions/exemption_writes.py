@@ -1,10 +1,11 @@
 """Requests and decisions on exemptions, with who asks and the rules that hold at that moment."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from typing import NamedTuple
 
 from factbook.audit.trail import AuditEntry
-from factbook.auth.permissions import EXEMPTION_DECIDE, EXEMPTION_REQUEST
+from factbook.auth import users
+from factbook.auth.permissions import EXEMPTION_DECIDE, EXEMPTION_REQUEST, OWN_WRITE
 from factbook.catalog.people_trust import PeopleTrust
 from factbook.catalog.store import membership
 from factbook.checks.definitions import definition_lock, scorecard
@@ -20,6 +21,8 @@ from factbook.checks.versions import grade_slots
 from factbook.checks.versions.check_store import check_store
 from factbook.checks.versions.grade_slots import StoredScorecard
 from factbook.checks.versions.scorecard_store import scorecard_store
+from factbook.checks.versions.staged_store import StagedDefinition
+from factbook.definitions.owners import owner_of
 from factbook.errors import ConflictError, InvalidItemsError, NotFoundError
 from factbook.storage import Transaction
 
@@ -57,9 +60,14 @@ def ask(
     scorecard or entity.
     """
     definition_lock.share(transaction)
-    actor = _actor(transaction, caller)
-    exemption.check_requester(actor, membership.owners_of(transaction, wanted.entity))
-    rules = _rules(transaction, wanted.check, wanted.scorecard)
+    groups = membership.groups_of(transaction, caller.ref, caller.trust)
+    subject, cards = _subject(transaction, wanted.check, wanted.scorecard)
+    actor = actor_of(caller, groups, subject)
+    owners = membership.owners_of(transaction, wanted.entity)
+    if users.is_unproven(transaction, caller.ref):
+        owners -= {caller.ref}
+    exemption.check_requester(actor, owners)
+    rules = counting_rules(subject, cards)
     return exemption_store.request(transaction, wanted, rules, actor, now, usual_days)
 
 
@@ -80,8 +88,9 @@ def decide(
     """
     definition_lock.share(transaction)
     found = exemption_store.within(transaction, exemption_id)
-    rules = _rules(transaction, found.check, found.scorecard)
-    actor = _actor(transaction, caller)
+    subject, cards = _subject(transaction, found.check, found.scorecard)
+    rules = counting_rules(subject, cards)
+    actor = actor_of(caller, membership.groups_of(transaction, caller.ref, caller.trust), subject)
     decided = exemption_store.decide(
         transaction, exemption_id, decision, rules, actor, now, comment=comment, own=own
     )
@@ -102,32 +111,60 @@ def _check_still_allowed(
         raise ConflictError(f"The rules have changed since it was asked for: {told}.") from None
 
 
-def _actor(transaction: Transaction, caller: ExemptionCaller) -> ExemptionActor:
+def actor_of(
+    caller: ExemptionCaller, groups: frozenset[str], subject: StagedDefinition
+) -> ExemptionActor:
+    """The actor towards a check or scorecard that exemptions are about."""
     return ExemptionActor(
         caller.ref,
-        membership.groups_of(transaction, caller.ref, caller.trust),
+        groups,
         may_request=EXEMPTION_REQUEST in caller.permissions,
         may_decide=EXEMPTION_DECIDE in caller.permissions,
+        owns_subject=OWN_WRITE in caller.permissions and _owner(subject) in groups,
     )
 
 
-def _rules(
-    transaction: Transaction, check: str | None, scorecard_id: str | None
+def counting_rules(
+    subject: StagedDefinition, cards: Iterable[StoredScorecard]
 ) -> list[ExemptionRules]:
-    """The rules of the scorecard, or of those with the check; raises NotFoundError."""
-    if check is not None:
-        if check_store.read(transaction, check) is None:
-            raise NotFoundError(f'There is no check "{check}".')
-        stored = scorecard_store.all_within(transaction)
-        named = set(grade_slots.naming(stored, [check]))
-        found = [one for one in stored if one.id in named]
-    else:
-        one = scorecard_store.read(transaction, scorecard_id or "")
-        if one is None:
+    """The exemption rules that count for a check or scorecard, of the scorecards that are about it.
+
+    All of them, for a scorecard itself.
+    """
+    return [
+        scorecard.parse(card.newest or card.current).exemptions
+        for card in cards
+        if isinstance(subject, StoredScorecard) or rules_count(card, subject)
+    ]
+
+
+def rules_count(card: StoredScorecard, check: StagedDefinition) -> bool:
+    """Return true if the exemption rules of a scorecard count for one of its checks.
+
+    The owner of the check has to own the scorecard, or the rules were published with the permission
+    to write scorecards: else anyone who owns a scorecard could decide on the checks of others.
+    """
+    owner = _owner(check)
+    return check.id in card.ruled_checks or (owner != "" and owner == _owner(card))
+
+
+def _subject(
+    transaction: Transaction, check: str | None, scorecard_id: str | None
+) -> tuple[StagedDefinition, list[StoredScorecard]]:
+    """The check with the scorecards that name it, or the scorecard; raises NotFoundError."""
+    if check is None:
+        card = scorecard_store.read(transaction, scorecard_id or "")
+        if card is None:
             raise NotFoundError(f'There is no scorecard "{scorecard_id}".')
-        found = [one]
-    return [_read(one) for one in found]
+        return card, [card]
+    found = check_store.read(transaction, check)
+    if found is None:
+        raise NotFoundError(f'There is no check "{check}".')
+    stored = scorecard_store.all_within(transaction)
+    named = set(grade_slots.naming(stored, [check]))
+    return found, [card for card in stored if card.id in named]
 
 
-def _read(stored: StoredScorecard) -> ExemptionRules:
-    return scorecard.parse(stored.newest or stored.current).exemptions
+def _owner(stored: StagedDefinition) -> str:
+    """The owner that was published last, or that of a first draft; empty without one."""
+    return owner_of(stored.newest or stored.current)

@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from itertools import count
 from typing import Final
 
+import msgspec
+
 from factbook.checks.definitions import scorecard
 from factbook.checks.versions.staged_store import StagedDefinition
 from factbook.storage import Transaction
@@ -17,16 +19,54 @@ from factbook.storage import Transaction
 PROGRESS: Final = "scorecard progress"
 
 
+class _Ruling(msgspec.Struct, frozen=True):
+    """A published version with the checks for which its exemption rules count."""
+
+    version: str = ""
+    checks: frozenset[str] = frozenset()
+
+
+_NO_RULING: Final = _Ruling()
+
+
 class StoredScorecard(StagedDefinition, frozen=True):
     """A stored scorecard."""
 
     graded_up_to: int | None
     graded_at: int | None
     pending_graded_at: int | None
+    ruling: str | None
+
+    @property
+    def ruled_checks(self) -> frozenset[str]:
+        """Checks for which the newest rules were published with the permission for scorecards."""
+        ruling = msgspec.json.decode(self.ruling, type=_Ruling) if self.ruling else _NO_RULING
+        # An earlier release may have published another version without a ruling.
+        return ruling.checks if ruling.version == self.newest_version else frozenset()
 
     @property
     def reached(self) -> int | None:
         return self.graded_up_to
+
+
+def ruling_after(before: StoredScorecard, after: StoredScorecard, *, permitted: bool) -> str:
+    """The ruling of the scorecard after a publication.
+
+    Without the permission, rules that stay the same keep counting for the checks that they were
+    published for with it.
+    """
+    newest = after.newest or {}
+    checks = frozenset(scorecard.checks_of(newest))
+    if not permitted:
+        is_same = (before.newest or {}).get("exemptions") == newest.get("exemptions")
+        checks &= before.ruled_checks if is_same else frozenset()
+    made = {"version": after.newest_version, "checks": sorted(checks)}
+    return msgspec.json.encode(made).decode()
+
+
+def store_ruling(transaction: Transaction, scorecard_id: str, ruling: str) -> None:
+    """Store the ruling of a scorecard."""
+    transaction.run("UPDATE scorecards SET ruling = ? WHERE id = ?", (ruling, scorecard_id))
 
 
 def naming(

@@ -8,7 +8,7 @@ are graded for a pending slot, which then takes the place of the one before
 from collections.abc import Iterable
 from typing import Final
 
-from factbook.checks.definitions import scorecard
+from factbook.checks.definitions import definition_lock, scorecard
 from factbook.checks.versions import grade_slots
 from factbook.checks.versions.grade_slots import StoredScorecard
 from factbook.checks.versions.staged_store import StagedStore
@@ -26,6 +26,30 @@ class ScorecardStore(StagedStore[StoredScorecard]):
     def verify(self, transaction: Transaction, document: Document) -> None:
         """Raise InvalidItemsError with every mistake of a document."""
         scorecard.parse(document, {id_ for (id_,) in transaction.all("SELECT id FROM checks")})
+
+    def publish(
+        self,
+        transaction: Transaction,
+        id_: str,
+        actor: str,
+        now: int,
+        *,
+        permitted: bool = False,
+    ) -> StoredScorecard:
+        """Publish the draft, and note for which checks its exemption rules count.
+
+        Publishing once more with the permission makes the rules count that had no effect.
+        """
+        definition_lock.take(transaction)
+        before = self.existing_within(transaction, id_)
+        after = super().publish(transaction, id_, actor, now, permitted=permitted)
+        if after.newest is None:
+            return after
+        ruling = grade_slots.ruling_after(before, after, permitted=permitted)
+        if ruling == after.ruling:
+            return after
+        grade_slots.store_ruling(transaction, id_, ruling)
+        return self._again(transaction, id_)
 
     def begin(self, transaction: Transaction, stored: StoredScorecard, now: int) -> None:
         """Grade all entities for a pending slot, or once more from the first one."""

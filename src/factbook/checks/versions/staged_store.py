@@ -65,10 +65,19 @@ class StagedStore(DefinitionStore[S]):
         definition_lock.share(transaction)
         return super().create(transaction, document, actor, now)
 
-    def publish(self, transaction: Transaction, id_: str, actor: str, now: int) -> S:
+    def publish(
+        self,
+        transaction: Transaction,
+        id_: str,
+        actor: str,
+        now: int,
+        *,
+        permitted: bool = False,
+    ) -> S:
         """Publish the draft under the next version; without a draft nothing changes.
 
         If it gives other results, the version is pending until they are there for every entity.
+        `permitted` tells that the actor may write any definition, not only those of its groups.
         """
         definition_lock.take(transaction)
         return super().publish(transaction, id_, actor, now)

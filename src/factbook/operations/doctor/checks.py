@@ -1,13 +1,17 @@
 """Published checks and data sources: those that cannot be evaluated, circles, and old patterns."""
 
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from factbook import user_patterns
-from factbook.checks.definitions import dependencies
+from factbook.auth.permissions import SCORECARD_WRITE
+from factbook.checks.definitions import dependencies, scorecard
 from factbook.checks.definitions.check import Check, parse_stored_check, refused_patterns
 from factbook.checks.rules import condition
+from factbook.checks.submissions import exemption_writes
 from factbook.checks.versions.check_store import StoredCheck, check_store
+from factbook.checks.versions.grade_slots import StoredScorecard
+from factbook.checks.versions.scorecard_store import scorecard_store
 from factbook.datasources.source_store import StoredSource, source_store
 from factbook.errors import FactbookError, InputError
 from factbook.operations.doctor.findings import Finding, ok, problem, warning
@@ -16,13 +20,20 @@ from factbook.storage import Database, migrations
 TOPIC: Final = "checks"
 # Since then the tables of checks and data sources have the columns that are read here.
 _OLDEST_SCHEMA: Final = 41
+_MOST_NAMED: Final = 10
 
 
 async def checks(database: Database) -> AsyncIterator[Finding]:
     """Findings on checks whose results are not to be relied on."""
     stored = await check_store.everything(database)
     published = {one.id: one.published for one in stored if one.published is not None}
-    found = [*_unusable(published), *_circles(published), *_patterns(stored)]
+    cards = await scorecard_store.everything(database)
+    found = [
+        *_unusable(published),
+        *_circles(published),
+        *_patterns(stored),
+        *_idle_rules(stored, cards),
+    ]
     for finding in found:
         yield finding
     for finding in source_patterns(await source_store.everything(database)):
@@ -111,6 +122,29 @@ def source_patterns(stored: Iterable[StoredSource]) -> Iterator[Finding]:
                     f"{one.id} reads text differently: in the pattern at {where} {difference}.",
                     "If its documents have other characters, change the pattern.",
                 )
+
+
+def _idle_rules(
+    stored: Sequence[StoredCheck], cards: Sequence[StoredScorecard]
+) -> Iterator[Finding]:
+    """A warning for each scorecard whose exemption rules do not count for some of its checks."""
+    for card in cards:
+        document = card.newest or {}
+        named = scorecard.checks_of(document) if document.get("exemptions") else set()
+        idle = [
+            one.id
+            for one in stored
+            if one.id in named and not exemption_writes.rules_count(card, one)
+        ]
+        if idle:
+            shown = ", ".join(idle[:_MOST_NAMED]) + (", …" if len(idle) > _MOST_NAMED else "")
+            what = f"The exemption rules of scorecard {card.id} have no effect on {shown}."
+            yield warning(
+                TOPIC,
+                what,
+                "Its owner does not own these checks. To make the rules count, publish the "
+                f"scorecard again with the permission {SCORECARD_WRITE}.",
+            )
 
 
 def _circles(published: Mapping[str, dict[str, Any]]) -> Iterator[Finding]:

@@ -106,11 +106,17 @@ class DefinitionEditor:
         publish = sent.one("do") == "publish"
         work: Callable[[Transaction], StagedDefinition]
         if stored is None:
-            work = _creation(kind.store, editing.document, visit.person.ref, now, publish=publish)
+            work = _creation(visit, kind.store, editing.document, publish=publish)
         else:
             seen = sent.one("over") or editing.seen
             work = definition_writes.replacement(
-                kind.store, editing.document, visit.person.ref, now, tags=[seen], publish=publish
+                kind.store,
+                editing.document,
+                visit.person.ref,
+                now,
+                tags=[seen],
+                publish=publish,
+                permitted=not visit.own_only,
             )
         verb = "publish" if publish else "create" if stored is None else "replace"
         about = audit.of_definition(f"{kind.noun}.{verb}", now)
@@ -181,16 +187,17 @@ class DefinitionEditor:
 
 
 def _creation(
-    store: StagedStore[Any], document: Document, actor: str, now: int, *, publish: bool
+    visit: PageContext, store: StagedStore[Any], document: Document, *, publish: bool
 ) -> Callable[[Transaction], StagedDefinition]:
     """The work that stores a new definition; it raises ConflictError if its id is taken."""
+    actor, now, permitted = visit.person.ref, visit.now, not visit.own_only
 
     def work(transaction: Transaction) -> StagedDefinition:
         if publish:
             definition_lock.take(transaction)
         stored: StagedDefinition = store.create(transaction, document, actor, now)
         if publish:
-            stored = store.publish(transaction, stored.id, actor, now)
+            stored = store.publish(transaction, stored.id, actor, now, permitted=permitted)
         return stored
 
     return work

@@ -4,24 +4,22 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
-from factbook.auth.permissions import (
-    CATALOG_READ,
-    CHECK_READ,
-    EXEMPTION_DECIDE,
-    EXEMPTION_REQUEST,
-)
+from factbook.auth.permissions import CATALOG_READ, CHECK_READ
 from factbook.catalog.store import membership
-from factbook.checks.definitions.scorecard import Scorecard
 from factbook.checks.exemptions import exemption, exemption_store
-from factbook.checks.exemptions.exemption import STATES, Decision, Exemption, ExemptionActor
+from factbook.checks.exemptions.exemption import STATES, Decision, Exemption
 from factbook.checks.exemptions.exemption_store import ExemptionFilter
 from factbook.checks.submissions import exemption_writes
 from factbook.checks.submissions.exemption_writes import ExemptionCaller
+from factbook.checks.versions import grade_slots
+from factbook.checks.versions.check_store import StoredCheck, check_store
+from factbook.checks.versions.grade_slots import StoredScorecard
 from factbook.checks.versions.scorecard_store import scorecard_store
+from factbook.checks.versions.staged_store import StagedDefinition
 from factbook.clock import DAY, iso
 from factbook.errors import FactbookError, InputError, NotFoundError
 from factbook.http.requests import Reply
-from factbook.web.checks import scorecard_list, shares
+from factbook.web.checks import shares
 from factbook.web.site import formats
 from factbook.web.site.endpoint import PageRoute
 from factbook.web.site.page_context import PageContext
@@ -36,6 +34,13 @@ _DECISIONS: Final[Mapping[str, tuple[Decision, ...]]] = {
     "approved": ("revoke",),
 }
 _DONE: Final = {"approve": "approved", "deny": "denied", "revoke": "revoked"}
+
+
+class _Definitions(NamedTuple):
+    """All checks and scorecards by their ids."""
+
+    checks: Mapping[str, StoredCheck]
+    scorecards: Mapping[str, StoredScorecard]
 
 
 class ExemptionRow(NamedTuple):
@@ -148,31 +153,23 @@ def _form(
 
 
 async def _rows(visit: PageContext, found: Sequence[Exemption]) -> list[ExemptionRow]:
-    stored = await scorecard_store.everything(visit.state.database)
-    cards = [card for card in map(scorecard_list.read, stored) if card is not None]
-    ref = visit.person.ref
-    actor = ExemptionActor(
-        ref,
-        await membership.read_groups(visit.state.database, ref, visit.state.trust),
-        may_request=visit.may(EXEMPTION_REQUEST),
-        may_decide=visit.may(EXEMPTION_DECIDE),
+    database = visit.state.database
+    definitions = _Definitions(
+        {one.id: one for one in await check_store.everything(database)},
+        {one.id: one for one in await scorecard_store.everything(database)},
     )
-    return [_row(visit, one, cards, actor) for one in found]
+    groups = await membership.read_groups(database, visit.person.ref, visit.state.trust)
+    return [_row(visit, one, definitions, groups) for one in found]
 
 
 def _row(
-    visit: PageContext, one: Exemption, cards: Sequence[Scorecard], actor: ExemptionActor
+    visit: PageContext, one: Exemption, definitions: _Definitions, groups: frozenset[str]
 ) -> ExemptionRow:
     of_check = one.check is not None
-    rules = [
-        card.exemptions
-        for card in cards
-        if (one.check in card.checks if of_check else card.id == one.scorecard)
-    ]
     decisions = _DECISIONS.get(one.state, ())
-    is_own = one.requested_by == actor.ref and one.state == "requested"
+    is_own = one.requested_by == visit.person.ref and one.state == "requested"
     is_own = is_own and not visit.state.settings.exemption_self_approval
-    if not exemption.may_decide(actor, rules):
+    if not _may_decide(visit, one, definitions, groups):
         decisions = ()
     elif is_own:
         decisions = tuple(each for each in decisions if each != "approve")
@@ -187,6 +184,28 @@ def _row(
         decisions,
         is_own,
     )
+
+
+def _may_decide(
+    visit: PageContext, one: Exemption, definitions: _Definitions, groups: frozenset[str]
+) -> bool:
+    subject: StagedDefinition | None
+    cards = list(definitions.scorecards.values())
+    if one.check is not None:
+        subject = definitions.checks.get(one.check)
+        named = set(grade_slots.naming(cards, [one.check]))
+        cards = [card for card in cards if card.id in named]
+    else:
+        subject = definitions.scorecards.get(one.scorecard or "")
+        cards = [card for card in cards if card is subject]
+    if subject is None:
+        return False
+    try:
+        rules = exemption_writes.counting_rules(subject, cards)
+    except FactbookError:  # of another release, which this one cannot read
+        return False
+    actor = exemption_writes.actor_of(_caller(visit), groups, subject)
+    return exemption.may_decide(actor, rules)
 
 
 def _caller(visit: PageContext) -> ExemptionCaller:
