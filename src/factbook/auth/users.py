@@ -103,6 +103,12 @@ async def listed(database: Database) -> list[Person]:
     return [_person(row) for row in rows]
 
 
+async def enabled_refs(database: Database) -> set[str]:
+    """References of everyone who may sign in; also on the schemas of earlier releases."""
+    rows = await database.all("SELECT ref FROM people WHERE disabled_at IS NULL")
+    return {ref for (ref,) in rows}
+
+
 async def page(database: Database, after: str, limit: int) -> list[Person]:
     """Up to `limit` people whose references come after this one, in order."""
     rows = await database.all(

@@ -43,3 +43,19 @@ async def test_accounts_that_lose_a_role_or_have_somebodys_name_are_listed_until
     [user] = (await provider.http.get("/scim/v2/Users")).json()["Resources"]
     await database.write(lambda tx: provider_accounts.link(tx, user["id"], kim, by, 0))
     assert of(await look(quick=True, group_roles=GROUP_ROLES), "people") == []
+
+
+async def test_a_database_of_an_earlier_release_is_examined_before_its_upgrade(
+    start: StartService, look: Look
+) -> None:
+    service = await start()
+    await add_person(service, "kim", "viewer")
+
+    def work(tx: Any) -> None:
+        tx.run("DELETE FROM schema_migrations WHERE name LIKE '0044%'")
+        tx.run("ALTER TABLE people DROP COLUMN proof")
+
+    await service.state.database.write(work)
+    found = await look(quick=True)
+    assert [one.topic for one in found if one.state == "problem"] == []
+    assert "0044" in str(of(found, "migrations"))

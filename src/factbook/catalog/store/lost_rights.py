@@ -59,7 +59,7 @@ async def lost_rights(database: Database, trust: PeopleTrust, domain: str) -> li
 
     `domain` is that of the service's own annotations.
     """
-    people = {one.ref for one in await users.listed(database) if one.disabled_at is None}
+    people = await users.enabled_refs(database)
     people.update(await tokens.owners(database))
     stated = await membership.without_rights(database, people, trust)
     from_files = [row.stated_by for row in stated if people_trust.is_from_files(row.stated_in)]
