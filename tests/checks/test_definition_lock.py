@@ -56,7 +56,9 @@ def drafted(store: Any) -> Work:
 
 
 def published(store: Any) -> Work:
-    return definition_writes.publication(store, DRAFTS[store]["id"], ACTOR, NOON, None)
+    return definition_writes.publication(
+        store, DRAFTS[store]["id"], ACTOR, NOON, None, permitted=True
+    )
 
 
 def deleted(store: Any) -> Work:
@@ -68,7 +70,7 @@ def share(transaction: Transaction) -> None:
 
 
 def publishing(catalog: CheckedCatalog) -> asyncio.Future[Any]:
-    work = definition_writes.publication(check_store, "c1", ACTOR, NOON, None)
+    work = definition_writes.publication(check_store, "c1", ACTOR, NOON, None, permitted=True)
     return asyncio.ensure_future(catalog.database.write(work))
 
 

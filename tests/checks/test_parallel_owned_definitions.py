@@ -82,7 +82,7 @@ KINDS = {
 WRITES: dict[str, Callable[[OwnedKind], Work]] = {
     "a draft": lambda kind: kind.draft("Changed"),
     "a publication": lambda kind: definition_writes.publication(
-        kind.store, kind.id, KIM, NOON, None
+        kind.store, kind.id, KIM, NOON, None, permitted=True
     ),
     "a deletion": lambda kind: definition_writes.removal(kind.store, kind.id, None),
 }
