@@ -231,7 +231,7 @@ LANDED = (
         "76e7062d51a99a25c8da2aba717c441a84b690bdaa38a54a5779d7909ff470a7",
     ),
     Landed(
-        "0044_proven_accounts.sql",
+        "0043_proven_accounts.sql",
         "0.1.0",
         "b0efed9d156e3933e38576c8ebf40e51c0ff594ce137df4a1a22d12c8c145f78",
     ),
