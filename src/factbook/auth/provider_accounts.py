@@ -135,7 +135,7 @@ async def links(database: Database) -> dict[str, str]:
 
 
 async def sign_ins(database: Database) -> list[SignIn]:
-    """How every account signs in."""
+    """The way in which every account signs in."""
     rows = await database.all("SELECT ref, issuer, subject, login FROM people")
     return [
         SignIn(ref, issuer or "", subject or "", login or "")

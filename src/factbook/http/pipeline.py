@@ -186,7 +186,7 @@ class Pipeline(ABC, Generic[R, V]):
         """The reply for an error."""
 
     def caller(self, visit: V) -> Mapping[str, str]:
-        """Who makes the request, as the access log names them."""
+        """The caller, as the access log names them."""
         return {}
 
     def _log_access(self, request: Request, visit: V, status: int, seconds: float) -> None:

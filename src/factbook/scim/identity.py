@@ -1,4 +1,4 @@
-"""Whose a name is: names of the catalog's and SCIM's people, and what proves that one is yours."""
+"""Reserved names: those of the catalog's and SCIM's people, and the proof that one is yours."""
 
 from typing import Final, NamedTuple
 
@@ -56,7 +56,7 @@ def audited(done: Confirmation) -> AuditEntry:
 
 
 def reservation(transaction: Transaction, ref: str) -> str:
-    """Whose a reference is that has no account, in words; empty if it is free."""
+    """The owner of a reference without an account, in words; empty if it is free."""
     if called := store.users_called(transaction, ref, ref.removeprefix(users.PREFIX)):
         return f"the SCIM user {called[0].name}"
     if collectable.ids_of(transaction, [ref]):
@@ -97,7 +97,7 @@ def check_name(transaction: Transaction, ref: str) -> None:
 
 
 def proof_of(transaction: Transaction, ref: str, subject: str, proven_name: str | None) -> str:
-    """What proves that somebody who signs in at the provider is the user with this reference.
+    """The proof that somebody who signs in at the provider is the user with this reference.
 
     `proven_name` is the name of the account there, if the settings trust it.
     """

@@ -1,4 +1,4 @@
-"""What trials may cost: known before a check is evaluated, and refused with a sentence.
+"""The cost of trials: known before a check is evaluated, and refused with a sentence.
 
 Costs are counted in the steps of `user_patterns`, of about 20 nanoseconds at worst. A trial is
 evaluated on a thread, outside of any transaction, so it holds up neither writes nor the event loop.

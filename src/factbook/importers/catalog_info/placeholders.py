@@ -37,7 +37,7 @@ def targets(value: Any) -> Iterator[str]:
 
 
 class FileValues:
-    """What placeholders stand for, each file read once; all use of it counts towards a budget.
+    """The values of placeholders. Each file is read once; all use of it counts towards a budget.
 
     `content` gives a file, or the reason that there is none.
     """

@@ -80,7 +80,7 @@ class _Step(NamedTuple):
 
 @dataclass
 class _Origin:
-    """What is known of an origin while it is read; nothing more is read of one that has ended."""
+    """The state of an origin while it is read; nothing more is read of one that has ended."""
 
     budget: ReadingBudget
     reading: RepositoryReading = field(default_factory=RepositoryReading)
@@ -336,7 +336,7 @@ class _CatalogFileReader:
 
 
 class _PlaceholderFiles:
-    """What placeholders of an origin's documents stand for."""
+    """The values of placeholders in an origin's documents."""
 
     def __init__(self, origin: _Origin, files: RepositoryFiles) -> None:
         self._origin = origin

@@ -201,7 +201,7 @@ def _seal(file: Path) -> None:
 
 
 def _place_of(file: Path, checksum: str) -> int | None:
-    """Where the digest of this checksum is in the file."""
+    """The place of this checksum's digest in the file."""
     with (
         file.open("rb") as opened,
         mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as content,

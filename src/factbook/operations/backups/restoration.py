@@ -102,7 +102,7 @@ def _check_schema(file: Path) -> None:
 
 
 def _unrecognized(file: Path, now: int) -> list[str]:
-    """How the schema differs from that of a new database: triggers, views, tables and indexes."""
+    """Differences to the schema of a new database: triggers, views, tables and indexes."""
     new = file.with_name(f"{file.name}.new")
     with files.draft(new):
         asyncio.run(_created(f"sqlite:///{new.resolve()}", now))
