@@ -27,6 +27,7 @@ from tests.service import NOON
 A, B = "component:default/a", "component:default/b"
 ANN = ExemptionActor("user:default/ann", may_decide=True)
 BOB = ExemptionActor("user:default/bob", may_decide=True)
+EVE = ExemptionActor("user:default/eve", groups=frozenset({"group:default/y"}))
 
 
 @pytest.fixture(autouse=True)
@@ -138,7 +139,7 @@ async def test_what_is_refused_leaves_nothing_and_tells_nothing(database: Databa
     for work in (
         lambda tx: exemption_store.decide(tx, made.id, "approve", [], ANN, NOON),
         lambda tx: exemption_store.decide(
-            tx, made.id, "deny", [ExemptionRules(approvers=("group:default/x",))], BOB, NOON
+            tx, made.id, "deny", [ExemptionRules(approvers=("group:default/x",))], EVE, NOON
         ),
     ):
         with pytest.raises(NotAllowedError):
