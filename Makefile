@@ -45,7 +45,7 @@ compile-tests: setup
 	@$(BIN)/pytest --collect-only -qq >/dev/null || true
 
 test-slow: setup ## Run the tests that take over a third of a second each, such as random histories
-	FACTBOOK_TEST_SITE=site $(BIN)/pytest -n 3 -m slow
+	FACTBOOK_TEST_SITE=site $(BIN)/pytest -n 3 -m "slow and not system"
 
 test-notice:
 	@command -v git >/dev/null || \

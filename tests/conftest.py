@@ -95,7 +95,11 @@ def _use_one_folder(config: pytest.Config) -> None:
     Memory saves each test on SQLite about 5 ms of CPU time. System tests need the file system of a
     disk.
     """
-    in_memory = config.getoption("markexpr") in ("not slow and not system", "not system", "slow")
+    in_memory = config.getoption("markexpr") in (
+        "not slow and not system",
+        "slow and not system",
+        "not system",
+    )
     memory_folder = memory.folder() if in_memory else None
     parent = os.environ.get("PYTEST_DEBUG_TEMPROOT") or memory_folder or tempfile.gettempdir()
     folder = config.stash[FOLDER] = RunFolder(Path(parent))

@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 
 import httpx2
 
+from factbook.auth.permissions import TOKEN_MANAGE
 from tests.api.audited import CATALOG, TOKENS, WEBHOOKS
 from tests.api.checking import (
     CHECKS,
@@ -298,7 +299,9 @@ async def _of_ids(service: Service) -> AsyncIterator[Attempt]:
     yield Attempt(f"DELETE {PUSH}/entities/{{uid}}", f"{PUSH}/entities/{one}", status=404)
     by_uid = f"{CATALOG}/entities/by-uid"
     yield Attempt(f"DELETE {by_uid}/{{uid}}", f"{by_uid}/{other}", status=204)
-    yield Attempt(f"POST {TOKENS}", TOKENS, {"name": "mine"}, status=201)
+    yield Attempt(
+        f"POST {TOKENS}", TOKENS, {"name": "mine", "permissions": [TOKEN_MANAGE]}, status=201
+    )
     tokens = (await _json(service, TOKENS))["tokens"]
     [id_] = [token["id"] for token in tokens if token["name"] == CANARY]
     yield Attempt(revoke, f"{TOKENS}/{id_}", status=204)
