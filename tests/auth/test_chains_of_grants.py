@@ -110,7 +110,9 @@ async def test_no_chain_of_grants_gives_more_than_its_grantor_has(
         elif kind == "derive":
             await grants.derive(number, rest[0])
         elif kind == "invite":
-            answer = await grants.browsers[who].send(f"{PEOPLE}/-/invitations", role=rest[0])
+            answer = await grants.browsers[who].send(
+                f"{PEOPLE}/-/invitations", role=rest[0], name=f"p{next(_people)}"
+            )
             assert (answer.status_code == 201) == (ROLES[actor] >= ROLES[rest[0]] | {TOKEN_MANAGE})
         else:
             other = grants.names[rest[0] % len(ROLES)]

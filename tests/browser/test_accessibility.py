@@ -69,7 +69,7 @@ def test_nothing_is_wrong_with_any_page(shop: Shop, name: str, first: int) -> No
 def test_nothing_is_wrong_with_the_pages_outside(shop: Shop) -> None:
     paths = [path for paths in OUTSIDE.values() for path in paths]
     with shop.window(None) as window:
-        wrong = [found for path in (*paths, shop.invite()) for found in _wrong(window, path)]
+        wrong = [found for path in (*paths, shop.invite("guest")) for found in _wrong(window, path)]
     assert not wrong, "\n".join(wrong)
 
 
@@ -88,7 +88,7 @@ def test_nothing_is_wrong_with_the_pages_outside(shop: Shop) -> None:
             "Generate token",
             "API access",
         ),
-        ("/administration/people", {}, "Create link", "Invitation"),
+        ("/administration/people", {"Name": "newcomer"}, "Create link", "Invitation"),
         (
             "/administration/account",
             {"Current password": "wrong", "New password": "short", "Confirm new password": "x"},

@@ -117,7 +117,7 @@ def test_one_trace_holds_the_request_the_database_and_the_calls_to_others(world:
 
 def sign_up(world: World) -> tuple[str, str]:
     """Make a person through the link of an invitation; the link's secret and a cookie."""
-    invite = ("people", "invite", "--role", "viewer", "--server", world.server.url)
+    invite = ("people", "invite", "kimberly", "--role", "viewer", "--server", world.server.url)
     link = world.server.invoke(*invite).strip().splitlines()[-1].strip()
     with httpx2.Client(base_url=world.server.url, timeout=60) as browser:
         page = browser.get(link)
