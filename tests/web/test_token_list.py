@@ -59,6 +59,8 @@ async def test_a_viewer_sees_and_revokes_none_but_own_tokens(service: Service) -
     answer = await vic.send(f"{PATH}/revoke", token=(await the_token(service, "of ada")).id)
     assert answer.status_code == 404
     assert (await vic.send(f"{PATH}/revoke", token="of ada")).status_code == 404
+    of_ada = await the_token(service, "of ada")
+    assert (await vic.send(f"{PATH}/revoke", token=of_ada.id, all="1")).status_code == 404
     assert await status(service, value) == 200
 
 
