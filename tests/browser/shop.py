@@ -177,7 +177,7 @@ class Shop:
 
     def invite(self, name: str) -> str:
         """A link that makes the account of a viewer."""
-        arguments = ("people", "invite", name, "--role", "viewer", "--server", self.url)
+        arguments = ("people", "invite", name, "--confirm", "--server", self.url)
         return _link(self.server.command(*arguments))
 
     def fill(self, build_server: str) -> None:
@@ -264,6 +264,7 @@ def opened(browser: Browser, folder: Path) -> Iterator[Shop]:
     directory = LdifFile(folder)
     environment = {
         "FACTBOOK_OUTGOING_NETWORKS": "127.0.0.0/8",
+        "FACTBOOK_PEOPLE_SETS": "*",
         "FACTBOOK_OAUTH__CLIENTS": '{"desk": ["http://127.0.0.1/callback"]}',
         "FACTBOOK_IMPORTERS__LDIF__DEFAULT__PATH": str(directory.path),
         "FACTBOOK_IMPORTERS__LDIF__DEFAULT__EVERY": "never",
