@@ -61,7 +61,7 @@ SAMPLES: dict[str, Any] = {
     "host": "another.example.com",
     "settings": {"trusted_proxies": "10.0.0.0/8", "token_rate": 50, "traces": True},
     "schedule": "9 3 * * *",
-    "resources": {"limits": {"memory": "2Gi"}},
+    "resources": {"limits": {"memory": "3Gi"}},
     "extraEnv": [{"name": "FACTBOOK_LOG_LEVEL", "value": "debug"}],
     "extraEnvFrom": [{"secretRef": {"name": "integrations"}}],
     "extraVolumes": [{"name": "ca", "configMap": {"name": "ca"}}],
