@@ -290,6 +290,7 @@ def test_a_page_is_looked_at_again_where_no_answer_comes_within_a_minute(
 
     until(is_asked_again)
     paced.answer(after=0)
+    assert paced.count("looks") == 2
 
 
 def test_what_somebody_writes_or_is_asked_stays_and_is_refreshed_afterwards(ada: Shown) -> None:

@@ -12,7 +12,7 @@ _COLUMNS: Final = (
     "id, type, name_key, display_key, external_id, active, document, ref, problem, version, "
     "created_at, changed_at, disabled_ref, disabled_at"
 )
-# Of the users whose names begin alike, so many are told.
+# The most users with the same beginning of their names that an answer lists.
 _MOST_CALLED: Final = 20
 _READ: Final = f"SELECT {_COLUMNS} FROM scim_resources"
 _SAVE: Final = f"""

@@ -76,7 +76,8 @@ class FileValues:
 def replaced(value: Any, content: Content) -> Any:
     """The value with its placeholders replaced by what `content` gives for their name and target.
 
-    What has none is not copied. Raises PlaceholderError for another form, and what `content` does.
+    A part without placeholders is returned as it is, not as a copy. Raises PlaceholderError for a
+    malformed placeholder, and whatever `content` raises.
     """
     found = _placeholder(value)
     if found is not None:

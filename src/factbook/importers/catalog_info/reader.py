@@ -33,7 +33,7 @@ from factbook.outbound.outcomes import Missing, Outcome
 DEEPEST: Final = 10
 # Files that are fetched before they are read, and so are in memory at once.
 _AT_ONCE: Final = 100
-# Problems of one origin that are told.
+# The most problems that are reported for one origin.
 _MOST_PROBLEMS: Final = 500
 _NOT_READ: Final = Missing(Outcome.TOO_LARGE, "it was not read")
 
@@ -302,7 +302,7 @@ class _CatalogFileReader:
         try:
             return dict.fromkeys(placeholders.targets(document.value))
         except PlaceholderError:
-            return ()  # which is told when they are replaced
+            return ()  # reported when the placeholders are replaced
 
     def _keep(self, step: _Step, content: bytes | Missing) -> None:
         """Keep a file for the placeholders of an origin, which counts as read."""

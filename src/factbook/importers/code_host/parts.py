@@ -170,7 +170,7 @@ class RepositoryPart:
     def _may_add_people(self, one: HostedRepository, location: FileLocation) -> bool:
         """True if the settings name both the repository and the one of the file.
 
-        Nobody reviews what stands on other branches than the default one.
+        Files on other branches than the default one may never have been reviewed.
         """
         return location.ref == HEAD and all(
             any(_is_named(slug.lower(), pattern) for pattern in self._people_from)
