@@ -51,6 +51,7 @@ def validator(document: dict[str, Any], schema: dict[str, Any]) -> Draft202012Va
     return Draft202012Validator(whole, format_checker=FormatChecker())
 
 
+@pytest.mark.slow
 async def test_the_documents_are_valid_openapi(service: Service) -> None:
     for document in await documents(service):
         assert document["openapi"] == "3.1.0"

@@ -42,6 +42,7 @@ async def test_a_service_whose_file_is_gone_is_alive_but_not_ready(
     assert (await ask(service, "/readyz")).status_code == 200
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
 async def test_a_service_without_its_postgresql_is_alive_but_not_ready_and_recovers(
     service: Service,

@@ -141,6 +141,7 @@ def test_an_importer_is_shown_with_its_runs_and_problems(
     assert len(found["parts"]) == 3
 
 
+@pytest.mark.slow
 def test_what_cannot_be_read_whole_ends_with_1_and_removes_nothing(
     run: Import, fake: FakeGitHub
 ) -> None:

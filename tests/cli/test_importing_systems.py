@@ -54,6 +54,7 @@ def test_a_file_is_planned_and_imported_and_what_was_cut_off_removes_nothing(
     assert changes(answer.stdout)["ldif/people"]["removed"] == 0
 
 
+@pytest.mark.slow
 def test_accounts_are_imported_with_the_table_of_the_settings(
     factbook: Command, database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -78,6 +78,7 @@ async def test_a_push_that_waits_for_a_lock_too_long_is_refused_and_nothing_is_l
     assert (await service.http.get("/readyz")).json() == {"status": "ready"}
 
 
+@pytest.mark.slow
 async def test_pushes_that_wait_behind_each_other_do_not_wait_one_after_another(
     start: StartService, file: Path, kind: str
 ) -> None:

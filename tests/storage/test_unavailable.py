@@ -48,6 +48,7 @@ async def test_a_connection_that_is_lost_in_a_transaction_leaves_nothing(
     assert await database.all("SELECT * FROM leases") == []
 
 
+@pytest.mark.slow
 @ON_POSTGRESQL
 async def test_a_database_that_is_away_is_unavailable_until_it_is_back(
     database: Database, database_url: str

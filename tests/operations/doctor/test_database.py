@@ -216,6 +216,7 @@ async def test_a_database_that_is_read_only_is_a_problem(look: Look, database_ur
     assert "replica, or read-only" in only(await look(), "database").what
 
 
+@pytest.mark.slow
 @POSTGRESQL
 async def test_processes_that_wait_for_a_lock_are_told(look: Look, database_url: str) -> None:
     def wait() -> None:
