@@ -9,7 +9,8 @@ import pytest
 
 from factbook.audit import retention, trail
 from factbook.audit.trail import ACTIONS, LONGEST, AuditEntry, AuditPosition, Caller, Record
-from factbook.auth import tokens
+from factbook.auth import erasures, tokens
+from factbook.auth.erasures import Erasure
 from factbook.clock import DAY, MINUTE, Throttle
 from factbook.storage import Database, Transaction
 from tests.service import NOON
@@ -129,6 +130,47 @@ async def test_the_database_itself_refuses_to_change_records_or_to_take_some_out
             assert await all_of(database) == records[::-1]
     oldest = "DELETE FROM audit WHERE object IN ('a', 'b')"
     assert await database.write(lambda transaction: transaction.run(oldest)) == 2
+
+
+async def test_records_are_changed_by_an_open_erasure_alone_and_to_its_pseudonym_alone(
+    database: Database, subtests: pytest.Subtests
+) -> None:
+    record = made(object=KIM, at=NOON, owner=KIM)
+    await add(database, record)
+    erasure = Erasure("erased-1f3a9c0d", frozenset({KIM}))
+    await database.write(lambda tx: erasures.save(tx, KIM, erasure, NOON))
+    known = f"actor = '{erasure.ref}'"
+
+    def update(transaction: Transaction, what: str) -> int:
+        return transaction.run(f"UPDATE audit SET {what}")  # noqa: S608
+
+    for what in (
+        "actor = 'user:default/sam'",
+        "actor = 'erased-1f3a9c0d'",
+        "actor = 'user:default/erased-00000000'",
+        "object = 'user:default/sam'",
+        "detail = '{}'",
+        "address = ''",
+        f"{known}, address = '192.0.2.9'",
+        f"{known}, action = 'set.delete'",
+        f"{known}, outcome = 'refused'",
+        f"{known}, status = 500",
+        f"{known}, token = ''",
+        f"{known}, granted = 'x'",
+        f"{known}, at = at + 1",
+        f"{known}, id = '1'",
+        f"{known}, object = 'x'",
+    ):
+        with subtests.test(what=what):
+            with pytest.raises(Exception, match="never changed"):
+                await database.write(erasures.opened(erasure, partial(update, what=what)))
+            assert await all_of(database) == [record]
+    with pytest.raises(Exception, match="never changed"):
+        await database.write(partial(update, what=known))
+    what = f"{known}, object = '{erasure.ref}', detail = '[\"{erasure.pseudonym}\"]', address = ''"
+    assert await database.write(erasures.opened(erasure, partial(update, what=what))) == 1
+    with pytest.raises(Exception, match="never changed"):
+        await database.write(partial(update, what=f"object = '{erasure.pseudonym}'"))
 
 
 @pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)

@@ -235,6 +235,11 @@ LANDED = (
         "0.1.0",
         "b0efed9d156e3933e38576c8ebf40e51c0ff594ce137df4a1a22d12c8c145f78",
     ),
+    Landed(
+        "0044_erasures.sql",
+        "0.1.0",
+        "3baf0cd05fc6118cf347d3bf90ee984041e26eb0579f5699d22e59db97d4b749",
+    ),
 )
 
 # Three of them had another form before, with which databases were made: their first texts.

@@ -26,6 +26,10 @@ EXPANDING = (
     r"INSERT INTO ",
     r"CREATE (OR REPLACE )?FUNCTION ",
     r"CREATE TRIGGER ",
+    # Another follows that refuses whatever the release before does.
+    r"DROP TRIGGER audit_is_not_changed$",
+    # Triggers of partitions.
+    r"DO \$\$ ",
 )
 NEW_TABLE = r"CREATE TABLE (\w+)"
 INDEX = r"CREATE (?:UNIQUE )?INDEX \w+\s+ON (\w+)"

@@ -15,6 +15,8 @@ import pytest
 from factbook import sweeps
 from factbook.audit import retention, trail
 from factbook.audit.trail import AuditEntry, Caller
+from factbook.auth import erasures
+from factbook.auth.erasures import Erasure
 from factbook.clock import DAY, HOUR, Throttle
 from factbook.errors import ConflictError
 from factbook.facts import history_partitions, store
@@ -412,6 +414,46 @@ async def test_a_partitioned_audit_is_as_closed_as_before(database: Database, ur
         with pytest.raises(psycopg.errors.RaiseException, match="Only the oldest"):
             connection.execute("DELETE FROM audit_2027_01")
     assert await count(database, "audit") == 2
+
+
+async def test_an_erasure_changes_records_of_any_month_and_nothing_else(
+    database: Database, url: str
+) -> None:
+    await note(database, NOW)
+    await divide(database, AUDIT)
+    await note(database, BOUND)
+    await check_erasure(database, url)
+
+
+async def check_erasure(database: Database, url: str) -> None:
+    """The audit and its partitions take the pseudonym of an open erasure, and nothing else."""
+    erasure = Erasure("erased-1f3a9c0d", frozenset({"user:default/kim"}))
+    await database.write(lambda tx: erasures.save(tx, "user:default/kim", erasure, NOW))
+    with psycopg.connect(url, autocommit=True) as connection:
+        for table in ("audit", "audit_before", "audit_2027_01"):
+            statements = f"UPDATE erasures SET is_open = 1; UPDATE {table} SET object = 'x'"  # noqa: S608
+            with pytest.raises(psycopg.errors.RaiseException, match="never changed"):
+                connection.execute(statements.encode())
+    renamed = "UPDATE audit SET actor = 'user:default/erased-1f3a9c0d', address = ''"
+    work = erasures.opened(erasure, lambda tx: tx.run(renamed))
+    assert await database.write(work) == 2
+
+
+async def test_a_partitioned_audit_of_an_earlier_release_is_as_closed(
+    postgresql_server: PostgreSQLServer,
+) -> None:
+    earlier = {name: text for name, text in shipped().items() if name < "0044"}
+    with postgresql_server.database(f"test_{secrets.token_hex(8)}") as url:
+        database = await open_database(url, connections=3)
+        try:
+            await migrate(database, NOW, known=earlier)
+            await note(database, NOW)
+            await divide(database, AUDIT)
+            await note(database, BOUND)
+            assert "0044_erasures.sql" in await migrate(database, NOW)
+            await check_erasure(database, url)
+        finally:
+            await database.close()
 
 
 async def test_a_long_read_delays_the_months_and_nothing_else(database: Database, url: str) -> None:

@@ -12,8 +12,8 @@ import factbook
 SOURCE: Final = Path(factbook.__file__).parent
 OWNERS: Final = {
     "audit": "audit",
-    "auth": "account_links invitations oauth_clients oauth_consents oauth_tokens people sessions "
-    "token_usage tokens",
+    "auth": "account_links erasures invitations oauth_clients oauth_consents oauth_tokens people "
+    "sessions token_usage tokens",
     "catalog": "entities relations removed_entities revision_changes revisions search search_keys "
     "set_items sets",
     "checks": (

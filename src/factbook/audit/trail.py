@@ -61,6 +61,7 @@ ACTIONS: Final[Mapping[str, str]] = {
     "person.create": "Add a person",
     "person.change": "Change a person",
     "person.delete": "Delete a person",
+    "person.erase": "Erase the data of a person",
     "connection.create": "Add a connection",
     "connection.replace": "Change a connection",
     "connection.delete": "Delete a connection",

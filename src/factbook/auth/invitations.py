@@ -136,6 +136,14 @@ def withdraw_by(transaction: Transaction, made_by: str) -> None:
     transaction.run("DELETE FROM invitations WHERE made_by = ?", (made_by,))
 
 
+def erase(transaction: Transaction, ref: str) -> int:
+    """Delete the invitations of and by this person; returns their number."""
+    lock(transaction)
+    return transaction.run(
+        "DELETE FROM invitations WHERE ref = ? OR new_ref = ? OR made_by = ?", (ref, ref, ref)
+    )
+
+
 def forget_ended(transaction: Transaction, now: int) -> int:
     """Delete ended invitations; returns their number."""
     lock(transaction)

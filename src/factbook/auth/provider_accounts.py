@@ -114,6 +114,11 @@ def unlink(transaction: Transaction, scim_id: str) -> None:
     transaction.run("DELETE FROM account_links WHERE scim_id = ?", (scim_id,))
 
 
+def erase(transaction: Transaction, ref: str) -> int:
+    """Forget the confirmations of an account; returns their number."""
+    return transaction.run("DELETE FROM account_links WHERE ref = ?", (ref,))
+
+
 def linked_users(transaction: Transaction, ref: str) -> list[str]:
     """The ids of the SCIM users whose account an administrator has confirmed this one to be."""
     rows = transaction.all("SELECT scim_id FROM account_links WHERE ref = ?", (ref,))

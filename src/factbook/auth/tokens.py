@@ -236,6 +236,15 @@ def forget(transaction: Transaction, id_: str) -> None:
     transaction.run("DELETE FROM tokens WHERE id = ?", (id_,))
 
 
+def erase(transaction: Transaction, owner: str) -> int:
+    """Delete the tokens of an owner with their usage; returns their number."""
+    transaction.run(
+        "DELETE FROM token_usage WHERE token_id IN (SELECT id FROM tokens WHERE owner = ?)",
+        (owner,),
+    )
+    return transaction.run("DELETE FROM tokens WHERE owner = ?", (owner,))
+
+
 def trim(transaction: Transaction, owner: str, allowed: frozenset[str], now: int) -> None:
     """Reduce the owner's tokens to the allowed permissions; revoke those left with none."""
     rows = transaction.all(

@@ -294,6 +294,32 @@ def enable(transaction: Transaction, ref: str) -> None:
     _change(transaction, ref, "disabled_at", None)
 
 
+class SignInNames(NamedTuple):
+    """The name that is shown of a person, and what the provider calls the person; or empty."""
+
+    display_name: str = ""
+    subject: str = ""
+    login: str = ""
+
+
+def lock_to_erase(transaction: Transaction, ref: str) -> SignInNames:
+    """The names of a person who is to be deleted; empty ones without an account.
+
+    Raises ConflictError if no administrator would be left.
+    """
+    _lock_roles(transaction)
+    row = transaction.one("SELECT display_name, subject, login FROM people WHERE ref = ?", (ref,))
+    if row is None:
+        return SignInNames()
+    _leave_an_administrator(transaction, ref)
+    return SignInNames(*(text or "" for text in row))
+
+
+def erase(transaction: Transaction, ref: str) -> int:
+    """Delete an account; returns 0 if there is none."""
+    return transaction.run("DELETE FROM people WHERE ref = ?", (ref,))
+
+
 _UNPROVEN: Final = "SELECT 1 FROM people WHERE ref = ? AND proof = ''"
 
 

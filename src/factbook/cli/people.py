@@ -1,20 +1,22 @@
 """`factbook people`: accounts of the pages, managed on the database itself."""
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from factbook.cli.failures import EXIT_CODES
+from factbook.cli.failures import EXIT_CODES, CommandError
 from factbook.cli.local import DatabaseUrl, on_database
 from factbook.cli.output import Json, age, note, print_answer, say
 from factbook.clock import iso_or_none
 
 if TYPE_CHECKING:
     from factbook.auth.users import Person
+    from factbook.operations.erasure import ErasureReport
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="List and invite the people who sign in, and reset their passwords.",
+    help="List, invite and erase the people who sign in, and reset their passwords.",
     epilog=EXIT_CODES,
 )
 
@@ -166,6 +168,58 @@ def reset(
     link = on_database(database_url, commands.reset_password, name, server)
     note(f"Whoever opens this link sets the password of {name}. It is not shown again.")
     say(link)
+
+
+@app.command(epilog=EXIT_CODES)
+def erase(
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="Name of the person, with or without an account.")
+    ],
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Count the records, and change nothing.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask before erasing.")] = False,
+    database_url: DatabaseUrl = None,
+    as_json: Json = False,
+) -> None:
+    """Erase the personal data of somebody who has left. This cannot be undone.
+
+    Deletes the account and everything that belongs to it. In records that stay, such as the audit,
+    a pseudonym takes the place of the person. If interrupted, run it again; it resumes.
+
+    \b
+    Examples:
+      factbook people erase kim --dry-run
+      factbook people erase kim --yes
+    """
+    from factbook.operations import commands
+
+    def agree(report: "ErasureReport") -> None:
+        if not yes:
+            _ask(report)
+
+    done = on_database(database_url, commands.erase_person, name, None if dry_run else agree)
+    rows = [("deleted", *each) for each in done.deleted.items()]
+    rows += [("pseudonym", *each) for each in done.replaced.items()]
+    answer = {
+        "person": done.ref,
+        "pseudonym": done.pseudonym or None,
+        "deleted": done.deleted,
+        "replaced": done.replaced,
+    }
+    print_answer(answer, ["Change", "Records", "Count"], rows, as_json=as_json)
+    if dry_run:
+        note("Nothing was changed.")
+    else:
+        note(f"Nothing is left of {done.ref}. The records that stay name {done.pseudonym}.")
+
+
+def _ask(report: "ErasureReport") -> None:
+    """Ask before an erasure; raises CommandError for anything but yes."""
+    with suppress(typer.Abort):
+        if typer.confirm(f"Erase {report.ref} in {report.total} records for good?", err=True):
+            return
+    raise CommandError("Nothing was erased. --yes erases without asking.")
 
 
 def _row(person: "Person") -> tuple[object, ...]:

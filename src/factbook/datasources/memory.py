@@ -1,13 +1,22 @@
 """Memory of integrations between runs, kept in the database."""
 
 import asyncio
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import partial
+from typing import Final
 
 from factbook.clock import DAY
-from factbook.storage import Database, Transaction
+from factbook.storage import Database, Transaction, Write
 
 # What is left of an integration that is not configured any more.
 KEPT_DAYS = 30
 _KEPT_WITHOUT_SOURCE = KEPT_DAYS * DAY
+# The first bytes of what integrations compress.
+_COMPRESSED: Final = zlib.compress(b"", level=1)[:2]
+_LONGEST_TEXT: Final = 64 * 1024 * 1024
+_READ_AT_ONCE: Final = 20
 
 
 class DatabaseMemory:
@@ -71,6 +80,41 @@ def forget_source(transaction: Transaction, source_id: str) -> None:
     transaction.run("DELETE FROM memories WHERE source_id = ?", (source_id,))
 
 
+async def forget_mentions(
+    database: Database, mentions: Callable[[str], bool], write: Write | None
+) -> int:
+    """Delete the values that mention something; returns their number.
+
+    What is lost this way is read again. Without `write` the values are only counted.
+    """
+    count, after = 0, ("", "")
+    while rows := await database.search(_NEXT, (*after, _READ_AT_ONCE)):
+        found = [
+            (source_id, key)
+            for source_id, key, value in rows
+            if any(map(mentions, (key, *_texts(bytes(value)))))
+        ]
+        if found and write is not None:
+            await write(partial(_delete, keys=found))
+        count, after = count + len(found), rows[-1][:2]
+    return count
+
+
+def _texts(value: bytes) -> Iterator[str]:
+    """The value, and what is compressed in it."""
+    yield value.decode("utf-8", "replace")
+    place = value.find(_COMPRESSED)
+    while place >= 0:
+        with suppress(zlib.error):
+            text = zlib.decompressobj().decompress(value[place:], _LONGEST_TEXT)
+            yield text.decode("utf-8", "replace")
+        place = value.find(_COMPRESSED, place + 1)
+
+
+def _delete(transaction: Transaction, *, keys: list[tuple[str, str]]) -> None:
+    transaction.many("DELETE FROM memories WHERE source_id = ? AND key = ?", keys)
+
+
 def _sweep(transaction: Transaction, orphans: list[str], now: int) -> int:
     outlived = transaction.run(_FORGET, (now,))
     return outlived + transaction.run(_ORPHANS, (now - _KEPT_WITHOUT_SOURCE, orphans))
@@ -79,6 +123,11 @@ def _sweep(transaction: Transaction, orphans: list[str], now: int) -> int:
 _GET = """
 SELECT key, value FROM memories
 WHERE source_id = ? AND key IN LIST(?) AND (forget_at IS NULL OR forget_at > ?)
+"""
+
+_NEXT = """
+SELECT source_id, key, value FROM memories WHERE (source_id, key) > (?, ?)
+ORDER BY source_id, key LIMIT ?
 """
 
 _PUT = """

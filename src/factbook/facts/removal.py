@@ -16,14 +16,14 @@ _BEYOND = 2**63 - 1
 
 def forget(
     transaction: Transaction, entity_ids: Iterable[int], source_id: str | None = None
-) -> None:
-    """Delete what is stored about these entities, from all sources or from one."""
+) -> int:
+    """Delete the facts of these entities, of all sources or of one; returns the number of rows."""
     only, parameters = ("", ()) if source_id is None else (" AND source_id = ?", (source_id,))
     ids = list(entity_ids)
     if source_id is not None:
         changes.touch_values(transaction, source_id, ids)
-    for statement in (_FORGET_LATEST, _FORGET_HISTORY):
-        transaction.run(statement + only, (ids, *parameters))
+    statements = (_FORGET_LATEST, _FORGET_HISTORY)
+    return sum(transaction.run(each + only, (ids, *parameters)) for each in statements)
 
 
 def forget_source(transaction: Transaction, source_id: str) -> None:

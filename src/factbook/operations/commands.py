@@ -19,6 +19,8 @@ from factbook.catalog import ref as refs
 from factbook.clock import SECOND, Clock, iso, now
 from factbook.errors import InputError
 from factbook.http import audit, urls
+from factbook.operations import erasure
+from factbook.operations.erasure import ErasureReport
 from factbook.scheduling import retention_clock
 from factbook.scim import identity
 from factbook.scim.identity import Confirmation, NewAccount
@@ -194,6 +196,22 @@ async def add_person(backend: Backend, wish: NewAccount) -> Confirmation:
         return await recorded_write(database, identity.audited, at)(
             lambda tx: identity.add(tx, wish, issuer, rules, caller)
         )
+
+
+async def erase_person(
+    backend: Backend, name: str, agree: Callable[[ErasureReport], None] | None
+) -> ErasureReport:
+    """Erase the data of a person, if `agree` does not raise; without it, only count the records.
+
+    Raises the errors of `erasure.preview`.
+    """
+    ref, caller = _reference(name), Caller(COMMAND_LINE, now())
+    async with backend.opened() as database:
+        report = await erasure.preview(database, ref, caller)
+        if agree is None:
+            return report
+        agree(report)
+        return await erasure.erase(database, ref, caller)
 
 
 def _reference(name: str) -> str:

@@ -200,6 +200,12 @@ def users_called(transaction: Transaction, ref: str, name: str) -> list[ScimRow]
     return sorted(found.values(), key=lambda row: row.name_key)
 
 
+def users_disabled_with(transaction: Transaction, account: str) -> list[ScimRow]:
+    """The users whose deactivation has disabled this account."""
+    rows = transaction.all(f"{_READ} WHERE disabled_ref = ? AND type = 'User'", (account,))
+    return [_row(row) for row in rows]
+
+
 def user_named(transaction: Transaction, name: str) -> ScimRow | None:
     """The user with this whole name."""
     ids = named(transaction, "User", key(name))

@@ -1,5 +1,6 @@
 """The store of digests: where they are sent to for which owner, and when next."""
 
+from collections.abc import Collection
 from typing import Final, NamedTuple
 
 import msgspec
@@ -114,6 +115,12 @@ def remove(transaction: Transaction, digest_id: str) -> StoredDigest:
     found = within(transaction, digest_id)
     transaction.run("DELETE FROM digests WHERE id = ?", (digest_id,))
     return found
+
+
+def forget_owner(transaction: Transaction, owners: Collection[str]) -> int:
+    """Delete the digests of these owners; returns their number."""
+    transaction.lock("digests")
+    return transaction.run("DELETE FROM digests WHERE owner IN LIST(?)", (sorted(owners),))
 
 
 async def is_due(database: Database, now: int) -> bool:

@@ -84,14 +84,14 @@ def revoke_own(transaction: Transaction, id_: str, person: str) -> Consent:
     return found
 
 
-def end_all(transaction: Transaction, person: str) -> None:
+def end_all(transaction: Transaction, person: str) -> int:
     """End every consent of the person: whoever was signed in may have given it."""
     transaction.run(
         "DELETE FROM oauth_tokens "
         "WHERE consent IN (SELECT id FROM oauth_consents WHERE person = ?)",
         (person,),
     )
-    transaction.run("DELETE FROM oauth_consents WHERE person = ?", (person,))
+    return transaction.run("DELETE FROM oauth_consents WHERE person = ?", (person,))
 
 
 def trim(transaction: Transaction, person: str, allowed: frozenset[str]) -> None:

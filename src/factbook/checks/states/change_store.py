@@ -124,6 +124,12 @@ async def sweep(database: Database, before: int, pace: Throttle) -> int:
             return gone
 
 
+def forget_entities(transaction: Transaction, entity_ids: Sequence[int]) -> int:
+    """Delete the changes of these entities; returns their number."""
+    sql = "DELETE FROM check_changes WHERE entity_id IN LIST(?)"
+    return transaction.run(sql, (list(entity_ids),))
+
+
 def _forget(transaction: Transaction, before: int) -> int:
     transaction.relax()
     return transaction.run(_FORGET, (before, _DELETED))

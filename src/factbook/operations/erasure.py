@@ -1,0 +1,329 @@
+"""Erasure of a person's data: what belongs to the person is deleted, and the rest gets a pseudonym.
+
+The account and everything that belongs to it go in one transaction. Records that stay are rewritten
+in portions, so that no write waits long. An interrupted erasure is resumed by the next one.
+"""
+
+import re
+import secrets
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from typing import Any, Final, NamedTuple, NoReturn, TypeVar
+
+import msgspec
+
+from factbook.audit import trail
+from factbook.audit.trail import AuditEntry, Caller
+from factbook.auth import erasures, users
+from factbook.auth.erasures import Erasure
+from factbook.catalog import ref as refs
+from factbook.catalog.store import removed, search_keys
+from factbook.catalog.store.removed import Holder
+from factbook.checks.states import change_store
+from factbook.clock import Throttle
+from factbook.datasources import memory
+from factbook.errors import ConflictError, InputError, NotFoundError
+from factbook.facts import removal
+from factbook.importers.snapshot import PREFIX as IMPORTED
+from factbook.operations.personal_tables import REPLACED
+from factbook.scim import erasure as scim
+from factbook.storage import Database, Transaction
+from factbook.storage.personal_columns import Values, replace
+from factbook.webhooks import digest_store
+
+T = TypeVar("T")
+
+# After the first look, which rewrites, others see what was written meanwhile.
+_LOOKS: Final = 4
+_START: Final = r"(?:(?<![\w.%+-])|(?<=\\[nrt]))"
+_END: Final = r"(?![A-Za-z0-9]|[-_.]+[A-Za-z0-9])"
+_MOST_NAMED: Final = 3
+
+
+class ErasureReport(NamedTuple):
+    """The number of records by what they are: deleted ones, and those with a pseudonym instead."""
+
+    ref: str
+    pseudonym: str
+    deleted: Mapping[str, int]
+    replaced: Mapping[str, int]
+
+    @property
+    def total(self) -> int:
+        """The number of all records."""
+        return sum(self.deleted.values()) + sum(self.replaced.values())
+
+
+class _Begun(NamedTuple):
+    erasure: Erasure
+    deleted: dict[str, int]
+
+
+class _UndoneError(Exception):
+    """Ends a transaction that only counts, with what it would have done."""
+
+    def __init__(self, begun: _Begun) -> None:
+        super().__init__()
+        self.begun = begun
+
+
+async def preview(database: Database, ref: str, caller: Caller) -> ErasureReport:
+    """What an erasure would do; changes nothing.
+
+    Raises NotFoundError if nothing is left of the person, and ConflictError if the person is the
+    only administrator, or if something outside would bring the data back.
+    """
+
+    def undone(transaction: Transaction) -> NoReturn:
+        raise _UndoneError(_begin(transaction, ref, caller))
+
+    try:
+        await database.write(undone)
+    except _UndoneError as undoing:
+        begun = undoing.begun
+    replaced = await _replace(database, begun.erasure, apply=False)
+    report = _report(ref, begun, replaced)
+    if not report.total:
+        raise NotFoundError(
+            f"Nothing is left of {ref}: there is no account and no record. If you did not expect "
+            "that, check the name with `factbook people list`."
+        )
+    return report._replace(pseudonym="")
+
+
+async def erase(database: Database, ref: str, caller: Caller) -> ErasureReport:
+    """Erase a person of whom something is there; raises the errors of `preview`."""
+    begun = await database.write(lambda transaction: _begin(transaction, ref, caller))
+    replaced = await _replace(database, begun.erasure, apply=True)
+    for _ in range(_LOOKS):
+        missed = await _replace(database, begun.erasure, apply=True)
+        if not missed:
+            break
+        replaced |= {name: replaced.get(name, 0) + number for name, number in missed.items()}
+    else:
+        raise ConflictError(
+            f"Others still write about {ref}. End its calls to the service, then run this again: "
+            "it resumes."
+        )
+    # A member of a group is a key of the search, which stays until it is swept.
+    await search_keys.sweep(database, Throttle(clock=lambda: 0.0))
+    await database.write(lambda transaction: erasures.finish(transaction, begun.erasure))
+    return _report(ref, begun, replaced)
+
+
+def _report(ref: str, begun: _Begun, replaced: Mapping[str, int]) -> ErasureReport:
+    deleted = {**begun.deleted, "cached answers": replaced.get(_ANSWERS, 0)}
+    kept = {name: number for name, number in replaced.items() if number and name != _ANSWERS}
+    gone = {name: number for name, number in deleted.items() if number}
+    return ErasureReport(ref, begun.erasure.ref, gone, kept)
+
+
+def _begin(transaction: Transaction, ref: str, caller: Caller) -> _Begun:
+    """Delete what belongs to the person, and note the erasure."""
+    earlier = erasures.unfinished(transaction, ref)
+    account = erasures.delete_account(transaction, ref)
+    rows = scim.delete_users(transaction, ref, account.scim_ids, account.subject)
+    every = {ref, *(row.ref for row in rows if row.ref), *(earlier.refs if earlier else ())}
+    _refuse(removed.holders(transaction, every), ref)
+    entities = removed.erase(transaction, every)
+    ids = sorted({*entities.ids, *(earlier.entities if earlier else ())})
+    deleted = {
+        **account.deleted,
+        "SCIM users": len(rows),
+        "removed entities": len(entities.ids),
+        "earlier documents": entities.changes,
+        "facts and their history": removal.forget(transaction, ids),
+        "changes of results": change_store.forget_entities(transaction, ids),
+        "digests": digest_store.forget_owner(transaction, every),
+    }
+    found: set[str] = {*account.identifiers, *(row.id for row in rows)}
+    found |= {text for row in rows for text in scim.texts(row.resource)}
+    found |= {text for document in entities.documents for text in _naming(document)}
+    texts = {text for text in found if _is_distinctive(text)} - every
+    names = (found - texts) | {one.removeprefix(users.PREFIX) for one in every}
+    erasure = Erasure(
+        earlier.pseudonym if earlier else f"erased-{secrets.token_hex(4)}",
+        frozenset(every),
+        frozenset(texts) | (earlier.texts if earlier else frozenset()),
+        frozenset(names) | (earlier.names if earlier else frozenset()),
+        frozenset(ids),
+    )
+    erasures.save(transaction, ref, erasure, caller.at)
+    if earlier is None:
+        entry = AuditEntry("person.erase", erasure.ref, {"deleted": sum(deleted.values())})
+        trail.append(transaction, trail.record(caller, entry))
+    return _Begun(erasure, deleted)
+
+
+def _refuse(found: list[Holder], ref: str) -> None:
+    """Raise ConflictError if the catalog names the person, as the next push would again."""
+    if not found:
+        return
+    first = found[0]
+    if not first.relation:
+        raise ConflictError(
+            f"{first.ref} is in the catalog, {_where(first)}. Remove it there first, or it comes "
+            "back."
+        )
+    named = sorted({one.ref for one in found})
+    listed = ", ".join(named[:_MOST_NAMED]) + (" and others" if len(named) > _MOST_NAMED else "")
+    raise ConflictError(
+        f"The catalog still names {ref}: {listed} ({first.relation}, {_where(first)}). Change that "
+        "first, or it comes back."
+    )
+
+
+def _where(holder: Holder) -> str:
+    if not holder.set:
+        return "outside any set"
+    if holder.set.startswith(IMPORTED):
+        return f"from the importer {holder.set.removeprefix(IMPORTED).partition('/')[0]}"
+    return f"in the set {holder.set}"
+
+
+def _naming(document: str) -> Iterator[str]:
+    """The texts in the document of a user that name the person."""
+    entity = msgspec.json.decode(document)
+    profile = entity.get("spec", {}).get("profile", {})
+    profile = profile if isinstance(profile, dict) else {}
+    given = (entity["metadata"].get("title"), profile.get("displayName"), profile.get("email"))
+    return (text for text in given if isinstance(text, str) and text)
+
+
+def _is_distinctive(text: str) -> bool:
+    """True for a text that stands for one person wherever it is, such as an address or an id."""
+    return "@" in text or " " in text.strip() or (len(text) >= 8 and any(map(str.isdigit, text)))
+
+
+_ANSWERS: Final = "answers"
+
+
+async def _replace(database: Database, erasure: Erasure, *, apply: bool) -> dict[str, int]:
+    """Rewrite all records that name the person, or count them; returns the numbers that changed."""
+    replacement = _Replacement(erasure)
+
+    def write(work: Callable[[Transaction], T], /) -> Awaitable[T]:
+        return database.write(erasures.opened(erasure, work))
+
+    given = write if apply else None
+    counts = {
+        where.title: await replace(
+            database, where, replacement.searched, replacement.changed, given
+        )
+        for where in REPLACED
+    }
+    counts[_ANSWERS] = await memory.forget_mentions(database, replacement.mentions, given)
+    return {name: number for name, number in counts.items() if number}
+
+
+class _Replacement:
+    """The texts of a person, and how they are replaced."""
+
+    def __init__(self, erasure: Erasure) -> None:
+        self._erasure = erasure
+        self._own = erasure.refs | erasure.texts | erasure.entities
+        self._names = {ref.removeprefix(users.PREFIX) for ref in erasure.refs}
+        name, text, bare = map(_either, (self._names, erasure.texts, erasure.names))
+        self._ref = re.compile(
+            rf"(user[:/]default/|/people/|{_START}user:)(?:{name}){_END}", re.IGNORECASE
+        )
+        self._text = re.compile(rf"{_START}(?:{text})(?!\w|[-.]\w)", re.IGNORECASE)
+        self._scim = re.compile(rf'("scimUser":")(?:{bare})(?=")', re.IGNORECASE)
+        self._word = re.compile(rf"(?<![\w.-])(?:{name}){_END}", re.IGNORECASE)
+        forms = {form for one in (*self._names, *erasure.texts) for form in (one, _escaped(one))}
+        self.searched = sorted({low for form in forms for low in (form.lower(), _ascii(form))})
+
+    def mentions(self, text: str) -> bool:
+        """True if a stored answer may be about the person; it only costs a call to lose it."""
+        return bool(self._word.search(text) or self._text.search(text))
+
+    def changed(self, table: str, row: Values) -> Values:
+        """The columns of a row that change, with their new texts."""
+        if row.get(_OWN.get(table, "")) in self._own:
+            return {}
+        new = {name: self._replaced(text) for name, text in row.items() if isinstance(text, str)}
+        if table == "audit":
+            self._change_record(row, new)
+        elif table == "revision_changes":
+            new["document"] = self._without_member(new["document"])
+        elif table in ("events", "webhook_retries"):
+            body = "content" if table == "events" else "body"
+            new[body] = self._without_details(new[body])
+        return {name: text for name, text in new.items() if text != row[name]}
+
+    def _replaced(self, text: str) -> str:
+        pseudonym = self._erasure.pseudonym
+        text = self._ref.sub(lambda found: _prefix(found[1]) + pseudonym, text)
+        text = self._text.sub(pseudonym, text)
+        return self._scim.sub(lambda found: found[1] + pseudonym, text)
+
+    def _change_record(self, row: Values, new: dict[str, str]) -> None:
+        """A record of the audit also loses the address, and what its person called a token."""
+        new["address"] = row["address"]
+        if new["actor"] != row["actor"] or (new["object"] != row["object"] and not row["actor"]):
+            new["address"] = ""
+        if new["detail"] != row["detail"]:
+            detail = msgspec.json.decode(new["detail"])
+            if detail.get("owner") == self._erasure.ref and "name" in detail:
+                new["detail"] = _json({**detail, "name": ""})
+            if detail.get("entity") == self._erasure.ref and row["object"].startswith("Users/"):
+                new["object"] = f"Users/{self._erasure.pseudonym}"
+
+    def _without_member(self, document: str) -> str:
+        """The document of a group without the person, who may be named there without a kind."""
+        entity = msgspec.json.decode(document)
+        members = entity.get("spec", {}).get("members")
+        if not isinstance(members, list):
+            return document
+        namespace = entity["metadata"].get("namespace", refs.DEFAULT_NAMESPACE)
+        kept = [self._erasure.ref if self._is_person(one, namespace) else one for one in members]
+        return (
+            document
+            if kept == members
+            else _json({**entity, "spec": {**entity["spec"], "members": kept}})
+        )
+
+    def _is_person(self, text: Any, namespace: str) -> bool:
+        try:
+            return refs.canonical(text, kind="user", namespace=namespace) in self._erasure.refs
+        except (InputError, TypeError):
+            return False
+
+    def _without_details(self, text: str) -> str:
+        """An event without the facts of the person's entity."""
+        if self._erasure.ref not in text:
+            return text
+        content = msgspec.json.decode(text)
+        data = content.get("data", content)
+        if data.get("entityRef") == self._erasure.ref:
+            data.update({name: {} for name in ("facts", "why") if name in data})
+        for change in data.get("changes", ()) if isinstance(data.get("changes"), list) else ():
+            if change[0] == self._erasure.ref and isinstance(change[-1], dict):
+                change[-1] = {}
+        return _json(content)
+
+
+def _either(texts: Iterable[str]) -> str:
+    """A pattern for one of the texts, the longest first; without any it matches nothing."""
+    forms = {form for text in texts for form in (text, _escaped(text))}
+    return "|".join(map(re.escape, sorted(forms, key=len, reverse=True))) or r"(?!)"
+
+
+def _prefix(text: str) -> str:
+    return users.PREFIX if text.lower() == "user:" else text
+
+
+def _escaped(text: str) -> str:
+    """The text as it is within JSON."""
+    return _json(text)[1:-1]
+
+
+def _ascii(text: str) -> str:
+    """The text as a database writes it in lower case that knows no other letters."""
+    return "".join(char.lower() if char.isascii() else char for char in text)
+
+
+def _json(value: object) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+_OWN: Final = {where.table: where.own for where in REPLACED if where.own}

@@ -1,0 +1,117 @@
+"""Replacement of texts that name a person in the columns of a table, in portions.
+
+Portions are found by reads, so that a write only holds the rows that it changes.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from itertools import groupby
+from typing import Any, Final, NamedTuple
+
+from factbook.storage import counters
+from factbook.storage.database import Database, Transaction, Write
+
+# Rows that are looked at together, and changed together if all of them name the person.
+_PORTION: Final = 1_000
+
+Values = Mapping[str, Any]
+
+
+class PersonalColumns(NamedTuple):
+    """Columns of a table that can name people, and what its rows are called.
+
+    `own` is the column that says whose row it is: a row of the person is deleted apart. `counter`
+    counts changes of rows, after which processes read them again.
+    """
+
+    title: str
+    table: str
+    key: tuple[str, ...]
+    columns: tuple[str, ...]
+    own: str = ""
+    counter: str = ""
+
+
+class _Change(NamedTuple):
+    key: tuple[Any, ...]
+    before: Values
+    after: Values
+
+
+# The columns of a row that change, with their new texts.
+Rewrite = Callable[[str, Values], Values]
+
+
+async def replace(
+    database: Database,
+    where: PersonalColumns,
+    texts: Sequence[str],
+    rewrite: Rewrite,
+    write: Write | None,
+) -> int:
+    """Rewrite the rows that hold one of these texts, in lower case; returns their number.
+
+    Without `write` they are only counted.
+    """
+    key = ", ".join(where.key)
+    columns = [*where.columns, *([where.own] if where.own else [])]
+    whole = "lower(" + " || ' ' || ".join(f"coalesce({one}, '')" for one in where.columns) + ")"
+    named = " OR ".join([f"{whole} LIKE ? ESCAPE '!'"] * len(texts))
+    patterns = [f"%{_escaped(text)}%" for text in texts]
+    place = f"({', '.join('?' * len(where.key))})"
+    count = 0
+    after: tuple[Any, ...] = ()
+    while True:
+        since = f"({key}) > {place}" if after else "1 = 1"
+        end = await _last(database, where.table, key, since, after)
+        until = f"({key}) <= {place}" if end else "1 = 1"
+        rows = await database.search(
+            f"SELECT {key}, {', '.join(columns)} FROM {where.table} "
+            f"WHERE {since} AND {until} AND ({named}) ORDER BY {key}",
+            (*after, *end, *patterns),
+        )
+        changes = []
+        for row in rows:
+            before = dict(zip(columns, row[len(where.key) :], strict=True))
+            if new := rewrite(where.table, before):
+                changes.append(_Change(row[: len(where.key)], before, new))
+        if changes and write is not None:
+            await write(partial(_store, where=where, changes=changes))
+        count, after = count + len(changes), end
+        if not end:
+            return count
+
+
+async def _last(
+    database: Database, table: str, key: str, since: str, after: tuple[Any, ...]
+) -> tuple[Any, ...]:
+    """The key of the last row of the next portion; empty if fewer rows are left."""
+    sql = f"SELECT {key} FROM {table} WHERE {since} ORDER BY {key} LIMIT 1 OFFSET {_PORTION - 1}"
+    rows = await database.search(sql, after)
+    return rows[0] if rows else ()
+
+
+def _store(transaction: Transaction, *, where: PersonalColumns, changes: list[_Change]) -> None:
+    """Write rows that are as they were read; the others are found by the next look."""
+    for names, several in groupby(sorted(changes, key=_columns), key=_columns):
+        values = ", ".join(f"{name} = ?" for name in names)
+        same = " AND ".join(f"{name} = ?" for name in (*where.key, *names))
+        transaction.many(
+            f"UPDATE {where.table} SET {values} WHERE {same}",
+            [
+                (*one.after.values(), *one.key, *(one.before[name] for name in names))
+                for one in several
+            ],
+        )
+    if where.counter:
+        counters.take(transaction, where.counter)
+
+
+def _columns(change: _Change) -> tuple[str, ...]:
+    return tuple(change.after)
+
+
+def _escaped(text: str) -> str:
+    for char in "!%_":
+        text = text.replace(char, f"!{char}")
+    return text
