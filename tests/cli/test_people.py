@@ -95,7 +95,7 @@ def test_the_password_of_nobody_cannot_be_set(factbook: Command, database: str) 
     assert factbook("people", "reset", "not a name", database).exit_code == 2
 
 
-@pytest.mark.parametrize("command", ["invite", "confirm", "add", "reset", "list"])
+@pytest.mark.parametrize("command", ["invite", "confirm", "add", "reset", "erase", "list"])
 def test_the_help_of_each_command_has_an_example(factbook: Command, command: str) -> None:
     answer = factbook("people", command, "--help")
     assert f"factbook people {command}" in answer.stdout

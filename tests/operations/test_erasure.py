@@ -242,6 +242,11 @@ async def test_a_person_who_would_come_back_is_not_erased(service: Service) -> N
     code, answer, said = await erase(service)
     assert (code, answer) == (1, None)
     assert "Nothing was erased. --yes erases without asking." in said
+    await database.write(
+        lambda tx: tx.run("UPDATE sets SET name = 'import/directory/all' WHERE name = 'people'")
+    )
+    code, _, said = await erase(service, "--yes", name="rob")
+    assert "user:default/rob is in the catalog, from the importer directory. Remove it" in said
     assert [row for row in await tables_of(database, "people") if row[0] == ROBIN] != []
 
 

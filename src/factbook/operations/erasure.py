@@ -127,6 +127,7 @@ def _begin(transaction: Transaction, ref: str, caller: Caller) -> _Begun:
     entities = removed.erase(transaction, every)
     ids = sorted({*entities.ids, *(earlier.entities if earlier else ())})
     deleted = {
+        "interrupted erasures": int(earlier is not None),
         **account.deleted,
         "SCIM users": len(rows),
         "removed entities": len(entities.ids),
