@@ -5,6 +5,7 @@ result that the engine gives for every value that the fact could have.
 """
 
 import json
+import random
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations, product
@@ -22,6 +23,18 @@ from tests.contracts.node import HERE, NODE
 pytestmark = pytest.mark.system
 
 Facts = Mapping[str, Any]
+
+# Facts of random rules by type, with values that they can have.
+VALUES: Mapping[str, Sequence[Any]] = {
+    "text": ("production", "Production", "experimental", "a.*b", ""),
+    "number": (-1, 0, 1, 2.5, 50),
+    "flag": (True, False),
+    "list": ([], ["a"], ["b", "a"], ["c", "d"]),
+}
+ONE_OF = ("in", "notIn", "someValue:equal", "everyValue:notEqual", "swap:contains")
+OF_NUMBERS = ("lessThan", "lessThanInclusive", "greaterThan", "greaterThanInclusive")
+HOLDING_ONE = ("contains", "doesNotContain", "someFact:equal", "everyFact:notEqual")
+HOLDING = ("someFact:in", "everyFact:notIn", "everyValue:contains", "someValue:contains")
 
 
 class RulesEngine:
@@ -84,6 +97,35 @@ def lacking(rule: PublicRule) -> Iterator[tuple[Facts, list[Facts]]]:
             yield facts, [{**facts, **more} for more in every_value(unknown)]
 
 
+def random_rule(chance: random.Random, depth: int = 3) -> dict[str, Any]:
+    """A rule of up to three levels about two facts of each type."""
+    kind = chance.choice(("all", "any", "not", "leaf", "leaf"))
+    if depth == 0 or kind == "leaf":
+        return random_leaf(chance)
+    if kind == "not":
+        return {"not": random_rule(chance, depth - 1)}
+    return {kind: [random_rule(chance, depth - 1) for _ in range(chance.randint(1, 3))]}
+
+
+def random_leaf(chance: random.Random) -> dict[str, Any]:
+    """A comparison of a fact with a value, with values, or with another fact of its type."""
+    type_ = chance.choice(list(VALUES))
+    value: Any = chance.choice(VALUES[type_])
+    if type_ == "list":
+        operator = chance.choice((*HOLDING_ONE, *HOLDING))
+        letters = chance.sample("abcd", 2)
+        value = letters if operator in HOLDING else letters[0]
+    else:
+        operator = chance.choice(("equal", "notEqual", *(OF_NUMBERS if type_ == "number" else ())))
+        if chance.random() < 0.2:
+            value = {"fact": f"{type_}-{chance.randint(1, 2)}"}
+        elif type_ != "flag" and chance.random() < 0.4:
+            operator, value = chance.choice(ONE_OF), chance.sample(VALUES[type_], 2)
+    negated = "not:" if chance.random() < 0.1 else ""
+    fact = f"{type_}-{chance.randint(1, 2)}"
+    return {"fact": fact, "operator": negated + operator, "value": value}
+
+
 def test_forty_rules_are_compared() -> None:
     assert len(RULES) >= 40
 
@@ -94,6 +136,21 @@ def test_a_rule_has_the_results_of_the_engine(engine: RulesEngine, rule: PublicR
 
     assert ours(rule, facts) == engine.ask(rule, facts)
     assert {"pass", "fail"} == set(ours(rule, facts))
+
+
+def test_random_rules_have_the_results_of_the_engine(engine: RulesEngine) -> None:
+    chance = random.Random(34)
+    compared = list[str]()
+    while len(compared) < 29_000:
+        rule = PublicRule("", {"all": [random_rule(chance)]}, {})
+        facts = [
+            {f"{type_}-{n}": chance.choice(some) for type_, some in VALUES.items() for n in (1, 2)}
+            for _ in range(100)
+        ]
+        found = ours(rule, facts)
+        assert found == engine.ask(rule, facts), rule.conditions
+        compared += found
+    assert min(compared.count("pass"), compared.count("fail")) > 10_000
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.place)
