@@ -5,6 +5,8 @@ with the product. The measure takes the worst inputs that were found: the memory
 idle server, and how long a small write of somebody else waits meanwhile.
 """
 
+import random
+import re
 import subprocess
 import sys
 import time
@@ -167,6 +169,7 @@ WORST: Final = (
     Worst("entity-preview", "preview of 500 entities"),
     Worst("tool", "a tool call of 1 MiB"),
     Worst("query", "a query of 1 MiB"),
+    Worst("random", "bodies of random sizes and shapes at every route"),
 )
 FILES: Final = {
     "placeholders": "a catalog file with 30,000 placeholders",
@@ -177,6 +180,27 @@ FILES: Final = {
 _WRITES: Final = 10.0  # small writes of somebody else, in a second
 _LONGEST: Final = 3_600.0
 _RESTED: Final = 200  # MB that a push, a restore or an import may take beside its entities
+_TRIES: Final = 6  # random bodies of a route
+# What a random body begins with, repeats and ends with.
+_SHAPES: Final = (
+    (b"[", b"0,", b"0]"),
+    (b"[", b"[],", b"0]"),
+    (b"[", b'"",', b"0]"),
+    (b"[", b'{"a":[{}]},', b"{}]"),
+    (b"[", b'"component:default/a",', b'""]'),
+    (b'"', b"a", b'"'),
+    (b'"', b"\\u0000", b'"'),
+    (b'"', b"\xc3\xa9", b'"'),
+    (b"", b'{"a":', b""),
+    (b"", b"[", b""),
+    (b"{", b'"a":0,', b'"b":0}'),
+    (b"1", b"0", b""),
+)
+_MEMBERS: Final = (
+    *(b"items", b"entities", b"entity", b"entityRefs", b"metadata", b"spec", b"name", b"facts"),
+    *(b"query", b"filter", b"definition", b"rule", b"checks", b"params", b"arguments", b"schema"),
+    *(b"members", b"Operations", b"schemas", b"emails", b"userName", b"permissions", b"url"),
+)
 _encode = msgspec.json.encode
 
 
@@ -257,6 +281,42 @@ def _works(run: Run, service: Factbook) -> Iterator[tuple[Worst, Callable[[], in
     service.client.call("POST", f"{_SOURCES}/data-sources/limits/publish", b"")
     for key, (method, path, made) in _BODIES.items():
         yield by_key[key], partial(_status, service, method, path, made())
+    yield by_key["random"], partial(_attack, service)
+
+
+def _attack(service: Factbook) -> int:
+    """Send some random bodies to every route that takes one; returns the highest status."""
+    chance = random.Random(34)
+    highest = 0
+    for route, most in ROUTES.items():
+        method, _, path = route.partition(" ")
+        for _ in range(_TRIES if most else 0):
+            size = int(most ** chance.uniform(0.5, 1.0))
+            body = _random_body(chance, size)
+            highest = max(highest, _status(service, method, re.sub(r"{.*?}", "x", path), body))
+    return highest
+
+
+def _random_body(chance: random.Random, size: int) -> bytes:
+    """A body of nearly this size: mostly valid JSON of one shape, in a member that routes read."""
+    before, part, after = chance.choice(_SHAPES)
+    if chance.random() < 0.2:
+        part = _encode(_random_value(chance, 4)) + b","
+        before, after = b"[", b"0]"
+    if chance.random() < 0.8:
+        member = chance.choice(_MEMBERS)
+        before, after = b'{"%s":' % member + before, after + b"}"
+    body = _filled(before, part, after, size)
+    return body[: chance.randrange(size)] if chance.random() < 0.1 else body
+
+
+def _random_value(chance: random.Random, depth: int) -> Any:
+    if depth == 0 or chance.random() < 0.2:
+        return chance.choice((None, True, -1, 1e300, "", "a" * 300, "\0\u202e", "x" * 9))
+    values = [_random_value(chance, depth - 1) for _ in range(chance.randrange(5))]
+    if chance.random() < 0.5:
+        return values
+    return {chance.choice(_MEMBERS).decode() + str(i): each for i, each in enumerate(values)}
 
 
 def _status(service: Factbook, method: str, path: str, body: bytes) -> int:
