@@ -20,6 +20,7 @@ WRITES = {
     ("people", "confirm"): (["kim"], "person.change"),
     ("people", "add"): (["mia", "--subject", "7"], "person.create"),
     ("people", "reset"): (["kim", "--server", "http://a.test"], "person.change"),
+    ("people", "erase"): (["lou", "--yes"], "person.erase"),
     ("collect",): ([], "data-source.run"),
     ("import", "github"): ([], "import.write"),
     ("import", "gitlab"): ([], "import.write"),
