@@ -21,6 +21,8 @@ from tests.browser.vendors import Vendors
 from tests.service import TOOLS, call
 from tests.waiting import until
 
+pytestmark = pytest.mark.timeout(1_500)
+
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
 SCRIPT = EXAMPLES / "demo.py"
@@ -129,7 +131,7 @@ def test_the_demo_asks_shows_serves_and_stops(demo: Demo, folder: Path) -> None:
 def test_a_demo_that_is_told_to_stop_while_it_starts_leaves_nothing_behind(
     demo: Demo, folder: Path
 ) -> None:
-    until(lambda: list(folder.glob("*/factbook.db")))
+    until(lambda: list(folder.glob("*/factbook.db")), 300)
     demo.send_signal(signal.SIGTERM)
     said, _ = demo.communicate(timeout=100)
     assert demo.returncode == 0, said

@@ -20,6 +20,8 @@ from tests.docs.blocks import Example, examples, json_differs, output_differs
 from tests.docs.github_account import organization
 from tests.processes import ServerProcess, serving
 
+pytestmark = pytest.mark.timeout(1_500)
+
 ROOT = Path(__file__).parents[2]
 # What a newcomer types first is tried with every change to the code.
 FIRST = [ROOT / "README.md", ROOT / "docs" / "start.md"]
@@ -86,7 +88,7 @@ class Reader:
             start_new_session=True,
         )
         self._sessions.append(process.pid)
-        output, errors = process.communicate(timeout=60)
+        output, errors = process.communicate(timeout=300)
         assert process.returncode == 0, f"{output}\n{errors}"
         return output
 
