@@ -163,12 +163,12 @@ async def test_records_are_changed_by_an_open_erasure_alone_and_to_its_pseudonym
     ):
         with subtests.test(what=what):
             with pytest.raises(Exception, match="never changed"):
-                await database.write(erasures.opened(erasure, partial(update, what=what)))
+                await database.write(erasures.while_open(erasure, partial(update, what=what)))
             assert await all_of(database) == [record]
     with pytest.raises(Exception, match="never changed"):
         await database.write(partial(update, what=known))
     what = f"{known}, object = '{erasure.ref}', detail = '[\"{erasure.pseudonym}\"]', address = ''"
-    assert await database.write(erasures.opened(erasure, partial(update, what=what))) == 1
+    assert await database.write(erasures.while_open(erasure, partial(update, what=what))) == 1
     with pytest.raises(Exception, match="never changed"):
         await database.write(partial(update, what=f"object = '{erasure.pseudonym}'"))
 

@@ -435,7 +435,7 @@ async def check_erasure(database: Database, url: str) -> None:
             with pytest.raises(psycopg.errors.RaiseException, match="never changed"):
                 connection.execute(statements.encode())
     renamed = "UPDATE audit SET actor = 'user:default/erased-1f3a9c0d', address = ''"
-    work = erasures.opened(erasure, lambda tx: tx.run(renamed))
+    work = erasures.while_open(erasure, lambda tx: tx.run(renamed))
     assert await database.write(work) == 2
 
 

@@ -62,7 +62,7 @@ def save(transaction: Transaction, person: str, erasure: Erasure, now: int) -> N
     transaction.run(_SAVE, (erasure.pseudonym, person, identifiers, entities, now))
 
 
-def opened(erasure: Erasure, work: Callable[[Transaction], T]) -> Callable[[Transaction], T]:
+def while_open(erasure: Erasure, work: Callable[[Transaction], T]) -> Callable[[Transaction], T]:
     """Wrap work so that the database lets it put the pseudonym into records of the audit."""
 
     def within(transaction: Transaction) -> T:

@@ -203,7 +203,7 @@ async def _replace(database: Database, erasure: Erasure, *, apply: bool) -> dict
     replacement = _Replacement(erasure)
 
     def write(work: Callable[[Transaction], T], /) -> Awaitable[T]:
-        return database.write(erasures.opened(erasure, work))
+        return database.write(erasures.while_open(erasure, work))
 
     given = write if apply else None
     counts = {
