@@ -424,6 +424,9 @@ async def test_a_request_that_cannot_be_taken_is_told_why(
     cases: list[tuple[Json, str]] = [
         ({"checkId": "covered", "scorecardId": "readiness"}, "cannot be taken"),
         ({"checkId": "covered"}, "until"),
+        # It must not be for ever by mistake.
+        ({"checkId": "covered", "until": ""}, "until"),
+        ({"checkId": "covered", "until": None}, "until"),
         ({"checkId": "none", "until": "2027-03-31"}, "get-scorecard-discovery"),
         ({"checkId": "covered", "until": "2020-01-01"}, "cannot be taken"),
     ]

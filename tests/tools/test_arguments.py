@@ -1,4 +1,4 @@
-"""Arguments of every tool: null is none, and a reference in full is not contradicted."""
+"""Arguments of every tool: null and "" are none, and a reference in full is not contradicted."""
 
 from typing import Any
 
@@ -27,9 +27,11 @@ async def test_null_for_what_may_be_left_out_means_the_same(
             if "entityRef" in schema["properties"]:
                 needed["name"] = "payments"
             optional = schema["properties"].keys() - needed.keys()
-            nothing = dict.fromkeys(optional)
             ask = service.refusal if tool.name in REFUSED else service.facts
-            assert await ask(tool.name, **needed, **nothing) == await ask(tool.name, **needed)
+            plain = await ask(tool.name, **needed)
+            for nothing in (None, ""):
+                given = {**needed, **dict.fromkeys(optional, nothing)}
+                assert await ask(tool.name, **given) == plain
 
 
 async def test_null_is_no_value_of_what_is_needed_or_unknown(service: Service) -> None:

@@ -34,7 +34,6 @@ async def test_a_wrong_argument_of_get_fact_history_is_refused(
 ) -> None:
     cases: list[tuple[dict[str, Any], str]] = [
         ({"from": "yesterday"}, "from is not a time from 1970 on. Give a date or an ISO 8601"),
-        ({"from": ""}, "from is not a time"),
         ({"to": "2026-02-30"}, "to is not a time"),
         ({"to": "1969-12-31"}, "to is not a time"),
         ({"from": "0001-01-01"}, "from is not a time"),
@@ -47,7 +46,6 @@ async def test_a_wrong_argument_of_get_fact_history_is_refused(
         ({"limit": 201}, "`int` <= 200"),
         ({"facts": []}, "length >= 1"),
         ({"since": "7d"}, "since"),
-        ({"cursor": ""}, "Leave it out to start over"),
         ({"cursor": "payments"}, "Leave it out"),
         ({"cursor": "1/tree/1"}, "Leave it out"),
         ({"cursor": "-1/tree"}, "Leave it out"),
@@ -86,10 +84,8 @@ async def test_a_wrong_argument_of_get_changed_facts_is_refused(
         ({"since": "9999-12-31T23:59:59-23:59"}, "since is in the future"),
         ({**ALL, "limit": 0}, "limit"),
         ({**ALL, "limit": 201}, "`int` <= 200"),
-        ({**ALL, "kind": ""}, "kind"),
         ({**ALL, "name": "payments"}, "name"),
         ({**ALL, "dataSourceId": "github"}, 'There is no data source "github". There are: entity-'),
-        ({**ALL, "cursor": ""}, "Leave it out to start over"),
         ({**ALL, "cursor": "1/tree"}, "Leave it out"),
         ({**ALL, "cursor": "1/tree/x"}, "Leave it out"),
         ({**ALL, "cursor": f"1/tree/{'9' * 19}"}, "Leave it out"),

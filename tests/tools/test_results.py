@@ -80,7 +80,6 @@ WRONG_ARGUMENTS: dict[str, tuple[str, dict[str, Any], str]] = {
     "no entities": ("get-all-entities-facts", {**SOURCE, "limit": 0}, "limit"),
     "half an entity": ("get-all-entities-facts", {**SOURCE, "limit": 1.5}, "limit"),
     "a limit in words": ("get-all-entities-facts", {**SOURCE, "limit": "all"}, "limit"),
-    "an empty namespace": ("get-all-entities-facts", {**SOURCE, "namespace": ""}, "namespace"),
     "facts as text": ("get-all-entities-facts", {**SOURCE, "facts": "hasOwner"}, "facts"),
     "NUL in a name": ("get-entity-compliance", {"name": "a\0"}, "NUL"),
     "a fact as text": ("get-fact-history", {**PAYMENTS, "facts": "hasOwner"}, "facts"),
@@ -128,7 +127,7 @@ async def test_an_unknown_data_source_is_told_the_known_ones(filled: Service) ->
         "get-changed-facts": {"since": "7d"},
     }
     for tool, named in needed.items():
-        for source in ("github", "", "Entity-Metadata"):
+        for source in ("github", "Entity-Metadata"):
             text = refusal(await filled.ask(tool, dataSourceId=source, **named))
             assert text.startswith(f'There is no data source "{source}".')
             assert "entity-metadata, entity-ownership, techdocs" in text
@@ -172,6 +171,6 @@ async def test_an_unknown_fact_and_a_made_up_cursor_are_told_what_there_is(fille
     text = refusal(await filled.ask(tool, **SOURCE, facts=["hasOwner", "hasWings", "hasFins"]))
     assert "no fact hasFins, hasWings" in text
     assert "Choose among: hasTitle, hasDescription, hasTags, hasOwner." in text
-    for cursor in ("", "2", "eyJwYWdlIjoyfQ=="):
+    for cursor in ("2", "eyJwYWdlIjoyfQ=="):
         text = refusal(await filled.ask(tool, **SOURCE, cursor=cursor))
         assert "Leave it out to start over" in text

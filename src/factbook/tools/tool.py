@@ -22,7 +22,8 @@ from factbook.tools.result_schema import Schema
 
 _FORM: Final = "Write kind:namespace/name, such as component:default/payments-api."
 _NUL: Final = b"\\u0000"
-_NULL: Final = b"null"
+_EMPTY: Final = (b"null", b'""')
+_members: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 class ToolCall(NamedTuple):
@@ -101,7 +102,7 @@ class Tool:
             # Nothing in the catalog has it, and PostgreSQL takes no text that does.
             raise ToolError(f"Arguments may not contain the character NUL. {self.usage}")
         try:
-            decoded = self.decoder.decode(self._given(arguments))
+            decoded = self._decoded(arguments if self.writes else self._given(arguments))
         except msgspec.ValidationError as error:
             raise ToolError(f"{error}. {self.usage}") from None
         try:
@@ -110,17 +111,41 @@ class Tool:
             raise ToolError(f"{error.message} {_FORM}") from None
 
     def _given(self, arguments: msgspec.Raw | bytes) -> msgspec.Raw | bytes:
-        """The arguments without optional ones that are null, which means the same."""
-        if _NULL not in bytes(arguments):
+        """The arguments without optional ones that are null or empty text, which mean the same.
+
+        Not of a tool that writes: it must not write without what its caller believes to have given.
+        """
+        body = bytes(arguments)
+        if not any(empty in body for empty in _EMPTY):
             return arguments
-        given = msgspec.json.decode(arguments, type=dict[str, msgspec.Raw])
+        given = _members.decode(arguments)
         optional = self.input_schema["properties"].keys() - self.input_schema["required"]
         kept = {
             name: value
             for name, value in given.items()
-            if not (name in optional and bytes(value) == _NULL)
+            if not (name in optional and bytes(value) in _EMPTY)
         }
         return msgspec.json.encode(kept)
+
+    def _decoded(self, arguments: msgspec.Raw | bytes) -> Struct:
+        """The arguments. JSON of their type may be text: some hosts send all that is nested so."""
+        try:
+            return self.decoder.decode(arguments)
+        except msgspec.ValidationError as error:
+            try:
+                return self.decoder.decode(self._parsed(arguments))
+            except (msgspec.DecodeError, RecursionError):
+                raise error from None
+
+    def _parsed(self, arguments: msgspec.Raw | bytes) -> bytes:
+        """The arguments, with those read as JSON that are text and should be something else."""
+        properties = self.input_schema["properties"]
+        return msgspec.json.encode(
+            {
+                name: _value(text, properties.get(name, {}).get("type", "string"))
+                for name, text in _members.decode(arguments).items()
+            }
+        )
 
     @cached_property
     def usage(self) -> str:
@@ -132,6 +157,17 @@ class Tool:
             f"{name} ({_about(name, part, schema)})" for name, part in schema["properties"].items()
         ]
         return f"{self.name} takes {', '.join(listed)}."
+
+
+def _value(given: msgspec.Raw, type_: str) -> Any:
+    """An argument of a type. Text is read as JSON, `True` and `5.0` too, unless text is meant."""
+    if type_ == "string":
+        return given
+    value = msgspec.json.decode(given)
+    if type(value) is str:
+        value = msgspec.json.decode(value.lower() if type_ == "boolean" else value)
+    is_whole = type_ == "integer" and type(value) is float and value.is_integer()
+    return int(value) if is_whole else value
 
 
 def _about(name: str, part: Schema, schema: Schema) -> str:

@@ -27,7 +27,6 @@ MAX_BODY: Final = 1024 * 1024
 
 _JSON: Final = b"application/json"
 _META_BYTES: Final = META.encode()
-_NOTHING: Final = msgspec.Raw(b"{}")
 _OF_FACTS: Final = ServerChoice((FACTS,))
 _OF_CHECKS: Final = ServerChoice((CHECKS,))
 _OF_MANAGING: Final = ServerChoice((MANAGE,))
@@ -73,7 +72,7 @@ async def _answer(request: Request, state: ToolContext, server: ToolServer) -> R
         message = jsonrpc.parse(body)
         if message.id is UNSET:
             return Reply(status=202)
-        params = _NOTHING if message.params is UNSET else message.params
+        params = jsonrpc.given_params(message)
         version = request.headers.get(b"mcp-protocol-version")
         modern = version is not None and version.decode("latin-1") not in LEGACY
         modern = modern or _META_BYTES in bytes(params)
@@ -207,7 +206,7 @@ def _params(asked: Exchange) -> AnyParams:
 
 
 def _refuse_cursor(params: AnyParams, asked: Exchange) -> None:
-    if params.cursor is not UNSET:
+    if params.cursor is not UNSET and params.cursor != "":
         text = "The list has one page; no cursor was ever given out."
         raise asked.error(jsonrpc.INVALID_PARAMS, text)
 

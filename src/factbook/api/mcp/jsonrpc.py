@@ -54,6 +54,9 @@ class RpcError(Exception):
 
 
 _message = msgspec.json.Decoder(RpcMessage)
+_members = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_NOTHING = msgspec.Raw(b"{}")
+_NULL = b"null"
 
 
 def parse(body: bytes | bytearray) -> RpcMessage:
@@ -67,6 +70,20 @@ def parse(body: bytes | bytearray) -> RpcMessage:
         raise RpcError(INVALID_REQUEST, f"Not a JSON-RPC 2.0 request: {text}", status=400) from None
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise RpcError(PARSE_ERROR, f"Not valid JSON: {error}.", status=400) from None
+
+
+def given_params(message: RpcMessage) -> msgspec.Raw:
+    """The params of a request without members that are null, which clients send for none."""
+    if message.params is UNSET or _NULL not in (params := bytes(message.params)):
+        return _NOTHING if message.params is UNSET else message.params
+    if params == _NULL:
+        return _NOTHING
+    try:
+        members = _members.decode(params)
+    except msgspec.ValidationError:
+        return message.params  # no object, as whoever reads it says
+    kept = {name: value for name, value in members.items() if bytes(value) != _NULL}
+    return msgspec.Raw(msgspec.json.encode(kept))
 
 
 def result(id_: Id, value: str) -> str:

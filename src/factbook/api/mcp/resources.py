@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import quote, unquote
 
 import msgspec
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import Struct
 
 from factbook import invisible
 from factbook.api.authentication import authorize
@@ -76,7 +76,7 @@ KINDS: Final = (
 class ListParams(Struct):
     """The params of resources/list."""
 
-    cursor: str | UnsetType = UNSET
+    cursor: str = ""
 
 
 class ReadParams(Struct):
@@ -120,10 +120,10 @@ async def list_page(exchange: Exchange) -> Reply:
     database = exchange.state.database
     entities, scorecards = (_reaches(kind, exchange) for kind in KINDS)
     found = []
-    if cursor is UNSET and scorecards and CHECK_READ in exchange.grant.permissions:
+    if not cursor and scorecards and CHECK_READ in exchange.grant.permissions:
         stored = await scorecard_store.everything(database)
         found = [_scorecard(one.id, one.title) for one in stored if one.published]
-    after = "" if cursor is UNSET else _place(cursor, exchange)
+    after = _place(cursor, exchange) if cursor else ""
     refs = await name_completion.refs_after(database, after, _PAGE + 1) if entities else []
     found += [_entity(ref) for ref in refs[:_PAGE]]
     more = {"nextCursor": quote(refs[_PAGE - 1])} if len(refs) > _PAGE else {}
