@@ -1,6 +1,7 @@
 """`factbook backup`, `restore` and `doctor`: what they print, and their exit codes."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -57,7 +58,11 @@ def test_on_postgresql_a_backup_is_advice(
 def test_a_database_that_other_tools_put_back_is_settled(factbook: Command, database: str) -> None:
     answer = factbook("restore", "--already-restored", database)
     assert answer.exit_code == 0
-    assert answer.stdout.startswith("Settled: the feed of events starts again at ")
+    assert re.fullmatch(
+        r"Settled: the feed of events starts over\. Readers get 410 once and continue at "
+        r"the cursor \d+\.0\.\n",
+        answer.stdout,
+    )
 
 
 def test_the_doctor_ends_with_0_where_there_are_warnings_alone(

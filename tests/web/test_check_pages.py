@@ -108,7 +108,15 @@ async def test_one_entity_owners_and_teams_are_asked_for(visitor: Browser) -> No
     one = words(await visitor.text(PATH, entity=WEB))
     assert "The result" in one
     assert "90" in one
-    assert "No entity here is fail" in words(await visitor.text(PATH, entity="component:none"))
+    for state, sentence in {
+        "": "No entity here fails.",
+        "pass": "No entity here passes.",
+        "unknown": "No entity here is unknown.",
+        "exempt": "No entity here is exempt.",
+        "not-applicable": "The check applies to every entity here.",
+    }.items():
+        page = words(await visitor.text(PATH, entity="component:none", state=state))
+        assert sentence in page
     assert "Tests cover enough" in words(await visitor.text(PATH, owner="team-b"))
     of_team = await visitor.text(PATH, team="department", state="pass")
     assert "component:web" in of_team

@@ -89,7 +89,10 @@ def restore(
         from factbook.operations.backups import backup_commands
 
         place = asyncio.run(backup_commands.settle(Backend.of(settings)))
-        say(f"Settled: the feed of events starts again at {place}.0.")
+        say(
+            "Settled: the feed of events starts over. Readers get 410 once and continue at the "
+            f"cursor {place}.0."
+        )
         return
     from factbook.operations.backups import backup_commands
 
