@@ -97,3 +97,49 @@ async def test_text_that_is_no_json_of_the_type_is_refused_by_the_type(
         with subtests.test(str(arguments)[:60]):
             text = await service.refusal("find-entities", **arguments)
             assert f"at `$.{next(iter(arguments))}`" in text
+
+
+async def test_a_name_that_no_entity_has_is_refused_with_those_that_there_are(
+    service: Service, subtests: pytest.Subtests
+) -> None:
+    entity = component("payments")
+    entity["metadata"] |= {"tags": ["java"], "labels": {"tier": "1"}}
+    await service.push("all", entity, component("ledger"))
+    wanted = [
+        "No entity has the kind components. Did you mean component? There are: component.",
+        "No entity has the type any. There are: service.",
+        "No entity has the lifecycle prod. Did you mean production? There are: production.",
+        "No entity has the namespace nowhere. There are: default.",
+        "No entity has the kind services. There are: component.",
+    ]
+    calls = [body["params"] for body in requests("35-kind-that-there-is-not")]
+    cases = [
+        (call["name"], call["arguments"], text) for call, text in zip(calls, wanted, strict=True)
+    ]
+    where = {"source": "entity-metadata", "fact": "hasOwner", "operator": "equal", "value": True}
+    for arguments, text in (
+        ({"tag": "jave"}, "No entity has the tag jave. Did you mean java? There are: java."),
+        ({"label": "teer"}, "No entity has the label teer. Did you mean tier? There are: tier."),
+        ({"label": "tier=2"}, "No entity has the label tier with the value 2. There are: 1."),
+        ({"type": "libary", "where": where}, "No entity has the type libary. There are: service."),
+        ({"type": "libary", "groupBy": "owner"}, "No entity has the type libary."),
+        ({"type": "libary", "limit": 0}, "No entity has the type libary."),
+    ):
+        cases.append(("find-entities", arguments, text))
+    for tool, arguments, text in cases:
+        with subtests.test(tool, arguments=arguments):
+            assert (await service.refusal(tool, **arguments)).startswith(text)
+
+
+async def test_a_name_that_entities_have_is_answered_with_none_if_nothing_else_fits(
+    service: Service,
+) -> None:
+    await service.push("all", component("payments"), component("ledger"))
+    for arguments in (
+        {"kind": "api"},
+        {"kind": "component", "text": "nothing like it"},
+        {"type": "service", "ownership": "none", "text": "nothing like it"},
+    ):
+        assert await service.facts("find-entities", **arguments) == {"entities": [], "total": 0}
+    source = {"dataSourceId": "entity-metadata"}
+    assert (await service.facts("get-all-entities-facts", **source, kind="api"))["entities"] == []

@@ -108,6 +108,8 @@ async def run(arguments: AllArguments, context: Context) -> str:
         if page:
             texts += ["," if taken else "", _entries(page)]
             taken, last = taken + len(page), page[-1][0]
+    if not taken and not chosen.entities.after:
+        await selection.refuse_unknown(context.database, _names(chosen.entities))
     tail = await _tail(arguments, source, chosen, context)
     cursor = f',"nextCursor":{encode(ref_cursor(last))}' if more else ""
     return "".join([*texts, "]", tail, cursor, draft(source), "}"])
@@ -116,8 +118,8 @@ async def run(arguments: AllArguments, context: Context) -> str:
 async def _chosen(source: DataSource, arguments: AllArguments, context: Context) -> str:
     """The answer in the form for agents."""
     entities, kept = _selection(arguments)
-    given = {"kind": entities.kind, "namespace": entities.namespace, "owner": arguments.owner}
-    searched = {name: value for name, value in given.items() if value not in (None, UNSET)}
+    owner = {} if arguments.owner is UNSET else {"owner": arguments.owner}
+    searched = {**_names(entities), **owner}
     group_by = None if arguments.group_by is UNSET else arguments.group_by
     if group_by is not None:
         chosen_facts.check_group(source, group_by)
@@ -132,8 +134,15 @@ async def _chosen(source: DataSource, arguments: AllArguments, context: Context)
         group_by,
         arguments.unknown,
     )
-    told = encode(await chosen_facts.answer(asked, context))
-    return f"{head(source)},{told[1:-1]}{draft(source)}}}"
+    answer = await chosen_facts.answer(asked, context)
+    if answer.get("totalCount") == 0 and not answer.get("unknown"):
+        await selection.refuse_unknown(context.database, searched)
+    return f"{head(source)},{encode(answer)[1:-1]}{draft(source)}}}"
+
+
+def _names(entities: EntityRange) -> dict[str, str]:
+    given = {"kind": entities.kind, "namespace": entities.namespace}
+    return {name: value for name, value in given.items() if value is not None}
 
 
 async def _tail(

@@ -47,6 +47,12 @@ async def values_from(database: Database, key: str, prefix: str, limit: int) -> 
     return [row[0] for row in rows]
 
 
+async def label_names(database: Database, limit: int) -> list[str]:
+    """The first names of labels."""
+    first, end = _LABELS, f"{_LABELS[:-1]}/"  # what follows a dot
+    return [key.removeprefix(_LABELS) for (key,) in await database.all(_KEYS, (first, end, limit))]
+
+
 async def is_target(database: Database, type_: str, ref: str) -> bool:
     """Return true if an entity states a relation of a type to a reference."""
     return await database.one(_IS_TARGET, (ref, type_)) is not None
@@ -95,6 +101,9 @@ SELECT value, count(*) FROM search
 WHERE key_id = (SELECT id FROM search_keys WHERE key = 'metadata.tags') AND value <> '\x01'
 GROUP BY value ORDER BY count(*) DESC, value LIMIT ?
 """
+
+_LABELS: Final = "metadata.labels."
+_KEYS: Final = "SELECT key FROM search_keys WHERE key >= ? AND key < ? ORDER BY key LIMIT ?"
 
 _SETS = (
     "SELECT name, item_count FROM sets WHERE item_count > 0 ORDER BY item_count DESC, name LIMIT ?"

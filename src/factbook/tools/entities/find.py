@@ -111,10 +111,14 @@ async def run(arguments: FindArguments, context: Context) -> str:
     if arguments.where is UNSET:
         if arguments.unknown:
             raise ToolError("unknown needs `where`: without it everything is decided.")
-        return encode(await _plain(arguments, part, context))
-    asked = await conditions.read(arguments.where, context)
-    search = Search(part, asked, context.now, arguments.unknown)
-    return encode(await _matching(arguments, search, context))
+        found = await _plain(arguments, part, context)
+    else:
+        asked = await conditions.read(arguments.where, context)
+        search = Search(part, asked, context.now, arguments.unknown)
+        found = await _matching(arguments, search, context)
+    if found.get("total") == 0 and not found.get("unknown"):
+        await selection.refuse_unknown(context.database, arguments.searched())
+    return encode(found)
 
 
 async def _plain(arguments: FindArguments, part: Condition, context: Context) -> dict[str, Any]:

@@ -1,8 +1,10 @@
 """Selection of entities: the arguments of a search as a condition of the catalog."""
 
+from collections.abc import Mapping
+from difflib import get_close_matches
 from typing import Any, Final
 
-from factbook.catalog import predicates
+from factbook.catalog import kinds, predicates
 from factbook.catalog import ref as refs
 from factbook.catalog.store import (
     affiliation,
@@ -21,6 +23,9 @@ from factbook.storage import Database
 _LONGEST: Final = 300
 _MISSING: Final = 1_000
 _SUGGESTED: Final = 5
+# Values that a refusal lists, and among which it looks for those that are alike.
+_LISTED: Final = 20
+_COMPARED: Final = 1_000
 _KEYS: Final = {
     "kind": "kind",
     "namespace": "metadata.namespace",
@@ -53,6 +58,47 @@ async def condition(database: Database, given: dict[str, Any]) -> Condition:
     if text := given.get("text", "").strip():
         parts.append(Contains(browse.TEXT_FIELDS, text.lower()))
     return await trigrams.looked_up(database, AllOf(parts))
+
+
+async def refuse_unknown(database: Database, given: Mapping[str, Any]) -> None:
+    """Raise ToolError if no entity has a kind, namespace, type, lifecycle, tag or label.
+
+    To be called where nothing was found: an agent that misspelled one would say that there is none.
+    """
+    for name, key in _KEYS.items():
+        if name in given:
+            await _refuse_value(database, name, key, given[name])
+    if "label" not in given:
+        return
+    label, equals, value = given["label"].strip().lower().partition("=")
+    names = await filter_choices.label_names(database, _COMPARED)
+    if label.strip() not in names:
+        raise _unknown("label", label.strip(), names)
+    if equals:
+        key = f"metadata.labels.{label.strip()}"
+        await _refuse_value(database, f"label {label.strip()} with the value", key, value)
+
+
+async def _refuse_value(database: Database, name: str, key: str, given: str) -> None:
+    value = given.strip().lower()
+    if key == "kind" and value in map(str.lower, kinds.KINDS):
+        return
+    if key == "metadata.namespace":
+        found = await filter_choices.namespaces(database, _COMPARED)
+        values = [choice.value for choice in found]
+    else:
+        if value in await filter_choices.values_from(database, key, value, 1):
+            return
+        values = await filter_choices.values_from(database, key, "", _COMPARED)
+    if value not in values:
+        raise _unknown(name, value, values)
+
+
+def _unknown(name: str, value: str, there: list[str]) -> ToolError:
+    close = get_close_matches(value, there, _SUGGESTED, 0.5)
+    listed = ", ".join(there[:_LISTED]) + (" and others" if len(there) > _LISTED else "")
+    known = f" There are: {listed}." if there else " No entity has any."
+    return ToolError(f"No entity has the {name} {value}.{_meant(close)}{known}")
 
 
 async def _related(database: Database, given: dict[str, Any]) -> list[Condition]:
