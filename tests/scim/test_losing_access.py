@@ -1,11 +1,14 @@
 """Accounts and tokens of people whom the identity provider deactivates."""
 
+from pathlib import Path
+
+import msgspec
 import pytest
 
 from factbook.auth import provider_accounts, roles, users
 from tests.auth.accounts import add, add_session, add_token, grant
 from tests.conftest import StartService
-from tests.scim.provisioning import Json, Provider, directory, person, place_of, problem
+from tests.scim.provisioning import USERS, Json, Provider, directory, person, place_of, problem
 from tests.service import NOON, Service
 from tests.web.openid_provider import OpenIDProvider, at
 from tests.web.visiting import browser
@@ -14,6 +17,7 @@ KIM, LOU = "user:default/kim", "user:default/lou"
 OFF = {"op": "replace", "path": "active", "value": "False"}
 ON = {"op": "replace", "path": "active", "value": "True"}
 ISSUER = "https://id.example.com"
+REPORTS = Path(__file__).parents[1] / "data" / "reports"
 
 
 @pytest.fixture
@@ -59,6 +63,67 @@ async def test_a_local_account_of_the_whole_name_is_disabled_with_its_tokens(
     record = await audited(service)
     assert record["actor"] == "user:default/okta"
     assert record["detail"]["disabled"] == KIM
+
+
+async def test_the_reported_deactivation_beside_a_title_is_done(provider: Provider) -> None:
+    lines = (REPORTS / "51-names-of-the-core-schema" / "requests.jsonl").read_text().splitlines()
+    made, patched, _ = map(msgspec.json.decode, lines)
+    user = await provider.make(USERS, **made["body"])
+    answer = await provider.http.patch(place_of(user), json=patched["body"])
+    assert (answer.status_code, answer.json()["active"]) == (200, False)
+
+
+@pytest.mark.slow
+async def test_a_person_loses_access_though_the_rest_of_the_call_cannot_be_done(
+    service: Service, provider: Provider, subtests: pytest.Subtests
+) -> None:
+    await provider.user("taken")
+    neighbors: list[Json] = [
+        {"op": "replace", "path": "name.honorificPrefix", "value": "Dr"},
+        {"op": "replace", "path": "title", "value": 7},
+        {"op": "replace", "path": "id", "value": "7"},
+        {"op": "remove", "path": "userName"},
+        {"op": "replace", "path": "userName", "value": "taken"},
+        {"op": "replace", "path": "emails[", "value": "7"},
+        {"op": "move", "path": "title"},
+        {"op": "replace", "path": 7},
+    ]
+    calls = [
+        given
+        for neighbor in neighbors
+        for given in ([neighbor, OFF], [OFF, neighbor], [neighbor, {**OFF, "value": [False]}])
+    ]
+    for number, given in enumerate(calls):
+        with subtests.test(given=given):
+            ref = f"user:default/leaver-{number}"
+            await add(service.state.database, ref, role=roles.VIEWER)
+            leaver = await provider.user(f"leaver-{number}")
+            assert (await provider.patched(leaver, *given))["active"] is False
+            assert not await is_enabled(service, ref)
+
+
+async def test_a_person_loses_access_though_the_rest_of_a_replacement_is_wrong(
+    service: Service, provider: Provider
+) -> None:
+    await add(service.state.database, KIM, role=roles.VIEWER)
+    kim = await provider.user("kim", title="Boss")
+    body = {"userName": "kim", "active": "False", "title": 7}
+    answer = await provider.http.put(place_of(kim), json=body)
+    assert answer.status_code == 200, answer.text
+    assert (answer.json()["active"], answer.json()["title"]) == (False, "Boss")
+    assert not await is_enabled(service, KIM)
+
+
+async def test_a_call_that_keeps_somebody_active_is_refused_as_a_whole(
+    service: Service, provider: Provider
+) -> None:
+    await add(service.state.database, KIM)
+    kim = await provider.user("kim")
+    wrong = {"op": "replace", "path": "title", "value": 7}
+    for given in ([wrong], [wrong, ON], [OFF, wrong, ON]):
+        assert (await provider.patch(kim, *given)).status_code == 400
+        assert await provider.read(kim) == kim
+    assert await is_enabled(service, KIM)
 
 
 async def test_who_is_made_inactive_has_no_access_either(

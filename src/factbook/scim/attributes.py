@@ -43,6 +43,9 @@ class Attribute(NamedTuple):
 _COMMON: Final = (
     Attribute("externalId", "Id of the resource at the identity provider.", exact=True),
 )
+_ACTIVE: Final = Attribute(
+    "active", "False: the person has no access, and is not in the catalog.", "boolean"
+)
 _USER: Final = (
     Attribute("userName", "Unique name to sign in with.", required=True, unique=True),
     Attribute(
@@ -57,7 +60,7 @@ _USER: Final = (
     ),
     Attribute("displayName", "Name that is shown to others."),
     Attribute("title", "Title such as Vice President."),
-    Attribute("active", "False: the person has no access, and is not in the catalog.", "boolean"),
+    _ACTIVE,
     Attribute(
         "emails",
         "Addresses, of which the primary one is shown in the catalog.",
@@ -127,6 +130,17 @@ def plain(type_: TypeName, name: str) -> str:
 def is_not_kept(name: str) -> bool:
     """True if the standard or an extension has such an attribute, which is ignored here."""
     return name.lower().startswith(_EXTENSION) or name.lower() in _NOT_KEPT
+
+
+def is_inactive(type_: TypeName, given: object) -> bool:
+    """True if a user is said to have no access, whatever else is wrong with the resource."""
+    if type_ != "User" or not isinstance(given, dict):
+        return False
+    said = [value for name, value in given.items() if plain(type_, name).lower() == "active"]
+    try:
+        return bool(said) and converted(_ACTIVE, said[-1]) is False
+    except InputError:
+        return False
 
 
 def read(type_: TypeName, given: object) -> Resource:

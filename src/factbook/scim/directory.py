@@ -86,7 +86,7 @@ class ScimDirectory:
         self,
         type_: TypeName,
         id_: str,
-        changes: list[PatchOperation],
+        changes: Sequence[PatchOperation],
         if_match: Collection[int] | None,
     ) -> DirectoryChange:
         """Change some attributes of a resource.

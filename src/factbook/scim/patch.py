@@ -4,7 +4,8 @@ Pure functions: they give the resource after the changes.
 """
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
 from factbook.errors import InputError
@@ -29,6 +30,9 @@ class PatchOperation(NamedTuple):
     path: str
     value: Any
     is_named: bool = True
+
+
+DEACTIVATION: Final = (PatchOperation("replace", "active", value=False),)
 
 
 class PatchTarget(NamedTuple):
@@ -57,7 +61,18 @@ def operations(body: object) -> list[PatchOperation]:
     return found
 
 
-def changed(type_: TypeName, resource: Resource, changes: list[PatchOperation]) -> Resource:
+def ends_access(type_: TypeName, body: object) -> bool:
+    """True if a change in the body of a PATCH ends a person's access, whatever the others are."""
+    given = _member(body, "operations") if isinstance(body, dict) else None
+    said: dict[str, Any] = {}
+    for one in given[:_MOST] if isinstance(given, list) else ():
+        with suppress(InputError):
+            changes = _with_paths(_operation(one))
+            said.update({each.path: each.value for each in changes if each.op != "remove"})
+    return attributes.is_inactive(type_, said)
+
+
+def changed(type_: TypeName, resource: Resource, changes: Sequence[PatchOperation]) -> Resource:
     """The resource after these changes; raises InputError for one that cannot be made."""
     patched = dict(resource)
     members = _by_id(patched.pop("members", ()))
@@ -163,10 +178,9 @@ def _target(type_: TypeName, path: str, *, is_named: bool) -> PatchTarget | None
     attribute = attributes.found(type_, first)
     part = attribute.part(part_name) if attribute and part_name else None
     if attribute is None or (part_name and part is None):
-        if not is_named or first in attributes.READ_ONLY:
+        if first in attributes.READ_ONLY:
             _refuse(first, is_named=is_named)
-            return None
-        raise InputError(f"{path[:80]} is no attribute.", scimType="invalidPath")
+        return None
     if "readOnly" in (attribute.mutability, part and part.mutability):
         _refuse(path, is_named=is_named)
         return None

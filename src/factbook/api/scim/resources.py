@@ -9,7 +9,7 @@ from factbook.api.scim.answers import AttributeSelection
 from factbook.audit.trail import About, AuditEntry
 from factbook.auth import group_roles
 from factbook.catalog.store.apply import Actor
-from factbook.errors import InputError
+from factbook.errors import ConflictError, InputError
 from factbook.http import audit
 from factbook.http.context import HandlerContext
 from factbook.http.requests import Reply, Request, decode, offloaded
@@ -73,9 +73,15 @@ async def replace(request: Request, state: HandlerContext) -> Reply:
     """Replace the attributes of a user or a group."""
     type_, id_ = _type(request), request.parameter("id")
     async with state.admission.room_for_body(request, _LARGEST):
-        resource = attributes.read(type_, await _body(request))
-        writer = _directory(request, state, "replace")
-        made = await writer.replace(type_, id_, resource, _if_match(request))
+        body = await _body(request)
+        try:
+            resource = attributes.read(type_, body)
+            writer = _directory(request, state, "replace")
+            made = await writer.replace(type_, id_, resource, _if_match(request))
+        except (InputError, ConflictError):
+            if not attributes.is_inactive(type_, body):
+                raise
+            made = await _deactivated(request, state, id_)
     return answers.reply(await _shown(request, state, made.row), etag=answers.tag(made.row))
 
 
@@ -83,10 +89,22 @@ async def change(request: Request, state: HandlerContext) -> Reply:
     """Change some attributes of a user or a group."""
     type_, id_ = _type(request), request.parameter("id")
     async with state.admission.room_for_body(request, _LARGEST):
-        changes = patch.operations(await _body(request))
-        writer = _directory(request, state, "patch")
-        made = await writer.patch(type_, id_, changes, _if_match(request))
+        body = await _body(request)
+        try:
+            changes = patch.operations(body)
+            writer = _directory(request, state, "patch")
+            made = await writer.patch(type_, id_, changes, _if_match(request))
+        except (InputError, ConflictError):
+            if not patch.ends_access(type_, body):
+                raise
+            made = await _deactivated(request, state, id_)
     return answers.reply(await _shown(request, state, made.row), etag=answers.tag(made.row))
+
+
+async def _deactivated(request: Request, state: HandlerContext, id_: str) -> DirectoryChange:
+    """End a person's access, and leave the rest of a call that cannot be done as it is."""
+    writer = _directory(request, state, "patch")
+    return await writer.patch("User", id_, patch.DEACTIVATION, _if_match(request))
 
 
 async def delete(request: Request, state: HandlerContext) -> Reply:
