@@ -32,7 +32,7 @@ class Erasure(NamedTuple):
 
 
 class ErasedAccount(NamedTuple):
-    """What was deleted with an account, by its title, and the texts that identified the person."""
+    """Numbers of deleted rows by what they are, and the texts that identified the person."""
 
     deleted: Mapping[str, int]
     identifiers: frozenset[str]
@@ -40,7 +40,7 @@ class ErasedAccount(NamedTuple):
     scim_ids: list[str]
 
 
-class _Stored(NamedTuple):
+class _Identifiers(NamedTuple):
     refs: frozenset[str]
     texts: frozenset[str]
     names: frozenset[str]
@@ -51,7 +51,7 @@ def unfinished(transaction: Transaction, ref: str) -> Erasure | None:
     row = transaction.one(_FIND, (ref,))
     if row is None:
         return None
-    stored = msgspec.json.decode(row[1], type=_Stored)
+    stored = msgspec.json.decode(row[1], type=_Identifiers)
     return Erasure(row[0], *stored, msgspec.json.decode(row[2], type=frozenset[int]))
 
 

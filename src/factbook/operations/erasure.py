@@ -67,7 +67,7 @@ class _UndoneError(Exception):
 
 
 async def preview(database: Database, ref: str, caller: Caller) -> ErasureReport:
-    """What an erasure would do; changes nothing.
+    """Count what an erasure would delete and replace; changes nothing.
 
     Raises NotFoundError if nothing is left of the person, and ConflictError if the person is the
     only administrator, or if something outside would bring the data back.

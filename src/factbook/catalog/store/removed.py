@@ -69,7 +69,7 @@ def moved(touched: Touched) -> dict[str, int]:
 
 
 def holders(transaction: Transaction, refs: Collection[str]) -> list[Holder]:
-    """What still names these references in the catalog: the entities themselves come first."""
+    """Entities of the catalog that still name these references, the named ones themselves first."""
     given = sorted(refs)
     return [
         Holder(ref, set_name, relation)
