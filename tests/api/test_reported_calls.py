@@ -92,6 +92,12 @@ async def test_text_that_is_no_json_of_the_type_is_refused_by_the_type(
         {"query": "[" * 100_000},
         {"limit": "many"},
         {"limit": '5,"kind":"api"'},
+        {"limit": 1e300},
+        {"limit": "1e300"},
+        {"limit": "9" * 40},
+        {"limit": "NaN"},
+        {"where": "9" * 40},
+        {"query": "\"{}\""},
         {"unknown": "perhaps"},
     ):
         with subtests.test(str(arguments)[:60]):
