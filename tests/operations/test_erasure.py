@@ -183,7 +183,7 @@ async def test_nothing_of_an_erased_person_stays_and_others_are_untouched(servic
     assert (record["actor"], record["object"]) == ("command line", pseudonym)
     code, answer, said = await erase(service, "--yes")
     assert (code, answer) == (1, None)
-    assert "Nothing is left of user:default/robin" in said
+    assert "There is no data about user:default/robin" in said
 
 
 @pytest.mark.slow
@@ -255,10 +255,10 @@ async def test_a_person_who_would_come_back_is_not_erased(service: Service) -> N
     assert "user:default/ada is the only administrator; give someone else the role first" in said
     code, _, said = await erase(service, "--yes", name="nobody")
     assert code == 1
-    assert "Nothing is left of user:default/nobody: there is no account and no record" in said
+    assert "There is no data about user:default/nobody: no account and no records" in said
     code, answer, said = await erase(service)
     assert (code, answer) == (1, None)
-    assert "Nothing was erased. --yes erases without asking." in said
+    assert "Erasure canceled. Use --yes to skip the question." in said
     await database.write(
         lambda tx: tx.run("UPDATE sets SET name = 'import/directory/all' WHERE name = 'people'")
     )

@@ -209,9 +209,9 @@ def erase(
     }
     print_answer(answer, ["Change", "Records", "Count"], rows, as_json=as_json)
     if dry_run:
-        note("Nothing was changed.")
+        note("Dry run: no records were changed.")
     else:
-        note(f"Nothing is left of {done.ref}. The records that stay name {done.pseudonym}.")
+        note(f"Erased {done.ref}. The remaining records use the pseudonym {done.pseudonym}.")
 
 
 def _ask(report: "ErasureReport") -> None:
@@ -219,7 +219,7 @@ def _ask(report: "ErasureReport") -> None:
     with suppress(typer.Abort):
         if typer.confirm(f"Erase {report.ref} in {report.total} records for good?", err=True):
             return
-    raise CommandError("Nothing was erased. --yes erases without asking.")
+    raise CommandError("Erasure canceled. Use --yes to skip the question.")
 
 
 def _row(person: "Person") -> tuple[object, ...]:

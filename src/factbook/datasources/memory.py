@@ -85,7 +85,7 @@ async def forget_mentions(
 ) -> int:
     """Delete the values that mention something; returns their number.
 
-    What is lost this way is read again. Without `write` the values are only counted.
+    Deleted answers are fetched again. Without `write`, they are only counted.
     """
     count, after = 0, ("", "")
     while rows := await database.search(_NEXT, (*after, _READ_AT_ONCE)):

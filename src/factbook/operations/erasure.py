@@ -69,8 +69,8 @@ class _UndoneError(Exception):
 async def preview(database: Database, ref: str, caller: Caller) -> ErasureReport:
     """Count what an erasure would delete and replace; changes nothing.
 
-    Raises NotFoundError if nothing is left of the person, and ConflictError if the person is the
-    only administrator, or if something outside would bring the data back.
+    Raises NotFoundError if there is no data about the person, and ConflictError if the person is
+    the only administrator, or if something outside would bring the data back.
     """
 
     def undone(transaction: Transaction) -> NoReturn:
@@ -84,8 +84,8 @@ async def preview(database: Database, ref: str, caller: Caller) -> ErasureReport
     report = _report(ref, begun, replaced)
     if not report.total:
         raise NotFoundError(
-            f"Nothing is left of {ref}: there is no account and no record. If you did not expect "
-            "that, check the name with `factbook people list`."
+            f"There is no data about {ref}: no account and no records. To check the name, run "
+            "`factbook people list`."
         )
     return report._replace(pseudonym="")
 
@@ -169,7 +169,7 @@ def _refuse(found: list[Holder], ref: str) -> None:
     listed = ", ".join(named[:_MOST_NAMED]) + (" and others" if len(named) > _MOST_NAMED else "")
     raise ConflictError(
         f"The catalog still names {ref}: {listed} ({first.relation}, {_where(first)}). Change that "
-        "first, or it comes back."
+        "first, or the data comes back."
     )
 
 
