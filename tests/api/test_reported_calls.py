@@ -97,7 +97,7 @@ async def test_text_that_is_no_json_of_the_type_is_refused_by_the_type(
         {"limit": "9" * 40},
         {"limit": "NaN"},
         {"where": "9" * 40},
-        {"query": "\"{}\""},
+        {"query": '"{}"'},
         {"unknown": "perhaps"},
     ):
         with subtests.test(str(arguments)[:60]):
