@@ -52,6 +52,8 @@ async def test_a_condition_of_checks_chooses_entities_and_what_is_unknown_is_tol
 ) -> None:
     assert names(await ask(filled, where=GREEN)) == ["alpha", "payments"]
     assert names(await ask(filled, where={"not": GREEN})) == ["beta"]
+    assert names(await ask(filled, where=GREEN, namespace="default")) == ["alpha", "payments"]
+    assert names(await ask(filled, where=GREEN, namespace="nowhere")) == []
     found = await ask(filled, where=GREEN, unknown=True)
     assert names(found) == ["gamma", "orders"]
     assert found["unknown"] == 2

@@ -56,6 +56,7 @@ async def test_entities_of_which_nothing_is_known_are_counted_by_reason(filled: 
                 "upstream-error": 1,
             },
         }
+    assert (await ask(filled, namespace="away"))["unknownEntities"] == {"count": 0, "reasons": {}}
     assert (await ask(filled, kind="api"))["unknownEntities"] == {"count": 0, "reasons": {}}
 
 

@@ -109,7 +109,7 @@ async def run(arguments: AllArguments, context: Context) -> str:
             texts += ["," if taken else "", _entries(page)]
             taken, last = taken + len(page), page[-1][0]
     if not taken and not chosen.entities.after:
-        await selection.refuse_unknown(context.database, _names(chosen.entities))
+        await selection.refuse_unknown(context.database, _kind(chosen.entities))
     tail = await _tail(arguments, source, chosen, context)
     cursor = f',"nextCursor":{encode(ref_cursor(last))}' if more else ""
     return "".join([*texts, "]", tail, cursor, draft(source), "}"])
@@ -118,8 +118,8 @@ async def run(arguments: AllArguments, context: Context) -> str:
 async def _chosen(source: DataSource, arguments: AllArguments, context: Context) -> str:
     """The answer in the form for agents."""
     entities, kept = _selection(arguments)
-    owner = {} if arguments.owner is UNSET else {"owner": arguments.owner}
-    searched = {**_names(entities), **owner}
+    given = {"kind": entities.kind, "namespace": entities.namespace, "owner": arguments.owner}
+    searched = {name: value for name, value in given.items() if value not in (None, UNSET)}
     group_by = None if arguments.group_by is UNSET else arguments.group_by
     if group_by is not None:
         chosen_facts.check_group(source, group_by)
@@ -136,13 +136,13 @@ async def _chosen(source: DataSource, arguments: AllArguments, context: Context)
     )
     answer = await chosen_facts.answer(asked, context)
     if answer.get("totalCount") == 0 and not answer.get("unknown"):
-        await selection.refuse_unknown(context.database, searched)
+        await selection.refuse_unknown(context.database, _kind(entities))
     return f"{head(source)},{encode(answer)[1:-1]}{draft(source)}}}"
 
 
-def _names(entities: EntityRange) -> dict[str, str]:
-    given = {"kind": entities.kind, "namespace": entities.namespace}
-    return {name: value for name, value in given.items() if value is not None}
+def _kind(entities: EntityRange) -> dict[str, str]:
+    """The kind, if one is given. A namespace that the last push emptied is answered with none."""
+    return {} if entities.kind is None else {"kind": entities.kind}
 
 
 async def _tail(
