@@ -234,13 +234,16 @@ def test_schemas_are_sound_inline_and_of_single_types(subtests: pytest.Subtests)
                     assert not {"oneOf", "allOf"} & part.keys(), path
 
 
-def test_inputs_are_closed_and_results_are_open(subtests: pytest.Subtests) -> None:
+def test_neither_inputs_nor_results_say_that_other_members_are_refused(
+    subtests: pytest.Subtests,
+) -> None:
     assert TOOLS
     for tool in TOOLS:
         with subtests.test(tool.name):
-            assert tool.input_schema["additionalProperties"] is False
-            for path, part in schemas(tool.output_schema):
-                assert part.get("additionalProperties") is not False, path
+            # Google's converter, for one, refuses a schema with the member.
+            for schema in (tool.input_schema, tool.output_schema):
+                for path, part in schemas(schema):
+                    assert part.get("additionalProperties") is not False, path
 
 
 def test_each_argument_is_explained_with_an_example_that_fits(subtests: pytest.Subtests) -> None:

@@ -50,20 +50,24 @@ class Descriptions(NamedTuple):
 
 
 class ServerChoice(NamedTuple):
-    """A choice of a server of tools: toolsets, whether it is compact, and offers resources."""
+    """A choice of a server of tools, and of the form of its lists and answers.
+
+    A compact one answers with text alone. One for hosts, at `/mcp`, has resources, answers in
+    pages, and tells a model in a tool error what permission is missing.
+    """
 
     toolsets: tuple[str, ...]
     is_compact: bool = False
-    has_resources: bool = False
+    for_hosts: bool = False
+    has_output_schemas: bool = True
 
 
 class ToolServer(NamedTuple):
-    """A server of tools; a compact one answers with text alone."""
+    """The server of a choice."""
 
     tools: "Mapping[str, Tool]"
     described: Callable[[], Descriptions]
-    is_compact: bool
-    has_resources: bool
+    choice: ServerChoice
 
 
 @dataclass(kw_only=True)

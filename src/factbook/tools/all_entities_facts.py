@@ -1,5 +1,6 @@
 """get-all-entities-facts: the raw facts of one data source about many entities."""
 
+from contextlib import aclosing
 from typing import Annotated, Any, Final
 
 import msgspec
@@ -14,13 +15,14 @@ from factbook.tools import entity_rows, essential_facts, sources
 from factbook.tools.entities import chosen_facts, selection
 from factbook.tools.entity_facts import COMMON, ENTRY, draft, head
 from factbook.tools.entity_rows import Row, Selection
-from factbook.tools.pages import ref_after, ref_cursor
+from factbook.tools.pages import MOST_CHARACTERS, ref_after, ref_cursor
 from factbook.tools.result_schema import NEXT_CURSOR, SIZE_NOTE, array, record, text
 from factbook.tools.tool import Context, Tool, argument, encode
 
 EVERY_KIND = "*"
 
 _MOST = 2**31  # what both databases can count to
+_PAGE: Final = 100  # for hosts that don't say how many
 # Entities of all pages that are counted for each page: of a million that would take seconds.
 COUNTED: Final = 10_000
 
@@ -39,7 +41,10 @@ class AllArguments(Struct, forbid_unknown_fields=True):
         | UnsetType
     ) = UNSET
     limit: (
-        Annotated[int, argument("Most entities to return; all when left out.", 100, ge=1)]
+        Annotated[
+            int,
+            argument("Most entities to return; all, or at /mcp a page, when left out.", 100, ge=1),
+        ]
         | UnsetType
     ) = UNSET
     cursor: (
@@ -96,18 +101,24 @@ async def run(arguments: AllArguments, context: Context) -> str:
         sources.check_facts(source, arguments.facts)
     if arguments.chooses or source is essential_facts.SOURCE:
         return await _chosen(source, arguments, context)
-    chosen = _selection(arguments)
+    chosen = _selection(arguments, context)
     known = entity_rows.own if catalog.answers(source.id) else entity_rows.tracked
     rows = entity_rows.lacking if arguments.unknown else known
     # Joined once at the end: an answer may be many megabytes.
     texts = [f'{head(source)},"entities":[']
     limit, taken, last, more = chosen.entities.limit, 0, "", False
-    async for found in rows(source, chosen, context):
-        page = found if limit is None else found[: limit - taken]
-        more = len(page) < len(found)
-        if page:
-            texts += ["," if taken else "", _entries(page)]
-            taken, last = taken + len(page), page[-1][0]
+    room = MOST_CHARACTERS if context.in_pages else None
+    async with aclosing(rows(source, chosen, context)) as batches:
+        async for found in batches:
+            page = found if limit is None else found[: limit - taken]
+            if room is not None:
+                page, room = _fitting(page, room)
+            more = len(page) < len(found)
+            if page:
+                texts += ["," if taken else "", _entries(page)]
+                taken, last = taken + len(page), page[-1][0]
+            if more:
+                break
     if not taken and not chosen.entities.after:
         await selection.refuse_unknown(context.database, _kind(chosen.entities))
     tail = await _tail(arguments, source, chosen, context)
@@ -117,7 +128,7 @@ async def run(arguments: AllArguments, context: Context) -> str:
 
 async def _chosen(source: DataSource, arguments: AllArguments, context: Context) -> str:
     """The answer in the form for agents."""
-    entities, kept = _selection(arguments)
+    entities, kept = _selection(arguments, context)
     given = {"kind": entities.kind, "namespace": entities.namespace, "owner": arguments.owner}
     searched = {name: value for name, value in given.items() if value not in (None, UNSET)}
     group_by = None if arguments.group_by is UNSET else arguments.group_by
@@ -185,11 +196,22 @@ def _entries(rows: list[Row]) -> str:
     return ",".join([f'{{"entityRef":"{ref}",{end}}}' for ref, end in rows])
 
 
-def _selection(arguments: AllArguments) -> Selection:
+def _fitting(rows: list[Row], room: int) -> tuple[list[Row], int | None]:
+    """The first rows that fit into so many characters, but at least one, and what is left."""
+    for at, (ref, rest) in enumerate(rows):
+        room -= len(ref) + len(rest)
+        if room < 0 and at:
+            return rows[:at], 0
+    return rows, room
+
+
+def _selection(arguments: AllArguments, context: Context) -> Selection:
     kind = None if arguments.kind == EVERY_KIND else arguments.kind.strip().lower()
     namespace = None if arguments.namespace is UNSET else arguments.namespace.strip().lower()
     after = "" if arguments.cursor is UNSET else ref_after(arguments.cursor)
-    limit = None if arguments.limit is UNSET else min(arguments.limit, _MOST)
+    limit = _PAGE if context.in_pages else None
+    if arguments.limit is not UNSET:
+        limit = min(arguments.limit, _MOST)
     kept = None if arguments.facts is UNSET else frozenset(arguments.facts)
     return Selection(EntityRange(kind, namespace, after, limit), kept)
 
@@ -199,17 +221,23 @@ _SCALARS = ("string", "number", "boolean")
 _NUMBER = {"type": "integer"}
 _NONE = unknown.UnknownCount({}, 0, is_whole=True)
 
+_AT_ONCE: Final = "Everything is returned at once unless limit is given."
+_DESCRIPTION: Final = (
+    "Returns the facts of one data source about every entity of which it has values. "
+    "unknownEntities counts those that it is about and has no value of, which say nothing "
+    "either way; `unknown` lists them. Needs a dataSourceId from get-data-source-discovery. "
+    "Without kind only components are returned; kind `*` returns every kind; without namespace "
+    f"all namespaces. {_AT_ONCE} `where`, `owner`, "
+    "`count` and `groupBy` leave long values out unless `facts` names them. "
+    f"{SIZE_NOTE}; ask for pages with `limit` and `cursor`."
+)
+
 TOOL = Tool(
     name="get-all-entities-facts",
     title="Facts about all entities",
-    description=(
-        "Returns the facts of one data source about every entity of which it has values. "
-        "unknownEntities counts those that it is about and has no value of, which say nothing "
-        "either way; `unknown` lists them. Needs a dataSourceId from get-data-source-discovery. "
-        "Without kind only components are returned; kind `*` returns every kind; without namespace "
-        "all namespaces. Everything is returned at once unless limit is given. `where`, `owner`, "
-        "`count` and `groupBy` leave long values out unless `facts` names them. "
-        f"{SIZE_NOTE}; ask for pages with `limit` and `cursor`."
+    description=_DESCRIPTION,
+    host_description=_DESCRIPTION.replace(
+        _AT_ONCE, f"A page has {_PAGE} entities, or as many as hosts take at once."
     ),
     arguments=AllArguments,
     output_schema=record(

@@ -1,6 +1,6 @@
 """Rows of the tool about all entities: the selected entities, each with its JSON text."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -33,7 +33,7 @@ class Selection(NamedTuple):
 
 async def own(
     source: DataSource, selection: Selection, context: Context
-) -> AsyncIterator[list[Row]]:
+) -> AsyncGenerator[list[Row], None]:
     """The entities with the catalog's own facts."""
     kept = selection.kept
 
@@ -51,7 +51,7 @@ async def own(
 
 async def tracked(
     source: DataSource, selection: Selection, context: Context
-) -> AsyncIterator[list[Row]]:
+) -> AsyncGenerator[list[Row], None]:
     """The entities with stored facts or reasons."""
     kept = selection.kept
     names = [fact.name for fact in source.schema]
@@ -70,7 +70,7 @@ async def tracked(
 
 async def lacking(
     source: DataSource, selection: Selection, context: Context
-) -> AsyncIterator[list[Row]]:
+) -> AsyncGenerator[list[Row], None]:
     """The entities that the source is about without any value of it."""
     if catalog.answers(source.id):  # it has values of all of them
         return

@@ -39,13 +39,14 @@ class Context(NamedTuple):
     """The resources for answering one call; `now` in milliseconds since the epoch.
 
     `find_call` is None on pages, which offer only tools that answer everybody who may call them
-    alike.
+    alike. `in_pages` asks for answers that hosts of agents don't cut.
     """
 
     database: Database
     sources: Mapping[str, DataSource]
     now: int
     find_call: Callable[[], ToolCall] | None = None
+    in_pages: bool = False
 
     @property
     def call(self) -> ToolCall:
@@ -63,7 +64,8 @@ class Context(NamedTuple):
 class Tool:
     """A tool. `run` returns the result as JSON text, or raises ToolError with advice.
 
-    A caller needs all of its `permissions`. One that `writes` changes what is stored.
+    A caller needs all of its `permissions`. One that `writes` changes what is stored. Hosts at
+    `/mcp` are told the `host_description` where it differs.
     """
 
     name: str
@@ -74,6 +76,7 @@ class Tool:
     run: Callable[[Any, Context], Awaitable[str]]
     permissions: tuple[str, ...] = (CATALOG_READ, SOURCE_READ)
     writes: bool = False
+    host_description: str = ""
 
     @cached_property
     def decoder(self) -> msgspec.json.Decoder[Struct]:
@@ -82,7 +85,10 @@ class Tool:
 
     @cached_property
     def input_schema(self) -> Schema:
-        """The JSON Schema of the arguments: fully inlined, without additional properties."""
+        """The JSON Schema of the arguments, fully inlined.
+
+        That there are no others the server says: the converters of some hosts refuse the member.
+        """
         _, components = msgspec.json.schema_components([self.arguments])
         schema: Schema = components[self.arguments.__name__]
         schema.setdefault("required", [])
@@ -93,7 +99,6 @@ class Tool:
             "type": "object",
             "properties": schema["properties"],
             "required": schema["required"],
-            "additionalProperties": False,
         }
 
     async def call(self, arguments: msgspec.Raw | bytes, context: Context) -> str:

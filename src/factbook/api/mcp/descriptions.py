@@ -6,7 +6,7 @@ from typing import Any, Final
 import msgspec
 
 from factbook import __version__
-from factbook.http.context import Descriptions
+from factbook.http.context import Descriptions, ServerChoice
 from factbook.tools import Tool
 
 MODERN: Final = "2026-07-28"
@@ -23,15 +23,15 @@ def described(
     instructions: str,
     capabilities: dict[str, Any],
     *,
-    is_compact: bool,
+    choice: ServerChoice,
     is_shared: bool = True,
 ) -> Descriptions:
-    """Encode what a server says of itself; a compact one answers with text alone.
+    """Encode what the server of a choice says of itself.
 
     What is not shared is for one token: no cache may show it to others.
     """
     caching = _CACHING if is_shared else {**_CACHING, "cacheScope": "private"}
-    listed = [_listed(tool, is_compact=is_compact) for tool in tools]
+    listed = [_listed(tool, choice) for tool in tools]
     about = {"capabilities": capabilities, "serverInfo": _SERVER, "instructions": instructions}
     return Descriptions(
         legacy=_encode({"tools": listed}),
@@ -49,13 +49,14 @@ def described(
     )
 
 
-def _listed(tool: Tool, *, is_compact: bool) -> dict[str, Any]:
+def _listed(tool: Tool, choice: ServerChoice) -> dict[str, Any]:
     # Who is listed the schema of results expects structured ones.
-    schema = {} if is_compact else {"outputSchema": tool.output_schema}
+    has_schema = choice.has_output_schemas and not choice.is_compact
+    schema = {"outputSchema": tool.output_schema} if has_schema else {}
     return {
         "name": tool.name,
         "title": tool.title,
-        "description": tool.description,
+        "description": (choice.for_hosts and tool.host_description) or tool.description,
         "inputSchema": tool.input_schema,
         **schema,
         "annotations": {

@@ -16,7 +16,7 @@ from factbook.api.mcp.descriptions import LEGACY, META, MODERN, described
 from factbook.api.mcp.exchange import Exchange
 from factbook.api.mcp.jsonrpc import RpcError
 from factbook.api.mcp.toolset_choice import chosen
-from factbook.errors import NotAcceptableError, UnsupportedMediaTypeError
+from factbook.errors import NotAcceptableError, NotAllowedError, UnsupportedMediaTypeError
 from factbook.http.context import Descriptions, ServerChoice, ToolContext, ToolServer
 from factbook.http.requests import Reply, Request
 from factbook.tools.toolsets import CHECKS, FACTS, MANAGE
@@ -79,7 +79,12 @@ async def _answer(request: Request, state: ToolContext, server: ToolServer) -> R
         grant = request.token
         assert grant is not None
         asked = Exchange(request, grant, state, server, message.method, message.id, params, modern)
-        return await (_Modern(asked).answer() if modern else _legacy(asked))
+        try:
+            return await (_Modern(asked).answer() if modern else _legacy(asked))
+        except NotAllowedError as error:
+            if asked.keeps_session:
+                raise asked.error(jsonrpc.INVALID_REQUEST, error.message) from None
+            raise
     except RpcError as error:
         return error.reply()
 
@@ -153,7 +158,7 @@ class _Modern:
         expected = {b"mcp-protocol-version": self._version, b"mcp-method": self._asked.method}
         if self._asked.method == "tools/call":
             expected[b"mcp-name"] = self._params.name
-        elif self._asked.method == "resources/read" and self._asked.server.has_resources:
+        elif self._asked.method == "resources/read" and self._asked.server.choice.for_hosts:
             expected[b"mcp-name"] = self._params.uri
         for header, value in expected.items():
             if self._header(header) != value:
@@ -186,12 +191,12 @@ def _plain(value: str) -> str:
 
 
 def _listed(asked: Exchange) -> Descriptions:
-    """Descriptions for `tools/list`: only of tools that the token may call, if it is narrowed."""
+    """Descriptions for `tools/list`."""
     server = asked.server
-    if asked.grant.narrowing is None:
+    tools = [tool for tool in server.tools.values() if asked.lists(tool)]
+    if asked.grant.narrowing is None and len(tools) == len(server.tools):
         return server.described()
-    tools = [tool for tool in server.tools.values() if asked.reaches(tool)]
-    return described(tools, "", {}, is_compact=server.is_compact, is_shared=False)
+    return described(tools, "", {}, choice=server.choice, is_shared=False)
 
 
 def _reply(asked: Exchange, result: str) -> Reply:
@@ -213,7 +218,7 @@ def _refuse_cursor(params: AnyParams, asked: Exchange) -> None:
 
 async def _of_resources(asked: Exchange) -> Reply:
     """The answer to a method of resources; raises RpcError where there are none."""
-    method = resources.METHODS.get(asked.method) if asked.server.has_resources else None
+    method = resources.METHODS.get(asked.method) if asked.server.choice.for_hosts else None
     if method is None:
         raise _no_method(asked)
     return await method(asked)

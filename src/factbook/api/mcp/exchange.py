@@ -32,6 +32,19 @@ class Exchange(NamedTuple):
         if narrowing is not None and not self.reaches(tool):
             raise narrowing.refusal(TOOLS, NAMESPACES)
 
+    @property
+    def keeps_session(self) -> bool:
+        """True if a missing permission has to be told within the protocol.
+
+        A host ends its session at HTTP 403. A client of OAuth needs one to ask for more.
+        """
+        return self.server.choice.for_hosts and self.grant.grantable is None
+
+    def lists(self, tool: Tool) -> bool:
+        """True if the caller is shown the tool: not what a token made by hand can never call."""
+        can_call = self.grant.permissions.issuperset(tool.permissions)
+        return self.reaches(tool) and (can_call or not self.keeps_session)
+
     def reaches(self, tool: Tool) -> bool:
         """True if the tool is within what the token is narrowed to.
 

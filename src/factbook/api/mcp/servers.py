@@ -24,17 +24,13 @@ def servers(toolsets: Sequence[Toolset], traced: Traced) -> FindServer:
 
 
 def _server(toolsets: Sequence[Toolset], traced: Traced, choice: ServerChoice) -> ToolServer:
-    is_compact, has_resources = choice.is_compact, choice.has_resources
-    capabilities = {"tools": {}, **(resources.CAPABILITIES if has_resources else {})}
+    capabilities = {"tools": {}, **(resources.CAPABILITIES if choice.for_hosts else {})}
     tools = [tool for one in toolsets for tool in one.tools]
     instructions = " ".join(one.instructions for one in toolsets)
     return ToolServer(
         tools=traced({tool.name: tool for tool in tools}),
         described=cache(
-            partial(
-                descriptions.described, tools, instructions, capabilities, is_compact=is_compact
-            )
+            partial(descriptions.described, tools, instructions, capabilities, choice=choice)
         ),
-        is_compact=is_compact,
-        has_resources=has_resources,
+        choice=choice,
     )

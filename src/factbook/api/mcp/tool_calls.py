@@ -11,7 +11,7 @@ from factbook import invisible
 from factbook.api.mcp import jsonrpc
 from factbook.api.mcp.descriptions import MODERN_EXTRA
 from factbook.api.mcp.exchange import Exchange
-from factbook.errors import FactbookError, ToolError, UnavailableError
+from factbook.errors import FactbookError, NotAllowedError, ToolError, UnavailableError
 from factbook.http import audit
 from factbook.http.requests import Reply, offloaded
 from factbook.tools import Context, Tool
@@ -46,7 +46,12 @@ async def call(exchange: Exchange) -> Reply:
         raise exchange.error(jsonrpc.INVALID_PARAMS, text)
     if bytes(params.arguments).lstrip()[:1] != b"{":
         raise exchange.error(jsonrpc.INVALID_PARAMS, "arguments have to be an object.")
-    exchange.authorize(tool)
+    try:
+        exchange.authorize(tool)
+    except NotAllowedError as error:
+        if not exchange.keeps_session:
+            raise
+        return _refused(exchange, tool, error)
     return await _run(tool, params.arguments, exchange)
 
 
@@ -54,7 +59,8 @@ async def context_of(exchange: Exchange) -> Context:
     """The context in which tools answer this request."""
     state = exchange.state
     sources = (await state.registry.current()).sources
-    return Context(state.database, sources, state.clock(), partial(_call_of, exchange))
+    in_pages = exchange.server.choice.for_hosts
+    return Context(state.database, sources, state.clock(), partial(_call_of, exchange), in_pages)
 
 
 def _call_of(exchange: Exchange) -> ToolCall:
@@ -64,21 +70,16 @@ def _call_of(exchange: Exchange) -> ToolCall:
 
 
 async def _run(tool: Tool, arguments: msgspec.Raw, exchange: Exchange) -> Reply:
-    state, id_ = exchange.state, exchange.id
+    state = exchange.state
     extra = MODERN_EXTRA if exchange.modern else ""
     try:
         context = await context_of(exchange)
         found = await tool.call(arguments, context)
         value = found if found.isascii() else await shown(found)
     except (ToolError, UnavailableError) as error:
-        state.metrics.called(tool.name, "refused")
         if isinstance(error, UnavailableError):
             log.warning("tool.unavailable", tool=tool.name, cause=error.cause)
-        # It may name entities and sources as they were stored.
-        text = msgspec.json.encode(invisible.without(error.message)).decode()
-        state.usage.add(exchange.grant.id, len(text), state.clock())
-        failed = f'{{"content":[{{"type":"text","text":{text}}}],"isError":true{extra}}}'
-        return Reply(jsonrpc.result(id_, failed).encode())
+        return _refused(exchange, tool, error)
     except FactbookError:
         raise
     except Exception as error:
@@ -89,6 +90,17 @@ async def _run(tool: Tool, arguments: msgspec.Raw, exchange: Exchange) -> Reply:
     state.metrics.called(tool.name, "answered")
     state.usage.add(exchange.grant.id, len(value), context.now)
     return _result(exchange, value, extra)
+
+
+def _refused(exchange: Exchange, tool: Tool, error: FactbookError) -> Reply:
+    """The error as the result of the tool, which a model reads."""
+    state, extra = exchange.state, MODERN_EXTRA if exchange.modern else ""
+    state.metrics.called(tool.name, "refused")
+    # It may name entities and sources as they were stored.
+    text = msgspec.json.encode(invisible.without(error.message)).decode()
+    state.usage.add(exchange.grant.id, len(text), state.clock())
+    failed = f'{{"content":[{{"type":"text","text":{text}}}],"isError":true{extra}}}'
+    return Reply(jsonrpc.result(exchange.id, failed).encode())
 
 
 async def shown(value: str) -> str:
@@ -102,7 +114,7 @@ async def shown(value: str) -> str:
 def _result(exchange: Exchange, value: str, extra: str) -> Reply:
     """The value as text for those who read only text, and structured unless it is to be compact."""
     id_, text = exchange.id, msgspec.json.encode(value)
-    if exchange.server.is_compact:
+    if exchange.server.choice.is_compact:
         head, tail = jsonrpc.result(id_, _text_alone("\0", extra)).encode().split(b"\0")
         return Reply([head, text, tail])
     if len(value) < _LARGE:

@@ -11,13 +11,16 @@ from factbook.http.requests import Request
 _TOOLSETS: Final = "toolsets"
 _READ: Final = "read"
 _READS: Final = ("full", "compact")
+_SCHEMAS: Final = "schemas"
+_OUTPUT: Final = "output"
 _MOST_PARAMETERS: Final = 20
 
 
 def chosen(request: Request, state: ToolContext) -> ToolServer:
     """The server that the query chooses; all toolsets and full answers where it says nothing.
 
-    Raises InputError for a toolset or a form that there is not.
+    Schemas of results, half of the list, are there if `schemas=output` asks for them. Raises
+    InputError for a toolset or a form that there is not.
     """
     return state.server(_choice(request.scope["query_string"], state.toolsets))
 
@@ -26,6 +29,7 @@ def chosen(request: Request, state: ToolContext) -> ToolServer:
 def _choice(query: bytes, known: tuple[str, ...]) -> ServerChoice:
     names: set[str] = set()
     read: str | None = None
+    schemas = False
     for name, value in _parsed(query):
         if name == _TOOLSETS:
             names.update(part.strip() for part in value.split(","))
@@ -33,13 +37,20 @@ def _choice(query: bytes, known: tuple[str, ...]) -> ServerChoice:
             read = value
         elif name == _READ:
             raise InputError(f"read is one of {' and '.join(_READS)}, given once.")
+        elif name == _SCHEMAS and value == _OUTPUT:
+            schemas = True
+        elif name == _SCHEMAS:
+            raise InputError(f"schemas can only be {_OUTPUT}; without it, none are listed.")
         else:
-            raise InputError(f'The query takes {_TOOLSETS} and {_READ}, not "{name[:100]}".')
+            known_names = f"{_TOOLSETS}, {_READ} and {_SCHEMAS}"
+            raise InputError(f'The query takes {known_names}, not "{name[:100]}".')
     if unknown := sorted(names.difference(known)):
         named = ", ".join(known)
         raise InputError(f'There is no toolset "{unknown[0][:100]}". There are: {named}.')
     toolsets = tuple(name for name in known if not names or name in names)
-    return ServerChoice(toolsets, is_compact=read == "compact", has_resources=True)
+    return ServerChoice(
+        toolsets, is_compact=read == "compact", for_hosts=True, has_output_schemas=schemas
+    )
 
 
 def _parsed(query: bytes) -> list[tuple[str, str]]:
