@@ -47,6 +47,13 @@ _BREAKS: Final = {"\x85": "\ufdd0", "\u2028": "\ufdd1", "\u2029": "\ufdd2"}
 _HIDING: Final = str.maketrans(_BREAKS)
 _SHOWING: Final = str.maketrans({other: char for char, other in _BREAKS.items()})
 _UTF_16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+# Byte order marks before a document, of which the library knows only one, at the start of a text.
+_MARK: Final = "\ufeff"
+_DOCUMENT_MARKS: Final = re.compile(
+    r"(\A|^(?:---|\.\.\.)[ \t]*(?:#[^\n]*)?\r?\n(?:[ \t]*(?:#[^\n]*)?\r?\n)*)\ufeff+"
+    r"|^\ufeff+(?=---(?:\s|\Z))",
+    re.MULTILINE,
+)
 
 
 class Loader(yaml.CSafeLoader):
@@ -57,6 +64,7 @@ class Loader(yaml.CSafeLoader):
     _depth = 0
 
     def __init__(self, stream: str | bytes) -> None:
+        stream = _without_marks(stream)
         self._hidden = has_breaks(stream)
         super().__init__(_ended(_hiding(stream) if self._hidden else stream))
 
@@ -246,6 +254,20 @@ def has_breaks(stream: str | bytes) -> bool:
     if isinstance(stream, bytes):
         return any(char.encode() in stream for char in _BREAKS)
     return any(char in stream for char in _BREAKS)
+
+
+def _without_marks(stream: str | bytes) -> str | bytes:
+    """The stream without the byte order marks that begin its documents (YAML 1.2.2, chapter 9.1.1).
+
+    Files from Windows that were joined have them. UTF-16 stays unchanged.
+    """
+    if _MARK not in stream if isinstance(stream, str) else _MARK.encode() not in stream:
+        return stream
+    try:
+        text = stream.decode() if isinstance(stream, bytes) else stream
+    except UnicodeDecodeError:
+        return stream
+    return _DOCUMENT_MARKS.sub(r"\1", text)
 
 
 def _hiding(stream: str | bytes) -> str | bytes:

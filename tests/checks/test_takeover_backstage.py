@@ -100,6 +100,36 @@ def test_facts_are_found_in_the_source_that_has_them() -> None:
     assert sources == ["techdocs", "entity-ownership"]
 
 
+def test_the_first_link_and_solution_of_a_check_become_its_fix(subtests: pytest.Subtests) -> None:
+    how, why = {"title": "How", "url": "https://wiki.example/how"}, "https://wiki.example/why"
+    cases: list[tuple[dict[str, Any], dict[str, str], list[str]]] = [
+        ({"links": [how]}, {"link": how["url"]}, []),
+        ({"links": [{"url": "/docs"}, how]}, {"link": how["url"]}, ["links[0]"]),
+        ({"links": [how], "failureMetadata": {"link": why}}, {"link": why}, ["links[0]"]),
+        ({"links": "none"}, {}, []),
+        ({"failureMetadata": {"solution": "Do."}}, {"instructions": "Do."}, []),
+        (
+            {"failureMetadata": {"solution": "Do."}, "metadata": {"solution": "Plan."}},
+            {"instructions": "Do."},
+            ["metadata.solution"],
+        ),
+        ({"failureMetadata": {"b": 1, "a": 1}}, {}, ["failureMetadata.a", "failureMetadata.b"]),
+    ]
+    for members, fix, left_out in cases:
+        with subtests.test(members=members):
+            found = taken(x=one(**members))
+            assert found.documents[0].document.get("fix", {}) == fix
+            assert list(remarks(found)) == [f"x: {path}" for path in left_out]
+
+
+def test_a_variable_that_nothing_fills_in_is_told() -> None:
+    found = taken(x=one(name="${CHECK_NAME}", failureMetadata={"solution": "See ${WIKI}."}))
+    assert remarks(found) == {
+        f"x: {path}": f"changed: {name} is a variable of the configuration, and isn't filled in"
+        for path, name in (("title", "${CHECK_NAME}"), ("fix.instructions", "${WIKI}"))
+    }
+
+
 def test_what_is_lost_is_told(subtests: pytest.Subtests) -> None:
     cases: list[tuple[Any, str, str]] = [
         ({"type": "other"}, "type", "refused"),

@@ -9,6 +9,8 @@ import pytest
 from factbook.cli.documents import EntityDocument, read
 from factbook.errors import InputError
 
+REPORTS = Path(__file__).parents[1] / "data" / "reports"
+
 
 def entities(documents: list[EntityDocument] | None) -> list[Any]:
     assert documents is not None
@@ -96,7 +98,7 @@ def test_yaml_that_is_no_entity_is_an_error_with_its_place(
     tmp_path: Path, subtests: pytest.Subtests
 ) -> None:
     cases: list[tuple[str | bytes, str]] = [
-        ("kind: A\n---\n- one\n- two\n", "document 2 (line 3) is not an entity"),
+        ("kind: A\n---\n- one\n- two\n", "document 2 (line 3), item 1 is not an entity"),
         ("just text\n", "document 1 (line 1) is not an entity"),
         ("kind: A\nkind: B\n", 'the key "kind" is there twice, in line 2'),
         ("1: a\n'1': b\n", 'the key "1" is there twice'),
@@ -146,6 +148,55 @@ def test_json_holds_one_entity_or_many(tmp_path: Path, subtests: pytest.Subtests
             with subtests.test(text=text, name=name):
                 documents = entities(read(yaml(tmp_path, text, name)))
                 assert [entity["kind"] for entity in documents] == kinds
+
+
+def test_yaml_may_hold_lists_and_items_too(tmp_path: Path) -> None:
+    file = yaml(
+        tmp_path, "items:\n- kind: A\n- kind: B\n---\n- kind: C\n---\nkind: List\nitems: []"
+    )
+    documents = read(file)
+    assert documents is not None
+    assert [entity["kind"] for entity in entities(documents)] == ["A", "B", "C", "List"]
+    assert [each.origin.removeprefix(f"{file} ") for each in documents] == [
+        *("document 1 (line 1), item 1", "document 1 (line 1), item 2"),
+        *("document 2 (line 5), item 1", "document 3 (line 7)"),
+    ]
+    assert entities(read(yaml(tmp_path, "items: []\n"))) == []
+
+
+def test_each_line_of_json_lines_is_a_value(tmp_path: Path, subtests: pytest.Subtests) -> None:
+    text = '\ufeff{"kind": "A"}\r\n\n\ufeff{"items": [{"kind": "B"}, {"kind": "C"}]}\n'
+    for name in ["catalog.jsonl", "catalog.ndjson", "catalog.json", "catalog"]:
+        with subtests.test(name=name):
+            file = yaml(tmp_path, text, name)
+            documents = read(file)
+            assert documents is not None
+            assert [entity["kind"] for entity in entities(documents)] == ["A", "B", "C"]
+            assert [each.origin.removeprefix(f"{file} ") for each in documents] == [
+                *("line 1", "line 3, item 1", "line 3, item 2"),
+            ]
+            with pytest.raises(InputError, match="line 2 is not valid JSON"):
+                read(yaml(tmp_path, '{"kind": "A"}\n{"kind": "B"', name))
+    assert read(yaml(tmp_path, "\n", "catalog.jsonl")) is None
+    assert entities(read(yaml(tmp_path, '{"kind": "A"}', "catalog.jsonl"))) == [{"kind": "A"}]
+
+
+def test_every_document_may_begin_with_a_byte_order_mark(
+    tmp_path: Path, subtests: pytest.Subtests
+) -> None:
+    reported = (REPORTS / "03-bom-before-second-document" / "two.yaml").read_bytes()
+    assert [entity["metadata"]["name"] for entity in entities(read(yaml(tmp_path, reported)))] == [
+        *("one-03", "two-03")
+    ]
+    for text in [
+        "kind: A\n\ufeff---\nkind: B\n",
+        "\ufeff\ufeffkind: A\r\n--- # the other\r\n\r\n# of Windows\r\n\ufeffkind: B\r\n",
+        "kind: A\n...\n\ufeff---\nkind: B",
+    ]:
+        with subtests.test(text=text):
+            assert entities(read(yaml(tmp_path, text))) == [{"kind": "A"}, {"kind": "B"}]
+    inside = 'a: "\ufeff"\nb: |\n  \ufeff---\n'
+    assert entities(read(yaml(tmp_path, inside))) == [{"a": "\ufeff", "b": "\ufeff---\n"}]
 
 
 def test_an_entity_may_have_items_of_its_own(tmp_path: Path) -> None:

@@ -170,7 +170,7 @@ def test_every_file_that_cannot_be_read_is_named(
     assert [line.split(" is not")[0].split(" cannot")[0] for line in lines[1:]] == [
         "  bad.yaml",
         "  twice.yaml",
-        "  twice.yaml document 3 (line 6)",
+        "  twice.yaml document 3 (line 6), item 1",
         "  twice.yaml",
         "  no.yaml",
         "  bad.json document 1",
@@ -304,7 +304,7 @@ def test_input_that_cannot_be_read_is_exit_code_2(
     for file, message in [
         (".", "Error: . is a directory."),
         ("no.yaml", "Error: no.yaml cannot be read: No such file or directory."),
-        ("list.yaml", "Error: list.yaml document 2 (line 3) is not an entity"),
+        ("list.yaml", "Error: list.yaml document 2 (line 3), item 1 is not an entity"),
         ("bad.yaml", "Error: bad.yaml is not valid YAML:"),
         ("bad.json", "Error: bad.json is not valid JSON:"),
     ]:

@@ -111,6 +111,31 @@ async def test_folded_encoded_and_commented_lines_are_read(tmp_path: Path) -> No
     assert found["spec"]["profile"] == {"displayName": "Alice", "email": "a@example.org"}
 
 
+async def test_members_that_a_directory_sends_in_part_are_members(tmp_path: Path) -> None:
+    def big(*lines: str) -> str:
+        text = "\n".join(lines)
+        return f"dn: cn=big,{BASE}\nobjectClass: group\ncn: big\n{text}\n\n"
+
+    def of(uid: str) -> str:
+        return f"uid={uid},ou=people,{BASE}"
+
+    first = f"member;range=0-1499: {of('a')}"
+    more = f"cn=all,{BASE}"
+    everyone = entry(more, objectClass="group", cn="all", member=f"cn=big,{BASE}")
+    file = LdifFile(tmp_path, person("a"), person("b"), big(first), everyone)
+    assert (await file.entities())["a"]["spec"]["memberOf"] == ["group:default/big"]
+    groups = await file.part("groups")
+    assert [str(one) for one in groups.problems] == [
+        f"ldap cn=big,{BASE} people.ldif:18: has more values of member than the export, which ends "
+        "with range=0-1499; export the other ranges too, or memberOf of the people"
+    ]
+    assert (groups.complete, groups.unread, (await file.part()).problems) == (True, frozenset(), ())
+    assert (await file.entities("groups"))["all"]["spec"]["children"] == ["group:default/big"]
+    file.write(person("a"), person("b"), big(first, f"member;range=1500-*: {of('b')}"), everyone)
+    assert (await file.part("groups")).problems == ()
+    assert (await file.entities())["b"]["spec"]["memberOf"] == ["group:default/big"]
+
+
 async def test_an_attribute_with_an_option_counts_where_there_is_no_other(tmp_path: Path) -> None:
     text = f"dn: uid=a,{BASE}\nobjectClass: person\nuid: a\ncn;lang-fr: Alix\n\n"
     found = (await LdifFile(tmp_path, text).entities())["a"]

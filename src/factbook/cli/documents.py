@@ -24,6 +24,8 @@ _MOST_PARTS = 1_000_000
 _STATEMENT: Final = re.compile(r"\{%[^%]*%\}|\{%.*")
 _PLACEHOLDER: Final = re.compile(r"\{\{[^{}]*\}\}")
 _LONGEST_SIGN: Final = 60
+_LINES: Final = (".jsonl", ".ndjson")
+_MARK: Final = b"\xef\xbb\xbf"
 _VERSION = (
     "%YAML 1.1 would give other values to words such as on and to numbers such as 0755; "
     "take the line out, and it is read as YAML 1.2"
@@ -57,21 +59,24 @@ class DocumentsError(InputError):
 def parse(data: bytes, name: str, noun: str = "an entity") -> list[EntityDocument] | None:
     """The documents in the content of a file with this name, as `read` reads them."""
     problems: list[str] = []
-    if is_json := name.lower().endswith(".json") or _looks_like_json(data):
-        found = list(_json_documents(data, name, noun, problems))
-    else:
-        found = list(_yaml_documents(data, name, noun, problems))
+    found: list[EntityDocument] = []
+    is_empty = True
+    for place, value in _values(data, name, problems):
+        is_empty = False
+        for origin, item in _items(value, place, name):
+            with _told(problems):
+                found.append(_document(item, origin, noun))
     if problems:
         raise DocumentsError(problems)
-    return found if is_json else found or None
+    return None if is_empty else found
 
 
 def read(source: str) -> list[EntityDocument] | None:
     """The entities of a file, or of standard input for `-`; None if it is empty.
 
-    YAML may hold many documents, of which empty ones are skipped; JSON may hold one entity, a list
-    of them or `{"items": [...]}`. Raises InputError naming the file, and DocumentsError naming each
-    document that cannot be read.
+    A document of YAML, a file of JSON and a line of JSON lines hold one entity, a list of them or
+    `{"items": [...]}`. Empty documents and lines are skipped. Raises InputError naming the file,
+    and DocumentsError naming each document that cannot be read.
     """
     return parse(*_content(source))
 
@@ -88,6 +93,36 @@ def _content(source: str) -> tuple[bytes, str]:
         raise InputError(f"{source} cannot be read: {error.strerror}.") from None
 
 
+def _values(data: bytes, name: str, problems: list[str]) -> Iterator[tuple[str, Any]]:
+    """The values in a file with their places, which is empty for a file of JSON."""
+    texts = _json_texts(data, name)
+    if texts is None:
+        yield from _yaml_values(data, name, problems)
+        return
+    for place, text in texts:
+        try:
+            value = msgspec.json.decode(text.removeprefix(_MARK))
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            problems.append(f"{place or name} is not valid JSON: {error}.")
+        else:
+            yield place, value
+
+
+def _json_texts(data: bytes, name: str) -> list[tuple[str, bytes]] | None:
+    """The values of a file of JSON, or of JSON lines, with their places; None for YAML."""
+    lines = [(f"{name} line {n}", line) for n, line in enumerate(data.splitlines(), 1)]
+    lines = [line for line in lines if line[1].strip()]
+    if name.lower().endswith(_LINES) or _are_json_lines([text for _, text in lines[:2]]):
+        return lines
+    return [("", data)] if name.lower().endswith(".json") or _looks_like_json(data) else None
+
+
+def _are_json_lines(first: Sequence[bytes]) -> bool:
+    """True if the first line is an object by itself, and the next one begins another."""
+    begin = [text.removeprefix(_MARK).lstrip()[:1] for text in first]
+    return begin == [b"{", b"{"] and _looks_like_json(first[0].removeprefix(_MARK))
+
+
 def _looks_like_json(data: bytes) -> bool:
     """True if this is JSON; a YAML document may begin with a bracket just as well."""
     if data.lstrip()[:1] not in (b"{", b"["):
@@ -99,29 +134,20 @@ def _looks_like_json(data: bytes) -> bool:
     return True
 
 
-def _json_documents(
-    data: bytes, name: str, noun: str, problems: list[str]
-) -> Iterator[EntityDocument]:
-    try:
-        value = msgspec.json.decode(data.removeprefix(b"\xef\xbb\xbf"))
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        problems.append(f"{name} is not valid JSON: {error}.")
-        return
+def _items(value: Any, place: str, name: str) -> list[tuple[str, Any]]:
+    """The entities of a value with their places: several of a list, or of `items`."""
     match value:
         case list():
             items = value
         case {"items": list(items)} if "kind" not in value:
             pass
         case _:
-            items = [value]
-    for number, item in enumerate(items, 1):
-        with _told(problems):
-            yield _document(item, f"{name} document {number}", noun)
+            return [(place or f"{name} document 1", value)]
+    form = f"{place}, item {{}}" if place else f"{name} document {{}}"
+    return [(form.format(number), item) for number, item in enumerate(items, 1)]
 
 
-def _yaml_documents(
-    data: bytes, name: str, noun: str, problems: list[str]
-) -> Iterator[EntityDocument]:
+def _yaml_values(data: bytes, name: str, problems: list[str]) -> Iterator[tuple[str, Any]]:
     try:
         _check(data)
         loader = safe_yaml.JSONLoader(data)
@@ -130,12 +156,13 @@ def _yaml_documents(
                 return
             node = loader.get_node()
             place = f"{name} document {number} (line {node.start_mark.line + 1})" if node else ""
+            value = None
             with _told(problems, lambda error: _broken(data, name, error)):
                 if node:
                     _check_size(node, place)
                 value = node and loader.construct_document(node)
-                if value is not None:
-                    yield _document(value, place, noun)
+            if value is not None:
+                yield place, value
     except safe_yaml.LimitError:
         problems.append(f"{name} is nested too deeply.")
     except yaml.YAMLError as error:  # of the rest of the file nothing is known

@@ -64,7 +64,8 @@ def push(
     """Replace the content of a set with the entities of files.
 
     Entities of the set that are in none of the files are removed. All of it happens, or nothing.
-    YAML may hold many documents; JSON may hold one entity, a list, or {"items": [...]}.
+    Files are YAML with any number of documents, JSON, or JSON lines. Each document, line and file
+    of JSON holds one entity, a list of them, or {"items": [...]}.
 
     \b
     Examples:

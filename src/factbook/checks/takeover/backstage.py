@@ -11,7 +11,7 @@ The rank of a check's maturity becomes a level of the scorecard `maturity`.
 from collections.abc import Mapping
 from typing import Any, Final
 
-from factbook.checks.takeover import fact_names
+from factbook.checks.takeover import fact_names, fixes
 from factbook.checks.takeover.fact_names import Sources
 from factbook.checks.takeover.json_rules_engine import Translation
 from factbook.checks.takeover.remarks import Remarks
@@ -32,6 +32,7 @@ _MEMBERS: Final = frozenset(
         "metadata",
         "successMetadata",
         "failureMetadata",
+        "links",
     }
 )
 
@@ -64,7 +65,7 @@ def _check(name: str, given: object, sources: Sources, remarks: Remarks) -> dict
         return {}
     if given.get("type") != TYPE:
         remarks.refuse("type", f"has to be {TYPE}")
-    for member in given.keys() - _MEMBERS:
+    for member in sorted(given.keys() - _MEMBERS):
         remarks.change(member, "is left out")
     success = given.get("successMetadata")
     if success:
@@ -75,7 +76,7 @@ def _check(name: str, given: object, sources: Sources, remarks: Remarks) -> dict
         "description": given.get("description"),
         "appliesTo": given.get("filter"),
         "rule": _rule(given, sources, remarks),
-        "fix": _fix(given, remarks),
+        "fix": fixes.fix(given, remarks),
         "labels": _labels(given),
     }
 
@@ -95,15 +96,6 @@ def _rule(given: Mapping[str, Any], sources: Sources, remarks: Remarks) -> dict[
         remarks.change(f"rule.{member}", "is left out; it changes no result")
     translation = Translation(fact_names.resolver(names, sources), remarks)
     return translation.of(rule.get("conditions"), "rule.conditions")
-
-
-def _fix(given: Mapping[str, Any], remarks: Remarks) -> dict[str, Any]:
-    failure, metadata = given.get("failureMetadata"), given.get("metadata")
-    link = failure.get("link") if isinstance(failure, dict) else None
-    solution = metadata.get("solution") if isinstance(metadata, dict) else None
-    for member in (failure.keys() - {"link"}) if isinstance(failure, dict) else ():
-        remarks.change(f"failureMetadata.{member}", "is left out")
-    return {name: value for name, value in (("link", link), ("instructions", solution)) if value}
 
 
 def _labels(given: Mapping[str, Any]) -> list[str]:

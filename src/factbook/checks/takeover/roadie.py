@@ -9,7 +9,7 @@ Names of facts that are ids of theirs are looked up in the schemas of `dataSourc
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from factbook.checks.takeover import fact_names
+from factbook.checks.takeover import fact_names, fixes
 from factbook.checks.takeover.fact_names import Sources
 from factbook.checks.takeover.json_rules_engine import Translation
 from factbook.checks.takeover.remarks import Remarks
@@ -98,8 +98,6 @@ def _check(
         source, mark, name = fact.partition("\0")
         return {"source": source, "fact": name} if mark else resolve(fact)
 
-    failure = given.get("failureMetadata")
-    link = failure.get("link") if isinstance(failure, dict) else None
     return {
         "id": _id(given),
         "title": _item(given),
@@ -108,7 +106,7 @@ def _check(
         "appliesTo": _applies_to(given.get("entityFilter")),
         "rule": Translation(resolved, remarks).of(prepared, "rule.conditions"),
         "onUnknown": "fail" if given.get("failIfMissing") is True else None,
-        "fix": {"link": link} if link else None,
+        "fix": fixes.fix(given, remarks),
         "labels": given.get("labels"),
     }
 

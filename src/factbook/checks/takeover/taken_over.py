@@ -1,5 +1,6 @@
 """Result of a takeover: documents of files, and remarks by the item that they are about."""
 
+import re
 from collections.abc import Iterator, Mapping
 from itertools import islice, product
 from typing import Any, Final, NamedTuple
@@ -18,6 +19,7 @@ from factbook.errors import InvalidItemsError
 
 MOST_ITEMS: Final = 2_000
 _MOST_TRIED: Final = 2_000
+_VARIABLE: Final = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}")
 _OF_SETS: Final = ("contains", "doesNotContain", "containsAny", "containsAll")
 
 Facts = dict[str, dict[str, Any]]
@@ -42,6 +44,8 @@ class TakenOver:
         kept = {name: value for name, value in document.items() if value not in (None, [], {}, "")}
         if kept.get("id") in self.taken(kind):
             remarks.refuse("id", f"{kept['id']} is the id of another one")
+        for path, name in _variables(kept):
+            remarks.change(path, f"{name} is a variable of the configuration, and isn't filled in")
         if not remarks.refuses:
             try:
                 self.documents.append(DefinitionDocument(kind, _whole(kind, kept)))
@@ -57,6 +61,19 @@ class TakenOver:
     def taken(self, kind: Kind) -> list[str]:
         """The ids of the documents of a kind."""
         return [one.document["id"] for one in self.documents if one.kind == kind]
+
+
+def _variables(document: Any) -> Iterator[tuple[str, str]]:
+    """The variables of an app-config in texts of a document, each with its path."""
+    waiting = [("", document)]
+    while waiting:
+        path, value = waiting.pop()
+        if isinstance(value, str) and (found := _VARIABLE.search(value)):
+            yield path, found[0]
+        elif isinstance(value, dict):
+            waiting += [(f"{path}.{name}".removeprefix("."), one) for name, one in value.items()]
+        elif isinstance(value, list):
+            waiting += [(f"{path}[{position}]", one) for position, one in enumerate(value)]
 
 
 def _whole(kind: Kind, document: dict[str, Any]) -> dict[str, Any]:

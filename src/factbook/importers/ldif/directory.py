@@ -44,30 +44,41 @@ def snapshot(content: LdifContent, options: LdifImportOptions) -> Snapshot:
     """
     directory = LdifDirectory.of(content.records, options.namespace)
     certain = content.complete and all(map(people.is_person, content.broken))
-    making = _FileParts(content, Path(options.path).name, certain)
+    both = options.people and options.groups
+    making = _FileParts(content, Path(options.path).name, certain=certain, both=both)
     parts = []
     if options.people:
-        parts.append(making.part(PEOPLE, directory.people.values(), directory.user))
+        found = directory.people.values()
+        parts.append(making.part(PEOPLE, found, directory.user, people.is_group))
     if options.groups:
-        parts.append(making.part(GROUPS, directory.groups.values(), directory.group))
+        found = directory.groups.values()
+        parts.append(making.part(GROUPS, found, directory.group, people.is_person))
     return Snapshot(tuple(parts))
 
 
 class _FileParts:
     """Maker of the parts of one file."""
 
-    def __init__(self, content: LdifContent, file: str, certain: bool) -> None:
+    def __init__(self, content: LdifContent, file: str, *, certain: bool, both: bool) -> None:
         self._content = content
         self._file = file
         self._certain = certain
+        self._both = both
         self._unread = frozenset(map(_origin, (record.key for record in content.broken)))
 
     def part(
-        self, key: str, found: Iterable[LdifRecord], made: Callable[[LdifRecord], Entity]
+        self,
+        key: str,
+        found: Iterable[LdifRecord],
+        made: Callable[[LdifRecord], Entity],
+        is_other: Callable[[LdifRecord], bool],
     ) -> SnapshotPart:
-        """The part of these records; every part has all problems of the file."""
+        """The part of these records, with the problems that don't show in the other one."""
         items = tuple(self._item(record, made(record)) for record in found)
-        problems = tuple(map(self._problem, self._content.problems))
+        known = (*self._content.records, *self._content.broken)
+        others = {record.key for record in known if self._both and is_other(record)}
+        told = (one for one in self._content.problems if one.key not in others)
+        problems = tuple(map(self._problem, told))
         return SnapshotPart(key, self._content.complete, items, problems, unread=self._unread)
 
     def _item(self, record: LdifRecord, entity: Entity) -> ImportedItem:

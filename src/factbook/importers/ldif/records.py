@@ -19,7 +19,7 @@ LARGEST: Final = 64 * 1024 * 1024
 MOST_LINES: Final = 500_000
 _MOST_PROBLEMS: Final = 1_000
 
-_ATTRIBUTE: Final = re.compile(rb"([A-Za-z0-9.-]{1,128})((?:;[A-Za-z0-9-]{1,128}){0,16}):")
+_ATTRIBUTE: Final = re.compile(rb"([A-Za-z0-9.-]{1,128})((?:;[A-Za-z0-9=*-]{1,128}){0,16}):")
 _ENTRIES: Final = re.compile(rb"# numEntries: (\d{1,12})\s*")
 _RESULT: Final = re.compile(rb"(\d{1,6})(?: |$)")
 # What ldapsearch writes first, and after it the number of entries at the end.
@@ -29,7 +29,14 @@ _CHANGES: Final = frozenset({"changetype", "control"})
 _ADDED: Final = b"add"
 # Options that say how a value was sent, and not what it is.
 _FORMS: Final = frozenset({"binary"})
+# Active Directory sends 1,500 values at once: `member;range=0-1499`, and `range=1500-*` at the end.
+_RANGE: Final = "range="
+_LAST: Final = "-*"
 
+_MORE_VALUES: Final = (
+    "has more values of {} than the export, which ends with {}; export the other ranges too, or "
+    "memberOf of the people"
+)
 CUT_OFF: Final = "does not end with an empty line, like a file that was cut off: nothing is removed"
 
 
@@ -165,6 +172,7 @@ def _add_entry(
         content.fault(block[0].number, "dn is not a distinguished name")
         return
     record, mistake = LdifRecord(dn, key, block[0].number, {}), ""
+    ranges: dict[str, tuple[int, str]] = {}
     if len(block) > MOST_LINES:
         mistake = f"has more than {MOST_LINES:,} lines"
         content.fault(block[0].number, mistake, key)
@@ -174,12 +182,17 @@ def _add_entry(
             if attribute in _CHANGES and (attribute, _value(raw)) != ("changetype", _ADDED):
                 raise _BadLineError("is a change, where entries are read")
             if attribute in wanted:
-                kept = f"{attribute};" if options - _FORMS else attribute
+                for option in (found := {one for one in options if one.startswith(_RANGE)}):
+                    ranges[attribute] = line.number, option
+                kept = f"{attribute};" if options - _FORMS - found else attribute
                 record.values.setdefault(kept, []).append(_value(raw))
         except _BadLineError as error:
             if not mistake:
                 mistake = str(error)
                 content.fault(line.number, mistake, key)
+    for attribute, (number, option) in ranges.items():
+        if not option.endswith(_LAST):
+            content.fault(number, _MORE_VALUES.format(attribute, option), key)
     (content.broken if mistake else content.records).append(record)
 
 
