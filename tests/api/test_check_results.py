@@ -63,7 +63,8 @@ async def test_results_are_narrowed_by_state_owner_kind_entity_and_time(service:
         f"covered {API}",
         f"covered {OLD}",
     }
-    assert await found(service, owner="") == {}
+    for unowned in ("", "-"):
+        assert await found(service, owner=unowned) == {}
     assert await found(service, kind="api") == {}
     assert await found(service, entity=OLD, checkIds="covered") == {f"covered {OLD}": "unknown"}
     assert await found(service, entity=OLD, state="fail", checkIds="covered") == {}

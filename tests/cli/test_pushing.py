@@ -71,6 +71,16 @@ def test_options_and_environment_reach_the_server(
     assert dict(server.last.url.params) == {"onConflict": "take", "maxRemovals": "10%"}
 
 
+def test_an_empty_guard_is_never_left_out(
+    factbook: Command, server: FakeServer, catalog: str
+) -> None:
+    server.refuse("PUT", SERVICES, 400, "maxRemovals is empty.")
+    assert factbook("push", "services", catalog, "--max-removals", "").exit_code == 1
+    assert dict(server.last.url.params) == {"maxRemovals": ""}
+    assert factbook("push", "services", catalog, "--on-conflict", "").exit_code == 2
+    assert len(server.requests) == 1
+
+
 def test_a_dry_run_prints_the_difference_as_a_table(
     factbook: Command, server: FakeServer, catalog: str
 ) -> None:

@@ -13,6 +13,8 @@ from factbook.facts.members import Report
 
 MemberReader = Callable[[object, str, Report], Any]
 
+# Of a guard, for which null does not mean that it was left out.
+EMPTY: Final = "is empty; give it a value, or leave it out"
 LONGEST_TITLE: Final = 200
 LONGEST_TEXT: Final = 10_000
 LONGEST_ADDRESS: Final = 2_000

@@ -23,6 +23,8 @@ _LONGEST_CURSOR: Final = 8_000
 def read(fact: Fact, given: Mapping[str, str | None]) -> ValueFilter:
     """The filter of `known`, `reason`, `value`, `min` and `below`; raises InputError."""
     known, reason, value = given.get("known"), given.get("reason"), given.get("value")
+    if value == "" and fact.type not in {"string", "set"}:
+        value = None
     if known is not None and known not in _BOOLEANS:
         raise InputError(f'known has to be true or false, not "{known}".')
     if reason is not None and reason not in REASONS:

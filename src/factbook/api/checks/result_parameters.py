@@ -34,8 +34,9 @@ ENTITY: Final = Text(
 )
 OWNER: Final = Text(
     name="owner",
-    description="Only of entities with this owner; empty for those without one.",
+    description="Only of entities with this owner; `-` or empty for those without one.",
     longest=640,
+    may_be_empty=True,
     format="owner-reference",
     example="group:default/team-a",
 )
@@ -108,4 +109,4 @@ def owners(request: Request) -> list[str]:
     owner = OWNER.of(request)
     if owner is None:
         return []
-    return [refs.canonical(owner, kind="group") if owner else ""]
+    return ["" if owner in {"", "-"} else refs.canonical(owner, kind="group")]

@@ -2,7 +2,7 @@
 
 import re
 from abc import ABCMeta, abstractmethod
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Final, Generic, TypeVar
 
 from msgspec import Struct, StructMeta
 
@@ -13,6 +13,8 @@ from factbook.http.requests import Request
 from factbook.schemas import patterns
 
 Schema = dict[str, Any]
+_READING: Final = ("GET", "HEAD")
+_EMPTY: Final = "is empty. Give it a value, or leave it out."
 T = TypeVar("T")
 
 
@@ -21,13 +23,14 @@ class _AbstractStructMeta(StructMeta, ABCMeta):
 
 
 class Parameter(Struct, Generic[T], metaclass=_AbstractStructMeta, frozen=True, kw_only=True):
-    """A parameter of the query, read from a request as a T."""
+    """A parameter of the query, read from a request as a T; `may_be_empty` if that is a value."""
 
     place: ClassVar[str] = "query"
 
     name: str
     description: str
     required: bool = False
+    may_be_empty: bool = False
     example: Any = None
 
     @abstractmethod
@@ -40,10 +43,18 @@ class Parameter(Struct, Generic[T], metaclass=_AbstractStructMeta, frozen=True, 
         """The JSON Schema of its values."""
 
     def text(self, request: Request) -> str | None:
-        """The one value, as it was sent; raises InputError for more than one."""
+        """The one value, as it was sent, or None; to a read, an empty one is the same as none.
+
+        Raises InputError for more than one, and for an empty one of a write.
+        """
         found = request.all(self.name)
         if len(found) > 1:
             raise InputError(f"{self.name} can be given only once, not {len(found)} times.")
+        if found == [""] and not self.may_be_empty:
+            found = []
+            if request.method not in _READING:
+                # It may be the guard that the caller of a write relies on.
+                raise InputError(f"{self.name} {_EMPTY}")
         if not found and self.required:
             raise InputError(f"{self.name} is required.")
         return found[0] if found else None
@@ -79,7 +90,7 @@ class Texts(Parameter[list[str]], frozen=True, kw_only=True):
     most: int | None = None
 
     def of(self, request: Request) -> list[str]:
-        values = request.all(self.name)
+        values = [value for value in request.all(self.name) if value]
         if self.most is not None and len(values) > self.most:
             raise InputError(f"{self.name} can be given {self.most} times at most.")
         if self.required and not values:
@@ -184,7 +195,10 @@ class Header(Text, frozen=True, kw_only=True):
     place: ClassVar[str] = "header"
 
     def text(self, request: Request) -> str | None:
-        return request.header(self.name.lower().encode())
+        value = request.header(self.name.lower().encode())
+        if value is not None and not value.strip():
+            raise InputError(f"{self.name} {_EMPTY}")
+        return value
 
 
 class PathPart(Parameter[str], frozen=True, kw_only=True):

@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, Final
 
+from factbook.api.openapi.parameters import IF_MATCH
 from factbook.api.scim import answers
 from factbook.api.scim.answers import AttributeSelection
 from factbook.audit.trail import About, AuditEntry
@@ -190,7 +191,7 @@ def _few_enough(ids: Sequence[str], counts: dict[str, int]) -> list[str]:
 
 def _if_match(request: Request) -> list[int] | None:
     """The versions that If-Match allows; None for any."""
-    tags = request.header(b"if-match")
+    tags = IF_MATCH.text(request)
     return None if tags is None or tags.strip() == "*" else _versions(tags)
 
 

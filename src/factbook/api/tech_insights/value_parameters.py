@@ -55,6 +55,7 @@ VALUE_FILTER: Final[tuple[Choice | Text, ...]] = (
         name="value",
         description="Only with this value: of a boolean, a number or a text, or an item of a set.",
         longest=2_000,
+        may_be_empty=True,
     ),
     Text(
         name="min",

@@ -4,7 +4,7 @@
  "entries": [{"check": "has-owner", "level": "bronze"}, {"check": "slo", "weight": 2}]}
 """
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -120,7 +120,13 @@ def parse(document: object, checks: Collection[str] | None = None) -> Scorecard:
 
     Raises InvalidItemsError with every problem and its path.
     """
-    return Scorecard(**readers.members(document, _MEMBERS, "scorecard", _relations(checks)))
+
+    def further(values: Mapping[str, Any], report: Report) -> None:
+        if checks is not None and isinstance(document, dict):  # stored ones had no such rule
+            _check_guards(document.get("exemptions"), report)
+        _check_relations(values, checks, report)
+
+    return Scorecard(**readers.members(document, _MEMBERS, "scorecard", further))
 
 
 def checks_of(document: Mapping[str, Any]) -> set[str]:
@@ -134,18 +140,23 @@ def shown_day(moment: int) -> str:
     return iso(moment)[:10]
 
 
-def _relations(checks: Collection[str] | None) -> Callable[[Mapping[str, Any], Report], None]:
-    """A report of what does not fit between the members of a document."""
+def _check_guards(rules: object, report: Report) -> None:
+    """Report rules that are empty: they would let more people decide, or for longer."""
+    for name in ("approvers", "maxDays"):
+        if isinstance(rules, dict) and name in rules and rules[name] in (None, []):
+            report(f"exemptions.{name}", readers.EMPTY)
 
-    def report_all(values: Mapping[str, Any], report: Report) -> None:
-        levels = {level.id for level in values.get("levels", ())}
-        for place, entry in enumerate(values.get("entries", ())):
-            _check_entry(entry, f"entries[{place}]", levels, checks, report)
-        target: ScorecardTarget | None = values.get("target")
-        if target is not None and target.level and target.level not in levels:
-            report("target.level", _no_level(levels))
 
-    return report_all
+def _check_relations(
+    values: Mapping[str, Any], checks: Collection[str] | None, report: Report
+) -> None:
+    """Report what does not fit between the members of a document."""
+    levels = {level.id for level in values.get("levels", ())}
+    for place, entry in enumerate(values.get("entries", ())):
+        _check_entry(entry, f"entries[{place}]", levels, checks, report)
+    target: ScorecardTarget | None = values.get("target")
+    if target is not None and target.level and target.level not in levels:
+        report("target.level", _no_level(levels))
 
 
 def _check_entry(

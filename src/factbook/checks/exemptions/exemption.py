@@ -128,6 +128,8 @@ def parse(document: object, now: int) -> ExemptionRequest:
         if len(values.keys() & {"check", "scorecard"}) != 1:
             report("check", "has to be given, or `scorecard`, and not both")
         until = values.get("until")
+        if until is None and isinstance(document, dict) and "until" in document:
+            report("until", readers.EMPTY)
         if until is not None and until <= max(now, values.get("starts_at", 0)):
             report("until", "has to be after the start, and not over")
 
