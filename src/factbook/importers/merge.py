@@ -7,12 +7,11 @@ from typing import Final, NamedTuple
 from factbook.catalog.sets import Prepared
 from factbook.importers.snapshot import SnapshotPart
 
-# Removals in one reading that nobody has to confirm: so many, or this share of the part.
-FEW: Final = 10
-SHARE: Final = 0.10
+# From so many removals on, a reading may remove a tenth of a part; fewer may be half of it.
+_SEVERAL: Final = 3
 
 EMPTY: Final = "nothing was found where there was something"
-MANY: Final = "they are more than ten, and more than a tenth of the part"
+MANY: Final = "{count} of {total} would be removed, which is more than {share} of the part"
 NARROWER: Final = "the credential sees less than before: {rights}"
 
 
@@ -112,15 +111,26 @@ def _sorted_out(
         return [], [], ""
     if part.only is not None:
         # Too many at once are left to a reading of everything, which holds them.
-        return (refs if len(refs) <= max(FEW, int(count * SHARE)) else []), [], ""
+        return ([] if _excess(len(refs), count) else refs), [], ""
     lost = sorted(doubt.rights - part.rights)
     if refs and lost:
         return [], refs, NARROWER.format(rights=", ".join(lost))
     if refs and not part.items:
         return [], refs, EMPTY
-    if len(refs) > max(FEW, int(count * SHARE)):
-        return [], refs, MANY
+    if excess := _excess(len(refs), count):
+        return [], refs, excess
     return refs, [], ""
+
+
+def _excess(removals: int, count: int) -> str:
+    """The reason to hold so many removals from a part of `count` entities; empty for none."""
+    if removals * 2 > count:
+        share = "half"
+    elif removals >= _SEVERAL and removals * 10 > count:
+        share = "a tenth"
+    else:
+        return ""
+    return MANY.format(count=f"{removals:,}", total=f"{count:,}", share=share)
 
 
 def _undecided(
