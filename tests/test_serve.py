@@ -188,6 +188,7 @@ def test_failing_requests_leave_no_secret_in_the_log(tmp_path: Path) -> None:
     ("environment", "file", "told"),
     [
         ({"DATABASE_URL": "postgresql://u:s3cret@127.0.0.1:1/x"}, "", "token_key has to be set"),
+        ({"DATABASE_URL": "mysql://u:s3cret@h/x"}, "", "with postgresql://, before USER@HOST/NAME"),
         ({"TOKEN_KEY": "s3cret"}, "", "token_key has to have at least 32 characters"),
         ({"PORT": "s3cret"}, "", "port from FACTBOOK_PORT"),
         ({}, "prot = 1", "factbook.toml has unknown settings: prot"),

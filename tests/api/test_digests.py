@@ -116,6 +116,17 @@ async def test_changes_of_digests_are_in_the_audit(service: Service, receiver: R
     ]
 
 
+@ON_SQLITE
+async def test_a_digest_is_for_slack_unless_said_and_keeps_its_form(
+    service: Service, receiver: Receiver
+) -> None:
+    usual = (await service.http.post(DIGESTS, json={"url": receiver.url})).json()
+    body = {"url": receiver.url, "form": "teams"}
+    teams = (await service.http.post(DIGESTS, json=body)).json()
+    changed = await service.http.put(f"{DIGESTS}/{teams['id']}", json={"hour": 9})
+    assert (usual["form"], changed.json()["form"]) == ("slack", "teams")
+
+
 async def test_a_test_is_sent_now_and_says_what_the_receiver_answered(
     service: Service, receiver: Receiver
 ) -> None:

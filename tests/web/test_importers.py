@@ -173,7 +173,8 @@ async def test_every_field_that_is_needed_is_told_at_once(service: Service) -> N
     answer = await visitor.send(NEW, **form)
     assert "Host : is needed Token : is needed" in words(answer.text)
     nothing = await visitor.send(NEW, kind="github", name="acme")
-    assert "Organizations : is needed" in words(nothing.text)
+    assert "Organizations : is needed with a credential of its own" in words(nothing.text)
+    assert "Empty: those of the integration. Needed with a credential of its own." in nothing.text
     done = await visitor.done(NEW, **form, **{"account.host": "g.test", "account.token": SECRET})
     assert "The importer gitea-acme was made." in done
     kept = {"account.host": "g.test", "account.token": "", "every": "2h"}

@@ -26,7 +26,7 @@ def digest(digest_id: str) -> Call[ShownDigest]:
 
 def create_digest(
     url: str,
-    form: str,
+    form: str = "slack",
     *,
     owner: str | None = None,
     cadence: str = "weekly",
@@ -45,7 +45,7 @@ def create_digest(
 
 def replace_digest(
     digest_id: str,
-    form: str,
+    form: str | None = None,
     *,
     url: str | None = None,
     owner: str | None = None,
@@ -54,7 +54,7 @@ def replace_digest(
     hour: int = 8,
     time_zone: str = "UTC",
 ) -> Call[ShownDigest]:
-    """Replace a digest; without `url` its address stays."""
+    """Replace a digest; without `url` its address stays, and so does `form`."""
     body = _body(form, owner, cadence, day, hour, time_zone)
     return send("PUT", _path(digest_id), ShownDigest, body if url is None else {**body, "url": url})
 
@@ -70,11 +70,11 @@ def test_digest(digest_id: str) -> Call[TriedWebhook]:
 
 
 def _body(
-    form: str, owner: str | None, cadence: str, day: str, hour: int, time_zone: str
+    form: str | None, owner: str | None, cadence: str, day: str, hour: int, time_zone: str
 ) -> dict[str, Any]:
     return {
         **({"owner": owner} if owner is not None else {}),
-        "form": form,
+        **({"form": form} if form is not None else {}),
         "cadence": cadence,
         "day": day,
         "hour": hour,

@@ -20,6 +20,7 @@ _Owner = Annotated[
         examples=["group:default/payments"],
     ),
 ]
+_Form = Annotated[DigestForm, Meta(description="What the address takes.")]
 _Url = Annotated[
     str,
     Meta(
@@ -34,7 +35,6 @@ _Url = Annotated[
 
 class _Digest(Wire, forbid_unknown_fields=True, kw_only=True):
     owner: _Owner | UnsetType = UNSET
-    form: Annotated[DigestForm, Meta(description="What the address takes.")]
     cadence: CadenceUnit = "weekly"
     day: Annotated[Weekday, Meta(description="Of a weekly one.")] = "monday"
     hour: Annotated[int, Meta(ge=0, le=23, description="In its time zone.")] = 8
@@ -52,12 +52,14 @@ class _Digest(Wire, forbid_unknown_fields=True, kw_only=True):
 class NewDigest(_Digest, kw_only=True):
     """A digest as it is wanted."""
 
+    form: _Form = "slack"
     url: _Url
 
 
 class ChangedDigest(_Digest, kw_only=True):
-    """A digest as it is wanted instead; without `url` its address stays."""
+    """A digest as it is wanted instead; without `url` its address stays, and so does `form`."""
 
+    form: _Form | UnsetType = UNSET
     url: _Url | UnsetType = UNSET
 
 

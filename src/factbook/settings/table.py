@@ -37,6 +37,7 @@ _LEAST = {
     "exemption_days": 1,
 }
 _LAST_PORT = 65535
+_DATABASES = ("sqlite:///", "postgresql://", "postgres://")
 
 
 def _about(*sentences: str) -> Meta:
@@ -314,6 +315,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             value = getattr(self, name)
             if value < least:
                 raise ConfigurationError(f"{name} has to be at least {least}, not {value}.")
+        check_database_url(self.database_url)
         if not self.max_body_bytes:
             most = max(_BYTES_PER_ITEM * self.max_set_items, _LEAST_BODY)
             msgspec.structs.force_setattr(self, "max_body_bytes", most)
@@ -335,6 +337,15 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         ):
             for pattern in patterns:
                 _check_pattern(name, pattern)
+
+
+def check_database_url(url: str) -> None:
+    """Raise ConfigurationError, which names no part that may be secret, for another database."""
+    if not url.startswith(_DATABASES):
+        raise ConfigurationError(
+            "database_url has to start with sqlite:///, before the path of a file, or with "
+            f"postgresql://, before USER@HOST/NAME, not with {url.partition(':')[0] or 'nothing'}."
+        )
 
 
 def _check_pattern(name: str, pattern: str) -> None:

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Final
 
 from factbook.errors import ConfigurationError, UnavailableError
+from factbook.settings.table import check_database_url
 from factbook.storage.database import BUSY_SECONDS, LONGEST_LAG, LONGEST_SEARCH, Database
 
 _SERVERS: Final = ("postgresql://", "postgres://")
@@ -26,24 +27,20 @@ async def open_database(
     `replica_url` before the primary serves it. Raises ConfigurationError for any other URL,
     UnavailableError if the database cannot be reached.
     """
+    check_database_url(url)
     if replica_url is not None and not all(one.startswith(_SERVERS) for one in (url, replica_url)):
         raise ConfigurationError(_NO_REPLICA)
     if url.startswith("sqlite:///"):
         return _open_sqlite(sqlite_path(url), longest_search, busy_seconds)
-    if url.startswith(_SERVERS):
-        # The driver is heavy to import and of no use to a service on SQLite.
-        from factbook.storage.postgresql import PostgreSQL  # noqa: PLC0415
+    # The driver is heavy to import and of no use to a service on SQLite.
+    from factbook.storage.postgresql import PostgreSQL  # noqa: PLC0415
 
-        return await PostgreSQL.open(
-            url,
-            connections,
-            longest_search=longest_search,
-            replica_url=replica_url,
-            longest_lag=longest_lag,
-        )
-    raise ConfigurationError(
-        "database_url has to start with sqlite:/// or postgresql://, "
-        f"not {url.split(':', 1)[0] or 'nothing'}."
+    return await PostgreSQL.open(
+        url,
+        connections,
+        longest_search=longest_search,
+        replica_url=replica_url,
+        longest_lag=longest_lag,
     )
 
 

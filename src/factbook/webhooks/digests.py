@@ -25,11 +25,11 @@ _OWNERS: Final = frozenset({"group", "user"})
 class WantedDigest(NamedTuple):
     """A digest as it is wanted; without an owner it is about everybody.
 
-    Without an address the one that it has stays.
+    Without an address or a form the one that it has stays.
     """
 
     owner: str | None
-    form: DigestForm
+    form: DigestForm | None
     cadence: DigestCadence
     url: str | None = None
 
@@ -61,7 +61,7 @@ async def create(
     made = StoredDigest(
         id_,
         owner,
-        wanted.form,
+        wanted.form or "slack",
         secrets.shown(url),
         wanted.cadence,
         now,
@@ -110,7 +110,7 @@ async def replace(
         before = digest_store.within(transaction, digest_id)
         after = before._replace(
             owner=owner,
-            form=wanted.form,
+            form=wanted.form or before.form,
             url=before.url if url is None else secrets.shown(url),
             cadence=wanted.cadence,
             next_at=wanted.cadence.following(now),

@@ -90,7 +90,8 @@ def _wanted(given: NewDigest | ChangedDigest) -> WantedDigest:
     cadence = DigestCadence(given.cadence, given.day, given.hour, given.time_zone)
     owner = None if given.owner is UNSET else given.owner
     url = None if given.url is UNSET else given.url
-    return WantedDigest(owner, given.form, cadence, url)
+    form = None if given.form is UNSET else given.form
+    return WantedDigest(owner, form, cadence, url)
 
 
 def _shown(stored: StoredDigest) -> ShownDigest:

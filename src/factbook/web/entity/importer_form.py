@@ -15,6 +15,7 @@ from factbook.web.site.forms import Form
 # What a select has for credentials of its own.
 OWN: Final = ""
 _NEEDED: Final = re.compile(r"(Secret\. )?Needed\.")
+_NEEDED_OF_OWN: Final = "is needed with a credential of its own"
 _NAMES: Final = re.compile(r"[a-z_]+")
 _SPELLINGS: Final = {"Api": "API", "Graphql": "GraphQL", "url": "URL", "Id": "ID", "id": "ID"}
 
@@ -81,7 +82,7 @@ class ImporterForm:
         """The fields that have to have a value and have none; `kept` secrets have one."""
         stays = set(kept) - self.removed
         return [
-            FormProblem(one.path, "is needed")
+            FormProblem(one.path, _NEEDED_OF_OWN if one.path == self.kind.owners else "is needed")
             for one in self.fields
             if self._counts(one) and self._needs(one) and one.path not in stays
             if not (self.secrets if one.is_secret else self.values).get(one.path, "").strip()
