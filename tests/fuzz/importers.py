@@ -22,7 +22,7 @@ def ldif(data: bytes) -> None:
     assert content.complete or content.problems
     assert len(content.problems) >= bool(content.broken)
     assert all(one.message and one.line >= 0 for one in content.problems)
-    for part in directory.snapshot(content, _OPTIONS).parts:
+    for part in directory.snapshot(content, _OPTIONS, 0).parts:
         assert all(msgspec.json.encode(item.entity) for item in part.items)
     for line in lines(data, 2):
         relative(line)

@@ -7,6 +7,7 @@ from typing import Any
 from factbook.importers.ldif import directory
 from factbook.importers.ldif.options import LdifImportOptions
 from factbook.importers.snapshot import Snapshot, SnapshotPart
+from tests.service import NOON
 
 BASE = "dc=example,dc=org"
 
@@ -56,7 +57,7 @@ class LdifFile:
 
     async def read(self) -> Snapshot:
         """One reading."""
-        return await directory.read(self.options, lambda text: None)
+        return await directory.read(self.options, lambda text: None, NOON)
 
     async def part(self, key: str = directory.PEOPLE) -> SnapshotPart:
         """A part of one reading."""

@@ -80,7 +80,8 @@ async def test_the_owner_is_of_codeowners_then_of_the_only_team(subtests: pytest
     ]
     for codeowners, owner in cases:
         with subtests.test(codeowners=codeowners):
-            organization = owned(codeowners, Team("web", 2), team("shop", 3, "admin"))
+            organization = owned(codeowners, Team("web", 2, ["alice"]), team("shop", 3, "admin"))
+            organization.fake.accounts = [Account("alice", 11)]
             assert (await organization.entities())["shop"]["spec"]["owner"] == owner
 
 

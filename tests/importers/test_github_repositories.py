@@ -67,6 +67,7 @@ async def test_the_owner_is_of_codeowners_then_of_the_only_team(subtests: pytest
             one = repository("shop", texts={".github/CODEOWNERS": codeowners})
             organization = Organization(one)
             organization.fake.teams = [team("web", 1), team("shop", 2, admin=["shop"])]
+            organization.fake.members = [member("alice", 1), member("bob", 2)]
             assert (await organization.entities())["shop"]["spec"]["owner"] == owner
 
 

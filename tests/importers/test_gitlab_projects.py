@@ -312,7 +312,7 @@ async def test_groups_and_members_are_groups_and_users() -> None:
         "gitlab.com/user/11",
         "gitlab.com/user/12",
     ]
-    assert snapshot.left_out == {"accounts of tokens": 1, "blocked members": 1}
+    assert snapshot.left_out == {"service accounts": 1, "disabled accounts": 1}
 
 
 @pytest.mark.parametrize("status", [403, 404, 500])

@@ -3,12 +3,13 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from factbook.catalog import people_trust, sets
 from factbook.catalog.push_rules import PushRules
+from factbook.catalog.sets import Prepared
 from factbook.catalog.store.stored_sets import StoredItem
 from factbook.errors import InvalidItemsError
 from factbook.importers.merge import Candidate, StoredMember
@@ -77,32 +78,47 @@ def checked(
 ) -> list[CheckedPart]:
     """The parts with their valid entities; of several with one reference, the first counts.
 
-    What a code host says of people comes before what files in its repositories say. An origin with
-    an invalid entity is as one that could not be read whole. `known` has the origin of each stored
-    entity by its reference, for parts with items that are only to be changed.
+    An entity that a team wrote in a file comes before one that the importer made up, but what a
+    code host says of people comes before files in its repositories. An origin with an invalid
+    entity is as one that could not be read whole. `known` has the origin of each stored entity by
+    its reference, for parts with items that are only to be changed.
     """
     marks, seen = ImportMarks(rules), dict[str, ImportedItem]()
-    ranked = sorted(
-        enumerate(snapshot.parts),
-        key=lambda place: -people_trust.precedence(set_name(importer, place[1].key)),
-    )
-    done = [
-        (place, _checked(importer, part, rules, marks, seen, known.get(part.key, {})))
-        for place, part in ranked
-    ]
-    return [part for _, part in sorted(done, key=lambda one: one[0])]
+    done, claims = list[CheckedPart](), list[_Claim]()
+    for part in snapshot.parts:
+        one = CheckedPart(part, problems=list(part.problems), unread=set(part.unread))
+        name = set_name(importer, part.key)
+        rank = -people_trust.precedence(name)
+        valid = _valid(one, name, rules, marks, known.get(part.key, {}))
+        claims += (_Claim(rank, item.raw is not None, one, item, each) for item, each in valid)
+        one.unread.update(*(part.former.get(origin, ()) for origin in one.unread))
+        done.append(one)
+    for claim in sorted(claims, key=lambda claim: (claim.rank, claim.made)):
+        item, prepared = claim.item, claim.prepared
+        first = seen.setdefault(prepared.ref, item)
+        if first is not item:
+            claim.part.problems.append(item.problem(_twice(prepared.ref, first)))
+            continue
+        given = prepared, item.origin, item.external_id, item.tentative
+        claim.part.found.append(Candidate(*given))
+    return done
 
 
-def _checked(
-    importer: str,
-    part: SnapshotPart,
-    rules: PushRules,
-    marks: ImportMarks,
-    seen: dict[str, ImportedItem],
-    known: Mapping[str, str],
-) -> CheckedPart:
-    checked = CheckedPart(part, problems=list(part.problems), unread=set(part.unread))
-    name = set_name(importer, part.key)
+class _Claim(NamedTuple):
+    """Valid entity that asks for its reference; one that the importer `made` comes last."""
+
+    rank: int
+    made: bool
+    part: CheckedPart
+    item: ImportedItem
+    prepared: Prepared
+
+
+def _valid(
+    checked: CheckedPart, name: str, rules: PushRules, marks: ImportMarks, known: Mapping[str, str]
+) -> Iterator[tuple[ImportedItem, Prepared]]:
+    """The valid entities of a part; notes the problems of the others."""
+    part = checked.part
     for item in part.items:
         if problem := rules.kinds.problem(name, item.entity.get("kind")):
             checked.problems.append(item.problem(problem, "kind"))
@@ -121,14 +137,7 @@ def _checked(
         if item.known_only and not _is_known(part, item, known.get(prepared.ref)):
             checked.problems.append(item.problem(_UNTRUSTED.format(ref=prepared.ref), "kind"))
             continue
-        first = seen.setdefault(prepared.ref, item)
-        if first is not item:
-            checked.problems.append(item.problem(_twice(prepared.ref, first)))
-            continue
-        given = prepared, item.origin, item.external_id, item.tentative
-        checked.found.append(Candidate(*given))
-    checked.unread.update(*(part.former.get(origin, ()) for origin in checked.unread))
-    return checked
+        yield item, prepared
 
 
 def _is_known(part: SnapshotPart, item: ImportedItem, origin: str | None) -> bool:

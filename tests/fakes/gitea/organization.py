@@ -129,4 +129,5 @@ def _account(one: Account) -> dict[str, Any]:
         "full_name": one.name,
         "avatar_url": f"https://git.example.com/avatars/{one.number}",
         "html_url": f"https://git.example.com/{one.login}",
+        "prohibit_login": not one.may_sign_in,
     }

@@ -57,6 +57,7 @@ class Account:
     login: str
     number: int
     name: str = ""
+    may_sign_in: bool = True
 
 
 @dataclass

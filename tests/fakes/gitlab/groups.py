@@ -108,6 +108,7 @@ def _group(fake: "FakeGitLab", one: Group) -> dict[str, Any]:
         "visibility": one.visibility,
         "web_url": f"{_HOST}/groups/{one.path}",
         "parent_id": _number(fake, one.path.rpartition("/")[0]),
+        "marked_for_deletion_on": one.marked_for_deletion_on,
     }
 
 
@@ -130,6 +131,7 @@ def _project(fake: "FakeGitLab", one: Project) -> dict[str, Any]:
         "default_branch": one.branch if one.commits else None,
         "visibility": one.visibility,
         "archived": one.is_archived,
+        "marked_for_deletion_on": one.marked_for_deletion_on,
         "topics": one.topics,
         "shared_with_groups": shared,
         "repository_access_level": "enabled" if one.has_repository else "disabled",

@@ -69,6 +69,7 @@ class Project:
     shared_with: dict[str, int] = field(default_factory=dict)
     has_repository: bool = True
     failing: dict[str, str] = field(default_factory=dict)
+    marked_for_deletion_on: str | None = None
 
     @property
     def head(self) -> str:
@@ -97,6 +98,7 @@ class Group:
     name: str = ""
     description: str | None = None
     visibility: str = "private"
+    marked_for_deletion_on: str | None = None
 
 
 @dataclass

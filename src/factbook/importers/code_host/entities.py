@@ -4,8 +4,9 @@ What is not known is absent: no owner is made up.
 """
 
 import posixpath
+import re
 from collections.abc import Collection, Iterable
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from factbook.catalog.ref import DEFAULT_NAMESPACE
 from factbook.catalog.validation import valid_tag
@@ -15,8 +16,10 @@ from factbook.integrations.locations import SOURCE_LOCATION
 VERSION: Final = "backstage.io/v1alpha1"
 VIEW: Final = "backstage.io/view-url"
 _TYPE: Final = "type-"
-EVERYTHING: Final = frozenset({"*", "/*", "**", "/**"})
+# `/*` is not among them: these are the files of the root folder.
+EVERYTHING: Final = frozenset({"*", "**", "/**", "**/*", "/**/*"})
 _MOST_OWNERS: Final = 20
+_OWNER: Final = re.compile(r"@([\w.-]+)(?:/([\w.-]+))?", re.ASCII)
 
 Entity = dict[str, Any]
 
@@ -62,6 +65,30 @@ def metadata(place: Place, name: str, description: str | None) -> Entity:
     if description and description.strip():
         found["description"] = description.strip()
     return found
+
+
+class KnownOwners(NamedTuple):
+    """Teams and people who may own something, by their names in lower case; None: not known.
+
+    A team of another organization never is one of them, nor is somebody who left.
+    """
+
+    teams: Collection[str] | None
+    people: Collection[str] | None
+
+    def first(self, place: Place, owners: Iterable[str]) -> str | None:
+        """The reference of the first of these owners, as CODEOWNERS names them, that may be one."""
+        for owner in owners:
+            match = _OWNER.fullmatch(owner)
+            if match is None:
+                continue
+            name, team = match[1].lower(), match[2] and match[2].lower()
+            if team is None:
+                if self.people is None or name in self.people:
+                    return place.ref("user", match[1])
+            elif name == place.login.lower() and (self.teams is None or team in self.teams):
+                return place.ref("group", team)
+        return None
 
 
 def owners_of_everything(

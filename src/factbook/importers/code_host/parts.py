@@ -33,7 +33,9 @@ def chosen(
     """The repositories that the options do not leave out, which are counted as `word`."""
     found = []
     for one in listed:
-        if one.is_archived and not options.archived:
+        if one.is_deleted:
+            left_out[f"{word} marked for deletion"] += 1
+        elif one.is_archived and not options.archived:
             left_out[f"archived {word}"] += 1
         elif one.is_fork and not options.forks:
             left_out["forks"] += 1

@@ -51,7 +51,8 @@ class HostedRepository:
 
     `slug` is its path at the host, `name` that of a component made of it. `version` is another one
     after each change of its files, None if there are none. `tree` is the address of its root
-    folder, with a slash at its end. `annotations` are those that name it.
+    folder, with a slash at its end. `annotations` are those that name it. One that `is_deleted` is
+    gone for its people, though its host keeps it for a while.
     """
 
     number: int
@@ -67,6 +68,7 @@ class HostedRepository:
     language: str = ""
     is_archived: bool = False
     is_fork: bool = False
+    is_deleted: bool = False
 
 
 @dataclass(slots=True)

@@ -93,6 +93,17 @@ class GiteaMember(msgspec.Struct):
     full_name: str = ""
     avatar_url: str = ""
     html_url: str = ""
+    prohibit_login: bool = False
+
+    @property
+    def is_service(self) -> bool:
+        """True for the accounts of Gitea itself, which have no number of their own."""
+        return self.id <= 0
+
+    @property
+    def is_disabled(self) -> bool:
+        """True for somebody who may not sign in; Gitea tells administrators alone."""
+        return self.prohibit_login
 
 
 class GiteaAccount(msgspec.Struct):

@@ -1,7 +1,6 @@
 """Entities made of what Gitea says: groups of teams and users of members."""
 
-import re
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from typing import Final
 
 from factbook.clock import DAY, MINUTE
@@ -10,6 +9,7 @@ from factbook.importers.code_host.entities import (
     VERSION,
     VIEW,
     Entity,
+    KnownOwners,
     metadata,
     owners_of_everything,
 )
@@ -20,7 +20,6 @@ from factbook.integrations.merge_times import milliseconds
 
 # Gitea's patterns are regular expressions.
 _PATTERNS: Final = EVERYTHING | {".*"}
-_OWNER: Final = re.compile(r"@([\w.-]+)(?:/([\w.-]+))?")
 # So long after a change another one may have the same time.
 _SETTLED: Final = MINUTE
 _BELIEVED: Final = 7 * DAY
@@ -69,21 +68,9 @@ def user(place: Place, member: GiteaMember, teams: Iterable[GiteaTeam]) -> Entit
     return {"apiVersion": VERSION, "kind": "User", "metadata": made, "spec": spec}
 
 
-def codeowner(place: Place, text: str, teams: Collection[str] | None) -> str | None:
-    """The owner of everything by a CODEOWNERS file: of the last line for it, the first known one.
-
-    A team of another organization, and one that is not among `teams`, is nobody's owner.
-    """
-    for owner in owners_of_everything(text, patterns=_PATTERNS):
-        match = _OWNER.fullmatch(owner)
-        if match is None:
-            continue
-        if match[2] is None:
-            return place.ref("user", match[1])
-        is_known = teams is None or match[2].lower() in teams
-        if match[1].lower() == place.login.lower() and is_known:
-            return place.ref("group", match[2])
-    return None
+def codeowner(place: Place, text: str, known: KnownOwners) -> str | None:
+    """The first known owner that the last line for everything in a CODEOWNERS file names."""
+    return known.first(place, owners_of_everything(text, patterns=_PATTERNS))
 
 
 def _version(one: OwnRepository, now: int) -> str | None:

@@ -7,6 +7,7 @@ from typing import Final
 
 from factbook.importers.catalog_info.locations import FileLocation
 from factbook.importers.code_host import parts
+from factbook.importers.code_host.entities import KnownOwners
 from factbook.importers.code_host.files import HEAD, FileAddresses, HostedFiles
 from factbook.importers.code_host.names import former_names
 from factbook.importers.code_host.parts import RepositoryPart
@@ -24,6 +25,7 @@ from factbook.importers.gitea.files import ADDRESS, GiteaFileCalls
 from factbook.importers.gitea.lists import found_rows, listing
 from factbook.importers.gitea.options import GiteaImportOptions
 from factbook.importers.gitea.people import Teams, read_organization_members, read_teams
+from factbook.importers.persons import is_person, persons
 from factbook.importers.snapshot import Snapshot, SnapshotPart
 from factbook.integrations.gitea.api import GiteaApi
 from factbook.outbound import path
@@ -49,6 +51,17 @@ class _ReadOrganization:
     teams: Teams
     members: RowListing[GiteaMember] | None
 
+    @property
+    def owners(self) -> KnownOwners:
+        """The teams and members; whoever is in no team sees only those that are public."""
+        if self.members is None or self.teams.missing:
+            return KnownOwners(None, None)
+        teams = {team.name.lower() for team in self.teams.teams.values()}
+        if self.members.missing or not self.teams.rights:
+            return KnownOwners(teams, None)
+        people = {one.login.lower() for one in self.members.rows.values() if is_person(one)}
+        return KnownOwners(teams, people)
+
 
 async def read(
     api: GiteaApi, options: GiteaImportOptions, show: Show = lambda text: None
@@ -73,7 +86,7 @@ async def read(
         show(f"Reading the files of {one.place.login}")
         found += await _repositories(api, one, options, files, left_out)
         if one.members is not None:
-            found += [_teams(one), _members(one, one.members)]
+            found += [_teams(one), _members(one, one.members, left_out)]
     await files.remember()
     return Snapshot(tuple(found), left_out)
 
@@ -151,9 +164,8 @@ def _owner(one: _ReadOrganization, repository: HostedRepository, root: RootConte
     While the teams are not known, an owner may be missing that was known before.
     """
     is_known = one.members is not None and not one.teams.missing
-    teams = {team.name.lower() for team in one.teams.teams.values()} if is_known else None
     if root.codeowners is not None:
-        ref = entities.codeowner(one.place, root.codeowners, teams)
+        ref = entities.codeowner(one.place, root.codeowners, one.owners)
         if ref is not None:
             return Ownership(ref)
     if not is_known:
@@ -171,11 +183,13 @@ def _teams(one: _ReadOrganization) -> SnapshotPart:
     return parts.people_part(one.place, "teams", items, one.teams.missing, one.teams.rights)
 
 
-def _members(one: _ReadOrganization, members: RowListing[GiteaMember]) -> SnapshotPart:
+def _members(
+    one: _ReadOrganization, members: RowListing[GiteaMember], left_out: Counter[str]
+) -> SnapshotPart:
     """The part of the members, who change nothing while their teams are not known."""
     some = bool(one.teams.missing)
     items = []
-    for member in members.rows.values():
+    for member in persons(members.rows.values(), left_out):
         teams = [] if some else one.teams.of_member(member)
         entity = entities.user(one.place, member, teams)
         items.append(parts.person(one.place, "user", member.id, entity, member, tentative=some))

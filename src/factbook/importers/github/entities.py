@@ -1,23 +1,15 @@
 """Entities made of what GitHub says: groups of teams and users of members."""
 
-import re
-from collections.abc import Container, Iterable
+from collections.abc import Iterable
 from typing import Final
 
-from factbook.importers.code_host.entities import (
-    VERSION,
-    VIEW,
-    Entity,
-    metadata,
-    owners_of_everything,
-)
+from factbook.importers.code_host.entities import VERSION, VIEW, Entity, metadata
 from factbook.importers.code_host.repository import HostedRepository, Place
 from factbook.importers.github.answers import ListedMember, ListedRepository, ListedTeam
 from factbook.integrations.github.options import SLUG
 
 _TEAM: Final = "github.com/team-slug"
 _LOGIN: Final = "github.com/user-login"
-_OWNER: Final = re.compile(r"@([A-Za-z0-9-]+)(?:/([A-Za-z0-9._-]+))?")
 
 
 def hosted(one: ListedRepository) -> HostedRepository:
@@ -59,20 +51,3 @@ def user(place: Place, member: ListedMember, teams: Iterable[str]) -> Entity:
     made = metadata(place, member.login, None)
     made["annotations"] = {_LOGIN: member.login, VIEW: member.url}
     return {"apiVersion": VERSION, "kind": "User", "metadata": made, "spec": spec}
-
-
-def codeowner(place: Place, text: str, teams: Container[str] | None) -> str | None:
-    """The owner of everything by a CODEOWNERS file: of the last line for `*`, the first known one.
-
-    A team of another organization, and one that is not among `teams`, is nobody's owner.
-    """
-    for owner in owners_of_everything(text):
-        match = _OWNER.fullmatch(owner)
-        if match is None:
-            continue
-        if match[2] is None:
-            return place.ref("user", match[1])
-        slug = match[2].lower()
-        if match[1].lower() == place.login.lower() and (teams is None or slug in teams):
-            return place.ref("group", slug)
-    return None

@@ -49,6 +49,16 @@ class People:
     rights: set[str]
     secret: int
 
+    @property
+    def logins(self) -> set[str] | None:
+        """The logins of the members in lower case; None if some may be hidden.
+
+        Whoever sees teams sees all members. Others see those who show that they are members.
+        """
+        if self.missing_members or not (self.teams or self.secret):
+            return None
+        return {one.login.lower() for one in self.members}
+
 
 async def read_people(api: GithubApi, login: str) -> People:
     """The teams and members of an organization."""

@@ -16,9 +16,13 @@ from factbook.outbound.outcomes import Missing, Outcome
 MAINTAINER: Final = 40
 GUEST: Final = 10
 
-_GONE: Final = frozenset({"banned", "blocked", "blocked_pending_approval", "ldap_blocked"})
-# The accounts of access tokens, as GitLab names them.
-_BOT: Final = re.compile(r"(?:group|project)_\d+_bot(?:_\w+)?", re.ASCII)
+_ACTIVE: Final = "active"
+# Service accounts and those of access tokens, as GitLab names them.
+_SERVICE: Final = re.compile(
+    r"(?:group|project)_\d+_bot(?:_\w+)?|service_account_(?:\w+_)?[0-9a-f]{16,64}", re.ASCII
+)
+# The name that GitLab gives a group or project until it deletes it.
+_DELETED: Final = re.compile(r"-deletion_scheduled-\d+(?:/|\Z)", re.ASCII)
 
 # REST
 
@@ -35,7 +39,19 @@ class _SharedGroup(msgspec.Struct):
     group_access_level: int
 
 
-class ListedProject(msgspec.Struct):
+class _Deletable(msgspec.Struct, kw_only=True):
+    """Group or project, which GitLab keeps for some days after it was deleted."""
+
+    marked_for_deletion_on: str | None = None
+    marked_for_deletion_at: str | None = None
+
+    def is_deleted(self, path: str) -> bool:
+        """True if the group or project with this path is gone for its people."""
+        marked = self.marked_for_deletion_on or self.marked_for_deletion_at
+        return bool(marked or _DELETED.search(path))
+
+
+class ListedProject(_Deletable):
     """Project of a listing."""
 
     id: int
@@ -52,7 +68,7 @@ class ListedProject(msgspec.Struct):
     repository_access_level: str = "enabled"
 
 
-class ListedGroup(msgspec.Struct):
+class ListedGroup(_Deletable):
     """Group or subgroup."""
 
     id: int
@@ -62,6 +78,11 @@ class ListedGroup(msgspec.Struct):
     visibility: str
     description: str | None = None
     parent_id: int | None = None
+
+    @property
+    def former_path(self) -> str:
+        """The path that it had before it was marked for deletion."""
+        return _DELETED.sub(lambda match: "/" if match[0].endswith("/") else "", self.full_path)
 
 
 class GroupMember(msgspec.Struct):
@@ -76,14 +97,14 @@ class GroupMember(msgspec.Struct):
     avatar_url: str | None = None
 
     @property
-    def is_bot(self) -> bool:
-        """True for the account of an access token."""
-        return _BOT.fullmatch(self.username) is not None
+    def is_service(self) -> bool:
+        """True for a service account, and for that of an access token."""
+        return _SERVICE.fullmatch(self.username) is not None
 
     @property
-    def is_person(self) -> bool:
-        """True for somebody who may sign in."""
-        return not (self.is_bot or self.state in _GONE)
+    def is_disabled(self) -> bool:
+        """True for somebody who may not sign in: blocked, banned, deactivated or not approved."""
+        return self.state != _ACTIVE
 
 
 class CurrentUser(msgspec.Struct):

@@ -46,6 +46,7 @@ def hosted(at: GroupPlace, one: ListedProject, root: GitlabRoot) -> HostedReposi
         language=root.language,
         is_archived=one.archived,
         is_fork=one.forked_from_project is not None,
+        is_deleted=one.is_deleted(slug),
     )
 
 

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from factbook.importers.code_host import parts
 from factbook.importers.code_host.files import FileAddresses, HostedFiles
@@ -19,6 +19,7 @@ from factbook.importers.gitlab.options import GitlabImportOptions
 from factbook.importers.gitlab.owners import ProjectOwners
 from factbook.importers.gitlab.people import GroupMembers, GroupTree, read_groups, read_members
 from factbook.importers.gitlab.roots import GitlabRoot, read_roots
+from factbook.importers.persons import persons
 from factbook.importers.snapshot import Snapshot, SnapshotPart
 from factbook.integrations.gitlab.api import GitlabApi
 from factbook.outbound import path
@@ -40,7 +41,11 @@ class _ReadGroup:
     def hosted(self) -> list[HostedRepository]:
         """The projects."""
         rows = self.listed.rows.values()
-        return [entities.hosted(self.at, one, self.roots[one.id]) for one in rows]
+        found = [entities.hosted(self.at, one, self.roots[one.id]) for one in rows]
+        return [
+            replace(one, is_deleted=True) if self.tree.is_deleted(one.slug) else one
+            for one in found
+        ]
 
 
 async def read(
@@ -59,9 +64,10 @@ async def read(
         show(f"Reading the files of {one.at.path}")
         found += await _projects(api, one, options, files, left_out)
         if one.members is not None:
+            left_out["groups marked for deletion"] += len(one.tree.deleted)
             found += [_groups(one), _members(one, one.members, left_out)]
     await files.remember()
-    return Snapshot(tuple(found), left_out)
+    return Snapshot(tuple(found), +left_out)
 
 
 async def _group(
@@ -106,7 +112,9 @@ async def _projects(
     """The part of the projects, and that of people whom their files may add."""
     hosted, rows = one.hosted, one.listed.rows
     owners = ProjectOwners(one.at, rows, one.tree, one.members)
-    former = await former_names(api.memory, one.at.place, hosted)
+    # The name that GitLab gives to what it will delete is none of those that it had.
+    named = [each for each in hosted if not each.is_deleted]
+    former = await former_names(api.memory, one.at.place, named)
     part = RepositoryPart(
         one.at.place, "project", "projects", owners.of, former, options.people_from
     )
@@ -135,10 +143,7 @@ def _members(one: _ReadGroup, members: GroupMembers, left_out: Counter[str]) -> 
     missing = [*one.tree.missing, *members.missing]
     paths = {each.id: each.full_path for each in one.tree.groups.values()}
     items = []
-    for each in members.members.values():
-        if not each.is_person:
-            left_out["accounts of tokens" if each.is_bot else "blocked members"] += 1
-            continue
+    for each in persons(members.members.values(), left_out):
         entity = entities.user(one.at, each, (paths[id_] for id_ in members.groups_of(each)))
         some = bool(missing)
         items.append(parts.person(one.at.place, "user", each.id, entity, each, tentative=some))

@@ -7,6 +7,7 @@ from factbook.importers.code_host.repository import HostedRepository, Ownership,
 from factbook.importers.gitlab.answers import MAINTAINER, ListedProject
 from factbook.importers.gitlab.entities import GroupPlace
 from factbook.importers.gitlab.people import GroupMembers, GroupTree
+from factbook.importers.persons import is_person
 
 
 class ProjectOwners:
@@ -26,7 +27,7 @@ class ProjectOwners:
         self._by_id = {one.id: one for one in tree.groups.values()}
         self._root = tree.root
         people = members.members.values() if members else ()
-        self._users = {one.username.lower() for one in people if one.is_person}
+        self._users = {one.username.lower() for one in people if is_person(one)}
         self._is_known = not (tree.missing or (members and members.missing))
 
     def of(self, one: HostedRepository, root: RootContent) -> Ownership:

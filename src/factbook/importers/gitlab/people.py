@@ -27,6 +27,7 @@ SUBGROUPS: Final = "subgroups"
 class GroupTree:
     """A group and those below it, by path in lower case, the group itself first.
 
+    Those that are marked for deletion are `deleted` instead, with everything below them.
     `missing` says what was not read. `rights` are those of the credential: a member of the group
     sees everything below it, anybody else what is in the groups that it is a member of, each of
     which is a right.
@@ -34,21 +35,30 @@ class GroupTree:
 
     root: ListedGroup | None = None
     groups: dict[str, ListedGroup] = field(default_factory=dict)
+    deleted: dict[str, ListedGroup] = field(default_factory=dict)
     missing: list[Missing] = field(default_factory=list)
     rights: set[str] = field(default_factory=set)
+
+    def is_deleted(self, path: str) -> bool:
+        """True for what is in a group that is marked for deletion."""
+        return any(f"{path.lower()}/".startswith(f"{group}/") for group in self.deleted)
 
     @property
     def seen(self) -> set[str]:
         """The rights, and that there are groups below: a list that is suddenly empty is none."""
-        return self.rights | ({SUBGROUPS} if len(self.groups) > 1 else set())
+        return self.rights | ({SUBGROUPS} if len(self.groups) + len(self.deleted) > 1 else set())
 
 
 @dataclass
 class GroupMembers:
-    """Members by id, and the ids of those of each group; `missing` says what was not read."""
+    """Members by id, and the ids of those of each group; `missing` says what was not read.
+
+    Nobody is a member of the groups that are `deleted`.
+    """
 
     members: dict[int, GroupMember] = field(default_factory=dict)
     of_group: dict[int, set[int]] = field(default_factory=dict)
+    deleted: set[int] = field(default_factory=set)
     missing: list[Missing] = field(default_factory=list)
 
     def groups_of(self, member: GroupMember) -> set[int]:
@@ -67,7 +77,8 @@ class GroupMembers:
     @property
     def seen(self) -> set[str]:
         """The groups with members, as rights: a list that is suddenly empty is not believed."""
-        return {f"members of group {group}" for group, ids in self.of_group.items() if ids}
+        groups = self.deleted.union(group for group, ids in self.of_group.items() if ids)
+        return {f"members of group {group}" for group in groups}
 
 
 class _KnownMembers(msgspec.Struct, array_like=True):
@@ -85,8 +96,12 @@ async def read_groups(api: GitlabApi, name: str) -> GroupTree:
     target = path("groups", number, "descendant_groups")
     below = await listing(api, target, ListedGroup, **NEWEST_FIRST)
     below.sort()
-    groups = [root, *below.rows.values()]
-    tree = GroupTree(root, {one.full_path.lower(): one for one in groups})
+    tree = GroupTree(root)
+    for one in (root, *sorted(below.rows.values(), key=lambda one: one.full_path.count("/"))):
+        if one.is_deleted(one.full_path) or tree.is_deleted(one.full_path):
+            tree.deleted[one.full_path.lower()] = one
+        else:
+            tree.groups[one.full_path.lower()] = one
     tree.missing += [below.missing] if below.missing else []
     member = await _is_member(api, number)
     if isinstance(member, Missing):
@@ -97,7 +112,7 @@ async def read_groups(api: GitlabApi, name: str) -> GroupTree:
     # A public group is shown to everybody, without what is private in it.
     joined = await listing(api, target, ListedGroup, min_access_level=GUEST, **NEWEST_FIRST)
     tree.missing += [joined.missing] if joined.missing else []
-    tree.rights = {f"group {one.full_path}" for one in (root, *joined.rows.values())}
+    tree.rights = {f"group {one.former_path}" for one in (root, *joined.rows.values())}
     return tree
 
 
@@ -126,7 +141,7 @@ async def _members(api: GitlabApi, tree: GroupTree) -> GroupMembers:
         return await agreed(lambda: listing(api, target, GroupMember))
 
     listed = await each((one.id for one in tree.groups.values()), of)
-    found = GroupMembers()
+    found = GroupMembers(deleted={one.id for one in tree.deleted.values()})
     for group, members in listed.items():
         found.of_group[group] = set(members.rows)
         found.members |= members.rows

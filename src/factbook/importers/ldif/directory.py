@@ -18,13 +18,13 @@ _NO_FILE: Final = "cannot be read: it is not there, or not for the user who impo
 Show = Callable[[str], None]
 
 
-async def read(options: LdifImportOptions, show: Show) -> Snapshot:
-    """A snapshot of the file: parts for its people and its groups."""
+async def read(options: LdifImportOptions, show: Show, now: int) -> Snapshot:
+    """A snapshot of the file: parts for its people and its groups, without accounts that ended."""
     show("Reading the file")
-    return await asyncio.to_thread(_read, options)
+    return await asyncio.to_thread(_read, options, now)
 
 
-def _read(options: LdifImportOptions) -> Snapshot:
+def _read(options: LdifImportOptions, now: int) -> Snapshot:
     path = Path(options.path)
     try:
         with path.open("rb") as file:
@@ -34,15 +34,15 @@ def _read(options: LdifImportOptions) -> Snapshot:
         content = LdifContent(complete=False, problems=[LdifProblem(0, _NO_FILE)])
     else:
         content = records.parsed(data, people.WANTED)
-    return snapshot(content, options)
+    return snapshot(content, options, now)
 
 
-def snapshot(content: LdifContent, options: LdifImportOptions) -> Snapshot:
+def snapshot(content: LdifContent, options: LdifImportOptions, now: int) -> Snapshot:
     """The snapshot of what a file holds.
 
     Where a group may be missing, nobody's groups are certain.
     """
-    directory = LdifDirectory.of(content.records, options.namespace)
+    directory = LdifDirectory.of(content.records, options.namespace, now)
     certain = content.complete and all(map(people.is_person, content.broken))
     both = options.people and options.groups
     making = _FileParts(content, Path(options.path).name, certain=certain, both=both)
@@ -53,7 +53,7 @@ def snapshot(content: LdifContent, options: LdifImportOptions) -> Snapshot:
     if options.groups:
         found = directory.groups.values()
         parts.append(making.part(GROUPS, found, directory.group, people.is_person))
-    return Snapshot(tuple(parts))
+    return Snapshot(tuple(parts), directory.left_out if options.people else {})
 
 
 class _FileParts:

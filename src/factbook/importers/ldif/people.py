@@ -4,11 +4,14 @@ What is not known is absent.
 """
 
 import uuid
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from factbook.catalog.ref import DEFAULT_NAMESPACE
+from factbook.importers.ldif import accounts
+from factbook.importers.ldif.accounts import LdifAccount
 from factbook.importers.ldif.distinguished_names import (
     DistinguishedNameError,
     normal,
@@ -16,6 +19,7 @@ from factbook.importers.ldif.distinguished_names import (
 )
 from factbook.importers.ldif.records import LdifRecord
 from factbook.importers.names import entity_name
+from factbook.importers.persons import persons
 
 _VERSION: Final = "backstage.io/v1alpha1"
 DN: Final = "backstage.io/ldap-dn"
@@ -47,6 +51,7 @@ WANTED: Final = frozenset(
         "samaccountname",
         "uid",
         *_MEMBERS,
+        *accounts.WANTED,
     }
 )
 
@@ -63,16 +68,20 @@ class LdifDirectory:
     # Keys of groups by the key of what is in them, and of the groups in each of them.
     within: dict[str, set[str]] = field(default_factory=dict)
     below: dict[str, set[str]] = field(default_factory=dict)
+    # Accounts that are no people, by a word for them.
+    left_out: Counter[str] = field(default_factory=Counter)
 
     @classmethod
-    def of(cls, records: Iterable[LdifRecord], namespace: str) -> "LdifDirectory":
+    def of(cls, records: Iterable[LdifRecord], namespace: str, now: int) -> "LdifDirectory":
         """The people and groups among records."""
-        found = cls(namespace)
+        found, people = cls(namespace), list[LdifAccount]()
         for record in records:
             if is_group(record):
                 found.groups.setdefault(record.key, record)
             elif is_person(record):
-                found.people.setdefault(record.key, record)
+                people.append(LdifAccount(record, now))
+        for one in persons(people, found.left_out):
+            found.people.setdefault(one.record.key, one.record)
         found._relate()
         return found
 

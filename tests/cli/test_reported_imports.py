@@ -1,0 +1,220 @@
+"""Imports that people reported in public, with the organizations in tests/data/reports."""
+
+import json
+import sqlite3
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from factbook.catalog.store.documents import DOCUMENT
+from tests.cli.conftest import Command
+from tests.fakes.fake import Fake
+from tests.fakes.gitea import state as gitea
+from tests.fakes.gitlab.state import Account
+from tests.fakes.serving import served
+from tests.importers import scenarios
+from tests.importers.gitea_organization import GiteaOwner, own
+from tests.importers.gitlab_group import GitlabGroup, project
+from tests.importers.organization import CATALOG, Organization, file, repository
+from tests.importers.scenarios import scenario
+from tests.integrations.gitea.asking import HOST
+from tests.integrations.gitea.asking import TOKEN as GITEA_TOKEN
+from tests.integrations.github.asking import TOKEN as GITHUB_TOKEN
+from tests.integrations.gitlab.asking import TOKEN as GITLAB_TOKEN
+
+# The table of the account, the address of the API behind that of the host, and the arguments.
+HOSTS: Mapping[str, tuple[Mapping[str, str], str, list[str]]] = {
+    "github": ({"TOKEN": GITHUB_TOKEN}, "", ["--org", "acme"]),
+    "gitlab": ({"TOKEN": GITLAB_TOKEN}, "/api/v4", ["--group", "acme"]),
+    "gitea": ({"TOKEN": GITEA_TOKEN, "HOST": HOST}, "/api/v1", ["--org", "acme"]),
+}
+
+_DOCUMENTS = f"SELECT ref, {DOCUMENT} FROM entities e ORDER BY ref"  # noqa: S608
+
+
+class Catalog:
+    """A catalog in a file, and `factbook import` into it."""
+
+    def __init__(self, factbook: Command, path: Path, patch: pytest.MonkeyPatch) -> None:
+        self._factbook = factbook
+        self._path = path
+        self._patch = patch
+
+    def take(self, host: str, fake: Fake, *arguments: str, code: int = 0) -> Any:
+        """One import of everything at a fake; the report, and what is said beside it."""
+        table, below, owner = HOSTS[host]
+        with served(fake) as url:
+            for name, value in {**table, "API_URL": f"{url}{below}"}.items():
+                variable = f"FACTBOOK_INTEGRATIONS__{host.upper()}__DEFAULT__{name}"
+                self._patch.setenv(variable, value)
+            return self.run(host, *owner, *arguments, code=code)
+
+    def run(self, *arguments: str, code: int = 0) -> Any:
+        """One import."""
+        self._patch.setenv("FACTBOOK_OUTGOING_NETWORKS", "127.0.0.0/8")
+        database = f"--database-url=sqlite:///{self._path}"
+        answer = self._factbook("import", *arguments, "--json", database)
+        assert answer.exit_code == code, answer.stderr
+        return json.loads(answer.stdout)
+
+    @property
+    def entities(self) -> dict[str, Any]:
+        """The entities in the catalog by reference."""
+        with sqlite3.connect(self._path) as connection:
+            rows = connection.execute(_DOCUMENTS)
+            return {ref: json.loads(document) for ref, document in rows}
+
+    def owners(self) -> dict[str, str | None]:
+        """The owner of each component by its name."""
+        return {
+            ref.partition("/")[2]: entity["spec"].get("owner")
+            for ref, entity in self.entities.items()
+            if ref.startswith("component:")
+        }
+
+
+@pytest.fixture
+def catalog(factbook: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Catalog:
+    return Catalog(factbook, tmp_path / "factbook.db", monkeypatch)
+
+
+def gitlab_owned(codeowners: str) -> Fake:
+    group = GitlabGroup(project("shop", texts={"CODEOWNERS": codeowners}))
+    group.people(Account("member-a", 2), platform=["member-a"], docs=[])
+    return group.fake
+
+
+def gitea_owned(codeowners: str) -> Fake:
+    owner = GiteaOwner(own("shop", texts={"CODEOWNERS": codeowners}))
+    owner.fake.accounts = [gitea.Account("member-a", 1)]
+    owner.fake.teams = [gitea.Team("platform", 1, ["member-a"]), gitea.Team("docs", 2)]
+    return owner.fake
+
+
+def github_owned(codeowners: str) -> Fake:
+    given = scenario("11-codeowners-of-the-root-folder")
+    given["repositories"][0]["files"]["CODEOWNERS"] = codeowners
+    return scenarios.github(given)
+
+
+OWNED: Mapping[str, Callable[[str], Fake]] = {
+    "github": github_owned,
+    "gitlab": gitlab_owned,
+    "gitea": gitea_owned,
+}
+
+
+@pytest.mark.parametrize("host", list(OWNED))
+def test_the_files_of_the_root_folder_are_not_everything(catalog: Catalog, host: str) -> None:
+    [files] = [one["files"] for one in scenario("11-codeowners-of-the-root-folder")["repositories"]]
+    catalog.take(host, OWNED[host](files["CODEOWNERS"]))
+    assert catalog.owners() == {"shop": "group:default/platform"}
+
+
+@pytest.mark.parametrize("host", list(OWNED))
+@pytest.mark.parametrize(
+    ("codeowners", "owner"),
+    [
+        ("* @left @acme/platform\n", "group:default/platform"),
+        ("* @left @member-a\n", "user:default/member-a"),
+    ],
+)
+def test_somebody_who_left_owns_nothing(
+    catalog: Catalog, host: str, codeowners: str, owner: str
+) -> None:
+    catalog.take(host, OWNED[host](codeowners))
+    assert catalog.owners() == {"shop": owner}
+
+
+def test_an_entity_in_a_file_comes_before_one_that_the_import_made_up(catalog: Catalog) -> None:
+    written = repository("other", 2, texts={CATALOG: file("shop")})
+    one = Organization(repository("shop", 1), written)
+    report = catalog.take("github", one.fake)
+    assert catalog.owners() == {"shop": "team-a"}
+    [problem] = report["parts"][0]["problems"]
+    assert problem["origin"] == "github.com/acme/shop"
+    assert "comes from github.com/acme/other catalog-info.yaml:1 too" in problem["message"]
+
+
+def test_what_is_marked_for_deletion_is_gone(catalog: Catalog) -> None:
+    given = scenario("22-marked-for-deletion")
+    before = scenario("22-marked-for-deletion")
+    for one in (*before["groups"], *before["projects"]):
+        one["path"] = one["path"].partition("-deletion_scheduled")[0]
+        one["fields"] = {}
+    catalog.take("gitlab", scenarios.gitlab(before))
+    assert list(catalog.owners()) == ["live", "old"]
+    report = catalog.take("gitlab", scenarios.gitlab(given))
+    assert list(catalog.entities) == ["component:default/live", "group:default/acme"]
+    assert report["leftOut"] == {
+        "groups marked for deletion": 1,
+        "projects marked for deletion": 1,
+    }
+
+
+def test_projects_in_a_group_that_is_marked_for_deletion_are_gone_with_it(
+    catalog: Catalog,
+) -> None:
+    group = GitlabGroup(project("gone/below/shop", 1), project("live", 2))
+    group.people(Account("member-a", 2), **{"gone": ["member-a"], "gone/below": ["member-a"]})
+    group.fake.groups[1].marked_for_deletion_on = "2026-11-20"
+    catalog.take("gitlab", group.fake)
+    assert list(catalog.entities) == ["component:default/live", "group:default/acme"]
+
+
+PEOPLE = {
+    "active": "userAccountControl: 512",
+    "disabled": "userAccountControl: 514",
+    "trust": "userAccountControl: 2080",
+    "krbtgt": "isCriticalSystemObject: TRUE",
+    "expired": "accountExpires: 133000000000000000",
+    "later": "accountExpires: 2650467743990000000",
+    "never": "accountExpires: 9223372036854775807",
+    "locked": "nsAccountLock: TRUE",
+    "locked-for-good": "pwdAccountLockedTime: 000001010000Z",
+    "inactive": "inetUserStatus: inactive",
+    "switched-off": "loginDisabled: TRUE",
+    "past": "shadowExpire: 1",
+    "unreadable": "userAccountControl: many",
+}
+
+
+def test_a_directory_brings_people_who_can_sign_in(catalog: Catalog, tmp_path: Path) -> None:
+    text = (scenarios.DATA / "reports/26-range-of-members/people.ldif").read_text()
+    for name, line in PEOPLE.items():
+        text += (
+            f"dn: CN={name},OU=People,DC=example,DC=com\nobjectClass: user\ncn: {name}\n"
+            f"sAMAccountName: {name}\n{line}\n\n"
+        )
+    file = tmp_path / "people.ldif"
+    file.write_text(text)
+    report = catalog.run("ldif", str(file))
+    users = [ref.partition("/")[2] for ref in catalog.entities if ref.startswith("user:")]
+    assert users == ["active", "later", "member-a", "never", "unreadable"]
+    assert report["leftOut"] == {"disabled accounts": 7, "service accounts": 2}
+
+
+def test_members_of_gitea_who_cannot_sign_in_are_left_out(catalog: Catalog) -> None:
+    owner = GiteaOwner(own("shop", texts={"CODEOWNERS": "* @gone @acme/web\n"}))
+    owner.fake.accounts = [gitea.Account("alice", 1), gitea.Account("gone", 2, may_sign_in=False)]
+    owner.fake.teams = [gitea.Team("web", 1, ["alice", "gone"])]
+    report = catalog.take("gitea", owner.fake)
+    assert [ref for ref in catalog.entities if ref.startswith("user:")] == ["user:default/alice"]
+    assert report["leftOut"] == {"disabled accounts": 1}
+    assert catalog.owners() == {"shop": "group:default/web"}
+
+
+def test_members_of_gitlab_who_cannot_sign_in_are_left_out(catalog: Catalog) -> None:
+    group = GitlabGroup(project("shop", texts={"CODEOWNERS": "* @gone @acme/web\n"}))
+    accounts = [
+        Account("alice", 2),
+        Account("gone", 3, state="deactivated"),
+        Account("service_account_group_345_6018816a18e515214e0c34c2b33523fc", 4),
+    ]
+    group.people(*accounts, web=[one.username for one in accounts])
+    report = catalog.take("gitlab", group.fake)
+    assert [ref for ref in catalog.entities if ref.startswith("user:")] == ["user:default/alice"]
+    assert report["leftOut"] == {"disabled accounts": 1, "service accounts": 1}
+    assert catalog.owners() == {"shop": "group:default/web"}
