@@ -7,6 +7,7 @@ import httpx2
 import msgspec
 
 TOOLS = "/api/mcp/v1/tech-insights-facts"
+ALL_TOOLS = "/mcp"
 Tool = Callable[[dict[str, Any]], dict[str, Any]]
 
 
@@ -49,7 +50,7 @@ class FakeServer:
         path = request.url.raw_path.decode().partition("?")[0]
         if prepared := self._answers.get((request.method, path)):
             return prepared.pop(0) if len(prepared) > 1 else prepared[0]
-        if path == TOOLS:
+        if path in {TOOLS, ALL_TOOLS}:
             return httpx2.Response(200, json=self._rpc(msgspec.json.decode(request.content)))
         error = {"name": "NotFoundError", "message": f"There is nothing at {path}."}
         return httpx2.Response(404, json={"error": error})

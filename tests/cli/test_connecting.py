@@ -1,20 +1,25 @@
 """`factbook connect`: ready configurations for agents."""
 
 import ast
+import base64
 import json
+import re
 import shlex
 import tomllib
 from collections.abc import Callable
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 import pytest
 
+from factbook.http import client_configs
+from factbook.tools.toolsets import toolsets
 from tests.cli.conftest import Command
-from tests.cli.fake_server import TOOLS, FakeServer, result
+from tests.cli.fake_server import ALL_TOOLS, FakeServer, result
 
 CLIENTS = ["claude-code", "cursor", "vscode", "windsurf", "gemini-cli", "codex", "python"]
 SECRET = "fbk_secret"
 SERVER = "https://factbook.test"
-URL = SERVER + TOOLS
+URL = SERVER + ALL_TOOLS
 Read = Callable[[str], tuple[str, str]]
 
 
@@ -104,6 +109,60 @@ def test_a_configuration_holds_the_token_when_asked(
             assert SECRET not in answer.stderr
 
 
+def test_an_agent_can_be_given_some_tools_and_short_answers(
+    factbook: Command, subtests: pytest.Subtests
+) -> None:
+    cases = [
+        (["--toolsets", "checks"], "?toolsets=checks"),
+        (["--toolsets", "facts, checks", "--compact"], "?toolsets=facts,checks&read=compact"),
+        (["--read-only"], "?toolsets=facts,checks"),
+        (["--read-only", "--toolsets", "checks,checks-manage"], "?toolsets=checks"),
+        (["--compact"], "?read=compact"),
+    ]
+    for options, query in cases:
+        for client in CLIENTS:
+            with subtests.test(client=client, options=options):
+                answer = factbook("connect", client, "--server", SERVER, *options)
+                assert READERS[client](answer.stdout)[0] == URL + query
+    answer = factbook("connect", "cursor", "--toolsets", "fact")
+    assert answer.exit_code == 2
+    assert 'There is no toolset "fact". There are: facts, checks, checks-manage.' in answer.stderr
+    answer = factbook("connect", "cursor", "--toolsets", "checks-manage", "--read-only")
+    assert (answer.exit_code, answer.stdout) == (2, "")
+
+
+def test_the_toolsets_of_the_command_are_those_of_the_server() -> None:
+    known = toolsets(with_writing=True)
+    assert tuple(one.name for one in known) == client_configs.TOOLSETS
+    reading = tuple(one.name for one in known if not any(tool.writes for tool in one.tools))
+    assert reading == client_configs.READING
+
+
+def test_cursor_and_visual_studio_code_have_an_address_that_installs(factbook: Command) -> None:
+    def link(client: str) -> str:
+        told = factbook("connect", client, "--server", SERVER, "--toolsets", "facts").stderr
+        [address] = re.findall(r"Or open this address, which installs it: (\S+)", told)
+        return str(address)
+
+    url = f"{URL}?toolsets=facts"
+    cursor = urlsplit(link("cursor"))
+    assert cursor[:3] == ("cursor", "anysphere.cursor-deeplink", "/mcp/install")
+    query = dict(parse_qsl(cursor.query))
+    assert query["name"] == "factbook"
+    assert json.loads(base64.b64decode(query["config"])) == {
+        "url": url,
+        "headers": {"Authorization": REFERENCES["cursor"]},
+    }
+    code, _, config = link("vscode").partition("?")
+    assert code == "vscode:mcp/install"
+    found = json.loads(unquote(config))
+    assert (found["name"], found["type"], found["url"]) == ("factbook", "http", url)
+    assert found["headers"] == {"Authorization": REFERENCES["vscode"]}
+    assert [each["id"] for each in found["inputs"]] == ["factbook-token"]
+    with_token = factbook("connect", "cursor", "--token", SECRET, "--with-token")
+    assert "cursor://" not in with_token.stderr
+
+
 def test_addresses_and_tokens_are_data_to_every_client(
     factbook: Command, subtests: pytest.Subtests
 ) -> None:
@@ -113,7 +172,10 @@ def test_addresses_and_tokens_are_data_to_every_client(
             answer = factbook(
                 "connect", client, "--server", server, "--token", token, "--with-token"
             )
-            assert READERS[client](answer.stdout) == (server.rstrip("/") + TOOLS, f"Bearer {token}")
+            assert READERS[client](answer.stdout) == (
+                server.rstrip("/") + ALL_TOOLS,
+                f"Bearer {token}",
+            )
 
 
 def test_a_command_line_keeps_a_token_out_of_the_file_of_the_project(factbook: Command) -> None:
@@ -213,11 +275,19 @@ def test_a_check_says_how_many_tools_answer(factbook: Command, server: FakeServe
     assert {each.headers["authorization"] for each in server.requests} == {f"Bearer {SECRET}"}
 
 
+def test_a_check_fails_if_the_token_may_call_no_tool(factbook: Command, server: FakeServer) -> None:
+    answer = factbook("connect", "cursor", "--check", "--token", SECRET)
+    assert (answer.exit_code, answer.stdout) == (3, "")
+    assert "this token may call none of these tools" in answer.stderr
+
+
 @pytest.mark.parametrize(("status", "code"), [(401, 3), (403, 3), (500, 1)])
 def test_a_check_that_fails_prints_no_configuration(
     factbook: Command, server: FakeServer, status: int, code: int
 ) -> None:
-    server.on("POST", TOOLS, {"error": "some_error", "error_description": "The reason."}, status)
+    server.on(
+        "POST", ALL_TOOLS, {"error": "some_error", "error_description": "The reason."}, status
+    )
     answer = factbook("connect", "cursor", "--check")
     assert (answer.exit_code, answer.stdout) == (code, "")
     assert answer.stderr.startswith("Error: The reason.\n")
@@ -227,7 +297,7 @@ def test_a_host_that_the_server_does_not_answer_for_is_told(
     factbook: Command, server: FakeServer
 ) -> None:
     error = {"code": -32600, "message": "The Host header names another host."}
-    server.on("POST", TOOLS, {"jsonrpc": "2.0", "id": None, "error": error}, 421)
+    server.on("POST", ALL_TOOLS, {"jsonrpc": "2.0", "id": None, "error": error}, 421)
     answer = factbook("connect", "cursor", "--check")
     assert (answer.exit_code, answer.stdout) == (1, "")
     assert answer.stderr == "Error: The Host header names another host.\n"

@@ -1,5 +1,6 @@
 """Connecting an agent: the endpoint, each client's configuration, and the live check."""
 
+import json
 import re
 from html import unescape
 
@@ -8,10 +9,10 @@ import pytest
 from factbook.auth import roles
 from factbook.http.client_configs import AGENTS
 from tests.conftest import StartService
-from tests.service import TOOLS, Service
+from tests.service import Service
 from tests.web.visiting import Browser, browser, signed_in, words
 
-ADDRESS = f"http://127.0.0.1:8000{TOOLS}"
+ADDRESS = "http://127.0.0.1:8000/mcp"
 
 
 def codes(page: str) -> list[str]:
@@ -47,18 +48,42 @@ async def test_each_client_has_its_configuration_with_and_without_the_token(
 ) -> None:
     service = await start(public_url="http://factbook.example.com/below/")
     visitor = await signed_in(service)
-    url = f"http://factbook.example.com/below{TOOLS}"
+    url = "http://factbook.example.com/below/mcp"
     assert AGENTS
     for client, agent in AGENTS.items():
         with subtests.test(client=client):
             page = await visitor.text(f"/connect?client={client}")
-            signed_in_at = "http://factbook.example.com/below/mcp"
-            told = [url, agent.render(url, None), agent.render(url, "YOUR_TOKEN"), signed_in_at]
+            told = [url, agent.render(url, None), agent.render(url, "YOUR_TOKEN"), url]
             assert codes(page) == told
             assert f'<a href="/connect?client={client}#clients" aria-current="page">' in page
             for sentence in (agent.file, agent.use, agent.secret, f"factbook connect {client}"):
                 assert sentence in words(page)
             assert "Only programs on the machine" not in page
+
+
+async def test_an_agent_can_be_given_some_tools_and_short_answers(service: Service) -> None:
+    visitor = await signed_in(service)
+    for query, address in (
+        ("tools=read-only", "?toolsets=facts,checks"),
+        ("tools=checks&compact=yes", "?toolsets=checks&read=compact"),
+        ("compact=yes", "?read=compact"),
+    ):
+        page = await visitor.text(f"/connect?client=cursor&{query}")
+        assert codes(page)[0] == ADDRESS + address
+        assert json.loads(codes(page)[1])["mcpServers"]["factbook"]["url"] == ADDRESS + address
+        assert f'href="/connect?client=codex&amp;{query.replace("&", "&amp;")}#clients"' in page
+    await visitor.text("/connect?tools=everything", status=404)
+
+
+async def test_cursor_and_visual_studio_code_install_with_one_press(service: Service) -> None:
+    visitor = await signed_in(service)
+    for client, scheme in (("cursor", "cursor:"), ("vscode", "vscode:")):
+        page = await visitor.text(f"/connect?client={client}")
+        link = unescape(re.findall(rf'href="({scheme}[^"]+)"', page)[0])
+        install = AGENTS[client].link
+        assert install is not None
+        assert link == install(ADDRESS)
+    assert "Install in" not in await visitor.text("/connect?client=codex")
 
 
 async def test_an_application_that_signs_people_in_is_given_an_address(service: Service) -> None:
@@ -70,7 +95,6 @@ async def test_an_application_that_signs_people_in_is_given_an_address(service: 
 async def test_no_such_address_is_given_where_nobody_can_sign_in(start: StartService) -> None:
     service = await start(oauth={"enabled": False})
     page = await (await signed_in(service)).text("/connect")
-    assert "http://127.0.0.1:8000/mcp" not in codes(page)
     assert "Sign in without a token" not in page
 
 
@@ -104,7 +128,7 @@ async def test_the_check_makes_the_calls_of_an_agent(service: Service) -> None:
     assert re.search(
         r"Handshake 200 · \d+\.\d ms initialize Factbook \S+ speaks revision 2025-11-25\.", page
     )
-    assert re.search(r"List of tools 200 · \d+\.\d ms tools/list 13 tools\.", page)
+    assert re.search(r"List of tools 200 · \d+\.\d ms tools/list 19 tools\.", page)
     assert re.search(r"A tool call 200 · \d+\.\d ms tools/call 3 data sources, of which 0", page)
     metrics = (await service.http.get("/metrics")).text
     assert 'tool="get-data-source-discovery"' in metrics

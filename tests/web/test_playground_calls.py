@@ -3,6 +3,7 @@
 import json
 import re
 import shlex
+from html import unescape
 from typing import Any
 
 import pytest
@@ -77,12 +78,12 @@ async def test_the_curl_line_says_what_a_client_sends(filled: Service) -> None:
     _, curl, command = codes(page)[:3]
     parts = shlex.split(curl)
     assert parts[:3] == [
-        "curl", "-sS", "http://127.0.0.1:8000/api/mcp/v1/tech-insights-facts",
+        "curl", "-sS", "http://127.0.0.1:8000/mcp",
     ]  # fmt: skip
     assert "Authorization: Bearer $FACTBOOK_TOKEN" in parts
     assert shlex.split(command)[3] == "name=it's $HOME `id`"
     sent = await filled.http.post(
-        "/api/mcp/v1/tech-insights-facts",
+        "/mcp",
         content=parts[-1],
         headers={"content-type": "application/json"},
     )
@@ -145,3 +146,24 @@ async def test_what_entities_and_facts_hold_stays_text(filled: Service) -> None:
         assert "<b>" not in page
     page = await called(visitor, "get-repository-info", {"name": "web"})
     assert hostile in answer(page)["filePaths"]
+
+
+async def test_a_tool_about_checks_answers_a_viewer_what_it_answers_a_client(
+    filled: Service,
+) -> None:
+    visitor = await signed_in(filled, "vic", roles.VIEWER)
+    definition = {"id": "owned", "name": "Owned", "rule": {"fact": "entity-metadata.hasOwner"}}
+    for tool, arguments in (
+        ("get-scorecard-discovery", {}),
+        ("get-entity-check-results", {"name": BILLING}),
+        ("get-check-preview", {"definition": definition}),
+    ):
+        typed = {k: v if isinstance(v, str) else json.dumps(v) for k, v in arguments.items()}
+        page = await called(visitor, tool, typed)
+        sent = await filled.http.post("/mcp", json=call(tool, arguments))
+        result = sent.json()["result"]
+        if result["isError"]:
+            assert result["content"][0]["text"][:40] in unescape(page), tool
+        else:
+            assert answer(page) == result["structuredContent"], tool
+        assert "With the command" not in page

@@ -30,7 +30,7 @@ async def test_the_lines_to_copy_hold_the_address_and_the_token(start: StartServ
     configured = [json.loads(code) for code in codes if code.startswith("{")]
     [cursor] = [one for one in configured if "url" in one.get("mcpServers", {}).get("factbook", {})]
     assert cursor["mcpServers"]["factbook"] == {
-        "url": f"{server}/api/mcp/v1/tech-insights-facts",
+        "url": f"{server}/mcp",
         "headers": {"Authorization": f"Bearer {value}"},
     }
     assert any(code.startswith("claude mcp add ") for code in codes)

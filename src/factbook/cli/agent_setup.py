@@ -1,15 +1,17 @@
 """`factbook connect`: configuration for an agent to reach a server's tools."""
 
 import re
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
 
 from factbook.cli.connection import DEFAULT_SERVER, Server, Token, connected
-from factbook.cli.failures import USAGE, CommandError
+from factbook.cli.failures import NOT_AUTHORISED, USAGE, CommandError
 from factbook.cli.output import note, print_table
 from factbook.errors import InputError
-from factbook.http.client_configs import AGENTS, PATH, VARIABLE, Agent, is_address
+from factbook.http import client_configs
+from factbook.http.client_configs import AGENTS, VARIABLE, Agent
 
 _TOKEN = re.compile(r"[A-Za-z0-9\-._~+/]+=*")  # RFC 6750, section 2.1
 
@@ -21,6 +23,18 @@ def connect(
         typer.Argument(metavar="CLIENT", help="The agent. Without it, list all known ones."),
     ] = None,
     *,
+    toolsets: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAMES",
+            help=f"Only these toolsets, separated by commas: {', '.join(client_configs.TOOLSETS)}.",
+        ),
+    ] = None,
+    read_only: Annotated[bool, typer.Option("--read-only", help="Only tools that read.")] = False,
+    compact: Annotated[
+        bool,
+        typer.Option("--compact", help="Answers as text alone, which cost a model half as much."),
+    ] = False,
     with_token: Annotated[
         bool, typer.Option("--with-token", help="Put the token itself into the output.")
     ] = False,
@@ -42,17 +56,20 @@ def connect(
       factbook connect vscode --check > .vscode/mcp.json
       eval "$(factbook connect claude-code)"
       factbook connect codex --with-token
+      factbook connect gemini-cli --toolsets checks --compact
     """
     agent = None if client is None else _agent(client)
-    url = _endpoint(server)
+    url = _endpoint(server, _toolsets(toolsets, read_only=read_only), is_compact=compact)
     secret = _secret(token) if with_token else None
     if check:
-        _check(context, server, token)
+        _check(context, server, token, url)
     if agent is None:
         print_table(["Client", "Name", "File"], [(n, a.title, a.file) for n, a in AGENTS.items()])
         return
     print(agent.render(url, secret), flush=True)  # before what is said about it
     note(f"{agent.title} reads {agent.file}. {agent.use}")
+    if agent.link is not None and secret is None:
+        note(f"Or open this address, which installs it: {agent.link(url)}")
     note(agent.secret if secret is None else "It holds the token: do not share or commit it.")
 
 
@@ -63,13 +80,26 @@ def _agent(name: str) -> Agent:
     return AGENTS[name]
 
 
-def _endpoint(server: str) -> str:
-    if not is_address(server):
+def _toolsets(text: str | None, *, read_only: bool) -> list[str]:
+    known = client_configs.TOOLSETS
+    names = [] if text is None else [name.strip() for name in text.split(",")]
+    if unknown := [name for name in names if name not in known]:
+        raise InputError(f'There is no toolset "{unknown[0]}". There are: {", ".join(known)}.')
+    if not read_only:
+        return names
+    reading = [name for name in names or known if name in client_configs.READING]
+    if not reading:
+        raise InputError(f"{names[0]} has no tool that only reads.")
+    return reading
+
+
+def _endpoint(server: str, toolsets: Sequence[str], *, is_compact: bool) -> str:
+    if not client_configs.is_address(server):
         raise InputError(
             f"{server!r} is no server address: it begins with http:// or https://, "
             "then come a host and perhaps a port and a path."
         )
-    return server.rstrip("/") + PATH
+    return client_configs.endpoint(server, toolsets, is_compact=is_compact)
 
 
 def _secret(token: str | None) -> str:
@@ -81,9 +111,16 @@ def _secret(token: str | None) -> str:
     return token
 
 
-def _check(context: typer.Context, server: str, token: str | None) -> None:
+def _check(context: typer.Context, server: str, token: str | None, url: str) -> None:
+    path = url.removeprefix(server.rstrip("/"))
     with connected(context, server, token) as client:
-        answer = client.initialize()
-        tools = client.tools()
+        answer = client.initialize(path)
+        tools = client.tools(path)
+    if not tools:
+        raise CommandError(
+            f"{server} answers, but this token may call none of these tools.",
+            NOT_AUTHORISED,
+            hint="`factbook token create NAME` makes a token that reads.",
+        )
     asked = answer.server_info
     note(f"{asked.title or asked.name} {asked.version} answers at {server}: {len(tools)} tools.")

@@ -44,19 +44,22 @@ class _ToolList(msgspec.Struct):
     tools: list[ToolDescription]
 
 
-def initialize() -> Call[Initialized]:
-    """The handshake that agents begin with; the other calls need none."""
+def initialize(path: str = PATH) -> Call[Initialized]:
+    """The handshake that agents begin with; the other calls need none.
+
+    `path` is that of another server of tools, such as `/mcp`.
+    """
     params = {
         "protocolVersion": _REVISION,
         "capabilities": {},
         "clientInfo": {"name": "factbook-client", "version": "1"},
     }
-    return _rpc("initialize", params, partial(_result, Initialized))
+    return _rpc("initialize", params, partial(_result, Initialized), path)
 
 
-def tools() -> Call[list[ToolDescription]]:
-    """The tools that the tool-call endpoint offers."""
-    return _rpc("tools/list", {}, lambda response: _result(_ToolList, response).tools)
+def tools(path: str = PATH) -> Call[list[ToolDescription]]:
+    """The tools that the tool-call endpoint offers, or the server at another path."""
+    return _rpc("tools/list", {}, lambda response: _result(_ToolList, response).tools, path)
 
 
 def call(tool: str, arguments: Mapping[str, Any] | None = None) -> Call[dict[str, Any]]:
@@ -65,13 +68,15 @@ def call(tool: str, arguments: Mapping[str, Any] | None = None) -> Call[dict[str
     Raises ToolCallError when the tool says that it cannot answer, and ProtocolError when there is
     no such tool.
     """
-    return _rpc("tools/call", {"name": tool, "arguments": arguments or {}}, _tool_result)
+    return _rpc("tools/call", {"name": tool, "arguments": arguments or {}}, _tool_result, PATH)
 
 
-def _rpc(method: str, params: Mapping[str, Any], read: Callable[[httpx2.Response], T]) -> Call[T]:
+def _rpc(
+    method: str, params: Mapping[str, Any], read: Callable[[httpx2.Response], T], path: str
+) -> Call[T]:
     return Call(
         method="POST",
-        path=PATH,
+        path=path,
         read=read,
         content=msgspec.json.encode(
             {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}

@@ -4,13 +4,17 @@ The forms are those of the clients' own documentation. A client is listed only w
 documentation says how its configuration reads a header's secret from elsewhere.
 """
 
+import base64
 import json
 import re
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
+from urllib.parse import quote, urlencode
 
-PATH: Final = "/api/mcp/v1/tech-insights-facts"
+PATH: Final = "/mcp"
+TOOLSETS: Final = ("facts", "checks", "checks-manage")
+READING: Final = TOOLSETS[:2]
 VARIABLE: Final = "FACTBOOK_TOKEN"
 _NAME = "factbook"
 # Agents put variables into `$...` and `{...}`, so that an address has neither; `@` comes after a
@@ -23,7 +27,7 @@ class Agent(NamedTuple):
 
     `render` makes the configuration from the endpoint's URL and the token, or None in place of the
     token where it is to come from elsewhere; `secret` says from where, and `use` what to do with
-    the configuration.
+    the configuration. `link` makes an address that installs it, where the client has such.
     """
 
     title: str
@@ -31,11 +35,19 @@ class Agent(NamedTuple):
     render: Callable[[str, str | None], str]
     secret: str
     use: str = "Put it into that file; where there is one, add the entry to it."
+    link: Callable[[str], str] | None = None
 
 
 def is_address(text: str) -> bool:
     """True if this is a server address in a form that every configuration can hold."""
     return _ADDRESS.fullmatch(text) is not None
+
+
+def endpoint(server: str, toolsets: Sequence[str] = (), *, is_compact: bool = False) -> str:
+    """The address of all tools, or of some toolsets, perhaps with answers as text alone."""
+    query = {"toolsets": ",".join(toolsets)} if toolsets else {}
+    query |= {"read": "compact"} if is_compact else {}
+    return server.rstrip("/") + PATH + ("?" + urlencode(query, safe=",") if query else "")
 
 
 def _header(token: str | None, reference: str) -> dict[str, str]:
@@ -68,17 +80,36 @@ def _cursor(url: str, token: str | None) -> str:
     return _json({"mcpServers": {_NAME: {"url": url, "headers": headers}}})
 
 
-# https://code.visualstudio.com/docs/copilot/reference/mcp-configuration
-def _vscode(url: str, token: str | None) -> str:
-    asked = {
+# https://cursor.com/docs/context/mcp/install-links
+def _cursor_link(url: str) -> str:
+    server = json.loads(_cursor(url, None))["mcpServers"][_NAME]
+    config = base64.b64encode(json.dumps(server).encode()).decode()
+    query = urlencode({"name": _NAME, "config": config})
+    return f"cursor://anysphere.cursor-deeplink/mcp/install?{query}"
+
+
+_VSCODE_INPUTS: Final = [
+    {
         "type": "promptString",
         "id": "factbook-token",
         "description": "API token of Factbook",
         "password": True,
     }
+]
+
+
+# https://code.visualstudio.com/docs/copilot/reference/mcp-configuration
+def _vscode(url: str, token: str | None) -> str:
     headers = _header(token, "${input:factbook-token}")
-    inputs = {"inputs": [asked]} if token is None else {}
+    inputs = {"inputs": _VSCODE_INPUTS} if token is None else {}
     return _json({**inputs, "servers": {_NAME: {"type": "http", "url": url, "headers": headers}}})
+
+
+# https://code.visualstudio.com/api/extension-guides/ai/mcp
+def _vscode_link(url: str) -> str:
+    server = json.loads(_vscode(url, None))["servers"][_NAME]
+    config = {"name": _NAME, **server, "inputs": _VSCODE_INPUTS}
+    return f"vscode:mcp/install?{quote(json.dumps(config))}"
 
 
 # https://docs.windsurf.com/windsurf/cascade/mcp
@@ -158,12 +189,14 @@ AGENTS = {
         ".cursor/mcp.json of a project, or ~/.cursor/mcp.json",
         _cursor,
         _from_environment("Cursor"),
+        link=_cursor_link,
     ),
     "vscode": Agent(
         "Visual Studio Code",
         ".vscode/mcp.json of a project",
         _vscode,
         "Visual Studio Code asks for the token when it first starts the server, and keeps it.",
+        link=_vscode_link,
     ),
     "windsurf": Agent(
         "Windsurf", "~/.codeium/windsurf/mcp_config.json", _windsurf, _from_environment("Windsurf")

@@ -20,9 +20,10 @@ from factbook.auth.permissions import CATALOG_READ, SOURCE_READ, TITLES
 from factbook.clock import MINUTE
 from factbook.errors import NotFoundError
 from factbook.http import internal_requests
-from factbook.http.client_configs import AGENTS, PATH, VARIABLE, is_address
+from factbook.http.client_configs import AGENTS, PATH, READING, VARIABLE, endpoint, is_address
 from factbook.http.internal_requests import InternalResponse
 from factbook.http.requests import Reply
+from factbook.tools import Tool
 from factbook.web.site import formats
 from factbook.web.site.endpoint import PageRoute
 from factbook.web.site.page_context import PageContext
@@ -30,6 +31,13 @@ from factbook.web.site.page_context import PageContext
 CONNECT_PATH: Final = "/connect"
 
 _PLACEHOLDER = "YOUR_TOKEN"
+# What the page offers to choose: a name, its words, and the toolsets.
+_CHOICES: Final[tuple[tuple[str, str, Sequence[str]], ...]] = (
+    ("", "All tools", ()),
+    ("read-only", "Tools that only read", READING),
+    ("facts", "Facts", ("facts",)),
+    ("checks", "Checks and scorecards", ("checks",)),
+)
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 READS: Final = (CATALOG_READ, SOURCE_READ)
 
@@ -76,9 +84,14 @@ async def show(visit: PageContext, steps: Sequence[CheckStep] = ()) -> Reply:
     agent = AGENTS.get(name)
     if agent is None:
         raise NotFoundError("There is no client of this name here.")
-    server = visit.server
+    server, chosen = visit.server, visit.query("tools")
+    toolsets = {name: toolsets for name, _, toolsets in _CHOICES}.get(chosen)
+    if toolsets is None:
+        raise NotFoundError("There is no choice of tools of this name here.")
+    is_compact = visit.query("compact") == "yes"
     # An odd name of a host comes from the browser alone, yet belongs into nobody's file.
-    url = server + PATH if is_address(server) else None
+    url = endpoint(server, toolsets, is_compact=is_compact) if is_address(server) else None
+    query = {"tools": chosen, "compact": "yes" if is_compact else ""}
     return visit.page(
         "connect.html",
         url=url,
@@ -88,13 +101,18 @@ async def show(visit: PageContext, steps: Sequence[CheckStep] = ()) -> Reply:
         is_local=_is_local(server),
         clients=[(id_, each.title) for id_, each in AGENTS.items()],
         client=name,
+        choices=[(id_, title) for id_, title, _ in _CHOICES],
+        chosen=chosen,
+        is_compact=is_compact,
+        query="".join(f"&{key}={value}" for key, value in query.items() if value),
         agent=agent,
+        link=agent.link(url) if url and agent.link else None,
         configuration=agent.render(url, None) if url else "",
         whole=agent.render(url, _PLACEHOLDER) if url else "",
         variable=VARIABLE,
         placeholder=_PLACEHOLDER,
         permissions=[TITLES[each] for each in READS],
-        tools=len(visit.state.tools),
+        tools=len(offered_tools(visit)),
         steps=steps,
     )
 
@@ -236,6 +254,15 @@ _CALLS = (
         _discovered,
     ),
 )
+
+
+def offered_tools(visit: PageContext) -> dict[str, Tool]:
+    """The tools that this person may try: those that only read."""
+    return {
+        name: tool
+        for name, tool in visit.state.every_tool.items()
+        if not tool.writes and visit.may(*tool.permissions)
+    }
 
 
 CONNECT: Sequence[PageRoute] = (

@@ -3,11 +3,14 @@
 import shlex
 import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlencode
 
 import msgspec
 
+from factbook.audit.trail import Caller
+from factbook.auth.tokens import Grant
 from factbook.catalog.store import by_ref
 from factbook.errors import NotFoundError, ToolError, UnavailableError
 from factbook.facts.reasons import REASONS
@@ -15,8 +18,9 @@ from factbook.http.client_configs import PATH as ENDPOINT
 from factbook.http.client_configs import VARIABLE
 from factbook.http.requests import Reply
 from factbook.tools import Context, Tool
+from factbook.tools.tool import ToolCall
 from factbook.web.connect import schema_forms
-from factbook.web.connect.page import READS
+from factbook.web.connect.page import READS, offered_tools
 from factbook.web.connect.schema_forms import ArgumentField
 from factbook.web.site import formats
 from factbook.web.site.endpoint import PageRoute
@@ -61,13 +65,13 @@ class ToolAnswer(NamedTuple):
 
 async def listed(visit: PageContext) -> Reply:
     """Page of every tool, in the order of `tools/list`."""
-    tools = [(tool, _first_sentence(tool.description)) for tool in visit.state.tools.values()]
+    tools = [(tool, _first_sentence(tool.description)) for tool in offered_tools(visit).values()]
     return visit.page("playground-tools.html", tools=tools)
 
 
 async def show(visit: PageContext) -> Reply:
     """Page with the form of a tool and, once it was sent, the answer."""
-    tool = visit.state.tools.get(visit.request.parameter("name"))
+    tool = offered_tools(visit).get(visit.request.parameter("name"))
     if tool is None:
         raise NotFoundError("There is no tool of this name.")
     fields = schema_forms.fields(tool.input_schema)
@@ -103,7 +107,9 @@ async def _called(visit: PageContext, tool: Tool, arguments: Mapping[str, Any]) 
     """Answer to the call, made as a client's."""
     state, started = visit.state, time.perf_counter()
     try:
-        context = Context(state.database, (await state.registry.current()).sources, visit.now)
+        sources = (await state.registry.current()).sources
+        call = partial(_call_of, visit)
+        context = Context(state.database, sources, visit.now, call, in_pages=True)
         value = await tool.call(msgspec.json.encode(arguments), context)
     except (ToolError, UnavailableError) as error:
         state.metrics.called(tool.name, "refused")
@@ -111,6 +117,14 @@ async def _called(visit: PageContext, tool: Tool, arguments: Mapping[str, Any]) 
         return ToolAnswer(error.message, True, size, _milliseconds(started))
     state.metrics.called(tool.name, "answered")
     return _answer(value, _milliseconds(started))
+
+
+def _call_of(visit: PageContext) -> ToolCall:
+    """The call as that of a token with the permissions of the person."""
+    person, state = visit.person, visit.state
+    grant = Grant(person.id, person.ref, person.permissions, None, None, None)
+    caller = partial(Caller, person.ref, visit.now, visit.address, grant=person.grant)
+    return ToolCall(grant, caller, state.registry, state.settings)
 
 
 def _answer(value: str, milliseconds: float) -> ToolAnswer:
@@ -214,7 +228,8 @@ def _request(visit: PageContext, tool: Tool, arguments: Mapping[str, Any]) -> di
     return {
         "message": msgspec.json.format(body, indent=2),
         "curl": " \\\n  ".join(lines),
-        "factbook": shlex.join(command),
+        # The command calls the tools of facts alone.
+        **({"factbook": shlex.join(command)} if tool.name in visit.state.tools else {}),
     }
 
 
@@ -224,7 +239,7 @@ def _others(visit: PageContext, tool: Tool, arguments: Mapping[str, Any]) -> lis
     if "name" not in entity:
         return []
     found = []
-    for other in visit.state.tools.values():
+    for other in offered_tools(visit).values():
         taken = other.input_schema["properties"]
         if other is not tool and "name" in taken:
             query = urlencode({name: text for name, text in entity.items() if name in taken})
