@@ -134,8 +134,10 @@ async def sent(service: Service, path: str, form: Mapping[str, str | None]) -> h
 
 async def tokens_for(service: Service, visitor: Browser, **changed: str | None) -> dict[str, Any]:
     """The tokens of a client that a person has let in."""
-    client = changed.get("client_id", CLIENT)
-    answer = await exchanged(service, await code_for(visitor, **changed), client_id=client)
+    sent = {"client_id": changed.get("client_id", CLIENT)}
+    if "redirect_uri" in changed:
+        sent["redirect_uri"] = changed["redirect_uri"]
+    answer = await exchanged(service, await code_for(visitor, **changed), **sent)
     assert answer.status_code == 200, answer.text
     found: dict[str, Any] = answer.json()
     return found

@@ -52,6 +52,36 @@ async def test_a_client_that_registered_is_let_in_by_a_person(service: Service) 
     assert record["detail"] == {"name": "Desk", "hosts": ["agent.example.com"]}
 
 
+# As these programs register, by reports of their users.
+@pytest.mark.parametrize(
+    "redirect_uris",
+    [
+        ["cursor://anysphere.cursor-mcp/oauth/callback", "http://localhost:8787/callback"],
+        ["http://127.0.0.1:33418", "http://127.0.0.1:33418/", "https://vscode.dev/redirect"],
+        ["http://localhost:7777/oauth/callback"],
+        ["https://chatgpt.com/connector_platform_oauth_redirect"],
+        ["https://claude.ai/api/mcp/auth_callback", "https://claude.com/api/mcp/auth_callback"],
+        ["windsurf://codeium.windsurf/oauth-callback", "http://127.0.0.1:1455/auth/callback"],
+        ["zed://oauth/callback"],
+    ],
+)
+async def test_a_client_is_answered_at_each_address_that_it_registered(
+    service: Service, redirect_uris: list[str]
+) -> None:
+    answer = await register(service, redirect_uris=redirect_uris)
+    assert (answer.status_code, answer.json()["redirect_uris"]) == (201, redirect_uris)
+    id_ = answer.json()["client_id"]
+    ada = await signed_in(service)
+    for uri in redirect_uris:
+        tokens = await tokens_for(service, ada, client_id=id_, redirect_uri=uri)
+        assert (await at_mcp(service, tokens["access_token"])).status_code == 200
+        page = await ada.open(addresses.AUTHORIZE, **wish(client_id=id_, redirect_uri=uri))
+        on_computer = not uri.startswith("https:")
+        assert ("goes to a program on this computer" in page.text) is on_computer
+        other = await ada.open(addresses.AUTHORIZE, **wish(client_id=id_, redirect_uri=uri + "x"))
+        assert other.status_code == 400
+
+
 async def test_no_client_registers_unless_a_setting_lets_it(start: StartService) -> None:
     service = await start()
     assert (await register(service)).status_code == 404
@@ -65,6 +95,7 @@ async def test_what_no_client_needs_is_refused(service: Service, subtests: pytes
         ({"redirect_uris": "x"}, "invalid_request"),
         ({"redirect_uris": ["http://agent.example.com/callback"]}, "invalid_redirect_uri"),
         ({"redirect_uris": ["javascript:alert(1)"]}, "invalid_redirect_uri"),
+        ({"redirect_uris": [CALLBACK, "data:text/html,x"]}, "invalid_redirect_uri"),
         ({"redirect_uris": [f"{CALLBACK}#a"]}, "invalid_redirect_uri"),
         ({"redirect_uris": [f"{CALLBACK}?{'x' * 500}"]}, "invalid_redirect_uri"),
         ({"client_name": "x" * 501}, "invalid_request"),

@@ -18,6 +18,17 @@ def test_an_address_that_parsers_read_differently_is_refused(subtests: pytest.Su
         "http://2130706433/",
         "https://a.example:99999/",
         "https://ev\til.example/",
+        *(
+            "javascript:alert(1)",
+            "javascript://a/%0aalert(1)",
+            "JavaScript:alert(1)",
+            "data:text/html,x",
+        ),
+        *("file:///etc/passwd", "vbscript:x", "blob:https://a.example/1", "about:blank"),
+        *("ms-msdt:/id", "search-ms:query=x", "view-source:https://a.example/", "intent://a#x"),
+        *("smb://a.example/x", "chrome://settings", "x-apple.systempreferences:a"),
+        *("cursor:", "cursor:?a=1", "//a.example/cb", "cursor://a/cb#x", "cursor://a\nb/cb"),
+        *("Cursor://a/cb", "cursor://me@a/cb", "1cursor://a/cb", "c\\ursor://a/cb"),
     ]
     for uri in cases:
         with subtests.test(uri):
@@ -33,5 +44,16 @@ def test_a_plain_address_is_accepted_and_shown_as_browsers_show_it() -> None:
         "http://127.0.0.1:3000/cb": "127.0.0.1:3000",
         "http://[::1]:3000/cb": "[::1]:3000",
         "http://localhost/cb": "localhost",
+        "cursor://anysphere.cursor-mcp/oauth/callback": "cursor://anysphere.cursor-mcp",
+        "vscode://vscode.github-authentication/did": "vscode://vscode.github-authentication",
+        "com.example.app:/callback": "com.example.app:",
+        "zed://oauth": "zed://oauth",
     }
     assert {uri: redirects.host(uri) for uri in hosts if redirects.is_acceptable(uri)} == hosts
+
+
+def test_an_address_of_a_programs_own_scheme_matches_itself_alone() -> None:
+    own = "cursor://anysphere.cursor-mcp/oauth/callback"
+    assert redirects.matches(own, own)
+    for other in (f"{own}/", f"{own}?a=1", "cursor://anysphere.cursor-mcp:80/oauth/callback"):
+        assert not redirects.matches(own, other)

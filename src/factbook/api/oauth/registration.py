@@ -41,7 +41,8 @@ async def register(request: Request, state: State) -> Reply:
     given: NewClient = await request.json(NewClient, _LARGEST)
     if not all(map(redirects.is_acceptable, given.redirect_uris)):
         raise OAuthError(
-            "redirect_uris have to begin with https://, or with http:// and a loopback address.",
+            "redirect_uris have to begin with https://, with http:// and a loopback address, or "
+            "with a scheme of the program's own, such as com.example.app:/callback.",
             code="invalid_redirect_uri",
         )
     name, now = shown_name(given.client_name) or "A client without a name", state.clock()

@@ -172,7 +172,10 @@ def decoded(reply: HostReply, client_id: str) -> ClientDocument:
     if found.token_endpoint_auth_method != PUBLIC or found.client_secret is not None:
         raise _wrong("The client wants to prove who it is in a way that is not supported here.")
     if not all(map(redirects.is_acceptable, found.redirect_uris)):
-        raise _wrong("The client has an address for answers that is neither https nor loopback.")
+        raise _wrong(
+            "The client has an address for answers that is neither https, nor loopback, nor of a "
+            "scheme of its own."
+        )
     return found
 
 

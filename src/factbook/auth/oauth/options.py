@@ -76,8 +76,8 @@ class OAuthOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
                 raise ConfigurationError("clients: an id has letters, digits and . _ ~ -")
             if not uris or not all(map(redirects.is_acceptable, uris)):
                 raise ConfigurationError(
-                    f"clients: {client} needs addresses that begin with https://, or with http:// "
-                    "and a loopback address"
+                    f"clients: {client} needs addresses that begin with https://, with http:// "
+                    "and a loopback address, or with a scheme of the program's own"
                 )
         if not all(map(_HOST.fullmatch, self.client_hosts)):
             raise ConfigurationError("client_hosts has to have names of hosts")

@@ -10,6 +10,16 @@ import can_ada
 LONGEST: Final = 500
 # Printable ASCII, without what browsers take for a slash or drop.
 _PLAIN: Final = re.compile(r"[!-\[\]-~]+")
+_SCHEME: Final = re.compile(r"([a-z][a-z0-9+.-]*):[^?]")
+# Schemes that browsers and operating systems act on themselves.
+_TAKEN: Final = re.compile(
+    "about|afp|android.*|apple.*|app|blob|brave.*|callto|chrome.*|cid|content|data|dav|edge.*|"
+    "facetime.*|feed|file|filesystem|ftps?|git|gopher|help|https?|imap|intent|irc|itms.*|jar|"
+    "javascript|ldaps?|livescript|mailto|market|mhtml|microsoft.*|mid|mocha|moz-.*|ms-.*|news|nfs|"
+    "nntp|opera.*|res|resource|rlogin|rsync|rtsp|safari.*|search.*|sftp|shell|sips?|sms.*|smb|"
+    "ssh|tel|telnet|tftp|unc|urn|vbs|vbscript|view-.*|vnc|web.*|windows.*|wss?|wyciwyg|x-apple.*|"
+    "xmpp"
+)
 
 
 def is_acceptable(uri: str) -> bool:
@@ -17,7 +27,15 @@ def is_acceptable(uri: str) -> bool:
     parsed = _parse(uri)
     if parsed is None or "#" in uri or "@" in urlsplit(uri).netloc:
         return False
-    return parsed.protocol == "https:" or is_loopback(uri)
+    return parsed.protocol == "https:" or is_loopback(uri) or is_private_use(uri)
+
+
+def is_private_use(uri: str) -> bool:
+    """True for an address with a scheme of a program's own (RFC 8252, section 7.1)."""
+    found = _SCHEME.match(uri)
+    if found is None or not _PLAIN.fullmatch(uri) or len(uri) > LONGEST:
+        return False
+    return _TAKEN.fullmatch(found[1]) is None
 
 
 def is_loopback(uri: str) -> bool:
@@ -39,9 +57,13 @@ def matches(registered: str, asked: str) -> bool:
 
 
 def host(uri: str) -> str:
-    """Host that an answer goes to, as people read it."""
+    """Host that an answer goes to, as people read it; of a program's own scheme that too."""
     parsed = _parse(uri)
-    return parsed.host if parsed else ""
+    if parsed is None:
+        return ""
+    if is_private_use(uri):
+        return f"{parsed.protocol}//{parsed.host}" if parsed.host else parsed.protocol
+    return parsed.host
 
 
 def origin(uri: str) -> str:
@@ -64,6 +86,8 @@ def _parse(uri: str) -> can_ada.URL | None:
         parsed, written = can_ada.parse(uri), urlsplit(uri).hostname
     except ValueError:
         return None
+    if is_private_use(uri):
+        return parsed
     # %65vil.example, 127.1 and 0x7f000001 look like hosts that they are not.
     return parsed if written and written == parsed.hostname.strip("[]") else None
 

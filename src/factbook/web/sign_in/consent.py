@@ -115,7 +115,8 @@ def _question(visit: PageContext, wish: AuthorizationRequest, given: Mapping[str
         client=wish.client,
         client_host=redirects.host(wish.client.id) if wish.client.known == "document" else "",
         host=redirects.host(wish.redirect_uri),
-        loopback=redirects.is_loopback(wish.redirect_uri),
+        is_local=redirects.is_loopback(wish.redirect_uri)
+        or redirects.is_private_use(wish.redirect_uri),
         resource=wish.resource,
         given=[each for each in asked if each[0] in held],
         lacking=[each for each in asked if each[0] not in held],
