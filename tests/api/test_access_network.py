@@ -3,6 +3,7 @@
 import httpx2
 import pytest
 
+from factbook.auth.oauth import addresses
 from tests.conftest import StartService
 from tests.service import TOOLS, Service, call
 
@@ -113,6 +114,56 @@ async def test_only_the_hosts_own_origin_and_those_of_the_setting_may_call(
         assert "allowed_origins" in error["message"]
         assert origin not in error["message"].split() or len(origin) < 4
     assert (await ask(service)).status_code == 200
+
+
+@pytest.mark.spec("network.allowed-origins")
+async def test_a_page_of_an_allowed_origin_may_read_the_answers(
+    start: StartService, subtests: pytest.Subtests
+) -> None:
+    portal = "https://portal.example.com"
+    service = await start(allowed_origins=[portal], oauth={"registration": True})
+    sent = {"access-control-request-method": "POST"}
+    token = await service.token()
+    for method, path, body in (
+        ("POST", "/mcp", {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}),
+        ("POST", TOOLS, {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}),
+        ("GET", addresses.RESOURCE_METADATA, None),
+        ("GET", addresses.SERVER_METADATA, None),
+        ("POST", addresses.TOKEN, None),
+        ("POST", addresses.REGISTER, {"redirect_uris": ["http://127.0.0.1/"]}),
+        ("GET", "/api/catalog/entities", None),
+    ):
+        with subtests.test(path=path):
+            for value in (token, None):
+                async with service.client(value) as http:
+                    asked = http.build_request(method, path, json=body, headers={"origin": portal})
+                    answer = await http.send(asked)
+                assert answer.headers["access-control-allow-origin"] == portal
+                assert "Origin" in answer.headers["vary"]
+                assert "WWW-Authenticate" in answer.headers["access-control-expose-headers"]
+                assert "access-control-allow-credentials" not in answer.headers
+            async with service.client(None) as http:
+                answer = await http.options(path, headers={"origin": portal, **sent})
+                assert (answer.status_code, answer.content) == (204, b"")
+                assert method in answer.headers["access-control-allow-methods"]
+                allowed = answer.headers["access-control-allow-headers"].lower()
+                assert {"authorization", "content-type", "mcp-protocol-version"} <= set(
+                    allowed.split(", ")
+                )
+                own = "http://127.0.0.1:8000"
+                for origin in ("https://evil.example.com", own):
+                    answer = await http.options(path, headers={"origin": origin, **sent})
+                    assert answer.status_code in {401, 403, 405}
+                    assert "access-control-allow-origin" not in answer.headers
+
+
+async def test_pages_are_shared_with_no_other_origin(start: StartService) -> None:
+    portal = "https://portal.example.com"
+    service = await start(allowed_origins=[portal])
+    async with service.client(None) as http:
+        for path in ("/", "/sign-in", addresses.AUTHORIZE):
+            answer = await http.get(path, headers={"origin": portal})
+            assert "access-control-allow-origin" not in answer.headers
 
 
 @pytest.mark.spec("network.public-url", "network.allowed-origins", "network.allowed-hosts")

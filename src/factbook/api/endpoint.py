@@ -114,6 +114,11 @@ class Endpoint(Pipeline[Route, Request]):
             is_admitted=self._closed or first.signed or first.described,
             probe=first.probe,
         )
+        self._preflight = {
+            "access-control-allow-methods": ", ".join(sorted(routes)),
+            "access-control-allow-headers": _SENT,
+            "access-control-max-age": "3600",
+        }
 
     def begun(self, request: Request) -> Request:
         return request
@@ -125,6 +130,8 @@ class Endpoint(Pipeline[Route, Request]):
     async def answer(self, request: Request, route: Route | None) -> Reply:
         state = self.state
         if route is None:
+            if _is_preflight(request, state):
+                return Reply(status=204, headers=self._preflight)
             if self._closed:
                 await self._authenticate(request, state)
             raise self.no_method()
@@ -141,12 +148,42 @@ class Endpoint(Pipeline[Route, Request]):
             reply = reply._replace(body=await begun(reply.body))
         return reply
 
+    def finished(self, request: Request, reply: Reply) -> Reply:
+        origin = _shared_with(request, self.state)
+        if not origin:
+            return reply
+        shared = {
+            "access-control-allow-origin": origin,
+            "access-control-expose-headers": "ETag, Retry-After, WWW-Authenticate",
+            "vary": ", ".join(filter(None, (reply.headers.get("vary"), "Origin"))),
+        }
+        return reply._replace(headers={**reply.headers, **shared})
+
     async def refused(self, request: Request, error: FactbookError) -> Reply:
         refusals.record_request(request, self.state, error, writes=request.method in self.writing)
         # What others hold is not told to a token that is narrowed to something else.
         may_read = request.may_read and request.narrowing is None
         told = error if may_read else error.withheld or error
         return self._errors(told, request)
+
+
+# Headers that programs in browsers send.
+_SENT: Final = (
+    "Accept, Authorization, Content-Type, If-Match, If-None-Match, Last-Event-ID, "
+    "MCP-Protocol-Version, Mcp-Method, Mcp-Name, Mcp-Session-Id"
+)
+
+
+def _shared_with(request: Request, state: State) -> str:
+    """The origin that answers are shared with; empty for any other."""
+    origin = request.headers.get(b"origin", b"").decode("latin-1")
+    return origin if origin in state.hosts.shared_with else ""
+
+
+def _is_preflight(request: Request, state: State) -> bool:
+    """True if a browser asks what a page of an allowed origin may send."""
+    asks = b"access-control-request-method" in request.headers
+    return request.method == "OPTIONS" and asks and bool(_shared_with(request, state))
 
 
 def _is_own_only(token: Grant, route: Route) -> bool:

@@ -164,6 +164,7 @@ class Pipeline(ABC, Generic[R, V]):
         except Exception as error:  # noqa: BLE001 - the edge: whatever went wrong has to be answered
             unexpected = error_responses.unexpected(error, request, self._log_path)
             reply = await self.refused(visit, unexpected)
+        reply = self.finished(request, reply)
         seconds = time.perf_counter() - started
         self.state.metrics.answered(self.path, request.method, reply.status, seconds)
         if self.state.settings.access_log:
@@ -184,6 +185,10 @@ class Pipeline(ABC, Generic[R, V]):
     @abstractmethod
     async def refused(self, visit: V, error: FactbookError) -> Reply:
         """The reply for an error."""
+
+    def finished(self, request: Request, reply: Reply) -> Reply:
+        """The reply, with the headers that every one has."""
+        return reply
 
     def caller(self, visit: V) -> Mapping[str, str]:
         """The caller, as the access log names them."""

@@ -23,11 +23,13 @@ class Hosts:
     A page of another site can point a host name of its own here (DNS rebinding), which browsers
     then treat as the same origin. It cannot use a foreign name or a bare address for that. So the
     names in the settings are accepted and, if none are listed, addresses too, which health checks
-    and people trying the service use.
+    and people trying the service use. Answers are shared with the origins of the setting, which
+    browsers keep from other origins.
     """
 
     def __init__(self, settings: Settings) -> None:
-        origins = {origin.rstrip("/") for origin in settings.allowed_origins}
+        self.shared_with = frozenset(origin.rstrip("/") for origin in settings.allowed_origins)
+        origins = set(self.shared_with)
         names = {name.lower() for name in settings.allowed_hosts}
         self._addresses = not names and settings.host not in _LOOPBACK
         if not names:

@@ -105,7 +105,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         ),
     ] = []
     allowed_origins: Annotated[
-        list[str], _about("Browser origins that may call, besides the host's own.")
+        list[str],
+        _about("Browser origins that may call, and read answers by CORS, besides the host's own."),
     ] = []
 
     push_word: Annotated[
