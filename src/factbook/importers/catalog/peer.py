@@ -20,6 +20,7 @@ Entity = dict[str, Any]
 
 # Of the other catalog's own; what it says of an entity beside these is of the entity.
 _COMPUTED: Final = ("uid", "etag")
+_ORPHAN: Final = "backstage.io/orphan"
 _MARKS: Final = {
     MANAGED_BY_LOCATION: "imported-from-location",
     MANAGED_BY_ORIGIN_LOCATION: "imported-from-origin-location",
@@ -31,21 +32,23 @@ async def read(
     options: CatalogImportOptions,
     show: Callable[[str], None] = lambda text: None,
 ) -> Snapshot:
-    """A snapshot of the catalog.
+    """A snapshot of the catalog without its orphans, which are counted.
 
     Its rights are the kinds of entities that were seen: a kind that is missing altogether is more
     often a provider or permission that failed there than entities that have gone.
     """
     place = options.place
     found = await listing(client, options.filters, show)
+    live = {ref: one for ref, one in found.entities.items() if not _is_orphan(one)}
     part = SnapshotPart(
         PART,
         found.missing is None,
-        tuple(_item(place, ref, entity, options) for ref, entity in found.entities.items()),
+        tuple(_item(place, ref, entity, options) for ref, entity in live.items()),
         _problems(place, found),
         rights=frozenset(f"entities of kind {ref.partition(':')[0]}" for ref in found.entities),
     )
-    return Snapshot((part,))
+    orphans = len(found.entities) - len(live)
+    return Snapshot((part,), {"orphans": orphans} if orphans else {})
 
 
 def _item(
@@ -59,6 +62,11 @@ def _item(
         marks=_marks(entity),
         raw=entity,
     )
+
+
+def _is_orphan(entity: Entity) -> bool:
+    """True if the other catalog no longer finds the entity where it was defined."""
+    return str(_annotations(entity["metadata"]).get(_ORPHAN)).lower() == "true"
 
 
 def _problems(place: str, found: EntityListing) -> tuple[ReadingProblem, ...]:
