@@ -1,8 +1,10 @@
 """An identity provider, as tests let it push."""
 
+from pathlib import Path
 from typing import Any, Self
 
 import httpx2
+import msgspec
 
 from factbook.auth.group_roles import GroupRules
 from factbook.catalog.push_rules import PushRules
@@ -94,6 +96,12 @@ def crew(name: str) -> Json:
         "metadata": metadata,
         "spec": spec,
     }
+
+
+def report(name: str) -> list[Json]:
+    """The requests of a report in tests/data/reports."""
+    file = Path(__file__).parents[1] / "data" / "reports" / name / "requests.jsonl"
+    return [msgspec.json.decode(line) for line in file.read_text().splitlines()]
 
 
 def place_of(resource: Json) -> str:

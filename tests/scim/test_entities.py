@@ -2,6 +2,7 @@
 
 import asyncio
 import uuid
+from urllib.parse import quote
 
 import pytest
 
@@ -17,9 +18,11 @@ from tests.scim.provisioning import (
     members_of,
     person,
     problem,
+    report,
     values,
 )
 from tests.service import PUSH, Service
+from tests.web.visiting import signed_in
 
 PART = "/api/importers/v1/parts/scim/people"
 SET = f"{PUSH}/sets/import/scim/people"
@@ -231,6 +234,24 @@ async def test_many_in_lasting_trouble_keep_nobody_from_their_turn(
         assert await service.catalog(f"user:default/free-{number}")
 
 
+async def test_a_guest_is_opened_and_two_people_with_one_name_are_two_users(
+    service: Service, provider: Provider
+) -> None:
+    visitor = await signed_in(service, role="viewer")
+    names = ["kim_example.com#ext#", "sam", "sam@b.example"]
+    for body, name in zip(report("56-guests"), names, strict=True):
+        await provider.make(USERS, **body["body"])
+        path = f"user/default/{quote(name)}"
+        answer = await service.http.get(f"/api/catalog/entities/by-name/{path}")
+        assert answer.status_code == 200, name
+        entity = await service.facts("get-entity", name=f"user:default/{name}")
+        assert entity["entityRef"] == f"user:default/{name}"
+        assert name in await visitor.text(f"/catalog/{path}")
+    assert (await service.facts("find-entities", kind="user"))["total"] == 3
+    [told] = await problems(service)
+    assert told.endswith("this one is user:default/sam@b.example")
+
+
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 async def test_a_name_becomes_one_that_references_can_have(
     start: StartService, subtests: pytest.Subtests
@@ -241,6 +262,8 @@ async def test_a_name_becomes_one_that_references_can_have(
         ("AD/kim", "ad-kim", "ad-kim"),
         ("k" * 80, "k" * 80, "k" * 63),
         ("営業部", "営業部", None),
+        ("..", "", None),
+        ("..@example.com", "..@example.com", "example.com"),
     ]
     for rule in ("lenient", "strict"):
         service = await start(entity_names=rule)

@@ -1,14 +1,20 @@
 """Accounts and tokens of people whom the identity provider deactivates."""
 
-from pathlib import Path
-
-import msgspec
 import pytest
 
 from factbook.auth import provider_accounts, roles, users
 from tests.auth.accounts import add, add_session, add_token, grant
 from tests.conftest import StartService
-from tests.scim.provisioning import USERS, Json, Provider, directory, person, place_of, problem
+from tests.scim.provisioning import (
+    USERS,
+    Json,
+    Provider,
+    directory,
+    person,
+    place_of,
+    problem,
+    report,
+)
 from tests.service import NOON, Service
 from tests.web.openid_provider import OpenIDProvider, at
 from tests.web.visiting import browser
@@ -17,7 +23,6 @@ KIM, LOU = "user:default/kim", "user:default/lou"
 OFF = {"op": "replace", "path": "active", "value": "False"}
 ON = {"op": "replace", "path": "active", "value": "True"}
 ISSUER = "https://id.example.com"
-REPORTS = Path(__file__).parents[1] / "data" / "reports"
 
 
 @pytest.fixture
@@ -66,8 +71,7 @@ async def test_a_local_account_of_the_whole_name_is_disabled_with_its_tokens(
 
 
 async def test_the_reported_deactivation_beside_a_title_is_done(provider: Provider) -> None:
-    lines = (REPORTS / "51-names-of-the-core-schema" / "requests.jsonl").read_text().splitlines()
-    made, patched, _ = map(msgspec.json.decode, lines)
+    made, patched, _ = report("51-names-of-the-core-schema")
     user = await provider.make(USERS, **made["body"])
     answer = await provider.http.patch(place_of(user), json=patched["body"])
     assert (answer.status_code, answer.json()["active"]) == (200, False)

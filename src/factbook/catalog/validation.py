@@ -33,6 +33,8 @@ _KIND = re.compile(r"[a-zA-Z][a-z0-9A-Z]{0,62}")
 _SUFFIX = re.compile(r"[a-z0-9A-Z]{1,63}")
 _TAG = re.compile(r"[a-z0-9:+#]+(?:-[a-z0-9:+#]+)*")
 _OBJECT_NAME = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
+# Browsers and clients resolve them in paths, percent-encoded or not.
+DOT_SEGMENTS = frozenset({".", ".."})
 _ROOT = frozenset({"apiVersion", "kind", "metadata", "spec"})
 _READ_ONLY_ROOT = ("relations", "status")
 _READ_ONLY_METADATA = ("uid", "etag")
@@ -135,7 +137,7 @@ def _name_problems(metadata: Entity, strict: bool) -> Iterator[Problem]:
     elif not _lenient_name(name):
         yield (
             "metadata.name",
-            "has to be 1-253 printable characters without / and :, not blank",
+            "has to be 1-253 printable characters without / and :, not blank, . or ..",
         )
 
 
@@ -143,8 +145,8 @@ def _lenient_name(name: str) -> bool:
     if len(name.strip()) > 4 * 253:  # what no name is composed of, and takes long to compose
         return False
     name = normal_name(name)
-    is_short = 0 < len(name) <= 253
-    return is_short and "/" not in name and ":" not in name and invisible.is_visible(name)
+    is_segment = 0 < len(name) <= 253 and name not in DOT_SEGMENTS
+    return is_segment and "/" not in name and ":" not in name and invisible.is_visible(name)
 
 
 def _link(path: str, link: Any) -> Iterator[Problem]:

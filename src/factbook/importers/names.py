@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from factbook import invisible
-from factbook.catalog.validation import normal_name
+from factbook.catalog.validation import DOT_SEGMENTS, normal_name
 from factbook.outbound import Memory
 
 _LONGEST: Final = 253
@@ -44,9 +44,13 @@ def unique_names(given: Mapping[str, str]) -> dict[str, str]:
 
 
 def entity_name(text: str) -> str:
-    """The text as a name: with a hyphen for what no name may hold, cut to 253 characters."""
+    """The text as a name: with a hyphen for what no name may hold, cut to 253 characters.
+
+    Empty if nothing of the text can be a name.
+    """
     allowed = (c if c.isprintable() and c not in "/:" else "-" for c in invisible.without(text))
     changed = "".join(allowed)
     if changed != text:
         changed = _RUNS.sub("-", changed).strip("- ")
-    return normal_name(changed[:_LONGEST])[:_LONGEST].strip()
+    name = normal_name(changed[:_LONGEST])[:_LONGEST].strip()
+    return "" if name in DOT_SEGMENTS else name
