@@ -7,7 +7,10 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.api.checking import RESULTS, evaluated
+from tests.cli.bridge import Run
 from tests.cli.conftest import Command
+from tests.service import Service, component
 
 CHECK = {
     "type": "json-rules-engine",
@@ -18,6 +21,7 @@ CHECK = {
     },
     "metadata": {"rank": 1},
 }
+REPORTS = Path(__file__).parents[1] / "data" / "reports"
 CUSTOM: dict[str, Any] = {
     "all": [{"fact": "version", "operator": "semver", "value": "1.0"}],
 }
@@ -81,6 +85,58 @@ def test_what_could_not_be_taken_over_is_told_and_the_rest_is_written(factbook: 
     assert line in answer.stdout.splitlines()
     assert "Not taken over: tools." in answer.stderr
     assert Path("checks/owner.yaml").exists()
+
+
+async def test_a_filter_of_backstage_chooses_the_same_entities(
+    served: Run, service: Service
+) -> None:
+    file = REPORTS / "43-filters-of-checks" / "app-config.yaml"
+    entities = [component("live"), component("old", lifecycle="deprecated")]
+    for name, tags in (("first", ["tier1", "web"]), ("second", ["tier2"]), ("bare", [])):
+        system = {
+            "kind": "System",
+            "metadata": {"name": name, "tags": tags},
+            "spec": {"owner": "a"},
+        }
+        entities.append(component(name) | system)
+    api = {"kind": "API", "spec": {"type": "rpc", "lifecycle": "production", "owner": "a"}}
+    assert (await service.push("all", *entities, component("rpc") | api)).status_code == 200
+    assert (await served("checks", "import", str(file), "--from", "backstage")).exit_code == 0
+    tried = await served("checks", "test", "checks")
+    assert (tried.exit_code, tried.stdout) == (0, "filtered: 3 tests passed\n")
+    assert (await served("checks", "apply", "checks", "--yes")).exit_code == 0
+    await evaluated(service)
+    answer = await service.http.get(RESULTS)
+    applies = ["api:default/rpc", "component:default/live", "system:default/first"]
+    assert sorted(one["entityRef"] for one in answer.json()["results"]) == applies
+
+
+def test_thresholds_with_gaps_are_read_in_their_order_and_other_keys_are_reported(
+    factbook: Command,
+) -> None:
+    file = REPORTS / "46-thresholds-with-gaps" / "app-config.yaml"
+
+    answer = factbook("checks", "import", str(file), "--from", "rhdh")
+
+    assert (answer.exit_code, answer.stdout.splitlines()[2:4]) == (
+        1,
+        [
+            "2 checks",
+            "refused: dora.x: thresholds.rules[0].key is not one of success, warning, error",
+        ],
+    )
+    assert "changed: scorecard: annotations scorecard.io/" in answer.stdout
+    for name, states in {
+        "openssf.code_review": {3.9: "fail", 4: "pass", 7.9: "pass", 8: "pass"},
+        "openssf.code_review-no-warning": {3.9: "fail", 4: "fail", 7.9: "fail", 8: "pass"},
+    }.items():
+        check = yaml.safe_load(Path(f"checks/{name}.yaml").read_text())
+        check["tests"] += [
+            {"facts": {"openssf": {"code_review": value}}, "expect": state}
+            for value, state in states.items()
+        ]
+        Path(f"checks/{name}.yaml").write_text(yaml.safe_dump(check))
+    assert factbook("checks", "test", "checks").exit_code == 0
 
 
 def test_the_report_is_json(factbook: Command) -> None:

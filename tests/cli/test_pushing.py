@@ -7,11 +7,14 @@ import pytest
 import yaml
 
 from factbook.clock import DAY, HOUR, iso, now
+from tests.cli.bridge import Run
 from tests.cli.conftest import Command
 from tests.cli.fake_server import FakeServer, component, pushed, rehearsed
+from tests.service import Service
 
 SETS = "/api/catalog/factbook-entities/sets"
 SERVICES = f"{SETS}/services"
+REPORTS = Path(__file__).parents[1] / "data" / "reports"
 
 
 @pytest.fixture
@@ -357,3 +360,47 @@ def test_sets_are_printed_as_json(factbook: Command, server: FakeServer) -> None
     row = {"id": "s", "itemCount": 3, "revision": 2, "updatedBy": "user:default/a"}
     server.on("GET", SETS, {"sets": [{**row, "updatedAt": "today"}]})
     assert json.loads(factbook("sets", "--json").stdout) == [{**row, "updatedAt": "today"}]
+
+
+async def test_keys_that_differ_by_case_alone_are_kept(service: Service, served: Run) -> None:
+    file = REPORTS / "04-keys-that-differ-by-case" / "entity.yaml"
+    assert (await served("push", "t", str(file))).exit_code == 0
+    entity = await service.catalog("template:default/t")
+    assert entity is not None
+    assert entity["metadata"]["labels"] == {"Tier": "1", "tier": "2"}
+    assert entity["spec"]["steps"][0]["input"]["values"] == {"foobar": "1", "fooBar": "2"}
+
+
+async def test_annotations_of_a_wrong_form_are_named_in_every_file(served: Run) -> None:
+    folder = REPORTS / "05-annotations-of-a-wrong-form"
+    lists, values = str(folder / "list.yaml"), str(folder / "values.yaml")
+    answer = await served("push", "t", lists, values)
+    assert answer.exit_code == 1
+    lines = [line.strip() for line in answer.stderr.splitlines()]
+    a, b = (
+        "document 1 (line 1), component:default/a-05",
+        "document 1 (line 1), component:default/b-05",
+    )
+    assert lines == [
+        "Error: 4 problems, nothing was written:",
+        f"{lists} {a}, metadata.annotations: has to be an object",
+        f"{values} {b}, metadata.annotations.prometheus.io/scrape: has to be a string",
+        f"{values} {b}, metadata.annotations.x/port: has to be a string",
+        f"{values} {b}, metadata.tags: has to be an array",
+    ]
+
+
+async def test_documents_without_content_are_no_mistake(
+    service: Service, served: Run, subtests: pytest.Subtests
+) -> None:
+    file = REPORTS / "07-empty-documents" / "documents.yaml"
+    text = file.read_bytes().decode()
+    for given in (text, text.replace("\n", "\r\n"), text.removeprefix("\ufeff"), f"{text}---\n"):
+        with subtests.test(given=given):
+            assert (await served("push", "t", "-", input=given)).exit_code == 0
+            assert await service.catalog("component:default/a-07")
+            await served("push", "t", "-", input='{"items": []}')
+    answer = await served("push", "t", str(file))
+    assert (answer.exit_code, answer.stdout.split(",")[0]) == (0, "t: 1 added")
+    answer = await served("push", "t", "-", input="\ufeff# nothing\n---\n...\n")
+    assert (answer.exit_code, "No entity in -" in answer.stderr) == (2, True)

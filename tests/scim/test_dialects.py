@@ -4,7 +4,17 @@ from typing import Any
 
 import pytest
 
-from tests.scim.provisioning import Json, Provider, ids, problem, values
+from tests.scim.provisioning import (
+    GROUPS,
+    USERS,
+    Json,
+    Provider,
+    ids,
+    place_of,
+    problem,
+    report,
+    values,
+)
 from tests.service import Service
 
 pytestmark = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
@@ -209,3 +219,53 @@ async def test_members_are_chosen_by_nothing_but_one_id(
             change = {"op": op, "path": path, "value": "x"}
             assert problem(await provider.patch(team, change))[:2] == (400, kind)
             assert len((await provider.read(team))["members"]) == 1
+
+
+async def test_a_flag_in_the_tenant_address_is_passed_over_in_every_call(
+    provider: Provider,
+) -> None:
+    [flagged] = report("54-flag-in-the-tenant-address")
+    path = f"/scim/v2{flagged['path']}"
+    for place in (path, path.replace("aadOptscim062020", "aadOptscim062020=")):
+        assert (await provider.http.get(place)).json()["totalResults"] == 0
+    for flag in ("?aadOptscim062020", "?aadOptscim062020="):
+        made = await provider.make(f"{USERS}{flag}", userName="x")
+        assert (await provider.http.get(path)).json()["totalResults"] == 1
+        change = {"Operations": [{"op": "replace", "path": "title", "value": "Boss"}]}
+        answer = await provider.http.patch(f"{place_of(made)}{flag}", json=change)
+        assert answer.json()["title"] == "Boss"
+        answer = await provider.http.put(f"{place_of(made)}{flag}", json={"userName": "x"})
+        assert "title" not in answer.json()
+        assert (await provider.http.delete(f"{place_of(made)}{flag}")).status_code == 204
+
+
+async def test_members_have_a_display_that_is_null_and_names_of_their_own(
+    provider: Provider, subtests: pytest.Subtests
+) -> None:
+    person, group = report("55-members-with-display-null")
+    kim, lee = await provider.make(USERS, **person["body"]), await provider.user("lee")
+    group["body"]["members"][0]["value"] = kim["id"]
+    team = await provider.make(GROUPS, **group["body"])
+    assert ids(team) == {kim["id"]}
+    named = {"name": "addMember", "displayName": "Lee", "display": None, "$ref": None, "type": None}
+    both = [{"value": kim["id"]}, {"value": lee["id"], **named}]
+    bodies: list[tuple[object, set[str]]] = [
+        (group["body"]["members"], {kim["id"]}),
+        (both, {kim["id"], lee["id"]}),
+        (None, set()),
+    ]
+    for members, wanted in bodies:
+        with subtests.test(members=members):
+            body = {"displayName": "Platform", "members": members}
+            answer = await provider.http.put(place_of(team), json=body)
+            assert (answer.status_code, ids(answer.json())) == (200, wanted)
+    whole = {"id": team["id"], "displayName": "Web", "members": both}
+    after = await provider.patched(team, {"op": "replace", "value": whole})
+    assert (after["displayName"], ids(after)) == ("Web", {kim["id"], lee["id"]})
+    for _ in range(2):
+        gone = {"op": "remove", "path": "members", "value": [{"value": lee["id"], "display": None}]}
+        assert ids(await provider.patched(team, gone)) == {kim["id"]}
+    gone = {"op": "remove", "path": f'members[value eq "{lee["id"]}"]'}
+    assert ids(await provider.patched(team, gone)) == {kim["id"]}
+    after = await provider.patched(team, {"op": "replace", "path": "members", "value": None})
+    assert ids(after) == set()
