@@ -1,6 +1,7 @@
 """The page on which a person lets a client of OAuth use the tools."""
 
 from html import unescape
+from typing import Any
 from urllib.parse import urlencode
 
 import pytest
@@ -245,6 +246,34 @@ async def test_a_mistake_of_the_client_leads_to_it_only_when_somebody_wants_to(
     found = told(back)
     assert (found["error"], found["state"]) == ("invalid_scope", "a state & more")
     assert found["iss"] == ISSUER
+
+
+@ON_SQLITE
+@pytest.mark.parametrize(
+    ("oauth", "client"),
+    [
+        ({"clients": {"our-agent": [CALLBACK]}}, "our-agent"),
+        ({"client_hosts": ["agent.example.com"]}, CLIENT),
+    ],
+)
+async def test_a_client_that_the_settings_trust_gets_its_mistakes_at_once(
+    start: StartService, documents: Documents, oauth: dict[str, Any], client: str
+) -> None:
+    service = await start(fetch_document=documents, oauth=oauth)
+    ada = await signed_in(service)
+    changed = {"client_id": client, "scope": "nothing"}
+    answer = await ada.open(PATH, **wish(**changed))
+    assert answer.status_code == 303
+    back = answer.headers["location"]
+    assert back.startswith(f"{CALLBACK}?")
+    assert (told(back)["error"], told(back)["state"]) == ("invalid_scope", "a state & more")
+    await ada.open(PATH, **wish(client_id=client))
+    answer = await ada.send(PATH, **wish(**changed), decision="allow")
+    assert answer.headers["refresh"] == f"0; url={back}"
+    # Where the address isn't the client's own, nothing leads there.
+    answer = await ada.open(PATH, **wish(**changed, redirect_uri="https://evil.example.com/"))
+    assert answer.status_code == 400
+    assert "evil.example.com" not in answer.text
 
 
 # What the request has to hold

@@ -25,6 +25,10 @@ class OAuthClient(NamedTuple):
         """True if this is one of its addresses."""
         return any(redirects.matches(registered, uri) for registered in self.redirect_uris)
 
+    def is_trusted(self, options: OAuthOptions) -> bool:
+        """True if the settings name it, or the host of its document."""
+        return self.known == "settings" or (self.known == "document" and bool(options.client_hosts))
+
 
 async def find(
     id_: str, options: OAuthOptions, database: Database, documents: ClientDocuments

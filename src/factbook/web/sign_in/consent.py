@@ -2,6 +2,8 @@
 
 Every form carries the whole request again, which is checked again. Nothing leads to a client's
 address before somebody has pressed a button: anybody can name an address of their own in a link.
+Only a client that the settings trust gets its mistakes at once (RFC 6749, section 4.1.2.1; RFC
+9700, section 4.11.2).
 """
 
 from collections.abc import Mapping, Sequence
@@ -58,7 +60,7 @@ async def decide(visit: PageContext) -> Reply:
 
 async def _wish(visit: PageContext, given: Mapping[str, str]) -> AuthorizationRequest | Reply:
     """The request with these parameters, or the page that says what is wrong with it."""
-    uri = ""
+    uri, trusted = "", False
     try:
         client = await clients.find(
             given.get("client_id", ""),
@@ -67,9 +69,17 @@ async def _wish(visit: PageContext, given: Mapping[str, str]) -> AuthorizationRe
             visit.site.documents,
         )
         uri = authorization_request.answer_address(client, given)
+        trusted = client.is_trusted(visit.state.oauth)
         return authorization_request.checked(client, uri, given, visit.server)
     except OAuthError as error:
-        return _refused(visit, error, uri, given.get("state", ""))
+        refused = _refused(visit, error, uri, given.get("state", ""))
+        if not trusted:
+            return refused
+        address = _answer(visit, uri, given.get("state", ""), **_told(error))
+        if visit.request.method == "POST":  # a form may not lead to other hosts
+            return refused._replace(headers={**refused.headers, **_leading_to(address)})
+        headers = {"location": address, "referrer-policy": "no-referrer"}
+        return Reply(status=303, headers=headers, content_type=b"text/plain")
 
 
 async def _give(visit: PageContext, wish: AuthorizationRequest, code: str) -> None:
@@ -138,8 +148,15 @@ def _gone_back(visit: PageContext, wish: AuthorizationRequest, **values: str) ->
         host=redirects.host(wish.redirect_uri),
         address=uri,
     )
-    headers = {"refresh": f"0; url={uri}", "referrer-policy": "no-referrer"}
-    return reply._replace(headers={**reply.headers, **headers})
+    return reply._replace(headers={**reply.headers, **_leading_to(uri)})
+
+
+def _leading_to(address: str) -> dict[str, str]:
+    return {"refresh": f"0; url={address}", "referrer-policy": "no-referrer"}
+
+
+def _told(error: OAuthError) -> dict[str, str]:
+    return {"error": error.code, "error_description": error.message}
 
 
 def _refused(visit: PageContext, error: OAuthError, uri: str = "", state: str = "") -> Reply:
@@ -149,9 +166,7 @@ def _refused(visit: PageContext, error: OAuthError, uri: str = "", state: str = 
         error.status,
         problem=error.message,
         host=redirects.host(uri) if uri else "",
-        address=_answer(visit, uri, state, error=error.code, error_description=error.message)
-        if uri
-        else "",
+        address=_answer(visit, uri, state, **_told(error)) if uri else "",
     )
 
 
