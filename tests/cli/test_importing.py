@@ -109,8 +109,9 @@ def test_many_removals_are_held_shown_and_applied(run: Import, fake: FakeGitHub)
     run("github", "--org", "acme")
     fake.repositories = fake.repositories[12:]
     answer = run("github", "--org", "acme")
-    assert answer.exit_code == 0
+    assert answer.exit_code == 1
     assert "github/acme.repositories: 12 removals are held" in answer.stderr
+    assert "factbook import apply github/acme.repositories" in answer.stderr
     shown = run("show", "github/acme.repositories")
     assert "component:default/r00" in shown.stdout
     applied = run("apply", "github/acme.repositories")

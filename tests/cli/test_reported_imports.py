@@ -10,6 +10,7 @@ import pytest
 
 from factbook.catalog.store.documents import DOCUMENT
 from tests.cli.conftest import Command
+from tests.fakes import faults
 from tests.fakes.fake import Fake
 from tests.fakes.gitea import state as gitea
 from tests.fakes.gitlab.state import Account
@@ -218,3 +219,77 @@ def test_members_of_gitlab_who_cannot_sign_in_are_left_out(catalog: Catalog) -> 
     assert [ref for ref in catalog.entities if ref.startswith("user:")] == ["user:default/alice"]
     assert report["leftOut"] == {"disabled accounts": 1, "service accounts": 1}
     assert catalog.owners() == {"shop": "group:default/web"}
+
+
+def test_a_file_that_is_commented_out_takes_nothing_away(catalog: Catalog) -> None:
+    fake = scenarios.github(scenario("17-commented-out-catalog-file", "before.json"))
+    catalog.take("github", fake)
+    before = catalog.entities["component:default/pay"]
+    scenarios.become(fake, scenario("17-commented-out-catalog-file", "after.json"))
+    for one in fake.repositories:
+        one.commits += 1
+    report = catalog.take("github", fake)
+    assert catalog.entities["component:default/pay"] == before
+    [problem] = report["parts"][0]["problems"]
+    assert (problem["origin"], problem["file"]) == ("github.com/acme/pay", CATALOG)
+    assert problem["message"].startswith("holds no entity")
+
+
+def test_a_file_without_an_entity_is_reported_and_its_repository_is_a_component(
+    catalog: Catalog,
+) -> None:
+    files = sorted((scenarios.DATA / "vendors").glob("02-*.yaml"))
+    texts = [one.read_text() for one in files]
+    assert len(texts) == 2
+    texts += ["---\n", "---\n...\n", "null\n", "\ufeff", " \n\n"]
+    one = Organization(
+        *(repository(f"r{n}", n, texts={CATALOG: text}) for n, text in enumerate(texts, 1))
+    )
+    report = catalog.take("github", one.fake)
+    assert catalog.owners() == {f"r{n}": None for n in range(1, 8)}
+    assert report["parts"][0]["problemCount"] == 7
+
+
+def test_a_target_without_an_entity_takes_nothing_away(catalog: Catalog) -> None:
+    location = "apiVersion: v1\nkind: Location\nmetadata: {name: all}\nspec: {target: x.yaml}\n"
+    one = Organization(repository("shop", 1, texts={CATALOG: location, "x.yaml": file("x")}))
+    catalog.take("github", one.fake)
+    [shop] = one.fake.repositories
+    shop.commits, shop.texts["x.yaml"] = 2, b"# nothing yet"
+    report = catalog.take("github", one.fake)
+    assert catalog.owners() == {"x": "team-a"}
+    [problem] = report["parts"][0]["problems"]
+    assert (problem["file"], problem["message"][:15]) == ("x.yaml", "holds no entity")
+
+
+def test_another_name_in_a_file_that_is_commented_out_stays(catalog: Catalog) -> None:
+    texts = {CATALOG: file("payments-api") + "---\n" + file("payments-worker")}
+    one = Organization(repository("pay", 1, texts=texts))
+    catalog.take("github", one.fake)
+    [pay] = one.fake.repositories
+    pay.commits, pay.texts[CATALOG] = 2, b"# " + pay.texts[CATALOG].replace(b"\n", b"\n# ")
+    catalog.take("github", one.fake)
+    assert list(catalog.owners()) == ["payments-api", "payments-worker"]
+
+
+def test_an_import_that_could_read_no_file_is_not_complete(catalog: Catalog) -> None:
+    given = json.loads((scenarios.DATA / "vendors/09-no-file-read-is-complete.json").read_text())
+    assert "every POST to GraphQL answers 500" in given["GitLab"]
+    group = GitlabGroup(*(project(f"p{n}", n) for n in range(1, 13)))
+    catalog.take("gitlab", group.fake)
+    group.fake.fail("graphql", faults.saying({}, 500), times=99)
+    report = catalog.take("gitlab", group.fake, code=1)
+    states = {part["part"]: part["state"] for part in report["parts"]}
+    assert states == {
+        "gitlab/acme.projects": "partial",
+        "gitlab/acme.groups": "complete",
+        "gitlab/acme.members": "complete",
+    }
+    assert len(catalog.owners()) == 12
+
+
+def test_an_import_that_may_read_no_file_is_not_complete(catalog: Catalog) -> None:
+    group = GitlabGroup(project("a", 1), project("b", 2))
+    group.token.reads_repository = False
+    report = catalog.take("gitlab", group.fake, code=1)
+    assert report["parts"][0]["state"] == "partial"

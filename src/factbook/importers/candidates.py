@@ -37,6 +37,12 @@ class CheckedPart:
     problems: list[ReadingProblem] = field(default_factory=list)
     unread: set[str] = field(default_factory=set)
 
+    @property
+    def whole(self) -> bool:
+        """True if nothing has to be read again, and anything was read that could be."""
+        read = bool(self.found or not self.unread)
+        return self.part.complete and not self.part.failed and read
+
 
 class ImportMarks:
     """Annotations by which a stored entity says what it was imported from."""

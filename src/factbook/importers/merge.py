@@ -79,7 +79,12 @@ def merged(
     from an origin in `unread`. Removals above the limit, and those of all, are held.
     """
     here = {member.prepared.ref: member for member in stored}
-    new = {one.prepared.ref: one for one in found if _may_change(part, here, one)}
+    origins = {member.origin for member in stored}
+    new = {
+        one.prepared.ref: one
+        for one in found
+        if _may_change(part, here, one) and not _stands_in(part, one, origins, unread)
+    }
     missing = [member for ref, member in here.items() if ref not in new]
     there = {m.prepared.ref for m in missing if m.origin in unread}
     there.update(one.prepared.ref for one in found)
@@ -151,6 +156,15 @@ def _may_change(part: SnapshotPart, here: Mapping[str, StoredMember], one: Candi
     """False for what came from an origin that was not read."""
     member = here.get(one.prepared.ref)
     return member is None or _was_read(part, member)
+
+
+def _stands_in(
+    part: SnapshotPart, one: Candidate, origins: Collection[str], unread: Collection[str]
+) -> bool:
+    """True for what only stands in for an origin that was not read, and has entities."""
+    former = part.former.get(one.origin, frozenset())
+    is_there = one.origin in origins or not former.isdisjoint(origins)
+    return one.tentative and one.origin in unread and is_there
 
 
 def _moves(missing: Sequence[StoredMember], new: Sequence[Candidate]) -> dict[str, str]:

@@ -77,7 +77,8 @@ class SnapshotPart:
     what the credential could see; a reading with fewer of them than the last complete one is not
     believed to be complete. `former` are the origins that an origin had before it was renamed.
     `only` are the origins that were read, None for all of them: nothing else changes. `lost` are
-    further ones that were not found: whether they are gone, a reading of everything tells.
+    further ones that were not found: whether they are gone, a reading of everything tells. With
+    `failed` something in it could not be read for a passing reason: the part is told as partial.
     """
 
     key: str
@@ -89,6 +90,7 @@ class SnapshotPart:
     former: Mapping[str, frozenset[str]] = field(default_factory=dict, repr=False)
     only: frozenset[str] | None = None
     lost: frozenset[str] = frozenset()
+    failed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -166,7 +166,7 @@ class _Writer:
         if part.part.only is not None and before is not None:
             return _record_of_some(part, wanted, before, conflicts)
         doubt = before.doubt if before else Doubt()
-        believed = part.part.complete and not wanted.held
+        believed = part.whole and not wanted.held
         state = "held" if wanted.held else "complete" if believed else "partial"
         problems = [*part.problems, *conflicts]
         return ImportPartRecord(

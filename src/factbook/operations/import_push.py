@@ -124,7 +124,7 @@ class _SnapshotPush:
             problems = [*part.problems, *refused.problems]
             return PushedPart(
                 name,
-                part.part.complete,
+                part.whole,
                 changes,
                 difference,
                 problems,

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from factbook.cli.imports.report import Plan, check_whole, print_report, report_json, reports
+from factbook.cli.imports.report import Plan, check_reports, print_report, report_json, reports
 from factbook.cli.local import DatabaseUrl
 from factbook.cli.output import Json, print_json
 
@@ -47,4 +47,4 @@ def run(
     else:
         for one in found:
             print_report(one, plan=plan)
-    check_whole(found)
+    check_reports(found)

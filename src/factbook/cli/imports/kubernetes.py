@@ -1,19 +1,20 @@
 """`factbook import kubernetes`: workloads of a cluster, written here or pushed to a server."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from factbook.cli.connection import PushWord, Token, connected
-from factbook.cli.failures import CommandError
-from factbook.cli.imports.report import Chosen, Plan, import_chosen
+from factbook.cli.imports.report import Chosen, Plan, check_whole, import_chosen
 from factbook.cli.local import DatabaseUrl, settings_from
 from factbook.cli.output import Json, note, note_each, print_json, print_table, progress, say
 
 if TYPE_CHECKING:
     from factbook.operations.import_push import PushedPart
     from factbook.operations.import_snapshot import OneReading
+
+_DECIDE: Final = "Look at what would be removed, and give --remove once."
 
 Cluster = Annotated[str, typer.Option(metavar="NAME", help="Name of the cluster in the catalog.")]
 Push = Annotated[
@@ -93,7 +94,7 @@ def kubernetes(
         print_json(_as_json(reading, parts, plan=plan))
     else:
         _show(reading, parts, plan=plan)
-    _check(parts)
+    check_whole({part.set: _state(part) for part in parts}, _DECIDE)
 
 
 def _reading(chosen: dict[str, Any]) -> "OneReading":
@@ -156,12 +157,3 @@ def _as_json(reading: "OneReading", parts: "list[PushedPart]", *, plan: bool) ->
             for part in parts
         ],
     }
-
-
-def _check(parts: "list[PushedPart]") -> None:
-    """Raise CommandError if the server does not have what the cluster has."""
-    if any(not part.complete for part in parts):
-        raise CommandError("Not everything could be read; what could not stays as it was.")
-    if any(part.held for part in parts):
-        hint = "Look at what would be removed, and give --remove once."
-        raise CommandError("Removals were held; what was to be removed stays.", hint=hint)

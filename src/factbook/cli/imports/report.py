@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
 import msgspec
 import typer
@@ -16,6 +16,12 @@ if TYPE_CHECKING:
     from factbook.backend import Backend
     from factbook.importers.single_import import ImportReport
     from factbook.importers.writer import PartResult
+
+# How one decides on the removals that a part holds.
+DECIDE: Final = (
+    "Look at them and decide: factbook import show {0}, then factbook import apply {0}, or "
+    "factbook import discard {0} to keep them."
+)
 
 Plan = Annotated[bool, typer.Option("--plan", help="Write nothing; show what would change.")]
 
@@ -53,7 +59,7 @@ def import_chosen(chosen: Chosen, database_url: str | None, *, plan: bool, as_js
         print_json(report_json(report, plan=plan))
     else:
         print_report(report, plan=plan)
-    check_whole([report])
+    check_reports([report])
 
 
 def reports(work: Work, database_url: str | None) -> "list[ImportReport]":
@@ -68,10 +74,27 @@ def reports(work: Work, database_url: str | None) -> "list[ImportReport]":
         return asyncio.run(work(backend, show))
 
 
-def check_whole(found: Iterable["ImportReport"]) -> None:
-    """Raise CommandError if something could not be read."""
-    if any(part.record.state == "partial" for report in found for part in report.parts):
-        raise CommandError("Not everything could be read; what could not stays as it was.")
+def check_whole(states: Mapping[str, str], decide: str = DECIDE) -> None:
+    """Raise CommandError for a part, by its name, that is partial, or that holds removals.
+
+    `decide` says how one decides on these.
+    """
+    partial = [name for name, state in states.items() if state == "partial"]
+    held = [name for name, state in states.items() if state == "held"]
+    if partial:
+        hint = f"Solve the problems above and import again. See: factbook import show {partial[0]}"
+        raise CommandError(
+            "Not everything could be read; what could not stays as it was.", hint=hint
+        )
+    if held:
+        raise CommandError("Removals are held; the entities stay.", hint=decide.format(held[0]))
+
+
+def check_reports(found: Iterable["ImportReport"]) -> None:
+    """`check_whole` of the parts of reports."""
+    check_whole(
+        {part_name(one.record): one.record.state for report in found for one in report.parts}
+    )
 
 
 def print_report(report: "ImportReport", *, plan: bool) -> None:

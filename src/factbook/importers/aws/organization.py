@@ -141,14 +141,17 @@ class _OrganizationParts:
         if missing:
             self._problems.append(ReadingProblem(_ORIGIN, f"accounts: {missing.reason}"))
         items = [self._account(account, names[account.id]) for account in wanted]
-        reasons = {one.reason: None for one in self._tags.values() if isinstance(one, Missing)}
+        unknown = [one for one in self._tags.values() if isinstance(one, Missing)]
+        reasons = dict.fromkeys(one.reason for one in unknown)
         self._problems += [ReadingProblem(_ORIGIN, f"tags: {reason}") for reason in reasons]
+        none = bool(unknown) and len(unknown) == len(self._tags)
         return SnapshotPart(
             ACCOUNTS,
             missing is None,
             tuple(items),
             tuple(self._problems),
             rights=frozenset(_rights(wanted)),
+            failed=none or any(one.passing for one in unknown),
         )
 
     def units(self, tree: UnitTree) -> SnapshotPart:

@@ -35,6 +35,7 @@ DEEPEST: Final = 10
 _AT_ONCE: Final = 100
 # The most problems that are reported for one origin.
 _MOST_PROBLEMS: Final = 500
+_NO_ENTITY: Final = "holds no entity: write one, or take the file out of the targets"
 _NOT_READ: Final = Missing(Outcome.TOO_LARGE, "it was not read")
 
 
@@ -59,13 +60,19 @@ class RepositoryReading:
     """Entities and problems of an origin's files; `whole`: nothing that they name is missing.
 
     `cut_off` is the reason why reading the same files again would end in the same way: they exceed
-    the budget of the origin.
+    the budget of the origin. `failed`: a file was not read for a passing reason.
     """
 
     entities: list[ReadEntity] = field(default_factory=list)
     problems: list[ReadingProblem] = field(default_factory=list)
     whole: bool = True
     cut_off: str = ""
+    failed: bool = False
+
+    @property
+    def says_nothing(self) -> bool:
+        """True if the files hold no entity and no mistake, as one that is commented out."""
+        return self.whole and not self.entities
 
 
 class _Step(NamedTuple):
@@ -129,7 +136,7 @@ class _CatalogFileReader:
             origin.seen.add(step.location)
             if isinstance(content, Missing):
                 if not (step.optional and content.outcome is Outcome.NOT_FOUND):
-                    self._problem(step, f"{step.location.path}: {_reason(content)}")
+                    self._missing(step, step.location.path, content)
                 continue
             try:
                 self._take(origin, step, content)
@@ -143,6 +150,9 @@ class _CatalogFileReader:
         for problem in result.problems:
             at = step._replace(path=(*step.path, step.location), line=problem.line)
             self._problem(at, problem.message)
+        if step.path and not (result.documents or result.problems):
+            at = step._replace(path=(*step.path, step.location), line=0)
+            self._problem(at, _NO_ENTITY)
         for document in result.documents:
             origin.documents.append((step.location, document))
             if str(document.value.get("kind", "")).lower() == "location":
@@ -216,7 +226,7 @@ class _CatalogFileReader:
         paths = (await self._files.paths([tree]))[tree]
         if isinstance(paths, Missing):
             for pattern, step in patterns.items():
-                self._problem(step, f"{pattern}: {_reason(paths)}")
+                self._missing(step, pattern, paths)
             return {}
         matched = await asyncio.to_thread(matching, list(patterns), paths, budget)
         return {
@@ -259,6 +269,12 @@ class _CatalogFileReader:
         origin.contents.clear()
         origin.reading.cut_off = "" if error.is_shared else str(error)
         self._problem(step, str(error))
+
+    def _missing(self, step: _Step, path: str, missing: Missing) -> None:
+        """Note a file that was not read, or the files of a pattern."""
+        reading = self._of(step).reading
+        reading.failed |= missing.passing
+        self._problem(step, f"{path}: {_reason(missing)}")
 
     def _problem(self, step: _Step, message: str, *, lost: bool = True) -> None:
         """Note a problem at the file that led to this one."""
@@ -309,6 +325,8 @@ class _CatalogFileReader:
         origin = self._of(step)
         if origin.ended:
             return
+        if isinstance(content, Missing) and content.passing:
+            origin.reading.failed = True
         try:
             if isinstance(content, bytes):
                 origin.budget.spend("bytes", len(content))

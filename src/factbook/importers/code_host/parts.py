@@ -22,6 +22,9 @@ from factbook.importers.snapshot import ImportedItem, ReadingProblem, SnapshotPa
 from factbook.outbound.outcomes import Missing
 
 _PEOPLE: Final = frozenset({"group", "user"})
+_NO_ENTITY: Final = (
+    "holds no entity, so what it brought before stays: write one, or delete the file"
+)
 
 
 def chosen(
@@ -69,6 +72,7 @@ class RepositoryPart:
         self._items: list[ImportedItem] = []
         self._problems: list[ReadingProblem] = []
         self._unread: set[str] = set()
+        self._failed = False
 
     async def read(
         self,
@@ -86,11 +90,18 @@ class RepositoryPart:
         for origin, reading in read.items():
             if reading.cut_off:
                 files.note_cut_off(found[origin].location, reading.cut_off)
+            self._failed |= reading.failed
         for one in wanted:
             origin = self._place.origin_of(one.slug)
             if origin in read:
                 self._sort_out(one, self._of_files(one, read[origin]))
-            elif origin not in self._unread:
+            if origin in read and read[origin].says_nothing:
+                # What the file brought before stays; else the repository is as one without it.
+                self._cannot(
+                    origin, ReadingProblem(origin, _NO_ENTITY, found[origin].location.path)
+                )
+                self._items.append(replace(self._made(one, roots[one.number]), tentative=True))
+            elif origin not in read and origin not in self._unread:
                 self._items.append(self._made(one, roots[one.number]))
 
     def people(self, part: SnapshotPart) -> list[SnapshotPart]:
@@ -117,6 +128,7 @@ class RepositoryPart:
             frozenset(self._unread),
             frozenset(rights),
             self._former,
+            failed=self._failed,
         )
 
     def _root_files(
@@ -127,18 +139,19 @@ class RepositoryPart:
             origin, root = self._place.origin_of(one.slug), roots[one.number]
             for missing in root.missing:
                 text = f"a file cannot be read: {missing.reason}"
-                self._cannot(origin, ReadingProblem(origin, text))
+                self._cannot(origin, ReadingProblem(origin, text), missing)
             if root.catalog is None or origin in self._unread:
                 continue
             path, content = root.catalog
             if isinstance(content, Missing):
-                self._cannot(origin, ReadingProblem(origin, content.reason, path))
+                self._cannot(origin, ReadingProblem(origin, content.reason, path), content)
             else:
                 yield origin, RootFile(origin, FileLocation(one.slug, HEAD, path), content)
 
-    def _cannot(self, origin: str, problem: ReadingProblem) -> None:
+    def _cannot(self, origin: str, problem: ReadingProblem, why: Missing | None = None) -> None:
         self._problems.append(problem)
         self._unread.add(origin)
+        self._failed |= why is not None and why.passing
 
     def _of_files(
         self, one: HostedRepository, reading: RepositoryReading
