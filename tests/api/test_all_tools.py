@@ -19,6 +19,7 @@ from tests.api.messages import (
     modern_message,
     tool_call,
 )
+from tests.conftest import StartService
 from tests.service import TOOLS, Service, component
 
 ALL = "/mcp"
@@ -223,7 +224,40 @@ async def test_who_has_no_token_is_401_whatever_is_sent(
                 assert (await stranger.get(ALL)).status_code == 401
 
 
-async def test_a_batch_is_refused_and_a_get_is_405(service: Service) -> None:
-    answer = await service.http.post(ALL, json=[DISCOVERY, DISCOVERY])
-    assert "Batches" in expect_error(answer, 400, -32600)
+async def test_a_batch_of_the_revision_that_has_them_is_answered_message_by_message(
+    service: Service, subtests: pytest.Subtests
+) -> None:
+    noted = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+    ping, unknown = message("ping", id=2), message("nothing", id="three")
+    batch: list[object] = [DISCOVERY, noted, ping, unknown, 7]
+    old = {"mcp-protocol-version": "2025-03-26"}
+    for path, headers in ((ALL, {}), (ALL, old), (TOOLS, old)):
+        with subtests.test(path=path, headers=headers):
+            answer = await service.http.post(path, json=batch, headers=headers)
+            assert answer.status_code == 200
+            first, second, third, fourth = answer.json()
+            assert first["result"]["structuredContent"]["totalCount"] == 3
+            assert second == {"jsonrpc": "2.0", "id": 2, "result": {}}
+            assert (third["id"], third["error"]["code"]) == ("three", -32601)
+            assert (fourth["id"], fourth["error"]["code"]) == (None, -32600)
+            quiet = await service.http.post(path, json=[noted, noted], headers=headers)
+            assert (quiet.status_code, quiet.content) == (202, b"")
+            for wrong in ([], [ping] * 21):
+                answer = await service.http.post(path, json=wrong, headers=headers)
+                assert "1 to 20 messages" in expect_error(answer, 400, -32600)
+    newer = {"mcp-protocol-version": "2025-06-18"}
+    answer = await service.http.post(ALL, json=[ping], headers=newer)
+    assert "2025-03-26 alone" in expect_error(answer, 400, -32600)
+
+
+async def test_the_messages_of_a_batch_count_as_calls_of_their_token(start: StartService) -> None:
+    service = await start(token_rate=1, token_burst=3)
+    answer = await service.http.post(ALL, json=[message("ping", id=at) for at in range(5)])
+    found = answer.json()
+    assert [one["id"] for one in found] == [0, 1, 2, 3, 4]
+    assert ["error" in one for one in found] == [False, False, False, True, True]
+    assert "calls too often" in found[-1]["error"]["message"]
+
+
+async def test_a_get_is_405(service: Service) -> None:
     assert (await service.http.get(ALL)).headers["allow"] == "POST"

@@ -155,6 +155,18 @@ def of_messages(data: bytes) -> None:
         assert shown.id == found.id
 
 
+def of_batches(data: bytes) -> None:
+    """A batch is a few messages, or refused in its own form."""
+    try:
+        found = jsonrpc.parse_batch(data)
+    except jsonrpc.RpcError as error:
+        check_told(error)
+        return
+    assert 0 < len(found) <= 20
+    for message in found:
+        assert jsonrpc.refused(message, "x").status in {200, 400}
+
+
 TARGETS = (
     Target("request-headers", of_requests, ("web.site.cookies.read", "web.site.cookies.unpacked",
         "auth.oidc.attempt.opened"), share=40),
@@ -164,4 +176,5 @@ TARGETS = (
     Target("query", of_queries, (), share=20),
     Target("form", of_forms, ("web.site.forms.read",), share=10),
     Target("jsonrpc", of_messages, ("api.mcp.jsonrpc.parse",), share=60),
+    Target("batches", of_batches, ("api.mcp.jsonrpc.parse_batch",), share=60),
 )  # fmt: skip

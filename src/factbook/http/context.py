@@ -107,9 +107,13 @@ class SourceContext(HandlerContext):
 
 @dataclass(kw_only=True)
 class ToolContext(SourceContext):
-    """The same, with the servers of tools, each of toolsets with these names."""
+    """The same, with the servers of tools, each of toolsets with these names.
+
+    `calls` bounds how often a token calls.
+    """
 
     toolsets: tuple[str, ...]
+    calls: "RateLimit"
     server: Callable[[ServerChoice], ToolServer]
 
     @property
@@ -144,7 +148,6 @@ class State(ToolContext, WebhookContext, ImporterContext):
     hosts: "Hosts"
     oauth: "OAuthOptions"
     company: "CompanyTokens | None"
-    calls: "RateLimit"
     failures: "RateLimit"
     registrations: "RateLimit"
     registration_records: "RateLimit"

@@ -55,6 +55,8 @@ class RpcError(Exception):
 
 _message = msgspec.json.Decoder(RpcMessage)
 _members = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_batch = msgspec.json.Decoder(list[msgspec.Raw])
+_MOST = 20
 _NOTHING = msgspec.Raw(b"{}")
 _NULL = b"null"
 
@@ -66,10 +68,35 @@ def parse(body: bytes | bytearray) -> RpcMessage:
             body.decode()  # what stays Raw is not looked into
         return _message.decode(body)
     except msgspec.ValidationError as error:
-        text = "Batches are not accepted." if body.lstrip()[:1] == b"[" else f"{error}."
+        text = (
+            "A batch is for revision 2025-03-26 alone."
+            if body.lstrip()[:1] == b"["
+            else f"{error}."
+        )
         raise RpcError(INVALID_REQUEST, f"Not a JSON-RPC 2.0 request: {text}", status=400) from None
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise RpcError(PARSE_ERROR, f"Not valid JSON: {error}.", status=400) from None
+
+
+def parse_batch(body: bytes | bytearray) -> list[bytes]:
+    """The messages of a batch, each unread; raises RpcError unless there are 1 to 20."""
+    try:
+        messages = _batch.decode(body)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        raise RpcError(PARSE_ERROR, f"Not valid JSON: {error}.", status=400) from None
+    if not 0 < len(messages) <= _MOST:
+        text = f"A batch has 1 to {_MOST} messages."
+        raise RpcError(INVALID_REQUEST, text, status=400)
+    return [bytes(message) for message in messages]
+
+
+def refused(body: bytes, text: str) -> RpcError:
+    """The error for a message of a batch that isn't answered."""
+    try:
+        id_ = parse(body).id
+    except RpcError as error:
+        return error
+    return RpcError(INVALID_REQUEST, text, status=200, id=None if id_ is UNSET else id_)
 
 
 def given_params(message: RpcMessage) -> msgspec.Raw:
