@@ -28,7 +28,14 @@ Each class knows its HTTP status and the name that REST clients see; its docstri
 when none is given. `details` are further members of the rendered error object.
 """
 
-from typing import Any, ClassVar, Self
+from collections.abc import Iterable
+from typing import Any, ClassVar, Final, Self
+
+# Names that are compared with an unknown one, and that a refusal lists.
+_COMPARED: Final = 1_000
+_LISTED: Final = 20
+_NEAR: Final = 3
+_ALIKE: Final = 0.5
 
 # What is wrong, and its path in what was sent.
 Problem = dict[str, str]
@@ -164,6 +171,25 @@ class NotFoundError(FactbookError):
 
     status = 404
     name = "NotFoundError"
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """The known names that are like `name`, and the first of all, as sentences after a refusal."""
+    from difflib import get_close_matches  # noqa: PLC0415 - rarely needed, and slow to import
+
+    names = list(known)
+    near = get_close_matches(name[:_COMPARED], names[:_COMPARED], _NEAR, _ALIKE)
+    meant = f" Did you mean {', '.join(near)}?" if near else ""
+    more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
+    return f"{meant} There are: {', '.join(names[:_LISTED])}{more}." if names else meant
+
+
+def no_such(noun: str, name: str, known: Iterable[str]) -> NotFoundError:
+    """The error for a name that nothing has, with those that there are for who may read them."""
+    plain = f'There is no {noun} "{name}".'
+    found = NotFoundError(f"{plain}{suggestion(name, known)}")
+    found.unless_read(NotFoundError(plain))
+    return found
 
 
 class MethodNotAllowedError(FactbookError):

@@ -11,8 +11,8 @@ OTHER_TYPE = {"source": "code", "fact": "language"}
 
 def test_a_rule_that_does_not_fit_its_facts_is_refused(subtests: pytest.Subtests) -> None:
     cases: list[tuple[Any, str, str]] = [
-        (leaf("protected", "equal", True, source="cod"), "rule.source", "is code meant?"),
-        (leaf("protectd", "equal", True), "rule.fact", "is protected meant?"),
+        (leaf("protected", "equal", True, source="cod"), "rule.source", "Did you mean code?"),
+        (leaf("protectd", "equal", True), "rule.fact", "Did you mean protected?"),
         (leaf("protected", "contains", "a"), "rule.operator", "does not take facts of type"),
         (leaf("languages", "equal", "a"), "rule.operator", "these do: contains"),
         (leaf("manifest", "equal", "a"), "rule.operator", "give a path into it"),
@@ -91,8 +91,11 @@ def test_a_template_names_facts_that_exist() -> None:
     )
 
     assert found == {
-        "messages.fail": "names no fact of code; is language, languages, age meant?",
-        "messages.pass": "names no data source",
+        "messages.fail": "names no fact of code. Did you mean language, languages, age? There are: "
+        "protected, approvals, open, age, longest, delay, language, languages, pushedAt, "
+        "createdAt, manifest",
+        "messages.pass": "names no data source. Did you mean one? There are: code, one, two, "
+        "entity, checks",
     }
 
 

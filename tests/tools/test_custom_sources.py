@@ -105,7 +105,7 @@ async def test_its_facts_are_asked_for_by_the_names_that_its_author_gave(filled:
     ]
     assert row["facts"] == {"Code coverage": 82.5}
     text = refusal(await filled.ask(ALL, dataSourceId="team-quality", facts=["coverage"]))
-    assert "Choose among: Code coverage, on-call.größe, checkedAt." in text
+    assert "There are: Code coverage, on-call.größe, checkedAt." in text
 
 
 @pytest.mark.spec("tools.entity-facts.of-custom-sources")
@@ -165,4 +165,4 @@ async def test_a_thousand_sources_are_counted_and_not_all_listed_in_a_refusal(
     assert (len(found["dataSources"]), found["totalCount"], found["customCount"]) == (2, 1003, 1000)
     text = refusal(await service.ask(ALL, dataSourceId="team-x"))
     assert "entity-metadata, entity-ownership, techdocs, team-000, " in text
-    assert "team-096 and 903 more. Call get-data-source-discovery" in text
+    assert "team-016 and 983 more. Call get-data-source-discovery" in text

@@ -141,7 +141,7 @@ async def test_what_cannot_be_asked_is_refused_with_what_can(
         ({"query": {"$any": 5}}, "query: $any takes a list"),
         ({"query": {"$all": [{"kind": "x"}] * 600}}, "500 conditions at most"),
         ({"where": {"fact": "liens", "operator": "isKnown"}}, 'no data source has a fact "liens"'),
-        ({"where": {**LONG, "source": "covrage"}}, "is coverage meant?"),
+        ({"where": {**LONG, "source": "covrage"}}, "Did you mean coverage?"),
         ({"where": {**LONG, "operator": "like"}}, "where.operator has to be one of"),
         ({"where": {**LONG, "value": "many"}}, "where.value has to be"),
         ({"where": {"all": [LONG] * 300}}, "200 conditions at most"),

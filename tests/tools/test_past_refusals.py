@@ -20,10 +20,10 @@ async def test_what_is_not_there_is_told_as_the_other_tools_tell_it(recording: S
     )
     assert text == (
         "The data source tree has no fact lines. "
-        "Choose among: repo.files, repo.about, repo.owners, stars."
+        "There are: repo.files, repo.about, repo.owners, stars."
     )
     text = refusal(await recording.ask(HISTORY, name="payments", facts=["lines", "wings", "fins"]))
-    assert text.startswith("No data source has a fact fins, wings. Call get-data-source-discovery")
+    assert text.startswith("No data source has a fact fins, wings. Did you mean lines? There are: ")
     text = refusal(await recording.ask(HISTORY, name="paymnts"))
     assert f"Did you mean {PAYMENTS}?" in text
 

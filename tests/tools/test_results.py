@@ -170,7 +170,7 @@ async def test_an_unknown_fact_and_a_made_up_cursor_are_told_what_there_is(fille
     tool = "get-all-entities-facts"
     text = refusal(await filled.ask(tool, **SOURCE, facts=["hasOwner", "hasWings", "hasFins"]))
     assert "no fact hasFins, hasWings" in text
-    assert "Choose among: hasTitle, hasDescription, hasTags, hasOwner." in text
+    assert "There are: hasTitle, hasDescription, hasTags, hasOwner." in text
     for cursor in ("2", "eyJwYWdlIjoyfQ=="):
         text = refusal(await filled.ask(tool, **SOURCE, cursor=cursor))
         assert "Leave it out to start over" in text

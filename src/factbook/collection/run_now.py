@@ -15,8 +15,7 @@ from factbook.collection import run_start
 from factbook.collection.run_start import NothingToCollectError, UnderWayError
 from factbook.datasources import catalog_samples
 from factbook.datasources.registry import Registry, SourceSnapshot
-from factbook.datasources.source_store import source_store
-from factbook.errors import ConflictError, NotFoundError
+from factbook.errors import ConflictError, NotFoundError, no_such
 from factbook.facts import refresh_requests
 from factbook.facts.datasource import DataSource
 from factbook.integrations.integration import Integration
@@ -50,7 +49,7 @@ async def run(
     """
     known = await registry.latest()
     if source_id not in known.sources:
-        raise source_store.missing(source_id)
+        raise no_such("data source", source_id, known.sources)
     ref = None if entity is None else str(refs.parse(entity))
     id_ = None if ref is None else await entity_id(database, ref)
     now = await lease.time(database, clock)

@@ -1,6 +1,6 @@
 """Connections as shown and changed by every interface; `write` is as in `define`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -13,7 +13,7 @@ from factbook.datasources import connection_store
 from factbook.datasources.connection_store import ConnectionInput, StoredConnection
 from factbook.datasources.custom import SourceConnection, Unusable
 from factbook.datasources.registry import Registry
-from factbook.errors import ConflictError, NotFoundError
+from factbook.errors import ConflictError, NotFoundError, no_such
 from factbook.storage import Database, Row, Transaction, Write
 
 log = structlog.get_logger("factbook.connections")
@@ -62,10 +62,11 @@ async def shared_with(
 
 async def one(database: Database, registry: Registry, name: str) -> ConnectionDetail:
     """The connection with this name; raises NotFoundError."""
-    for found in await listed(database, registry):
+    every = await listed(database, registry)
+    for found in every:
         if found.name == name:
             return found
-    raise missing(name)
+    raise missing(name, every)
 
 
 async def put(
@@ -102,7 +103,7 @@ async def delete(registry: Registry, name: str, *, actor: str, write: Write) -> 
     def work(transaction: Transaction) -> StoredConnection:
         found = connection_store.read(transaction, name)
         if found is None:
-            raise missing(name)
+            raise missing(name, ())
         if users := _users(transaction, name):
             unread = ConflictError(f"The connection {name} is used by {len(users)} data sources.")
             text = f"The connection {name} is used by {', '.join(users)}."
@@ -120,9 +121,9 @@ def _check(name: str, registry: Registry) -> None:
         raise ConflictError(f"The connection {name} comes from the settings: change it there.")
 
 
-def missing(name: str) -> NotFoundError:
-    """The error for an unknown connection."""
-    return NotFoundError(f'There is no connection "{name}".')
+def missing(name: str, known: Iterable[ConnectionDetail]) -> NotFoundError:
+    """The error for an unknown connection, with the names of those that the caller may see."""
+    return no_such("connection", name, [one.name for one in known])
 
 
 def _configured(name: str, one: SourceConnection, users: Sequence[str]) -> ConnectionDetail:

@@ -15,7 +15,7 @@ from factbook.datasources.custom import CustomSourceDefinition, validation
 from factbook.datasources.registry import Registry
 from factbook.datasources.source_store import StoredSource, source_store
 from factbook.definitions import documents
-from factbook.errors import ConflictError, InvalidItemsError
+from factbook.errors import ConflictError, InvalidItemsError, no_such
 from factbook.facts import removal
 from factbook.facts.datasource import DataSource
 from factbook.integrations import VENDORS
@@ -64,9 +64,10 @@ def check_custom(source_id: str, registry: Registry) -> None:
 
 async def known(registry: Registry, source_id: str) -> DataSource:
     """The source with this id, builtin or custom, as it is at this moment; raises NotFoundError."""
-    source = (await registry.latest()).sources.get(source_id)
+    sources = (await registry.latest()).sources
+    source = sources.get(source_id)
     if source is None:
-        raise source_store.missing(source_id)
+        raise no_such("data source", source_id, sources)
     return source
 
 
@@ -140,7 +141,7 @@ async def delete(
 
     def work(transaction: Transaction) -> None:
         if not source_store.delete(transaction, source_id):
-            raise source_store.missing(source_id)
+            raise source_store.missing(transaction, source_id)
 
     await write(work)
     registry.forget()

@@ -7,7 +7,7 @@ from factbook.catalog.store import affiliation
 from factbook.catalog.store.affiliation import CatalogPart
 from factbook.datasources.define import known
 from factbook.datasources.registry import Registry
-from factbook.errors import InputError, NotFoundError
+from factbook.errors import InputError, NotFoundError, suggestion
 from factbook.facts.across import FactColumn, member_name
 from factbook.integrations import catalog
 from factbook.storage import Database
@@ -21,7 +21,8 @@ async def find(registry: Registry, source_id: str, name: str) -> FactColumn:
     source = await known(registry, source_id)
     fact = next((one for one in source.schema if one.name == name), None)
     if fact is None:
-        raise NotFoundError(f'The data source {source.id} has no fact "{name}".')
+        near = suggestion(name, (one.name for one in source.schema))
+        raise NotFoundError(f'The data source {source.id} has no fact "{name}".{near}')
     column = FactColumn(source, fact, catalog.bit(source.id, name))
     member_name(fact)
     return column

@@ -10,7 +10,7 @@ import msgspec
 
 from factbook.definitions import documents
 from factbook.definitions.documents import Document, same
-from factbook.errors import ConflictError, NotFoundError
+from factbook.errors import ConflictError, NotFoundError, no_such
 from factbook.storage import Database, Row, Transaction, counters
 
 # The version of a definition that was never published.
@@ -123,7 +123,10 @@ class DefinitionStore(ABC, Generic[S]):
 
     async def existing(self, database: Database, id_: str) -> S:
         """The definition with this id; raises NotFoundError."""
-        return self._found(await self.one(database, id_), id_)
+        found = await self.one(database, id_)
+        if found is None:
+            raise no_such(self.noun, id_, [one for (one,) in await database.all(self._sql(_IDS))])
+        return found
 
     async def versions(self, database: Database, id_: str) -> list[DefinitionVersion]:
         """The published versions, newest first."""
@@ -148,7 +151,10 @@ class DefinitionStore(ABC, Generic[S]):
 
     def existing_within(self, transaction: Transaction, id_: str) -> S:
         """The definition with this id, locked; raises NotFoundError."""
-        return self._found(self.read(transaction, id_), id_)
+        found = self.read(transaction, id_)
+        if found is None:
+            raise self.missing(transaction, id_)
+        return found
 
     def create(self, transaction: Transaction, document: Document, actor: str, now: int) -> S:
         """Store a new definition as a draft; raises ConflictError if its id is taken."""
@@ -202,9 +208,9 @@ class DefinitionStore(ABC, Generic[S]):
         self.raise_revision(transaction)
         return True
 
-    def missing(self, id_: str) -> NotFoundError:
+    def missing(self, transaction: Transaction, id_: str) -> NotFoundError:
         """The error for an unknown definition."""
-        return NotFoundError(f'There is no {self.noun} "{id_}".')
+        return no_such(self.noun, id_, [one for (one,) in transaction.all(self._sql(_IDS))])
 
     def verify(self, transaction: Transaction, document: Document) -> None:
         """Raise InvalidItemsError if a document does not fit what is stored."""
@@ -233,11 +239,6 @@ class DefinitionStore(ABC, Generic[S]):
         """A statement with the names of the tables and columns."""
         return text.format_map(self._names)
 
-    def _found(self, stored: S | None, id_: str) -> S:
-        if stored is None:
-            raise self.missing(id_)
-        return stored
-
     def _again(self, transaction: Transaction, id_: str) -> S:
         """Count the change, then read the definition."""
         self.raise_revision(transaction)
@@ -258,6 +259,8 @@ def _numbers(version: str) -> list[int]:
 EVERY: Final = "SELECT {columns} FROM {definitions} ORDER BY id"
 
 _ONE: Final = "SELECT {columns} FROM {definitions} WHERE id = ?"
+
+_IDS: Final = "SELECT id FROM {definitions} ORDER BY id"
 
 _NTH: Final = "SELECT 1 FROM {definitions} LIMIT 1 OFFSET ?"
 

@@ -10,6 +10,7 @@ from factbook.errors import (
     ConflictError,
     InvalidItemsError,
     NotFoundError,
+    no_such,
     problem,
 )
 from factbook.importers import configuration, hint_store, importer_store, run_store
@@ -89,7 +90,7 @@ async def delete(registry: ImporterRegistry, id_: str, *, actor: str, write: Wri
     def work(transaction: Transaction) -> StoredImporter:
         found = importer_store.remove(transaction, id_)
         if found is None:
-            raise NotFoundError(f'There is no importer "{id_}".')
+            raise no_such("importer", id_, registry.stored)
         run_store.forget(transaction, id_)
         hint_store.forget(transaction, id_)
         memory.forget_source(transaction, f"{PREFIX}{id_}")

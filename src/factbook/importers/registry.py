@@ -8,7 +8,7 @@ from typing import Any
 import structlog
 
 from factbook.clock import SECOND, Clock
-from factbook.errors import ConfigurationError, NotFoundError
+from factbook.errors import ConfigurationError, no_such
 from factbook.importers import configuration, importer_store
 from factbook.importers.configuration import Tables
 from factbook.importers.importer import Importer
@@ -76,9 +76,10 @@ class ImporterRegistry:
 
     async def one(self, id_: str) -> Importer:
         """The importer with this id; raises NotFoundError."""
-        found = (await self.current()).get(id_)
+        known = await self.current()
+        found = known.get(id_)
         if found is None:
-            raise NotFoundError(f'There is no importer "{id_}".')
+            raise no_such("importer", id_, known)
         return found
 
     def maker(self, kind: str, name: str, edition: str = "") -> Make:

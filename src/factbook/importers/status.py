@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from factbook.errors import NotFoundError
+from factbook.errors import no_such
 from factbook.importers import cadence, part_store, run_store
 from factbook.importers.importer import Importer
 from factbook.importers.importer_store import StoredImporter
@@ -78,12 +78,13 @@ async def detail(
     database: Database, registry: ImporterRegistry, id_: str, now: int
 ) -> ImporterDetail:
     """The importer with this id, or what one left behind; raises NotFoundError without either."""
-    importer = (await registry.current()).get(id_)
+    known = await registry.current()
+    importer = known.get(id_)
     stored, problem = registry.stored.get(id_), registry.problems.get(id_, "")
     parts = await part_store.part_records(database, id_)
     runs = await run_store.recent(database, id_)
     if importer is None and stored is None and not parts and not runs:
-        raise NotFoundError(f'There is no importer "{id_}".')
+        raise no_such("importer", id_, known)
     status = None
     if importer is not None:
         ended = next((run for run in runs if run.ended_at is not None), None)

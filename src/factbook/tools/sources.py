@@ -1,10 +1,10 @@
 """Lookup of the data sources and facts named by the arguments of a tool."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Annotated
 
 from factbook.definitions.store import UNPUBLISHED
-from factbook.errors import ToolError
+from factbook.errors import ToolError, suggestion
 from factbook.facts.datasource import DataSource
 from factbook.tools import essential_facts
 from factbook.tools.tool import Context, argument
@@ -30,7 +30,7 @@ def one(source_id: str, context: Context) -> DataSource:
         return essential_facts.SOURCE
     if source is None:
         raise ToolError(
-            f'There is no data source "{source_id}". There are: {_listed(context.sources)}. '
+            f'There is no data source "{source_id}".{suggestion(source_id, context.sources)} '
             "Call get-data-source-discovery for their schemas."
         )
     return source
@@ -41,8 +41,8 @@ def check_facts(source: DataSource, names: Iterable[str]) -> None:
     known = [fact.name for fact in source.schema]
     if unknown := sorted(set(names).difference(known)):
         raise ToolError(
-            f"The data source {source.id} has no fact {_listed(unknown)}. "
-            f"Choose among: {_listed(known)}."
+            f"The data source {source.id} has no fact {_listed(unknown)}."
+            f"{suggestion(unknown[0], known)}"
         )
 
 
@@ -54,10 +54,17 @@ def having(names: Iterable[str], context: Context) -> list[str]:
             found[source.id] = some
     if unknown := sorted(asked.difference(*found.values())):
         raise ToolError(
-            f"No data source has a fact {_listed(unknown)}. "
+            f"No data source has a fact {_listed(unknown)}."
+            f"{near_facts(unknown[0], context.sources)} "
             "Call get-data-source-discovery for the facts that there are."
         )
     return list(found)
+
+
+def near_facts(name: str, sources: Mapping[str, DataSource]) -> str:
+    """The facts of all data sources that are called like `name`, and the first of all."""
+    known = {fact.name for source in sources.values() for fact in source.schema}
+    return suggestion(name, sorted(known))
 
 
 def is_draft(source: DataSource, version: str) -> bool:

@@ -7,7 +7,7 @@ import msgspec
 
 from factbook.auth import encryption
 from factbook.checks.digests.digest import DigestLevels
-from factbook.errors import ConflictError, NotFoundError
+from factbook.errors import ConflictError, no_such
 from factbook.schemas.digests import DigestForm
 from factbook.storage import Database, Row, Transaction
 from factbook.webhooks.digest_cadence import DigestCadence
@@ -15,6 +15,7 @@ from factbook.webhooks.digest_cadence import DigestCadence
 MOST: Final = 500
 _LABEL: Final = "digest addresses"
 # How long one process has to send a digest before another one may.
+_IDS: Final = "SELECT id FROM digests ORDER BY id"
 _LEASE: Final = 10 * 60 * 1000
 
 
@@ -89,14 +90,18 @@ async def listed(database: Database) -> list[StoredDigest]:
 async def one(database: Database, digest_id: str) -> tuple[StoredDigest, bytes]:
     """A digest and its sealed address; raises NotFoundError."""
     row = await database.one(_ONE, (digest_id,))
-    return _found(row, digest_id)
+    if row is None:
+        raise no_such("digest", digest_id, [one for (one,) in await database.all(_IDS)])
+    return _digest(row), bytes(row[-1])
 
 
 def within(transaction: Transaction, digest_id: str) -> StoredDigest:
     """A digest that no other transaction changes now; raises NotFoundError."""
     transaction.lock("digests")
     row = transaction.one(_ONE, (digest_id,))
-    return _found(row, digest_id)[0]
+    if row is None:
+        raise no_such("digest", digest_id, [one for (one,) in transaction.all(_IDS)])
+    return _digest(row)
 
 
 async def figures(database: Database) -> DigestCounts:
@@ -167,12 +172,6 @@ def sealed(key: bytes, digest_id: str, url: str) -> bytes:
 def opened(key: bytes, digest_id: str, address: bytes) -> str:
     """The address; raises NotOpenedError."""
     return encryption.opened(key, _LABEL, digest_id, address).decode()
-
-
-def _found(row: Row | None, digest_id: str) -> tuple[StoredDigest, bytes]:
-    if row is None:
-        raise NotFoundError(f'There is no digest "{digest_id}".')
-    return _digest(row), bytes(row[-1])
 
 
 def _digest(row: Row) -> StoredDigest:

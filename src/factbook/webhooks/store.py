@@ -4,7 +4,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from factbook.errors import ConflictError, NotFoundError
+from factbook.errors import ConflictError, NotFoundError, no_such
 from factbook.events import store as events
 from factbook.events.event import FeedPosition
 from factbook.storage import Database, Row, Transaction
@@ -91,7 +91,7 @@ async def one(database: Database, id_: str) -> StoredWebhook:
     """A webhook; raises NotFoundError."""
     row = await database.one(_SHOWN.replace("{}", "WHERE w.id = ?"), (id_,))
     if row is None:
-        raise _missing(id_)
+        raise await _missing(database, id_)
     return _webhook(row)
 
 
@@ -104,7 +104,7 @@ async def sealed(database: Database, id_: str) -> Sealed:
     """Sealed secrets of a webhook; raises NotFoundError."""
     row = await database.one("SELECT address, secret FROM webhook_endpoints WHERE id = ?", (id_,))
     if row is None:
-        raise _missing(id_)
+        raise await _missing(database, id_)
     return Sealed(*row)
 
 
@@ -146,12 +146,15 @@ def forget(transaction: Transaction, before: int) -> int:
 def _existing(transaction: Transaction, id_: str) -> StoredWebhook:
     row = transaction.one(_SHOWN.replace("{}", "WHERE w.id = ?"), (id_,))
     if row is None:
-        raise _missing(id_)
+        raise no_such("webhook", id_, [one for (one,) in transaction.all(_IDS)])
     return _webhook(row)
 
 
-def _missing(id_: str) -> NotFoundError:
-    return NotFoundError(f'There is no webhook "{id_}".')
+_IDS: Final = "SELECT id FROM webhook_endpoints ORDER BY id"
+
+
+async def _missing(database: Database, id_: str) -> NotFoundError:
+    return no_such("webhook", id_, [one for (one,) in await database.all(_IDS)])
 
 
 def _webhook(row: Row) -> StoredWebhook:

@@ -11,7 +11,7 @@ from factbook import invisible
 from factbook.api.mcp import jsonrpc
 from factbook.api.mcp.descriptions import MODERN_EXTRA
 from factbook.api.mcp.exchange import Exchange
-from factbook.errors import FactbookError, NotAllowedError, ToolError, UnavailableError
+from factbook.errors import FactbookError, NotAllowedError, ToolError, UnavailableError, suggestion
 from factbook.http import audit
 from factbook.http.requests import Reply, offloaded
 from factbook.tools import Context, Tool
@@ -42,7 +42,7 @@ async def call(exchange: Exchange) -> Reply:
     tools = exchange.server.tools
     tool = tools.get(params.name) or tools.get(params.name.replace("_", "-"))
     if tool is None:
-        text = f'There is no tool "{params.name}"; tools/list lists those there are.'
+        text = f'There is no tool "{params.name}".{suggestion(params.name, tools)}'
         raise exchange.error(jsonrpc.INVALID_PARAMS, text)
     if bytes(params.arguments).lstrip()[:1] != b"{":
         raise exchange.error(jsonrpc.INVALID_PARAMS, "arguments have to be an object.")

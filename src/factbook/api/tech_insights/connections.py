@@ -25,10 +25,11 @@ async def list_all(request: Request, state: SourceContext) -> JsonReply[Connecti
 async def get(request: Request, state: SourceContext) -> JsonReply[ShownConnection]:
     """A connection, without its secrets."""
     name = CONNECTION.of(request)
-    for found in await _usable(request, state):
+    usable = await _usable(request, state)
+    for found in usable:
         if found.name == name:
             return reply(_shown(found, request))
-    raise connections.missing(name)
+    raise connections.missing(name, usable)
 
 
 async def put(request: Request, state: SourceContext) -> JsonReply[ShownConnection]:

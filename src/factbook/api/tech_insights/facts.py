@@ -168,7 +168,7 @@ def _store(
     """Store the items; return the version of the source and the outcome of each item."""
     stored = source_store.read(transaction, source_id)
     if stored is None:  # deleted a moment ago
-        raise source_store.missing(source_id)
+        raise source_store.missing(transaction, source_id)
     source = stored.shown()
     _check_pushed(source)
     items = [each for each in read if isinstance(each, FactItem)]

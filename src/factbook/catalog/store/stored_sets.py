@@ -18,7 +18,7 @@ from factbook.catalog.store.diff import Guards, WritePlan
 from factbook.catalog.store.documents import DOCUMENT
 from factbook.catalog.store.locks import WriteLocks
 from factbook.catalog.store.revisions import SetRevision
-from factbook.errors import NotFoundError
+from factbook.errors import NotFoundError, no_such
 from factbook.storage import Database, Row, Transaction, Write
 
 
@@ -199,7 +199,7 @@ async def summary(database: Database, name: str) -> StoredSet:
     """One set, even if it is empty now; raises NotFoundError for a set that never existed."""
     row = await database.one(f"{_SET} WHERE name = ?", (name,))
     if row is None:
-        raise _no_set(name)
+        raise await _no_set(database, name)
     return StoredSet(*row)
 
 
@@ -207,12 +207,13 @@ async def set_revisions(database: Database, name: str) -> list[SetRevision]:
     """The revisions of a set, newest first, even if it is empty now; raises NotFoundError."""
     row = await database.one("SELECT id FROM sets WHERE name = ?", (name,))
     if row is None:
-        raise _no_set(name)
+        raise await _no_set(database, name)
     return await revisions.listed(database, row[0])
 
 
-def _no_set(name: str) -> NotFoundError:
-    return NotFoundError(f'There is no set "{name}".')
+async def _no_set(database: Database, name: str) -> NotFoundError:
+    rows = await database.all("SELECT name FROM sets WHERE item_count > 0 ORDER BY name")
+    return no_such("set", name, [one for (one,) in rows])
 
 
 # The revision stands in every row, so that a set is read at one moment with one statement; without
@@ -244,7 +245,7 @@ async def page(database: Database, name: str, limit: int, after: int = -1) -> Se
     """Up to `limit` items after the position `after`; raises NotFoundError for an unknown set."""
     rows = await database.all(f"{_CONTENT} LIMIT ?", (after, name, limit + 1))
     if not rows:
-        raise _no_set(name)
+        raise await _no_set(database, name)
     more = rows[limit - 1][1] if len(rows) > limit else None
     return SetContentPage(rows[0][0], _items(rows[:limit]), more)
 
@@ -254,7 +255,7 @@ async def content(database: Database, name: str) -> Content:
     pages = database.pages(_CONTENT, (-1, name))
     first = await anext(pages, None)
     if first is None:
-        raise _no_set(name)
+        raise await _no_set(database, name)
 
     async def portions() -> AsyncIterator[list[StoredItem]]:
         yield _items(first)

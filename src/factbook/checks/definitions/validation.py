@@ -1,7 +1,6 @@
 """Validation of a check against what it refers to: data sources, their facts, and other checks."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from difflib import get_close_matches
 from typing import Any, Final, NamedTuple
 
 from factbook.checks import state
@@ -13,7 +12,7 @@ from factbook.checks.rules.contradictions import report_constant
 from factbook.checks.rules.fact_reference import CHECKS, ENTITY, FactReference
 from factbook.checks.rules.operators import OPERATORS, Operator
 from factbook.checks.rules.wanted_values import ValueForm
-from factbook.errors import Problem, Problems
+from factbook.errors import Problem, Problems, suggestion
 from factbook.facts.datasource import DataSource
 from factbook.facts.members import Report
 from factbook.facts.schema import TYPES, Fact, FactType
@@ -205,5 +204,4 @@ def _below(path: str, report: Report) -> Report:
 
 
 def _near(name: str, names: Sequence[str]) -> str:
-    found = get_close_matches(name, names, 3)
-    return f"; is {', '.join(found)} meant?" if found else ""
+    return f".{suggestion(name, names)}".rstrip(".")

@@ -77,7 +77,7 @@ def removal(
         definition_lock.take(transaction)
         check_tag(store.read(transaction, id_), tags)
         if not store.delete(transaction, id_):
-            raise store.missing(id_)
+            raise store.missing(transaction, id_)
 
     return work
 

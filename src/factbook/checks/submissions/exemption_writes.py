@@ -23,7 +23,7 @@ from factbook.checks.versions.grade_slots import StoredScorecard
 from factbook.checks.versions.scorecard_store import scorecard_store
 from factbook.checks.versions.staged_store import StagedDefinition
 from factbook.definitions.owners import owner_of
-from factbook.errors import ConflictError, InvalidItemsError, NotFoundError
+from factbook.errors import ConflictError, InvalidItemsError
 from factbook.storage import Transaction
 
 
@@ -153,13 +153,9 @@ def _subject(
 ) -> tuple[StagedDefinition, list[StoredScorecard]]:
     """The check with the scorecards that name it, or the scorecard; raises NotFoundError."""
     if check is None:
-        card = scorecard_store.read(transaction, scorecard_id or "")
-        if card is None:
-            raise NotFoundError(f'There is no scorecard "{scorecard_id}".')
+        card = scorecard_store.existing_within(transaction, scorecard_id or "")
         return card, [card]
-    found = check_store.read(transaction, check)
-    if found is None:
-        raise NotFoundError(f'There is no check "{check}".')
+    found = check_store.existing_within(transaction, check)
     stored = scorecard_store.all_within(transaction)
     named = set(grade_slots.naming(stored, [check]))
     return found, [card for card in stored if card.id in named]

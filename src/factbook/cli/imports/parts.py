@@ -9,6 +9,7 @@ from factbook.cli.failures import CommandError
 from factbook.cli.imports.part_lines import PART_COLUMNS, part_json, part_name, part_row
 from factbook.cli.local import DatabaseUrl, on_database
 from factbook.cli.output import Json, age, print_answer, print_json, print_table, say
+from factbook.errors import suggestion
 
 if TYPE_CHECKING:
     from factbook.backend import Backend
@@ -112,10 +113,11 @@ def _shown(name: str, database_url: str | None) -> "ImportPartRecord":
     """The part of this name; raises CommandError if there is none."""
     from factbook.operations import imports
 
-    for one in on_database(database_url, imports.import_parts):
-        if part_name(one) == name.removeprefix("import/"):
-            return one
-    raise CommandError(f"There is no part {name}. See: factbook import list")
+    known = {part_name(one): one for one in on_database(database_url, imports.import_parts)}
+    found = known.get(name.removeprefix("import/"))
+    if found is None:
+        raise CommandError(f'There is no part "{name}".{suggestion(name, known)}')
+    return found
 
 
 def _show_held(part: "ImportPartRecord") -> None:

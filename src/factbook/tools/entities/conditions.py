@@ -31,6 +31,7 @@ from factbook.facts.datasource import DataSource
 from factbook.facts.shapes import SHAPES
 from factbook.storage import Database
 from factbook.tools.pages import shortened
+from factbook.tools.sources import near_facts
 from factbook.tools.tool import Context
 
 _FORM: Final = (
@@ -165,7 +166,8 @@ class _Sources:
             )
         if not owning:
             raise ToolError(
-                f'where: no data source has a fact "{fact[:100]}". Give its source too: `entity` '
+                f'where: no data source has a fact "{fact[:100]}".'
+                f"{near_facts(fact, self._sources)} Give its source too: `entity` "
                 "for the entity itself, `checks` for the state of a check, or an id from "
                 "get-data-source-discovery."
             )

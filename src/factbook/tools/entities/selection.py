@@ -1,7 +1,6 @@
 """Selection of entities: the arguments of a search as a condition of the catalog."""
 
 from collections.abc import Mapping
-from difflib import get_close_matches
 from typing import Any, Final
 
 from factbook.catalog import kinds, predicates
@@ -16,15 +15,14 @@ from factbook.catalog.store import (
     trigrams,
 )
 from factbook.catalog.store.conditions import AllOf, Condition, Contains, Has, Related
-from factbook.errors import InputError, ToolError
+from factbook.errors import InputError, ToolError, suggestion
 from factbook.storage import Database
 
 # No value that the index has is longer.
 _LONGEST: Final = 300
 _MISSING: Final = 1_000
 _SUGGESTED: Final = 5
-# Values that a refusal lists, and among which it looks for those that are alike.
-_LISTED: Final = 20
+# Values among which a refusal looks for those that are alike.
 _COMPARED: Final = 1_000
 _KEYS: Final = {
     "kind": "kind",
@@ -95,10 +93,8 @@ async def _refuse_value(database: Database, name: str, key: str, given: str) -> 
 
 
 def _unknown(name: str, value: str, there: list[str]) -> ToolError:
-    close = get_close_matches(value, there, _SUGGESTED, 0.5)
-    listed = ", ".join(there[:_LISTED]) + (" and others" if len(there) > _LISTED else "")
-    known = f" There are: {listed}." if there else " No entity has any."
-    return ToolError(f"No entity has the {name} {value}.{_meant(close)}{known}")
+    known = suggestion(value, there) or " No entity has any."
+    return ToolError(f"No entity has the {name} {value}.{known}")
 
 
 async def _related(database: Database, given: dict[str, Any]) -> list[Condition]:

@@ -12,6 +12,7 @@ from factbook.datasources import define
 from factbook.datasources.custom import yaml_text
 from factbook.datasources.registry import SourceSnapshot
 from factbook.datasources.source_store import StoredSource, source_store
+from factbook.errors import no_such
 from factbook.facts import source_overview
 from factbook.facts.datasource import DataSource
 from factbook.facts.source_overview import Failures
@@ -92,7 +93,7 @@ async def subject(visit: PageContext) -> SourceView:
     known = await state.registry.latest()
     stored = None
     if source_id not in known.sources and source_id not in known.problems:
-        raise source_store.missing(source_id)
+        raise no_such("data source", source_id, known.sources)
     times: dict[str, int] = {}
     if source_id not in state.sources:
         stored = await source_store.one(state.database, source_id)

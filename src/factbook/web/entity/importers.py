@@ -9,7 +9,7 @@ from http import HTTPStatus
 from typing import Final
 
 from factbook.auth.permissions import SET_WRITE, SOURCE_WRITE
-from factbook.errors import ConflictError, InvalidItemsError, NotFoundError
+from factbook.errors import ConflictError, InvalidItemsError, no_such
 from factbook.http import audit
 from factbook.http.requests import Reply
 from factbook.importers import importer_store, management
@@ -95,7 +95,7 @@ async def _stored(visit: PageContext) -> StoredImporter:
         raise ConflictError(f"The importer {id_} comes from the settings: change it there.")
     found = await importer_store.one(visit.state.database, id_)
     if found is None:
-        raise NotFoundError(f'There is no importer "{id_}".')
+        raise no_such("importer", id_, visit.state.importers.stored)
     return found
 
 
