@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from factbook.catalog.kinds import RELATIONS, derive_relations
+from factbook.catalog.kinds import RELATIONS, derive_relations, former_relations
 from factbook.catalog.relations import REVERSE, render
 
 TABLE: list[tuple[str, dict[str, Any], tuple[str, str]]] = [
@@ -65,6 +65,27 @@ def test_what_no_database_can_index_is_no_reference(owner: str) -> None:
     found, problems = derive_relations("component", "default", {"owner": owner})
     assert found == set()
     assert [field for field, _ in problems] == ["owner"]
+
+
+def test_a_reference_that_no_entity_can_have_is_none(subtests: pytest.Subtests) -> None:
+    for owner in (
+        "@acme/platform",
+        "group:@acme/platform",
+        "2:a",
+        "my_team/a",
+        "-a/b",
+        "a" * 64 + "/b",
+    ):
+        with subtests.test(owner=owner):
+            found, problems = derive_relations("component", "default", {"owner": owner})
+            assert (found, [field for field, _ in problems]) == (set(), ["owner"])
+            # An earlier release stored it.
+            [former] = former_relations("component", "default", {"owner": owner})
+            assert former[0] == "ownedBy"
+    for owner in ("platform", "@platform", "a--b/c", "Group:Default/Platform", "a" * 63 + "/b"):
+        with subtests.test(owner=owner):
+            assert derive_relations("component", "default", {"owner": owner})[1] == []
+            assert former_relations("component", "default", {"owner": owner}) == set()
 
 
 def test_values_of_another_type_state_nothing(subtests: pytest.Subtests) -> None:

@@ -139,6 +139,18 @@ def test_an_entity_in_a_file_comes_before_one_that_the_import_made_up(catalog: C
     assert "comes from github.com/acme/other catalog-info.yaml:1 too" in problem["message"]
 
 
+def test_a_team_of_a_code_host_is_no_owner_of_an_entity_in_a_file(catalog: Catalog) -> None:
+    text = file("shop").replace("owner: team-a", "owner: '@acme/platform'")
+    report = catalog.take("github", Organization(repository("shop", 1, texts={CATALOG: text})).fake)
+    assert catalog.owners() == {"shop": "@acme/platform"}
+    [problem] = report["parts"][0]["problems"]
+    assert (problem["file"], problem["line"]) == (CATALOG, 5)
+    assert problem["message"] == (
+        'spec.owner: No entity can have the reference "@acme/platform": write it like '
+        "group:default/platform."
+    )
+
+
 def test_what_is_marked_for_deletion_is_gone(catalog: Catalog) -> None:
     given = scenario("22-marked-for-deletion")
     before = scenario("22-marked-for-deletion")

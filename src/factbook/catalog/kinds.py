@@ -5,6 +5,7 @@ kinds and API versions are stored unchecked; only strict validation rejects them
 relation need not exist; the inverse relation appears once it does.
 """
 
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from factbook.catalog import ref as refs
@@ -124,7 +125,7 @@ def derive_relations(
             if not isinstance(text, str) or not text:
                 continue  # what spec_problems reports
             try:
-                target = refs.canonical(text, kind=field.target_kind, namespace=namespace)
+                target = refs.target(text, kind=field.target_kind, namespace=namespace)
             except InputError as error:
                 problems.append((field.name, f"spec.{field.name}: {error.message}"))
             else:
@@ -135,14 +136,20 @@ def derive_relations(
 def former_relations(kind: str, namespace: str, spec: Spec) -> set[Relation]:
     """Relations that earlier releases also derived from a spec, and may have stored.
 
-    They accepted a list of owners.
+    They accepted a list of owners, and references that no entity can have.
     """
-    owners = spec.get("owner")
-    if not isinstance(owners, list):
-        return set()
-    return {
-        edge for owner in owners for edge in derive_relations(kind, namespace, {"owner": owner})[0]
-    }
+    found: set[Relation] = set()
+    for field in RELATIONS.get(kind, ()):
+        value = spec.get(field.name)
+        are_owners = field is _OWNER and isinstance(value, list)
+        for text in value if isinstance(value, list) else (value,):
+            # Without a namespace and a kind it has those of the entity and the field.
+            if isinstance(text, str) and (are_owners or "/" in text or ":" in text):
+                with suppress(InputError):
+                    edge = refs.canonical(text, kind=field.target_kind, namespace=namespace)
+                    if are_owners or not refs.is_possible(edge):
+                        found.add((field.type, edge))
+    return found
 
 
 def _is(value: object, type_: type) -> bool:

@@ -16,6 +16,8 @@ _LONGEST = 640
 _LONGEST_DECOMPOSED = 4 * _LONGEST
 # Most references come like this, and take a tenth of the time.
 _PLAIN = re.compile(r"[a-z0-9]+:[a-z0-9-]+/[a-z0-9._-]+")
+# Kind and namespace as entities have them: see `validation`.
+_POSSIBLE = re.compile(r"[a-z][a-z0-9]{0,62}:(?=[^/]{1,63}/)[a-z0-9]+(?:-+[a-z0-9]+)*/")
 
 
 class EntityRef(NamedTuple):
@@ -62,6 +64,27 @@ def canonical(text: str, *, kind: str | None = None, namespace: str = DEFAULT_NA
     if len(text) > _LONGEST:
         return str(parse(text, kind=kind, namespace=namespace))
     return text if _PLAIN.fullmatch(text) else _parsed(text, kind, namespace)
+
+
+def target(text: str, *, kind: str | None = None, namespace: str = DEFAULT_NAMESPACE) -> str:
+    """The canonical form of a reference that an entity can have, such as an owner's.
+
+    Raises InputError like `parse`, and for a kind or a namespace that no entity can have: a team of
+    a code host, `@acme/platform`, is no reference.
+    """
+    found = canonical(text, kind=kind, namespace=namespace)
+    if is_possible(found):
+        return found
+    *_, name = split(text)
+    raise InputError(
+        f'No entity can have the reference "{text[:80]}": write it like '
+        f"{kind or 'component'}:{DEFAULT_NAMESPACE}/{name[:80]}."
+    )
+
+
+def is_possible(ref: str) -> bool:
+    """True if an entity can have this canonical reference."""
+    return _POSSIBLE.match(ref) is not None
 
 
 @lru_cache(maxsize=4096)  # thousands of entities name the same owners and systems

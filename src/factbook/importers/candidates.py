@@ -7,8 +7,9 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from factbook.catalog import people_trust, sets
+from factbook.catalog import kinds, people_trust, sets
 from factbook.catalog.push_rules import PushRules
+from factbook.catalog.ref import DEFAULT_NAMESPACE
 from factbook.catalog.sets import Prepared
 from factbook.catalog.store.stored_sets import StoredItem
 from factbook.errors import InvalidItemsError
@@ -143,7 +144,17 @@ def _valid(
         if item.known_only and not _is_known(part, item, known.get(prepared.ref)):
             checked.problems.append(item.problem(_UNTRUSTED.format(ref=prepared.ref), "kind"))
             continue
+        checked.problems += _references(item)
         yield item, prepared
+
+
+def _references(item: ImportedItem) -> Iterator[ReadingProblem]:
+    """A problem for each reference that no entity can have; the entity is without the relation."""
+    kind, spec = str(item.entity.get("kind")).lower(), item.entity.get("spec")
+    if isinstance(spec, dict):
+        for field, message in kinds.derive_relations(kind, DEFAULT_NAMESPACE, spec)[1]:
+            path = f"spec.{field}"
+            yield item.problem(message.removeprefix(f"{path}: "), path)
 
 
 def _is_known(part: SnapshotPart, item: ImportedItem, origin: str | None) -> bool:

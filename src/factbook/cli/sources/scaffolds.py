@@ -60,7 +60,7 @@ def _group(owner: str, type_: Type) -> str:
             "have one."
         )
     try:
-        found = ref.parse(owner, kind="group")
+        found = ref.parse(ref.target(owner, kind="group"))
     except InputError as error:
         raise InputError(f"--owner: {error.message}") from error
     if found.kind != "group":

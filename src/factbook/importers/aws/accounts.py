@@ -9,8 +9,6 @@ from typing import Annotated, Any, Final
 import msgspec
 
 from factbook.catalog import ref
-from factbook.catalog.validation import valid_kind, valid_namespace
-from factbook.errors import InputError
 
 _VERSION: Final = "backstage.io/v1alpha1"
 _PREFIX: Final = "amazonaws.com"
@@ -96,7 +94,4 @@ def owner_of(tags: Iterable[AwsTag], keys: Sequence[str]) -> str | None:
     value = next(filter(None, (values.get(key.lower()) for key in keys)), None)
     if value is None:
         return None
-    found = ref.parse(value, kind="group")
-    if not (valid_kind(found.kind) and valid_namespace(found.namespace)):
-        raise InputError("This is no reference of an entity.")
-    return str(found)
+    return ref.target(value, kind="group")

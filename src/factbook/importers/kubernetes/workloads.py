@@ -10,7 +10,6 @@ from typing import Any, Final, NamedTuple
 
 from factbook.catalog import ref
 from factbook.catalog.ref import DEFAULT_NAMESPACE
-from factbook.catalog.validation import valid_kind, valid_namespace
 from factbook.errors import InputError
 from factbook.importers.kubernetes.api import ObjectMetadata
 from factbook.importers.kubernetes.options import ID, KubernetesImportOptions
@@ -91,13 +90,10 @@ def component(
 
     def reference(text: str, kind: str) -> str | None:
         try:
-            found = ref.parse(text, kind=kind)
+            return ref.target(text, kind=kind)
         except InputError:
-            found = None
-        if found and valid_kind(found.kind) and valid_namespace(found.namespace):
-            return str(found)
-        made.problems.append("an annotation or a label that names an entity is no reference")
-        return None
+            made.problems.append("an annotation or a label that names an entity is no reference")
+            return None
 
     spec: Entity = {"type": first(f"{_TERASKY}/component-type") or "service"}
     if lifecycle := first(f"{_TERASKY}/lifecycle"):
