@@ -98,6 +98,8 @@ class Group:
     name: str = ""
     description: str | None = None
     visibility: str = "private"
+    # Groups that are invited into it by path, with their level of access.
+    invited: dict[str, int] = field(default_factory=dict)
     marked_for_deletion_on: str | None = None
 
 

@@ -34,7 +34,9 @@ class _Namespace(msgspec.Struct):
     full_path: str
 
 
-class _SharedGroup(msgspec.Struct):
+class SharedGroup(msgspec.Struct):
+    """Group with which a project or group is shared."""
+
     group_id: int
     group_access_level: int
 
@@ -63,13 +65,13 @@ class ListedProject(_Deletable):
     description: str | None = None
     default_branch: str | None = None
     topics: list[str] = []
-    shared_with_groups: list[_SharedGroup] = []
+    shared_with_groups: list[SharedGroup] = []
     forked_from_project: Any = None
     repository_access_level: str = "enabled"
 
 
 class ListedGroup(_Deletable):
-    """Group or subgroup."""
+    """Group or subgroup; a listing may not say with which groups it is shared."""
 
     id: int
     full_path: GitlabPath
@@ -78,6 +80,7 @@ class ListedGroup(_Deletable):
     visibility: str
     description: str | None = None
     parent_id: int | None = None
+    shared_with_groups: list[SharedGroup] | None = None
 
     @property
     def former_path(self) -> str:

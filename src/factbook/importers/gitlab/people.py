@@ -1,5 +1,6 @@
 """Groups below a group, with the members of each, and what the credential is in it."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -12,6 +13,7 @@ from factbook.importers.gitlab.answers import (
     GroupMember,
     ListedGroup,
     Membership,
+    SharedGroup,
 )
 from factbook.importers.gitlab.lists import NEWEST_FIRST, listing
 from factbook.integrations.gitlab.api import GitlabApi
@@ -62,7 +64,7 @@ class GroupMembers:
     missing: list[Missing] = field(default_factory=list)
 
     def groups_of(self, member: GroupMember) -> set[int]:
-        """The ids of the groups that somebody is a direct member of."""
+        """The ids of the groups that somebody is a member of."""
         return {group for group, ids in self.of_group.items() if member.id in ids}
 
     def add(self, later: "GroupMembers") -> None:
@@ -117,7 +119,7 @@ async def read_groups(api: GitlabApi, name: str) -> GroupTree:
 
 
 async def read_members(api: GitlabApi, tree: GroupTree) -> GroupMembers:
-    """The direct members of each group.
+    """The direct members of each group, and those of the groups that are invited into it.
 
     They are read again when somebody who was a member is none: one who goes from one group to
     another meanwhile may be in neither.
@@ -140,13 +142,38 @@ async def _members(api: GitlabApi, tree: GroupTree) -> GroupMembers:
         target = path("groups", str(group), "members")
         return await agreed(lambda: listing(api, target, GroupMember))
 
-    listed = await each((one.id for one in tree.groups.values()), of)
+    groups = {one.id: one for one in tree.groups.values()}
+    listed = await each(groups, of)
     found = GroupMembers(deleted={one.id for one in tree.deleted.values()})
     for group, members in listed.items():
         found.of_group[group] = set(members.rows)
         found.members |= members.rows
         found.missing += [members.missing] if members.missing else []
+    await _add_invited(api, groups, found)
     return found
+
+
+async def _add_invited(
+    api: GitlabApi, groups: Mapping[int, ListedGroup], found: GroupMembers
+) -> None:
+    """Add the direct members of groups to those that they are invited into."""
+
+    async def of(group: int) -> Sequence[SharedGroup] | Missing:
+        shared = groups[group].shared_with_groups
+        if shared is not None:
+            return shared
+        answer = await api.get(path("groups", str(group)), with_projects="false")
+        one = answer.read_as(ListedGroup)
+        return one if isinstance(one, Missing) else one.shared_with_groups or ()
+
+    direct = {group: frozenset(ids) for group, ids in found.of_group.items()}
+    for group, shared in (await each(groups, of)).items():
+        if isinstance(shared, Missing):
+            found.missing.append(shared)
+            continue
+        for one in shared:
+            if one.group_access_level >= GUEST:
+                found.of_group[group] |= direct.get(one.group_id, frozenset())
 
 
 async def _is_member(api: GitlabApi, group: str) -> bool | Missing:
