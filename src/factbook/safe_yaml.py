@@ -10,7 +10,7 @@ import codecs
 import re
 from collections.abc import Iterator
 from math import isfinite
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 import yaml
@@ -47,6 +47,9 @@ _BREAKS: Final = {"\x85": "\ufdd0", "\u2028": "\ufdd1", "\u2029": "\ufdd2"}
 _HIDING: Final = str.maketrans(_BREAKS)
 _SHOWING: Final = str.maketrans({other: char for char, other in _BREAKS.items()})
 _UTF_16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_STATEMENT: Final = re.compile(r"\{%[^%]*%\}|\{%.*")
+_PLACEHOLDER: Final = re.compile(r"\{\{[^{}]*\}\}|<%[^%]*%>")
+_LONGEST_SIGN: Final = 60
 # Byte order marks before a document, of which the library knows only one, at the start of a text.
 _MARK: Final = "\ufeff"
 _DOCUMENT_MARKS: Final = re.compile(
@@ -206,6 +209,26 @@ def mark(error: yaml.YAMLError) -> yaml.Mark | None:
     """Position of an error, if it is known."""
     if isinstance(error, yaml.MarkedYAMLError):
         return error.problem_mark or error.context_mark
+    return None
+
+
+class TemplateSign(NamedTuple):
+    """Part of a file that a program fills in before it is YAML, and its line."""
+
+    line: int
+    text: str
+
+
+def template_sign(data: bytes, error: yaml.YAMLError) -> TemplateSign | None:
+    """The sign that a file with this error is a template: a placeholder there, or a statement."""
+    lines = data.decode(errors="replace").splitlines()
+    position = mark(error)
+    signs = [(number, _STATEMENT) for number in range(len(lines))]
+    if position and position.line < len(lines):
+        signs.insert(0, (position.line, _PLACEHOLDER))
+    for number, sign in signs:
+        if found := sign.search(lines[number]):
+            return TemplateSign(number + 1, found[0][:_LONGEST_SIGN])
     return None
 
 

@@ -38,11 +38,12 @@ _CORE: Final = frozenset(
 _FILES: Final = frozenset({"$text", "$json", "$yaml", "$openapi", "$asyncapi"})
 # What fills a skeleton of a template in is written so; names hold no others either.
 _PLACEHOLDER: Final = re.compile(r"\$\{\{[^{}]*\}\}")
-_IN_NAMES: Final = re.compile(r"\$?\{\{[^{}]*\}\}|\{%[^%]*%\}")
+_IN_NAMES: Final = re.compile(r"\$?\{\{[^{}]*\}\}|\{%[^%]*%\}|\$\{[^{}]*\}|<%[^%]*%>")
 # What each placeholder begins with.
-_OPENING: Final = re.compile(rb"\{[{%]")
+_OPENING: Final = re.compile(rb"\{[{%]|\$\{|<%")
 _LONGEST: Final = 100
 _TEXTS: Final = frozenset({"definition", "description"})
+_NAMES: Final = frozenset({"kind", "metadata.name", "metadata.namespace"})
 
 
 def unknown_field(key: str) -> str:
@@ -88,8 +89,8 @@ def parts(entity: dict[str, Any], kind: str, document: bytes) -> Iterator[Proble
         yield from _targets(spec)
     # Few documents hold what is looked for, and any character may be written as an escape.
     escaped = b"\\" in document and b"\\u" in document
-    if kind != "template" and (escaped or _OPENING.search(document)):
-        yield from _unfilled(entity["metadata"], spec)
+    if escaped or _OPENING.search(document):
+        yield from _unfilled(entity)
     if escaped or b"$" in document:
         yield from _files("spec", spec)
 
@@ -110,27 +111,44 @@ def _targets(spec: dict[str, Any]) -> Iterator[Problem]:
             yield f"spec.{field}", "is stored and not read: push the entities that are there"
 
 
-def _unfilled(metadata: dict[str, Any], spec: dict[str, Any]) -> Iterator[Problem]:
+def _unfilled(entity: Mapping[str, Any]) -> Iterator[Problem]:
     """The first unfilled placeholder, and the number of other fields that contain one."""
-    found = [(path, sign[0]) for path, sign in _placeholders(metadata, spec) if sign]
+    found = list(placeholders(entity))
     if found:
         path, sign = found[0]
         others = f"; other fields with one: {len(found) - 1}" if len(found) > 1 else ""
-        yield path, f"{sign[:_LONGEST]} is a placeholder that nothing fills in{others}"
+        yield path, f"{sign} is a placeholder that nothing fills in{others}"
 
 
-def _placeholders(
-    metadata: dict[str, Any], spec: dict[str, Any]
-) -> Iterator[tuple[str, re.Match[str] | None]]:
-    yield "metadata.name", _IN_NAMES.search(metadata["name"])
-    yield "metadata.title", _PLACEHOLDER.search(metadata.get("title", ""))
-    for key, value in metadata.get("annotations", {}).items():
-        yield f"metadata.annotations.{key}", _PLACEHOLDER.search(value)
+def placeholders(entity: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """The unfilled placeholders of an entity by field; a template has them on purpose.
+
+    The entity is of any form.
+    """
+    if str(entity.get("kind")).lower() == "template":
+        return
+    for path, text in _texts(entity):
+        form = _IN_NAMES if path in _NAMES else _PLACEHOLDER
+        if isinstance(text, str) and (sign := form.search(text)):
+            yield path, sign[0][:_LONGEST]
+
+
+def _texts(entity: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """The fields that a template fills in, each item of a list by itself."""
+    metadata, spec = _table(entity.get("metadata")), _table(entity.get("spec"))
+    yield "kind", entity.get("kind")
+    for field in ("name", "namespace", "title"):
+        yield f"metadata.{field}", metadata.get(field)
+    for key, value in _table(metadata.get("annotations")).items():
+        yield f"metadata.annotations.{key}", value
     for field, value in spec.items():
         if field not in _TEXTS:
             for text in value if isinstance(value, list) else (value,):
-                if isinstance(text, str):
-                    yield f"spec.{field}", _PLACEHOLDER.search(text)
+                yield f"spec.{field}", text
+
+
+def _table(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
 
 
 def _files(path: str, value: Any) -> Iterator[Problem]:

@@ -1,6 +1,5 @@
 """Entities read from files of YAML or JSON, with the place of each one."""
 
-import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -20,10 +19,6 @@ STDIN = "-"
 # Deeper than any entity that the service takes.
 _DEEPEST = 1_000
 _MOST_PARTS = 1_000_000
-# Signs of a file that a program fills in: a statement anywhere, a placeholder where reading ended.
-_STATEMENT: Final = re.compile(r"\{%[^%]*%\}|\{%.*")
-_PLACEHOLDER: Final = re.compile(r"\{\{[^{}]*\}\}")
-_LONGEST_SIGN: Final = 60
 _LINES: Final = (".jsonl", ".ndjson")
 _MARK: Final = b"\xef\xbb\xbf"
 _VERSION = (
@@ -182,17 +177,11 @@ def _told(problems: list[str], broken: Callable[[yaml.YAMLError], str] = str) ->
 
 def _broken(data: bytes, name: str, error: yaml.YAMLError) -> str:
     """Error of a file that is not valid YAML, or is a template."""
-    lines = data.decode(errors="replace").splitlines()
-    mark = safe_yaml.mark(error)
-    signs = [(number, _STATEMENT) for number in range(len(lines))]
-    if mark and mark.line < len(lines):
-        signs.insert(0, (mark.line, _PLACEHOLDER))
-    for number, sign in signs:
-        if found := sign.search(lines[number]):
-            return (
-                f"{name} is a template, as line {number + 1} shows: {found[0][:_LONGEST_SIGN]}. "
-                "Fill it in first, or leave it out."
-            )
+    if sign := safe_yaml.template_sign(data, error):
+        return (
+            f"{name} is a template, as line {sign.line} shows: {sign.text}. "
+            "Fill it in first, or leave it out."
+        )
     return f"{name} is not valid YAML: {_gist(error)}."
 
 

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Final, NamedTuple
 import yaml
 
 from factbook import safe_yaml
+from factbook.catalog import advice
 
 LARGEST: Final = 1024 * 1024
 # Deeper than any entity that the catalog takes by default.
@@ -26,6 +27,7 @@ _SHARED: Final = (
     "the catalog files of all repositories are too large together; make the largest ones smaller, "
     "or import them with an importer of their own"
 )
+_TEMPLATE: Final = "is a template and left out:"
 _MIB: Final = 1024 * 1024
 
 
@@ -101,10 +103,14 @@ class ReadingBudget:
 
 
 class FileProblem(NamedTuple):
-    """Sentence about a file, with the line; 0 is no certain one."""
+    """Sentence about a file, with the line; 0 is no certain one.
+
+    Where nothing is `lost`, the file or document holds no entity, and never did.
+    """
 
     line: int
     message: str
+    lost: bool = True
 
 
 @dataclass(frozen=True)
@@ -137,11 +143,11 @@ def parsed(data: bytes, budget: ReadingBudget) -> FileContent:
         while loader.check_node():
             budget.spend("parts", _DOCUMENT_PARTS)
             if (node := loader.get_node()) is not None:
-                _add(content, loader, node, budget)
+                _add(content, loader, node, data, budget)
     except safe_yaml.LimitError as error:
         content.problems.append(FileProblem(0, str(error)))
     except yaml.YAMLError as error:
-        content.problems.append(_broken(error))
+        content.problems.append(_broken(data, error))
     return content
 
 
@@ -185,7 +191,11 @@ def _check_events(data: bytes) -> None:
 
 
 def _add(
-    content: FileContent, loader: safe_yaml.JSONLoader, node: yaml.Node, budget: ReadingBudget
+    content: FileContent,
+    loader: safe_yaml.JSONLoader,
+    node: yaml.Node,
+    data: bytes,
+    budget: ReadingBudget,
 ) -> None:
     """Add a document, or the problem that it has; an empty one is skipped."""
     line = node.start_mark.line + 1
@@ -195,10 +205,17 @@ def _add(
     except safe_yaml.LimitError as error:
         content.problems.append(FileProblem(line, str(error)))
     except yaml.YAMLError as error:
-        content.problems.append(_broken(error))
+        content.problems.append(_broken(data, error))
     else:
         if isinstance(value, dict):
-            content.documents.append(FileDocument(value, line, dict(_lines(node))))
+            document = FileDocument(value, line, dict(_lines(node)))
+            path, sign = next(advice.placeholders(value), ("", ""))
+            if sign:
+                message = f"{_TEMPLATE} {path} has {sign}"
+                problem = FileProblem(document.lines.get(path, line), message, lost=False)
+                content.problems.append(problem)
+            else:
+                content.documents.append(document)
         elif value is not None:
             content.problems.append(FileProblem(line, "is not an entity: a mapping is expected"))
 
@@ -214,7 +231,9 @@ def _lines(node: yaml.Node, parent: str = "") -> Iterator[tuple[str, int]]:
             yield from _lines(value, key.value)
 
 
-def _broken(error: yaml.YAMLError) -> FileProblem:
+def _broken(data: bytes, error: yaml.YAMLError) -> FileProblem:
+    if sign := safe_yaml.template_sign(data, error):
+        return FileProblem(sign.line, f"{_TEMPLATE} it has {sign.text}", lost=False)
     mark = safe_yaml.mark(error)
     text = error.problem if isinstance(error, yaml.MarkedYAMLError) else "holds no text"
     return FileProblem(mark.line + 1 if mark else 0, f"is not valid YAML: {text}")

@@ -149,7 +149,7 @@ class _CatalogFileReader:
         result = parsed(content, origin.budget)
         for problem in result.problems:
             at = step._replace(path=(*step.path, step.location), line=problem.line)
-            self._problem(at, problem.message)
+            self._problem(at, problem.message, lost=problem.lost)
         if step.path and not (result.documents or result.problems):
             at = step._replace(path=(*step.path, step.location), line=0)
             self._problem(at, _NO_ENTITY)

@@ -97,9 +97,10 @@ class RepositoryPart:
                 self._sort_out(one, self._of_files(one, read[origin]))
             if origin in read and read[origin].says_nothing:
                 # What the file brought before stays; else the repository is as one without it.
-                self._cannot(
-                    origin, ReadingProblem(origin, _NO_ENTITY, found[origin].location.path)
-                )
+                self._unread.add(origin)
+                if not read[origin].problems:
+                    place = found[origin].location.path
+                    self._problems.append(ReadingProblem(origin, _NO_ENTITY, place))
                 self._items.append(replace(self._made(one, roots[one.number]), tentative=True))
             elif origin not in read and origin not in self._unread:
                 self._items.append(self._made(one, roots[one.number]))
@@ -173,6 +174,7 @@ class RepositoryPart:
                 path if is_own else f"{each.location.repository}/{path}",
                 each.document.line,
                 each.document.lines,
+                tentative=each.tentative,
                 known_only=is_person and not self._may_add_people(one, each.location),
             )
 
