@@ -23,7 +23,7 @@ class Files:
     def __init__(self, texts: Mapping[str, bytes]) -> None:
         self._texts = texts
 
-    def located(self, url: str) -> FileLocation | str:
+    def located(self, url: str, *, is_content: bool = False) -> FileLocation | str:
         return f"{url} is elsewhere"
 
     async def read(self, wanted: Sequence[FileLocation]) -> Mapping[FileLocation, bytes | Missing]:

@@ -1,13 +1,20 @@
 """`factbook import`: planning, writing, and deciding on what is held."""
 
 import json
+import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
 from typer.testing import Result
 
+from factbook.catalog.store.documents import DOCUMENT
 from tests.cli.conftest import Command
 from tests.cli.test_auditing import exported
 from tests.fakes import faults
@@ -205,3 +212,30 @@ def test_the_token_is_never_shown(run: Import, monkeypatch: pytest.MonkeyPatch) 
     assert "forbidden" in answer.stderr
     assert "ghp_wrong_secret" not in answer.output + answer.stderr
     assert "ghp_wrong_secret" not in run("github", "--help").output
+
+
+def test_content_of_a_field_may_be_on_a_host_that_the_settings_name(
+    fake: FakeGitHub, run: Import, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    asked: list[Request] = []
+
+    async def specs(request: Request) -> Response:
+        asked.append(request)
+        return PlainTextResponse("openapi: 3.0.0\n")
+
+    with served(Starlette(routes=[Route("/apis/x.yaml", specs)])) as host:
+        text = (
+            "apiVersion: backstage.io/v1alpha1\nkind: API\nmetadata: {name: x}\nspec:\n"
+            "  type: openapi\n  lifecycle: production\n  owner: web\n"
+            f"  definition: {{$text: '{host}/apis/x.yaml?version=1'}}\n"
+        )
+        fake.repositories.append(repository("apis", 30, texts={CATALOG: text}))
+        monkeypatch.setenv("FACTBOOK_IMPORTERS__GITHUB__DEFAULT__ORGANIZATIONS", "acme")
+        monkeypatch.setenv("FACTBOOK_IMPORTERS__GITHUB__DEFAULT__TEXT_HOSTS", f"{host}/apis")
+        assert run("run", "github").exit_code == 0
+    with closing(sqlite3.connect(tmp_path / "factbook.db")) as connection:
+        query = f"SELECT {DOCUMENT} FROM entities e WHERE ref = 'api:default/x'"  # noqa: S608
+        [[document]] = connection.execute(query).fetchall()
+    assert json.loads(document)["spec"]["definition"] == "openapi: 3.0.0\n"
+    [request] = asked
+    assert (str(request.url.query), "authorization" in request.headers) == ("version=1", False)

@@ -28,7 +28,7 @@ class Files:
         self.broken = set(broken)
         self.read_in: list[int] = []
 
-    def located(self, url: str) -> FileLocation | str:
+    def located(self, url: str, *, is_content: bool = False) -> FileLocation | str:
         host, _, rest = url.partition("://")[2].partition("/")
         if host != "code.test":
             return "the target is on another host"
@@ -267,7 +267,7 @@ async def test_placeholders_are_replaced_by_files_relative_to_their_own() -> Non
     assert reading.whole
 
 
-async def test_a_placeholder_that_cannot_be_replaced_is_a_problem_of_its_entity(
+async def test_a_placeholder_that_cannot_be_replaced_is_left_out_with_the_problem(
     subtests: pytest.Subtests,
 ) -> None:
     cases = [
@@ -281,9 +281,59 @@ async def test_a_placeholder_that_cannot_be_replaced_is_a_problem_of_its_entity(
         with subtests.test(placeholder=placeholder):
             text = f"{component('a', f'spec: {{x: {placeholder}}}')}\n---\n{component('b')}"
             reading = await read(text, files({"bad.txt": "{", "two.txt": "a: 1\n---\nb: 2\n"}))
-            assert names(reading) == ["b"]
+            assert [(*one.entity, *one.entity.get("spec", "-")) for one in reading.entities] == [
+                ("apiVersion", "kind", "metadata", "spec"),
+                ("apiVersion", "kind", "metadata", "-"),
+            ]
             assert told(reading)[0].startswith(f"catalog-info.yaml:1 {problem}")
-            assert not reading.whole
+            assert reading.whole
+            assert not any(one.tentative for one in reading.entities)
+
+
+async def test_an_entity_stays_as_it_was_while_a_file_of_its_content_cannot_be_read() -> None:
+    text = component("a", "spec: {x: [{$text: a.txt}, {$text: b.txt}]}")
+    reading = await read(text, files({"a.txt": "A"}, broken=["acme/shop/b.txt"]))
+    [one] = reading.entities
+    assert (one.entity["spec"], one.tentative, reading.whole) == ({"x": ["A"]}, True, True)
+    assert told(reading) == ["catalog-info.yaml:1 b.txt: upstream-error: answered 502"]
+
+
+async def test_a_document_that_is_a_placeholder_itself_may_be_any_entity() -> None:
+    reading = await read("$yaml: a.yaml\n")
+    assert (names(reading), reading.whole) == ([], False)
+    assert told(reading) == ["catalog-info.yaml:1 a.yaml: there is no such file"]
+
+
+async def test_a_template_of_a_catalog_file_is_no_entity_and_leaves_the_others(
+    subtests: pytest.Subtests,
+) -> None:
+    cases = [
+        ("metadata: {name: '${{ values.name }}'}", ":5 {}: metadata.name has ${{ values.name }}"),
+        ("metadata:\n  name: {{cookiecutter.name}}", ":6 {}: it has {{cookiecutter.name}}"),
+        ("metadata:\n  name: {{ cookiecutter.name }}-x", ":6 {}: it has {{ cookiecutter.name }}"),
+        ("metadata: {name: '{{ name }}'}", ":5 {}: metadata.name has {{ name }}"),
+        ("metadata: {name: '<%= name %>'}", ":5 {}: metadata.name has <%= name %>"),
+        ("metadata: {name: '${NAME}'}", ":5 {}: metadata.name has ${NAME}"),
+        ("metadata: {name: x, namespace: '${ENV}'}", ":5 {}: metadata.namespace has ${ENV}"),
+        ("{% if a %}\nmetadata: {name: x}\n{% endif %}", ":5 {}: it has {% if a %}"),
+        (
+            "metadata: {name: x}\nspec:\n  owner: ${{ values.owner }}",
+            ":7 {}: spec.owner has ${{ values.owner }}",
+        ),
+    ]
+    for text, problem in cases:
+        with subtests.test(text=text):
+            skeleton = f"---\n# all of it\napiVersion: v1\nkind: Component\n{text}\n"
+            reading = await read(
+                location("./**/info.yaml"),
+                files({"a/info.yaml": skeleton, "b/info.yaml": component("b")}),
+            )
+            assert (names(reading), reading.whole) == (["all", "b"], True)
+            assert told(reading) == [
+                f"a/info.yaml{problem.replace('{}', 'is a template and left out', 1)}"
+            ]
+    template = component("t", "spec: {x: '${{ y }}'}").replace("Component", "Template")
+    assert (await read(template)).problems == []
 
 
 MIB = 1024 * 1024

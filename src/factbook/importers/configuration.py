@@ -84,6 +84,12 @@ def importer(
         integration = replace(found.access(options).integration(id_, title), edition=edition)
     elif integration.credential == where:
         integration = replace(integration, edition=edition)
+    further = options.further()
+    if own := further.keys() & {integration.base_url, *integration.further}:
+        raise ConfigurationError(
+            f"{where}: {min(own)} is the code host itself, whose files are read without text_hosts."
+        )
+    integration = replace(integration, further={**integration.further, **further})
     return Importer(
         id=id_,
         kind=kind_id,

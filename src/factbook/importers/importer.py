@@ -58,6 +58,10 @@ class ImporterOptions(InstanceOptions, frozen=True, kw_only=True):
         except ConfigurationError as error:
             yield error.message
 
+    def further(self) -> Mapping[str, Authorize]:
+        """The hosts that are called beside the one of the integration, by base URL."""
+        return {}
+
 
 class AccountImporterOptions(ImporterOptions, frozen=True, kw_only=True):
     """The same of a kind that reads with the credential of an integration."""

@@ -4,7 +4,7 @@ A repository is named by its path at the host: `owner/name`, or `group/subgroup/
 """
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Final, Generic, TypeVar
 
 import msgspec
@@ -116,6 +116,10 @@ class CodeHostApi(Generic[Options]):
         self.clones = Clones(client.further[options.git])
         self.memory = memory
         self.now = now
+
+    def elsewhere(self, bases: Iterable[str]) -> dict[str, HttpClient]:
+        """The clients of other hosts, by their base URLs."""
+        return {base: self._client.further[base] for base in bases}
 
 
 class GraphqlStruct(msgspec.Struct, rename="camel"):

@@ -90,9 +90,9 @@ def _object(found: Repository, token: Token) -> Callable[..., Value | None]:
         ref, path = expression.split(":", 1)
         if found.is_empty or not token.reads_contents:
             return None
-        if ref not in {"HEAD", found.branch, found.head} or path not in found.texts:
-            return None
-        return _blob(found.texts[path])
+        is_default = ref in {"HEAD", found.branch, found.head}
+        texts = found.texts if is_default else found.branches.get(ref, {})
+        return _blob(texts[path]) if path in texts else None
 
     return file
 

@@ -81,6 +81,8 @@ class Repository:
     commits: int = 1
     files: list[str] = field(default_factory=list)
     texts: dict[str, bytes] = field(default_factory=dict)
+    # Files of other branches, by the name of the branch.
+    branches: dict[str, dict[str, bytes]] = field(default_factory=dict)
     submodules: list[str] = field(default_factory=list)
     classic: Mapping[str, Any] | None = None
     rulesets: list[Ruleset] = field(default_factory=list)

@@ -96,7 +96,7 @@ class _TreeFiles:
         self._paths = paths
         self._files = {str(self._root / path) for path in (*paths, *roots)}
 
-    def located(self, url: str) -> FileLocation | str:
+    def located(self, url: str, *, is_content: bool = False) -> FileLocation | str:
         """No file: an address is not looked for in the tree."""
         return f"{url} is an address, and not a file of this tree"
 

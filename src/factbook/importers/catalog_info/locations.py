@@ -32,8 +32,11 @@ Located = Callable[[str], FileLocation | str]
 class RepositoryFiles(Protocol):
     """Access to the files of a code host."""
 
-    def located(self, url: str) -> FileLocation | str:
-        """The file at a URL, or the reason that it may not be read."""
+    def located(self, url: str, *, is_content: bool = False) -> FileLocation | str:
+        """The file at a URL, or the reason that it may not be read.
+
+        Content of a field may be at more places than entities.
+        """
 
     async def read(self, wanted: Sequence[FileLocation]) -> Mapping[FileLocation, bytes | Missing]:
         """The content of each of the files, or the reason that there is none."""

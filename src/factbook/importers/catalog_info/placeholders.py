@@ -13,23 +13,36 @@ import yaml
 
 from factbook.importers.catalog_info.documents import ReadingBudget, count, only_value
 from factbook.importers.catalog_info.locations import FileLocation
+from factbook.outbound.outcomes import Missing, Outcome
 
 # The value for the name and the target of a placeholder.
 Content = Callable[[str, str], Any]
 
+# In the place of a placeholder that cannot be replaced.
+LEFT_OUT: Final = object()
 _LONGEST_SHOWN: Final = 200
 
 
 class PlaceholderError(Exception):
-    """A placeholder that cannot be replaced; the message says why."""
+    """A placeholder that cannot be replaced; the message says why.
+
+    `passing`: another reading may replace it.
+    """
+
+    def __init__(self, message: str, *, passing: bool = False) -> None:
+        super().__init__(message)
+        self.passing = passing
 
 
 def targets(value: Any) -> Iterator[str]:
-    """Every file that placeholders in a value name; raises PlaceholderError for another form."""
+    """Every file that placeholders in a value name; those of another form name none."""
     layer = [value]
     while layer:
         item = layer.pop()
-        found = _placeholder(item)
+        try:
+            found = _placeholder(item)
+        except PlaceholderError:
+            continue  # reported when the placeholders are replaced
         if found is not None:
             yield found[1]
         else:
@@ -43,7 +56,7 @@ class FileValues:
     """
 
     def __init__(
-        self, content: Callable[[FileLocation], bytes | str], budget: ReadingBudget
+        self, content: Callable[[FileLocation], bytes | Missing], budget: ReadingBudget
     ) -> None:
         self._content = content
         self._budget = budget
@@ -57,8 +70,9 @@ class FileValues:
         key = name, location
         if key not in self._read:
             data = self._content(location)
-            if isinstance(data, str):
-                raise PlaceholderError(f"{shown(target)}: {data}")
+            if isinstance(data, Missing):
+                text = f"{shown(target)}: {cause(data)}"
+                raise PlaceholderError(text, passing=data.passing)
             try:
                 value = _READ[name](data)
             except (ValueError, RecursionError, yaml.YAMLError) as error:
@@ -73,26 +87,37 @@ class FileValues:
         return value
 
 
-def replaced(value: Any, content: Content) -> Any:
+def replaced(value: Any, content: Content, failed: Callable[[PlaceholderError], None]) -> Any:
     """The value with its placeholders replaced by what `content` gives for their name and target.
 
-    A part without placeholders is returned as it is, not as a copy. Raises PlaceholderError for a
-    malformed placeholder, and whatever `content` raises.
+    `failed` is called for those that cannot be replaced, which are left out: the result is LEFT_OUT
+    where the value is one. A part without placeholders is returned as it is, not as a copy. Raises
+    what `content` raises, but for PlaceholderError.
     """
-    found = _placeholder(value)
-    if found is not None:
-        return content(*found)
+    try:
+        if (found := _placeholder(value)) is not None:
+            return content(*found)
+    except PlaceholderError as error:
+        failed(error)
+        return LEFT_OUT
     if isinstance(value, dict):
         if _has_dollar(value):
             return value
-        members = {key: replaced(inner, content) for key, inner in value.items()}
-        return members if any(members[key] is not value[key] for key in value) else value
+        members = {key: replaced(inner, content, failed) for key, inner in value.items()}
+        if all(members[key] is inner for key, inner in value.items()):
+            return value
+        return {key: inner for key, inner in members.items() if inner is not LEFT_OUT}
     if isinstance(value, list):
-        items = [replaced(inner, content) for inner in value]
-        return (
-            items if any(new is not old for new, old in zip(items, value, strict=True)) else value
-        )
+        items = [replaced(inner, content, failed) for inner in value]
+        if all(new is old for new, old in zip(items, value, strict=True)):
+            return value
+        return [inner for inner in items if inner is not LEFT_OUT]
     return value
+
+
+def cause(missing: Missing) -> str:
+    """The reason for a file that was not read, for people."""
+    return "there is no such file" if missing.outcome is Outcome.NOT_FOUND else missing.reason
 
 
 def shown(target: str) -> str:

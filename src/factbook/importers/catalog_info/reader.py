@@ -8,6 +8,7 @@ on a thread and counts towards the budget of its origin; an origin that exceeds 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import groupby
 from typing import Any, Final, NamedTuple
 
@@ -22,6 +23,7 @@ from factbook.importers.catalog_info.documents import (
 )
 from factbook.importers.catalog_info.locations import (
     FileLocation,
+    Located,
     RepositoryFiles,
     matching,
     resolved,
@@ -48,11 +50,15 @@ class RootFile(NamedTuple):
 
 
 class ReadEntity(NamedTuple):
-    """Entity of a file, its placeholders replaced."""
+    """Entity of a file, its placeholders replaced, or left out where they cannot be.
+
+    It is `tentative` if another reading may replace one that is left out.
+    """
 
     location: FileLocation
     document: FileDocument
     entity: dict[str, Any]
+    tentative: bool = False
 
 
 @dataclass
@@ -112,6 +118,7 @@ async def read(roots: Iterable[RootFile], files: RepositoryFiles) -> dict[str, R
 class _CatalogFileReader:
     def __init__(self, files: RepositoryFiles) -> None:
         self._files = files
+        self._located = partial(files.located, is_content=True)
         self._shared = SharedBudget()
         self.origins: dict[str, _Origin] = {}
         self.steps: list[_Step] = []
@@ -274,7 +281,7 @@ class _CatalogFileReader:
         """Note a file that was not read, or the files of a pattern."""
         reading = self._of(step).reading
         reading.failed |= missing.passing
-        self._problem(step, f"{path}: {_reason(missing)}")
+        self._problem(step, f"{path}: {placeholders.cause(missing)}")
 
     def _problem(self, step: _Step, message: str, *, lost: bool = True) -> None:
         """Note a problem at the file that led to this one."""
@@ -304,8 +311,8 @@ class _CatalogFileReader:
             known: set[FileLocation] = set()
             for location, document in origin.documents:
                 step = _Step(name, location, (location,), document.line)
-                for target in self._targets_of(document):
-                    found = resolved(target, location, self._files.located)
+                for target in dict.fromkeys(placeholders.targets(document.value)):
+                    found = resolved(target, location, self._located)
                     if isinstance(found, str) or found in known:
                         continue
                     known.add(found)
@@ -313,12 +320,6 @@ class _CatalogFileReader:
                         break
                     wanted.append(step._replace(location=found))
         return wanted
-
-    def _targets_of(self, document: FileDocument) -> Iterable[str]:
-        try:
-            return dict.fromkeys(placeholders.targets(document.value))
-        except PlaceholderError:
-            return ()  # reported when the placeholders are replaced
 
     def _keep(self, step: _Step, content: bytes | Missing) -> None:
         """Keep a file for the placeholders of an origin, which counts as read."""
@@ -338,43 +339,48 @@ class _CatalogFileReader:
     def _finish(self) -> None:
         """Make the entities of every origin."""
         for name, origin in self.origins.items():
-            files = _PlaceholderFiles(origin, self._files)
+            files = _PlaceholderFiles(origin, self._located)
             for location, document in origin.documents:
                 step = _Step(name, location, (), document.line)
+                failed: list[PlaceholderError] = []
                 try:
-                    entity = placeholders.replaced(document.value, files.at(location))
-                except PlaceholderError as error:
-                    self._problem(step, str(error))
+                    entity = placeholders.replaced(
+                        document.value, files.at(location), failed.append
+                    )
                 except OverBudgetError as error:
                     if not origin.ended:
                         self._cut_off(step, error)
-                else:
-                    origin.reading.entities.append(ReadEntity(location, document, entity))
+                    continue
+                for problem in failed:
+                    self._problem(step, str(problem), lost=entity is placeholders.LEFT_OUT)
+                if entity is not placeholders.LEFT_OUT:
+                    tentative = any(problem.passing for problem in failed)
+                    read = ReadEntity(location, document, entity, tentative)
+                    origin.reading.entities.append(read)
             origin.contents.clear()
 
 
 class _PlaceholderFiles:
     """The values of placeholders in an origin's documents."""
 
-    def __init__(self, origin: _Origin, files: RepositoryFiles) -> None:
+    def __init__(self, origin: _Origin, located: Located) -> None:
         self._origin = origin
-        self._files = files
+        self._located = located
         self._values = FileValues(self._content, origin.budget)
 
     def at(self, base: FileLocation) -> placeholders.Content:
         """The content for placeholders in a file."""
 
         def content(name: str, target: str) -> Any:
-            location = resolved(target, base, self._files.located)
+            location = resolved(target, base, self._located)
             if isinstance(location, str):
                 raise PlaceholderError(f"{shown(target)}: {location}")
             return self._values.value(name, target, location)
 
         return content
 
-    def _content(self, location: FileLocation) -> bytes | str:
-        found = self._origin.contents.get(location, _NOT_READ)
-        return found if isinstance(found, bytes) else _reason(found)
+    def _content(self, location: FileLocation) -> bytes | Missing:
+        return self._origin.contents.get(location, _NOT_READ)
 
 
 def _targets(spec: Mapping[str, Any]) -> Iterable[str]:
@@ -389,7 +395,3 @@ def _file(origin: str, location: FileLocation) -> str:
     """The path of a file, after its repository where that is not the origin's own."""
     own = origin.endswith(f"/{location.repository}")
     return location.path if own else f"{location.repository}/{location.path}"
-
-
-def _reason(missing: Missing) -> str:
-    return "there is no such file" if missing.outcome is Outcome.NOT_FOUND else missing.reason

@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final, NamedTuple, Protocol
 from urllib.parse import unquote
 
@@ -12,13 +13,16 @@ from factbook.importers.catalog_info.documents import ReadingBudget
 from factbook.importers.catalog_info.locations import FileLocation
 from factbook.importers.code_host.repository import Content, HostedRepository
 from factbook.integrations.integration import each, store_entry, stored_entry
-from factbook.outbound import Memory
+from factbook.outbound import HttpClient, Memory
 from factbook.outbound.outcomes import Missing, Outcome
 
 HEAD: Final = "HEAD"
 # Of the files of one repository that are kept, together.
 _LARGEST_KEPT: Final = 4 * 1024 * 1024
 _NOT_FOUND: Final = Missing(Outcome.NOT_FOUND)
+# What an address may have before the name of a branch or tag.
+_REFS: Final = ("refs/heads/", "refs/tags/")
+_MOST_SLASHES: Final = 3
 
 
 class FileCalls(Protocol):
@@ -32,24 +36,29 @@ class FileCalls(Protocol):
 
 
 class FileAddresses(NamedTuple):
-    """Addresses of files at a host: their form, with groups for host, slug, branch and path.
+    """Addresses of files at a host: their forms, with groups for slug, and for branch and path.
 
-    Files are read of these owners, as `owner` names one: "an organization".
+    `{host}` stands for the host in a form. Files are read of these owners, as `owner` names one:
+    "an organization".
     """
 
     host: str
-    form: re.Pattern[str]
+    forms: Sequence[str]
     owners: Sequence[str]
     owner: str = "an organization"
 
-    def read(self, url: str) -> re.Match[str] | str:
-        """The parts of an address, or the reason that its file may not be read."""
-        match = self.form.fullmatch(url.partition("?")[0].partition("#")[0])
-        if match is None or match[1].lower() != self.host:
+    def read(self, url: str) -> tuple[str, str] | str:
+        """Slug, and branch with path, of an address, or the reason that its file isn't read."""
+        text = url.partition("?")[0].partition("#")[0]
+        host = f"(?i:{re.escape(self.host)})"
+        found = (re.fullmatch(form.replace("{host}", host), text) for form in self.forms)
+        match = next(filter(None, found), None)
+        if match is None:
             return f"the target is not a file on {self.host}"
-        if not any(match[2].lower().startswith(f"{owner.lower()}/") for owner in self.owners):
+        slug = match[1].removesuffix(".git")
+        if not any(slug.lower().startswith(f"{owner.lower()}/") for owner in self.owners):
             return f"the target is in {self.owner} that is not imported"
-        return match
+        return slug, match[2]
 
 
 class _KeptFiles(msgspec.Struct, array_like=True):
@@ -72,25 +81,40 @@ class HostedFiles:
         memory: Memory,
         addresses: FileAddresses,
         listed: Iterable[HostedRepository],
+        elsewhere: Mapping[str, HttpClient] = MappingProxyType({}),
     ) -> None:
+        """`elsewhere` are clients of hosts that content of fields may be read from, by address."""
         self._calls = calls
         self._memory = memory
         self._addresses = addresses
         self._listed = {one.slug.lower(): one for one in listed}
+        self._elsewhere = elsewhere
         self._kept: dict[str, _KeptFiles] = {}
         self._sizes: Counter[str] = Counter()
         self._changed: set[str] = set()
 
-    def located(self, url: str) -> FileLocation | str:
-        """The file at a URL on this host, of one of the owners."""
-        match = self._addresses.read(url)
-        if isinstance(match, str):
-            return match
-        slug = match[2].removesuffix(".git")
+    def located(self, url: str, *, is_content: bool = False) -> FileLocation | str:
+        """The file at a URL on this host, of one of the owners.
+
+        Content of a field may also be on one of the other hosts.
+        """
+        for base in self._elsewhere if is_content else ():
+            if url.lower().startswith(f"{base.lower()}/"):
+                return FileLocation(base, HEAD, url[len(base) + 1 :].lstrip("/"))
+        found = self._addresses.read(url)
+        if isinstance(found, str):
+            return f"{found}, or on a host of text_hosts" if is_content else found
+        slug, rest = found
         listed = self._listed.get(slug.lower())
-        is_default = listed is not None and listed.branch == match[3]
-        ref = HEAD if is_default else match[3]
-        return FileLocation(listed.slug if listed else slug, ref, unquote(match[4]))
+        for prefix in _REFS:
+            rest = rest.removeprefix(prefix)
+        ref, _, path = rest.partition("/")
+        # The default branch may have slashes. Others are cut at the first one for now.
+        if listed is not None and unquote(rest).startswith(f"{listed.branch}/"):
+            ref, path = HEAD, unquote(rest)[len(listed.branch) + 1 :]
+        if not path:
+            return f"the target is not a file on {self._addresses.host}"
+        return FileLocation(listed.slug if listed else slug, unquote(ref), unquote(path))
 
     async def read(self, wanted: Sequence[FileLocation]) -> Mapping[FileLocation, Content]:
         """The content of each of the files: those kept of the same version, or read and kept."""
@@ -101,10 +125,43 @@ class HostedFiles:
             if kept is not None:
                 found[one] = kept
         asked = [one for one in wanted if one not in found]
+        found |= await self._elsewhere_contents(asked)
+        asked = [one for one in asked if one not in found]
         found |= await self._calls.contents(asked)
+        await self._look_at_longer_branches(found, asked)
         for one in asked:
             self._note(one, found[one])
         return found
+
+    async def _elsewhere_contents(
+        self, wanted: Sequence[FileLocation]
+    ) -> dict[FileLocation, Content]:
+        """The content of the files that are on other hosts."""
+
+        async def of(one: FileLocation) -> Content:
+            client = self._elsewhere[one.repository]
+            answer = await client.get(one.path, decode=False, follow=True)
+            return answer.body if answer.ok else answer.missing
+
+        return await each([one for one in wanted if one.repository in self._elsewhere], of)
+
+    async def _look_at_longer_branches(
+        self, found: dict[FileLocation, Content], asked: Sequence[FileLocation]
+    ) -> None:
+        """Look for files that are not there on a branch with a slash in its name.
+
+        Their address says where the branch ends for those who know the branches.
+        """
+        at = {one: one for one in asked if one.ref != HEAD}
+        for _ in range(_MOST_SLASHES):
+            at = {
+                one: FileLocation(last.repository, f"{last.ref}/{folder}", rest)
+                for one, last in at.items()
+                for folder, slash, rest in [last.path.partition("/")]
+                if slash and isinstance(gone := found[one], Missing) and not gone.passing
+            }
+            read = await self._calls.contents(list(dict.fromkeys(at.values()))) if at else {}
+            found |= {one: read[last] for one, last in at.items() if isinstance(read[last], bytes)}
 
     async def paths(
         self, wanted: Iterable[tuple[str, str]]

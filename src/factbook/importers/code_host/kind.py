@@ -1,6 +1,6 @@
 """Kinds of importers of code hosts: their options, and readings by an API with an account."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Annotated, Any, Final, TypeVar
 
 from msgspec.structs import replace
@@ -8,7 +8,8 @@ from msgspec.structs import replace
 from factbook.errors import ConfigurationError
 from factbook.importers.importer import AccountImporterOptions, ReadingContext
 from factbook.importers.snapshot import Snapshot
-from factbook.outbound import HttpClient, Memory
+from factbook.integrations.integration import Authorize
+from factbook.outbound import ANONYMOUS, HttpClient, Memory, host_of
 from factbook.settings.option_tables import about
 
 Api = TypeVar("Api")
@@ -26,6 +27,13 @@ class CodeHostImportOptions(AccountImporterOptions, frozen=True, kw_only=True):
     archived: Annotated[bool, about("Import archived repositories, as deprecated.")] = False
     forks: Annotated[bool, about("Import forks.")] = False
     people: Annotated[bool, about("Import teams and members.")] = True
+    text_hosts: Annotated[
+        tuple[str, ...],
+        about(
+            "Other hosts whose files `$text`, `$json` and `$yaml` may name, such as "
+            "`specs.example.com` or `http://specs.internal:8080/apis`. They are sent no credential."
+        ),
+    ] = ()
     people_from: Annotated[
         tuple[str, ...],
         about(
@@ -33,6 +41,25 @@ class CodeHostImportOptions(AccountImporterOptions, frozen=True, kw_only=True):
             "`acme/team-*`. Their memberships give rights once `people_sets` names the part."
         ),
     ] = ()
+
+    @property
+    def text_bases(self) -> tuple[str, ...]:
+        """The base URLs of the hosts."""
+        bases = (one if "://" in one else f"https://{one}" for one in self.text_hosts)
+        return tuple(base.rstrip("/") for base in bases)
+
+    def problems(self) -> Iterable[str]:
+        """The mistakes in the table."""
+        yield from super().problems()
+        for name, base in zip(self.text_hosts, self.text_bases, strict=True):
+            try:
+                host_of(base)
+            except ConfigurationError as error:
+                yield f"text_hosts: {name}: {error.message}"
+
+    def further(self) -> Mapping[str, Authorize]:
+        """The hosts that are called beside the account's, without a credential."""
+        return dict.fromkeys(self.text_bases, lambda _: ANONYMOUS)
 
 
 Options = TypeVar("Options", bound=CodeHostImportOptions)

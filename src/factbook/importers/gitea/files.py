@@ -1,6 +1,5 @@
 """Calls for the files of repositories at Gitea: one for each, if the root folder may have it."""
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
@@ -15,8 +14,10 @@ from factbook.integrations.integration import each
 from factbook.outbound import path
 from factbook.outbound.outcomes import Missing, Outcome
 
-ADDRESS: Final = re.compile(
-    r"https?://([^/]+)/([^/]+/[^/]+)/(?:src|raw)/(?:branch|tag|commit)/([^/]+)/(.+)"
+# Addresses that Gitea wrote earlier name a branch without saying so.
+ADDRESSES: Final = (
+    r"https?://{host}/([^/]+/[^/]+)/(?:src|raw|media)/(?:branch|tag|commit)/(.+)",
+    r"https?://{host}/([^/]+/[^/]+)/(?:src|raw|media)/(.+)",
 )
 _NOT_FOUND: Final = Missing(Outcome.NOT_FOUND)
 _HIDDEN: Final = Missing(Outcome.DENIED, "the repository is not there, or may not be read")

@@ -21,7 +21,7 @@ from factbook.importers.code_host.repository import (
 from factbook.importers.code_host.rows import RowListing
 from factbook.importers.gitea import entities
 from factbook.importers.gitea.answers import GiteaMember, GiteaOrganization, OwnRepository
-from factbook.importers.gitea.files import ADDRESS, GiteaFileCalls
+from factbook.importers.gitea.files import ADDRESSES, GiteaFileCalls
 from factbook.importers.gitea.lists import found_rows, listing
 from factbook.importers.gitea.options import GiteaImportOptions
 from factbook.importers.gitea.people import Teams, read_organization_members, read_teams
@@ -77,9 +77,10 @@ async def read(
         place = Place(api.host, name, namespace(name, several=len(names) > 1))
         read.append(await _organization(api, place, people=options.people))
     every = [row for one in read for row in one.listed.rows.values()]
-    addresses = FileAddresses(api.host, ADDRESS, names)
+    addresses = FileAddresses(api.host, ADDRESSES, names)
     hosted = [each for one in read for each in one.hosted]
-    files = HostedFiles(GiteaFileCalls(api, every), api.memory, addresses, hosted)
+    calls, elsewhere = GiteaFileCalls(api, every), api.elsewhere(options.text_bases)
+    files = HostedFiles(calls, api.memory, addresses, hosted, elsewhere)
     left_out: Counter[str] = Counter()
     found: list[SnapshotPart] = []
     for one in read:

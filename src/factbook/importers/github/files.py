@@ -1,6 +1,5 @@
 """Calls for the files of repositories at GitHub, many in one request."""
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
@@ -15,9 +14,20 @@ from factbook.integrations.github.client import paths_at
 from factbook.integrations.github.graphql import GithubApi
 from factbook.outbound.outcomes import UNUSABLE, Missing, Outcome
 
-ADDRESS: Final = re.compile(r"https?://([^/]+)/([^/]+/[^/]+)/(?:blob|tree|raw|edit)/([^/]+)/(.+)")
+_RAW: Final = r"([^/]+/[^/]+)/(.+)"
+_ADDRESSES: Final = (
+    r"https?://{host}/([^/]+/[^/]+)/(?:blob|tree|raw|edit|blame)/(.+)",
+    rf"https?://(?:raw\.{{host}}|{{host}}/raw)/{_RAW}",
+)
+_PUBLIC: Final = "github.com"
 _AT_ONCE: Final = 25
 _NOT_FOUND: Final = Missing(Outcome.NOT_FOUND)
+
+
+def addresses(host: str) -> tuple[str, ...]:
+    """The forms of addresses of files at a host."""
+    raw = (rf"https?://raw\.githubusercontent\.com/{_RAW}",) if host == _PUBLIC else ()
+    return (*_ADDRESSES, *raw)
 
 
 class _Holder(GraphqlStruct):

@@ -12,7 +12,7 @@ from factbook.importers.code_host.parts import RepositoryPart
 from factbook.importers.code_host.repository import Place, RootContent, namespace
 from factbook.importers.github import entities, queries
 from factbook.importers.github.answers import ListedRepository
-from factbook.importers.github.files import ADDRESS, GithubFileCalls
+from factbook.importers.github.files import GithubFileCalls, addresses
 from factbook.importers.github.lists import Listing, ListingQuery, listing
 from factbook.importers.github.options import GithubImportOptions
 from factbook.importers.github.owners import TeamOwners
@@ -80,9 +80,9 @@ def hosted_files(
     """The files of listed repositories."""
     # Those whose commit could not be read are as those that are not listed.
     every = [one for one in listed if one.head is not None or one.is_empty]
-    addresses = FileAddresses(api.host, ADDRESS, options.organizations)
-    calls = GithubFileCalls(api, every)
-    return HostedFiles(calls, api.memory, addresses, map(entities.hosted, every))
+    read = FileAddresses(api.host, addresses(api.host), options.organizations)
+    calls, elsewhere = GithubFileCalls(api, every), api.elsewhere(options.text_bases)
+    return HostedFiles(calls, api.memory, read, map(entities.hosted, every), elsewhere)
 
 
 class _Organization:

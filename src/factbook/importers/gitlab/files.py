@@ -1,6 +1,5 @@
 """Calls for the files of projects at GitLab, many in one request."""
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
@@ -14,8 +13,10 @@ from factbook.integrations.gitlab.api import GitlabApi, GitlabQueryResult
 from factbook.integrations.gitlab.client import paths_at
 from factbook.outbound.outcomes import UNUSABLE, Missing, Outcome, read_as
 
-ADDRESS: Final = re.compile(
-    r"https?://([^/]+)/([^/]+(?:/[^/]+)+?)/-/(?:blob|tree|raw|edit)/([^/]+)/(.+)"
+# Addresses that GitLab wrote earlier have no dash.
+ADDRESSES: Final = (
+    r"https?://{host}/([^/]+(?:/[^/]+)+?)/-/(?:blob|tree|raw|edit|blame)/(.+)",
+    r"https?://{host}/([^/]+(?:/[^/]+)+?)/(?:blob|tree|raw|edit|blame)/(.+)",
 )
 # Twenty projects with a file each reach two thirds of the limit on complexity.
 _AT_ONCE: Final = 20

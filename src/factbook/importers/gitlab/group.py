@@ -13,7 +13,7 @@ from factbook.importers.code_host.rows import RowListing
 from factbook.importers.gitlab import entities
 from factbook.importers.gitlab.answers import ListedProject
 from factbook.importers.gitlab.entities import GroupPlace
-from factbook.importers.gitlab.files import ADDRESS, GitlabFileCalls
+from factbook.importers.gitlab.files import ADDRESSES, GitlabFileCalls
 from factbook.importers.gitlab.lists import NEWEST_FIRST, listing
 from factbook.importers.gitlab.options import GitlabImportOptions
 from factbook.importers.gitlab.owners import ProjectOwners
@@ -57,7 +57,7 @@ async def read(
     """
     names = list({name.lower(): name for name in options.groups}.values())
     read = [await _group(api, name, options, show, several=len(names) > 1) for name in names]
-    files = _files(api, read)
+    files = _files(api, options, read)
     found: list[SnapshotPart] = []
     left_out: Counter[str] = Counter()
     for one in read:
@@ -94,12 +94,13 @@ async def _group(
     return _ReadGroup(at, tree, listed, roots, members)
 
 
-def _files(api: GitlabApi, read: list[_ReadGroup]) -> HostedFiles:
+def _files(api: GitlabApi, options: GitlabImportOptions, read: list[_ReadGroup]) -> HostedFiles:
     """Access to the files; projects whose last commit is not known are as those not listed."""
     known = [project for one in read for project in one.hosted if one.roots[project.number].is_read]
     owners = [one.at.path for one in read]
-    addresses = FileAddresses(api.host, ADDRESS, owners, "a group")
-    return HostedFiles(GitlabFileCalls(api, known), api.memory, addresses, known)
+    addresses = FileAddresses(api.host, ADDRESSES, owners, "a group")
+    calls, elsewhere = GitlabFileCalls(api, known), api.elsewhere(options.text_bases)
+    return HostedFiles(calls, api.memory, addresses, known, elsewhere)
 
 
 async def _projects(
