@@ -51,6 +51,10 @@ REQUIREMENTS: dict[str, Requirement] = {
     "endpoint.compact-answers": Requirement(
         "decisions §4.1", "With `?read=compact` an answer is text alone, and lists no schema of it."
     ),
+    "endpoint.strict-answers": Requirement(
+        "decisions 2026-11-29 §6",
+        "With `?read=seed` the nine tools answer with exactly the members of the seed.",
+    ),
     "endpoint.tools-name-permissions": Requirement(
         "decisions §4.1", "A call at `/mcp` needs the permissions of its tool, and is told them."
     ),

@@ -52,7 +52,8 @@ class Descriptions(NamedTuple):
 class ServerChoice(NamedTuple):
     """A choice of a server of tools, and of the form of its lists and answers.
 
-    A compact one answers with text alone. One for hosts, at `/mcp`, has resources, answers in
+    A compact one answers with text alone, a strict one without members that were added to the
+    answers of the first nine tools. One for hosts, at `/mcp`, has resources, answers in
     pages, and tells a model in a tool error what permission is missing.
     """
 
@@ -60,6 +61,7 @@ class ServerChoice(NamedTuple):
     is_compact: bool = False
     for_hosts: bool = False
     has_output_schemas: bool = True
+    is_strict: bool = False
 
 
 class ToolServer(NamedTuple):

@@ -15,7 +15,7 @@ from factbook.api.mcp import jsonrpc, resources, tool_calls
 from factbook.api.mcp.descriptions import LEGACY, META, MODERN, described
 from factbook.api.mcp.exchange import Exchange
 from factbook.api.mcp.jsonrpc import RpcError
-from factbook.api.mcp.toolset_choice import chosen
+from factbook.api.mcp.toolset_choice import chosen, is_strict
 from factbook.errors import NotAcceptableError, NotAllowedError, UnsupportedMediaTypeError
 from factbook.http.context import Descriptions, ServerChoice, ToolContext, ToolServer
 from factbook.http.requests import Reply, Request
@@ -30,6 +30,7 @@ _META_BYTES: Final = META.encode()
 _WITH_BATCHES: Final = b"2025-03-26"
 _LONGEST_BATCH: Final = 8 * 1024 * 1024
 _OF_FACTS: Final = ServerChoice((FACTS,))
+_STRICT: Final = ServerChoice((FACTS,), is_strict=True)
 _OF_CHECKS: Final = ServerChoice((CHECKS,))
 _OF_MANAGING: Final = ServerChoice((MANAGE,))
 
@@ -49,7 +50,9 @@ _any_params = msgspec.json.Decoder(AnyParams)
 
 async def post(request: Request, state: ToolContext) -> Reply:
     """Answer one message to the server of facts."""
-    return await _answer(request, state, state.server(_OF_FACTS))
+    query = request.scope["query_string"]
+    choice = _OF_FACTS if not query or not is_strict(query) else _STRICT
+    return await _answer(request, state, state.server(choice))
 
 
 async def post_checks(request: Request, state: ToolContext) -> Reply:

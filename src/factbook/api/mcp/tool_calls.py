@@ -14,7 +14,7 @@ from factbook.api.mcp.exchange import Exchange
 from factbook.errors import FactbookError, NotAllowedError, ToolError, UnavailableError, suggestion
 from factbook.http import audit
 from factbook.http.requests import Reply, offloaded
-from factbook.tools import Context, Tool
+from factbook.tools import Context, Tool, strict_answers
 from factbook.tools.tool import ToolCall
 
 log = structlog.get_logger("factbook.mcp")
@@ -76,6 +76,8 @@ async def _run(tool: Tool, arguments: msgspec.Raw, exchange: Exchange) -> Reply:
         context = await context_of(exchange)
         found = await tool.call(arguments, context)
         value = found if found.isascii() else await shown(found)
+        if exchange.server.choice.is_strict:
+            value = await offloaded(strict_answers.strict, tool.name, value)
     except (ToolError, UnavailableError) as error:
         if isinstance(error, UnavailableError):
             log.warning("tool.unavailable", tool=tool.name, cause=error.cause)

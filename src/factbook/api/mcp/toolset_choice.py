@@ -53,6 +53,12 @@ def _choice(query: bytes, known: tuple[str, ...]) -> ServerChoice:
     )
 
 
+@lru_cache(maxsize=64)
+def is_strict(query: bytes) -> bool:
+    """True if the query asks for answers with exactly the members that the first nine tools had."""
+    return (_READ, "seed") in _parsed(query)
+
+
 def _parsed(query: bytes) -> list[tuple[str, str]]:
     text = query.decode("latin-1")
     try:
