@@ -52,7 +52,7 @@ REQUIREMENTS: dict[str, Requirement] = {
         "decisions §4.1", "With `?read=compact` an answer is text alone, and lists no schema of it."
     ),
     "endpoint.strict-answers": Requirement(
-        "decisions 2026-11-29 §6",
+        "decisions §4.6",
         "With `?read=seed` the nine tools answer with exactly the members of the seed.",
     ),
     "endpoint.tools-name-permissions": Requirement(
