@@ -18,6 +18,8 @@ PLACES: Final = (
     (SOURCE, r'^__version__ = "'),
     (CHART, r"^version: "),
     (CHART, r'^appVersion: "'),
+    ("server.json", r'^  "version": "'),
+    ("deploy/agent-plugin/.claude-plugin/plugin.json", r'^  "version": "'),
     ("deploy/pipelines/gitlab.yml", r"^#       ref: v"),
     ("docs/how-to/pipelines.md", r"(?:ref: |/github@)v"),
     ("docs/how-to/kubernetes.md", r"image\.tag="),
