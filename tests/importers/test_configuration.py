@@ -143,3 +143,30 @@ def test_a_folder_and_one_line_outside_it_are_a_kind(tmp_path: Path) -> None:
         check=False,
     )
     assert done.stdout == "acme Acme None\n", done.stderr
+
+
+def test_options_that_can_match_nothing_are_refused(subtests: pytest.Subtests) -> None:
+    mapping = {"Componnt": {"spec.owner": "item.name"}}
+    cluster = {"cluster": "eu-1"}
+    cases: list[tuple[str, dict[str, Any], str]] = [
+        ("github", {"files": ["/catalog-info.yaml"]}, "files has a path that matches nothing"),
+        ("github", {"files": ["./catalog-info.yaml"]}, "files has a path"),
+        ("github", {"files": ["services/*/catalog-info.yaml"]}, "targets of a Location"),
+        ("github", {"files": []}, "files has to have between one and 4"),
+        ("github", {"files": list("abcde")}, "files has to have between one and 4"),
+        ("github", {"organizations": ["https://github.com/acme"]}, "organizations has to be names"),
+        ("github", {"organizations": ["acme/shop"]}, "organizations has to be names"),
+        ("github", {"people_from": ["people"]}, "like acme/people"),
+        ("github", {"people_from": ["other/people"]}, "other/people matches nothing"),
+        ("github", {"mapping": mapping}, "mapping.Componnt matches nothing of: component, group"),
+        ("kubernetes", cluster | {"namespaces": ["Payments"]}, "names of namespaces"),
+        ("kubernetes", cluster | {"labels": ["=yes"]}, "like key or key=value"),
+        ("kubernetes", cluster | {"mapping": {"User": {}}}, "mapping.User matches nothing of"),
+        ("ldif", {"path": "x", "mapping": {"Component": {}}}, "nothing of: group, user"),
+    ]
+    for kind, values, message in cases:
+        table = {"organizations": ["acme"]} | values if kind == "github" else values
+        with subtests.test(kind, values=values), pytest.raises(ConfigurationError, match=message):
+            configuration.importer(kind, "default", table, ACCOUNTS)
+    for patterns in (["acme/people"], ["Acme/team-*"], ["acme/*"], ["ac*"], ["*"]):
+        assert made(people_from=patterns).id == "github"

@@ -54,3 +54,13 @@ async def test_no_repository_is_named_unless_the_settings_do() -> None:
     parts = {part.key: part for part in (await organization.read()).parts}
     assert "acme.people" not in parts
     assert names(parts["acme.repositories"]) == {"eve": True}
+
+
+async def test_a_repository_with_people_that_is_not_there_is_told() -> None:
+    there = repository("people", texts={CATALOG: file("alice", "User")})
+    found = await Organization(there, people_from=("acme/people", "acme/peeple")).part()
+    [problem] = found.problems
+    assert str(problem) == (
+        "github.com/acme: people_from: acme/peeple matches no repository; correct it, or take it "
+        "out"
+    )

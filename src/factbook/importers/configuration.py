@@ -71,6 +71,10 @@ def importer(
     found = kind(kind_id)
     where = f"importers.{kind_id}.{name}"
     options = option_tables.read_table(where, name, values, found.options)
+    for mapped, fields in options.mapping.items():
+        if found.makes and isinstance(fields, dict) and mapped.lower() not in found.makes:
+            made = ", ".join(found.makes)
+            raise ConfigurationError(f"{where}: mapping.{mapped} matches nothing of: {made}.")
     id_ = option_tables.source_id(kind_id, name)
     title = option_tables.title(found.title, name)
     account, integration = None, None

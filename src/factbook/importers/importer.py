@@ -131,6 +131,7 @@ class ImporterKind(Generic[Options]):
     raises ConfigurationError for something that is missing. People make importers of it in the
     browser if it is `by_people`, which one that reads files or secrets of its machine must not be.
     One that takes `events` reads again what they hint at, and nothing else, with `reread`.
+    It `makes` entities of these kinds, in lower case, which a mapping can change; none: of any.
     `file_page` is the path of a file's page behind the address of its repository, with the file as
     `{}`.
     """
@@ -143,6 +144,7 @@ class ImporterKind(Generic[Options]):
     account_options: tuple[str, ...] = ()
     owners: str = ""
     by_people: bool = False
+    makes: tuple[str, ...] = ()
     file_page: str = ""
     access: Callable[[Options], Access] = lambda options: Access()
     completed: Callable[[Options, Any], Options] = lambda options, account: options

@@ -39,6 +39,7 @@ IMPORTER: Final = ImporterKind(
     id="aws",
     title="AWS Organizations",
     options=AwsImportOptions,
+    makes=("resource", "system"),
     read=_read,
     access=_access,
 )

@@ -1,5 +1,6 @@
 """Kinds of importers of code hosts: their options, and readings by an API with an account."""
 
+import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Annotated, Any, Final, TypeVar
 
@@ -16,6 +17,11 @@ Api = TypeVar("Api")
 Further = TypeVar("Further")
 
 CATALOG_FILES: Final = ("catalog-info.yaml", "catalog-info.yml")
+# Of each repository, in the one query of its listing.
+_MOST_FILES: Final = 4
+_OWNER: Final = re.compile(r"[\w.-]+(/[\w.-]+)*", re.ASCII)
+# The owner and the name, or the beginning of both.
+_REPOSITORIES: Final = re.compile(r"[\w.-]+(/[\w.-]+)+|([\w./-]*)\*", re.ASCII)
 
 
 class CodeHostImportOptions(AccountImporterOptions, frozen=True, kw_only=True):
@@ -49,8 +55,18 @@ class CodeHostImportOptions(AccountImporterOptions, frozen=True, kw_only=True):
         return tuple(base.rstrip("/") for base in bases)
 
     def problems(self) -> Iterable[str]:
-        """The mistakes in the table."""
+        """The mistakes in the table, and what can match nothing."""
         yield from super().problems()
+        if not 1 <= len(self.files) <= _MOST_FILES:
+            yield f"files has to have between one and {_MOST_FILES} paths"
+        if not all(map(_is_path, self.files)):
+            yield (
+                "files has a path that matches nothing: paths begin in the root folder, without a "
+                "slash in front, such as docs/catalog-info.yaml; patterns belong in the targets of "
+                "a Location"
+            )
+        if not all(map(_REPOSITORIES.fullmatch, self.people_from)):
+            yield "people_from has to be like acme/people or acme/team-*"
         for name, base in zip(self.text_hosts, self.text_bases, strict=True):
             try:
                 host_of(base)
@@ -69,12 +85,35 @@ def completed(options: Options, account: Any, *, name: str, flag: str) -> Option
     """The options with the owners of the account where they name none.
 
     `name` is the option of both that names owners, `flag` that of the command line. Raises
-    ConfigurationError if neither names one.
+    ConfigurationError if neither names one, and for what can match nothing.
     """
     owners = getattr(options, name) or tuple(getattr(account, name))
     if not owners:
         raise ConfigurationError(f"{name} has to name at least one, such as acme ({flag} acme).")
+    for owner in owners:
+        if not _OWNER.fullmatch(owner) or ("/" in owner and name != "groups"):
+            raise ConfigurationError(f"{name} has to be names such as acme: {owner} is none.")
+    for pattern in options.people_from:
+        if not any(_may_match(pattern, owner) for owner in owners):
+            raise ConfigurationError(
+                f"people_from: {pattern} matches nothing, as {name} are {', '.join(owners)}."
+            )
     return replace(options, **{name: owners})
+
+
+def _is_path(text: str) -> bool:
+    """True for the path of one file from the root folder."""
+    names = text.split("/")
+    return not (set(names) & {"", ".", ".."} or set(text) & set("*?[]"))
+
+
+def _may_match(pattern: str, owner: str) -> bool:
+    """True if a repository of an owner can be one that a pattern names."""
+    start, below = pattern.lower(), f"{owner.lower()}/"
+    if start.endswith("*"):
+        start = start[:-1]
+        return start.startswith(below) or below.startswith(start)
+    return start.startswith(below)
 
 
 def with_api(

@@ -115,9 +115,19 @@ class RepositoryPart:
         key = part_key(self._place, PEOPLE_FILES)
         return [replace(part, key=key, items=tuple(self._people), problems=())]
 
-    def part(self, missing: Missing | None, rights: Iterable[str]) -> SnapshotPart:
-        """The part; `missing` is the reason if not all repositories were listed."""
+    def part(
+        self,
+        missing: Missing | None,
+        rights: Iterable[str],
+        listed: Sequence[HostedRepository] | None = None,
+    ) -> SnapshotPart:
+        """The part; `missing` is the reason if not all repositories were listed.
+
+        With all that were `listed` it has a problem for each of `people_from` that names none.
+        """
         problems = list(self._problems)
+        if listed is not None and missing is None:
+            problems += self._unmatched([one.slug.lower() for one in listed])
         if missing is not None:
             text = f"{self._word}: {missing.reason}"
             problems.append(ReadingProblem(self._place.origin, text))
@@ -131,6 +141,14 @@ class RepositoryPart:
             self._former,
             failed=self._failed,
         )
+
+    def _unmatched(self, slugs: Sequence[str]) -> Iterator[ReadingProblem]:
+        """A problem for each pattern of this owner that names no repository."""
+        for pattern in self._people_from:
+            is_here = pattern.startswith(f"{self._place.login.lower()}/")
+            if is_here and not any(_is_named(slug, pattern) for slug in slugs):
+                text = f"people_from: {pattern} matches no repository; correct it, or take it out"
+                yield ReadingProblem(self._place.origin, text)
 
     def _root_files(
         self, wanted: Iterable[HostedRepository], roots: Mapping[int, RootContent]

@@ -13,6 +13,7 @@ IMPORTER: Final = ImporterKind(
     id="gitea",
     title="Gitea or Forgejo",
     options=GiteaImportOptions,
+    makes=("component", "group", "user"),
     read=with_api(GiteaApi, organization.read),
     vendor="gitea",
     account_options=("host", "token", "api_url"),

@@ -128,7 +128,7 @@ async def _repositories(
     await part.read(wanted, roots, files)
     rows = one.listed.rows.values()
     visible = {f"{'private' if row.private else 'public'} repositories" for row in rows}
-    made = part.part(one.listed.missing or one.teams.doubt, visible | one.teams.rights)
+    made = part.part(one.listed.missing or one.teams.doubt, visible | one.teams.rights, one.hosted)
     return [made, *part.people(made)]
 
 

@@ -13,6 +13,7 @@ IMPORTER: Final = ImporterKind(
     id="github",
     title="GitHub",
     options=GithubImportOptions,
+    makes=("component", "group", "user"),
     read=with_api(GithubApi, organization.read),
     vendor="github",
     account_options=(

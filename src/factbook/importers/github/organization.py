@@ -120,7 +120,7 @@ class _Organization:
         )
         await part.read(wanted, roots, files)
         visible = {f"{one.visibility.lower()} repositories" for one in nodes}
-        made = part.part(listed.missing, visible | listed.rights)
+        made = part.part(listed.missing, visible | listed.rights, hosted)
         return [made, *part.people(made)]
 
     def teams(self, people: People) -> SnapshotPart:

@@ -13,6 +13,7 @@ IMPORTER: Final = ImporterKind(
     id="gitlab",
     title="GitLab",
     options=GitlabImportOptions,
+    makes=("component", "group", "user"),
     read=with_api(GitlabApi, group.read),
     vendor="gitlab",
     account_options=("host", "token", "api_url"),

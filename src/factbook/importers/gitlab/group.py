@@ -123,7 +123,7 @@ async def _projects(
     await part.read(parts.chosen(hosted, options, left_out, "projects"), roots, files)
     visible = {f"{row.visibility} projects" for row in rows.values()}
     missing = one.listed.missing or next(iter(one.tree.missing), None)
-    made = part.part(missing, visible | one.tree.rights)
+    made = part.part(missing, visible | one.tree.rights, hosted)
     return [made, *part.people(made)]
 
 

@@ -25,6 +25,7 @@ IMPORTER: Final = ImporterKind(
     id="kubernetes",
     title="Kubernetes",
     options=KubernetesImportOptions,
+    makes=("component", "resource"),
     read=_read,
     access=_access,
 )

@@ -44,6 +44,11 @@ async def read(api: KubernetesApi, options: KubernetesImportOptions, show: Show)
     by_name = {one.name: one for one in namespaces.objects.values()}
     grouped, left_out = _grouped(options, lists)
     certain = not problems
+    problems += [
+        ReadingProblem(options.cluster, f"namespaces: {name} is no namespace of the cluster")
+        for name in options.namespaces
+        if certain and name != "*" and name not in by_name
+    ]
     items: list[ImportedItem] = []
     for key, members in sorted(grouped.items()):
         made = workloads.component(options, key, members, by_name)

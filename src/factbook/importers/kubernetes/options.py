@@ -60,6 +60,10 @@ class KubernetesImportOptions(ImporterOptions, frozen=True, kw_only=True):
             yield "url has to be like https://host:6443"
         if self.namespace and not valid_namespace(self.namespace):
             yield "namespace has to be 1-63 of a-z, 0-9 and inner hyphens"
+        if not all(name == _ALL or valid_namespace(name) for name in self.namespaces):
+            yield "namespaces have to be names of namespaces, or * for all"
+        if not all(label.partition("=")[0].strip() for label in self.labels):
+            yield "labels have to be like key or key=value"
         if not all(map(_is_resource, self.resources)):
             yield "resources have to be like apps/v1/deployments"
 

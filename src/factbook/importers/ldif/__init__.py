@@ -16,5 +16,6 @@ IMPORTER: Final = ImporterKind(
     id="ldif",
     title="LDIF file",
     options=LdifImportOptions,
+    makes=("group", "user"),
     read=_read,
 )
