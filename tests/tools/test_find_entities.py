@@ -100,10 +100,19 @@ async def test_groups_are_counted_with_and_without_a_condition(filled: Service) 
     assert plain["groups"] == [
         {"value": "group:default/team-b", "count": 4},
         {"value": "group:default/team-a", "count": 2},
+        {"value": None, "count": 1},
     ]
     assert plain["total"] == 7
+    for by in ("type", "lifecycle", "tag", "system", "owner", "kind", "namespace"):
+        grouped = await ask(filled, kind="component", groupBy=by)
+        some = sum(group["count"] for group in grouped["groups"])
+        assert some == grouped["total"] + (1 if by == "tag" else 0), by  # one has two tags
     tagged = await ask(filled, where=LONG, groupBy="tag")
-    assert tagged["groups"] == [{"value": "java", "count": 1}, {"value": "web", "count": 1}]
+    assert tagged["groups"] == [
+        {"value": "java", "count": 1},
+        {"value": "web", "count": 1},
+        {"value": None, "count": 1},
+    ]
     assert tagged["total"] == 2
     assert (await ask(filled, where=LONG, limit=0)).keys() == {"total", "unknown"}
 

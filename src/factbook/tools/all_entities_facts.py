@@ -217,7 +217,7 @@ def _selection(arguments: AllArguments, context: Context) -> Selection:
 
 
 _TOTAL = f"Entities in all pages; left out above {COUNTED:,}."
-_SCALARS = ("string", "number", "boolean")
+_SCALARS = ("string", "number", "boolean", "null")
 _NUMBER = {"type": "integer"}
 _NONE = unknown.UnknownCount({}, 0, is_whole=True)
 

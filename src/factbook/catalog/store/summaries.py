@@ -92,14 +92,23 @@ async def candidates(
     return (await entity_query.page_of(database, query, columns, FilterCandidate)).items
 
 
-async def groups(database: Database, condition: Condition, by: Group) -> dict[str, int]:
-    """The number of entities by a value that they have; one with several tags counts for each."""
+async def groups(
+    database: Database, condition: Condition, by: Group, total: int
+) -> dict[str | None, int]:
+    """The number of entities by a value that they have, of `total` that meet the condition.
+
+    One with several tags counts for each; those without a value count for None.
+    """
     where, parameters = condition.sql()
     if key := _KEYS.get(by):
         sql, values = _BY_KEY.format(where=where), [key, EXISTS, *parameters]
     else:
         sql, values = _BY_COLUMN.format(column=_COLUMNS[by], where=where), parameters
-    return {value: number for value, number in await database.search(sql, values) if value}
+    found = {value: number for value, number in await database.search(sql, values) if value}
+    having = sum(found.values())
+    if by == "tag":
+        having = (await database.search(_WITH_KEY.format(where=where), values))[0][0]
+    return found | ({None: total - having} if having < total else {})
 
 
 class _Metadata(msgspec.Struct):
@@ -158,4 +167,8 @@ _BY_KEY: Final = """
 SELECT s.value, count(DISTINCT s.entity_id) FROM search s JOIN entities e ON e.id = s.entity_id
 WHERE s.key_id = (SELECT id FROM search_keys WHERE key = ?) AND s.value <> ? AND ({where})
 GROUP BY s.value
+"""
+_WITH_KEY: Final = """
+SELECT count(DISTINCT s.entity_id) FROM search s JOIN entities e ON e.id = s.entity_id
+WHERE s.key_id = (SELECT id FROM search_keys WHERE key = ?) AND s.value <> ? AND ({where})
 """

@@ -125,10 +125,10 @@ class _Choosing:
             self._add(_ChosenRow(ref, id_, latest))
 
     def _count(self, latest: Latest) -> None:
-        name = self._asked.group_by
-        if name is not None and name in latest.facts:
-            value = latest.facts[name]
-            self._values.update(map(encode, value if isinstance(value, list) else [value]))
+        if (name := self._asked.group_by) is not None:
+            value = latest.facts.get(name)
+            values = value or [None] if isinstance(value, list) else [value]
+            self._values.update(map(encode, values))
 
     def _add(self, row: _ChosenRow) -> None:
         names = [fact.name for fact in self._asked.source.schema]
@@ -172,11 +172,12 @@ class _Choosing:
     async def _groups(self, by: str) -> list[dict[str, Any]]:
         if by in {fact.name for fact in self._asked.source.schema}:
             return _largest((msgspec.json.decode(text), n) for text, n in self._values.items())
-        found = Counter[str]()
+        found = Counter[str | None]()
         group = next(one for one in CATALOG_GROUPS if one == by)
         for start in range(0, len(self._ids), _AT_ONCE):
-            some = Among(self._ids[start : start + _AT_ONCE])
-            found.update(await summaries.groups(self._context.database, some, group))
+            some = self._ids[start : start + _AT_ONCE]
+            database = self._context.database
+            found.update(await summaries.groups(database, Among(some), group, len(some)))
         return _largest(found.items())
 
 
