@@ -196,3 +196,29 @@ async def test_of_many_candidates_only_as_many_are_looked_at_as_a_page_needs(
     assert (len(page["entities"]), page["examined"]) == (5, 128)
     assert "total" not in page
     assert (await ask(filled, where=typed, kind="component", limit=0))["total"] == 2_606
+
+
+@pytest.mark.both_databases
+async def test_entities_that_no_source_is_about_are_not_unknown(filled: Service) -> None:
+    """The source of lines is about components and APIs: not about groups and the account."""
+    found = await ask(filled, where=LONG, limit=0)
+    assert (found["total"], found["unknown"]) == (2, 4)
+    assert await names(filled, where=LONG, unknown=True) == [
+        "orders",
+        "part-3",
+        "part-4",
+        "payments",
+    ]
+    # Whether another source is about one of these entities decides the same for both.
+    other = {"source": "draft", "fact": "lines", "operator": "greaterThan", "value": 100}
+    both = {"any": [{**LONG, "source": "coverage"}, other]}
+    found = await ask(filled, where=both, limit=0)
+    assert (found["total"], found["unknown"]) == (2, 8)
+    every = await filled.facts(
+        "get-all-entities-facts", dataSourceId="coverage", kind="*", count=True
+    )
+    assert (every["totalCount"], every["unknown"]) == (3, 4)
+    owned = await filled.facts(
+        "get-all-entities-facts", dataSourceId="coverage", kind="*", owner="unit", groupBy="lines"
+    )
+    assert (owned["totalCount"], owned["unknown"]) == (3, 1)

@@ -15,7 +15,7 @@ from factbook.catalog.store.conditions import Condition
 from factbook.catalog.store.summaries import Group
 from factbook.catalog.store.trigrams import Among
 from factbook.checks.rules.checked_entity import CheckedEntity
-from factbook.checks.state import FAIL, PASS, UNKNOWN
+from factbook.checks.state import PASS, UNKNOWN
 from factbook.clock import iso
 from factbook.errors import ToolError
 from factbook.facts import unknown
@@ -69,11 +69,13 @@ async def _conditions(asked: FactChoice, context: Context) -> FactConditions:
     is_essential = asked.source is essential_facts.SOURCE
     own = [] if is_essential else [asked.source.id]
     if asked.where is None:
-        return conditions.nothing(own, documents=is_essential)
-    found = await conditions.read(asked.where, context, asked.source.id)
-    return found._replace(
-        sources=sorted({*found.sources, *own}), reads_entity=found.reads_entity or is_essential
-    )
+        found = conditions.nothing(own, documents=is_essential)
+    else:
+        found = await conditions.read(asked.where, context, asked.source.id)
+        found = found._replace(
+            sources=sorted({*found.sources, *own}), reads_entity=found.reads_entity or is_essential
+        )
+    return found if is_essential else conditions.known_of(asked.source, found)
 
 
 class _Choosing:
@@ -113,10 +115,8 @@ class _Choosing:
 
     def _take(self, ref: str, id_: int, entity: CheckedEntity, state: int) -> None:
         latest = entity.facts.get(self._asked.source.id, _NOTHING)
-        if state == PASS and not latest.facts:
-            state = UNKNOWN
         self._unknown += state == UNKNOWN
-        if state == FAIL or (state == UNKNOWN) is not self._asked.of_unknown:
+        if state != (UNKNOWN if self._asked.of_unknown else PASS):
             return
         self._ids.append(id_)
         if self._is_counted:

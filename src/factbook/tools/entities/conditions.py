@@ -24,10 +24,12 @@ from factbook.checks.rules.checked_entity import CheckedEntity
 from factbook.checks.rules.condition import Rule
 from factbook.checks.rules.fact_reference import CHECKS, ENTITY, FactReference
 from factbook.checks.rules.operators import KNOWLEDGE
-from factbook.checks.state import PASS
+from factbook.checks.state import OUT, PASS, UNKNOWN
 from factbook.checks.states import state_store
 from factbook.errors import ToolError
+from factbook.facts import entity_filter
 from factbook.facts.datasource import DataSource
+from factbook.facts.entity_filter import EntityFilter
 from factbook.facts.shapes import SHAPES
 from factbook.storage import Database
 from factbook.tools.pages import shortened
@@ -46,13 +48,33 @@ _KINDS: Final = ("all", "any")
 
 
 class FactConditions(NamedTuple):
-    """A condition, compiled, with what has to be read for it."""
+    """A condition, compiled, with what has to be read for it.
+
+    Where it can't be decided, it isn't about entities that none of `filters` lets through: those
+    of the sources that it reads. None: it is about every entity.
+    """
 
     evaluate: Evaluate
     facts: tuple[FactReference, ...]
     sources: Sequence[str]
     reads_entity: bool
     checks: CheckSet | None
+    filters: Sequence[EntityFilter] | None = None
+
+    async def states(
+        self, database: Database, entities: Mapping[int, CheckedEntity], now: int
+    ) -> list[int]:
+        """The state of each of these entities, which are by id."""
+        states = [self.evaluate(one, now) for one in entities.values()]
+        if self.filters is None or UNKNOWN not in states:
+            return states
+        undecided = [id_ for id_, state in zip(entities, states, strict=True) if state == UNKNOWN]
+        found = [entity_filter.where(one) for one in self.filters]
+        sql = f"{_ABOUT} AND ({' OR '.join(text for text, _ in found)})"
+        values = [value for _, some in found for value in some]
+        about = {id_ for (id_,) in await database.search(sql, [undecided, *values])}
+        out = set(undecided) - about
+        return [OUT if id_ in out else state for id_, state in zip(entities, states, strict=True)]
 
     def values(self, entity: CheckedEntity) -> dict[str, Any]:
         """The collected values that the answer rests on, by fact."""
@@ -60,9 +82,24 @@ class FactConditions(NamedTuple):
         return {name: shortened(value)[0] for name, value in found.items() if value is not None}
 
 
+_ABOUT: Final = "SELECT e.id FROM entities e WHERE e.id IN LIST(?)"
+
+
 def nothing(source_ids: Sequence[str], *, documents: bool) -> FactConditions:
     """No condition; these sources and perhaps documents are read all the same."""
     return FactConditions(lambda entity, now: PASS, (), source_ids, documents, None)
+
+
+def known_of(source: DataSource, asked: FactConditions) -> FactConditions:
+    """The condition for entities of which the source knows something; unknown of its others."""
+
+    def evaluate(entity: CheckedEntity, now: int) -> int:
+        state = asked.evaluate(entity, now)
+        latest = entity.facts.get(source.id)
+        return UNKNOWN if state == PASS and not (latest and latest.facts) else state
+
+    filters = None if source.selection is None else [source.selection]
+    return asked._replace(evaluate=evaluate, filters=filters)
 
 
 async def read(document: object, context: Context, source_id: str | None = None) -> FactConditions:
@@ -87,10 +124,10 @@ async def read(document: object, context: Context, source_id: str | None = None)
     if mistakes or rule is None:
         told = "; ".join(mistakes[:_TOLD])
         raise ToolError(f"where cannot be used: {told}. {_FORM}")
-    return _prepared(rule, known)
+    return _prepared(rule, known, context.sources)
 
 
-def _prepared(rule: Rule, known: CheckSet) -> FactConditions:
+def _prepared(rule: Rule, known: CheckSet, sources: Mapping[str, DataSource]) -> FactConditions:
     facts = tuple(dict.fromkeys(condition.references(rule)))
     names = {one.source for one in facts}
     return FactConditions(
@@ -99,7 +136,14 @@ def _prepared(rule: Rule, known: CheckSet) -> FactConditions:
         sorted(names - {ENTITY, CHECKS}),
         ENTITY in names,
         known if CHECKS in names else None,
+        _filters([sources[name] for name in names if name in sources], len(names)),
     )
+
+
+def _filters(sources: Sequence[DataSource], number: int) -> list[EntityFilter] | None:
+    """The filters of so many sources; None if one has none, or isn't a source that collects."""
+    found = [one.selection for one in sources if one.selection is not None]
+    return found if len(found) == number else None
 
 
 async def checked(

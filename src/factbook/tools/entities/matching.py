@@ -106,7 +106,8 @@ async def evaluated(
         for start in range(0, len(rows), _EVALUATED):
             some = rows[start : start + _EVALUATED]
             entities = await conditions.checked(database, asked, some)
-            yield some, entities, [asked.evaluate(one, search.now) for one in entities]
+            by_id = {row.id: one for row, one in zip(some, entities, strict=True)}
+            yield some, entities, await asked.states(database, by_id, search.now)
             await asyncio.sleep(0)
         if len(rows) < size:
             return
