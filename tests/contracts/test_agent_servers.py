@@ -39,7 +39,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
             path = "/api/tech-insights/v1/checks/owned"
             assert http.put(f"{path}?publish=true", json=check).status_code == 200
             until(lambda: is_in_effect(http.get(path).json()))
-        yield Server(process.url, token)
+        narrow = process.token("--permission", "tech-insights.check.read")
+        yield Server(process.url, token, narrow)
 
 
 def is_in_effect(check: dict[str, Any]) -> bool:
@@ -95,7 +96,7 @@ def test_it_calls_tools_of_several_servers_at_once_at_one_address(
     server: Server, mode: str
 ) -> None:
     async def talk() -> None:
-        async with connected(server, "/mcp", mode) as client:
+        async with connected(server, "/mcp?schemas=output", mode) as client:
             tools = {tool.name: plain(tool) for tool in (await client.list_tools()).tools}
             names = ["get-data-source-discovery", "get-scorecard-discovery"] * 5
             found = [
@@ -105,6 +106,23 @@ def test_it_calls_tools_of_several_servers_at_once_at_one_address(
             for name, result in zip(names, found, strict=True):
                 valid(tools[name], result)
             assert found == found[:2] * 5
+
+    asyncio.run(talk())
+
+
+@EVERY_MODE
+@pytest.mark.spec("endpoint.tools-name-permissions")
+def test_a_missing_permission_is_told_and_the_session_goes_on(server: Server, mode: str) -> None:
+    async def talk() -> None:
+        async with connected(server._replace(token=server.narrow), "/mcp", mode) as client:
+            listed = [tool.name for tool in (await client.list_tools()).tools]
+            assert "get-scorecard-discovery" in listed
+            assert "get-data-source-discovery" not in listed
+            refused = plain(await client.call_tool("get-data-source-discovery", {}))
+            assert refused["isError"] is True
+            assert "tech-insights.data-source.read" in refused["content"][0]["text"]
+            answered = plain(await client.call_tool("get-scorecard-discovery", {}))
+            assert answered["isError"] is False
 
     asyncio.run(talk())
 

@@ -55,10 +55,11 @@ every_mode = pytest.mark.parametrize("mode", MODES)
 
 
 class Server(NamedTuple):
-    """A started service, and a token for it."""
+    """A started service, a token for it, and one that reads checks alone."""
 
     url: str
     token: str
+    narrow: str = ""
 
 
 class Report(NamedTuple):
