@@ -191,7 +191,9 @@ async def test_a_preview_explains_what_the_catalog_itself_knows(service: Service
     owner = leaf_of("entity-ownership", "ownerExists")
     answer = await previewed(service, definition=check("exists", rule=owner), entities=[WEB])
     [one] = answer["entities"]
-    assert (one["then"], one["because"][0]["value"]) == ("fail", False)
+    # It is a new check, which has found nothing so far: that isn't the same as unknown.
+    assert (one["now"], one["then"], one["because"][0]["value"]) == ("none", "fail", False)
+    assert sum(answer["now"].values()) == 0
 
 
 async def test_a_preview_asks_what_if_of_facts_entities_and_times(service: Service) -> None:

@@ -6,7 +6,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from factbook.schemas.check_results import SeenFact, State
 from factbook.schemas.checks import CheckId
-from factbook.schemas.common import AnyRef, Count, Ref, Wire, WireAnswer
+from factbook.schemas.common import AnyRef, Count, Ref, Wire, WireAnswer, known
 
 
 class NewPreview(Wire, forbid_unknown_fields=True):
@@ -55,7 +55,7 @@ class PreviewedResult(WireAnswer):
     """An entity whose result would be another one; of the first 20 with what it would rest on."""
 
     entity_ref: Ref
-    now: State
+    now: Annotated[str, known("none", "pass", "fail", "unknown", "exempt", "not-applicable")]
     then: State
     message: str | None = None
     because: list[SeenFact] | None = None

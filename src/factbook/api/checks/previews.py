@@ -107,7 +107,7 @@ async def _explain(
 
 
 def _shown(change: PreviewedChange) -> PreviewedResult:
-    return PreviewedResult(change.ref, state.word(change.before), state.word(change.after))
+    return PreviewedResult(change.ref, *change.words)
 
 
 def _counts(found: StateCounts) -> PreviewCounts:

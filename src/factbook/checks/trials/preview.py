@@ -14,7 +14,7 @@ from factbook.checks.maintenance.state_update import SlotStates
 from factbook.checks.rules import condition
 from factbook.checks.rules.checked_entity import CheckedEntity
 from factbook.checks.rules.fact_reference import ENTITY
-from factbook.checks.state import EXEMPT, FAIL, NONE, OUT, PASS, UNKNOWN
+from factbook.checks.state import EXEMPT, FAIL, NONE, OUT, PASS, UNKNOWN, word
 from factbook.checks.states import state_store
 from factbook.checks.states.count_store import NO_PLACE, PLACES, StateCounts
 from factbook.checks.trials import trial_budget
@@ -36,6 +36,12 @@ class PreviewedChange(NamedTuple):
     ref: str
     before: int
     after: int
+
+    @property
+    def words(self) -> tuple[str, str]:
+        """The states, before and after; `none` for an entity without a result so far."""
+        before = "none" if self.before == NONE else word(self.before)
+        return before, word(self.after)
 
 
 class CheckPreview(NamedTuple):

@@ -92,7 +92,7 @@ async def run(arguments: CheckPreviewArguments, context: Context) -> str:
         "then": counts(found.then),
         "changed": found.changed,
         "entities": [
-            {"entityRef": one.ref, "from": state.word(one.before), "to": state.word(one.after)}
+            dict(zip(("entityRef", "from", "to"), (one.ref, *one.words), strict=True))
             for one in found.first
         ],
     }
@@ -152,9 +152,10 @@ TOOL = Tool(
     title="Preview of a check",
     description=(
         "Returns what a new or a changed check would do: entities by state as they are and as "
-        "they would be, and those that would change; with entityRef why. Nothing is stored. Give "
-        "exactly one of definition and checkId, from get-scorecard-discovery; facts are named as "
-        f"get-data-source-discovery has them. {SIZE_NOTE}; `limit` bounds the entities."
+        "they would be, and those that would change, from none where there is no result yet; with "
+        "entityRef why. Nothing is stored. Give exactly one of definition and checkId, from "
+        "get-scorecard-discovery; facts are named as get-data-source-discovery has them. "
+        f"{SIZE_NOTE}; `limit` bounds the entities."
     ),
     arguments=CheckPreviewArguments,
     output_schema=record(

@@ -5,7 +5,6 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from factbook.auth.permissions import CATALOG_READ, SOURCE_READ
-from factbook.checks import state
 from factbook.checks.definitions.check import Check
 from factbook.checks.definitions.scorecard import Scorecard
 from factbook.checks.rules import sentence
@@ -54,9 +53,7 @@ async def of_check(visit: PageContext, check: Check) -> DefinitionPreview:
     found = await preview.preview(database, check, visit.now, _SHOWN, caller)
     async with database.remembered.of(TrialRoom).enter(caller) as budget:
         tests = await budget.work(partial(trial.tried, check, visit.now))
-    first = [
-        ChangedEntity(one.ref, state.word(one.before), state.word(one.after)) for one in found.first
-    ]
+    first = [ChangedEntity(one.ref, *one.words) for one in found.first]
     return DefinitionPreview(
         sentence.of(check.rule),
         _bars(found.then),
