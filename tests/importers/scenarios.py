@@ -31,15 +31,26 @@ def github(given: Any) -> FakeGitHub:
 
 
 def become(fake: FakeGitHub, given: Any) -> None:
-    """Let the organization be that of a scenario from now on."""
-    fake.repositories = [
-        repository(one["name"], one.get("id", number), texts=one.get("files", {}))
-        for number, one in enumerate(given["repositories"], 1)
-    ]
-    fake.teams = [
-        team(one["slug"], number, *one["members"]) for number, one in enumerate(given["teams"], 1)
-    ]
-    fake.members = [member(login, number) for number, login in enumerate(given["members"], 1)]
+    """Let the organizations be those of a scenario from now on."""
+    fake.repositories, fake.teams = [], []
+    organizations: dict[str, list[str]] = {}
+    for one in (given, *given.get("others", ())):
+        org = one.get("org", "acme")
+        for each in one["repositories"]:
+            number = each.get("id", len(fake.repositories) + 1)
+            fake.repositories.append(repository(each["name"], number, texts=each.get("files", {})))
+            fake.repositories[-1].name = f"{org}/{each['name']}"
+        for each in one["teams"]:
+            fake.teams.append(team(each["slug"], len(fake.teams) + 1, *each["members"]))
+            fake.teams[-1].organization = org
+            fake.teams[-1].permissions = {
+                f"{org}/{name}": "ADMIN" for name in each.get("admin", ())
+            }
+        for login in one["members"]:
+            organizations.setdefault(login, []).append(org)
+    fake.members = [member(login, number) for number, login in enumerate(organizations, 1)]
+    for each in fake.members:
+        each.organizations = organizations[each.login]
 
 
 def gitlab(given: Any) -> FakeGitLab:

@@ -141,7 +141,9 @@ async def test_a_file_may_name_files_of_other_repositories_of_the_organization()
     other = own("other", 8, texts={"x.yaml": file("x")}, is_archived=True)
     found = await GiteaOwner(own("shop", texts={CATALOG: location}), other).part()
     assert [item.entity["metadata"]["name"] for item in found.items] == ["all", "x"]
-    assert "annotations" not in found.items[1].entity["metadata"]
+    annotations = found.items[1].entity["metadata"]["annotations"]
+    assert annotations["git.example.com/project-slug"] == "acme/other"
+    assert found.items[1].external_id == "git.example.com/repository/8"
     assert [problem.message for problem in found.problems] == [
         "the target is in an organization that is not imported",
         "the target is not a file on git.example.com",

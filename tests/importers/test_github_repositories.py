@@ -119,10 +119,12 @@ async def test_a_file_may_name_files_of_other_repositories_of_the_organization()
         "    - https://github.com/evil/other/blob/main/x.yaml\n"
         "    - https://evil.test/acme/other/blob/main/x.yaml\n"
     )
-    other = repository("other", texts={"x.yaml": file("x")}, is_archived=True)
+    other = repository("other", 8, texts={"x.yaml": file("x")}, is_archived=True)
     found = await Organization(repository("shop", texts={CATALOG: location}), other).part()
     assert [item.entity["metadata"]["name"] for item in found.items] == ["all", "x"]
-    assert "annotations" not in found.items[1].entity["metadata"]
+    annotations = found.items[1].entity["metadata"]["annotations"]
+    assert annotations["github.com/project-slug"] == "acme/other"
+    assert found.items[1].external_id == "github.com/repository/8"
     assert [problem.message for problem in found.problems] == [
         "the target is in an organization that is not imported",
         "the target is not a file on github.com",
@@ -256,13 +258,13 @@ async def test_what_the_credential_sees_is_told() -> None:
     assert (await organization.part()).rights == {"public repositories"}
 
 
-async def test_several_organizations_have_namespaces() -> None:
+async def test_the_first_organization_is_in_default_and_each_other_in_its_own_namespace() -> None:
     organization = Organization(repository("shop"), organizations=("acme", "Beta"), people=False)
     organization.fake.repositories.append(repository("x"))
     organization.fake.repositories[-1].name = "Beta/shop"
     parts = (await organization.read()).parts
-    assert [(part.key, part.items[0].entity["metadata"]["namespace"]) for part in parts] == [
-        ("acme.repositories", "acme"),
+    assert [(part.key, part.items[0].entity["metadata"].get("namespace")) for part in parts] == [
+        ("acme.repositories", None),
         ("beta.repositories", "beta"),
     ]
 

@@ -143,7 +143,9 @@ async def test_a_file_may_name_files_of_other_projects_of_the_group() -> None:
     group = GitlabGroup(project("shop", texts={CATALOG: location}), other)
     found = await group.part()
     assert [item.entity["metadata"]["name"] for item in found.items] == ["all", "x"]
-    assert "annotations" not in found.items[1].entity["metadata"]
+    annotations = found.items[1].entity["metadata"]["annotations"]
+    assert annotations["gitlab.com/project-slug"] == "acme/web/other"
+    assert found.items[1].external_id == "gitlab.com/project/8"
     assert [
         problem.message.partition(": ")[2] or problem.message for problem in found.problems
     ] == [
@@ -336,12 +338,12 @@ async def test_several_groups_have_namespaces_and_a_subgroup_a_key_of_its_own() 
     group.fake.projects[-1].name = "beta/shop"
     parts = (await group.read()).parts
     shown = [
-        (part.key, item.entity["metadata"]["namespace"], item.entity["metadata"]["name"])
+        (part.key, item.entity["metadata"].get("namespace"), item.entity["metadata"]["name"])
         for part in parts
         for item in part.items
     ]
     assert shown == [
-        ("acme:web.projects", "acme-web", "shop"),
+        ("acme:web.projects", None, "shop"),
         ("beta.projects", "beta", "shop"),
     ]
 

@@ -141,8 +141,8 @@ async def test_too_many_removals_are_held_until_somebody_asks_for_them(
     assert result.reason
     await pushes.push(*items(*left), remove=True)
     assert len(await pushes.names()) == len(left)
-    await pushes.push(*items(7, 8))
-    assert await pushes.names() == ["c007", "c008"]
+    await pushes.push(*items(*left, 7, 8))
+    assert await pushes.names() == [*(f"c{number:03}" for number in left), "c007", "c008"]
 
 
 async def test_an_entity_of_another_set_stays_there_and_its_owner_is_named(

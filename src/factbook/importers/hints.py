@@ -7,10 +7,10 @@ from typing import Final, NamedTuple
 import structlog
 
 from factbook.datasources.clients import Connect
-from factbook.datasources.memory import DatabaseMemory
 from factbook.importers import hint_store, part_store
 from factbook.importers.hint_store import GivenHint
 from factbook.importers.importer import Importer
+from factbook.importers.single_import import memory_of
 from factbook.importers.snapshot import Snapshot
 from factbook.importers.writer import ImportTarget, write_snapshot
 from factbook.storage import Database
@@ -59,7 +59,7 @@ async def follow(
     # Somebody waits for it, while a collection of everything may take an hour.
     client = connect(importer.integration).urgent()
     calls = client.health.calls
-    memory = DatabaseMemory(target.database, importer.memory, now)
+    memory = await memory_of(importer, target.database, now)
     snapshot = await importer.reread(client, memory, now, [one.hint for one in due.hints])
     # Before the first reading of everything there is nothing to merge it into.
     known = {one.part for one in await part_store.part_records(target.database, importer.id)}

@@ -20,6 +20,7 @@ from factbook.outbound.outcomes import Missing, Outcome
 from factbook.settings.option_tables import DEFAULT, about
 
 NEVER: Final = "never"
+NO_NAMESPACE: Final = "namespace has to be 1-63 of a-z, 0-9 and inner hyphens"
 _INTERVAL: Final = re.compile(r"(\d{1,4})([mhd])", re.ASCII)
 _UNITS: Final = {"m": MINUTE, "h": HOUR, "d": DAY}
 _LONGEST: Final = 30 * DAY

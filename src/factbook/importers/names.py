@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Final
 
 import msgspec
@@ -23,11 +23,55 @@ async def known_names(
     An incomplete reading has those of earlier ones, too: what is unique depends on all of them.
     """
     before: dict[str, str] = {}
-    if not complete and (kept := await memory.get(key)):
-        before = msgspec.json.decode(kept, type=dict[str, str])
+    if not complete:
+        before = await names_kept(memory, key)
     names = {**before, **given}
     await memory.put(key, msgspec.json.encode(names))
     return names
+
+
+async def lasting_names(
+    memory: Memory,
+    key: str,
+    wanted: Mapping[str, str],
+    suffixes: Mapping[str, object],
+    *,
+    complete: bool,
+    taken: Collection[str] = (),
+) -> dict[str, str]:
+    """A name for each id that nothing else has: the one it had last time, or the one it wants.
+
+    Where something else has that name, the id's suffix follows it. `taken` are names of others. The
+    names of ids that an incomplete reading didn't find are kept.
+    """
+    kept = await names_kept(memory, key)
+    apart = {id_: f"{name[:180]}-{suffixes[id_]}" for id_, name in wanted.items()}
+    names = {} if complete else {id_: name for id_, name in kept.items() if id_ not in wanted}
+    for id_, name in wanted.items():
+        before = kept.get(id_, "").casefold()
+        if before == name.casefold():
+            names[id_] = name
+        elif before.startswith(apart[id_].casefold()):
+            names[id_] = kept[id_]
+    used = {name.casefold() for name in (*taken, *names.values())}
+    for id_, name in wanted.items():
+        if id_ in names:
+            continue
+        found, times = name, 1
+        while found.casefold() in used:
+            found = apart[id_] if times == 1 else f"{apart[id_]}-{times}"
+            times += 1
+        names[id_] = found
+        used.add(found.casefold())
+    if names != kept:
+        await memory.put(key, msgspec.json.encode(names))
+    return names
+
+
+async def names_kept(memory: Memory, key: str) -> dict[str, str]:
+    """The names by id that the last reading gave."""
+    kept = await memory.get(key)
+    return msgspec.json.decode(kept, type=dict[str, str]) if kept else {}
 
 
 def unique_names(given: Mapping[str, str]) -> dict[str, str]:
@@ -36,11 +80,13 @@ def unique_names(given: Mapping[str, str]) -> dict[str, str]:
     Names that differ only in case would be one reference: each of them gets its id behind it.
     """
     names = {id_: entity_name(name) or entity_name(id_) for id_, name in given.items()}
-    count = Counter(name.casefold() for name in names.values())
-    return {
-        id_: name if count[name.casefold()] == 1 else entity_name(f"{name[:180]}-{id_}")
-        for id_, name in names.items()
-    }
+    # A name with an id behind it may be that which something else was given.
+    while (count := Counter(name.casefold() for name in names.values())).total() > len(count):
+        names = {
+            id_: name if count[name.casefold()] == 1 else entity_name(f"{name[:180]}-{id_}")
+            for id_, name in names.items()
+        }
+    return names
 
 
 def entity_name(text: str) -> str:

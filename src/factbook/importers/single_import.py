@@ -3,11 +3,15 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import msgspec
+
+from factbook.catalog.store import stored_sets
 from factbook.datasources.memory import DatabaseMemory
 from factbook.importers.importer import Importer, Show
-from factbook.importers.snapshot import Snapshot
+from factbook.importers.snapshot import NAMESPACES, Snapshot, set_name
 from factbook.importers.writer import ImportTarget, PartResult, write_snapshot
 from factbook.outbound import ClientHealth, HttpClient
+from factbook.storage import Database
 
 
 class ImportReport(NamedTuple):
@@ -36,7 +40,7 @@ async def run(
 
     What is remembered of the reading is kept with what was written.
     """
-    memory, before = DatabaseMemory(target.database, importer.memory, now), client.health.calls
+    memory, before = await memory_of(importer, target.database, now), client.health.calls
     snapshot = await importer.read(client, memory, now, show)
     show("Comparing" if plan else "Writing")
     parts = await write_snapshot(target, importer.id, snapshot, now, dry_run=plan)
@@ -44,6 +48,17 @@ async def run(
         await target.write(memory.flush)
     health = client.health
     return ImportReport(importer.id, snapshot, parts, health.calls - before, calls_left(health))
+
+
+async def memory_of(importer: Importer, database: Database, now: int) -> DatabaseMemory:
+    """The memory of an importer, which knows the namespaces that its parts had at first."""
+    memory = DatabaseMemory(database, importer.memory, now)
+    if await memory.get(NAMESPACES) is None:
+        prefix = set_name(importer.id, "")
+        found = await stored_sets.namespaces(database, prefix)
+        parts = {name.removeprefix(prefix): namespaces for name, namespaces in found.items()}
+        await memory.put(NAMESPACES, msgspec.json.encode(parts))
+    return memory
 
 
 def calls_left(health: ClientHealth) -> int | None:

@@ -11,6 +11,8 @@ from typing import Any, Final, NamedTuple
 from factbook.catalog.people_trust import IMPORTED
 
 PREFIX: Final = IMPORTED
+# The key under which the memory of an importer has the namespaces of what its parts had at first.
+NAMESPACES: Final = "namespaces of parts"
 
 
 class ReadingProblem(NamedTuple):

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final, NamedTuple, TypeVar
 
 from factbook.catalog import sets
@@ -63,7 +64,8 @@ class _Saving:
 class PartResult(NamedTuple):
     """Result of writing a part, or of planning that.
 
-    `undecided` may be gone, and no removal of them waits: a reading of everything decides.
+    `moves` has the new reference of each entity by its former one. `undecided` may be gone, and no
+    removal of them waits: a reading of everything decides.
     """
 
     record: ImportPartRecord
@@ -72,6 +74,7 @@ class PartResult(NamedTuple):
     difference: Sequence[Difference]
     conflicts: Sequence[ReadingProblem]
     undecided: frozenset[str]
+    moves: Mapping[str, str] = MappingProxyType({})
 
 
 class StoredPart(NamedTuple):
@@ -268,4 +271,5 @@ def _result(
         unchanged = {"added": 0, "updated": 0, "removed": 0, "unchanged": len(wanted.wanted)}
         return PartResult(record, name, unchanged, [], conflicts, undecided)
     plan = outcome.plan
-    return PartResult(record, name, plan.changes, plan.difference(), conflicts, undecided)
+    given = record, name, plan.changes, plan.difference(), conflicts, undecided
+    return PartResult(*given, moves=wanted.moves)

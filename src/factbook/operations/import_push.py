@@ -4,8 +4,9 @@ Whoever reads a system from within, such as a cluster, needs no access to the da
 credential away. Each part replaces a set, `<importer>.<part>`, built on the revision that was read.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 import msgspec
@@ -29,7 +30,10 @@ _NOTHING: Final = Changes(added=0, updated=0, removed=0, unchanged=0)
 
 
 class PushedPart(NamedTuple):
-    """Result of pushing a part, or of planning that; `held` are removals that were not made."""
+    """Result of pushing a part, or of planning that; `held` are removals that were not made.
+
+    `moves` has the new reference of each entity by its former one.
+    """
 
     set: str
     complete: bool
@@ -38,6 +42,7 @@ class PushedPart(NamedTuple):
     problems: Sequence[ReadingProblem]
     held: Sequence[str]
     reason: str
+    moves: Mapping[str, str] = MappingProxyType({})
 
 
 class _SetContent(NamedTuple):
@@ -130,6 +135,7 @@ class _SnapshotPush:
                 problems,
                 wanted.held,
                 wanted.reason,
+                wanted.moves,
             )
         raise ConflictError(f"The set {name} was changed again and again; nothing was written.")
 

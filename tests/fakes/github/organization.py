@@ -33,8 +33,8 @@ class Organization:
             for one in repositories
             if one.name.lower().startswith(f"{login.lower()}/") and one.name not in token.hidden
         ]
-        self._teams = teams
-        self._members = members
+        self._teams = [one for one in teams if one.organization in ("", login)]
+        self._members = [one for one in members if login in (one.organizations or [login])]
         self._token = token
 
     def fields(self, pages: Callable[..., Page], repository: Callable[..., Value]) -> Value:

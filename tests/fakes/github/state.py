@@ -125,7 +125,7 @@ class Repository:
 
 @dataclass
 class Team:
-    """A team: its members by login, and its permissions by repository."""
+    """A team of an organization, or of all: its members by login, its permissions by repository."""
 
     slug: str
     number: int
@@ -134,15 +134,17 @@ class Team:
     parent: str | None = None
     description: str | None = None
     is_secret: bool = False
+    organization: str = ""
 
 
 @dataclass
 class Member:
-    """A member of an organization."""
+    """A member of some organizations, or of all of them."""
 
     login: str
     number: int
     name: str | None = None
+    organizations: list[str] = field(default_factory=list)
 
 
 @dataclass

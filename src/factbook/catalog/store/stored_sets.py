@@ -184,6 +184,19 @@ async def summaries(database: Database) -> list[StoredSet]:
     return [StoredSet(*row) for row in rows]
 
 
+async def namespaces(database: Database, prefix: str) -> dict[str, list[str]]:
+    """The namespaces of the entities of each set whose name begins so."""
+    rows = await database.all(
+        "SELECT DISTINCT s.name, e.namespace FROM sets s JOIN entities e ON e.set_id = s.id "
+        "WHERE s.name LIKE ? ORDER BY s.name, e.namespace",
+        (f"{prefix}%",),
+    )
+    found: dict[str, list[str]] = {}
+    for name, namespace in rows:
+        found.setdefault(name, []).append(namespace)
+    return found
+
+
 async def emptied(database: Database, limit: int) -> list[StoredSet]:
     """Empty sets that can still be restored, most recently emptied first."""
     rows = await database.all(

@@ -33,6 +33,9 @@ def aws(
         bool, typer.Option("--units", help="Import organizational units, as systems.")
     ] = False,
     owner_tags: OwnerTags = None,
+    namespace: Annotated[
+        str, typer.Option(metavar="NAME", help="Namespace of the resources and systems.")
+    ] = "default",
     plan: Plan = False,
     instance: Instance = "default",
     database_url: DatabaseUrl = None,
@@ -53,6 +56,7 @@ def aws(
         "external_id": external_id,
         "closed": closed,
         "units": units,
+        "namespace": namespace,
     }
     if owner_tags:
         chosen["owner_tags"] = tuple(owner_tags)

@@ -22,6 +22,15 @@ Archived = Annotated[
 Forks = Annotated[bool, typer.Option("--forks", help="Import forks.")]
 People = Annotated[bool, typer.Option("--people/--no-people", help="Import teams and members.")]
 
+Namespace = Annotated[
+    str | None,
+    typer.Option(
+        "--namespace",
+        metavar="NAME",
+        help="Namespace of what is imported; without it, everything keeps the one it has.",
+    ),
+]
+
 
 def _instance(kind: str) -> Any:
     return typer.Option(
@@ -49,6 +58,7 @@ def github(
     archived: Archived = False,
     forks: Forks = False,
     people: People = True,
+    namespace: Namespace = None,
     instance: Annotated[str, _instance("github")] = "default",
     token: Annotated[str | None, _token("github")] = None,
     host: Annotated[str, _host("Host of GitHub")] = "github.com",
@@ -66,8 +76,8 @@ def github(
       factbook import github --org acme --plan
       factbook import github --org acme
     """
-    options = {"archived": archived, "forks": forks, "people": people, "organizations": org or None}
-    chosen = _chosen("github", instance, token, host, **options)
+    options = {"archived": archived, "forks": forks, "people": people, "namespace": namespace}
+    chosen = _chosen("github", instance, token, host, organizations=org or None, **options)
     import_chosen(chosen, database_url, plan=plan, as_json=as_json)
 
 
@@ -78,6 +88,7 @@ def gitlab(
     archived: Archived = False,
     forks: Forks = False,
     people: People = True,
+    namespace: Namespace = None,
     instance: Annotated[str, _instance("gitlab")] = "default",
     token: Annotated[str | None, _token("gitlab")] = None,
     host: Annotated[str, _host("Host of GitLab")] = "gitlab.com",
@@ -95,8 +106,8 @@ def gitlab(
       factbook import gitlab --group acme --plan
       factbook import gitlab --group acme/web --host gitlab.example.com
     """
-    options = {"archived": archived, "forks": forks, "people": people, "groups": group or None}
-    chosen = _chosen("gitlab", instance, token, host, **options)
+    options = {"archived": archived, "forks": forks, "people": people, "namespace": namespace}
+    chosen = _chosen("gitlab", instance, token, host, groups=group or None, **options)
     import_chosen(chosen, database_url, plan=plan, as_json=as_json)
 
 
@@ -107,6 +118,7 @@ def gitea(
     archived: Archived = False,
     forks: Forks = False,
     people: People = True,
+    namespace: Namespace = None,
     instance: Annotated[str, _instance("gitea")] = "default",
     token: Annotated[str | None, _token("gitea")] = None,
     host: Annotated[str, _host("Its host")] = "",
@@ -124,8 +136,8 @@ def gitea(
       factbook import gitea --org acme --host git.example.com --plan
       factbook import gitea --org acme --host git.example.com
     """
-    options = {"archived": archived, "forks": forks, "people": people, "organizations": org or None}
-    chosen = _chosen("gitea", instance, token, host, **options)
+    options = {"archived": archived, "forks": forks, "people": people, "namespace": namespace}
+    chosen = _chosen("gitea", instance, token, host, organizations=org or None, **options)
     import_chosen(chosen, database_url, plan=plan, as_json=as_json)
 
 

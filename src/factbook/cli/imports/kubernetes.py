@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from factbook.cli.connection import PushWord, Token, connected
-from factbook.cli.imports.report import Chosen, Plan, check_whole, import_chosen
+from factbook.cli.imports.report import (
+    Chosen,
+    Plan,
+    check_whole,
+    import_chosen,
+    moves_json,
+    print_moves,
+)
 from factbook.cli.local import DatabaseUrl, settings_from
 from factbook.cli.output import Json, note, note_each, print_json, print_table, progress, say
 
@@ -111,6 +118,7 @@ def _reading(chosen: dict[str, Any]) -> "OneReading":
 def _show(reading: "OneReading", parts: "list[PushedPart]", *, plan: bool) -> None:
     columns = ["Set", "State", "Added", "Updated", "Removed", "Unchanged", "Held", "Problems"]
     print_table(columns, map(_row, parts))
+    print_moves(parts)
     for word, number in sorted(reading.snapshot.left_out.items()):
         say(f"Left out: {number:,} {word}")
     problems = [str(problem) for part in parts for problem in part.problems]
@@ -150,6 +158,7 @@ def _as_json(reading: "OneReading", parts: "list[PushedPart]", *, plan: bool) ->
                     "removed": part.changes.removed,
                     "unchanged": part.changes.unchanged,
                 },
+                "moves": moves_json(part),
                 "problems": [problem._asdict() for problem in part.problems],
                 "held": list(part.held),
                 "reason": part.reason or None,

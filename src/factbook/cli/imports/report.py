@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, Protocol
 
 import msgspec
 import typer
@@ -102,6 +102,7 @@ def print_report(report: "ImportReport", *, plan: bool) -> None:
     columns = ["Part", "State", "Added", "Updated", "Removed", "Unchanged", "Held", "Problems"]
     print_table(columns, map(_result_row, report.parts))
     print_table(["Kind", "Change", "Entities"], _by_kind(report.parts))
+    print_moves(report.parts)
     for word, count in sorted(report.snapshot.left_out.items()):
         say(f"Left out: {count:,} {word}")
     problems = [str(problem) for one in report.parts for problem in one.record.problems]
@@ -114,6 +115,22 @@ def print_report(report: "ImportReport", *, plan: bool) -> None:
             note(f"  {one.record.reason}. See: factbook import show {part_name(one.record)}")
     left = "" if report.left is None else f"; {report.left:,} of the limit are left"
     say(f"{report.calls:,} calls{left}{' (plan: nothing was written)' if plan else ''}")
+
+
+class _Moving(Protocol):
+    @property
+    def moves(self) -> Mapping[str, str]: ...
+
+
+def print_moves(parts: Iterable[_Moving]) -> None:
+    """Print the entities that get another reference, if there are any."""
+    if moves := [move for one in parts for move in sorted(one.moves.items())]:
+        print_table(["Moved from", "To"], moves)
+
+
+def moves_json(one: _Moving) -> list[dict[str, str]]:
+    """The entities of a part that get another reference."""
+    return [{"from": old, "to": new} for old, new in sorted(one.moves.items())]
 
 
 def _result_row(one: "PartResult") -> tuple[object, ...]:
@@ -142,6 +159,7 @@ def report_json(report: "ImportReport", *, plan: bool) -> dict[str, Any]:
             part_json(one.record)
             | {
                 "changes": dict(one.changes),
+                "moves": moves_json(one),
                 "difference": [
                     {"entityRef": each.entity_ref, "change": each.change} for each in one.difference
                 ],

@@ -4,7 +4,9 @@ import re
 from collections.abc import Iterable
 from typing import Annotated, Final, Literal
 
-from factbook.importers.importer import ImporterOptions
+from factbook.catalog.ref import DEFAULT_NAMESPACE
+from factbook.catalog.validation import valid_namespace
+from factbook.importers.importer import NO_NAMESPACE, ImporterOptions
 from factbook.settings.option_tables import about, is_address
 
 _ROLE: Final = re.compile(r"arn:aws[a-z-]*:iam::\d{12}:role/[\w+=,.@/-]{1,576}", re.ASCII)
@@ -48,6 +50,7 @@ class AwsImportOptions(ImporterOptions, frozen=True, kw_only=True):
     units: Annotated[
         bool, about("Import organizational units as systems that the accounts are part of.")
     ] = False
+    namespace: Annotated[str, about("Namespace of the resources and systems.")] = DEFAULT_NAMESPACE
     url: Annotated[str, about("Another address of AWS Organizations.")] = ""
     sts_url: Annotated[str, about("Another address of STS.")] = ""
 
@@ -60,6 +63,8 @@ class AwsImportOptions(ImporterOptions, frozen=True, kw_only=True):
             yield "role has to be like arn:aws:iam::111122223333:role/factbook"
         if self.region and not _REGION.fullmatch(self.region):
             yield "region has to be like us-east-1"
+        if not valid_namespace(self.namespace):
+            yield NO_NAMESPACE
         if not all(is_address(url) for url in (self.url, self.sts_url) if url):
             yield "url and sts_url have to be like https://host"
 

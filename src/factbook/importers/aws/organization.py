@@ -156,8 +156,13 @@ class _OrganizationParts:
 
     def units(self, tree: UnitTree) -> SnapshotPart:
         """The part of the organizational units."""
+        place = self._options.namespace
         items = [
-            _item(accounts.system(unit, self._systems[id_], tree.paths[id_]), id_, unit)
+            _item(
+                _placed(accounts.system(unit, self._systems[id_], tree.paths[id_]), place),
+                id_,
+                unit,
+            )
             for id_, unit in tree.units.items()
         ]
         missing = tree.missing
@@ -183,12 +188,18 @@ class _OrganizationParts:
         if self._tree is not None and account.units:
             unit = account.units[-1]
             name_of_unit = self._systems.get(unit) if unit in self._tree.units else None
-            system = name_of_unit and f"system:{DEFAULT_NAMESPACE}/{name_of_unit}"
+            system = name_of_unit and f"system:{self._options.namespace}/{name_of_unit}"
             # A unit that is not in the tree was made, or could not be read, meanwhile.
             uncertain |= system is None and unit.startswith("ou-")
-        entity = accounts.resource(account, name, owner, system)
+        entity = _placed(accounts.resource(account, name, owner, system), self._options.namespace)
         raw = msgspec.to_builtins(account) | {"Tags": {tag.key: tag.value for tag in known}}
         return _item(entity, account.id, raw, tentative=uncertain)
+
+
+def _placed(entity: accounts.Entity, namespace: str) -> accounts.Entity:
+    if namespace != DEFAULT_NAMESPACE:
+        entity["metadata"]["namespace"] = namespace
+    return entity
 
 
 def _item(entity: accounts.Entity, id_: str, raw: Any, *, tentative: bool = False) -> ImportedItem:

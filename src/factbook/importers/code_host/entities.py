@@ -8,8 +8,10 @@ import re
 from collections.abc import Collection, Iterable
 from typing import Any, Final, NamedTuple
 
+from factbook.catalog import ref
 from factbook.catalog.ref import DEFAULT_NAMESPACE
 from factbook.catalog.validation import valid_tag
+from factbook.errors import InputError
 from factbook.importers.code_host.repository import HostedRepository, Place
 from factbook.integrations.locations import SOURCE_LOCATION
 
@@ -32,7 +34,7 @@ def component(place: Place, one: HostedRepository, owner: str | None) -> Entity:
     }
     if owner is not None:
         spec["owner"] = owner
-    made = metadata(place, one.name, one.description)
+    made = metadata(place, "component", one.name, one.description)
     if tags := _tags(one):
         made["tags"] = tags
     made["annotations"] = annotations(one, "")
@@ -51,17 +53,38 @@ def annotated(one: HostedRepository, entity: Entity, path: str) -> Entity:
     return {**entity, "metadata": {**found, "annotations": given}}
 
 
+def owned(place: Place, entity: Entity) -> Entity:
+    """An entity of a file, whose owner without a namespace is the group of the place.
+
+    Where the place has no group of that name, and in an entity with a namespace of its own, it
+    stays as it is.
+    """
+    spec, found = entity.get("spec"), entity.get("metadata")
+    if not (isinstance(spec, dict) and isinstance(found, dict)) or found.get("namespace"):
+        return entity
+    try:
+        kind, namespace, name = ref.split(spec.get("owner") or "")
+    except (InputError, TypeError, AttributeError):
+        return entity
+    group = place.group_of(name)
+    if namespace or (kind or "group").lower() != "group" or group is None:
+        return entity
+    if (place.namespace, group.lower()) == (DEFAULT_NAMESPACE, name.lower()):
+        return entity
+    return {**entity, "spec": {**spec, "owner": f"group:{place.namespace}/{group}"}}
+
+
 def annotations(one: HostedRepository, folder: str) -> dict[str, str]:
     """The annotations that name a repository, and a folder in it."""
     tree = f"{one.tree}{folder}/" if folder else one.tree
     return {**one.annotations, SOURCE_LOCATION: f"url:{tree}", VIEW: one.url}
 
 
-def metadata(place: Place, name: str, description: str | None) -> Entity:
-    """The metadata of an entity of a place."""
-    found: Entity = {"name": name}
-    if place.namespace != DEFAULT_NAMESPACE:
-        found["namespace"] = place.namespace
+def metadata(place: Place, kind: str, name: str, description: str | None) -> Entity:
+    """The metadata of an entity of a place, made of what the host calls so."""
+    found: Entity = {"name": place.name_of(kind, name)}
+    if (namespace := place.namespace_of(kind)) != DEFAULT_NAMESPACE:
+        found["namespace"] = namespace
     if description and description.strip():
         found["description"] = description.strip()
     return found

@@ -11,7 +11,7 @@ import msgspec
 
 from factbook.importers.catalog_info.documents import ReadingBudget
 from factbook.importers.catalog_info.locations import FileLocation
-from factbook.importers.code_host.repository import Content, HostedRepository
+from factbook.importers.code_host.repository import Content, HostedRepository, Place
 from factbook.integrations.integration import each, store_entry, stored_entry
 from factbook.outbound import HttpClient, Memory
 from factbook.outbound.outcomes import Missing, Outcome
@@ -72,6 +72,21 @@ class _KeptFiles(msgspec.Struct, array_like=True):
     cut_off: dict[str, str] = {}
 
 
+class OtherRepository(msgspec.Struct, array_like=True):
+    """Repository with files that another one names; `by` is the origin of that one.
+
+    It `is_component` if these files have its only component, so that none is made of it.
+    """
+
+    by: str
+    repository: HostedRepository
+    is_component: bool
+
+
+class _KeptOthers(msgspec.Struct, array_like=True):
+    repositories: dict[str, OtherRepository]
+
+
 class HostedFiles:
     """Access to the files of listed repositories, and of others of the same owners."""
 
@@ -92,6 +107,19 @@ class HostedFiles:
         self._kept: dict[str, _KeptFiles] = {}
         self._sizes: Counter[str] = Counter()
         self._changed: set[str] = set()
+
+    def repository(self, slug: str) -> HostedRepository | None:
+        """The listed repository with this path."""
+        return self._listed.get(slug.lower())
+
+    async def others(self, place: Place) -> dict[str, OtherRepository]:
+        """Repositories whose files others of a place named at the last reading, by their paths."""
+        kept = await stored_entry(self._memory, f"others:{place.origin}", _KeptOthers)
+        return kept.repositories if kept else {}
+
+    async def keep_others(self, place: Place, named: dict[str, OtherRepository]) -> None:
+        """Keep them for the next reading."""
+        await store_entry(self._memory, f"others:{place.origin}", _KeptOthers(named))
 
     def located(self, url: str, *, is_content: bool = False) -> FileLocation | str:
         """The file at a URL on this host, of one of the owners.

@@ -6,8 +6,9 @@ from typing import Annotated, Any, Final, TypeVar
 
 from msgspec.structs import replace
 
+from factbook.catalog.validation import valid_namespace
 from factbook.errors import ConfigurationError
-from factbook.importers.importer import AccountImporterOptions, ReadingContext
+from factbook.importers.importer import NO_NAMESPACE, AccountImporterOptions, ReadingContext
 from factbook.importers.snapshot import Snapshot
 from factbook.integrations.integration import Authorize
 from factbook.outbound import ANONYMOUS, HttpClient, Memory, host_of
@@ -40,6 +41,14 @@ class CodeHostImportOptions(AccountImporterOptions, frozen=True, kw_only=True):
             "`specs.example.com` or `http://specs.internal:8080/apis`. They are sent no credential."
         ),
     ] = ()
+    namespace: Annotated[
+        str,
+        about(
+            "Namespace of everything that is made of repositories, teams and members. Empty: "
+            "`default` for the first organization, and for each further one its name; what was "
+            "imported before stays in its namespace."
+        ),
+    ] = ""
     people_from: Annotated[
         tuple[str, ...],
         about(
@@ -72,6 +81,8 @@ class CodeHostImportOptions(AccountImporterOptions, frozen=True, kw_only=True):
                 host_of(base)
             except ConfigurationError as error:
                 yield f"text_hosts: {name}: {error.message}"
+        if self.namespace and not valid_namespace(self.namespace):
+            yield NO_NAMESPACE
 
     def further(self) -> Mapping[str, Authorize]:
         """The hosts that are called beside the account's, without a credential."""

@@ -10,7 +10,7 @@ from factbook.importers.catalog_info import reader
 from factbook.importers.catalog_info.locations import FileLocation
 from factbook.importers.catalog_info.reader import RepositoryReading, RootFile
 from factbook.importers.code_host import entities
-from factbook.importers.code_host.files import HEAD, HostedFiles
+from factbook.importers.code_host.files import HEAD, HostedFiles, OtherRepository
 from factbook.importers.code_host.kind import CodeHostImportOptions
 from factbook.importers.code_host.repository import (
     HostedRepository,
@@ -73,14 +73,20 @@ class RepositoryPart:
         self._problems: list[ReadingProblem] = []
         self._unread: set[str] = set()
         self._failed = False
+        self._others: dict[str, OtherRepository] = {}
 
     async def read(
         self,
         wanted: Sequence[HostedRepository],
         roots: Mapping[int, RootContent],
         files: HostedFiles,
+        *,
+        whole: bool,
     ) -> None:
-        """Read the catalog files of repositories, and make components of those without one."""
+        """Read the catalog files of repositories, and make components of those without one.
+
+        Not `whole` if there may be other repositories.
+        """
         found = dict(self._root_files(wanted, roots))
         for origin, root in list(found.items()):
             if reason := await files.cut_off(root.location):
@@ -91,8 +97,11 @@ class RepositoryPart:
             if reading.cut_off:
                 files.note_cut_off(found[origin].location, reading.cut_off)
             self._failed |= reading.failed
+        await self._note_others(wanted, read, files, whole=whole)
         for one in wanted:
             origin = self._place.origin_of(one.slug)
+            other = self._others.get(one.slug.lower())
+            is_elsewhere = other is not None and other.is_component
             if origin in read:
                 self._sort_out(one, self._of_files(one, read[origin]))
             if origin in read and read[origin].says_nothing:
@@ -101,9 +110,43 @@ class RepositoryPart:
                 if not read[origin].problems:
                     place = found[origin].location.path
                     self._problems.append(ReadingProblem(origin, _NO_ENTITY, place))
-                self._items.append(replace(self._made(one, roots[one.number]), tentative=True))
-            elif origin not in read and origin not in self._unread:
+                if not is_elsewhere:
+                    self._items.append(replace(self._made(one, roots[one.number]), tentative=True))
+            elif not (origin in read or origin in self._unread or is_elsewhere):
                 self._items.append(self._made(one, roots[one.number]))
+
+    async def _note_others(
+        self,
+        wanted: Iterable[HostedRepository],
+        read: Mapping[str, RepositoryReading],
+        files: HostedFiles,
+        *,
+        whole: bool,
+    ) -> None:
+        """Note the repositories whose files others name, and those that were not read again."""
+        before = await files.others(self._place)
+        origins = {self._place.origin_of(one.slug) for one in wanted}
+        unread = self._unread | {origin for origin, each in read.items() if not each.whole}
+        again = {slug: one for slug, one in before.items() if one.by in unread}
+        if not whole:
+            again |= {slug: one for slug, one in before.items() if one.by not in origins}
+        named: dict[str, set[str]] = {}
+        components: Counter[str] = Counter()
+        for origin, reading in read.items():
+            for each in reading.entities:
+                slug = each.location.repository.lower()
+                components[slug] += _is_component(each.entity)
+                if self._place.origin_of(each.location.repository) != origin:
+                    named.setdefault(slug, set()).add(origin)
+        self._others = again
+        for slug, by in named.items():
+            known = files.repository(slug) or (before[slug].repository if slug in before else None)
+            if known is not None and slug not in again:
+                is_here = slug.startswith(f"{self._place.login.lower()}/")
+                is_component = is_here and components[slug] == 1
+                self._others[slug] = OtherRepository(min(by), known, is_component)
+        if self._others != before:
+            await files.keep_others(self._place, self._others)
 
     def people(self, part: SnapshotPart) -> list[SnapshotPart]:
         """The part of the users and groups of files, read as completely as that of repositories.
@@ -175,20 +218,32 @@ class RepositoryPart:
     def _of_files(
         self, one: HostedRepository, reading: RepositoryReading
     ) -> Iterator[ImportedItem]:
-        """The entities of a repository's files; the only component is the repository itself."""
+        """The entities of a repository's files; the only component of one is that repository.
+
+        Files in another repository are about that one.
+        """
         origin = self._place.origin_of(one.slug)
         self._problems += reading.problems
         if not reading.whole:
             self._unread.add(origin)
-        components = [each for each in reading.entities if _is_component(each.entity)]
+        components = [
+            each
+            for each in reading.entities
+            if _is_component(each.entity) and each.location.repository == one.slug
+        ]
         for each in reading.entities:
             path = each.location.path
             is_own = each.location.repository == one.slug
+            named = self._others.get(each.location.repository.lower())
+            about = one if is_own else named and named.repository
+            is_it = components == [each] if is_own else named is not None and named.is_component
+            is_it = is_it and _is_component(each.entity)
             is_person = _kind(each.entity) in _PEOPLE
+            entity = entities.owned(self._place, each.entity)
             yield ImportedItem(
-                entities.annotated(one, each.entity, path) if is_own else each.entity,
+                entities.annotated(about, entity, path) if about else entity,
                 origin,
-                self._id(one) if components == [each] else "",
+                self._id(about) if about and is_it else "",
                 path if is_own else f"{each.location.repository}/{path}",
                 each.document.line,
                 each.document.lines,

@@ -1,31 +1,27 @@
 """Repositories as any code host lists them, and the place that they are imported from."""
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from types import MappingProxyType
+from typing import NamedTuple
 
 from factbook.catalog.ref import DEFAULT_NAMESPACE
 from factbook.outbound.outcomes import Missing
 
 Content = bytes | Missing
 
-_NO_NAME: Final = re.compile(r"[^a-z0-9]+")
-
-
-def namespace(name: str, *, several: bool) -> str:
-    """The namespace of an organization or group: its name, if it is one of several."""
-    if not several:
-        return DEFAULT_NAMESPACE
-    return _NO_NAME.sub("-", name.lower()).strip("-")[:63].rstrip("-") or DEFAULT_NAMESPACE
-
 
 class Place(NamedTuple):
-    """Organization or group that entities are made of, its host, and their namespace."""
+    """Organization or group that entities are made of, its host, and their namespaces.
+
+    `groups` are the names of its groups by what the host calls them, in lower case.
+    """
 
     host: str
     login: str
-    namespace: str
+    namespace: str = DEFAULT_NAMESPACE
+    people: str = DEFAULT_NAMESPACE
+    groups: Mapping[str, str] = MappingProxyType({})
 
     @property
     def origin(self) -> str:
@@ -40,9 +36,25 @@ class Place(NamedTuple):
         """The id of a thing that outlives its name."""
         return f"{self.host}/{kind}/{number}"
 
+    def name_of(self, kind: str, name: str) -> str:
+        """The name of an entity that is made of what the host calls so."""
+        return self.groups.get(name.lower(), name) if kind == "group" else name
+
+    def group_of(self, name: str) -> str | None:
+        """The name of the group that files of this place call so; None if it has none."""
+        below, wanted = f"{self.login.lower()}/", name.lower()
+        for key, group in self.groups.items():
+            if key.removeprefix(below).replace("/", "-") == wanted:
+                return group
+        return next((group for group in self.groups.values() if group.lower() == wanted), None)
+
+    def namespace_of(self, kind: str) -> str:
+        """The namespace of the entities of a kind."""
+        return self.people if kind == "user" else self.namespace
+
     def ref(self, kind: str, name: str) -> str:
-        """The reference of an entity of this place."""
-        return f"{kind}:{self.namespace}/{name}"
+        """The reference of an entity that is made of what the host calls so."""
+        return f"{kind}:{self.namespace_of(kind)}/{self.name_of(kind, name)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,6 @@
 """Entities made of what Gitea says: groups of teams and users of members."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Final
 
 from factbook.clock import DAY, MINUTE
@@ -48,21 +48,20 @@ def hosted(api: GiteaApi, one: OwnRepository) -> HostedRepository:
 def group(place: Place, team: GiteaTeam) -> Entity:
     """The group of a team."""
     spec: Entity = {"type": "team", "profile": {"displayName": team.name}, "children": []}
-    made = metadata(place, team.name, team.description)
+    made = metadata(place, "group", team.name, team.description)
     url = f"https://{place.host}/org/{place.login}/teams/{team.name}"
     name = f"{place.login}/{team.name}"
     made["annotations"] = {_key(place.host, "team-slug"): name, VIEW: url}
     return {"apiVersion": VERSION, "kind": "Group", "metadata": made, "spec": spec}
 
 
-def user(place: Place, member: GiteaMember, teams: Iterable[GiteaTeam]) -> Entity:
-    """The user of a member, who is in these teams."""
+def user(place: Place, member: GiteaMember, groups: Sequence[str]) -> Entity:
+    """The user of a member, who is in groups of these references."""
     profile = {"displayName": member.full_name.strip() or member.login}
     if member.avatar_url:
         profile["picture"] = member.avatar_url
-    groups = sorted(place.ref("group", team.name) for team in teams)
     spec = {"profile": profile, "memberOf": groups}
-    made = metadata(place, member.login, None)
+    made = metadata(place, "user", member.login, None)
     url = member.html_url or f"https://{place.host}/{member.login}"
     made["annotations"] = {_key(place.host, "user-login"): member.login, VIEW: url}
     return {"apiVersion": VERSION, "kind": "User", "metadata": made, "spec": spec}

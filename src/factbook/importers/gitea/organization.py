@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from factbook.importers.catalog_info.locations import FileLocation
@@ -11,12 +11,12 @@ from factbook.importers.code_host.entities import KnownOwners
 from factbook.importers.code_host.files import HEAD, FileAddresses, HostedFiles
 from factbook.importers.code_host.names import former_names
 from factbook.importers.code_host.parts import RepositoryPart
+from factbook.importers.code_host.places import Memberships, known_places, named, with_groups
 from factbook.importers.code_host.repository import (
     HostedRepository,
     Ownership,
     Place,
     RootContent,
-    namespace,
 )
 from factbook.importers.code_host.rows import RowListing
 from factbook.importers.gitea import entities
@@ -28,7 +28,7 @@ from factbook.importers.gitea.people import Teams, read_organization_members, re
 from factbook.importers.persons import is_person, persons
 from factbook.importers.snapshot import Snapshot, SnapshotPart
 from factbook.integrations.gitea.api import GiteaApi
-from factbook.outbound import path
+from factbook.outbound import Memory, path
 from factbook.outbound.outcomes import Missing, Outcome
 
 Show = Callable[[str], None]
@@ -70,14 +70,16 @@ async def read(
 
     `show` is told what is being read.
     """
-    names = list({name.lower(): name for name in options.organizations}.values())
-    read = []
-    for name in names:
-        show(f"Reading the repositories of {name}")
-        place = Place(api.host, name, namespace(name, several=len(names) > 1))
-        read.append(await _organization(api, place, people=options.people))
+    memberships, read = Memberships(api.memory, api.host), []
+    for place in await known_places(api.memory, api.host, options.organizations, options.namespace):
+        show(f"Reading the repositories of {place.login}")
+        one = await _organization(api, place, people=options.people)
+        if one.members is not None:
+            one = await _with_teams(api.memory, one, one.members, memberships)
+        read.append(one)
+    await memberships.compare()
     every = [row for one in read for row in one.listed.rows.values()]
-    addresses = FileAddresses(api.host, ADDRESSES, names)
+    addresses = FileAddresses(api.host, ADDRESSES, options.organizations)
     hosted = [each for one in read for each in one.hosted]
     calls, elsewhere = GiteaFileCalls(api, every), api.elsewhere(options.text_bases)
     files = HostedFiles(calls, api.memory, addresses, hosted, elsewhere)
@@ -87,9 +89,29 @@ async def read(
         show(f"Reading the files of {one.place.login}")
         found += await _repositories(api, one, options, files, left_out)
         if one.members is not None:
-            found += [_teams(one), _members(one, one.members, left_out)]
+            found += [_teams(one), _members(one, one.members, memberships, left_out)]
     await files.remember()
     return Snapshot(tuple(found), left_out)
+
+
+async def _with_teams(
+    memory: Memory,
+    one: _ReadOrganization,
+    members: RowListing[GiteaMember],
+    memberships: Memberships,
+) -> _ReadOrganization:
+    """The organization with the names of its teams, whose members are added to the memberships."""
+    names = {team.name.lower(): team.name for team in one.teams.teams.values()}
+    numbers = {team.name.lower(): team.id for team in one.teams.teams.values()}
+    certain = not one.teams.missing
+    place = await with_groups(memory, one.place, names, numbers, complete=certain)
+    groups = {
+        member.id: [place.ref("group", team.name) for team in one.teams.of_member(member)]
+        for member in (members.rows.values() if certain else ())
+    }
+    complete = certain and not (members.missing or one.teams.doubt)
+    memberships.add(place, groups, certain=certain, complete=complete)
+    return replace(one, place=place)
 
 
 async def _organization(api: GiteaApi, place: Place, *, people: bool) -> _ReadOrganization:
@@ -115,9 +137,11 @@ async def _repositories(
     left_out: Counter[str],
 ) -> list[SnapshotPart]:
     """The part of the repositories, and that of people whom their files may add."""
-    wanted = parts.chosen(one.hosted, options, left_out, "repositories")
+    complete = not (one.listed.missing or one.teams.doubt)
+    hosted = await named(api.memory, one.place, one.hosted, complete=complete)
+    wanted = parts.chosen(hosted, options, left_out, "repositories")
     roots = await _roots(wanted, options.files, files)
-    former = await former_names(api.memory, one.place, one.hosted)
+    former = await former_names(api.memory, one.place, hosted)
 
     def owner_of(repository: HostedRepository, root: RootContent) -> Ownership:
         return _owner(one, repository, root)
@@ -125,7 +149,7 @@ async def _repositories(
     part = RepositoryPart(
         one.place, "repository", "repositories", owner_of, former, options.people_from
     )
-    await part.read(wanted, roots, files)
+    await part.read(wanted, roots, files, whole=complete)
     rows = one.listed.rows.values()
     visible = {f"{'private' if row.private else 'public'} repositories" for row in rows}
     made = part.part(one.listed.missing or one.teams.doubt, visible | one.teams.rights, one.hosted)
@@ -185,14 +209,18 @@ def _teams(one: _ReadOrganization) -> SnapshotPart:
 
 
 def _members(
-    one: _ReadOrganization, members: RowListing[GiteaMember], left_out: Counter[str]
+    one: _ReadOrganization,
+    members: RowListing[GiteaMember],
+    memberships: Memberships,
+    left_out: Counter[str],
 ) -> SnapshotPart:
     """The part of the members, who change nothing while their teams are not known."""
-    some = bool(one.teams.missing)
     items = []
     for member in persons(members.rows.values(), left_out):
-        teams = [] if some else one.teams.of_member(member)
-        entity = entities.user(one.place, member, teams)
+        if not memberships.first(member.id):
+            continue
+        entity = entities.user(one.place, member, memberships.of(member.id))
+        some = memberships.uncertain(one.place, member.id)
         items.append(parts.person(one.place, "user", member.id, entity, member, tentative=some))
     missing = [each for each in (members.missing, one.teams.doubt) if each]
     return parts.people_part(one.place, "members", items, missing, one.teams.rights)

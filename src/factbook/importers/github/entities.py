@@ -1,6 +1,6 @@
 """Entities made of what GitHub says: groups of teams and users of members."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Final
 
 from factbook.importers.code_host.entities import VERSION, VIEW, Entity, metadata
@@ -35,19 +35,20 @@ def hosted(one: ListedRepository) -> HostedRepository:
 def group(place: Place, team: ListedTeam) -> Entity:
     """The group of a team."""
     spec: Entity = {"type": "team", "profile": {"displayName": team.name}, "children": []}
-    if team.parent_team is not None:
+    # A secret team is no group here.
+    if team.parent_team is not None and team.parent_team.slug.lower() in place.groups:
         spec["parent"] = place.ref("group", team.parent_team.slug)
-    made = metadata(place, team.slug, team.description)
+    made = metadata(place, "group", team.slug, team.description)
     made["annotations"] = {_TEAM: f"{place.login}/{team.slug}", VIEW: team.url}
     return {"apiVersion": VERSION, "kind": "Group", "metadata": made, "spec": spec}
 
 
-def user(place: Place, member: ListedMember, teams: Iterable[str]) -> Entity:
-    """The user of a member, who is in these teams."""
+def user(place: Place, member: ListedMember, groups: Sequence[str]) -> Entity:
+    """The user of a member, who is in groups of these references."""
     profile = {"picture": member.avatar_url}
     if member.name and member.name.strip():
         profile["displayName"] = member.name.strip()
-    spec = {"profile": profile, "memberOf": [place.ref("group", slug) for slug in sorted(teams)]}
-    made = metadata(place, member.login, None)
+    spec = {"profile": profile, "memberOf": groups}
+    made = metadata(place, "user", member.login, None)
     made["annotations"] = {_LOGIN: member.login, VIEW: member.url}
     return {"apiVersion": VERSION, "kind": "User", "metadata": made, "spec": spec}

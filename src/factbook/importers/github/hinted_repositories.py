@@ -11,6 +11,7 @@ import msgspec
 from factbook.importers.code_host import parts
 from factbook.importers.code_host.names import former_names, present_origins
 from factbook.importers.code_host.parts import RepositoryPart
+from factbook.importers.code_host.places import known_places, named, with_known_groups
 from factbook.importers.code_host.repository import Place
 from factbook.importers.github import entities, organization, queries
 from factbook.importers.github.answers import ListedRepository
@@ -63,16 +64,17 @@ async def reread(api: GithubApi, options: GithubImportOptions, hints: Sequence[s
     """
     logins = {login.lower(): login for login in options.organizations}
     found = {login: _Found() for login in logins.values()}
-    known = [RepositoryHint.of(text) for text in hints]
-    wanted = [hint for hint in known if hint.login.lower() in logins]
+    told = [RepositoryHint.of(text) for text in hints]
+    wanted = [hint for hint in told if hint.login.lower() in logins]
     for start in range(0, len(wanted), _AT_ONCE):
         await _ask(api, options, wanted[start : start + _AT_ONCE], logins, found)
-    several = len(options.organizations) > 1
     made: list[SnapshotPart] = []
-    for login, one in found.items():
+    places = await known_places(api.memory, api.host, logins.values(), options.namespace)
+    for place in places:
+        one = found[place.login]
         if one.nodes or one.lost or one.problems:
-            place = organization.place_of(api.host, login, several=several)
-            made += await _parts(api, options, place, one)
+            known = await with_known_groups(api.memory, place) if options.people else place
+            made += await _parts(api, options, known, one)
     return Snapshot(tuple(made))
 
 
@@ -115,7 +117,7 @@ async def _parts(
     api: GithubApi, options: GithubImportOptions, place: Place, found: _Found
 ) -> list[SnapshotPart]:
     nodes = list(found.nodes.values())
-    hosted = [entities.hosted(one) for one in nodes]
+    hosted = await named(api.memory, place, map(entities.hosted, nodes), complete=False)
     former = await former_names(api.memory, place, hosted)
     owners = await TeamOwners.kept(api.memory, place, expected=options.people)
     part = RepositoryPart(
@@ -130,7 +132,8 @@ async def _parts(
         one.database_id: organization.root(one, options, _missing(found, one)) for one in nodes
     }
     files = organization.hosted_files(api, options, nodes)
-    await part.read(parts.chosen(hosted, options, Counter(), "repositories"), roots, files)
+    wanted = parts.chosen(hosted, options, Counter(), "repositories")
+    await part.read(wanted, roots, files, whole=False)
     await files.remember()
     made = part.part(None, ())
     read = {place.origin_of(one.slug) for one in hosted}

@@ -9,7 +9,8 @@ from factbook.importers.code_host import parts
 from factbook.importers.code_host.files import HEAD, FileAddresses, HostedFiles
 from factbook.importers.code_host.names import former_names
 from factbook.importers.code_host.parts import RepositoryPart
-from factbook.importers.code_host.repository import Place, RootContent, namespace
+from factbook.importers.code_host.places import Memberships, known_places, named, with_groups
+from factbook.importers.code_host.repository import Place, RootContent
 from factbook.importers.github import entities, queries
 from factbook.importers.github.answers import ListedRepository
 from factbook.importers.github.files import GithubFileCalls, addresses
@@ -33,20 +34,22 @@ async def read(
     `show` is told what is being read.
     """
     left_out: Counter[str] = Counter()
-    listed = {
-        login: await _repositories(api, login, options, show) for login in options.organizations
-    }
+    places = await known_places(api.memory, api.host, options.organizations, options.namespace)
+    listed = {one.login: await _repositories(api, one.login, options, show) for one in places}
     every = [one for each in listed.values() for one in each.nodes.values()]
     files = hosted_files(api, options, every)
+    memberships, organizations = Memberships(api.memory, api.host), list[_Organization]()
+    for place in places:
+        show(f"Reading the people of {place.login}")
+        people = await read_people(api, place.login) if options.people else None
+        known = await _with_teams(api.memory, place, people, memberships) if people else place
+        organizations.append(_Organization(known, api.memory, options, people, left_out))
+    await memberships.compare()
     found: list[SnapshotPart] = []
-    for login, repositories in listed.items():
-        place = place_of(api.host, login, several=len(options.organizations) > 1)
-        show(f"Reading the people and files of {login}")
-        people = await read_people(api, login) if options.people else None
-        organization = _Organization(place, api.memory, options, people, left_out)
-        found += await organization.repositories(repositories, files)
-        if people is not None:
-            found += [organization.teams(people), organization.members(people)]
+    for organization in organizations:
+        show(f"Reading the files of {organization.place.login}")
+        found += await organization.repositories(listed[organization.place.login], files)
+        found += organization.people_parts(memberships)
     await files.remember()
     return Snapshot(tuple(found), left_out)
 
@@ -69,9 +72,25 @@ def file_variables(options: GithubImportOptions) -> dict[str, str]:
     return {**paths, **owners}
 
 
-def place_of(host: str, login: str, *, several: bool) -> Place:
-    """The place of an organization, with a namespace of its own if there are several."""
-    return Place(host, login, namespace(login, several=several))
+async def _with_teams(
+    memory: Memory, place: Place, people: People, memberships: Memberships
+) -> Place:
+    """The place with the names of its teams, whose members are added to the memberships."""
+    slugs = {slug.lower(): slug for slug in people.teams}
+    numbers = {slug.lower(): team.listed.database_id for slug, team in people.teams.items()}
+    complete = not people.missing
+    place = await with_groups(memory, place, slugs, numbers, complete=complete)
+    groups = {
+        member.database_id: [
+            place.ref("group", slug)
+            for slug, team in people.teams.items()
+            if member.login in team.logins
+        ]
+        for member in people.members
+    }
+    whole = complete and not people.missing_members
+    memberships.add(place, groups, certain=complete, complete=whole)
+    return place
 
 
 def hosted_files(
@@ -96,7 +115,7 @@ class _Organization:
         people: People | None,
         left_out: Counter[str],
     ) -> None:
-        self._place = place
+        self.place = place
         self._memory = memory
         self._options = options
         self._people = people
@@ -107,48 +126,58 @@ class _Organization:
     ) -> list[SnapshotPart]:
         """The part of the repositories, and that of people whom their files may add."""
         nodes = listed.nodes.values()
-        hosted = [entities.hosted(one) for one in nodes]
+        hosted = await named(
+            self._memory, self.place, map(entities.hosted, nodes), complete=not listed.missing
+        )
         wanted = parts.chosen(hosted, self._options, self._left_out, "repositories")
         roots = {one.database_id: root(one, self._options, _missing(listed, one)) for one in nodes}
-        former = await former_names(self._memory, self._place, hosted)
+        former = await former_names(self._memory, self.place, hosted)
         owners = TeamOwners.of(self._people, listed.nodes)
-        await owners.keep(self._memory, self._place)
-        owner_of = partial(owners.of_repository, self._place)
+        await owners.keep(self._memory, self.place)
+        owner_of = partial(owners.of_repository, self.place)
         people_from = self._options.people_from
         part = RepositoryPart(
-            self._place, "repository", "repositories", owner_of, former, people_from
+            self.place, "repository", "repositories", owner_of, former, people_from
         )
-        await part.read(wanted, roots, files)
+        await part.read(wanted, roots, files, whole=not listed.missing)
         visible = {f"{one.visibility.lower()} repositories" for one in nodes}
         made = part.part(listed.missing, visible | listed.rights, hosted)
         return [made, *part.people(made)]
 
-    def teams(self, people: People) -> SnapshotPart:
+    def people_parts(self, memberships: Memberships) -> list[SnapshotPart]:
+        """The parts of the teams and members, if people are imported."""
+        if self._people is None:
+            return []
+        return [self._teams(self._people), self._members(self._people, memberships)]
+
+    def _teams(self, people: People) -> SnapshotPart:
         """The part of the teams; secret ones are left out."""
         if people.secret:
             self._left_out["secret teams"] += people.secret
         items = [
             parts.person(
-                self._place,
+                self.place,
                 "team",
                 team.listed.database_id,
-                entities.group(self._place, team.listed),
+                entities.group(self.place, team.listed),
                 team.listed,
             )
             for team in people.teams.values()
         ]
-        return parts.people_part(self._place, "teams", items, people.missing, people.rights)
+        return parts.people_part(self.place, "teams", items, people.missing, people.rights)
 
-    def members(self, people: People) -> SnapshotPart:
+    def _members(self, people: People, memberships: Memberships) -> SnapshotPart:
         """The part of the members, who change nothing while their teams are not known."""
         items = []
         for member in people.members:
-            teams = [slug for slug, team in people.teams.items() if member.login in team.logins]
-            entity = entities.user(self._place, member, teams)
-            number, some = member.database_id, bool(people.missing)
-            items.append(parts.person(self._place, "user", number, entity, member, tentative=some))
+            number = member.database_id
+            if not memberships.first(number):
+                continue
+            entity = entities.user(self.place, member, memberships.of(number))
+            some = memberships.uncertain(self.place, number)
+            items.append(parts.person(self.place, "user", number, entity, member, tentative=some))
         missing = people.missing_members
-        return parts.people_part(self._place, "members", items, missing, people.rights)
+        return parts.people_part(self.place, "members", items, missing, people.rights)
 
 
 def root(

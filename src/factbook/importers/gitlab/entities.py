@@ -1,6 +1,6 @@
 """Entities made of what GitLab says: groups, and users of their members."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from factbook.importers.code_host.entities import VERSION, VIEW, Entity, metadata
@@ -24,8 +24,9 @@ class GroupPlace(NamedTuple):
         return below.replace("/", "-")
 
     def group_ref(self, path: str) -> str:
-        """The reference of a group."""
-        return self.place.ref("group", self.name_of(path))
+        """The reference of a group, which is unique among those that are imported."""
+        is_known = path.lower() in self.place.groups
+        return self.place.ref("group", path if is_known else self.name_of(path))
 
 
 def hosted(at: GroupPlace, one: ListedProject, root: GitlabRoot) -> HostedRepository:
@@ -55,18 +56,18 @@ def group(at: GroupPlace, one: ListedGroup, parent: ListedGroup | None) -> Entit
     spec: Entity = {"type": "team", "profile": {"displayName": one.name}, "children": []}
     if parent is not None:
         spec["parent"] = at.group_ref(parent.full_path)
-    made = metadata(at.place, at.name_of(one.full_path), one.description)
+    made = metadata(at.place, "group", one.full_path, one.description)
     made["annotations"] = {_key(at, "team-path"): one.full_path, VIEW: one.web_url}
     return {"apiVersion": VERSION, "kind": "Group", "metadata": made, "spec": spec}
 
 
-def user(at: GroupPlace, member: GroupMember, paths: Iterable[str]) -> Entity:
-    """The user of a member of these groups."""
+def user(at: GroupPlace, member: GroupMember, groups: Sequence[str]) -> Entity:
+    """The user of a member of groups of these references."""
     profile = {"displayName": member.name.strip() or member.username}
     if member.avatar_url:
         profile["picture"] = member.avatar_url
-    spec = {"profile": profile, "memberOf": sorted(map(at.group_ref, paths))}
-    made = metadata(at.place, member.username, None)
+    spec = {"profile": profile, "memberOf": groups}
+    made = metadata(at.place, "user", member.username, None)
     made["annotations"] = {_key(at, "user-login"): member.web_url, VIEW: member.web_url}
     return {"apiVersion": VERSION, "kind": "User", "metadata": made, "spec": spec}
 

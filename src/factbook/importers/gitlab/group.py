@@ -8,7 +8,8 @@ from factbook.importers.code_host import parts
 from factbook.importers.code_host.files import FileAddresses, HostedFiles
 from factbook.importers.code_host.names import former_names
 from factbook.importers.code_host.parts import RepositoryPart
-from factbook.importers.code_host.repository import HostedRepository, Place, namespace
+from factbook.importers.code_host.places import Memberships, known_places, named, with_groups
+from factbook.importers.code_host.repository import HostedRepository, Place
 from factbook.importers.code_host.rows import RowListing
 from factbook.importers.gitlab import entities
 from factbook.importers.gitlab.answers import ListedProject
@@ -19,7 +20,7 @@ from factbook.importers.gitlab.options import GitlabImportOptions
 from factbook.importers.gitlab.owners import ProjectOwners
 from factbook.importers.gitlab.people import GroupMembers, GroupTree, read_groups, read_members
 from factbook.importers.gitlab.roots import GitlabRoot, read_roots
-from factbook.importers.persons import persons
+from factbook.importers.persons import is_person, persons
 from factbook.importers.snapshot import Snapshot, SnapshotPart
 from factbook.integrations.gitlab.api import GitlabApi
 from factbook.outbound import path
@@ -55,9 +56,14 @@ async def read(
 
     `show` is told what is being read.
     """
-    names = list({name.lower(): name for name in options.groups}.values())
-    read = [await _group(api, name, options, show, several=len(names) > 1) for name in names]
+    places = await known_places(api.memory, api.host, options.groups, options.namespace)
+    read = [await _group(api, place, options, show) for place in places]
     files = _files(api, options, read)
+    memberships = Memberships(api.memory, api.host)
+    for one in read:
+        if one.members is not None:
+            _add_members(one, one.members, memberships)
+    await memberships.compare()
     found: list[SnapshotPart] = []
     left_out: Counter[str] = Counter()
     for one in read:
@@ -65,21 +71,26 @@ async def read(
         found += await _projects(api, one, options, files, left_out)
         if one.members is not None:
             left_out["groups marked for deletion"] += len(one.tree.deleted)
-            found += [_groups(one), _members(one, one.members, left_out)]
+            found += [_groups(one), _members(one, one.members, memberships, left_out)]
     await files.remember()
     return Snapshot(tuple(found), +left_out)
 
 
 async def _group(
-    api: GitlabApi, name: str, options: GitlabImportOptions, show: Show, *, several: bool
+    api: GitlabApi, place: Place, options: GitlabImportOptions, show: Show
 ) -> _ReadGroup:
+    name = place.login
     show(f"Reading the projects of {name}")
     tree = await read_groups(api, name)
     root = tree.root
-    at = GroupPlace(
-        Place(api.host, name, namespace(name, several=several)),
-        root.full_path if root else name,
-    )
+    at = GroupPlace(place, root.full_path if root else name)
+    if options.people:
+        wanted = {key: at.name_of(one.full_path) for key, one in tree.groups.items()}
+        numbers = {key: one.id for key, one in tree.groups.items()}
+        complete = not tree.missing
+        at = at._replace(
+            place=await with_groups(api.memory, place, wanted, numbers, complete=complete)
+        )
     if root is None:
         nothing = RowListing[ListedProject](missing=tree.missing[0])
         return _ReadGroup(at, tree, nothing, {}, GroupMembers() if options.people else None)
@@ -111,16 +122,18 @@ async def _projects(
     left_out: Counter[str],
 ) -> list[SnapshotPart]:
     """The part of the projects, and that of people whom their files may add."""
-    hosted, rows = one.hosted, one.listed.rows
+    rows, complete = one.listed.rows, not one.listed.missing
+    hosted = await named(api.memory, one.at.place, one.hosted, complete=complete)
     owners = ProjectOwners(one.at, rows, one.tree, one.members)
     # The name that GitLab gives to what it will delete is none of those that it had.
-    named = [each for each in hosted if not each.is_deleted]
-    former = await former_names(api.memory, one.at.place, named)
+    remaining = [each for each in hosted if not each.is_deleted]
+    former = await former_names(api.memory, one.at.place, remaining)
     part = RepositoryPart(
         one.at.place, "project", "projects", owners.of, former, options.people_from
     )
     roots = {number: root.content for number, root in one.roots.items()}
-    await part.read(parts.chosen(hosted, options, left_out, "projects"), roots, files)
+    wanted = parts.chosen(hosted, options, left_out, "projects")
+    await part.read(wanted, roots, files, whole=complete)
     visible = {f"{row.visibility} projects" for row in rows.values()}
     missing = one.listed.missing or next(iter(one.tree.missing), None)
     made = part.part(missing, visible | one.tree.rights, hosted)
@@ -139,14 +152,28 @@ def _groups(one: _ReadGroup) -> SnapshotPart:
     return parts.people_part(one.at.place, "groups", items, one.tree.missing, one.tree.seen)
 
 
-def _members(one: _ReadGroup, members: GroupMembers, left_out: Counter[str]) -> SnapshotPart:
+def _add_members(one: _ReadGroup, members: GroupMembers, memberships: Memberships) -> None:
+    refs = {each.id: one.at.group_ref(each.full_path) for each in one.tree.groups.values()}
+    groups = {
+        each.id: [refs[id_] for id_ in members.groups_of(each)]
+        for each in members.members.values()
+        if is_person(each)
+    }
+    whole = not (one.tree.missing or members.missing)
+    memberships.add(one.at.place, groups, certain=whole, complete=whole)
+
+
+def _members(
+    one: _ReadGroup, members: GroupMembers, memberships: Memberships, left_out: Counter[str]
+) -> SnapshotPart:
     """The part of the members, who change nothing while the members of some group are missing."""
     missing = [*one.tree.missing, *members.missing]
-    paths = {each.id: each.full_path for each in one.tree.groups.values()}
     items = []
     for each in persons(members.members.values(), left_out):
-        entity = entities.user(one.at, each, (paths[id_] for id_ in members.groups_of(each)))
-        some = bool(missing)
+        if not memberships.first(each.id):
+            continue
+        entity = entities.user(one.at, each, memberships.of(each.id))
+        some = memberships.uncertain(one.at.place, each.id)
         items.append(parts.person(one.at.place, "user", each.id, entity, each, tentative=some))
     rights = one.tree.seen | members.seen
     return parts.people_part(one.at.place, "members", items, missing, rights)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import Annotated, Final
 
 from factbook.catalog.validation import valid_namespace, valid_subdomain
-from factbook.importers.importer import ImporterOptions
+from factbook.importers.importer import NO_NAMESPACE, ImporterOptions
 from factbook.settings.option_tables import about, is_address
 
 ACCOUNT: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
@@ -59,7 +59,7 @@ class KubernetesImportOptions(ImporterOptions, frozen=True, kw_only=True):
         if self.url and not is_address(self.url):
             yield "url has to be like https://host:6443"
         if self.namespace and not valid_namespace(self.namespace):
-            yield "namespace has to be 1-63 of a-z, 0-9 and inner hyphens"
+            yield NO_NAMESPACE
         if not all(name == _ALL or valid_namespace(name) for name in self.namespaces):
             yield "namespaces have to be names of namespaces, or * for all"
         if not all(label.partition("=")[0].strip() for label in self.labels):

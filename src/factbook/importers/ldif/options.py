@@ -5,7 +5,7 @@ from typing import Annotated
 
 from factbook.catalog.ref import DEFAULT_NAMESPACE
 from factbook.catalog.validation import valid_namespace
-from factbook.importers.importer import ImporterOptions
+from factbook.importers.importer import NO_NAMESPACE, ImporterOptions
 from factbook.settings.option_tables import about
 
 
@@ -21,4 +21,4 @@ class LdifImportOptions(ImporterOptions, frozen=True, kw_only=True):
         """The mistakes in the table."""
         yield from super().problems()
         if not valid_namespace(self.namespace):
-            yield "namespace has to be 1-63 of a-z, 0-9 and inner hyphens"
+            yield NO_NAMESPACE
