@@ -52,7 +52,7 @@ async def test_a_definition_is_tried_without_being_stored(
             assert found["request"] is None
             assert found["facts"] == {"first": "python", "count": 2}
             assert found["reasons"] == {
-                "wrong": "upstream-error: expected a boolean, not this string",
+                "wrong": "bad-definition: schema.wrong.type: expected a boolean, not this string",
                 "none": "not-applicable: the document has no such value",
             }
             assert json.loads(found["answer"]["body"])["metadata"]["name"] == "web"

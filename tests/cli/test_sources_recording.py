@@ -50,7 +50,9 @@ def test_a_replay_takes_the_facts_that_the_file_says_now(
     found = record(factbook, "--json", document=changed)
     (shown,) = json.loads(found.stdout)
     assert shown["facts"] == {"branch": "main", "main": True}
-    assert shown["reasons"] == {"duration": "upstream-error: expected an integer, not this number"}
+    assert shown["reasons"] == {
+        "duration": "bad-definition: schema.duration.type: expected an integer, not this number"
+    }
     assert found.exit_code == 1
 
 

@@ -143,7 +143,7 @@ async def test_a_definition_is_tried_and_nothing_stored(client: AsyncClient) -> 
     tried = await client.test_data_source(names, WEB)
     assert tried.facts == {"name": "web"}
     assert tried.reasons == {
-        "size": "upstream-error: expected an integer, not this string",
+        "size": "bad-definition: schema.size.type: expected an integer, not this string",
         "none": "not-applicable: the document has no such value",
     }
     assert tried.answer is not None

@@ -11,7 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from factbook.datasources.custom import extraction
-from factbook.datasources.custom.extraction import NOTHING, expression, extract, pattern
+from factbook.datasources.custom.extraction import (
+    NOTHING,
+    TOO_SLOW,
+    UNFIT,
+    expression,
+    extract,
+    pattern,
+)
 from factbook.datasources.custom.interpreter import LARGEST
 from factbook.errors import InputError
 from factbook.facts.schema import FactType
@@ -34,10 +41,61 @@ def test_an_expression_gives_a_value_or_nothing() -> None:
     assert {text: expression(text).of(DOCUMENT) for text in expected} == expected
 
 
+def test_texts_are_split_and_times_reckoned_with() -> None:
+    document = {
+        "tags": "a,b,,c",
+        "built": "2026-11-29",
+        "released": "2026-11-30T12:00:00+02:00",
+        "epoch": 1_796_000_000,
+        "measure": "1.0",
+    }
+    expected: dict[str, Any] = {
+        "split(tags, ',')": ["a", "b", "", "c"],
+        "split(tags, ';')": ["a,b,,c"],
+        "to_epoch(built)": 1_795_910_400,
+        "from_epoch(epoch)": "2026-11-30T00:53:20Z",
+        "from_epoch(to_epoch(released))": "2026-11-30T10:00:00Z",
+        "days_between(built, released) > `1`": True,
+        "days_between(built, '2026-11-22')": -7,
+        "add_days(built, `30`)": "2026-12-29T00:00:00Z",
+        "add_days(released, `-0.5`)": "2026-11-29T22:00:00Z",
+        "to_number(measure)": 1.0,
+    }
+    assert {text: expression(text).of(document) for text in expected} == expected
+
+
+def test_functions_refuse_what_is_no_time_and_what_has_no_separator(
+    subtests: pytest.Subtests,
+) -> None:
+    for text in (
+        "to_epoch('yesterday')",
+        "to_epoch('2026-11-29T12:00:00')",
+        "from_epoch(`1e300`)",
+        "add_days('2026-11-29', `1e9`)",
+        "days_between('2026-11-29')",
+        "split('a', '')",
+        "split(`1`, ',')",
+    ):
+        with subtests.test(text=text):
+            assert expression(text).of({}) == UNFIT
+
+
+def test_parts_of_a_text_count_as_steps_and_copies() -> None:
+    found, steps = expression("split(@, ',')").measured("," * 400_000, 10_000_000)
+    assert (len(found), steps > 400_000) == (400_001, True)
+    assert expression("split(@, ',')").measured("," * 400_000, 300_000)[0] == TOO_SLOW
+    with pytest.raises(InputError, match="128 times as large"):
+        expression(
+            "[split(a, 'x'), split(b, 'y')].{"
+            + ", ".join(f"k{n}: split(@, ',')" for n in range(4))
+            + "}"
+        )
+
+
 def test_an_expression_that_does_not_fit_says_nothing_of_the_document() -> None:
     found = expression("sum(list[].n)").of(DOCUMENT)
     assert isinstance(found, Missing)
-    assert found.outcome is Outcome.TRANSIENT
+    assert found.outcome is Outcome.BAD_DEFINITION
     assert "x" not in found.detail.split()
 
 
@@ -52,7 +110,7 @@ def test_a_pattern_gives_what_the_type_of_the_fact_says(subtests: pytest.Subtest
         (r"nowhere", "string", NOTHING),
         (r"tag:(\w+)", "set", ["a", "b"]),
         (r"nowhere", "set", []),
-        (r"version: (\S+)", "integer", "1.4"),  # which the schema then refuses
+        (r"version: (\S+)", "integer", 1.4),  # which the schema then refuses
     ]
     for text, type_, value in cases:
         with subtests.test(text=text, type=type_):

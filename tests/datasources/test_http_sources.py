@@ -1,6 +1,9 @@
 """Sources of type http, from what is asked for to what is stored, as the collector runs them."""
 
+from pathlib import Path
+
 import pytest
+import yaml
 
 from factbook.clock import HOUR, MINUTE
 from factbook.datasources.custom import SourceConnection
@@ -48,10 +51,10 @@ async def test_what_does_not_fit_is_told_and_the_rest_stored(service: Service) -
     found = await world.latest("web")
     assert found.facts == {"tags": ["x"], "deep": {"a": [1]}}
     assert found.reasons == {
-        "ok": "upstream-error: expected a boolean, not this string",
-        "seconds": "upstream-error: expected an integer, not this number",
+        "ok": "bad-definition: schema.ok.type: expected a boolean, not this string",
+        "seconds": "bad-definition: schema.seconds.type: expected an integer, not this number",
         "gone": "not-applicable: the document has no such value",
-        "sum": "upstream-error: the expression does not fit the document",
+        "sum": "bad-definition: schema.sum.extract: the expression does not fit the document",
     }
     for _ in range(2):
         service.time.advance(MINUTE)
@@ -163,3 +166,24 @@ async def test_a_failing_host_is_asked_again_and_then_told(service: Service) -> 
         2,
         "upstream-error: ci.test: answered 503",
     )
+
+
+async def test_a_rating_that_a_vendor_answers_as_text_is_a_whole_number(service: Service) -> None:
+    folder = Path(__file__).parents[1] / "data" / "vendors"
+    schema = yaml.safe_load((folder / "10-integer-from-1.0.yaml").read_text())["schema"]
+    text = schema["securityRating"]["extract"]["jmespath"]
+    api = Api()
+    measures = [{"metric": "security_rating", "value": "1.0"}]
+    api.answers["/api/x"] = {"component": {"measures": measures}}
+    world = collecting(
+        service, api, definition(path="/x", facts={"securityRating": ("integer", text)})
+    )
+    await world.run(component("web"))
+    found = await world.latest("web")
+    assert (found.facts, found.reasons) == ({"securityRating": 1}, {})
+    measures[0]["value"] = "1.5"
+    await world.next_run()
+    assert (await world.latest("web")).reasons == {
+        "securityRating": "bad-definition: schema.securityRating.type: "
+        "expected an integer, not this number"
+    }

@@ -24,12 +24,12 @@ FITTING: dict[FactType, list[Any]] = {
     "object": [{}, [], {"a": [1, None, {"b": True}]}, [[]]],
 }
 FOREIGN: dict[FactType, list[Any]] = {
-    "integer": [True, 1.0, "1", [], float("nan")],
+    "integer": [True, 1.5, "1", [], float("nan")],
     "float": [True, "0.5", float("nan"), float("inf"), {}],
     "string": [1, True, ["a"], b"bytes", "\ud800"],
     "boolean": [0, 1, "true"],
     "datetime": [
-        "2026-11-21",
+        "2026-11-32",
         "2026-11-21T06:00:00",
         "2026-13-01T00:00:00Z",
         "2026-11-21 06:00:00Z",
@@ -64,6 +64,15 @@ def test_a_value_of_another_type_is_no_value_with_a_reason(subtests: pytest.Subt
             assert reasons["fact"].startswith(
                 f"upstream-error: expected {TYPES[type_].words}, not "
             )
+
+
+def test_another_spelling_of_a_value_is_stored_as_the_usual_one() -> None:
+    facts = [Fact("whole", "integer"), Fact("large", "integer"), Fact("day", "datetime")]
+    stored, reasons = check(facts, {"whole": 5.0, "large": -2e9, "day": "2026-11-29"})
+    assert msgspec.json.encode(stored) == (
+        b'{"whole":5,"large":-2000000000,"day":"2026-11-29T00:00:00Z"}'
+    )
+    assert reasons == {}
 
 
 def test_a_reason_says_the_type_and_never_the_value() -> None:

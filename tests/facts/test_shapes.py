@@ -178,6 +178,8 @@ def test_the_schema_lists_the_reasons(subtests: pytest.Subtests) -> None:
                 "bad-annotation",
                 "not-applicable",
                 "never-collected",
+                "not-sent",
+                "bad-definition",
                 "not-found",
                 "forbidden",
                 "feature-off",

@@ -152,7 +152,10 @@ async def test_a_value_of_the_wrong_type_is_not_among_the_facts(filled: Service)
     await record(filled, REF, {"lines": "1200", "green": 1, "share": 50})
     found = await ask(filled)
     assert found["facts"] == {"share": 50}
-    assert found["unknownReasons"]["green"] == "upstream-error: expected a boolean, not an integer"
+    assert (
+        found["unknownReasons"]["green"]
+        == "bad-definition: schema.green.type: expected a boolean, not an integer"
+    )
 
 
 @pytest.mark.spec("unknown.generic-tools-give-reasons")

@@ -45,7 +45,10 @@ async def test_each_row_tells_when_which_source_wrote_what_and_why_not(recording
                 "coverage",
                 2 * HOUR,
                 "2.1.0-rc.1",
-                unknownReasons={"lines": "upstream-error: expected an integer, not this string"},
+                unknownReasons={
+                    "lines": "bad-definition: schema.lines.type: "
+                    "expected an integer, not this string"
+                },
             ),
             row("tree", HOUR, "1.4.0", facts={"stars": 3}, unknownReasons={"repo": "not-found"}),
             row(

@@ -31,7 +31,10 @@ async def test_a_text_is_tried_without_being_stored(
             told = words(answer.text)
             assert "component:web: 1 of 3 facts" in told
             assert 'owner string "<i>team</i>"' in told
-            assert "unknown upstream-error: expected an integer, not this string" in told
+            assert (
+                "unknown bad-definition: schema.wrong.type: expected an integer, not this string"
+                in told
+            )
             assert "unknown not-applicable: the document has no such value" in told
             assert '"owner":"<i>team</i>"' in told
             assert "<i>team" not in answer.text

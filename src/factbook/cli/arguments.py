@@ -46,10 +46,21 @@ def value(key: str, text: str, type_: str) -> Any:
 
     if type_ == "string":
         return text
-    python = {"integer": int, "number": float, "boolean": bool, "array": list, "object": dict}
+    python = {
+        "integer": int | float,
+        "number": float,
+        "boolean": bool,
+        "array": list,
+        "object": dict,
+    }
     try:
-        return msgspec.json.decode(text, type=python.get(type_, Any))
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        found: Any = msgspec.json.decode(text, type=python.get(type_, Any))
+        if type_ != "integer":
+            return found
+        if int(found) != found:
+            raise ValueError
+        return int(found)
+    except (msgspec.DecodeError, ValueError, RecursionError):
         example = {"array": ', for example ["a","b"]', "object": ', for example {"a":1}'}
         raise InputError(
             f'{key} has to be of type {type_}{example.get(type_, "")}, not "{text}".'

@@ -12,7 +12,7 @@ from factbook.errors import InputError
 from factbook.facts.across import NUMBERS, FactColumn
 from factbook.facts.entity_values import Place, Sort
 from factbook.facts.reasons import REASONS
-from factbook.facts.schema import Fact
+from factbook.facts.schema import TYPES, Fact, dated
 from factbook.facts.value_conditions import ValueFilter
 
 SORTS: Final[tuple[Sort, ...]] = ("entity", "value", "-value")
@@ -96,12 +96,9 @@ def _bound(fact: Fact, name: str, text: str | None) -> float | None:
     if fact.type != "datetime":
         raise InputError(f"{name} is of numbers and of dates, not of the type {fact.type}.")
     # A + that was not encoded comes as a blank.
-    moment = clock.milliseconds(text.replace(" ", "+"))
+    moment = clock.milliseconds(dated(text.replace(" ", "+")))
     if moment is None:
-        raise InputError(
-            f"{name} has to be an ISO 8601 date and time with a UTC offset, from 1970 on, "
-            f'not "{text}".'
-        )
+        raise InputError(f'{name} has to be {TYPES["datetime"].words}, from 1970 on, not "{text}".')
     return moment
 
 

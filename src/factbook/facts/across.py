@@ -14,7 +14,7 @@ from factbook.errors import InputError
 from factbook.facts import entity_filter
 from factbook.facts.datasource import DataSource
 from factbook.facts.merge import reason_of
-from factbook.facts.reasons import NEVER_COLLECTED, UPSTREAM_ERROR
+from factbook.facts.reasons import BAD_DEFINITION, NEVER_COLLECTED
 from factbook.facts.schema import TYPES, Fact
 from factbook.facts.unknown import by_place
 from factbook.storage import Database, Row
@@ -136,7 +136,7 @@ def known(fact: Fact, text: str | None) -> Any:
 def reason(fact: Fact, text: str | None, reasons: str | None) -> str:
     """The reason for having no value."""
     if text is not None:
-        return f"{UPSTREAM_ERROR}: expected {TYPES[fact.type].words}"
+        return f"{BAD_DEFINITION}: schema.{fact.name}.type: expected {TYPES[fact.type].words}"
     return reason_of(fact.name, by_place(reasons or "{}")) or NEVER_COLLECTED
 
 

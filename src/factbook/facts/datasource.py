@@ -12,6 +12,7 @@ from factbook.errors import InputError, InvalidItemsError, Problems, problem
 from factbook.facts import entity_filter, members
 from factbook.facts.entity_filter import EntityFilter
 from factbook.facts.members import Report
+from factbook.facts.reasons import BAD_DEFINITION, UPSTREAM_ERROR
 from factbook.facts.schema import TYPES, CheckedValues, Fact, FactType, check
 from factbook.scheduling import crontab
 
@@ -101,7 +102,8 @@ class DataSource:
 
     def check(self, values: Mapping[str, object]) -> CheckedValues:
         """The values that can be stored, and a reason for each of the others."""
-        return check(self.schema, values)
+        is_custom = self.handler is not None and self.handler.type != "builtin"
+        return check(self.schema, values, BAD_DEFINITION if is_custom else UPSTREAM_ERROR)
 
     def render(self) -> dict[str, Any]:
         """The data source as shown by discovery: in camel case, omitting what is not given."""
@@ -198,7 +200,7 @@ def _lifecycle(value: object, path: str, report: Report) -> Lifecycle:
 def _time(value: object, path: str, report: Report) -> int:
     moment = clock.milliseconds(value) if isinstance(value, str) else None
     if moment is None:
-        report(path, f"has to be {TYPES['datetime'].words}, from 1970 on")
+        report(path, "has to be an ISO 8601 date and time with a UTC offset, from 1970 on")
     return moment or 0
 
 

@@ -6,11 +6,13 @@ NOT_CONFIGURED: Final = "not-configured"
 NO_ANNOTATION: Final = "no-annotation"
 BAD_ANNOTATION: Final = "bad-annotation"
 NEVER_COLLECTED: Final = "never-collected"
+NOT_SENT: Final = "not-sent"
 NOT_APPLICABLE: Final = "not-applicable"
 UPSTREAM_ERROR: Final = "upstream-error"
 RATE_LIMITED: Final = "rate-limited"
 EXPIRED: Final = "expired"
 TOO_LARGE: Final = "too-large"
+BAD_DEFINITION: Final = "bad-definition"
 
 # The place of a reason that stands for all facts, where it is shown.
 EVERYTHING: Final = "*"
@@ -39,6 +41,14 @@ REASONS: Final[dict[str, str]] = {
         "No collection has reached this entity yet. Ask again after the next run of the data "
         "source; its cadence is in get-data-source-discovery."
     ),
+    NOT_SENT: (
+        "Facts of this data source are pushed, and no push sent this one. Asking again doesn't "
+        "help; the script that pushes can send it, or state why it is unknown."
+    ),
+    BAD_DEFINITION: (
+        "The definition of the data source doesn't fit the value or document; the detail names the "
+        "key. The owner of the data source can correct the definition, or what is sent to it."
+    ),
     "not-found": (
         "The vendor does not know what the entity's annotation names, or hides it. The entity's "
         "owner can correct the annotation."
@@ -48,8 +58,8 @@ REASONS: Final[dict[str, str]] = {
         "which. An administrator can widen its permissions, or renew it."
     ),
     "feature-off": (
-        "The feature is switched off at the vendor, or is not part of the plan. An "
-        "administrator there can switch it on."
+        "The feature is switched off at the vendor, or is not part of the plan or of this version. "
+        "An administrator there can switch it on or upgrade."
     ),
     RATE_LIMITED: (
         "The vendor's rate limit was reached before a first value was read. The next run tries "

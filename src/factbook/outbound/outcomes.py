@@ -29,6 +29,7 @@ class Outcome(Enum):
     TRANSIENT = "transient"
     TOO_LARGE = "too-large"
     INCOMPLETE = "incomplete"
+    BAD_DEFINITION = "bad-definition"
 
 
 class Meaning(NamedTuple):
@@ -57,6 +58,8 @@ MEANINGS: Final[dict[Outcome, Meaning]] = {
     Outcome.TOO_LARGE: Meaning("too-large", passing=False),
     # A good answer without a part of it, which another call would only repeat.
     Outcome.INCOMPLETE: Meaning("upstream-error", passing=True),
+    # Or an answer of another form than usual.
+    Outcome.BAD_DEFINITION: Meaning("bad-definition", passing=True),
 }
 
 

@@ -1,23 +1,25 @@
 """Extraction of facts from a document: by JMESPath, or by a regular expression with a time limit.
 
 The language of a source's extractors is pinned in its definition: `jmespath/1` is the JMESPath of
-jmespath.site's specification with the functions of its community's Python library, 1.x.
+jmespath.site's specification with the functions of its community's Python library, 1.x, and those
+of `functions`.
 """
 
 import math
 import re
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import jmespath
 import msgspec
 from jmespath.exceptions import JMESPathError
-from jmespath.functions import Functions
 from jmespath.parser import ParsedResult
 from msgspec import Struct
 
 from factbook import user_patterns
+from factbook.datasources.custom.functions import FactbookFunctions
 from factbook.datasources.custom.interpreter import (
     LARGEST,
     BoundedInterpreter,
@@ -43,6 +45,8 @@ LONGEST_SECONDS: Final = 2.0
 # More than can be taken within the time, but for a single one that is far too long.
 _MOST_STEPS: Final = 10_000_000
 _LONGEST_GLUE: Final = 10
+# Each character of a text may become a text of its own, with quotes and a comma.
+_GROWTH: Final = {"to_string": 2, "split": 4}
 _TAKING_EXPRESSIONS: Final = frozenset({"map", "max_by", "min_by", "sort_by"})
 # The three kinds of quotes of JMESPath, each of which may hold the others.
 _QUOTED: Final = re.compile(
@@ -50,6 +54,7 @@ _QUOTED: Final = re.compile(
 )
 
 NOTHING: Final = Missing(Outcome.NOT_APPLICABLE, "the document has no such value")
+UNFIT: Final = Missing(Outcome.BAD_DEFINITION, "the expression does not fit the document")
 TOO_SLOW: Final = Missing(Outcome.TRANSIENT, "the extraction took too long")
 TOO_LARGE: Final = Missing(Outcome.TOO_LARGE, "what was extracted is too large for facts")
 
@@ -85,7 +90,7 @@ class Expression(Struct, frozen=True):
         except TooLargeError:
             return TOO_LARGE
         except (JMESPathError, TypeError, ValueError, ArithmeticError):
-            return Missing(Outcome.TRANSIENT, "the expression does not fit the document")
+            return UNFIT
         except RecursionError:
             return Missing(Outcome.TRANSIENT, "the document is nested too deeply")
         return NOTHING if found is None else found
@@ -213,11 +218,11 @@ def _copies(node: Mapping[str, Any], function: str | None = None) -> int:
     children = [_copies(child, name) for child in node["children"] if isinstance(child, dict)]
     if node["type"].startswith("multi_select"):
         return max(1, sum(children))
-    if name is not None and name not in Functions.FUNCTION_TABLE:
+    if name is not None and name not in FactbookFunctions.FUNCTION_TABLE:
         raise InputError(f"has no function {name}")
     if name == "join" and not _is_short(node["children"][0]):
         raise InputError(f"can join with a literal text of {_LONGEST_GLUE} characters only")
-    return math.prod(children) * (2 if name == "to_string" else 1)
+    return math.prod(children) * _GROWTH.get(name or "", 1)
 
 
 def _is_short(glue: Mapping[str, Any]) -> bool:
@@ -231,9 +236,7 @@ def _occurrence(match: "re2._Match[bytes]") -> str:
 
 def _typed(text: str, type_: FactType) -> Any:
     """The text converted to the type; text that does not fit is kept, and refused by the schema."""
-    try:
-        if type_ == "integer":
-            return int(text)
-        return float(text) if type_ == "float" else text
-    except ValueError:
-        return text
+    for read in {"integer": (int, float), "float": (float,)}.get(type_, ()):
+        with suppress(ValueError):
+            return read(text)
+    return text

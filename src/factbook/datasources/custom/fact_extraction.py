@@ -88,7 +88,9 @@ def from_document(definition: CustomSourceDefinition, document: Any) -> Collecte
     collected = Collected()
     for name, value in extraction.extract(definition.extractors, document).items():
         if isinstance(value, Missing):
-            collected.missing[name] = value
+            is_own = value.outcome is Outcome.BAD_DEFINITION
+            where = f"schema.{name}.extract: " if is_own else ""
+            collected.missing[name] = value._replace(detail=f"{where}{value.detail}")
         else:
             collected.values[name] = value
     return collected

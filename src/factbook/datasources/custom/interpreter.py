@@ -6,8 +6,9 @@ are counted, and what one of them costs is known from the sizes of what it works
 
 from typing import Any, Final
 
-from jmespath.functions import Functions
 from jmespath.visitor import TreeInterpreter
+
+from factbook.datasources.custom.functions import FactbookFunctions
 
 # What a text may take, in characters of JSON, and how deep a value may be.
 LARGEST: Final = 1024 * 1024
@@ -34,7 +35,7 @@ class BoundedInterpreter(TreeInterpreter):
     def __init__(self, most: int) -> None:
         super().__init__()
         self.left = most
-        self._called = Functions()
+        self._called = FactbookFunctions()
 
     def visit(self, node: Any, *args: Any, **kwargs: Any) -> Any:
         """The value of a node."""
@@ -72,7 +73,10 @@ class BoundedInterpreter(TreeInterpreter):
             self._read(arguments)
         else:
             self._take(sum(map(_length, arguments)) // _IN_A_STEP)
-        return self._called.call_function(name, arguments)
+        found = self._called.call_function(name, arguments)
+        if name == "split":
+            self._take(len(found))
+        return found
 
     def _read(self, value: Any) -> None:
         """Count the steps that reading all of a value takes."""

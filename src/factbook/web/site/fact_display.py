@@ -214,6 +214,16 @@ _REASONS: Final[Mapping[str, Reason]] = {
         "not collected yet",
         "Nothing was brought for this entity yet.",
     ),
+    "not-sent": Reason(
+        "not sent",
+        "Facts of this source are pushed, and no push sent this one. The script that pushes can "
+        "send it, or state why it is unknown.",
+    ),
+    "bad-definition": Reason(
+        "definition doesn't fit",
+        "The definition of the data source doesn't fit the value or document. The owner of the "
+        "data source can correct the definition, or what is sent to it.",
+    ),
     "not-found": Reason(
         "not found",
         "The vendor does not know what the entity's annotation names, or hides it. "
@@ -226,7 +236,7 @@ _REASONS: Final[Mapping[str, Reason]] = {
     ),
     "feature-off": Reason(
         "switched off",
-        "The feature is off at the vendor, or is not part of the plan.",
+        "The feature is off at the vendor, or is not part of the plan or of this version.",
     ),
     "rate-limited": Reason(
         "rate limited",
