@@ -86,7 +86,7 @@ async def test_a_push_replaces_what_is_known_of_the_entity(covered: Service) -> 
         {
             "entityRef": WEB,
             "facts": {"lines": 81},
-            "reasons": {"tool": "not-applicable: the push left it out"},
+            "reasons": {"": "not-sent"},
             "timestamp": "2026-11-21T13:00:00.000+00:00",
         }
     ]

@@ -49,7 +49,7 @@ async def test_unknown_facts_and_wrong_types_are_listed_and_the_rest_is_stored(
     assert await latest(covered) == {WEB: {"tool": "cov"}, "resource:default/db": {"lines": 2}}
     one = (await covered.http.get(f"{FACTS}/coverage", params={"entity": WEB})).json()
     assert one["entities"][0]["reasons"] == {
-        "lines": "upstream-error: expected an integer, not this string"
+        "lines": "bad-definition: schema.lines.type: expected an integer, not this string"
     }
 
 
@@ -67,6 +67,7 @@ ODD: list[tuple[dict[str, Any], str, str]] = [
     ({"entity": "component:a\0b"}, "entity", "not of the form"),
     ({"entity": "component:" + "x" * 9999}, "entity", "longer than any entity"),
     ({"facts": {}}, "facts", "has no facts"),
+    ({"facts": {"lines": 1}, "merge": True, "timestamp": ""}, "timestamp", "has to be an ISO"),
     ({"facts": {"lines": None, "nope": 1}}, "facts.nope", "declares no such fact"),
     ({"facts": {"tool": "x" * 70_000}}, "facts", "is larger than 64 KiB"),
     ({"facts": {"nope\0": 1}}, "facts.nope\0", "declares no such fact"),
@@ -111,7 +112,6 @@ async def test_a_body_that_is_no_push_is_refused_whole(
         ({}, 400, "required field `items`"),
         ({"items": []}, 400, "length >= 1"),
         ({"items": [item(lines=1)] * 1001}, 400, "length <= 1000"),
-        ({"items": [{"entity": WEB}]}, 400, "required field `facts`"),
         ({"items": [{"facts": {}}]}, 400, "required field `entity`"),
         ({"items": [item(lines=1) | {"when": 1}]}, 400, "unknown field `when`"),
         ({"items": [item(lines=1) | {"timestamp": 7}]}, 400, "$.items[0].timestamp"),

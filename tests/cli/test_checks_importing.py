@@ -139,6 +139,17 @@ def test_thresholds_with_gaps_are_read_in_their_order_and_other_keys_are_reporte
     assert factbook("checks", "test", "checks").exit_code == 0
 
 
+def test_a_fact_of_two_retrievers_is_asked_about_and_not_guessed(factbook: Command) -> None:
+    report = Path(__file__).parents[1] / "data" / "reports" / "44-facts-of-two-retrievers"
+
+    answer = factbook("checks", "import", str(report / "app-config.yaml"), "--from", "backstage")
+
+    assert answer.exit_code == 1
+    both, misspelt = answer.stdout.splitlines()[1:]
+    assert both.endswith("hasOwner can be a fact of each of: entity-ownership, entity-metadata")
+    assert misspelt.endswith("hasTitel is a fact of none of: entity-metadata")
+
+
 def test_the_report_is_json(factbook: Command) -> None:
     answer = factbook("checks", "import", config(owner=CHECK), "--from", "backstage", "--json")
 

@@ -1,10 +1,14 @@
 """`factbook push-facts`, against a running service."""
 
+from typing import Any
+
 import pytest
 
+from factbook.clock import MINUTE
 from tests.cli.bridge import Run, definition, write
 from tests.service import Service, component
 
+WEB = "component:default/web"
 FACTS = "/api/tech-insights/v1/facts/coverage"
 
 
@@ -42,14 +46,35 @@ async def test_facts_without_a_value_are_shown_with_why_there_is_none(
     ]
     await served("push-facts", coverage, "--entity", "web", "coverage=81.5", "passed=true")
     shown = await served("facts", "web", "--source", coverage)
-    left_out = ["not-applicable:", "the", "push", "left", "it", "out"]
     assert [line.split() for line in shown.stdout.splitlines()[2:]] == [
         ["coverage", "81.5"],
         ["passed", "true"],
-        ["branches", *left_out],
-        ["tool", *left_out],
+        ["all", "others", "not-sent"],
         [],
     ]
+
+
+async def test_facts_that_a_push_leaves_out_keep_their_values_unless_told_otherwise(
+    served: Run, service: Service, coverage: str
+) -> None:
+    async def pushed(*arguments: str) -> object:
+        service.time.advance(MINUTE)
+        answer = await served("push-facts", coverage, "--entity", "web", *arguments)
+        assert answer.exit_code == 0, answer.output
+        return (await service.http.get(FACTS, params={"entity": WEB})).json()["entities"][0]
+
+    await pushed("coverage=81.5", "tool=pytest")
+    found: Any = await pushed("passed=true")
+    assert found["facts"] == {"coverage": 81.5, "passed": True, "tool": "pytest"}
+    assert found["reasons"] == {"": "not-sent"}
+    found = await pushed("--unknown", "coverage=no test ran", "--unknown", "branches=forbidden")
+    assert found["facts"] == {"passed": True, "tool": "pytest"}
+    assert found["reasons"] == {
+        "coverage": "upstream-error: no test ran",
+        "branches": "forbidden",
+    }
+    found = await pushed("passed=false", "--replace")
+    assert found["facts"] == {"passed": False}
 
 
 async def test_facts_of_another_time_are_pushed_with_it(

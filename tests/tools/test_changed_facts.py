@@ -97,7 +97,9 @@ async def test_a_value_that_became_unknown_is_told_with_its_reason(recording: Se
             PAYMENTS,
             3 * HOUR,
             {"share": (None, 0.75), "lines": (100, None)},
-            unknownReasons={"lines": "upstream-error: expected an integer, not this string"},
+            unknownReasons={
+                "lines": "bad-definition: schema.lines.type: expected an integer, not this string"
+            },
         ),
     ]
 
@@ -259,4 +261,4 @@ async def test_a_push_that_leaves_a_fact_out_makes_it_unknown(recording: Service
     await push(recording, item(PAYMENTS, lines=1), to="quality")
     [found] = await changes(recording, **ALL, dataSourceId="quality")
     assert found["facts"] == {"tool": {"from": "a", "to": None}}
-    assert found["unknownReasons"] == {"tool": "not-applicable: the push left it out"}
+    assert found["unknownReasons"] == {"tool": "not-sent"}

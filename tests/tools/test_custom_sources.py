@@ -26,7 +26,6 @@ SCHEMA = {
 QUALITY = pushed("team-quality", title="Quality", schema=SCHEMA)
 FACTS: dict[str, Any] = {"Code coverage": 82.5, "on-call.größe": 4}
 LESS: dict[str, Any] = {"Code coverage": 7}
-LEFT_OUT = "not-applicable: the push left it out"
 
 
 @pytest.fixture
@@ -83,7 +82,7 @@ async def test_its_facts_are_asked_for_by_the_names_that_its_author_gave(filled:
         "entityRef": PAYMENTS,
         "facts": FACTS,
         "timestamp": time,
-        "unknownReasons": {"checkedAt": LEFT_OUT},
+        "unknownReasons": {"*": "not-sent"},
     }
     asked = {"dataSourceId": "team-quality", "facts": ["on-call.größe"], "kind": "*"}
     assert await ask(filled, ALL, **asked) == {
@@ -94,7 +93,7 @@ async def test_its_facts_are_asked_for_by_the_names_that_its_author_gave(filled:
                 "entityRef": ORDERS,
                 "facts": {},
                 "timestamp": time,
-                "unknownReasons": {"on-call.größe": LEFT_OUT},
+                "unknownReasons": {"on-call.größe": "not-sent"},
             },
             {"entityRef": PAYMENTS, "facts": {"on-call.größe": 4}, "timestamp": time},
         ],

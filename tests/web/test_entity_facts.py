@@ -67,7 +67,9 @@ async def test_what_is_not_known_says_why_in_plain_words(knowing: Service) -> No
     assert "unknown not allowed Total , Merged The credential may not read this" in text
     assert "It said: hidden from the credential." in text
     assert "unknown switched off Lead time , Failure rate" in text
-    assert "The feature is off at the vendor, or is not part of the plan." in text
+    assert (
+        "The feature is off at the vendor, or is not part of the plan or of this version." in text
+    )
 
 
 async def test_sources_that_brought_nothing_say_so(knowing: Service) -> None:

@@ -1,6 +1,6 @@
 """`factbook push-facts`: facts from a script, such as a step of a build."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
@@ -28,8 +28,9 @@ def push_facts(
     context: typer.Context,
     source: Annotated[str, typer.Argument(metavar="SOURCE", help="Id of the source.")],
     values: Annotated[
-        list[str], typer.Argument(metavar="NAME=VALUE", help="Facts; sets and objects as JSON.")
-    ],
+        list[str] | None,
+        typer.Argument(metavar="NAME=VALUE", help="Facts; sets and objects as JSON."),
+    ] = None,
     *,
     entity: Annotated[
         str, typer.Option(metavar="REF", help="Entity: name, kind:name or kind:namespace/name.")
@@ -40,26 +41,45 @@ def push_facts(
             metavar="TIME", help="Time of the facts, in ISO 8601 with a UTC offset. Default: now."
         ),
     ] = None,
+    unknown: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=REASON", help="A fact without a value, and why. Repeatable."),
+    ] = None,
+    replace: Annotated[
+        bool,
+        typer.Option("--replace", help="Drop the values of facts that this push leaves out."),
+    ] = False,
     server: Server = DEFAULT_SERVER,
     token: Token = None,
     as_json: Json = False,
 ) -> None:
     """Push facts about an entity to a source of type push.
 
-    Values are converted to the types that the source defines. The token needs the permissions
+    Values are converted to the types that the source defines. Facts that a push leaves out keep
+    their values unless --replace is given. The token needs the permissions
     tech-insights.fact.write and tech-insights.data-source.read.
 
     \b
     Examples:
       factbook push-facts coverage --entity payments coverage=81.5
       factbook push-facts builds --entity payments passed=true 'branches=["main"]'
+      factbook push-facts coverage --entity payments --unknown 'coverage=no test ran'
     """
     from factbook.catalog.ref import parse
 
     ref = str(parse(entity, kind="component"))
+    if not values and not unknown:
+        raise InputError("Give at least one fact: NAME=VALUE, or --unknown NAME=REASON.")
     with connected(context, server, token) as client:
-        facts = _facts(client.data_source(source).schema, values)
-        item: dict[str, Any] = {"entity": ref, "facts": facts}
+        schema = client.data_source(source).schema
+        facts = {
+            name: value(name, text, _JSON.get(schema[name].type, "string"))
+            for name, text in _pairs(schema, values or ())
+        }
+        reasons = dict(_pairs(schema, unknown or ()))
+        item: dict[str, Any] = {"entity": ref, "facts": facts, "merge": not replace}
+        if reasons:
+            item["reasons"] = reasons
         if timestamp is not None:
             item["timestamp"] = timestamp
         pushed = client.push_facts(source, [item])
@@ -73,14 +93,12 @@ def push_facts(
         raise CommandError(f"{count(problems, 'problem')}:", lines=problems)
 
 
-def _facts(schema: Mapping[str, "FactType"], pairs: Sequence[str]) -> dict[str, Any]:
-    """Facts as typed; raises InputError for an unknown one, or one of another type."""
-    facts = {}
+def _pairs(schema: Mapping[str, "FactType"], pairs: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Names of facts and the texts after them; raises InputError for an unknown fact."""
     for pair in pairs:
         name, equals, text = pair.partition("=")
         if not equals:
             raise InputError(f'"{pair}" is not of the form name=value.')
         if name not in schema:
             raise InputError(f'There is no fact "{name}". The facts are: {", ".join(schema)}.')
-        facts[name] = value(name, text, _JSON.get(schema[name].type, "string"))
-    return facts
+        yield name, text

@@ -77,7 +77,9 @@ def push_facts(source_id: str, items: Iterable[Mapping[str, Any]]) -> Call[Pushe
     """Push facts to a data source of the type `push`: up to 1,000 items.
 
     An item is `{"entity": ref, "facts": {name: value}}`, with a `timestamp` when the facts are of
-    another moment than now. What is wrong with an item is in the answer, and the rest is stored.
+    another moment than now. It replaces what the source says about the entity; with `"merge": True`
+    other facts keep their values. `"reasons": {name: text}` says why facts are unknown. What is
+    wrong with an item is in the answer, and the rest is stored.
     """
     return send("POST", _facts_path(source_id), PushedFacts, {"items": list(items)})
 

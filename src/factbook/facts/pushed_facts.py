@@ -3,9 +3,12 @@
 An item enters history at its own time. Stored facts of a time never change: an identical item is a
 duplicate, and a different one of the same time is rejected. Only an item that is not older than the
 entity's latest facts becomes the latest.
+
+An item replaces everything that the source says about its entity, or is merged into what it said
+at the item's time: facts that a merged item leaves out keep their values, with the times of these.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -14,8 +17,11 @@ from msgspec import Struct
 from factbook.catalog.store import collectable
 from factbook.clock import MINUTE
 from factbook.facts import changes, entity_filter, removal, retention
+from factbook.facts.changes import Before
 from factbook.facts.datasource import DataSource
-from factbook.facts.reasons import NOT_APPLICABLE
+from factbook.facts.merge import Latest, reason_of
+from factbook.facts.reasons import BAD_DEFINITION, NOT_APPLICABLE, NOT_SENT, REASONS, UPSTREAM_ERROR
+from factbook.facts.schema import is_text
 from factbook.storage import Transaction
 
 # Of the facts of one item, as JSON.
@@ -25,15 +31,20 @@ MOST_FACTS: Final = 200
 
 # How far the clocks of those who push may be ahead.
 AHEAD: Final = 5 * MINUTE
-_LEFT_OUT = f"{NOT_APPLICABLE}: the push left it out"
+# Of a reason, in characters.
+_LONGEST_REASON: Final = 300
+# The second is how earlier releases stored it.
+_UNSENT: Final = frozenset({NOT_SENT, f"{NOT_APPLICABLE}: the push left it out"})
 
 
 class FactItem(NamedTuple):
-    """Facts about an entity at a time."""
+    """Facts about an entity at a time, and reasons for those that the pusher doesn't know."""
 
     ref: str
     facts: Mapping[str, object]
     written_at: int
+    reasons: Mapping[str, str] = {}
+    is_merged: bool = False
 
 
 class FactItemResult(Struct):
@@ -50,10 +61,31 @@ class FactItemResult(Struct):
 
 
 class _Row(NamedTuple):
+    """What one item says of its facts; `unsent` are the names of the others."""
+
     entity_id: int
     written_at: int
-    facts: str
-    reasons: str
+    facts: dict[str, Any]
+    reasons: dict[str, str]
+    unsent: frozenset[str]
+    is_merged: bool
+
+    def on(self, base: Latest | None, source: DataSource) -> Latest:
+        """The facts of the source after the item; `base` are those until then."""
+        facts, reasons, kept = dict(self.facts), dict(self.reasons), dict[str, int]()
+        unsent = self.unsent
+        if self.is_merged and base is not None:
+            held = {name: base.facts[name] for name in unsent & base.facts.keys()}
+            older = source.check(held).stored
+            said = {name: reason_of(name, base.reasons) for name in unsent - older.keys()}
+            reasons |= {name: why for name, why in said.items() if why and why not in _UNSENT}
+            facts |= older
+            times = {name: base.kept.get(name, base.written_at) for name in older}
+            kept = {name: time for name, time in times.items() if time != self.written_at}
+        if unsent - facts.keys() - reasons.keys():
+            reasons[""] = NOT_SENT
+        in_order = {fact.name: facts[fact.name] for fact in source.schema if fact.name in facts}
+        return Latest(in_order, reasons, source.version, self.written_at, kept)
 
 
 def push(
@@ -95,7 +127,8 @@ def _row(
     """The row to store for an item; None if nothing can be stored."""
     declared = {fact.name for fact in source.schema}
     given = {name: value for name, value in item.facts.items() if name in declared}
-    if len(item.facts) > MOST_FACTS:
+    names = dict.fromkeys([*item.facts, *item.reasons])
+    if len(names) > MOST_FACTS:
         outcome.problems["facts"] = f"has more than {MOST_FACTS} facts"
         return None
     checked = source.check(given)
@@ -103,57 +136,130 @@ def _row(
         if name not in declared:
             outcome.problems[f"facts.{name}"] = f"{source.id} declares no such fact"
         elif given[name] is not None and name in checked.reasons:
-            outcome.problems[f"facts.{name}"] = checked.reasons[name].partition(": ")[2]
-    if not item.facts:
+            where = f"{BAD_DEFINITION}: schema.{name}.type: "
+            outcome.problems[f"facts.{name}"] = checked.reasons[name].removeprefix(where)
+    reasons = dict[str, str]()
+    for name, text in item.reasons.items():
+        if mistake := _mistake(name, text, item, declared):
+            outcome.problems[f"reasons.{name}"] = mistake
+        else:
+            reasons[name] = _reason(text)
+    if not names:
         outcome.problems["facts"] = "has no facts"
-    text = _json(checked.stored)
-    if len(text) > LARGEST:
+    if len(_json(checked.stored)) > LARGEST:
         outcome.problems["facts"] = f"is larger than {LARGEST // 1024} KiB"
         return None
-    if all(f"facts.{name}" in outcome.problems for name in item.facts):
+    sent = {name for name in names if name in reasons or f"facts.{name}" not in outcome.problems}
+    if not sent & declared:
         return None
     outcome.stored = list(checked.stored)
-    reasons = dict.fromkeys(sorted(declared - given.keys()), _LEFT_OUT) | checked.reasons
-    return _Row(entity_id, item.written_at, text, _json(reasons))
+    unsent = frozenset(declared - given.keys() - reasons.keys())
+    reasons = checked.reasons | reasons
+    return _Row(entity_id, item.written_at, checked.stored, reasons, unsent, item.is_merged)
+
+
+def _mistake(name: str, text: str, item: FactItem, declared: Collection[str]) -> str:
+    """What is wrong with a reason; empty if nothing is."""
+    if name not in declared:
+        return "the data source declares no such fact"
+    if item.facts.get(name) is not None:
+        return "the fact has a value, so it has no reason; send one of the two"
+    if text.strip() and len(text) <= _LONGEST_REASON and is_text(text):
+        return ""
+    return f"has to be a text of 1 to {_LONGEST_REASON} characters that is not blank"
+
+
+def _reason(text: str) -> str:
+    """A reason as it is stored, with one of the words in front."""
+    word, _, _ = text.partition(":")
+    return text.strip() if word in REASONS else f"{UPSTREAM_ERROR}: {text.strip()}"
 
 
 def _store(
     transaction: Transaction, source: DataSource, found: list[tuple[_Row, FactItemResult]], now: int
 ) -> None:
     """Store new rows, and report those that conflict with other facts of the same time."""
-    there = _there(transaction, source.id, [row for row, _ in found])
-    new: dict[tuple[int, int], _Row] = {}
+    before = changes.before(transaction, source.id, sorted({row.entity_id for row, _ in found}))
+    stored = _there(transaction, source.id, [row for row, _ in found])
+    states = {id_: _latest(*was) for id_, was in before.items()}
+    done: dict[int, Latest] = {}
+    new: dict[tuple[int, int], Latest] = {}
     good: list[tuple[_Row, FactItemResult]] = []
-    for row, outcome in found:
-        key = (row.entity_id, row.written_at)
-        before = there.get(key)
-        if before is None:
-            there[key], new[key] = row.facts, row
-        elif before != row.facts:
+    # Each is merged into what came before it in time.
+    for row, outcome in sorted(found, key=lambda one: one[0].written_at):
+        key = row.entity_id, row.written_at
+        base = None
+        if row.is_merged:
+            bases = [done.get(row.entity_id), states.get(row.entity_id)]
+            base = _base(transaction, source.id, row, bases)
+        after = row.on(base, source)
+        text = _json(after.facts)
+        there = stored.get(key)
+        if there is not None and not _agrees(row, there, text, base):
             outcome.stored = []
             outcome.problems["timestamp"] = "other facts of this time are stored already"
             continue
+        if there is None or (row.is_merged and base is not None and base[:2] != after[:2]):
+            stored[key], new[key], done[row.entity_id] = text, after, after
         outcome.accepted = True
         good.append((row, outcome))
     # Of one entity the newest comes last.
-    rows = [(source.id, *new[key], source.version) for key in sorted(new)]
-    transaction.many(_APPEND, rows)
+    rows = [
+        (source.id, *key, _json(one.facts), _json(one.reasons), one.version, _json(one.kept))
+        for key, one in sorted(new.items())
+    ]
+    transaction.many(_APPEND, [row[:6] for row in rows])
     if rows:
         retention.note_pushed(transaction, source.id, min(row[2] for row in rows))
     newest = {row[1]: row for row in rows}
-    _write_latest(transaction, source.id, newest, now)
+    _write_latest(transaction, source.id, before, newest, now)
     times: dict[int, int] = dict(
-        transaction.all(_TIMES, (source.id, sorted({row[0] for row, _ in good})))
+        transaction.all(_TIMES, (source.id, sorted({row.entity_id for row, _ in good})))
     )
     for row, outcome in good:
         outcome.latest = times.get(row.entity_id) == row.written_at
 
 
+def _agrees(row: _Row, there: str, text: str, base: Latest | None) -> bool:
+    """Return true if an item contradicts nothing that is stored of its time.
+
+    A merged item may add facts, and replace those that are there from an earlier time.
+    """
+    if there == text:
+        return True
+    if not row.is_merged:
+        return False
+    held: dict[str, Any] = msgspec.json.decode(there)
+    older = base.kept if base is not None and base.written_at == row.written_at else {}
+    own = held.keys() & (row.facts.keys() | row.reasons.keys()) - older.keys()
+    return all(name in row.facts and row.facts[name] == held[name] for name in own)
+
+
+def _base(
+    transaction: Transaction, source_id: str, row: _Row, bases: Iterable[Latest | None]
+) -> Latest | None:
+    """What the source said of the entity at the time of the row, or last before it."""
+    later = [one for one in bases if one is not None]
+    found = [one for one in later if one.written_at <= row.written_at]
+    if len(found) < len(later):
+        past = transaction.one(_PAST, (source_id, row.entity_id, row.written_at))
+        found += [_latest(*past)] if past else []
+    return max(found, key=lambda one: one.written_at, default=None)
+
+
+def _latest(facts: str, reasons: str, version: str, written_at: int, kept: str = "{}") -> Latest:
+    read = msgspec.json.decode
+    return Latest(read(facts), read(reasons), version, written_at, read(kept))
+
+
 def _write_latest(
-    transaction: Transaction, source_id: str, newest: Mapping[int, tuple[Any, ...]], now: int
+    transaction: Transaction,
+    source_id: str,
+    before: Mapping[int, Before],
+    newest: Mapping[int, tuple[Any, ...]],
+    now: int,
 ) -> None:
     """Make the rows the latest ones of their entities unless older, and publish the changes."""
-    before = changes.before(transaction, source_id, sorted(newest))
     # A time that is still to come was given by a clock that was set back since.
     to_come = now + AHEAD
     transaction.many(_WRITE_LATEST, [(*row, to_come) for row in newest.values()])
@@ -192,13 +298,21 @@ WHERE source_id = ? AND written_at = ? AND entity_id IN LIST(?)
 _APPEND = """
 INSERT INTO facts_history (source_id, entity_id, written_at, facts, reasons, version)
 VALUES (?, ?, ?, ?, ?, ?)
+ON CONFLICT (source_id, entity_id, written_at) DO UPDATE SET facts = excluded.facts,
+    reasons = excluded.reasons, version = excluded.version
+"""
+
+_PAST = """
+SELECT facts, reasons, version, written_at FROM facts_history
+WHERE source_id = ? AND entity_id = ? AND written_at <= ? ORDER BY written_at DESC LIMIT 1
 """
 
 _WRITE_LATEST = """
-INSERT INTO facts_latest (source_id, entity_id, written_at, facts, reasons, version)
-VALUES (?, ?, ?, ?, ?, ?)
+INSERT INTO facts_latest (source_id, entity_id, written_at, facts, reasons, version, kept)
+VALUES (?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (source_id, entity_id) DO UPDATE SET written_at = excluded.written_at,
-    facts = excluded.facts, reasons = excluded.reasons, version = excluded.version, kept = '{}'
+    facts = excluded.facts, reasons = excluded.reasons, version = excluded.version,
+    kept = excluded.kept
 WHERE facts_latest.written_at <= excluded.written_at OR facts_latest.written_at > ?
 """
 

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any
 
-from msgspec import Meta
+from msgspec import Meta, field
 
 from factbook.schemas.common import Count, Ref, Time, Wire, WireAnswer
 
@@ -19,7 +19,21 @@ class NewFacts(Wire, forbid_unknown_fields=True):
     ]
     facts: Annotated[
         dict[str, Any], Meta(description="Values by fact; null says that there is none.")
-    ]
+    ] = field(default_factory=dict)
+    reasons: Annotated[
+        dict[str, str],
+        Meta(
+            description="Why facts are unknown, by fact: a reason such as `forbidden: the scanner "
+            "has no access`. Any other text is stored as `upstream-error: text`.",
+        ),
+    ] = field(default_factory=dict)
+    merge: Annotated[
+        bool,
+        Meta(
+            description="Keep what the source says about facts that the item leaves out. Without "
+            "it the item replaces everything, and these facts are unknown: `not-sent`."
+        ),
+    ] = False
     timestamp: Annotated[
         str | None,
         Meta(description="ISO 8601 with a UTC offset; the moment of the push when it is left out."),

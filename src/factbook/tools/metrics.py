@@ -19,6 +19,7 @@ from factbook.facts.reasons import (
     NO_ANNOTATION,
     NOT_APPLICABLE,
     NOT_CONFIGURED,
+    NOT_SENT,
     word,
 )
 from factbook.facts.shapes import Shape
@@ -39,7 +40,7 @@ from factbook.tools.tool import (
 )
 
 # What one source says stands behind what others do, the later the more.
-_HELPLESS = (NOT_APPLICABLE, NEVER_COLLECTED, NO_ANNOTATION)
+_HELPLESS = (NOT_APPLICABLE, NOT_SENT, NEVER_COLLECTED, NO_ANNOTATION)
 _UNKNOWN = (
     "Whatever cannot be determined is `unknown` or left out, with the reason in unknownReasons; "
     "no figure is ever made up."

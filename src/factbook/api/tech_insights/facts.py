@@ -60,6 +60,7 @@ _MOST_SOURCES = 100
 async def push(request: Request, state: SourceContext) -> JsonReply[PushedFacts]:
     """Push facts about entities to a data source of the type `push`.
 
+    An item replaces what the source says about its entity, unless it has `"merge": true`.
     What is wrong with an item is in the answer, and the rest of it is stored. An item that is sent
     again changes nothing. One that is older than the entity's latest facts goes into history alone.
     """
@@ -159,7 +160,7 @@ def _item(given: NewFacts, depth: int, now: int) -> _Read:
             written_at = moment
     if deeper_than(given.facts, depth):
         problems["facts"] = f"is nested more than {depth} deep"
-    return problems or FactItem(ref, given.facts, written_at)
+    return problems or FactItem(ref, given.facts, written_at, given.reasons, given.merge)
 
 
 def _store(
