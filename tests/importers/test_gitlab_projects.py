@@ -13,6 +13,15 @@ RATE_LIMITED = faults.saying({"message": "Retry later"}, 429, {"retry-after": "3
 LOCATION = "apiVersion: v1\nkind: Location\nmetadata: {name: all}\nspec: {targets: ['%s']}\n"
 
 
+async def test_a_gitlab_without_languages_of_projects_imports_them_all_the_same() -> None:
+    group = GitlabGroup(project("web/shop", languages={"Go": 100.0}))
+    group.fake.lacks = frozenset({"  languages: [RepositoryLanguage!]"})
+    part = await group.part()
+    assert [item.entity["metadata"]["name"] for item in part.items] == ["web-shop"]
+    assert "go" not in part.items[0].entity["metadata"].get("tags", [])
+    assert part.complete
+
+
 async def test_a_project_without_a_file_is_a_component_named_by_its_path() -> None:
     one = project(
         "web/shop",

@@ -61,7 +61,7 @@ class FactItemResult(Struct):
 
 
 class _Row(NamedTuple):
-    """What one item says of its facts; `unsent` are the names of the others."""
+    """The facts of one item; `unsent` are the names of those that it leaves out."""
 
     entity_id: int
     written_at: int
@@ -159,7 +159,7 @@ def _row(
 
 
 def _mistake(name: str, text: str, item: FactItem, declared: Collection[str]) -> str:
-    """What is wrong with a reason; empty if nothing is."""
+    """The mistake in a reason; empty if there is none."""
     if name not in declared:
         return "the data source declares no such fact"
     if item.facts.get(name) is not None:
@@ -238,7 +238,7 @@ def _agrees(row: _Row, there: str, text: str, base: Latest | None) -> bool:
 def _base(
     transaction: Transaction, source_id: str, row: _Row, bases: Iterable[Latest | None]
 ) -> Latest | None:
-    """What the source said of the entity at the time of the row, or last before it."""
+    """The facts of the entity at the time of the row, or the last before it."""
     later = [one for one in bases if one is not None]
     found = [one for one in later if one.written_at <= row.written_at]
     if len(found) < len(later):

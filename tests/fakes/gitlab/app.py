@@ -9,10 +9,14 @@ from urllib.parse import parse_qsl, unquote
 
 import msgspec
 from graphql import (
+    ArgumentNode,
     DocumentNode,
     ExecutionResult,
+    FieldNode,
     GraphQLError,
     GraphQLSchema,
+    Node,
+    OperationDefinitionNode,
     build_schema,
     execute_sync,
     parse,
@@ -35,9 +39,12 @@ _ENTERPRISE = re.compile(r"\n  validateCodeownerFile.*")
 
 
 @cache
-def schema(*, enterprise: bool = True) -> GraphQLSchema:
-    """The schema of one of the two editions."""
+def schema(*, enterprise: bool = True, lacks: frozenset[str] = frozenset()) -> GraphQLSchema:
+    """The schema of one of the two editions, of a version that lacks these lines of it."""
     text = (Path(__file__).parent / "schema.graphql").read_text()
+    for line in lacks:
+        assert line in text, line
+        text = text.replace(line, "")
     return build_schema(text if enterprise else _ENTERPRISE.sub("", text))
 
 
@@ -63,6 +70,8 @@ class FakeGitLab(Fake):
         self.accounts: list[Account] = []
         self.tokens = {token.value: token for token in tokens}
         self.complexities: list[int] = []
+        self.lacks: frozenset[str] = frozenset()
+        self.version = "18.5.1-ee"
         self._clock = clock
 
     def kind(self, request: HttpRequest) -> str:
@@ -70,6 +79,8 @@ class FakeGitLab(Fake):
         path = path_of(request)
         if path == "/api/graphql":
             return "graphql"
+        if path == f"{_API}/version":
+            return "version"
         match = _PROJECT.fullmatch(path)
         return rest.kind(match[2]) if match else groups.kind(path)
 
@@ -111,6 +122,8 @@ class FakeGitLab(Fake):
     def _rest(self, request: HttpRequest, token: Token, path: str) -> Response:
         if path == "/api/v4/projects":
             return as_json([])
+        if path == f"{_API}/version":
+            return as_json({"version": self.version, "revision": "0"})
         if groups.kind(path) != "other":
             return groups.said(self, token, path, dict(parse_qsl(request.url.query)))
         match = _PROJECT.fullmatch(path)
@@ -128,9 +141,9 @@ class FakeGitLab(Fake):
         asked = msgspec.json.decode(await request.body())
         found = self.find(asked["variables"].get("path", ""), token)
         enterprise = found is None or found.enterprise
-        document, invalid = _parsed(asked["query"], enterprise)
+        document, invalid = _parsed(asked["query"], enterprise, self.lacks)
         if invalid:
-            return as_json({"errors": [_undefined(error) for error in invalid]})
+            return as_json({"errors": [_undefined(error, document) for error in invalid]})
         self.complexities.append(complexity(document, asked["variables"]))
         if self.complexities[-1] > MOST_COMPLEXITY:
             text = f"Query has complexity of {self.complexities[-1]}, which exceeds max complexity"
@@ -139,7 +152,8 @@ class FakeGitLab(Fake):
             "project": lambda _, fullPath: self._project(fullPath, token),
             "group": lambda _, fullPath: self._group(fullPath, token),
         }
-        graphql, variables = schema(enterprise=enterprise), asked["variables"]
+        graphql = schema(enterprise=enterprise, lacks=self.lacks)
+        variables = asked["variables"]
         result = execute_sync(graphql, document, root, variable_values=variables)
         assert isinstance(result, ExecutionResult)
         answer: dict[str, Any] = {"data": result.data}
@@ -169,9 +183,11 @@ class FakeGitLab(Fake):
 
 
 @cache
-def _parsed(document: str, enterprise: bool) -> tuple[DocumentNode, list[GraphQLError]]:
+def _parsed(
+    document: str, enterprise: bool, lacks: frozenset[str]
+) -> tuple[DocumentNode, list[GraphQLError]]:
     parsed = parse(document)
-    return parsed, validate(schema(enterprise=enterprise), parsed)
+    return parsed, validate(schema(enterprise=enterprise, lacks=lacks), parsed)
 
 
 def _limits(token: Token) -> dict[str, str]:
@@ -182,6 +198,29 @@ def _limits(token: Token) -> dict[str, str]:
     }
 
 
-def _undefined(error: GraphQLError) -> dict[str, Any]:
-    extensions = {"code": "undefinedField", "typeName": "Repository"}
-    return {"message": error.message, "path": ["query"], "extensions": extensions}
+def _undefined(error: GraphQLError, document: DocumentNode) -> dict[str, Any]:
+    node = (error.nodes or [])[0]
+    code = "argumentNotAccepted" if isinstance(node, ArgumentNode) else "undefinedField"
+    path = _path(document, node)
+    return {"message": error.message, "path": path, "extensions": {"code": code}}
+
+
+def _path(document: DocumentNode, wanted: Node) -> list[str]:
+    """The names of the operation, of the fields around a node and of itself."""
+    [operation] = document.definitions
+    assert isinstance(operation, OperationDefinitionNode)
+    open_: list[tuple[list[str], FieldNode]] = [
+        ([f"query {operation.name.value if operation.name else ''}"], node)
+        for node in operation.selection_set.selections
+        if isinstance(node, FieldNode)
+    ]
+    for path, node in open_:
+        here = [*path, (node.alias or node.name).value]
+        if node is wanted:
+            return here
+        for argument in node.arguments or ():
+            if argument is wanted:
+                return [*here, argument.name.value]
+        below = node.selection_set.selections if node.selection_set else ()
+        open_ += [(here, one) for one in below if isinstance(one, FieldNode)]
+    raise AssertionError(wanted)

@@ -277,3 +277,20 @@ async def test_no_answer_and_no_reason_holds_the_token() -> None:
     collected = await collector.one()
     shown = f"{collected!r} {collector.integration!r} {collector.memory.kept!r}"
     assert TOKEN not in shown
+
+
+async def test_a_server_that_lacks_a_field_is_named_with_its_version(
+    subtests: pytest.Subtests,
+) -> None:
+    refused = {
+        "message": "Field 'mergeQueue' doesn't exist on type 'Repository'",
+        "path": ["query Repositories", "r0", "languages"],
+        "extensions": {"code": "undefinedField", "fieldName": "languages"},
+    }
+    for version, name in [("3.4.1", "GitHub Enterprise Server 3.4.1"), ("", "this GitHub")]:
+        with subtests.test(version):
+            fake, collector = started(full())
+            headers = {"x-github-enterprise-version": version}
+            fake.fail("graphql", faults.saying({"errors": [refused]}, 200, headers), times=9)
+            reason = f"feature-off: {name} lacks languages in GraphQL"
+            assert (await collector.one()).reasons == {"": reason}

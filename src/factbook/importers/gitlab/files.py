@@ -55,7 +55,7 @@ class GitlabFileCalls:
         for i, ((slug, ref), files) in enumerate(trees.items()):
             paths = [one.path for one in files]
             variables |= {f"p{i}": slug, f"r{i}": ref, f"f{i}": paths}
-        told = await self._api.ask(queries.files(len(trees)), **variables)
+        told = await self._api.ask(queries.files(len(trees)), optional=(), **variables)
         if told.failure and told.failure.outcome is Outcome.TOO_LARGE and len(wanted) > 1:
             half = len(wanted) // 2
             return {**await self._ask(wanted[:half]), **await self._ask(wanted[half:])}

@@ -56,6 +56,10 @@ async def read_roots(
     return found
 
 
+# GitLab has it since version 15.
+_OPTIONAL: Final = frozenset({("group", "projects", "nodes", "languages")})
+
+
 class _RootReader:
     def __init__(self, api: GitlabApi, group: str, files: Sequence[str]) -> None:
         self._api = api
@@ -66,7 +70,9 @@ class _RootReader:
         """The root files of a few projects; or the reason that none were read."""
         ids = [f"gid://gitlab/Project/{one.id}" for one in projects]
         paths = [*self._files, *CODEOWNERS]
-        told = await self._api.ask(queries.ROOTS, group=self._group, ids=ids, paths=paths)
+        told = await self._api.ask(
+            queries.ROOTS, optional=_OPTIONAL, group=self._group, ids=ids, paths=paths
+        )
         nodes = part(told.data, "group", "projects", "nodes")
         if told.failure or not isinstance(nodes, list):
             return told.failure or told.below(()) or UNUSABLE

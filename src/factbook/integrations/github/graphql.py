@@ -1,11 +1,13 @@
 """GraphQL and REST requests to a GitHub instance, with the meaning of their errors."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, TypedDict
 
 import msgspec
 
+from factbook.integrations import graphql_fields
 from factbook.integrations.code_host import CodeHostApi
 from factbook.integrations.github.options import GithubOptions
 from factbook.outbound import Answer, verdict_on_graphql_error
@@ -14,6 +16,7 @@ from factbook.outbound.outcomes import UNUSABLE, Missing, Outcome
 # What GitHub answers to a query that takes more than its ten seconds.
 _TOO_HEAVY: Final = frozenset({502, 504})
 _REST: Final = {"accept": "application/vnd.github+json", "x-github-api-version": "2022-11-28"}
+_VERSION: Final = re.compile(r"\d{1,3}(?:\.\d{1,4}){1,2}", re.ASCII)
 _NULL: Final = msgspec.Raw(b"null")
 _LIMITS: Final = frozenset({"RESOURCE_LIMITS_EXCEEDED", "MAX_NODE_LIMIT_EXCEEDED"})
 
@@ -82,10 +85,10 @@ class GithubApi(CodeHostApi[GithubOptions]):
             attempts=attempts,
             form=_Body,
         )
-        return _told(answer)
+        return _told(answer, document)
 
 
-def _told(answer: Answer) -> GithubQueryResult:
+def _told(answer: Answer, document: str) -> GithubQueryResult:
     """The data and errors of a GraphQL answer; data beside errors are kept."""
     if not answer.ok:
         return GithubQueryResult(failure=answer.missing, too_heavy=answer.status in _TOO_HEAVY)
@@ -97,6 +100,12 @@ def _told(answer: Answer) -> GithubQueryResult:
     data = answer.data.get("data")
     if isinstance(data, dict):
         return GithubQueryResult({name: raw for name, raw in data.items() if raw != _NULL}, errors)
+    if refused := graphql_fields.unknown(found):
+        fields = graphql_fields.names(document, refused) or "a field"
+        version = _VERSION.fullmatch(answer.headers.get("x-github-enterprise-version", ""))
+        host = f"GitHub Enterprise Server {version[0]}" if version else "this GitHub"
+        cause = Missing(Outcome.FEATURE_OFF, f"{host} lacks {fields} in GraphQL")
+        return GithubQueryResult(failure=cause)
     too_heavy = any(error.too_heavy for error in errors)
     return GithubQueryResult(failure=errors[0].missing if errors else UNUSABLE, too_heavy=too_heavy)
 

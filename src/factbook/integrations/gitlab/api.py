@@ -1,13 +1,17 @@
 """GraphQL and REST requests to a GitLab instance, with the meaning of their errors."""
 
-from collections.abc import Mapping, Sequence
+import asyncio
+import re
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeVar
 from urllib.parse import parse_qs, urlsplit
 
+from factbook.integrations import graphql_fields
 from factbook.integrations.code_host import CodeHostApi
 from factbook.integrations.gitlab.answers import HIDDEN, NO_PREMIUM
 from factbook.integrations.gitlab.options import GitlabOptions
-from factbook.outbound import Answer, verdict_on_graphql_error
+from factbook.integrations.graphql_fields import Path, unknown, without
+from factbook.outbound import Answer, HttpClient, Memory, verdict_on_graphql_error
 from factbook.outbound.outcomes import REPEATED, UNUSABLE, Missing, Outcome, too_many
 
 T = TypeVar("T")
@@ -19,6 +23,7 @@ PER_PAGE: Final = 100
 _TOO_COMPLEX: Final = "exceeds max complexity"
 _NOT_SHOWN: Final = "you don't have permission"
 _UNDEFINED: Final = "undefinedField"
+_VERSION: Final = re.compile(r"\d{1,3}(?:\.\d{1,4}){1,2}", re.ASCII)
 
 
 class GitlabQueryResult(NamedTuple):
@@ -43,10 +48,58 @@ class GitlabQueryResult(NamedTuple):
 class GitlabApi(CodeHostApi[GitlabOptions]):
     """Client for a GitLab instance, with the time of one collection."""
 
-    async def ask(self, document: str, **variables: Any) -> GitlabQueryResult:
-        """Send a GraphQL query."""
-        question = {"query": document, "variables": variables}
-        return told(await self._client.post(self._options.graphql, json=question))
+    def __init__(
+        self, client: HttpClient, options: GitlabOptions, memory: Memory, now: int
+    ) -> None:
+        super().__init__(client, options, memory, now)
+        self._lacking: dict[str, dict[Path, Path]] = {}
+        self._version = ""
+        self._asking = asyncio.Lock()
+
+    async def ask(
+        self, document: str, *, optional: Collection[Path] | None = None, **variables: Any
+    ) -> GitlabQueryResult:
+        """Send a GraphQL query.
+
+        If the server doesn't know some of the `optional` fields, the query is sent again without
+        them: they are null, with an error that names the version of the server. None is for a query
+        that some editions lack.
+        """
+        lacking = self._lacking.setdefault(document, {})
+        while True:
+            # Others may find out more meanwhile.
+            left_out = dict(lacking)
+            question = {"query": without(document, left_out), "variables": variables}
+            answer = await self._client.post(self._options.graphql, json=question)
+            found = told(answer)
+            refused = unknown(answer.data.get("errors")) if _is_object(answer) else []
+            if not refused or optional is None:
+                break
+            spared = graphql_fields.spared(refused, optional)
+            if spared is None or spared.keys() <= left_out.keys():
+                return found._replace(failure=await self._too_old(document, refused))
+            lacking |= spared
+        if not left_out or found.failure:
+            return found
+        graphql_fields.unanswered(found.data, left_out)
+        errors = {
+            field: await self._too_old(document, [path]) for field, path in sorted(left_out.items())
+        }
+        return found._replace(
+            errors=found.errors | {_field(path): errors[path] for path in errors},
+            raised=[*found.raised, *errors.items()],
+        )
+
+    async def _too_old(self, document: str, refused: Collection[Path]) -> Missing:
+        """The reason for values whose fields this version or edition of GitLab doesn't know."""
+        async with self._asking:
+            if not self._version:
+                answer = await self.get("/version")
+                text = answer.data.get("version") if _is_object(answer) else None
+                version = _VERSION.match(text) if isinstance(text, str) else None
+                self._version = f"GitLab {version[0]}" if version else "this GitLab"
+        fields = graphql_fields.names(document, refused) or "a field"
+        return Missing(Outcome.FEATURE_OFF, f"{self._version} lacks {fields} in GraphQL")
 
     async def get(self, target: str, **query: str | int) -> Answer:
         """Send a REST request; redirects from a project's former name are followed."""
@@ -76,6 +129,10 @@ class GitlabApi(CodeHostApi[GitlabOptions]):
             if more in asked:
                 return REPEATED
         return too_many(pages * PER_PAGE, "rows in one list of GitLab")
+
+
+def _is_object(answer: Answer) -> bool:
+    return answer.ok and isinstance(answer.data, dict)
 
 
 def told(answer: Answer) -> GitlabQueryResult:

@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Final, Generic, NamedTuple, TypeVar
 
+import msgspec
+
 from factbook.integrations import merge_times
 from factbook.integrations.gitlab import queries
 from factbook.integrations.gitlab.answers import (
@@ -34,6 +36,12 @@ MOST_MERGED: Final = 100 * MOST_PAGES
 _TOO_MANY_MERGED: Final = too_many(MOST_MERGED, "merged merge requests to read for 30 days")
 _TOO_MANY_MEMBERS: Final = too_many(MOST_MEMBERS, "members, and GitLab does not count them")
 _GONE: Final = Missing(Outcome.NOT_FOUND, "no such project, or hidden from the credential")
+# Fields without which something is known of a project.
+_OPTIONAL: Final = frozenset(
+    ("project", field.encode_name)
+    for field in msgspec.structs.fields(GitlabProject)
+    if field.name not in {"id", "full_path"}
+)
 
 
 class _PagedField(NamedTuple, Generic[T]):
@@ -146,7 +154,7 @@ def _merged(one: MergeRequest, moment: datetime) -> MergedPull:
 
 async def _asked(api: GitlabApi, name: str, since: str) -> ProjectData | Missing | None:
     """The project with this name; None if GraphQL finds none."""
-    told = await api.ask(queries.PROJECT, path=name, since=since)
+    told = await api.ask(queries.PROJECT, optional=_OPTIONAL, path=name, since=since)
     if told.failure or told.data.get("project") is None:
         return told.failure or told.errors.get("")
     project = read_as(told.data["project"], GitlabProject)
