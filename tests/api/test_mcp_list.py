@@ -54,7 +54,8 @@ ADDED_ARGUMENTS: dict[str, dict[str, str]] = {
     "get-entity": ENTITY,
     "find-entities": {
         **dict.fromkeys(["text", "kind", "namespace", "type", "lifecycle", "owner"], "optional"),
-        **dict.fromkeys(["ownership", "system", "tag", "label", "query", "where"], "optional"),
+        **dict.fromkeys(["ownership", "system", "dangling", "tag", "label"], "optional"),
+        **dict.fromkeys(["query", "where"], "optional"),
         "unknown": "False",
         "groupBy": "optional",
         "limit": "25",

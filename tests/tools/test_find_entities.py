@@ -1,10 +1,12 @@
 """find-entities: filters, conditions in three values, pages, groups, and what it refuses."""
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
+from factbook.catalog.kinds import RELATIONS
+from factbook.catalog.store import dangling
 from tests.conftest import StartService
 from tests.service import Service, component
 from tests.tools.checks import refusal, structured
@@ -56,6 +58,8 @@ async def test_entities_are_found_by_all_that_is_given(
         ({"owner": "team-b", "tag": "java"}, ["part-1"]),
         ({"system": "shop", "ownership": "none"}, ["part-3"]),
         ({"ownership": "missing"}, ["orders", "payments", "account"]),
+        ({"dangling": "system"}, ["part-0", "part-1", "part-2", "part-3", "part-4"]),
+        ({"dangling": "dependsOn"}, []),
         ({"query": {"metadata.labels.tier": {"$in": ["1", "2"]}}}, ["part-0", "part-1"]),
         ({"kind": "api"}, []),
     ]
@@ -64,6 +68,52 @@ async def test_entities_are_found_by_all_that_is_given(
             found = await ask(filled, **arguments)
             assert [one["entityRef"].rpartition("/")[2] for one in found["entities"]] == expected
             assert found["total"] == len(expected)
+
+
+@pytest.mark.both_databases
+async def test_references_that_lead_to_nothing_are_found_with_their_targets(
+    service: Service,
+) -> None:
+    shop = component("shop", owner="user:default/gone", system="old")
+    shop["spec"] |= {"dependsOn": ["component:basket", "resource:db"], "subcomponentOf": "none"}
+    basket = component("basket", owner="team-a", system="here", dependsOn=[])
+    systems = [
+        {**component(name), "kind": "System", "spec": {"owner": "team-a", "domain": "none"}}
+        for name in ("here",)
+    ]
+    await service.push("all", shop, basket, group("team-a"), *systems)
+    cases: list[tuple[str, dict[str, list[str]]]] = [
+        ("dependsOn", {"component:default/shop": ["resource:default/db"]}),
+        ("owner", {"component:default/shop": ["user:default/gone"]}),
+        ("system", {"component:default/shop": ["system:default/old"]}),
+        ("domain", {"system:default/here": ["domain:default/none"]}),
+        (
+            "any",
+            {
+                "component:default/shop": [
+                    *("component:default/none", "resource:default/db"),
+                    *("system:default/old", "user:default/gone"),
+                ],
+                "system:default/here": ["domain:default/none"],
+            },
+        ),
+        ("memberOf", {}),
+    ]
+    for field, expected in cases:
+        found = await ask(service, dangling=field)
+        assert {one["entityRef"]: one["dangling"] for one in found["entities"]} == expected, field
+        assert found["total"] == len(expected)
+    grouped = await ask(service, dangling="any", groupBy="kind")
+    assert grouped["groups"] == [
+        {"value": "component", "count": 1},
+        {"value": "system", "count": 1},
+    ]
+    assert "dangling" in await service.refusal(TOOL, dangling="depends")
+
+
+def test_every_field_of_references_can_be_asked_for() -> None:
+    fields = {field.name for fields in RELATIONS.values() for field in fields}
+    assert {dangling.ANY, *fields} == set(get_args(dangling.Field))
 
 
 @pytest.mark.both_databases

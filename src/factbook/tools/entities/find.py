@@ -7,8 +7,9 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from factbook.catalog.store import summaries, totals
+from factbook.catalog.store import dangling, summaries, totals
 from factbook.catalog.store.conditions import Condition
+from factbook.catalog.store.dangling import Field
 from factbook.catalog.store.summaries import Group, Summary
 from factbook.catalog.store.trigrams import Among
 from factbook.errors import ToolError
@@ -23,7 +24,7 @@ _MOST_GROUPS: Final = 100
 _AT_ONCE: Final = 2_000  # ids in one statement
 _SEARCHED: Final = (
     *("text", "kind", "namespace", "type", "owner", "ownership", "tag", "label", "lifecycle"),
-    *("system", "query"),
+    *("system", "dangling", "query"),
 )
 
 
@@ -54,6 +55,18 @@ class FindArguments(Struct, forbid_unknown_fields=True, omit_defaults=True):
         | UnsetType
     ) = UNSET
     system: Annotated[str, argument("Any when left out.", "checkout")] | UnsetType = UNSET
+    dangling: (
+        Annotated[
+            Field,
+            argument(
+                "A reference in this field of spec that leads to nothing in the catalog, `any` for "
+                "every field; any entities when left out.",
+                "dependsOn",
+                extra_json_schema={"type": "string"},
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
     tag: Annotated[str, argument("Any when left out.", "java")] | UnsetType = UNSET
     label: (
         Annotated[str, argument("name or name=value; any when left out.", "tier=1")] | UnsetType
@@ -118,6 +131,11 @@ async def run(arguments: FindArguments, context: Context) -> str:
         found = await _matching(arguments, search, context)
     if found.get("total") == 0 and not found.get("unknown"):
         await selection.refuse_unknown(context.database, arguments.searched())
+    if arguments.dangling is not UNSET and (rows := found.get("entities")):
+        refs = [row["entityRef"] for row in rows]
+        targets = await dangling.targets(context.database, refs, arguments.dangling)
+        for row in rows:
+            row["dangling"] = targets[row["entityRef"]]
     return encode(found)
 
 
@@ -229,6 +247,7 @@ TOOL = Tool(
                         "lifecycle": {"type": "string"},
                         "owner": text("Reference, whether it is in the catalog or not."),
                         "values": {"type": "object", "description": "Fact name to value."},
+                        "dangling": array(text("Reference that leads to nothing.")),
                     },
                     ("entityRef",),
                 )

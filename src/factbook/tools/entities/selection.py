@@ -15,6 +15,7 @@ from factbook.catalog.store import (
     trigrams,
 )
 from factbook.catalog.store.conditions import AllOf, Condition, Contains, Has, Related
+from factbook.catalog.store.dangling import Dangling
 from factbook.errors import InputError, ToolError, suggestion
 from factbook.storage import Database
 
@@ -105,6 +106,8 @@ async def _related(database: Database, given: dict[str, Any]) -> list[Condition]
         parts.append(await frequent_targets.related(database, "ownedBy", owners))
     if "ownership" in given:
         parts.append(await _ownership(database, given["ownership"]))
+    if "dangling" in given:
+        parts.append(Dangling(given["dangling"]))
     if "system" in given:
         systems = [await _system(database, given["system"])]
         parts.append(await frequent_targets.related(database, "partOf", systems))
