@@ -54,7 +54,7 @@ def test_what_cannot_be_a_reference_is_told_with_its_field() -> None:
         "component", "default", {"owner": "a/", "dependsOn": ["b", "api:c"]}
     )
     assert found == {("dependsOn", "api:default/c")}
-    assert [field for field, _ in problems] == ["owner", "dependsOn"]
+    assert [field for field, _ in problems] == ["owner", "dependsOn[0]"]
     assert "lacks a kind" in problems[1][1]
 
 
@@ -88,10 +88,30 @@ def test_a_reference_that_no_entity_can_have_is_none(subtests: pytest.Subtests) 
             assert former_relations("component", "default", {"owner": owner}) == set()
 
 
-def test_values_of_another_type_state_nothing(subtests: pytest.Subtests) -> None:
-    for value in (None, "", 7, [], [7, None, ""], {"a": 1}, [["a"]]):
+def test_values_of_another_type_state_nothing_and_are_told_with_their_place(
+    subtests: pytest.Subtests,
+) -> None:
+    like = "and no reference like group:default/name"
+    cases: list[tuple[Any, list[str]]] = [
+        (None, []),
+        ("", []),
+        ([], []),
+        (7, [f": is a number, {like}"]),
+        ({"a": 1}, [f": is an object, {like}"]),
+        (["a", True, None], [f"[1]: is true or false, {like}", f"[2]: is null, {like}"]),
+        (["", 1.5], [f"[0]: is an empty text, {like}", f"[1]: is a number, {like}"]),
+        ([["a"]], [f"[0]: is a list, {like}"]),
+        (
+            [{"kind": "Group", "namespace": "b", "name": "c"}],
+            ["[0]: is an object; write the reference group:b/c instead"],
+        ),
+    ]
+    for value, problems in cases:
         with subtests.test(value=value):
-            assert derive_relations("user", "default", {"memberOf": value}) == (set(), [])
+            found, told = derive_relations("user", "default", {"memberOf": value})
+            assert len(found) == (value == ["a", True, None])
+            assert [message for _, message in told] == [f"spec.memberOf{one}" for one in problems]
+            assert all(message.startswith(f"spec.{field}:") for field, message in told)
 
 
 def test_an_owner_that_is_no_text_or_blank_is_none(subtests: pytest.Subtests) -> None:

@@ -13,6 +13,29 @@ from tests.service import Service
 REPORTS = Path(__file__).parents[1] / "data" / "reports"
 
 
+async def test_items_that_are_no_references_are_told_with_their_positions(
+    served: Run, service: Service
+) -> None:
+    file = REPORTS / "01-depends-on-objects" / "entity.yaml"
+    answer = await served("push", "t", str(file))
+    told = [
+        "is an object; write the reference resource:default/orders-db instead",
+        "is a number, and no reference like component:default/name",
+        "is null, and no reference like component:default/name",
+        "is an empty text, and no reference like component:default/name",
+        "is a list, and no reference like component:default/name",
+    ]
+    assert [line.rpartition("spec.dependsOn")[2] for line in answer.stderr.splitlines()[1:]] == [
+        f"[{position}]: {message}" for position, message in enumerate(told)
+    ]
+    entity = await service.catalog("component:default/shop-01")
+    assert entity is not None
+    assert len(entity["status"]["items"]) == 5
+    found = await service.ask("find-entities", dangling="dependsOn")
+    [row] = found["structuredContent"]["entities"]
+    assert row["dangling"] == ["component:default/basket"]
+
+
 async def test_a_byte_order_mark_may_begin_each_document(served: Run, service: Service) -> None:
     file = REPORTS / "03-bom-before-second-document" / "two.yaml"
     answer = await served("push", "t", str(file))

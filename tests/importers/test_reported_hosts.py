@@ -145,3 +145,11 @@ async def test_a_repository_whose_own_file_is_a_template_is_a_component(
         "has {{ name }}"
     ]
     assert await service.catalog("component:default/starter") is not None
+
+
+async def test_items_that_are_no_references_are_problems_of_an_import(imports: Imports) -> None:
+    text = (REPORTS / "01-depends-on-objects" / "entity.yaml").read_text()
+    owner = Organization(repository("shop", 1, texts={CATALOG: text}))
+    place = "github.com/acme/shop catalog-info.yaml:9: spec.dependsOn"
+    problems = (await written(imports, owner))["repositories"]
+    assert [one.partition(" is ")[0] for one in problems] == [f"{place}[{n}]:" for n in range(5)]

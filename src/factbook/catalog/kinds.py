@@ -53,6 +53,13 @@ OPTIONAL: dict[str, dict[str, type]] = {
     "airesource": {"system": str},
 }
 _WORDS: dict[type, str] = {str: "a non-empty string", list: "an array", dict: "an object"}
+_NOT_TEXT: dict[type, str] = {
+    dict: "an object",
+    list: "a list",
+    str: "an empty text",
+    bool: "true or false",
+    type(None): "null",
+}
 
 Relation = tuple[str, str]  # type and target reference
 
@@ -114,23 +121,38 @@ def spec_problems(api_version: str, kind: str, spec: Spec) -> list[tuple[str, st
 def derive_relations(
     kind: str, namespace: str, spec: Spec
 ) -> tuple[set[Relation], list[tuple[str, str]]]:
-    """The relations stated by a spec, and (field, message) for each invalid reference."""
+    """The relations stated by a spec, and (field, message) for each invalid reference.
+
+    The field has the position in a list: `dependsOn[1]`.
+    """
     found: set[Relation] = set()
     problems = []
     for field in RELATIONS.get(kind, ()):
         value = spec.get(field.name)
-        if value is None or (field is _OWNER and not isinstance(value, str)):
-            continue
-        for text in value if isinstance(value, list) else (value,):
-            if not isinstance(text, str) or not text:
-                continue  # what spec_problems reports
+        if value is None or value == "":
+            continue  # as if it were left out; spec_problems reports it
+        is_list = isinstance(value, list) and field is not _OWNER
+        for position, item in enumerate(value if is_list else (value,)):
             try:
-                target = refs.target(text, kind=field.target_kind, namespace=namespace)
+                target = _target(item, field, namespace)
             except InputError as error:
-                problems.append((field.name, f"spec.{field.name}: {error.message}"))
+                place = f"{field.name}[{position}]" if is_list else field.name
+                problems.append((place, f"spec.{place}: {error.message}"))
             else:
                 found.add((field.type, target))
     return found, problems
+
+
+def _target(item: object, field: _RelationField, namespace: str) -> str:
+    """The reference of an item; raises InputError for anything else."""
+    match item:
+        case str() if item:
+            return refs.target(item, kind=field.target_kind, namespace=namespace)
+        case {"kind": str(kind), "name": str(name), **more}:
+            meant = f"{kind.lower()}:{more.get('namespace', namespace)}/{name}"
+            raise InputError(f"is an object; write the reference {meant} instead")
+    example = f"{field.target_kind or 'component'}:{namespace}/name"
+    raise InputError(f"is {_NOT_TEXT.get(type(item), 'a number')}, and no reference like {example}")
 
 
 def former_relations(kind: str, namespace: str, spec: Spec) -> set[Relation]:

@@ -226,7 +226,8 @@ class _Preparing:
         told = {path for path, _ in stored}
         notices = dropped + [each for each in missing if each[0] not in told] + stored
         for path, message in notices[: _MOST_WARNINGS - len(self.warnings)]:
-            self.warnings.append(Notice(_path(position, path), message, text))
+            said = message.removeprefix(f"{path}: ")
+            self.warnings.append(Notice(_path(position, path), said, text))
         self.items.append(self._prepared(entity, text, missing))
 
     def _found(self, entity: Any, document: bytes) -> list[Problem]:
@@ -281,7 +282,9 @@ def _spec_problems(entity: dict[str, Any], ref: EntityRef) -> list[tuple[str, st
     spec = entity.get("spec", {})
     missing = kinds.spec_problems(entity["apiVersion"], ref.kind, spec)
     _, unreadable = kinds.derive_relations(ref.kind, ref.namespace, spec)
-    return [(f"spec.{field}", message) for field, message in missing + unreadable]
+    # A field of a wrong type has one problem.
+    found = dict(unreadable) | dict(missing)
+    return [(f"spec.{field}", found[field]) for field in dict(missing) | found]
 
 
 def _in_order(entity: dict[str, Any]) -> dict[str, Any]:

@@ -65,7 +65,8 @@ class ImportedItem:
 
     def problem(self, message: str, path: str = "") -> ReadingProblem:
         """A problem of this item, or of the field with this path."""
-        line = self.lines.get(path) or self.lines.get(path.rpartition(".")[0]) or self.line
+        field = path.partition("[")[0]
+        line = self.lines.get(field) or self.lines.get(field.rpartition(".")[0]) or self.line
         text = f"{path}: {message}" if path else message
         return ReadingProblem(self.origin, text, self.file, line)
 
