@@ -245,6 +245,9 @@ async def test_a_batch_of_the_revision_that_has_them_is_answered_message_by_mess
             for wrong in ([], [ping] * 21):
                 answer = await service.http.post(path, json=wrong, headers=headers)
                 assert "1 to 20 messages" in expect_error(answer, 400, -32600)
+    hello = message("initialize", {"protocolVersion": "2025-03-26"})
+    [answer] = (await service.http.post(ALL, json=[hello])).json()
+    assert "can't be part of a batch" in answer["error"]["message"]
     newer = {"mcp-protocol-version": "2025-06-18"}
     answer = await service.http.post(ALL, json=[ping], headers=newer)
     assert "2025-03-26 alone" in expect_error(answer, 400, -32600)

@@ -175,7 +175,14 @@ def test_every_field_of_the_seed_is_there_and_required_where_it_is(
             required = {field for field in fields if not field.endswith("?")}
             assert set(tool.output_schema["required"]) & names == required
             additions = {"unknownReasons", "collectedAt", "draft", "nextCursor", "totalCount"}
-            additions |= {"unknownEntities", "unknown", "examined", "groups", "leftOut"}
+            additions |= {
+                "unknownEntities",
+                "unknown",
+                "examined",
+                "groups",
+                "otherGroups",
+                "leftOut",
+            }
             additions |= {"timestamp", "unknownDetails"}
             assert tool.output_schema["properties"].keys() - names <= additions
 

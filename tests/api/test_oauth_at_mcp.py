@@ -162,6 +162,9 @@ async def test_who_needs_more_is_told_all_that_is_to_be_asked_for_at_once(
 ) -> None:
     ada = await signed_in(service)
     tokens = await tokens_for(service, ada, scope=CATALOG_READ)
+    ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+    batch = await at_mcp(service, tokens["access_token"], message=[ping, TOOL, ping])
+    assert ["error" in one for one in batch.json()] == [False, True, False]
     answer = await at_mcp(service, tokens["access_token"])
     assert answer.status_code == 403
     assert answer.json()["error"] == "insufficient_scope"

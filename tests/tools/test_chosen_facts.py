@@ -106,6 +106,17 @@ async def test_numbers_alone_are_counted_by_a_fact_or_by_what_the_catalog_says(
     )
 
 
+async def test_groups_that_an_answer_has_no_room_for_are_counted(filled: Service) -> None:
+    many = [component(f"part-{number:03}", owner=f"owner-{number:03}") for number in range(120)]
+    await filled.push("many", *many)
+    for number in range(120):
+        await record(filled, f"component:default/part-{number:03}", {"lines": number + 1_000})
+    for by, groups in (("owner", 122), ("lines", 122)):
+        found = await ask(filled, groupBy=by)
+        assert len(found["groups"]) == 100
+        assert found["otherGroups"] == groups - 100, by
+
+
 async def test_pages_go_on_behind_their_last_entity(filled: Service) -> None:
     first = await ask(filled, owner="unit", limit=1)
     assert names(first) == ["alpha"]

@@ -261,6 +261,7 @@ TOOL = Tool(
                     ("value", "count"),
                 )
             ),
+            "otherGroups": _NUMBER,
             "unknown": {"type": "integer", "description": "Neither met nor failed, or no value."},
             "examined": {"type": "integer", "description": "So many were looked at so far."},
             "leftOut": {

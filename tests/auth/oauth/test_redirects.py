@@ -28,6 +28,7 @@ def test_an_address_that_parsers_read_differently_is_refused(subtests: pytest.Su
         *("ms-msdt:/id", "search-ms:query=x", "view-source:https://a.example/", "intent://a#x"),
         *("smb://a.example/x", "chrome://settings", "x-apple.systempreferences:a"),
         *("cursor:", "cursor:?a=1", "//a.example/cb", "cursor://a/cb#x", "cursor://a\nb/cb"),
+        *("localhost:8080/cb", "my.host:8080/cb", "c:/windows/x", "jnlp://a/b", "x-man-page://ls"),
         *("Cursor://a/cb", "cursor://me@a/cb", "1cursor://a/cb", "c\\ursor://a/cb"),
     ]
     for uri in cases:

@@ -98,9 +98,13 @@ async def _batch(
             if at and (seconds := state.calls.take(request.token.id)):
                 text = f"This token calls too often: send it again in {seconds} seconds."
                 raise jsonrpc.refused(message, text)
+            if jsonrpc.parse(message).method == "initialize":
+                raise jsonrpc.refused(message, "initialize can't be part of a batch.")
             reply = await _one(message, request, state, server)
         except RpcError as error:
             reply = error.reply()
+        except NotAllowedError as error:  # others of the batch have been answered
+            reply = jsonrpc.refused(message, error.message).reply()
         assert isinstance(reply.body, bytes | list)
         whole = reply.body if isinstance(reply.body, bytes) else b"".join(reply.body)
         size += len(whole)

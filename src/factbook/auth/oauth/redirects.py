@@ -10,15 +10,16 @@ import can_ada
 LONGEST: Final = 500
 # Printable ASCII, without what browsers take for a slash or drop.
 _PLAIN: Final = re.compile(r"[!-\[\]-~]+")
-_SCHEME: Final = re.compile(r"([a-z][a-z0-9+.-]*):[^?]")
+# `cursor://…`, or `com.example.app:/…`; not `localhost:8080/…`, where http:// was forgotten.
+_SCHEME: Final = re.compile(r"([a-z][a-z0-9+-]*(?=://)|[a-z][a-z0-9+-]*(?:\.[a-z0-9-]+)+):/+[^/?]")
 # Schemes that browsers and operating systems act on themselves.
 _TAKEN: Final = re.compile(
     "about|afp|android.*|apple.*|app|blob|brave.*|callto|chrome.*|cid|content|data|dav|edge.*|"
-    "facetime.*|feed|file|filesystem|ftps?|git|gopher|help|https?|imap|intent|irc|itms.*|jar|"
-    "javascript|ldaps?|livescript|mailto|market|mhtml|microsoft.*|mid|mocha|moz-.*|ms-.*|news|nfs|"
-    "nntp|opera.*|res|resource|rlogin|rsync|rtsp|safari.*|search.*|sftp|shell|sips?|sms.*|smb|"
-    "ssh|tel|telnet|tftp|unc|urn|vbs|vbscript|view-.*|vnc|web.*|windows.*|wss?|wyciwyg|x-apple.*|"
-    "xmpp"
+    "facetime.*|feed|file|filesystem|ftps?|git|gopher|hcp|help|https?|imap|intent|irc|itms.*|jar|"
+    "javascript|jnlps?|ldaps?|livescript|mailto|market|mhtml|microsoft.*|mid|mk|mocha|moz-.*|"
+    "ms-.*|news|nfs|nntp|opera.*|res|resource|rlogin|rsync|rtsp|safari.*|search.*|sftp|shell|"
+    "sips?|sms.*|smb|ssh|tel|telnet|tftp|unc|url|urn|vbs|vbscript|view-.*|vnc|web.*|windows.*|"
+    "wss?|wyciwyg|x-apple.*|x-man-page|xmpp"
 )
 
 

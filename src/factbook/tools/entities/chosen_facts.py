@@ -110,7 +110,7 @@ class _Choosing:
                     return self._shown({"examined": self._examined})
         told: dict[str, Any] = {} if self._asked.after else {"totalCount": len(self._ids)}
         if self._asked.group_by is not None:
-            told["groups"] = await self._groups(self._asked.group_by)
+            told |= _largest(await self._groups(self._asked.group_by))
         return self._shown(told)
 
     def _take(self, ref: str, id_: int, entity: CheckedEntity, state: int) -> None:
@@ -169,21 +169,24 @@ class _Choosing:
             shared["nextCursor"] = ref_cursor(self._last)
         return {"entities": entries, **told, "unknown": self._unknown, **shared}
 
-    async def _groups(self, by: str) -> list[dict[str, Any]]:
+    async def _groups(self, by: str) -> list[tuple[Any, int]]:
         if by in {fact.name for fact in self._asked.source.schema}:
-            return _largest((msgspec.json.decode(text), n) for text, n in self._values.items())
+            return [(msgspec.json.decode(text), n) for text, n in self._values.items()]
         found = Counter[str | None]()
         group = next(one for one in CATALOG_GROUPS if one == by)
         for start in range(0, len(self._ids), _AT_ONCE):
             some = self._ids[start : start + _AT_ONCE]
             database = self._context.database
             found.update(await summaries.groups(database, Among(some), group, len(some)))
-        return _largest(found.items())
+        return list(found.items())
 
 
-def _largest(groups: Iterable[tuple[Any, int]]) -> list[dict[str, Any]]:
+def _largest(groups: Iterable[tuple[Any, int]]) -> dict[str, Any]:
+    """The largest groups, and how many others there are."""
     ordered = sorted(groups, key=lambda group: (-group[1], str(group[0])))
-    return [{"value": shortened(value)[0], "count": n} for value, n in ordered[:_MOST_GROUPS]]
+    rows = [{"value": shortened(value)[0], "count": n} for value, n in ordered[:_MOST_GROUPS]]
+    others = len(ordered) - len(rows)
+    return {"groups": rows, **({"otherGroups": others} if others else {})}
 
 
 def check_group(source: DataSource, name: str) -> None:
