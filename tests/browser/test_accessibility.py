@@ -21,7 +21,29 @@ _SPOIL = """() => {
   const [unlabelled, wide, script] = names.map((name) => document.createElement(name));
   wide.textContent = "wide".repeat(100);
   script.textContent = "document.title = 'inline'";
-  document.querySelector("main").append(unlabelled, wide, script);
+  const state = document.createElement("div");
+  state.style.cssText = "width: 1.5em; overflow-wrap: anywhere";
+  state.innerHTML = "<span>unknown</span><nav class=tabs>tabs</nav>";
+  state.lastChild.style.overflowX = "scroll";
+  document.querySelector("main").append(unlabelled, wide, script, state);
+}"""
+
+# Words of states that are broken, and bars of tabs that scroll.
+_CRAMPED = """() => {
+  const found = [...document.querySelectorAll(".tabs")]
+    .filter((bar) => ["auto", "scroll"].includes(getComputedStyle(bar).overflowX))
+    .map((bar) => `scrolls: ${bar.innerText}`);
+  const texts = document.createTreeWalker(document.querySelector("main"), NodeFilter.SHOW_TEXT);
+  while (texts.nextNode()) {
+    const node = texts.currentNode, at = node.data.search(/\\bunknown\\b/i);
+    if (at < 0) continue;
+    const range = document.createRange();
+    range.setStart(node, at);
+    range.setEnd(node, at + "unknown".length);
+    const lines = new Set([...range.getClientRects()].map((one) => Math.round(one.top)));
+    if (lines.size > 1) found.push(`broken: ${node.data.trim().slice(0, 80)}`);
+  }
+  return found;
 }"""
 
 _UNHINTED = """() => [...document.querySelectorAll("table")]
@@ -47,6 +69,8 @@ def test_what_is_wrong_would_be_noticed(shop: Shop) -> None:
         window.page.evaluate(_SPOIL)
         found = "\n".join(_looked(window, "narrow"))
     assert "scrolls sideways" in found
+    assert "broken: unknown" in found
+    assert "scrolls: tabs" in found
     assert "light: label: <input" in found
     [complaint] = window.complaints
     assert "Content Security Policy" in complaint
@@ -181,6 +205,8 @@ def _looked(window: Window, how: str) -> list[str]:
     found = [f"{how}: scrolls sideways"] if window.scrolls_sideways else []
     if window.size[0] == NARROW[0]:
         found += [f"{how}: nothing says that it scrolls: {one}" for one in _unhinted(window)]
+    cramped: list[str] = window.page.evaluate(_CRAMPED)
+    found += [f"{how}: {one}" for one in cramped]
     for theme, rules in _THEMES:
         window.page.emulate_media(color_scheme=theme)
         found += [f"{how}, {theme}: {one}" for one in violations(window, *rules)]

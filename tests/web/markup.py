@@ -52,7 +52,9 @@ def is_harmless(page: str) -> bool:
         assert not [name for name in attributes if name.startswith("on") or name == "style"]
         assert tag != "img" or attributes["src"].startswith("/static/")
         for name in ("href", "action", "src"):
-            assert attributes.get(name, "/").startswith(("/", "https://", "http://", "#", "?"))
+            assert attributes.get(name, "/").startswith(
+                ("/", "https://", "http://", "mailto:", "#", "?")
+            )
         if attributes.get("href", "/").startswith("http"):
             assert "noopener" in attributes["rel"]
     return True

@@ -83,7 +83,6 @@ async def test_who_fails_is_shown_first_with_what_was_seen_and_the_fix(visitor: 
     found = hrefs(page)
     assert "https://ci.example.com/api/coverage" in found
     assert "/catalog/component/default/api/facts/coverage/lines" in found
-    assert "/exemptions/-/new?check=covered&entity=component%3Adefault%2Fapi" in found
     assert "/scorecards/readiness" in found
     assert "for bronze" in text
 

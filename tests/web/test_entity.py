@@ -78,7 +78,26 @@ async def test_kinds_without_owners_are_not_told_to_have_one(service: Service) -
             "spec": {"type": "team", "children": []}}  # fmt: skip
     await service.push("all", team)
     text = words(await visitor.text("/catalog/group/default/team-a"))
-    assert "Owned by a group no The catalog derives no owner for entities of this kind." in text
+    assert "Compliance 0 of 5" in text
+    assert "owner" not in text.partition("Compliance")[2]
+
+
+async def test_a_profile_is_told_as_a_contact_and_not_as_json(service: Service) -> None:
+    visitor = await signed_in(service)
+    spec = {"memberOf": [], "profile": {"displayName": "Kim Lee", "email": "kim@shop.example",
+            "picture": "https://shop.example/kim.png"}}  # fmt: skip
+    user = {"apiVersion": "backstage.io/v1alpha1", "kind": "User", "metadata": {"name": "kim"}}
+    await service.push("all", {**user, "spec": spec})
+    page = await visitor.text("/catalog/user/default/kim")
+    assert "mailto:kim@shop.example" in hrefs(page)
+    assert "Kim Lee User kim@shop.example" in words(page)
+    assert "Picture https://shop.example/kim.png" in words(page)
+    assert "{" not in words(page)
+    spec["profile"]["email"] = "javascript:alert(1)"  # type: ignore[index]
+    await service.push("all", {**user, "spec": spec})
+    page = await visitor.text("/catalog/user/default/kim")
+    assert "Email javascript:alert(1)" in words(page)
+    assert not [one for one in hrefs(page) if one.startswith(("mailto:", "javascript:"))]
 
 
 async def test_an_unknown_entity_names_near_ones(service: Service) -> None:

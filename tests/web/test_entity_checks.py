@@ -4,7 +4,7 @@ import pytest
 
 from tests.api.checking import check, evaluated, put, with_source
 from tests.conftest import StartService
-from tests.service import Service, component
+from tests.service import Service, component, resource
 from tests.web.entities import WEB
 from tests.web.graded import with_checks
 from tests.web.markup import HOSTILE, elements, hrefs, is_harmless, links
@@ -61,13 +61,28 @@ async def test_without_checks_the_page_has_no_word_about_them(service: Service) 
 async def test_an_entity_outside_of_all_checks_is_told_so(service: Service) -> None:
     group = {"apiVersion": "backstage.io/v1alpha1", "kind": "Group", "metadata": {"name": "team"},
              "spec": {"type": "team", "children": []}}  # fmt: skip
-    await service.push("all", group)
+    await service.push("all", group, resource("db"))
     await with_source(service)
     answer = await put(service, check(appliesTo={"kind": "component"}), publish=True)
     assert answer.is_success
     await evaluated(service)
-    text = words(await (await signed_in(service)).text("/catalog/group/default/team"))
+    visitor = await signed_in(service)
+    text = words(await visitor.text("/catalog/resource/default/db"))
     assert "Checks 0 failing · 0 unknown · 0 passing No check is about this entity." in text
+    # What a team owns fails below: a zero of its own above it would say that nothing does.
+    assert "0 failing" not in words(await visitor.text("/catalog/group/default/team"))
+
+
+async def test_checks_of_a_team_are_told_from_those_of_what_it_owns(service: Service) -> None:
+    group = {"apiVersion": "backstage.io/v1alpha1", "kind": "Group", "metadata": {"name": "team"},
+             "spec": {"type": "team", "children": []}}  # fmt: skip
+    await service.push("all", group)
+    await with_source(service)
+    rule = {"source": "entity", "fact": "metadata.description", "operator": "isKnown"}
+    assert (await put(service, check(rule=rule), publish=True)).is_success
+    await evaluated(service)
+    text = words(await (await signed_in(service)).text("/catalog/group/default/team"))
+    assert "Checks of the group itself 1 failing · 0 unknown" in text
 
 
 async def test_texts_of_checks_are_text(service: Service) -> None:

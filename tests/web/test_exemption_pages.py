@@ -39,6 +39,8 @@ async def test_an_owner_asks_beside_the_result_and_somebody_else_approves(
 ) -> None:
     kim = await signed_in(scoring, "kim", "viewer")
     [path] = [one for one in hrefs(await kim.text("/checks/covered")) if one.startswith(NEW)]
+    assert path == f"{NEW}?check=covered&entity=component%3Adefault%2Fapi"
+    assert NEW in hrefs(await kim.text(PATH))
     form = await kim.text(path)
     assert is_harmless(form)
     assert 'value="component:default/api"' in form
@@ -101,6 +103,8 @@ async def test_what_is_wrong_with_a_request_stands_beside_its_field(scoring: Ser
 
 async def test_who_does_not_own_an_entity_may_not_ask(scoring: Service) -> None:
     vic = await signed_in(scoring, "vic", "viewer")
+    for path in ("/checks/covered", PATH):
+        assert NEW not in await vic.text(path)
     await vic.open(NEW)
     answer = await vic.send(NEW, **WISH)
     assert answer.status_code == 403

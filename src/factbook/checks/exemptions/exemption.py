@@ -151,9 +151,14 @@ def check_rules(
         raise InvalidItemsError(_distinct(problems))
 
 
+def may_request(actor: ExemptionActor, owners: Collection[str]) -> bool:
+    """Return true if the person may ask for an exemption of an entity of `owners`."""
+    return actor.may_request or actor.ref in owners or not actor.groups.isdisjoint(owners)
+
+
 def check_requester(actor: ExemptionActor, owners: Collection[str]) -> None:
     """Raise NotAllowedError unless the person may ask for an exemption of an entity of `owners`."""
-    if not (actor.may_request or _is_owner(actor, owners)):
+    if not may_request(actor, owners):
         raise NotAllowedError(
             "Asking for an exemption needs the permission to request exemptions, or to be a "
             "member of the group that owns the entity."
@@ -233,10 +238,6 @@ def _check_approver(actor: ExemptionActor, rules: Iterable[ExemptionRules]) -> N
                 f"Deciding on exemptions needs the permission {EXEMPTION_DECIDE}, or a group of "
                 "yours that owns the check or scorecard."
             )
-
-
-def _is_owner(actor: ExemptionActor, owners: Collection[str]) -> bool:
-    return actor.ref in owners or not actor.groups.isdisjoint(owners)
 
 
 def _distinct(problems: list[dict[str, str]]) -> list[dict[str, str]]:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
-from factbook.auth.permissions import CATALOG_READ, CHECK_READ
+from factbook.auth.permissions import CATALOG_READ, CHECK_READ, EXEMPTION_REQUEST
 from factbook.catalog.store import membership
 from factbook.checks.exemptions import exemption, exemption_store
 from factbook.checks.exemptions.exemption import STATES, Decision, Exemption
@@ -67,11 +67,14 @@ async def show(visit: PageContext) -> Reply:
     people = [one.requested_by for one in page] + [one.decided_by or "" for one in page]
     path = f"{PATH}?state={state}"
     more = f"{path}&cursor={page[-1].requested_at}-{page[-1].id}" if len(found) > _ROWS else None
+    person, trust = visit.person.ref, visit.state.trust
+    groups = await membership.read_groups(visit.state.database, person, trust)
     return visit.page(
         "exemptions.html",
+        may_ask=visit.may(EXEMPTION_REQUEST) or bool(groups),
         state=state,
         states=STATES,
-        rows=await _rows(visit, page),
+        rows=await _rows(visit, page, groups),
         known=await visit.known(people),
         first=path if after else None,
         more=more,
@@ -152,13 +155,14 @@ def _form(
     )
 
 
-async def _rows(visit: PageContext, found: Sequence[Exemption]) -> list[ExemptionRow]:
+async def _rows(
+    visit: PageContext, found: Sequence[Exemption], groups: frozenset[str]
+) -> list[ExemptionRow]:
     database = visit.state.database
     definitions = _Definitions(
         {one.id: one for one in await check_store.everything(database)},
         {one.id: one for one in await scorecard_store.everything(database)},
     )
-    groups = await membership.read_groups(database, visit.person.ref, visit.state.trust)
     return [_row(visit, one, definitions, groups) for one in found]
 
 

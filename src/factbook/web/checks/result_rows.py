@@ -3,11 +3,14 @@
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
-from factbook.auth.permissions import SOURCE_READ
+from factbook.auth.permissions import EXEMPTION_REQUEST, SOURCE_READ
 from factbook.catalog import ref as refs
+from factbook.catalog.store import membership
 from factbook.checks import state
 from factbook.checks.definitions.check import Check
 from factbook.checks.evaluation.explanation import Evidence, Explanation
+from factbook.checks.exemptions import exemption
+from factbook.checks.exemptions.exemption import ExemptionActor
 from factbook.checks.results import explained_rows, result_queries
 from factbook.checks.results.explained_rows import ExplainedRow
 from factbook.checks.results.result_queries import CheckedRow, ResultFilter
@@ -85,15 +88,17 @@ async def of_entity(visit: PageContext, check: Check, entity: str) -> list[Resul
 
 async def shown(visit: PageContext, check: Check, found: Sequence[CheckedRow]) -> list[ResultRow]:
     """The rows with what each rests on, if the person may read values of facts."""
-    explained = await explained_rows.of_rows(visit.state.database, check, found, visit.now)
-    reads = visit.may(SOURCE_READ)
-    return [_row(check, one, reads=reads) for one in explained]
+    database, person, reads = visit.state.database, visit.person.ref, visit.may(SOURCE_READ)
+    explained = await explained_rows.of_rows(database, check, found, visit.now)
+    groups = await membership.read_groups(database, person, visit.state.trust)
+    actor = ExemptionActor(person, groups, may_request=visit.may(EXEMPTION_REQUEST))
+    return [_row(check, one, actor, reads=reads) for one in explained]
 
 
-def _row(check: Check, one: ExplainedRow, *, reads: bool) -> ResultRow:
+def _row(check: Check, one: ExplainedRow, actor: ExemptionActor, *, reads: bool) -> ResultRow:
     word, told = state.word(one.row.state), one.explanation if reads else None
     asks = None
-    if word in {"fail", "unknown"}:
+    if word in {"fail", "unknown"} and exemption.may_request(actor, [one.row.owner]):
         asks = f"/exemptions/-/new?check={segment(check.id)}&entity={segment(one.row.ref)}"
     seen = [_seen(each, one.row.ref) for each in _open(told)]
     return ResultRow(

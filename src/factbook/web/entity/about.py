@@ -1,6 +1,7 @@
 """Description of an entity: its head, its spec, its annotations, and its compliance."""
 
-from collections.abc import Collection, Mapping
+import re
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -16,6 +17,7 @@ _LONG = 240  # characters of a text that is shown whole
 _LONGEST = 20_000  # of all that a field shows
 
 _HEAD = frozenset({"type", "lifecycle", "owner"})  # what the page's head says
+_EMAIL: Final = re.compile(r"[\w.+-]+@[\w.-]+", re.ASCII)
 
 
 class Point(NamedTuple):
@@ -77,6 +79,12 @@ OWNER_EXISTS: Final = Point(
 )
 
 
+def points_of(kind: str | None, points: Sequence[Point] = POINTS) -> list[Point]:
+    """The points for entities of a kind, None for any; groups and users have no owner."""
+    is_owned = kind is None or any(one.type == "ownedBy" for one in RELATIONS.get(kind, ()))
+    return [point for point in points if is_owned or "wner" not in point.fact]
+
+
 class EntityLink(NamedTuple):
     """A link of the entity; `href` is None for an address that is no web page."""
 
@@ -108,16 +116,12 @@ class SpecField(NamedTuple):
 
 
 class CompliancePoint(NamedTuple):
-    """A point of the catalog's own compliance; `fix` is the advice where it is not met.
-
-    It is moot where entities of the kind cannot meet it.
-    """
+    """A point of the catalog's own compliance; `fix` is the advice where it is not met."""
 
     title: str
     met: bool
     fix: str
     path: str
-    is_moot: bool
 
 
 class About(NamedTuple):
@@ -139,16 +143,33 @@ class About(NamedTuple):
         return sum(check.met is True for check in self.points)
 
 
+def spec_of(entity: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The spec; of a person or a group with the members of the profile among its own."""
+    spec: Mapping[str, Any] = entity.get("spec") or {}
+    profile = spec.get("profile")
+    if entity["kind"].lower() not in {"user", "group"} or not isinstance(profile, dict):
+        return spec
+    return {**profile, **{name: value for name, value in spec.items() if name != "profile"}}
+
+
+def email_of(entity: Mapping[str, Any]) -> str:
+    """The email address in the profile of a person or a group; "" without one to write to."""
+    found = spec_of(entity).get("email")
+    if entity["kind"].lower() not in {"user", "group"} or not isinstance(found, str):
+        return ""
+    return found if len(found) <= _LONG and _EMAIL.fullmatch(found) else ""
+
+
 def about(shown: EntityDetail, entity: Mapping[str, Any], told: Collection[str]) -> About:
     """Describe an entity, given as the catalog shows it, without the addresses told already."""
     metadata: Mapping[str, Any] = entity["metadata"]
-    spec: Mapping[str, Any] = entity.get("spec") or {}
+    spec, email = spec_of(entity), email_of(entity)
     ref = shown.stored.ref
     kind, namespace = ref.partition(":")[0], ref.partition(":")[2].partition("/")[0]
     fields = [
         _field(kind, namespace, name, spec[name])
         for name in spec
-        if not _is_in_head(name, spec[name])
+        if not _is_in_head(name, spec[name]) and not (email and name == "email")
     ]
     return About(
         description=metadata.get("description") or "",
@@ -203,13 +224,12 @@ def _part(value: Any, href: str | None, room: int) -> Part:
 
 def _points(shown: EntityDetail, kind: str) -> list[CompliancePoint]:
     path = formats.entity_path(shown.stored.ref)
-    owned = any(field.type == "ownedBy" for field in RELATIONS.get(kind, ()))
-    found = []
-    for point in (*POINTS, OWNER_EXISTS):
-        moot = not owned and "wner" in point.fact and point.source == "entity-ownership"
-        advice = "The catalog derives no owner for entities of this kind." if moot else point.fix
-        where = f"{path}/facts/{point.source}/{point.fact}"
-        found.append(
-            CompliancePoint(point.title, point.is_met(shown.compliance), advice, where, moot)
+    return [
+        CompliancePoint(
+            point.title,
+            point.is_met(shown.compliance),
+            point.fix,
+            f"{path}/facts/{point.source}/{point.fact}",
         )
-    return found
+        for point in points_of(kind, (*POINTS, OWNER_EXISTS))
+    ]

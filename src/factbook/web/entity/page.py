@@ -17,6 +17,7 @@ from factbook.integrations import catalog
 from factbook.scheduling import runs
 from factbook.web.data_sources import source_labels
 from factbook.web.entity import facts, relation_list
+from factbook.web.entity.about import email_of, spec_of
 from factbook.web.entity.outward_links import OutwardLink, outward_links
 from factbook.web.site import formats
 from factbook.web.site.endpoint import Handler, PageRoute
@@ -55,7 +56,8 @@ class EntityView(NamedTuple):
     def title(self) -> str:
         """Display name."""
         metadata = self.entity["metadata"]
-        title: str = metadata.get("title") or metadata["name"]
+        name = spec_of(self.entity).get("displayName") or metadata["name"]
+        title: str = metadata.get("title") or name
         return title
 
 
@@ -171,6 +173,7 @@ def frame(found: EntityView, tab: str) -> dict[str, Any]:
         "kinds": [spec[name] for name in ("type", "lifecycle") if isinstance(spec.get(name), str)],
         "owner": owner,
         "owner_ref": formats.reference(owner, "group", rest.partition("/")[0]),
+        "email": email_of(found.entity),
         "links": found.links,
         "tabs": [
             ("Overview", found.path, None),

@@ -89,6 +89,7 @@ async def show(visit: PageContext, found: EntityView) -> Reply:
     return visit.page(
         "entity.html",
         **head,
+        has_parts=has_parts,
         about=about(found.shown, found.entity, {link.href for link in found.links}),
         figures=await _figures(visit, found, known_facts),
         checks=await check_results.of_entity(database, found.ref, visit.now),

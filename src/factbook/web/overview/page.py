@@ -98,7 +98,7 @@ def _points(counts: Mapping[int, int], kind: str | None) -> list[Share]:
             whole,
             fact_across.path_of(point.source, point.fact) + query,
         )
-        for point in about.POINTS
+        for point in about.points_of(kind)
     ]
 
 
