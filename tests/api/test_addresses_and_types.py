@@ -25,7 +25,7 @@ async def test_where_clients_look_for_tools_the_endpoint_is_named(
             for method in ("POST", "GET"):
                 answer = await service.http.request(method, path, json=call("ping", {}))
                 assert answer.status_code == 404
-                assert f"Tools are called by POST to {TOOLS}." in answer.json()["error"]["message"]
+                assert "Tools are called by POST to /mcp." in answer.json()["error"]["message"]
 
 
 async def test_a_slash_at_the_end_is_said_to_be_too_much(service: Service) -> None:

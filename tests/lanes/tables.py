@@ -304,6 +304,7 @@ SYSTEM: Final[dict[str, tuple[str, ...]]] = {
     "LICENSE": NOTHING,
     "README.md": NOTHING,
     "SECURITY.md": NOTHING,
+    "server.json": NOTHING,
     "docs/": _PAGES_OF_DOCS,
     "docs/decisions/": NOTHING,
     "docs/images/": NOTHING,

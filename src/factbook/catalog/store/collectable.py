@@ -1,6 +1,7 @@
 """Reads of the entities that facts are collected for: whole documents, ordered by id."""
 
 from collections.abc import Iterable
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -24,6 +25,14 @@ def among(where: SQL, ids: list[int]) -> SQL:
     """The statement for the given entities that meet the condition."""
     condition, parameters = where
     return f"{_SELECT} WHERE e.id IN LIST(?) AND {condition} ORDER BY e.id", [ids, *parameters]
+
+
+async def matching(database: Database, conditions: Iterable[SQL], ids: list[int]) -> set[int]:
+    """The ids among these of entities that meet any of the conditions."""
+    texts, values = zip(*conditions, strict=True)
+    sql = f"SELECT e.id FROM entities e WHERE e.id IN LIST(?) AND ({' OR '.join(texts)})"
+    rows = await database.search(sql, [ids, *chain.from_iterable(values)])
+    return {id_ for (id_,) in rows}
 
 
 def read(rows: Iterable[Row]) -> list[tuple[int, str, dict[str, Any]]]:

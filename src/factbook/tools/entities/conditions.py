@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from factbook.catalog import essentials
+from factbook.catalog.store import collectable
 from factbook.catalog.store.summaries import FilterCandidate
 from factbook.checks.definitions import validation
 from factbook.checks.definitions.validation import CheckContext
@@ -69,20 +70,14 @@ class FactConditions(NamedTuple):
         if self.filters is None or UNKNOWN not in states:
             return states
         undecided = [id_ for id_, state in zip(entities, states, strict=True) if state == UNKNOWN]
-        found = [entity_filter.where(one) for one in self.filters]
-        sql = f"{_ABOUT} AND ({' OR '.join(text for text, _ in found)})"
-        values = [value for _, some in found for value in some]
-        about = {id_ for (id_,) in await database.search(sql, [undecided, *values])}
-        out = set(undecided) - about
+        filters = map(entity_filter.where, self.filters)
+        out = set(undecided) - await collectable.matching(database, filters, undecided)
         return [OUT if id_ in out else state for id_, state in zip(entities, states, strict=True)]
 
     def values(self, entity: CheckedEntity) -> dict[str, Any]:
         """The collected values that the answer rests on, by fact."""
         found = {one.fact: entity.value(one) for one in self.facts if one.source in self.sources}
         return {name: shortened(value)[0] for name, value in found.items() if value is not None}
-
-
-_ABOUT: Final = "SELECT e.id FROM entities e WHERE e.id IN LIST(?)"
 
 
 def nothing(source_ids: Sequence[str], *, documents: bool) -> FactConditions:
