@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.cli.test_reported_imports import Catalog, catalog
+from tests.cli.imported_catalog import Catalog, catalog
 from tests.fakes.github.app import FakeGitHub
 from tests.importers import scenarios
 from tests.importers.scenarios import scenario

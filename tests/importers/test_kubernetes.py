@@ -358,3 +358,12 @@ def test_a_mistake_in_the_options_is_told(subtests: pytest.Subtests) -> None:
     for table in tables:
         with subtests.test(table=table), pytest.raises(ConfigurationError):
             KubernetesImportOptions(**{"cluster": "a", **table})
+
+
+async def test_a_workload_that_is_being_deleted_is_gone() -> None:
+    cluster = ImportedCluster()
+    cluster.fake.add(DEPLOYMENTS, "web", "payments")
+    going = cluster.fake.add(DEPLOYMENTS, "old", "payments")
+    going["deletionTimestamp"] = "2026-11-20T12:00:00Z"
+    assert list(await cluster.entities()) == ["payments/web"]
+    assert (await cluster.read()).left_out == {"workloads that are being deleted": 1}

@@ -82,7 +82,10 @@ def check_whole(states: Mapping[str, str], decide: str = DECIDE) -> None:
     partial = [name for name, state in states.items() if state == "partial"]
     held = [name for name, state in states.items() if state == "held"]
     if partial:
-        hint = f"Solve the problems above and import again. See: factbook import show {partial[0]}"
+        hint = (
+            "Solve the problems, or import again once the system answers. "
+            f"They are listed by: factbook import show {partial[0]}"
+        )
         raise CommandError(
             "Not everything could be read; what could not stays as it was.", hint=hint
         )

@@ -19,7 +19,7 @@ from factbook.importers.code_host.repository import (
     RootContent,
 )
 from factbook.importers.snapshot import ImportedItem, ReadingProblem, SnapshotPart
-from factbook.outbound.outcomes import Missing
+from factbook.outbound.outcomes import Missing, Outcome
 
 _PEOPLE: Final = frozenset({"group", "user"})
 _NO_ENTITY: Final = (
@@ -172,7 +172,7 @@ class RepositoryPart:
         if listed is not None and missing is None:
             problems += self._unmatched([one.slug.lower() for one in listed])
         if missing is not None:
-            text = f"{self._word}: {missing.reason}"
+            text = f"{self._word}: {_reason(self._place, missing)}"
             problems.append(ReadingProblem(self._place.origin, text))
         return SnapshotPart(
             part_key(self._place, self._word),
@@ -301,7 +301,7 @@ def people_part(
     rights: Iterable[str],
 ) -> SnapshotPart:
     """A part of groups or users; `missing` are reasons if not all were read."""
-    problems = [ReadingProblem(place.origin, f"{word}: {each.reason}") for each in missing]
+    problems = [ReadingProblem(place.origin, f"{word}: {_reason(place, each)}") for each in missing]
     key, complete = part_key(place, word), not problems
     return SnapshotPart(key, complete, tuple(items), tuple(problems), rights=frozenset(rights))
 
@@ -309,6 +309,13 @@ def people_part(
 def part_key(place: Place, word: str) -> str:
     """The key of a part; a colon stands for a slash, which no name of a host has."""
     return f"{place.login.lower().replace('/', ':')}.{word}"
+
+
+def _reason(place: Place, missing: Missing) -> str:
+    """The reason that a list of an organization or group was not read."""
+    if missing.outcome is Outcome.NOT_FOUND and not missing.detail:
+        return f"there is no {place.login} at {place.host}, or the credential may not see it"
+    return missing.reason
 
 
 def _is_named(slug: str, pattern: str) -> bool:

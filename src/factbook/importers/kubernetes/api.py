@@ -32,6 +32,7 @@ class ObjectMetadata(msgspec.Struct, frozen=True):
     namespace: str = ""
     labels: Mapping[str, str] | None = None
     annotations: Mapping[str, str] | None = None
+    deletion: str | None = msgspec.field(default=None, name="deletionTimestamp")
 
     def value(self, key: str) -> str:
         """The annotation of this name, or else the label; empty without one."""

@@ -1,5 +1,6 @@
 """Reading of a Kubernetes cluster: its namespaces and workloads."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
@@ -66,7 +67,7 @@ async def read(api: KubernetesApi, options: KubernetesImportOptions, show: Show)
     itself = (_cluster(options, by_name),)
     unread = tuple(problems[:1]) if namespaces.missing else ()
     own = SnapshotPart(f"{options.cluster}.{ITSELF}", not unread, itself, unread)
-    return Snapshot((part, own), {"workloads that are not chosen": left_out} if left_out else {})
+    return Snapshot((part, own), left_out)
 
 
 def _item(
@@ -111,17 +112,19 @@ def _right(name: str, lists: Mapping[str, ObjectList], found: ObjectMetadata) ->
 
 def _grouped(
     options: KubernetesImportOptions, lists: Mapping[str, ObjectList]
-) -> tuple[dict[ComponentKey, list[Workload]], int]:
-    """The workloads of each component, in order, and the number of those that are left out."""
+) -> tuple[dict[ComponentKey, list[Workload]], Counter[str]]:
+    """The workloads of each component, in order, and the numbers of those that are left out."""
     grouped: dict[ComponentKey, list[Workload]] = {}
-    left_out = 0
+    left_out: Counter[str] = Counter()
     for resource in dict.fromkeys(options.resources):
         for metadata in lists[resource].objects.values():
             workload = Workload(resource, metadata)
-            if workloads.is_chosen(workload, options):
+            if metadata.deletion:
+                left_out["workloads that are being deleted"] += 1
+            elif workloads.is_chosen(workload, options):
                 grouped.setdefault(workloads.key_of(workload, options), []).append(workload)
             else:
-                left_out += 1
+                left_out["workloads that are not chosen"] += 1
     for members in grouped.values():
         members.sort(key=lambda one: (one.metadata.namespace, one.resource, one.metadata.name))
     return grouped, left_out
