@@ -2,8 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Sequence
 
 import msgspec
 import pytest
@@ -35,13 +34,14 @@ async def catalog(database: Database) -> CheckedCatalog:
     return catalog
 
 
-def people(*refs: str) -> Sequence[Prepared]:
-    """Entities that own something."""
+def people(*refs: str, external_id: str = "") -> Sequence[Prepared]:
+    """Entities that own something; the last of them has the external id."""
     found = []
     for ref in refs:
         kind, name = ref.split(":")
         spec: dict[str, object] = {"type": "team", "children": [], "memberOf": []}
-        metadata = {"name": name}
+        mark = {"factbook/external-id": external_id} if external_id else {}
+        metadata = {"name": name, "annotations": mark}
         entity = {"kind": kind, "metadata": metadata, "spec": spec}
         document = {"apiVersion": "backstage.io/v1alpha1", **entity}
         found.append(msgspec.Raw(msgspec.json.encode(document)))
@@ -51,14 +51,12 @@ def people(*refs: str) -> Sequence[Prepared]:
 async def push(
     database: Database,
     *refs: str,
-    moved: Mapping[str, str] = MappingProxyType({}),
+    external_id: str = "",
     write: Write | None = None,
 ) -> None:
     """Make these the people, and nobody else."""
-    actor, wanted = Actor(ACTOR, NOON), people(*refs)
-    await stored_sets.replace(
-        database, "people", wanted, actor, Guards(), kept=5, moved=moved, write=write
-    )
+    actor, wanted = Actor(ACTOR, NOON), people(*refs, external_id=external_id)
+    await stored_sets.replace(database, "people", wanted, actor, Guards(), kept=5, write=write)
 
 
 async def passing(catalog: CheckedCatalog) -> dict[str, list[str]]:
@@ -85,12 +83,10 @@ async def test_an_owner_that_comes_or_goes_changes_the_results_of_what_it_owns(
 async def test_an_owner_that_moves_to_another_reference_leaves_what_it_owned(
     catalog: CheckedCatalog,
 ) -> None:
-    await push(catalog.database, "Group:blue")
-    moved = {"group:default/blue": "group:default/red"}
-    await push(catalog.database, "Group:red", moved=moved)
+    await push(catalog.database, "Group:blue", external_id="7")
+    await push(catalog.database, "Group:red", external_id="7")
     assert (await passing(catalog))["owned"] == ["a"]
-    back = {"group:default/red": "group:default/blue"}
-    await push(catalog.database, "Group:blue", moved=back)
+    await push(catalog.database, "Group:blue", external_id="7")
     assert (await passing(catalog))["owned"] == []
 
 

@@ -4,13 +4,16 @@ from typing import Any
 
 import pytest
 
+from factbook.catalog.store import stored_sets
+from factbook.catalog.store.diff import Guards
 from factbook.clock import DAY
+from factbook.importers import held
 from factbook.importers.snapshot import ImportedItem
 from tests.api.defining import define, history, latest, push, pushed
 from tests.api.defining import item as fact
 from tests.importers.organization import CATALOG, Organization, file, repository
-from tests.importers.reading import Imports, item, part
-from tests.service import Service, component
+from tests.importers.reading import IMPORTER, PART, SET, Imports, item, part
+from tests.service import Service, component, resource
 
 pytestmark = pytest.mark.both_databases
 
@@ -59,11 +62,75 @@ async def test_names_go_back_and_forth(imports: Imports) -> None:
         assert (await imports.names(), await imports.uid(name)) == ([name], uid)
 
 
-async def test_a_name_that_another_thing_takes_keeps_the_id_of_the_name(imports: Imports) -> None:
+async def test_a_name_that_another_thing_takes_leads_to_that_thing(imports: Imports) -> None:
+    await imports.write(part(thing(1, "a"), thing(2, "b")))
+    first, second = await imports.uid("a"), await imports.uid("b")
+    await imports.write(part(thing(1, "x"), thing(2, "a")))
+    assert await imports.names() == ["a", "x"]
+    assert (await imports.uid("x"), await imports.uid("a")) == (first, second)
+
+
+async def test_things_swap_their_names(imports: Imports) -> None:
+    await imports.write(part(thing(1, "a"), thing(2, "b"), thing(3, "c")))
+    uids = [await imports.uid(name) for name in "abc"]
+    await imports.write(part(thing(1, "b"), thing(2, "c"), thing(3, "a")))
+    assert [await imports.uid(name) for name in "bca"] == uids
+
+
+async def test_a_namesake_waits_while_removals_are_held(imports: Imports) -> None:
+    await imports.write(part(*(thing(n, f"a{n}") for n in range(20))))
+    uid = await imports.uid("a0")
+    await imports.write(part(*(thing(n + 20, f"a{n}") for n in range(20))))
+    assert (len((await imports.record()).held), await imports.uid("a0")) == (20, uid)
+    await held.apply(imports.target, IMPORTER, PART, imports.actor)
+    await imports.write(part(*(thing(n + 20, f"a{n}") for n in range(20))))
+    assert await imports.uid("a0") not in (None, uid)
+
+
+async def test_a_thing_stays_where_it_is_until_its_new_name_is_free(imports: Imports) -> None:
+    await imports.write(part(thing(1, "a"), thing(2, "b")))
+    uids = [await imports.uid(name) for name in "ab"]
+    await imports.write(part(thing(1, "b"), complete=False))
+    assert [await imports.uid(name) for name in "ab"] == uids
+
+
+async def test_a_removed_thing_that_comes_back_under_another_name_is_the_same(
+    imports: Imports,
+) -> None:
     await imports.write(part(thing(1, "a"), thing(2, "b")))
     uid = await imports.uid("a")
-    await imports.write(part(thing(1, "x"), thing(2, "a")))
-    assert (await imports.names(), await imports.uid("a")) == (["a", "x"], uid)
+    await imports.write(part(thing(2, "b")))
+    await imports.write(part(thing(2, "b"), thing(3, "a")))
+    assert await imports.uid("a") != uid
+    await imports.write(part(thing(2, "b"), thing(3, "a"), thing(1, "x")))
+    assert await imports.uid("x") == uid
+
+
+async def test_a_restored_revision_gives_names_back(imports: Imports) -> None:
+    await imports.write(part(thing(1, "a"), thing(2, "b")))
+    uids = [await imports.uid(name) for name in "ab"]
+    await imports.write(part(thing(1, "b"), thing(3, "a")))
+    await stored_sets.restore(
+        imports.database, SET, 1, imports.actor, Guards(), imports.target.rules, kept=5
+    )
+    assert [await imports.uid(name) for name in "ab"] == uids
+
+
+async def test_a_push_cannot_claim_what_an_import_removed(
+    service: Service, imports: Imports
+) -> None:
+    await imports.write(part(thing(1, "a"), thing(2, "b")))
+    uid = await imports.uid("a")
+    await imports.write(part(thing(2, "b")))
+    domain = imports.target.rules.annotator.domain
+    await service.push(
+        "mine", resource("mine", annotations={f"{domain}/external-id": "repository/1"})
+    )
+    claimed = await service.catalog("resource:default/mine")
+    assert claimed is not None
+    assert claimed["metadata"]["uid"] != uid
+    await imports.write(part(thing(2, "b"), thing(1, "x")))
+    assert await imports.uid("x") == uid
 
 
 async def test_a_name_of_something_that_was_removed_is_free(imports: Imports) -> None:

@@ -240,6 +240,16 @@ LANDED = (
         "0.1.0",
         "3baf0cd05fc6118cf347d3bf90ee984041e26eb0579f5699d22e59db97d4b749",
     ),
+    Landed(
+        "0045_external_ids.sql",
+        "0.1.0",
+        "3d2a0875863c055ea41884c0354f3ee71fe607d3dde4df0f3d64c01195b4966a",
+    ),
+    Landed(
+        "0046_removed_by_external_id.sql",
+        "0.1.0",
+        "d9a385d094b3a2ccf08a6c2f365bc2ba5c90668c386d18bf2cde3dd8392d85dd",
+    ),
 )
 
 # Three of them had another form before, with which databases were made: their first texts.

@@ -5,6 +5,7 @@ permission lost here is lost everywhere in the same transaction.
 """
 
 import re
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from factbook import invisible
@@ -182,6 +183,11 @@ def is_known(transaction: Transaction, ref: str) -> bool:
 def prove(transaction: Transaction, ref: str, proof: str) -> None:
     """Record what proves that an account is the catalog's user of its name."""
     _change(transaction, ref, "proof", proof)
+
+
+def unprove(transaction: Transaction, refs: Sequence[str]) -> None:
+    """Record that accounts are no longer proven: their names now belong to other users, or none."""
+    transaction.run("UPDATE people SET proof = ? WHERE ref IN LIST(?)", (UNPROVEN, refs))
 
 
 def is_unproven(transaction: Transaction, ref: str) -> bool:

@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from factbook.catalog import kinds, people_trust, sets
+from factbook.catalog import identity, kinds, people_trust, sets
 from factbook.catalog.push_rules import PushRules
 from factbook.catalog.ref import DEFAULT_NAMESPACE
 from factbook.catalog.sets import Prepared
@@ -22,7 +22,6 @@ from factbook.importers.snapshot import (
     set_name,
 )
 
-_EXTERNAL_ID: Final = "external-id"
 _UNTRUSTED: Final = (
     "{ref} isn't imported: files add users and groups only in repositories that people_from of "
     "the importer names"
@@ -52,7 +51,7 @@ class ImportMarks:
         domain = rules.annotator.domain
         self._domain = domain
         self._origin = f"{domain}/{people_trust.ORIGIN_MARK}"
-        self._external_id = f"{domain}/{_EXTERNAL_ID}"
+        self.id_key = f"{domain}/{identity.EXTERNAL_ID}"
 
     def marked(self, item: ImportedItem) -> Mapping[str, Any]:
         """The entity with the annotations; one of another form is left for the check to refuse."""
@@ -62,18 +61,18 @@ class ImportMarks:
         own = metadata.get("annotations")
         if own is not None and not isinstance(own, dict):
             return item.entity
-        given = {k: v for k, v in (own or {}).items() if k not in (self._origin, self._external_id)}
+        given = {k: v for k, v in (own or {}).items() if k not in (self._origin, self.id_key)}
         given |= {f"{self._domain}/{name}": value for name, value in item.marks.items()}
         given[self._origin] = item.origin
         if item.external_id:
-            given[self._external_id] = item.external_id
+            given[self.id_key] = item.external_id
         return {**item.entity, "metadata": {**metadata, "annotations": given}}
 
     def member(self, stored: StoredItem) -> StoredMember:
         """A stored entity with what it says."""
         entity = msgspec.json.decode(stored.document)
         said = entity["metadata"].get("annotations", {})
-        origin, external_id = said.get(self._origin, ""), said.get(self._external_id, "")
+        origin, external_id = said.get(self._origin, ""), said.get(self.id_key, "")
         return StoredMember(sets.unchanged(stored.ref, stored.document), origin, external_id)
 
 

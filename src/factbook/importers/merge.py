@@ -56,7 +56,6 @@ class MergedPart:
     held: list[str] = field(default_factory=list)
     reason: str = ""
     spared: frozenset[str] = frozenset()
-    moves: Mapping[str, str] = field(default_factory=dict)
     undecided: frozenset[str] = frozenset()
     there: frozenset[str] = frozenset()
 
@@ -85,26 +84,56 @@ def merged(
         for one in found
         if _may_change(part, here, one) and not _stands_in(part, one, origins, unread)
     }
-    missing = [member for ref, member in here.items() if ref not in new]
+    # What has a name now that belonged to another thing is new, and comes when that has gone.
+    fresh = {ref: one for ref, one in new.items() if _is_another(here.get(ref), one)}
+    missing = [member for ref, member in here.items() if ref not in new or ref in fresh]
     there = {m.prepared.ref for m in missing if m.origin in unread}
-    there.update(one.prepared.ref for one in found)
-    moves = _moves(missing, [one for ref, one in new.items() if ref not in here])
+    moves = _moves(missing, list(fresh.values()))
     unread = {*unread, *(m.origin for m in missing if not _was_read(part, m))}
     absent = [m for m in missing if m.prepared.ref not in moves and m.origin not in unread]
-    removable, held, reason = _sorted_out(part, absent, len(here), doubt)
-    gone = {*removable, *moves}
-    kept = [_next(member, new, unread) for ref, member in here.items() if ref not in gone]
-    added = sorted(ref for ref in new if ref not in here)
+    replaced = _replaced(part, absent, fresh, doubt)
+    unproven = [member for member in absent if member.prepared.ref not in replaced]
+    removable, held, reason = _sorted_out(part, unproven, len(here), doubt)
+    gone = _gone({*removable, *replaced, *moves}, moves, here)
+    come = {ref for ref in fresh if ref not in here or ref in gone}
+    there.update(one.prepared.ref for one in found if one.prepared.ref not in fresh.keys() - come)
+    kept = [
+        member.prepared if ref in fresh else _next(member, new, unread)
+        for ref, member in here.items()
+        if ref not in gone
+    ]
     return MergedPart(
-        [*kept, *(new[ref].prepared for ref in added)],
+        [*kept, *(new[ref].prepared for ref in sorted(come))],
         sorted(gone),
         held,
         reason,
         doubt.spared & {member.prepared.ref for member in missing},
-        moves,
         _undecided(part, missing, absent) - gone - doubt.spared,
         frozenset(there),
     )
+
+
+def _replaced(
+    part: SnapshotPart, absent: Sequence[StoredMember], fresh: Collection[str], doubt: Doubt
+) -> set[str]:
+    """The references that other things have now: proof that need not wait, unless it is of many."""
+    found = {member.prepared.ref for member in absent} & set(fresh) - doubt.spared
+    return found if part.complete and len(found) < _SEVERAL else set()
+
+
+def _gone(gone: set[str], moves: Mapping[str, str], here: Collection[str]) -> set[str]:
+    """What leaves its name, without moves to a name that something else keeps."""
+    while blocked := {old for old in gone if (new := moves.get(old)) in here and new not in gone}:
+        gone = gone - blocked
+    return gone
+
+
+def _is_another(member: StoredMember | None, one: Candidate) -> bool:
+    """True for what is not stored, and for what only has the name of a stored thing."""
+    if member is None:
+        return True
+    ids = {member.external_id, one.external_id}
+    return len(ids) == 2 and "" not in ids
 
 
 def _sorted_out(

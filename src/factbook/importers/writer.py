@@ -24,6 +24,10 @@ T = TypeVar("T")
 
 # Others write a set of imports between its reading and writing only to take entities from it.
 _ATTEMPTS: Final = 5
+_OWNED: Final = "is owned by {}, and stays as it is there"
+_AWAITED: Final = (
+    "is still {} in {}; it moves once that part has been read completely and no longer has it"
+)
 
 
 class ImportTarget(NamedTuple):
@@ -91,9 +95,12 @@ async def write_snapshot(
 
     What moved from one part to another is written in a second round, after the first gave it up.
     """
-    writer = _Writer(target, importer, now, dry_run=dry_run)
     known = await _known_origins(target, importer, snapshot)
     parts = await asyncio.to_thread(checked, importer, snapshot, target.rules, known)
+    stated = {
+        set_name(importer, part.part.key): {one.external_id for one in part.found} for part in parts
+    }
+    writer = _Writer(target, importer, now, stated, dry_run=dry_run)
     results = [await writer.part(part) for part in parts]
     if dry_run:
         return results
@@ -105,8 +112,17 @@ async def write_snapshot(
 
 
 class _Writer:
-    def __init__(self, target: ImportTarget, importer: str, now: int, *, dry_run: bool) -> None:
+    def __init__(
+        self,
+        target: ImportTarget,
+        importer: str,
+        now: int,
+        stated: Mapping[str, set[str]],
+        *,
+        dry_run: bool,
+    ) -> None:
         self._target = target
+        self._stated = stated
         self._importer = importer
         self._now = now
         self._dry_run = dry_run
@@ -121,10 +137,14 @@ class _Writer:
                 self._target.database, self._importer, part.part.key
             )  # fmt: skip
             stored = await stored_part(self._target, name)
-            found = [one for one in part.found if one.prepared.ref not in owned]
+            awaited = {} if self._dry_run else await self._awaited(part, stored, name)
+            left_out = {*owned, *awaited}
+            found = [one for one in part.found if one.prepared.ref not in left_out]
             doubt = before.doubt if before else Doubt()
             wanted = merged(part.part, stored.members, found, part.unread, doubt)
-            conflicts = _conflicts(part, owned)
+            conflicts = _conflicts(
+                part, {ref: _OWNED.format(owned[ref]) for ref in owned} | awaited
+            )
             record = self._record(part, wanted, before, conflicts)
             try:
                 outcome = await self._replace(
@@ -135,8 +155,26 @@ class _Writer:
             except PreconditionFailedError:
                 continue
             else:
-                return _result(record, name, wanted, outcome, conflicts)
+                result = _result(record, name, wanted, outcome, conflicts)
+                return result._replace(undecided=result.undecided.union(awaited))
         raise ConflictError(f"The set {name} was changed again and again; nothing was written.")
+
+    async def _awaited(self, part: CheckedPart, stored: StoredPart, name: str) -> dict[str, str]:
+        """New names of things that another part has, and a reading no longer finds there.
+
+        They move when that part has given them up; the texts say so. An event is about some
+        repositories, so it waits for every part that it does not read.
+        """
+        here = {each.external_id for each in stored.members}
+        new = {one.external_id: one.prepared.ref for one in part.found}
+        ids = new.keys() - here - {""}
+        own, waiting = f"{PREFIX}{self._importer}/", dict[str, str]()
+        key = ImportMarks(self._target.rules).id_key
+        for id_, ref, other in await stored_sets.holders(self._target.database, key, ids):
+            stated = self._stated.get(other, None if part.part.only is None else set[str]())
+            if other != name and other.startswith(own) and stated is not None and id_ not in stated:
+                waiting[new[id_]] = _AWAITED.format(ref, other)
+        return waiting
 
     async def _replace(
         self, name: str, stored: StoredPart, wanted: MergedPart, saving: Write
@@ -155,7 +193,6 @@ class _Writer:
             Guards(if_match=str(stored.revision)),
             kept=self._target.kept,
             dry_run=self._dry_run,
-            moved=wanted.moves,
             write=None if self._dry_run else saving,
         )
 
@@ -245,13 +282,10 @@ async def _revision(database: Database, name: str) -> int:
         return 0
 
 
-def _conflicts(part: CheckedPart, owned: Mapping[str, str]) -> list[ReadingProblem]:
-    """A problem for each entity that another owner has, at the place that it was read from."""
+def _conflicts(part: CheckedPart, left_out: Mapping[str, str]) -> list[ReadingProblem]:
+    """A problem for each entity that is left out, at the place that it was read from."""
     items = {one.prepared.ref: one.origin for one in part.found}
-    return [
-        ReadingProblem(items[ref], f"{ref} is owned by {owner}, and stays as it is there")
-        for ref, owner in owned.items()
-    ]
+    return [ReadingProblem(items[ref], f"{ref} {text}") for ref, text in left_out.items()]
 
 
 def actor(importer: str, now: int) -> Actor:

@@ -157,14 +157,13 @@ class Settlement:
         shown = [row for row in rows if row.ref and row.active and row.id in self._dirty]
         wanted = self._prepared(shown)
         refs = {row.id: row.ref for row in shown}
-        moved, gone = dict[str, str](), list[str]()
-        for id_, before in self._before.items():
-            if before and before.ref and before.active and before.ref != refs.get(id_):
-                gone.append(before.ref)
-                if id_ in refs:
-                    moved[before.ref] = refs[id_]
+        gone = [
+            before.ref
+            for id_, before in self._before.items()
+            if before and before.ref and before.active and before.ref != refs.get(id_)
+        ]
         kept = {one.ref for one in wanted}
-        return SetChange(wanted, [ref for ref in gone if ref not in kept], moved)
+        return SetChange(wanted, [ref for ref in gone if ref not in kept])
 
     def _prepared(self, shown: Iterable[ScimRow]) -> list[Prepared]:
         """The entities of resources, with the references of groups and children."""

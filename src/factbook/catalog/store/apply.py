@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
-from factbook.catalog import compliance, relations
+from factbook.catalog import compliance, identity, relations
 from factbook.catalog.piecewise import ordered, slices
 from factbook.catalog.sets import Prepared
 from factbook.catalog.store import removed, revisions, set_events
@@ -81,9 +81,8 @@ def apply(
     if target is not None:
         target = revisions.record(transaction, target, plan, actor.ref, actor.now, restored)
         revisions.trim_set(transaction, target, kept)
-    changed = _Changes(transaction, actor, target.id if target else None, held)
+    changed = _Changes(transaction, actor, target, held)
     changed.remove(plan.removed)
-    removed.carry_over(transaction, plan.moves)
     changed.update([*plan.updated, *plan.taken])
     changed.add(plan.added)
     added = {item.ref: changed.ids[item.ref] for item in plan.added}
@@ -104,27 +103,27 @@ class _Changes:
     """Rows changed by one plan."""
 
     def __init__(
-        self, transaction: Transaction, actor: Actor, set_id: int | None, held: WriteLocks
+        self, transaction: Transaction, actor: Actor, target: SetRow | None, held: WriteLocks
     ) -> None:
         self._held = held
         self._transaction = transaction
         self._actor = actor
-        self._set_id = set_id
+        self._set_id = target.id if target else None
+        self._set_name = target.name if target else None
         self._interned = Interned(transaction)
         self.rendering = RelationRenderer(transaction, held)
         self.ids: dict[str, int] = {}
         self.uids: dict[str, str] = {}
 
-    def remove(self, removed: Sequence[Existing]) -> None:
-        lengths = self._lengths(removed)
-        for portion in documents(removed, lambda item: lengths[item.id]):
+    def remove(self, gone: Sequence[Existing]) -> None:
+        lengths = self._lengths(gone)
+        for portion in documents(gone, lambda item: lengths[item.id]):
             ids = [item.id for item in portion]
-            self._transaction.run(
-                "INSERT INTO removed_entities (ref, id, uid, removed_at) "
-                "SELECT ref, id, uid, ? FROM entities WHERE id IN LIST(?)",
-                (self._actor.now, ids),
-            )
-            before = [(id_, ref, Derived.of(ref, text)) for id_, ref, text in self._stored(ids)]
+            stored = self._stored(ids)
+            keys = {id_: self._memory_key(text) for id_, _, text in stored}
+            leaving = [(item.ref, item.id, item.uid) for item in portion]
+            removed.remember(self._transaction, leaving, keys, self._actor.now)
+            before = [(id_, ref, Derived.of(ref, text)) for id_, ref, text in stored]
             self._interned.delete((*row, id_) for id_, _, had in before for row in had.search)
             for _, ref, had in before:
                 self.rendering.note(ref, (*had.edges, *had.former))
@@ -156,7 +155,8 @@ class _Changes:
 
     def add(self, added: Sequence[Prepared]) -> None:
         refs = [item.ref for item in added]
-        known = removed.recall(self._transaction, refs)
+        keys = {item.ref: self._memory_key(item.document) for item in added}
+        known = removed.recall(self._transaction, keys)
         fresh = iter(counters.take_aside(self._transaction, "entity", len(added) - len(known)))
         given = {ref: known.get(ref) or (next(fresh), str(uuid.uuid4())) for ref in refs}
         if not self._held.is_alone:
@@ -185,6 +185,9 @@ class _Changes:
             self._insert_edges(edges)
         if refs and not self._held.is_alone:
             removed.check(self._transaction, refs)
+
+    def _memory_key(self, document: str) -> str:
+        return removed.memory_key(self._set_name, identity.external_id(document)[1])
 
     def _lengths(self, stored: Sequence[Existing]) -> dict[int, int]:
         """The approximate lengths of these entities' documents, within a few characters."""

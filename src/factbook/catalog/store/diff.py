@@ -1,16 +1,16 @@
 """Plan of a write: the difference between the stored and the wanted entities."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
 from msgspec import Struct
 
 from factbook.auth import token_reach
 from factbook.auth.token_reach import Narrowing
-from factbook.catalog import people_trust
+from factbook.catalog import identity, people_trust, search
 from factbook.catalog.sets import Prepared
 from factbook.catalog.store import locks
+from factbook.catalog.store.documents import DOCUMENT
 from factbook.catalog.store.locks import WriteGuard
 from factbook.errors import ConflictError, PreconditionFailedError
 from factbook.schemas.push import Difference
@@ -75,7 +75,6 @@ class WritePlan(Struct):
     removed: list[Existing] = []
     unchanged: list[Existing] = []
     order: list[str] | None = None
-    moves: Mapping[str, str] = {}  # removed to added references
     losers: Collection[str] = ()
 
     @property
@@ -115,13 +114,11 @@ def replacement(
     name: str,
     wanted: Sequence[Prepared],
     guards: Guards,
-    moved: Mapping[str, str] = MappingProxyType({}),
 ) -> WritePlan:
     """The plan that makes `wanted` the whole content of a set.
 
-    `moved` has the new reference of entities by the one that they had. Raises
-    PreconditionFailedError, ConflictError or NotAllowedError if a guard or another owner forbids
-    it.
+    Raises PreconditionFailedError, ConflictError or NotAllowedError if a guard or another owner
+    forbids it.
     """
     token_reach.check_owners(guards.narrowing, [name])
     target = set_row(transaction, name)
@@ -130,14 +127,13 @@ def replacement(
     plan = WritePlan(target)
     _sort_out(transaction, plan, wanted, current, guards)
     refs = [item.ref for item in wanted]
-    kept = set(refs)
+    kept = set(refs).difference(item.ref for item in plan.removed)
     plan.removed = [item for ref, item in current.items() if ref not in kept]
     token_reach.check_refs(guards.narrowing, [item.ref for item in plan.removed])
     _check_removals(plan, guards)
     # What is appended is written as first the new and then the taken entities.
     if (plan.added and plan.taken) or not _only_appends(list(current), refs, kept):
         plan.order = refs
-    plan.moves = _moves(plan, moved) if moved else {}
     return plan
 
 
@@ -147,12 +143,10 @@ def addition(
     items: Sequence[Prepared],
     guards: Guards,
     gone: Collection[str] = (),
-    moved: Mapping[str, str] = MappingProxyType({}),
 ) -> WritePlan:
     """The plan that adds or updates entities in a set, or outside any set when `name` is None.
 
-    Of the others there, it removes those with the references in `gone`; `moved` is as of a
-    replacement.
+    Of the others there, it removes those with the references in `gone`.
     """
     token_reach.check_owners(guards.narrowing, [name])
     target = set_row(transaction, name) if name is not None else None
@@ -168,9 +162,8 @@ def addition(
     )
     current = {row[0]: Existing(*row) for row in rows}
     _sort_out(transaction, plan, items, current, guards)
-    plan.removed = [current[ref] for ref in gone if ref in current]
+    plan.removed += [current[ref] for ref in gone if ref in current]
     token_reach.check_refs(guards.narrowing, [item.ref for item in plan.removed])
-    plan.moves = _moves(plan, moved) if moved else {}
     return plan
 
 
@@ -220,7 +213,11 @@ def _sort_out(
             plan.unchanged.append(existing)
         else:
             plan.updated.append((item, existing))
-    changed = [*new, *(item for item, _ in plan.updated)]
+    if others := _others(transaction, plan.updated):
+        plan.removed = [existing for _, existing in others]
+        plan.added = [item for item, _ in others]
+        plan.updated = [pair for pair in plan.updated if pair not in others]
+    changed = [*new, *plan.added, *(item for item, _ in plan.updated)]
     token_reach.check_refs(guards.narrowing, [item.ref for item in changed])
     # One statement, as the other owners may write at the same time.
     held = owners(transaction, [item.ref for item in new])
@@ -229,9 +226,44 @@ def _sort_out(
     if kept and not guards.take:
         raise _conflict({ref: held[ref][1] for ref in sorted(kept)})
     token_reach.check_owners(guards.narrowing, [name for _, name in held.values()])
-    plan.added = [item for item in new if item.ref not in held]
+    plan.added += [item for item in new if item.ref not in held]
     plan.taken = [(item, held[item.ref][0]) for item in new if item.ref in held]
     plan.losers = {locks.owner(name, ref) for ref, (_, name) in held.items()}
+
+
+def _others(
+    transaction: Transaction, updated: Sequence[tuple[Prepared, Existing]]
+) -> list[tuple[Prepared, Existing]]:
+    """Pairs of which each side has an external id, and not the same: the name changed hands."""
+    wanted = {}
+    for item, existing in updated:
+        key, external_id = identity.external_id(item.document)
+        if external_id:
+            wanted[existing.id] = (key, external_id)
+    if not wanted:
+        return []
+    # Almost all still have theirs, which the search index tells without reading a document.
+    keys = {f"metadata.annotations.{key}".lower() for key, _ in wanted.values()}
+    values = {search.text(external_id) for _, external_id in wanted.values()}
+    same = {
+        id_
+        for id_, value in transaction.all(_HOLDERS, (sorted(keys), sorted(values)))
+        if id_ in wanted and value == search.text(wanted[id_][1])
+    }
+    rows = transaction.all(_DOCUMENTS, (sorted(wanted.keys() - same),))
+    stored = {id_: identity.external_id(document)[1] for id_, document in rows}
+    return [
+        (item, existing)
+        for item, existing in updated
+        if stored.get(existing.id) not in (None, "", wanted.get(existing.id, ("", ""))[1])
+    ]
+
+
+_HOLDERS = """
+SELECT s.entity_id, s.value FROM search s JOIN search_keys k ON k.id = s.key_id
+WHERE k.key IN LIST(?) AND s.value IN LIST(?)
+"""
+_DOCUMENTS = f"SELECT e.id, {DOCUMENT} FROM entities e WHERE e.id IN LIST(?)"
 
 
 def owners(transaction: Transaction, refs: list[str]) -> dict[str, tuple[Existing, str | None]]:
@@ -281,17 +313,6 @@ def _check_removals(plan: WritePlan, guards: Guards) -> None:
             f"maxRemovals allows {most}. Nothing was written.",
             removals=len(plan.removed),
         )
-
-
-def _moves(plan: WritePlan, moved: Mapping[str, str]) -> dict[str, str]:
-    """The moves, old to new reference, that a plan carries out: each to one of its own."""
-    removed = {item.ref for item in plan.removed}
-    added = {item.ref for item in plan.added}
-    found: dict[str, str] = {}
-    for old, new in moved.items():
-        if old in removed and new in added and new not in found.values():
-            found[old] = new
-    return found
 
 
 def _only_appends(before: list[str], after: list[str], kept: set[str]) -> bool:

@@ -1,12 +1,16 @@
 """Removed entities, remembered for some days: added again, they have their ids, facts and history.
 
-They are remembered by reference. A move to another reference is a removal and an addition in one
-write: it renames the memory before the addition looks for it.
+They are remembered by their external id, and by reference. A move to another reference is a
+removal and an addition in one write. An entity with another external id than the remembered one of
+its name is another thing, and begins with nothing.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from itertools import chain
 from typing import Final, NamedTuple
 
+from factbook.auth import users
+from factbook.catalog.people_trust import IMPORTED
 from factbook.storage import Transaction
 from factbook.storage.database import RestartError
 from factbook.storage.touches import Touched
@@ -31,15 +35,90 @@ class ErasedEntities(NamedTuple):
     changes: int
 
 
-def recall(transaction: Transaction, refs: list[str]) -> dict[str, tuple[int, str]]:
-    """Ids and uids of removed entities that are added again; they are not remembered any more."""
-    if not refs or not _any(transaction):
+def remember(
+    transaction: Transaction,
+    gone: Iterable[tuple[str, int, str]],
+    keys: Mapping[int, str],
+    now: int,
+) -> None:
+    """Remember entities, given by reference, id and uid; `keys` are those of `memory_key` by id."""
+    columns = ("ref", "id", "uid", "removed_at", "external_id")
+    rows = [(ref, id_, uid, now, keys.get(id_) or None) for ref, id_, uid in gone]
+    transaction.insert("removed_entities", columns, rows)
+
+
+def memory_key(set_name: str | None, external_id: str) -> str:
+    """The text by which an external id is remembered; empty without one.
+
+    One that an importer states is known everywhere, one that is pushed only in its set: otherwise a
+    pusher could claim what another set removed.
+    """
+    if not external_id or set_name is None:
+        return ""
+    if set_name.startswith(IMPORTED):
+        return external_id
+    return f"{external_id}{_IN_SET}{set_name}"
+
+
+def recall(transaction: Transaction, added: Mapping[str, str]) -> dict[str, tuple[int, str]]:
+    """Ids and uids of removed entities that are added again; they are not remembered any more.
+
+    `added` has the key of `memory_key` by reference. A namesake with another external id is set
+    aside: its name belongs to something else now.
+    """
+    if not added or not _any(transaction):
         return {}
-    rows = transaction.all(
-        "SELECT ref, id, uid FROM removed_entities WHERE ref IN LIST(?)", (refs,)
+    keys = sorted({key for key in added.values() if key})
+    # The latest last, which counts.
+    known = transaction.all(f"{_READ} external_id IN LIST(?) ORDER BY removed_at, id", (keys,))
+    by_key = {row[3]: row for row in known}
+    namesakes = {row[0]: row for row in transaction.all(f"{_READ} ref IN LIST(?)", (list(added),))}
+    found = {ref: by_key.pop(key) for ref, key in added.items() if key in by_key}
+    for row in found.values():
+        namesakes.pop(row[0], None)
+    for ref in namesakes.keys() - found.keys():
+        if _may_be(namesakes[ref][3], added[ref]):
+            found[ref] = namesakes.pop(ref)
+    given = [row[0] for row in found.values()]
+    transaction.run("DELETE FROM removed_entities WHERE ref IN LIST(?)", (given,))
+    _vacate(transaction, {row[0]: row[1] for ref, row in found.items() if row[0] != ref})
+    _set_aside(transaction, {ref: row[1] for ref, row in namesakes.items()})
+    return {ref: (row[1], row[2]) for ref, row in found.items()}
+
+
+def forget(transaction: Transaction, before: int) -> list[int]:
+    """Forget what was removed before that time; the ids."""
+    gone = transaction.all(
+        "DELETE FROM removed_entities WHERE removed_at < ? RETURNING id, ref, external_id",
+        (before,),
     )
-    transaction.run("DELETE FROM removed_entities WHERE ref IN LIST(?)", (refs,))
-    return {ref: (id_, uid) for ref, id_, uid in rows}
+    # Whatever gets one of their names is another thing.
+    _vacate(transaction, {ref: id_ for id_, ref, key in gone if key and _ASIDE not in ref})
+    return [row[0] for row in gone]
+
+
+def _may_be(known: str | None, key: str) -> bool:
+    """True unless both sides have an external id, and not the same."""
+    return not known or not key or known.partition(_IN_SET)[0] == key.partition(_IN_SET)[0]
+
+
+def _set_aside(transaction: Transaction, namesakes: Mapping[str, int]) -> None:
+    rows = [(aside(ref, id_), ref) for ref, id_ in namesakes.items()]
+    transaction.many("UPDATE removed_entities SET ref = ? WHERE ref = ?", rows)
+    _vacate(transaction, namesakes)
+
+
+def aside(ref: str, id_: int) -> str:
+    """What stands for the reference of an entity that lost it to another thing."""
+    return f"{ref}{_ASIDE}{id_}"
+
+
+def _vacate(transaction: Transaction, left: Mapping[str, int]) -> None:
+    """Tell that entities no longer have these names; accounts of such names prove nothing now."""
+    for ref, id_ in left.items():
+        transaction.touch((_MOVED, ref), (id_,))
+    if people := [ref for ref in left if ref.startswith(users.PREFIX)]:
+        users.unprove(transaction, people)
 
 
 def check(transaction: Transaction, refs: list[str]) -> None:
@@ -52,20 +131,16 @@ def check(transaction: Transaction, refs: list[str]) -> None:
         raise RestartError
 
 
-def carry_over(transaction: Transaction, moves: Mapping[str, str]) -> None:
-    """Remember what has moved by its new reference.
-
-    What else was removed under that is not forgotten before its time, and found no more.
-    """
-    for old, new in moves.items():
-        transaction.run(_SET_ASIDE, (new,))
-        ids = [id_ for (id_,) in transaction.all(_RENAME, (new, old))]
-        transaction.touch((_MOVED, old), ids)
-
-
 def moved(touched: Touched) -> dict[str, int]:
     """The ids of what has moved in a transaction, by the references before."""
     return {topic[1]: id_ for topic, ids in touched.items() if topic[0] == _MOVED for id_ in ids}
+
+
+def refs_of(transaction: Transaction, ids: Iterable[int]) -> dict[int, str]:
+    """The references by which entities with these ids are in the catalog, or remembered, by id."""
+    wanted = sorted(ids)
+    sql = (f"SELECT id, ref FROM {table} WHERE id IN LIST(?)" for table in _TABLES)
+    return dict(chain.from_iterable(transaction.all(each, (wanted,)) for each in sql))
 
 
 def holders(transaction: Transaction, refs: Collection[str]) -> list[Holder]:
@@ -97,9 +172,12 @@ def _any(transaction: Transaction) -> bool:
     return transaction.one("SELECT 1 FROM removed_entities LIMIT 1") is not None
 
 
-# No reference is without a colon.
-_SET_ASIDE = "UPDATE removed_entities SET ref = '#' || id WHERE ref = ?"
-_RENAME = "UPDATE removed_entities SET ref = ? WHERE ref = ? RETURNING id"
+# No reference has one.
+_ASIDE: Final = "#"
+# No external id has one.
+_IN_SET: Final = "\t"
+_TABLES: Final = ("removed_entities", "entities")
+_READ: Final = "SELECT ref, id, uid, external_id FROM removed_entities WHERE"
 
 _THEMSELVES = """
 SELECT e.ref, coalesce(s.name, ''), '' FROM entities e LEFT JOIN sets s ON s.id = e.set_id

@@ -1,7 +1,7 @@
 """Changes of some entities of a set, decided on in the transaction that makes them."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 from typing import TypeVar
 
 from factbook.catalog import people_trust, sets
@@ -18,11 +18,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class SetChange:
-    """Entities to add or update, references to remove, and old to new ones of what moves."""
+    """Entities to add or update, and references to remove."""
 
     wanted: Sequence[Prepared] = ()
     gone: Collection[str] = ()
-    moved: Mapping[str, str] = field(default_factory=dict)
 
 
 async def change(
@@ -44,7 +43,7 @@ async def change(
     def work(transaction: Transaction) -> T:
         held.begin(transaction)
         wanted, result = decide(transaction)
-        plan = diff.addition(transaction, name, wanted.wanted, Guards(), wanted.gone, wanted.moved)
+        plan = diff.addition(transaction, name, wanted.wanted, Guards(), wanted.gone)
         if plan.set is not None and plan.added:
             sets.check_size(plan.set.item_count + len(plan.added) - len(plan.removed), rules)
         apply.apply(transaction, plan, actor, held, kept=kept)

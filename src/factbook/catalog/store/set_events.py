@@ -16,9 +16,10 @@ def of_plan(
         yield _of_set(target, plan, by, restored)
     name, revision = (target.name, target.revision) if target is not None else (None, 0)
     groups: dict[Change, list[str]] = {
+        # First, as another thing may have the same reference.
+        "removed": [item.ref for item in plan.removed],
         "added": [item.ref for item in plan.added],
         "updated": [item.ref for item, _ in (*plan.updated, *plan.taken)],
-        "removed": [item.ref for item in plan.removed],
     }
     for change, refs in groups.items():
         for some in portions(refs):

@@ -4,15 +4,14 @@ Functions that write accept `write`, which runs a function in a transaction and 
 database's own.
 """
 
-from collections.abc import AsyncIterator, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import AsyncIterator, Collection, Sequence
 from typing import NamedTuple
 
 from factbook.auth.token_reach import Narrowing
-from factbook.catalog import sets
+from factbook.catalog import search, sets
 from factbook.catalog.push_rules import PushRules
 from factbook.catalog.sets import Prepared, PreparedPush
-from factbook.catalog.store import apply, diff, locks, revisions
+from factbook.catalog.store import apply, diff, locks, removed, revisions
 from factbook.catalog.store.apply import Actor, WriteResult
 from factbook.catalog.store.diff import Guards, WritePlan
 from factbook.catalog.store.documents import DOCUMENT
@@ -67,20 +66,19 @@ async def replace(
     *,
     kept: int,
     dry_run: bool = False,
-    moved: Mapping[str, str] = MappingProxyType({}),
     write: Write | None = None,
 ) -> PushResult:
     """Make `wanted` the whole content of a set, keeping `kept` revisions of it.
 
-    `moved` has the new reference of entities by the one that they had. Raises ConflictError or
-    PreconditionFailedError; in that case, as in a dry run, nothing is written.
+    Raises ConflictError or PreconditionFailedError; in that case, as in a dry run, nothing is
+    written.
     """
 
     held = WriteLocks({locks.owner(name, ""): dry_run}, guards.owned)
 
     def work(transaction: Transaction) -> PushResult:
         held.begin(transaction)
-        plan = diff.replacement(transaction, name, wanted, guards, moved)
+        plan = diff.replacement(transaction, name, wanted, guards)
         if dry_run:
             return PushResult(plan, None)
         written = apply.apply(transaction, plan, actor, held, kept=kept)
@@ -288,6 +286,24 @@ async def all_items(database: Database) -> AsyncIterator[list[StoredItem]]:
         yield [StoredItem(*row) for row in rows]
 
 
+async def holders(
+    database: Database, key: str, external_ids: Collection[str]
+) -> list[tuple[str, str, str]]:
+    """Entities in sets with these external ids under an annotation: the id, reference and set."""
+    if not external_ids:
+        return []
+    given = {search.text(one): one for one in external_ids}
+    rows = await database.all(_HOLDERS, (f"metadata.annotations.{key}".lower(), sorted(given)))
+    return [(given[value], ref, name) for value, ref, name in rows]
+
+
+_HOLDERS = """
+SELECT s.value, e.ref, t.name FROM search_keys k JOIN search s ON s.key_id = k.id
+JOIN entities e ON e.id = s.entity_id JOIN sets t ON t.id = e.set_id
+WHERE k.key = ? AND s.value IN LIST(?)
+"""
+
+
 async def item_by_uid(database: Database, uid: str) -> StoredItem | None:
     """The pushed entity with this uid."""
     row = await database.one(f"{_ITEM} WHERE e.uid = ?", (uid,))
@@ -306,7 +322,6 @@ def sweep(
     """Forget old revisions, and removed entities for good; the ids of those entities."""
     locks.lock_alone(transaction)
     revisions.trim(transaction, kept, revisions_before)
-    gone = transaction.all(
-        "DELETE FROM removed_entities WHERE removed_at < ? RETURNING id", (removed_before,)
-    )
-    return [row[0] for row in gone]
+    gone = removed.forget(transaction, removed_before)
+    transaction.touch(apply.TOUCHED, gone)
+    return gone

@@ -3,20 +3,23 @@
 from collections.abc import Mapping
 from typing import Final
 
-from factbook.catalog.store import collectable
+from factbook.catalog.store import removed
 from factbook.checks.exemptions.exemption_store import MOVES
 from factbook.storage import Transaction
 
 
 def follow(transaction: Transaction, moved: Mapping[str, int]) -> None:
-    """Have exemptions name entities as they are called now; `moved` has ids by former names."""
+    """Have exemptions name entities as they are called now; `moved` has ids by former names.
+
+    Those of an entity that lost its name and has no other one yet wait for it, and hold for nobody.
+    """
     if not moved:
         return
     # A request that found the entity by its former name is committed from here on.
     transaction.lock(MOVES)
     named = transaction.all(_NAMED, (list(moved),))
-    now = collectable.refs_of(transaction, {moved[ref] for _, ref in named})
-    rows = [(now[moved[ref]], id_) for id_, ref in named if moved[ref] in now]
+    now = removed.refs_of(transaction, {moved[ref] for _, ref in named})
+    rows = [(now.get(moved[ref]) or removed.aside(ref, moved[ref]), id_) for id_, ref in named]
     transaction.many(_RENAME, rows)
 
 
