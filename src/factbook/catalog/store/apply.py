@@ -155,8 +155,10 @@ class _Changes:
 
     def add(self, added: Sequence[Prepared]) -> None:
         refs = [item.ref for item in added]
-        keys = {item.ref: self._memory_key(item.document) for item in added}
-        known = removed.recall(self._transaction, keys)
+        known = dict[str, tuple[int, str]]()
+        if refs and removed.any_of(self._transaction):
+            keys = {item.ref: self._memory_key(item.document) for item in added}
+            known = removed.recall(self._transaction, keys)
         fresh = iter(counters.take_aside(self._transaction, "entity", len(added) - len(known)))
         given = {ref: known.get(ref) or (next(fresh), str(uuid.uuid4())) for ref in refs}
         if not self._held.is_alone:

@@ -66,8 +66,6 @@ def recall(transaction: Transaction, added: Mapping[str, str]) -> dict[str, tupl
     `added` has the key of `memory_key` by reference. A namesake with another external id is set
     aside: its name belongs to something else now.
     """
-    if not added or not _any(transaction):
-        return {}
     keys = sorted({key for key in added.values() if key})
     # The latest last, which counts.
     known = transaction.all(f"{_READ} external_id IN LIST(?) ORDER BY removed_at, id", (keys,))
@@ -127,7 +125,7 @@ def check(transaction: Transaction, refs: list[str]) -> None:
     Then it has another id. From now on no other write can add it.
     """
     rows = "SELECT 1 FROM removed_entities WHERE ref IN LIST(?) LIMIT 1"
-    if _any(transaction) and transaction.one(rows, (refs,)) is not None:
+    if any_of(transaction) and transaction.one(rows, (refs,)) is not None:
         raise RestartError
 
 
@@ -168,7 +166,8 @@ def erase(transaction: Transaction, refs: Collection[str]) -> ErasedEntities:
     return ErasedEntities([id_ for (id_,) in ids], documents, len(found))
 
 
-def _any(transaction: Transaction) -> bool:
+def any_of(transaction: Transaction) -> bool:
+    """True if anything is remembered."""
     return transaction.one("SELECT 1 FROM removed_entities LIMIT 1") is not None
 
 
