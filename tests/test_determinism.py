@@ -77,6 +77,7 @@ GROWING = frozenset(
         ("audit/retention.py", "at, id"),
         ("audit/trail.py", "at DESC, id DESC"),
         ("audit/trail.py", "at, id"),
+        ("catalog/store/removed.py", "removed_at, id"),
         ("checks/digests/digest_figures.py", "at, id"),
         ("checks/digests/digest_figures.py", "c.at, c.id"),
         ("checks/digests/recent_changes.py", "at DESC, id DESC"),
