@@ -56,6 +56,7 @@ class MergedPart:
     held: list[str] = field(default_factory=list)
     reason: str = ""
     spared: frozenset[str] = frozenset()
+    moves: Mapping[str, str] = field(default_factory=dict)
     undecided: frozenset[str] = frozenset()
     there: frozenset[str] = frozenset()
 
@@ -108,6 +109,7 @@ def merged(
         held,
         reason,
         doubt.spared & {member.prepared.ref for member in missing},
+        {old: new for old, new in moves.items() if old in gone},
         _undecided(part, missing, absent) - gone - doubt.spared,
         frozenset(there),
     )
