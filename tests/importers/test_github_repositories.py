@@ -243,7 +243,7 @@ async def test_an_organization_that_is_not_there_is_a_problem() -> None:
     organization = Organization(repository("shop"), organizations=("nowhere",))
     parts = (await organization.read()).parts
     assert [(part.complete, part.items) for part in parts] == [(False, ())] * 3
-    assert parts[0].problems[0].message.startswith("repositories: not-found")
+    assert parts[0].problems[0].message.startswith("repositories: there is no nowhere at")
 
 
 async def test_what_the_credential_sees_is_told() -> None:
