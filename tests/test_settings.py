@@ -246,7 +246,7 @@ def test_a_connection_that_cannot_be_is_refused_by_its_name(subtests: pytest.Sub
     cases: list[tuple[dict[str, Any], str]] = [
         ({}, "connections.ci: Object missing required field `base_url`"),
         ({"base_url": "ci.example.com"}, "has to begin with https://"),
-        ({"base_url": "https://ci", "headers": "Bearer x"}, "Expected `object`"),
+        ({"base_url": "https://ci", "headers": "Bearer x"}, "Expected an object"),
         ({"base_url": "https://ci", "methods": ["DELETE"]}, "GET and POST"),
         ({"base_url": "https://ci", "at_once": 0}, ">= 1"),
         ({"base_url": "https://ci", "tokn": "x"}, "unknown field"),

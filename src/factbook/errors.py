@@ -28,6 +28,7 @@ Each class knows its HTTP status and the name that REST clients see; its docstri
 when none is given. `details` are further members of the rendered error object.
 """
 
+import re
 from collections.abc import Iterable
 from typing import Any, ClassVar, Final, Self
 
@@ -37,8 +38,29 @@ _LISTED: Final = 20
 _NEAR: Final = 3
 _ALIKE: Final = 0.5
 
+_TYPES: Final = {
+    "int": "a whole number",
+    "float": "a number",
+    "str": "text",
+    "bool": "true or false",
+    "array": "a list",
+    "object": "an object",
+    "null": "null",
+}
+_TYPE: Final = re.compile(r"(Expected|got) `([a-z]+(?: \| [a-z]+)*)`")
+
 # What is wrong, and its path in what was sent.
 Problem = dict[str, str]
+
+
+def in_words(error: Exception) -> str:
+    """The message of a decoder, with types in words: `int | null` is a whole number or null."""
+
+    def named(found: re.Match[str]) -> str:
+        types = [_TYPES.get(one, one) for one in found[2].split(" | ")]
+        return f"{found[1]} {' or '.join(types)}"
+
+    return _TYPE.sub(named, str(error))
 
 
 def problem(path: str, message: str) -> Problem:

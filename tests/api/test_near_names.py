@@ -113,3 +113,34 @@ async def test_who_may_only_write_is_not_told_what_others_hold(service: Service)
                 method, path, json={"items": []} if "facts" in path else None
             )
             assert (answer.status_code, answer.json()["error"]["message"]) == (404, said)
+
+
+async def test_arguments_of_tools_with_few_values_list_them(service: Service) -> None:
+    listed = expect_result(await service.http.post("/mcp", json=message("tools/list")))["tools"]
+    schemas = {tool["name"]: tool["inputSchema"]["properties"] for tool in listed}
+    states = ["pass", "fail", "unknown", "exempt", "not-applicable"]
+    for tool in ("get-check-results", "get-entity-check-results"):
+        assert schemas[tool]["states"]["items"]["enum"] == states
+    assert "owner" in schemas["find-entities"]["groupBy"]["enum"]
+    assert schemas["find-entities"]["ownership"]["enum"] == ["missing", "none"]
+    assert "owner|system" in schemas["get-scorecard-rollup"]["by"]["pattern"]
+
+
+async def test_messages_name_types_in_words(service: Service, subtests: pytest.Subtests) -> None:
+    put, post = ("PUT", f"{CHECKS}/covered"), ("POST", "/api/access/v1/tokens")
+    cases: list[tuple[tuple[str, str], object, str]] = [
+        (("POST", EXEMPTIONS), [], "an object"),
+        (put, 1, "an object"),
+        (post, {"name": 1}, "Expected text, got a whole number"),
+        (("POST", "/api/catalog/entities/by-query"), {"limit": "x"}, "Expected a whole number"),
+        (("PUT", f"{PUSH}/sets/all"), [], "Expected an object, got a list"),
+    ]
+    for (method, path), body, said in cases:
+        with subtests.test(f"{method} {path}"):
+            answer = await service.http.request(method, path, json=body)
+            assert answer.status_code == 400
+            text = answer.json()["error"]["message"]
+            assert said in text, text
+            assert "`" not in text.partition(" - at ")[0], text
+    text = await service.refusal("find-entities", limit="many")
+    assert text.startswith("Expected a whole number, got text - at `$.limit`")

@@ -241,4 +241,4 @@ async def test_a_whole_number_may_be_written_with_a_point(service: Service) -> N
     assert answer.status_code == 200, answer.text
     answer = await service.http.post(asked, content=b'{"limit": 20.5}')
     assert answer.status_code == 400
-    assert "Expected `int`, got `float`" in answer.json()["error"]["message"]
+    assert "Expected a whole number, got a number" in answer.json()["error"]["message"]

@@ -117,7 +117,7 @@ async def test_a_body_that_is_no_push_is_refused_whole(
         ({"items": [item(lines=1) | {"timestamp": 7}]}, 400, "$.items[0].timestamp"),
         ({"items": [{"entity": 7, "facts": {}}]}, 400, "$.items[0].entity"),
         ({"items": [{"entity": WEB, "facts": [1]}]}, 400, "$.items[0].facts"),
-        ([], 400, "Expected `object`"),
+        ([], 400, "Expected an object"),
         ({"items": [item(tool="x" * 9 * 1024 * 1024)]}, 413, "larger than"),
     ]
     for body, status, words in cases:

@@ -15,7 +15,7 @@ from factbook.catalog import advice, kinds, validation
 from factbook.catalog.push_rules import MOST_ITEMS, EntityLimits, PushRules
 from factbook.catalog.ref import DEFAULT_NAMESPACE, EntityRef
 from factbook.catalog.validators import Problem
-from factbook.errors import InputError, InvalidItemsError, PayloadTooLargeError, problem
+from factbook.errors import InputError, InvalidItemsError, PayloadTooLargeError, in_words, problem
 from factbook.schemas.push import Notice
 
 _encode = msgspec.json.Encoder().encode
@@ -111,7 +111,9 @@ def decode_body(body: bytes | bytearray, rules: PushRules) -> list[msgspec.Raw]:
     except _TooManyItemsError:
         raise PayloadTooLargeError(f"More than {rules.max_items} items{_limit(rules)}") from None
     except msgspec.ValidationError as error:
-        raise InputError(f'The body has to be {{"items": [entity, ...]}}: {error}.') from None
+        raise InputError(
+            f'The body has to be {{"items": [entity, ...]}}: {in_words(error)}.'
+        ) from None
     except RecursionError:
         raise InputError(f"{validation.too_deep(rules.max_depth)}.") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:

@@ -21,6 +21,7 @@ from factbook.errors import (
     ConflictError,
     FactbookError,
     InvalidItemsError,
+    in_words,
     problem,
 )
 from factbook.settings import option_tables
@@ -197,7 +198,7 @@ def _connection(wanted: ConnectionInput, values: Mapping[str, str]) -> SourceCon
     try:
         return msgspec.convert(options, SourceConnection)
     except msgspec.ValidationError as error:
-        raise InvalidItemsError([problem("", str(error))]) from None
+        raise InvalidItemsError([problem("", in_words(error))]) from None
     except ConfigurationError as error:
         # They begin with the name of the option.
         option, _, what = error.message.partition(" ")

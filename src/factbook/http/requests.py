@@ -16,6 +16,7 @@ from factbook.errors import (
     PayloadTooLargeError,
     TooSlowError,
     UnsupportedMediaTypeError,
+    in_words,
 )
 
 if TYPE_CHECKING:
@@ -278,7 +279,7 @@ def decode(body: bytes | bytearray, type_: Any) -> Any:
     try:
         return msgspec.json.decode(body, type=type_)
     except msgspec.ValidationError as error:
-        wrong = InputError(f"The body is not valid: {error}.")
+        wrong = InputError(f"The body is not valid: {in_words(error)}.")
         if "got `float`" not in str(error) or len(body) > _SMALL:
             raise wrong from None
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:

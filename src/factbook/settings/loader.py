@@ -10,7 +10,7 @@ from typing import Any, Final, get_origin, get_type_hints
 
 import msgspec
 
-from factbook.errors import ConfigurationError
+from factbook.errors import ConfigurationError, in_words
 from factbook.settings.table import Settings
 
 # Settings that are tables, of which an option may be a variable too; how deep an option is.
@@ -169,7 +169,7 @@ def _convert(name: str, value: Any, origin: str, *, strict: bool) -> Any:
     try:
         return msgspec.convert(value, type_, strict=strict)
     except msgspec.ValidationError as error:
-        raise ConfigurationError(f"{name} from {origin}: {error}") from None
+        raise ConfigurationError(f"{name} from {origin}: {in_words(error)}") from None
 
 
 @cache

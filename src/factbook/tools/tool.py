@@ -14,7 +14,7 @@ from factbook.auth.tokens import Grant
 from factbook.catalog import ref as refs
 from factbook.catalog.store import by_ref
 from factbook.datasources.registry import Registry
-from factbook.errors import InputError, ToolError
+from factbook.errors import InputError, ToolError, in_words
 from factbook.facts.datasource import DataSource
 from factbook.settings import Settings
 from factbook.storage import Database
@@ -109,7 +109,7 @@ class Tool:
         try:
             decoded = self._decoded(arguments if self.writes else self._given(arguments))
         except msgspec.ValidationError as error:
-            raise ToolError(f"{error}. {self.usage}") from None
+            raise ToolError(f"{in_words(error)}. {self.usage}") from None
         try:
             return await self.run(decoded, context)
         except InputError as error:

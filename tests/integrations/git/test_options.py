@@ -29,7 +29,7 @@ def test_the_address_follows_from_the_host(table: dict[str, Any], url: str) -> N
 
 def test_a_mistake_is_named_without_a_value(subtests: pytest.Subtests) -> None:
     cases: list[tuple[dict[str, Any], str]] = [
-        ({"host": None}, "Expected `str`, got `null` - at `$.host`."),
+        ({"host": None}, "Expected text, got null - at `$.host`."),
         ({"host": "https://x"}, "host has to be a host name in lower case"),
         ({"host": "git.example.com/x"}, "host has to be a host name in lower case"),
         ({"base_url": "ssh://git@x"}, "base_url has to begin with https://."),

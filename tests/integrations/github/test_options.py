@@ -69,7 +69,7 @@ def test_a_mistake_is_named_without_a_value(subtests: pytest.Subtests) -> None:
         ),
         (
             {"token": [SECRET]},
-            "integrations.github.work: Expected `str`, got `array` - at `$.token`.",
+            "integrations.github.work: Expected text, got a list - at `$.token`.",
         ),
     ]
     for table, message in cases:

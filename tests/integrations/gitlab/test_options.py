@@ -44,7 +44,7 @@ def test_a_mistake_is_named_without_a_value(subtests: pytest.Subtests) -> None:
             "host has to be a host name in lower case, such as gitlab.example.com.",
         ),
         ({"tokn": SECRET}, "Object contains unknown field `tokn`."),
-        ({"token": [SECRET]}, "Expected `str`, got `array` - at `$.token`."),
+        ({"token": [SECRET]}, "Expected text, got a list - at `$.token`."),
     ]
     for table, message in cases:
         with subtests.test(table=table):

@@ -16,7 +16,7 @@ from factbook.api.mcp.descriptions import LEGACY, META, MODERN, described
 from factbook.api.mcp.exchange import Exchange
 from factbook.api.mcp.jsonrpc import RpcError
 from factbook.api.mcp.toolset_choice import chosen, is_strict
-from factbook.errors import NotAcceptableError, NotAllowedError, UnsupportedMediaTypeError
+from factbook.errors import NotAcceptableError, NotAllowedError, UnsupportedMediaTypeError, in_words
 from factbook.http.context import Descriptions, ServerChoice, ToolContext, ToolServer
 from factbook.http.requests import Reply, Request
 from factbook.tools.toolsets import CHECKS, FACTS, MANAGE
@@ -254,7 +254,7 @@ def _params(asked: Exchange) -> AnyParams:
     try:
         return _any_params.decode(asked.params)
     except msgspec.ValidationError as error:
-        raise asked.error(jsonrpc.INVALID_PARAMS, f"params: {error}.") from None
+        raise asked.error(jsonrpc.INVALID_PARAMS, f"params: {in_words(error)}.") from None
 
 
 def _refuse_cursor(params: AnyParams, asked: Exchange) -> None:

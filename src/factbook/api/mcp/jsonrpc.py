@@ -5,6 +5,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
+from factbook.errors import in_words
 from factbook.http.requests import Reply
 
 PARSE_ERROR = -32700
@@ -71,7 +72,7 @@ def parse(body: bytes | bytearray) -> RpcMessage:
         text = (
             "A batch is for revision 2025-03-26 alone."
             if body.lstrip()[:1] == b"["
-            else f"{error}."
+            else f"{in_words(error)}."
         )
         raise RpcError(INVALID_REQUEST, f"Not a JSON-RPC 2.0 request: {text}", status=400) from None
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:

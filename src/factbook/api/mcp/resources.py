@@ -20,7 +20,7 @@ from factbook.auth.permissions import CATALOG_READ, CHECK_READ
 from factbook.catalog.store import name_completion
 from factbook.catalog.store.name_completion import CompletedColumn
 from factbook.checks.versions.scorecard_store import scorecard_store
-from factbook.errors import ToolError
+from factbook.errors import ToolError, in_words
 from factbook.http.requests import Reply
 
 LEGACY_NOT_FOUND: Final = -32002
@@ -242,7 +242,7 @@ def _params(exchange: Exchange, form: type[Any]) -> Any:
     try:
         return msgspec.json.decode(exchange.params, type=form)
     except msgspec.ValidationError as error:
-        raise exchange.error(jsonrpc.INVALID_PARAMS, f"params: {error}.") from None
+        raise exchange.error(jsonrpc.INVALID_PARAMS, f"params: {in_words(error)}.") from None
 
 
 def _reply(exchange: Exchange, result: dict[str, Any], caching: dict[str, Any]) -> Reply:

@@ -11,7 +11,14 @@ from factbook import invisible
 from factbook.api.mcp import jsonrpc
 from factbook.api.mcp.descriptions import MODERN_EXTRA
 from factbook.api.mcp.exchange import Exchange
-from factbook.errors import FactbookError, NotAllowedError, ToolError, UnavailableError, suggestion
+from factbook.errors import (
+    FactbookError,
+    NotAllowedError,
+    ToolError,
+    UnavailableError,
+    in_words,
+    suggestion,
+)
 from factbook.http import audit
 from factbook.http.requests import Reply, offloaded
 from factbook.tools import Context, Tool, strict_answers
@@ -37,7 +44,7 @@ async def call(exchange: Exchange) -> Reply:
     try:
         params = _call_params.decode(exchange.params)
     except msgspec.ValidationError as error:
-        raise exchange.error(jsonrpc.INVALID_PARAMS, f"{error}.") from None
+        raise exchange.error(jsonrpc.INVALID_PARAMS, f"{in_words(error)}.") from None
     # Underscores too: some frameworks cannot write hyphens in a tool's name.
     tools = exchange.server.tools
     tool = tools.get(params.name) or tools.get(params.name.replace("_", "-"))

@@ -14,7 +14,7 @@ from msgspec import Meta
 
 from factbook.auth.oidc.provider import Keys
 from factbook.clock import SECOND
-from factbook.errors import SignInError
+from factbook.errors import SignInError, in_words
 
 # None with a shared secret, and not `none`.
 ALGORITHMS: Final = frozenset(
@@ -102,7 +102,7 @@ def check(token: Signed, expected: Expected) -> None:
             },
         ).validate(now=expected.now / SECOND, leeway=LEEWAY_SECONDS)
     except msgspec.ValidationError as error:
-        raise SignInError(_refused(str(error))) from None
+        raise SignInError(_refused(in_words(error))) from None
     except JoseError as error:
         raise SignInError(_refused(error.description or error.error)) from None
 

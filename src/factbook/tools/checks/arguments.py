@@ -3,7 +3,7 @@
 from collections.abc import Awaitable
 from typing import Annotated, TypeVar
 
-from msgspec import UnsetType
+from msgspec import Meta, UnsetType
 
 from factbook.catalog import ref as refs
 from factbook.catalog.store import hierarchy
@@ -41,7 +41,8 @@ OwnerGroup = (
 )
 States = (
     Annotated[
-        list[str],
+        # `states_checked` says more than a decoder would.
+        list[Annotated[str, Meta(extra_json_schema={"enum": list(state.WORDS)})]],
         argument(
             f"States to return, of {', '.join(state.WORDS)}; see the description when left out.",
             ["fail", "unknown"],

@@ -27,7 +27,12 @@ class RollupArguments(Struct, forbid_unknown_fields=True):
         str, argument("Id of a scorecard, from get-scorecard-discovery.", "readiness")
     ] = msgspec.field(name="scorecardId")
     by: Annotated[
-        str, argument("owner, system, domain, kind, or label: and the name of a label.", "owner")
+        str,
+        argument(
+            "owner, system, domain, kind, or label: and the name of a label.",
+            "owner",
+            extra_json_schema={"pattern": "^(owner|system|domain|kind|label:.+)$"},
+        ),
     ] = "owner"
     group: (
         Annotated[
