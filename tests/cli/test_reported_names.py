@@ -2,10 +2,16 @@
 
 import pytest
 
+from factbook.clock import MINUTE
 from tests.cli.imported_catalog import Catalog, catalog
+from tests.fakes.fake import Fake
 from tests.fakes.github.app import FakeGitHub
 from tests.importers import scenarios
+from tests.importers.gitea_organization import GiteaOwner, own
+from tests.importers.gitlab_group import GitlabGroup, project
+from tests.importers.organization import CATALOG, Organization, file, repository
 from tests.importers.scenarios import scenario
+from tests.integrations.gitea.asking import HOST
 
 __all__ = ["catalog"]
 
@@ -142,3 +148,41 @@ def test_groups_whose_paths_are_alike_are_two(catalog: Catalog) -> None:
     fake.groups = [one for one in fake.groups if one.number != 3]
     catalog.take("gitlab", fake, code=1)
     assert memberships(catalog)["user:default/member-d"] == ["group:default/web-ui-4"]
+
+
+def central(host: str, text: str) -> Fake:
+    """The repository `all`, whose catalog file has this text, and `shop` with a file below it."""
+    files = {"deploy/x.yaml": file("storefront")}
+    if host == "github":
+        given = (repository("all", 1, texts={CATALOG: text}), repository("shop", 2, texts=files))
+        return Organization(*given).fake
+    if host == "gitlab":
+        return GitlabGroup(
+            project("all", 1, texts={CATALOG: text}), project("shop", 2, texts=files)
+        ).fake
+    return GiteaOwner(
+        own("all", 1, texts={CATALOG: text}, updated_at=len(text) * MINUTE),
+        own("shop", 2, texts=files),
+    ).fake
+
+
+FILES = {
+    "github": ("https://github.com/acme/shop/blob/main/deploy/x.yaml", "github.com", "repository"),
+    "gitlab": ("https://gitlab.com/acme/shop/-/blob/main/deploy/x.yaml", "gitlab.com", "project"),
+    "gitea": (f"https://{HOST}/acme/shop/src/branch/main/deploy/x.yaml", HOST, "repository"),
+}
+
+
+@pytest.mark.parametrize("host", list(FILES))
+def test_a_file_in_another_repository_is_about_that_one(catalog: Catalog, host: str) -> None:
+    url, name, word = FILES[host]
+    location = (
+        f"apiVersion: v1\nkind: Location\nmetadata: {{name: all}}\nspec: {{target: '{url}'}}\n"
+    )
+    for text, code in [(location, 0), (f"{location}  a: [", 1)]:
+        catalog.take(host, central(host, text), code=code)
+        assert list(owners(catalog)) == ["component:default/storefront"]
+        annotations = catalog.entities["component:default/storefront"]["metadata"]["annotations"]
+        assert annotations[f"{name}/project-slug"] == "acme/shop"
+        assert annotations["factbook/external-id"] == f"{name}/{word}/2"
+        assert annotations["factbook/import-origin"] == f"{name}/acme/all"

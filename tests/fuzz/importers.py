@@ -5,7 +5,7 @@ import msgspec
 from factbook.importers.ldif import directory, records
 from factbook.importers.ldif.distinguished_names import DistinguishedNameError, normal, relative
 from factbook.importers.ldif.options import LdifImportOptions
-from factbook.importers.ldif.people import WANTED
+from factbook.importers.ldif.people import WANTED, LdifDirectory
 from tests.fuzz.promises import check_told, lines
 from tests.fuzz.target import Target
 
@@ -22,7 +22,8 @@ def ldif(data: bytes) -> None:
     assert content.complete or content.problems
     assert len(content.problems) >= bool(content.broken)
     assert all(one.message and one.line >= 0 for one in content.problems)
-    for part in directory.snapshot(content, _OPTIONS, 0).parts:
+    read = LdifDirectory.of(content.records, _OPTIONS.namespace, 0)
+    for part in directory.of_directory(content, _OPTIONS, read).parts:
         assert all(msgspec.json.encode(item.entity) for item in part.items)
     for line in lines(data, 2):
         relative(line)

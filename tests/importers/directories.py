@@ -7,6 +7,7 @@ from typing import Any
 from factbook.importers.ldif import directory
 from factbook.importers.ldif.options import LdifImportOptions
 from factbook.importers.snapshot import Snapshot, SnapshotPart
+from tests.integrations.asking import Memory
 from tests.service import NOON
 
 BASE = "dc=example,dc=org"
@@ -48,6 +49,7 @@ class LdifFile:
 
     def __init__(self, folder: Path, *records: str, **options: Any) -> None:
         self.path = folder / "people.ldif"
+        self.memory = Memory()
         self.options = LdifImportOptions(path=str(self.path), **options)
         self.write(*records)
 
@@ -57,7 +59,7 @@ class LdifFile:
 
     async def read(self) -> Snapshot:
         """One reading."""
-        return await directory.read(self.options, lambda text: None, NOON)
+        return await directory.read(self.options, self.memory, lambda text: None, NOON)
 
     async def part(self, key: str = directory.PEOPLE) -> SnapshotPart:
         """A part of one reading."""

@@ -467,3 +467,20 @@ async def test_a_server_whose_clock_is_ahead_delays_no_hint(
         assert answer.status_code == 202, answer.text
         soon = await lease.time(state.database) + 6 * SECOND
         assert [one.hint for one in await hint_store.due(state.database, ["github"], soon)] != []
+
+
+async def test_a_repository_whose_only_component_is_written_elsewhere_gets_no_other(
+    service: Service,
+) -> None:
+    location = (
+        "apiVersion: v1\nkind: Location\nmetadata: {name: all}\n"
+        "spec: {target: https://github.com/acme/shop/blob/main/deploy/x.yaml}\n"
+    )
+    shop = repository("shop", 1, texts={"deploy/x.yaml": file("storefront")})
+    world = World(service, shop, repository("all", 2, texts={CATALOG: location}))
+    await world.work()
+    uid = await world.uid("component:default/storefront")
+    shop.commits += 1
+    await world.after(shop)
+    assert await service.catalog(SHOP) is None
+    assert await world.uid("component:default/storefront") == uid

@@ -9,6 +9,7 @@ from starlette.responses import Response
 
 from factbook.errors import ConfigurationError
 from factbook.importers.kubernetes.options import KubernetesImportOptions
+from factbook.storage import Database
 from tests.fakes import faults
 from tests.fakes.faults import Answer, Fault
 from tests.fakes.kubernetes.app import TOKEN
@@ -20,6 +21,7 @@ from tests.fakes.kubernetes.objects import (
     STATEFUL_SETS,
 )
 from tests.importers.clusters import CLUSTER, ImportedCluster
+from tests.importers.reading import Imports
 
 ID = "backstage.io/kubernetes-id"
 OWNER = "terasky.backstage.io/owner"
@@ -367,3 +369,17 @@ async def test_a_workload_that_is_being_deleted_is_gone() -> None:
     going["deletionTimestamp"] = "2026-11-20T12:00:00Z"
     assert list(await cluster.entities()) == ["payments/web"]
     assert (await cluster.read()).left_out == {"workloads that are being deleted": 1}
+
+
+async def test_workloads_of_one_name_in_two_namespaces_are_never_one_component(
+    database: Database,
+) -> None:
+    cluster = ImportedCluster(namespace="prod")
+    cluster.fake.add(DEPLOYMENTS, "api", "team-b", {}, {OWNER: "b"})
+    cluster.fake.add(DEPLOYMENTS, "api", "team-a", {}, {OWNER: "a"})
+    imports = Imports(database)
+    result = await imports.write(await cluster.part())
+    assert await imports.refs(result.set) == ["component:prod/api"]
+    assert list(map(str, result.record.problems)) == [
+        "eu-1 team-b/api: component:prod/api comes from eu-1 team-a/api too, which counts"
+    ]

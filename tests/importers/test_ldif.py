@@ -286,3 +286,39 @@ def test_the_first_part_of_a_name_ends_at_its_own_comma() -> None:
 def test_a_namespace_that_is_none_is_a_mistake() -> None:
     with pytest.raises(ConfigurationError):
         LdifImportOptions(path="x", namespace="Not one")
+
+
+def of_unit(cn: str, unit: str, number: int, **values: str | bytes | list[str]) -> str:
+    """A group in a unit."""
+    given = {"objectClass": "groupOfNames", "cn": cn, "entryUUID": unique(number), **values}
+    return entry(f"cn={cn},ou={unit},{BASE}", **given)
+
+
+async def test_groups_of_one_name_are_two_and_keep_their_names(tmp_path: Path) -> None:
+    a, b = (f"uid={uid},ou=people,{BASE}" for uid in "ab")
+    west = of_unit("ops", "west", 1, member=a)
+    east = of_unit("ops", "east", 2, member=b)
+    file = LdifFile(tmp_path, person("a"), person("b"), west, east)
+    for groups in ([west, east], [east, west], [east]):
+        file.write(person("a"), person("b"), *groups)
+        people = await file.entities()
+        assert people["b"]["spec"]["memberOf"] == ["group:default/ops-00000002"]
+        if west in groups:
+            assert people["a"]["spec"]["memberOf"] == ["group:default/ops"]
+            assert {*await file.entities("groups")} == {"ops", "ops-00000002"}
+
+
+async def test_a_number_or_uid_of_two_entries_makes_nobody_a_member(tmp_path: Path) -> None:
+    first = entry(f"uid=a,ou=east,{BASE}", objectClass="posixAccount", uid="a", gidNumber="7")
+    second = entry(f"uid=a,ou=west,{BASE}", objectClass="posixAccount", uid="a")
+    staff = of_unit("staff", "groups", 1, memberUid="a", gidNumber="7")
+    other = of_unit("other", "groups", 2, gidNumber="7")
+    file = LdifFile(tmp_path, first, second, staff, other)
+    people = await file.entities()
+    assert [one["spec"]["memberOf"] for one in people.values()] == [[], []]
+    groups = (await file.read()).parts[1]
+    assert [problem.message for problem in groups.problems] == [
+        f"gidNumber 7 is both cn=staff,ou=groups,{BASE} and cn=other,ou=groups,{BASE}: "
+        "it makes nobody a member",
+        f"memberUid a is both uid=a,ou=east,{BASE} and uid=a,ou=west,{BASE}: neither is a member",
+    ]

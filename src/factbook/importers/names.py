@@ -9,6 +9,7 @@ import msgspec
 
 from factbook import invisible
 from factbook.catalog.validation import DOT_SEGMENTS, normal_name
+from factbook.integrations.integration import store_entry, stored_entry
 from factbook.outbound import Memory
 
 _LONGEST: Final = 253
@@ -23,8 +24,8 @@ async def known_names(
     An incomplete reading has those of earlier ones, too: what is unique depends on all of them.
     """
     before: dict[str, str] = {}
-    if not complete:
-        before = await names_kept(memory, key)
+    if not complete and (kept := await memory.get(key)):
+        before = msgspec.json.decode(kept, type=dict[str, str])
     names = {**before, **given}
     await memory.put(key, msgspec.json.encode(names))
     return names
@@ -64,14 +65,20 @@ async def lasting_names(
         names[id_] = found
         used.add(found.casefold())
     if names != kept:
-        await memory.put(key, msgspec.json.encode(names))
+        await store_entry(memory, key, _KeptNames(names))
     return names
+
+
+class _KeptNames(msgspec.Struct, array_like=True):
+    """Names by id."""
+
+    names: dict[str, str]
 
 
 async def names_kept(memory: Memory, key: str) -> dict[str, str]:
     """The names by id that the last reading gave."""
-    kept = await memory.get(key)
-    return msgspec.json.decode(kept, type=dict[str, str]) if kept else {}
+    kept = await stored_entry(memory, key, _KeptNames)
+    return kept.names if kept else {}
 
 
 def unique_names(given: Mapping[str, str]) -> dict[str, str]:

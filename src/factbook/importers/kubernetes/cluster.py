@@ -53,7 +53,7 @@ async def read(api: KubernetesApi, options: KubernetesImportOptions, show: Show)
     items: list[ImportedItem] = []
     for key, members in sorted(grouped.items()):
         made = workloads.component(options, key, members, by_name)
-        origin = f"{options.cluster} {key.namespace}/{key.name}"
+        origin = f"{options.cluster} {key.within or key.namespace}/{key.name}"
         item = _item(made.entity, origin, members, lists, by_name)
         items.append(item if certain else replace(item, tentative=True))
         problems += [ReadingProblem(origin, text) for text in made.problems]

@@ -41,10 +41,14 @@ class Workload(NamedTuple):
 
 
 class ComponentKey(NamedTuple):
-    """Namespace and name of a component."""
+    """Namespace and name of a component.
+
+    Workloads without an id are only one component within a namespace of the cluster, `within`.
+    """
 
     namespace: str
     name: str
+    within: str = ""
 
 
 @dataclass
@@ -73,7 +77,7 @@ def key_of(workload: Workload, options: KubernetesImportOptions) -> ComponentKey
     metadata, id_ = workload.metadata, workload.value(ID)
     own = DEFAULT_NAMESPACE if id_ else metadata.namespace or DEFAULT_NAMESPACE
     namespace = workload.value(f"{_TERASKY}/backstage-namespace") or options.namespace or own
-    return ComponentKey(namespace, entity_name(id_ or metadata.name))
+    return ComponentKey(namespace, entity_name(id_ or metadata.name), "" if id_ else own)
 
 
 def component(

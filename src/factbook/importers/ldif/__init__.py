@@ -9,7 +9,7 @@ from factbook.importers.snapshot import Snapshot
 
 
 async def _read(context: ReadingContext, options: LdifImportOptions, show: Show) -> Snapshot:
-    return await directory.read(options, show, context.now)
+    return await directory.read(options, context.memory, show, context.now)
 
 
 IMPORTER: Final = ImporterKind(

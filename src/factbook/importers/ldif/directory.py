@@ -1,6 +1,7 @@
 """Reading of an LDIF file: the people and groups of a directory."""
 
 import asyncio
+import hashlib
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final
@@ -9,7 +10,9 @@ from factbook.importers.ldif import people, records
 from factbook.importers.ldif.options import LdifImportOptions
 from factbook.importers.ldif.people import Entity, LdifDirectory
 from factbook.importers.ldif.records import LdifContent, LdifProblem, LdifRecord
+from factbook.importers.names import lasting_names
 from factbook.importers.snapshot import ImportedItem, ReadingProblem, Snapshot, SnapshotPart
+from factbook.outbound import Memory
 
 PEOPLE: Final = "people"
 GROUPS: Final = "groups"
@@ -18,31 +21,50 @@ _NO_FILE: Final = "cannot be read: it is not there, or not for the user who impo
 Show = Callable[[str], None]
 
 
-async def read(options: LdifImportOptions, show: Show, now: int) -> Snapshot:
+async def read(options: LdifImportOptions, memory: Memory, show: Show, now: int) -> Snapshot:
     """A snapshot of the file: parts for its people and its groups, without accounts that ended."""
     show("Reading the file")
-    return await asyncio.to_thread(_read, options, now)
+    content = await asyncio.to_thread(_content, options)
+    return await snapshot(content, options, memory, now)
 
 
-def _read(options: LdifImportOptions, now: int) -> Snapshot:
+def _content(options: LdifImportOptions) -> LdifContent:
     path = Path(options.path)
     try:
         with path.open("rb") as file:
             # One more is enough to tell that it is too large.
             data = file.read(records.LARGEST + 1)
     except (OSError, ValueError):
-        content = LdifContent(complete=False, problems=[LdifProblem(0, _NO_FILE)])
-    else:
-        content = records.parsed(data, people.WANTED)
-    return snapshot(content, options, now)
+        return LdifContent(complete=False, problems=[LdifProblem(0, _NO_FILE)])
+    return records.parsed(data, people.WANTED)
 
 
-def snapshot(content: LdifContent, options: LdifImportOptions, now: int) -> Snapshot:
+async def snapshot(
+    content: LdifContent, options: LdifImportOptions, memory: Memory, now: int
+) -> Snapshot:
     """The snapshot of what a file holds.
 
     Where a group may be missing, nobody's groups are certain.
     """
-    directory = LdifDirectory.of(content.records, options.namespace, now)
+    directory = await asyncio.to_thread(LdifDirectory.of, content.records, options.namespace, now)
+    every = {**directory.people, **directory.groups}
+    suffixes = {key: _suffix(one) for key, one in every.items()}
+    for word, names in (
+        (PEOPLE, directory.names_of_people),
+        (GROUPS, directory.names_of_groups),
+    ):
+        wanted = {key: name for key, name in names.items() if name}
+        key, complete = f"names of {word}", content.complete and not content.broken
+        directory.names |= await lasting_names(memory, key, wanted, suffixes, complete=complete)
+    doubts = [LdifProblem(one.line, text, one.key) for one, text in directory.doubts]
+    content.problems.extend(doubts)
+    return await asyncio.to_thread(of_directory, content, options, directory)
+
+
+def of_directory(
+    content: LdifContent, options: LdifImportOptions, directory: LdifDirectory
+) -> Snapshot:
+    """The snapshot of a directory that was read from a file."""
     certain = content.complete and all(map(people.is_person, content.broken))
     both = options.people and options.groups
     making = _FileParts(content, Path(options.path).name, certain=certain, both=both)
@@ -95,6 +117,11 @@ class _FileParts:
 
     def _problem(self, one: LdifProblem) -> ReadingProblem:
         return ReadingProblem(_origin(one.key), one.message, self._file, one.line)
+
+
+def _suffix(record: LdifRecord) -> str:
+    """The end of a name that tells an entry from others: of its id, or of its own name."""
+    return (people.unique_id(record) or hashlib.sha256(record.key.encode()).hexdigest())[-8:]
 
 
 def _origin(key: str) -> str:

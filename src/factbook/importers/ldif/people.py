@@ -5,7 +5,7 @@ What is not known is absent.
 
 import uuid
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -70,6 +70,10 @@ class LdifDirectory:
     below: dict[str, set[str]] = field(default_factory=dict)
     # Accounts that are no people, by a word for them.
     left_out: Counter[str] = field(default_factory=Counter)
+    # Unique names by the keys of people and groups.
+    names: dict[str, str] = field(default_factory=dict)
+    # Groups, and sentences about a number or member of theirs that may be either of two.
+    doubts: list[tuple[LdifRecord, str]] = field(default_factory=list)
 
     @classmethod
     def of(cls, records: Iterable[LdifRecord], namespace: str, now: int) -> "LdifDirectory":
@@ -86,11 +90,23 @@ class LdifDirectory:
         return found
 
     def _relate(self) -> None:
-        by_uid = {uid: key for key, one in self.people.items() for uid in one.texts("uid")}
-        by_number = {n: key for key, one in self.groups.items() for n in one.texts("gidnumber")}
+        by_uid = _by(self.people, "uid")
+        by_number = _by(self.groups, "gidnumber")
+        for number, several in by_number.items():
+            if len(several) > 1:
+                first, second = several[:2]
+                text = f"gidNumber {number} is both {first} and {second}: it makes nobody a member"
+                self.doubts.append((self.groups[second], text))
+                several.clear()
         for key, group in self.groups.items():
             members = {_key(name) for word in _MEMBERS for name in group.texts(word)}
-            members |= {by_uid.get(uid, "") for uid in group.texts("memberuid")}
+            for uid in group.texts("memberuid"):
+                several = by_uid.get(uid, [])
+                members.update(several if len(several) == 1 else ())
+                if len(several) > 1:
+                    first, second = several[:2]
+                    text = f"memberUid {uid} is both {first} and {second}: neither is a member"
+                    self.doubts.append((group, text))
             for member in members:
                 self._add(member, key)
         for key, one in [*self.people.items(), *self.groups.items()]:
@@ -98,7 +114,8 @@ class LdifDirectory:
                 self._add(key, _key(name))
         for key, person in self.people.items():
             for number in person.texts("gidnumber"):
-                self._add(key, by_number.get(number, ""))
+                for group_key in by_number.get(number, []):
+                    self._add(key, group_key)
 
     def _add(self, member: str, group: str) -> None:
         known = member in self.people or member in self.groups
@@ -107,6 +124,16 @@ class LdifDirectory:
             if member in self.groups:
                 self.below.setdefault(group, set()).add(member)
 
+    @property
+    def names_of_people(self) -> dict[str, str]:
+        """The name that each person's entry gives, by key."""
+        return {key: _name(one, "uid", "samaccountname", "cn") for key, one in self.people.items()}
+
+    @property
+    def names_of_groups(self) -> dict[str, str]:
+        """The name that each group's entry gives, by key."""
+        return {key: _name(one, "cn", "samaccountname") for key, one in self.groups.items()}
+
     def user(self, record: LdifRecord) -> Entity:
         """The user of a person."""
         profile = {"displayName": record.text("displayname", "cn"), "email": record.text("mail")}
@@ -114,8 +141,7 @@ class LdifDirectory:
             "profile": {key: value for key, value in profile.items() if value},
             "memberOf": self._refs(self.within.get(record.key, ())),
         }
-        name = entity_name(record.text("uid", "samaccountname", "cn"))
-        return self._entity("User", name, record, spec)
+        return self._entity("User", record, spec)
 
     def group(self, record: LdifRecord) -> Entity:
         """The group of a group; with several above it, none is its parent."""
@@ -125,14 +151,14 @@ class LdifDirectory:
         above = self._refs(self.within.get(record.key, ()))
         if len(above) == 1:
             spec["parent"] = above[0]
-        return self._entity("Group", name_of_group(record), record, spec)
+        return self._entity("Group", record, spec)
 
     def _refs(self, keys: Iterable[str]) -> list[str]:
-        found = {name_of_group(self.groups[key]) for key in keys}
+        found = {self.names.get(key, "") for key in keys}
         return [f"group:{self.namespace}/{name}" for name in sorted(found) if name]
 
-    def _entity(self, kind: str, name: str, record: LdifRecord, spec: Entity) -> Entity:
-        metadata: Entity = {"name": name}
+    def _entity(self, kind: str, record: LdifRecord, spec: Entity) -> Entity:
+        metadata: Entity = {"name": self.names.get(record.key, "")}
         if self.namespace != DEFAULT_NAMESPACE:
             metadata["namespace"] = self.namespace
         if description := record.text("description"):
@@ -153,11 +179,6 @@ def is_person(record: LdifRecord) -> bool:
     return bool(classes & _PEOPLE) and not classes & (_OTHERS | _GROUPS)
 
 
-def name_of_group(record: LdifRecord) -> str:
-    """The name of a group's entity."""
-    return entity_name(record.text("cn", "samaccountname"))
-
-
 def unique_id(record: LdifRecord) -> str:
     """The id that the directory gave an entry for good; empty if the file has none."""
     if given := record.text("entryuuid"):
@@ -166,6 +187,19 @@ def unique_id(record: LdifRecord) -> str:
         # Active Directory writes its first three parts with the lowest byte first.
         return str(uuid.UUID(bytes_le=value)) if len(value) == 16 else ""
     return ""
+
+
+def _name(record: LdifRecord, *attributes: str) -> str:
+    return entity_name(record.text(*attributes))
+
+
+def _by(records: Mapping[str, LdifRecord], attribute: str) -> dict[str, list[str]]:
+    """The keys of records by each value of an attribute."""
+    found: dict[str, list[str]] = {}
+    for key, one in records.items():
+        for value in dict.fromkeys(one.texts(attribute)):
+            found.setdefault(value, []).append(key)
+    return found
 
 
 def _classes(record: LdifRecord) -> set[str]:
