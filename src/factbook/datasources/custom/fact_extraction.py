@@ -22,6 +22,7 @@ T = TypeVar("T")
 _THREADS: Final = ThreadPoolExecutor(8, thread_name_prefix="extraction")
 # Larger ones are read one after another, so that their documents are not in memory together.
 _LARGE: Final = 512 * 1024
+_ERRORS: Final = Missing(Outcome.INCOMPLETE, "the answer has errors instead of the value")
 _one_large = threading.Lock()
 
 
@@ -86,8 +87,18 @@ def from_body(definition: CustomSourceDefinition, body: bytes) -> Collected:
 def from_document(definition: CustomSourceDefinition, document: Any) -> Collected:
     """The facts in a document."""
     collected = Collected()
+    # Of GraphQL, and of others that answer every request with 200.
+    is_error = (
+        definition.type == "http"
+        and isinstance(document, dict)
+        and bool(document.get("errors") or document.get("error"))
+    )
+    if is_error and "data" in document and document["data"] is None:
+        return Collected(missing={"": _ERRORS})
     for name, value in extraction.extract(definition.extractors, document).items():
-        if isinstance(value, Missing):
+        if is_error and value is extraction.NOTHING:
+            collected.missing[name] = _ERRORS
+        elif isinstance(value, Missing):
             is_own = value.outcome is Outcome.BAD_DEFINITION
             where = f"schema.{name}.extract: " if is_own else ""
             collected.missing[name] = value._replace(detail=f"{where}{value.detail}")
