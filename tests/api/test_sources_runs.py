@@ -32,6 +32,7 @@ async def test_a_run_is_begun_told_and_listed(service: Service) -> None:
         "calls": 0,
         "rateLimitLeft": None,
         "error": None,
+        "waitsUntil": None,
     }
     again = await service.http.post(f"{SOURCES}/owners/run", json={})
     assert refusal(again, 409) == "A full run of owners is already in progress."

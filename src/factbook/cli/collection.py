@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import msgspec
 import typer
 
+from factbook import clock as clocks
 from factbook.cli import source_table
 from factbook.cli.failures import CommandError
 from factbook.cli.local import DatabaseUrl, on_database, service_settings, settings_from
 from factbook.cli.output import Json, note, print_answer, print_json, print_table, say
-from factbook.clock import iso_or_none
+from factbook.clock import Clock, iso_or_none
 
 if TYPE_CHECKING:
     from factbook.collection.lanes import LaneCollector
@@ -127,7 +128,7 @@ def show_source(
     """Show the state of a source, its last run, and the facts that are missing, by reason.
 
     \b
-    passing  could not be asked for: the last values are kept for three runs
+    passing  could not be asked for: the last values are kept for three cadences
     final    the vendor has none, or does not show it
     skipped  the entity does not say where to ask
 
@@ -212,8 +213,8 @@ def run_progress(source_id: str) -> Iterator[Show]:
         task = shown.add_task(f"Collecting {source_id}", total=None, more="")
 
         def show(run: "RunRecord") -> None:
-            done = run.covered + run.failed
-            shown.update(task, completed=done, total=run.entities, more=_further(run))
+            done, more = run.covered + run.failed, run.wait(clocks.now()) or _further(run)
+            shown.update(task, completed=done, total=run.entities, more=more)
 
         yield show
 
@@ -224,9 +225,16 @@ class Lines:
     A quick run is one line, however often its progress is read.
     """
 
-    def __init__(self, source_id: str, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        source_id: str,
+        clock: Callable[[], float] = time.monotonic,
+        now: Clock = clocks.now,
+    ) -> None:
         self._source_id = source_id
         self._clock = clock
+        self._now = now
+        self._wait = ""
         self._told: tuple[int, ...] | None = None
         self._at = clock()
         note(f"Collecting {source_id}")
@@ -237,7 +245,13 @@ class Lines:
         is_new = figures != self._told
         pause = _EVERY_SECONDS if is_new else _WAITING_SECONDS
         now = self._clock()
-        if run.finished_at is not None or now - self._at < pause:
+        wait = run.wait(self._now())
+        is_wait_new, self._wait = bool(wait) and wait != self._wait, wait
+        if run.finished_at is not None or (now - self._at < pause and not is_wait_new):
+            return
+        if wait:
+            note(f"{self._source_id}: {wait}")
+            self._told, self._at = figures, now
             return
         done, more = run.covered + run.failed, _further(run)
         waits = "" if is_new else "; waiting"

@@ -67,6 +67,11 @@ def _row(status: "SourceStatus") -> tuple[object, ...]:
         took = f"{(last.duration or 0) / 1000:.1f} s"
         counts = (last.covered, last.failed, last.incomplete, last.skipped)
         figures = (*counts, last.calls, last.rate_limit_left, took)
-    shown = f"{state}, running" if known.running else state
+    shown: str = state
+    if known.running is not None:
+        wait = known.running.wait(status.at)
+        shown = f"{state}, {wait or 'running'}"
+        if wait:  # the limit is what it waits for
+            figures = (*figures[:-2], known.running.rate_limit_left, figures[-1])
     succeeded, problem = age(known.succeeded_at, status.at), last and last.error
     return (status.source.id, shown, succeeded, *figures, next_run, problem)

@@ -27,7 +27,10 @@ SILENT: Final = 7 * DAY
 
 
 class Condition(NamedTuple):
-    """The condition of a source, with an explanation for users, which is empty if it is up."""
+    """The condition of a source, with an explanation for users.
+
+    It is empty if the source is up, unless a run waits for a rate limit.
+    """
 
     state: State
     reason: str = ""
@@ -41,7 +44,14 @@ def condition(
         return Condition("draft")
     if pushed_at is not None:
         return _of_push(source, pushed_at, now)
-    return Condition("new") if health is None else _of_runs(source, health, now)
+    if health is None:
+        return Condition("new")
+    found = _of_runs(source, health, now)
+    wait = health.running.wait(now) if health.running else ""
+    if not wait:
+        return found
+    reasons = [found.reason, f"{wait[:1].upper()}{wait[1:]}"]
+    return found._replace(reason=". ".join(filter(None, reasons)))
 
 
 def _of_runs(source: DataSource, health: SourceHealth, now: int) -> Condition:
@@ -91,12 +101,24 @@ def render(
         shown |= {
             "lastRun": health.last and _of_run(health.last),
             "running": health.running is not None,
+            "wait": health.running and _wait(health.running, now),
             "lastSuccess": iso_or_none(health.succeeded_at),
             "downSince": iso_or_none(health.down_since),
             "credentialExpires": iso_or_none(health.credential_expires_at),
             "nextRun": iso_or_none(next_run(source, health, now)),
         }
     return _known(shown)
+
+
+def _wait(run: RunRecord, now: int) -> dict[str, Any] | None:
+    if not run.wait(now):
+        return None
+    return {
+        "until": iso_or_none(run.resumes_at),
+        "entities": run.entities,
+        "left": run.left,
+        "rateLimitLeft": run.rate_limit_left,
+    }
 
 
 def _of_run(last: RunRecord) -> dict[str, Any]:

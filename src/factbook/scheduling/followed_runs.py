@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from factbook.scheduling.runs import RunRecord
+from factbook.scheduling.runs import READ, RunRecord
 from factbook.storage import Database
 
 
@@ -13,6 +13,6 @@ async def latest(database: Database, limit: int) -> dict[int, RunRecord]:
 
 
 _LATEST: Final = """
-SELECT {} FROM runs WHERE whole = 1 AND finished_at IS NULL
-UNION SELECT {} FROM (SELECT {} FROM runs ORDER BY id DESC LIMIT ?) newest
-""".replace("{}", ", ".join(RunRecord._fields))
+SELECT {read} FROM runs WHERE whole = 1 AND finished_at IS NULL
+UNION SELECT {fields} FROM (SELECT {read} FROM runs ORDER BY id DESC LIMIT ?) newest
+""".replace("{read}", READ).replace("{fields}", ", ".join(RunRecord._fields))

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from factbook.clock import HOUR
+from factbook.clock import HOUR, iso
 from factbook.events import event
 from factbook.events import store as events
 from factbook.scheduling import gaps, given_up
@@ -18,7 +18,8 @@ _ABANDONED = HOUR
 class RunRecord(NamedTuple):
     """A run and its figures; `covered`, `failed`, `skipped` and `incomplete` count entities.
 
-    An `incomplete` entity is also covered, but some of its facts could not be requested.
+    An `incomplete` entity is also covered, but some of its facts could not be requested. While it
+    runs, a rate limit lets it resume at `resumes_at`, which may be past.
     """
 
     id: int
@@ -36,6 +37,21 @@ class RunRecord(NamedTuple):
     rate_limit_left: int | None
     error: str | None
     incomplete: int = 0
+    resumes_at: int | None = None
+
+    @property
+    def left(self) -> int:
+        """The number of entities that are not done."""
+        return max(0, self.entities - self.covered - self.failed)
+
+    def wait(self, now: int) -> str:
+        """The wait for a rate limit, with what is left, as words of a sentence; empty if none."""
+        if self.resumes_at is None or self.resumes_at <= now:
+            return ""
+        day, time = iso(self.resumes_at).split("T")
+        moment = time[:5] if iso(now).startswith(day) else f"{day} {time[:5]}"
+        left = f"{self.left:,} of {self.entities:,} entities left"
+        return f"waiting for the rate limit until {moment} UTC, {left}"
 
     @property
     def state(self) -> Literal["running", "done", "partial", "failed"]:
@@ -101,9 +117,14 @@ async def starts(database: Database, until: int) -> Starts:
     return Starts(dict(rows), frozenset(source_id for (source_id,) in running))
 
 
+async def ended_starts(database: Database) -> dict[str, int]:
+    """The start of the last run of everything that has ended, by source id."""
+    return dict(await database.all(_ENDED_STARTS))
+
+
 async def run(database: Database, run_id: int) -> RunRecord | None:
     """The run with this id."""
-    row = await database.one(f"SELECT {_COLUMNS} FROM runs WHERE id = ?", (run_id,))
+    row = await database.one(f"SELECT {READ} FROM runs WHERE id = ?", (run_id,))
     return _run(row) if row else None
 
 
@@ -203,14 +224,22 @@ def _run(row: tuple[object, ...]) -> RunRecord:
     return found._replace(whole=bool(found.whole))
 
 
-_COLUMNS = ", ".join(RunRecord._fields)
+_COLUMNS = ", ".join(RunRecord._fields[:-1])
+
+# The columns of a RunRecord of the table `runs`.
+READ = f"""
+{_COLUMNS}, CASE WHEN finished_at IS NULL THEN (
+    SELECT MIN(q.not_before) FROM batches b JOIN queues q ON q.name = b.queue
+    WHERE b.run_id = runs.id AND q.not_before > 0
+) END AS resumes_at
+"""
 
 _END = f"""
 UPDATE runs SET finished_at = ? WHERE id = ? AND finished_at IS NULL
 AND NOT EXISTS (SELECT 1 FROM batches WHERE run_id = ?) RETURNING {_COLUMNS}
 """
 
-_RECENT = f"SELECT {_COLUMNS} FROM runs WHERE source_id = ? ORDER BY id DESC LIMIT ?"
+_RECENT = f"SELECT {READ} FROM runs WHERE source_id = ? ORDER BY id DESC LIMIT ?"
 
 _UNDER_WAY = "SELECT id FROM runs WHERE source_id = ? AND whole = 1 AND finished_at IS NULL"
 
@@ -234,20 +263,31 @@ _STARTS = f"""
 SELECT id, started_at FROM last WHERE started_at IS NOT NULL
 """
 
+_ENDED_STARTS = f"""
+{_SOURCES}, last (id, started_at) AS (
+    SELECT s.id, (
+        SELECT r.started_at FROM runs r
+        WHERE r.source_id = s.id AND r.whole = 1 AND r.finished_at IS NOT NULL
+        ORDER BY r.id DESC LIMIT 1
+    ) FROM sources s WHERE s.id IS NOT NULL
+)
+SELECT id, started_at FROM last WHERE started_at IS NOT NULL
+"""
+
 _ALL_UNDER_WAY = "SELECT source_id FROM runs WHERE whole = 1 AND finished_at IS NULL"
 
 _STATES = "SELECT source_id, succeeded_at, down_since, credential_expires_at FROM source_health"
 
 # The run under way, if there is one, and the one before it.
 _NEWEST = f"""
-SELECT {_COLUMNS} FROM (
-    SELECT {_COLUMNS}, ROW_NUMBER() OVER (PARTITION BY source_id ORDER BY id DESC) AS place
+SELECT {", ".join(RunRecord._fields)} FROM (
+    SELECT {READ}, ROW_NUMBER() OVER (PARTITION BY source_id ORDER BY id DESC) AS place
     FROM runs WHERE whole = 1
 ) placed WHERE place <= 2 ORDER BY id DESC
 """
 
 _NEWEST_OF_ONE = f"""
-SELECT {_COLUMNS} FROM runs WHERE source_id = ? AND whole = 1 ORDER BY id DESC LIMIT 2
+SELECT {READ} FROM runs WHERE source_id = ? AND whole = 1 ORDER BY id DESC LIMIT 2
 """
 
 _DOWN = """

@@ -244,6 +244,9 @@ class Run(WireAnswer):
     calls: Count
     rate_limit_left: int | None
     error: Annotated[str | None, Meta(description="The commonest reason for failures.")]
+    waits_until: Annotated[
+        Time | None, Meta(description="When the rate limit lets it resume; null if it may now.")
+    ]
 
 
 class Gap(WireAnswer):

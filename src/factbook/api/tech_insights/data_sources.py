@@ -143,14 +143,15 @@ async def run(request: Request, state: SourceContext) -> JsonReply[Run]:
         tracer=state.tracer,
     )
     # Whatever went wrong since it began is for those who may read runs.
-    return reply(_run(found if request.may_read else found._replace(error=None)), 202)
+    shown = found if request.may_read else found._replace(error=None)
+    return reply(_run(shown, state.clock()), 202)
 
 
 async def list_runs(request: Request, state: SourceContext) -> JsonReply[Runs]:
     """The last runs of a data source, newest first, with their figures and errors."""
     source = await define.known(state.registry, SOURCE_ID.of(request))
     found = await runs.recent(state.database, source.id, _MOST_RUNS)
-    return reply(Runs([_run(each) for each in found]))
+    return reply(Runs([_run(each, state.clock()) for each in found]))
 
 
 async def get_run(request: Request, state: SourceContext) -> JsonReply[OneRun]:
@@ -160,7 +161,7 @@ async def get_run(request: Request, state: SourceContext) -> JsonReply[OneRun]:
     if found is None or found.source_id != source.id:
         raise NotFoundError(f"There is no run {run_id} of {source.id}; old ones are forgotten.")
     listed = await gaps.listed(state.database, run_id)
-    run = msgspec.structs.asdict(_run(found))
+    run = msgspec.structs.asdict(_run(found, state.clock()))
     return reply(OneRun(**run, gaps=[Gap(*gap) for gap in listed]))
 
 
@@ -234,7 +235,7 @@ def _place(found: list[DataSource], cursor: str, state: SourceContext) -> int:
     return sum(id_ in state.sources or id_ < cursor for id_ in ids)
 
 
-def _run(found: RunRecord) -> Run:
+def _run(found: RunRecord, now: int) -> Run:
     return Run(
         id=found.id,
         whole=found.whole,
@@ -250,4 +251,5 @@ def _run(found: RunRecord) -> Run:
         calls=found.calls,
         rate_limit_left=found.rate_limit_left,
         error=found.error,
+        waits_until=iso_or_none(found.resumes_at) if found.wait(now) else None,
     )

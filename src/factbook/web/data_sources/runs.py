@@ -28,7 +28,7 @@ _PATIENCE: Final = 15_000
 
 # The kinds of gaps of a run, in the order in which they are shown.
 KINDS: Final = {
-    "passing": "Could not be asked for; the last values are kept for three runs",
+    "passing": "Could not be asked for; the last values are kept for three cadences",
     "final": "The vendor does not show it",
     "skipped": "Skipped: nothing says where to look",
 }

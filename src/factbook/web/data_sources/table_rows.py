@@ -29,7 +29,10 @@ class Doing(NamedTuple):
 
 
 class SourceRow(NamedTuple):
-    """A data source and its state; `way` is the way that its facts arrive."""
+    """A data source and its state; `way` is the way that its facts arrive.
+
+    `run_words` say what the run under way does: it runs, or waits for a rate limit.
+    """
 
     source: DataSource
     is_builtin: bool
@@ -39,6 +42,7 @@ class SourceRow(NamedTuple):
     problem: str | None
     next_run: int | None
     pushed_at: int | None
+    run_words: str
 
     @property
     def last(self) -> RunRecord | None:
@@ -78,6 +82,7 @@ def row(
         problem,
         health.next_run(source, health_, now) if source_id in known.integrations else None,
         pushed_at,
+        (health_.running.wait(now) if health_ and health_.running else "") or "running",
     )
 
 
@@ -106,7 +111,7 @@ def _doing(
         return Doing("no entities yet", "", 4)
     state = health.condition(source, found, now, pushed_at=pushed_at).state
     if state == "new" and found is not None and found.running:
-        return Doing("running", "busy", 2)
+        return Doing(found.running.wait(now) or "running", "busy", 2)
     return DOING[state]
 
 
