@@ -62,7 +62,9 @@ async def test_the_scorecards_of_a_team_are_those_of_all_below(service: Service)
     await push(service, item("component:default/api", lines=99, tool="cov"))
     page = await (await signed_in(service)).text(DEPARTMENT)
     text = words(page)
-    found = re.search(r"Scorecards of all below Readiness (\d+)% mean score of 5 entities", text)
+    found = re.search(
+        r"Scorecards of all below Readiness (\d+)% mean score of \d of 5 entities", text
+    )
     assert found is not None
     assert "Silver 1 Bronze 4 No level 0" in text
     assert "Team below Readiness team-a" in text
@@ -123,7 +125,7 @@ async def test_the_trend_of_a_team_is_told(service: Service) -> None:
     service.time.advance(2 * DAY)
     await push(service, item("component:default/web", lines=99, tool="cov"))
     text = words(await (await signed_in(service)).text("/catalog/group/default/team-a"))
-    assert re.search(r"mean score of 2 entities, \+\d+ points in 30 days", text)
+    assert re.search(r"mean score of \d of 2 entities, \+\d+ points in 30 days", text)
 
 
 async def test_other_kinds_have_no_such_page(service: Service) -> None:

@@ -38,7 +38,7 @@ async def test_scorecards_are_shown_by_level_and_team_and_lead_to_each_count(
     assert "25% pass · 67% known" in text
     assert "silver 0 entities: silver bronze 1 entities: bronze No level 2" in text
     # One group holds all others, so those below it are the teams; the lowest score first.
-    assert re.search(r"Team, with all below \S+ team-b 0% team-a 25%", text), text
+    assert re.search(r"Team, with all below \S+ team-b 0% of 1 team-a 25% of 1", text), text
     found = set(hrefs(page))
     assert f"/scorecards/readiness?team={TEAM_A}" in found
     assert {
@@ -96,7 +96,7 @@ async def test_the_trend_of_a_scorecard_and_its_levels_of_a_week_are_told(
     await push(scoring, item(API, lines=99))
     page = await (await signed_in(scoring)).text("/")
     text = words(page)
-    assert re.search(r"mean score, \+\d+ points in 30 days", text), text
+    assert re.search(r"mean score of \d+ of \d+ entities, \+\d+ points in 30 days", text), text
     assert "/scorecards/readiness#trend" in hrefs(page)
     week = section(text, "Changed this week", "Compliance")
     assert "silver 0 → 1 , No level 2 → 1" in week

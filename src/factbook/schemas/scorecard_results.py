@@ -65,7 +65,10 @@ class Rollup(WireAnswer):
 
 
 class Trend(WireAnswer):
-    """The figures of a scorecard day by day: `date`, `total`, `levels`, `noLevel`, `score`."""
+    """The figures of a scorecard day by day.
+
+    Each point has `date`, `total`, `levels`, `noLevel`, `score` and `scored`, all of that day.
+    """
 
     scorecard_id: str
     group: str | None

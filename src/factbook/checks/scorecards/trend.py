@@ -30,16 +30,24 @@ class TrendFigures(NamedTuple):
     scored: int = 0
     score: int = 0
 
+    @property
+    def total(self) -> int:
+        """The number of entities."""
+        return sum(self.levels.values())
+
+    @property
+    def mean(self) -> float | None:
+        """The mean score in percent of those that have one."""
+        return self.score / self.scored if self.scored else None
+
     def render(self) -> dict[str, Any]:
         """The figures as shown."""
-        mean = round(self.score / self.scored, 1) if self.scored else None
-        levels = {name: count for name, count in self.levels.items() if name}
-        total = sum(self.levels.values())
         return {
-            "total": total,
-            "levels": levels,
+            "total": self.total,
+            "levels": {name: count for name, count in self.levels.items() if name},
             "noLevel": self.levels.get("", 0),
-            "score": mean,
+            "score": None if self.mean is None else round(self.mean, 1),
+            "scored": self.scored,
         }
 
 

@@ -19,7 +19,7 @@ from factbook.checks.versions.scorecard_store import scorecard_store
 from factbook.errors import ToolError
 from factbook.storage import Database
 from factbook.tools.checks.arguments import ScorecardId
-from factbook.tools.checks.shown import COUNTS, said, short
+from factbook.tools.checks.shown import COUNTS, SCORED, said, short
 from factbook.tools.checks.shown import counts as shown_counts
 from factbook.tools.result_schema import SIZE_NOTE, array, record, text
 from factbook.tools.tool import Context, Tool, argument, encode
@@ -68,7 +68,7 @@ async def _scorecard(database: Database, stored: StoredScorecard) -> dict[str, A
         names = {rank: level for level, rank in card.ranks.items()}
         found = (await level_store.total(database, stored.slot)).render(names)
         figures = {"entities": {**found["levels"], "none": found["noLevel"]}}
-        figures["score"] = found["score"]
+        figures |= {"score": found["score"], "scored": found["scored"]}
     return said(
         {
             "id": card.id,
@@ -137,7 +137,8 @@ TOOL = Tool(
                             "description": "Numbers by level; none is below the first.",
                             "additionalProperties": {"type": "integer"},
                         },
-                        "score": {"type": "number"},
+                        "score": {"type": "number", "description": "Mean, in percent."},
+                        "scored": SCORED,
                         "notYetEvaluated": _YET,
                     },
                     ("id", "title"),

@@ -13,7 +13,7 @@ from factbook.clock import DAY
 from factbook.errors import InputError, ToolError
 from factbook.tools import times
 from factbook.tools.checks import arguments as given
-from factbook.tools.checks.shown import said
+from factbook.tools.checks.shown import SCORED, said
 from factbook.tools.result_schema import SIZE_NOTE, array, record, text
 from factbook.tools.tool import Context, Tool, argument, encode
 
@@ -88,8 +88,10 @@ class _RollupGroups:
             self._room -= 1
             figures = one.tally.render(self._names)
             own = {"levels": {**figures["levels"], "none": figures["noLevel"]}}
-            shown = {"name": one.name, "score": figures["score"], "total": figures["total"]}
-            found.append(said({**shown, **own, "children": self.shown(one.children)}))
+            shown = {name: figures[name] for name in ("score", "scored", "total")}
+            found.append(
+                said({"name": one.name, **shown, **own, "children": self.shown(one.children)})
+            )
         return found
 
 
@@ -135,6 +137,7 @@ TOOL = Tool(
                     {
                         "name": text("Left out for entities without one."),
                         "score": {"type": "number", "description": "Mean, in percent."},
+                        "scored": SCORED,
                         "total": {"type": "integer"},
                         "levels": _LEVELS,
                         "children": array({"type": "object", "description": "The same."}),
@@ -145,7 +148,7 @@ TOOL = Tool(
             "leftOut": {"type": "integer", "description": "Groups beyond the limit."},
             "then": {
                 "type": "object",
-                "description": "Figures of the first day known since.",
+                "description": "Figures of the first day known since, as of that day.",
             },
         },
         ("scorecardId", "by", "groups"),

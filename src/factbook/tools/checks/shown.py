@@ -29,6 +29,10 @@ COUNTS: Final[Schema] = {
     "description": "Entities by state; what the check is not about is left out.",
     "additionalProperties": {"type": "integer"},
 }
+SCORED: Final[Schema] = {
+    "type": "integer",
+    "description": "Entities with a score: the others are not in the mean.",
+}
 EVIDENCE: Final = array(
     record(
         {

@@ -1,13 +1,13 @@
 """Charts of values over time, as SVG.
 
 Pure functions from data to `Markup`. `points` are (milliseconds since the epoch, value) with None
-where the value is unknown. An `ident` names the elements that need an id; a page that shows the
-same picture twice gives two.
+where the value is unknown. `notes` are words behind the value of a time. An `ident` names the
+elements that need an id; a page that shows the same picture twice gives two.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from markupsafe import Markup
 
@@ -16,6 +16,7 @@ from factbook.web.charts import scales
 from factbook.web.charts.scales import Point
 from factbook.web.charts.svg import element, ident_of, label, number, picture, text_width
 
+NO_NOTES: Final[Mapping[int, str]] = {}
 _SIZE = 12.0  # the font size of axes
 _FEW = 40  # so many points can be told apart as dots
 
@@ -49,7 +50,13 @@ class _Frame(NamedTuple):
         return f"M{number(self.x(first))} {floor}L{self.path(run)}L{number(self.x(last))} {floor}Z"
 
 
-def sparkline(points: Sequence[Point], title: str, *, ident: str | None = None) -> Markup:
+def sparkline(
+    points: Sequence[Point],
+    title: str,
+    *,
+    notes: Mapping[int, str] = NO_NOTES,
+    ident: str | None = None,
+) -> Markup:
     """A line of 120 by 28 without axes; the last known value is a dot, hollow if it is past.
 
     The description gives the latest, the lowest and the highest value.
@@ -72,7 +79,7 @@ def sparkline(points: Sequence[Point], title: str, *, ident: str | None = None) 
         height=28,
         class_="chart spark",
         title=title,
-        desc=_summary(points, ""),
+        desc=_summary(points, "", notes),
         ident=ident or ident_of("sparkline", title, points),
     )
 
@@ -98,14 +105,19 @@ def _dot(frame: _Frame, at: int, value: float, class_: str, radius: float) -> Ma
     return element("circle", cx=frame.x(at), cy=frame.y(value), r=radius, class_=class_)
 
 
-def _summary(points: Sequence[Point], unit: str) -> str:
-    known = [value for _, value in points if value is not None]
+def _summary(points: Sequence[Point], unit: str, notes: Mapping[int, str]) -> str:
+    known = [(value, _noted(at, notes)) for at, value in points if value is not None]
     if not known:
         return "No values."
     latest, lowest, highest = (
-        scales.quantity(value, unit) for value in (known[-1], min(known), max(known))
+        f"{scales.quantity(value, unit)}{note}"
+        for value, note in (known[-1], min(known), max(known))
     )
     return f"Latest {latest}, lowest {lowest}, highest {highest}."
+
+
+def _noted(at: int, notes: Mapping[int, str]) -> str:
+    return f" {notes[at]}" if at in notes else ""
 
 
 def line_chart(
@@ -115,6 +127,7 @@ def line_chart(
     unit: str,
     start: int,
     end: int,
+    notes: Mapping[int, str] = NO_NOTES,
     ident: str | None = None,
 ) -> Markup:
     """Chart of the points from start to end, with axes; hovering a point shows its value.
@@ -127,8 +140,8 @@ def line_chart(
         start, end = max(0, start - HOUR), max(0, start - HOUR) + HOUR
     shown = [(at, value) for at, value in scales.cleaned(points) if start <= at <= end]
     ident = ident or ident_of("line", title, unit, start, end, shown)
-    wide = _line_chart(shown, 800, 260, 240, title, unit, start, end, f"{ident}-w")
-    narrow = _line_chart(shown, 400, 220, 90, title, unit, start, end, f"{ident}-n")
+    wide = _line_chart(shown, 800, 260, 240, title, unit, start, end, notes, f"{ident}-w")
+    narrow = _line_chart(shown, 400, 220, 90, title, unit, start, end, notes, f"{ident}-n")
     return element("div", wide, narrow, class_="chart-fit")
 
 
@@ -141,6 +154,7 @@ def _line_chart(
     unit: str,
     start: int,
     end: int,
+    notes: Mapping[int, str],
     ident: str,
 ) -> Markup:
     values = [value for _, value in shown if value is not None]
@@ -156,14 +170,14 @@ def _line_chart(
     return picture(
         *_axes(frame, ticks, unit, 7 if wide else 4),
         *(_lines(frame, scales.runs(points)) if values else [_nothing(frame)]),
-        *_marks(frame, points, unit),
+        *_marks(frame, points, unit, notes),
         # Above the marks, whose strips reach into them.
         *_gaps(frame, points),
         width=width,
         height=height,
         class_=f"chart chart-line {'chart-wide' if wide else 'chart-narrow'}",
         title=title,
-        desc=f"{scales.period(start, end)}. {_summary(shown, unit)}",
+        desc=f"{scales.period(start, end)}. {_summary(shown, unit, notes)}",
         ident=ident,
     )
 
@@ -224,7 +238,9 @@ def _nothing(frame: _Frame) -> Markup:
     )
 
 
-def _marks(frame: _Frame, points: Sequence[Point], unit: str) -> list[Markup]:
+def _marks(
+    frame: _Frame, points: Sequence[Point], unit: str, notes: Mapping[int, str]
+) -> list[Markup]:
     """A hover target for each known value, which then shows a dot."""
     known = [(at, value) for at, value in points if value is not None]
     if not known:
@@ -236,7 +252,10 @@ def _marks(frame: _Frame, points: Sequence[Point], unit: str) -> list[Markup]:
     for n, (at, value) in enumerate(known):
         last = n == len(known) - 1
         shapes = [
-            element("title", f"{scales.quantity(value, unit)} · {scales.moment(at)}"),
+            element(
+                "title",
+                f"{scales.quantity(value, unit)}{_noted(at, notes)} · {scales.moment(at)}",
+            ),
             _strip(frame, edges[n], edges[n + 1]),
             _dot(frame, at, value, "chart-mark", 4.0 if last else 3.0),
         ]

@@ -125,13 +125,15 @@ def figures(card: Scorecard, counts: Mapping[str, StateCounts]) -> ResultFigures
 
 def points(found: Sequence[TrendPoint]) -> list[Point]:
     """The mean score day by day; None where nothing had one."""
-    return [
-        (
-            point.day * DAY,
-            point.figures.score / point.figures.scored if point.figures.scored else None,
-        )
+    return [(point.day * DAY, point.figures.mean) for point in found]
+
+
+def populations(found: Sequence[TrendPoint]) -> dict[int, str]:
+    """The entities that had a score on each day, of all on that day, in words."""
+    return {
+        point.day * DAY: f"of {point.figures.scored:,} of {point.figures.total:,} entities"
         for point in found
-    ]
+    }
 
 
 async def _summary(
@@ -145,10 +147,8 @@ async def _summary(
         return ScorecardSummary(stored, card, NOTHING, ResultFigures(StateCounts()), [], [], None)
     tally = await level_store.total(database, stored.slot)
     given = ScorecardInEffect(card, stored.slot)
-    trend = points(
-        await scorecard_figures.over_time(
-            database, given, None, now // DAY - _DAYS, now, tally=tally
-        )
+    found = await scorecard_figures.over_time(
+        database, given, None, now // DAY - _DAYS, now, tally=tally
     )
     return ScorecardSummary(
         stored,
@@ -157,7 +157,14 @@ async def _summary(
         figures(card, counts),
         shares.of_levels(card, tally),
         _worst(card, counts, titles),
-        sparkline(trend, "Mean score, 90 days", ident=f"trend-{card.id}") if trend else None,
+        sparkline(
+            points(found),
+            "Mean score, 90 days",
+            notes=populations(found),
+            ident=f"trend-{card.id}",
+        )
+        if found
+        else None,
     )
 
 

@@ -202,7 +202,13 @@ async def _chart(
     if all(value is None for _, value in points):
         return None
     return line_chart(
-        points, title="Mean score", unit="%", start=first * DAY, end=now, ident="trend-chart"
+        points,
+        title="Mean score",
+        unit="%",
+        start=first * DAY,
+        end=now,
+        notes=scorecard_list.populations(found),
+        ident="trend-chart",
     )
 
 

@@ -32,13 +32,17 @@ _GROUPS: Final[dict[By, str]] = {"owner": "Owner", "system": "System", "kind": "
 
 
 class Share(NamedTuple):
-    """A count as a bar, drawn as a part of `most`; `path` leads to what it counts."""
+    """A count as a bar, drawn as a part of `most`; `path` leads to what it counts.
+
+    Of a mean, `population` is the number of entities that it is the mean of.
+    """
 
     label: str
     value: int
     most: int
     path: str | None
     kind: str = ""
+    population: int | None = None
 
 
 class GroupRow(NamedTuple):
@@ -147,7 +151,7 @@ async def export(visit: PageContext) -> Reply:
 async def _asked(visit: PageContext) -> tuple[Address, ValueQuery]:
     """Question in the address; raises NotFoundError and InputError."""
     source_id, name = visit.request.parameter("id"), visit.request.parameter("fact")
-    column = await fact_columns.find(visit.state.registry, source_id, name)
+    column = await fact_columns.find(visit.state.database, visit.state.registry, source_id, name)
     names = (*_PART, *_FILTER, "by", "sort", "cursor")
     query = {each: text for each in names if (text := visit.query(each))}
     part = await fact_columns.part(

@@ -22,6 +22,7 @@ from factbook.storage import Database
 from factbook.web.charts.charts import sparkline
 from factbook.web.charts.svg import ident_of
 from factbook.web.checks import shares
+from factbook.web.checks.scorecard_list import populations
 from factbook.web.data_sources.fact_across import Share
 from factbook.web.site import formats
 
@@ -32,11 +33,15 @@ NO_QUERY: Final[Mapping[str, str]] = {}
 
 
 class TeamScorecard(NamedTuple):
-    """A scorecard over some entities: their levels as bars, mean score, and its change in words."""
+    """A scorecard over some entities: their levels as bars, mean score, and its change in words.
+
+    The score is the mean of the `scored` among the entities.
+    """
 
     title: str
     path: str
     entities: int
+    scored: int
     score: str
     change: str
     line: Markup | None
@@ -44,10 +49,13 @@ class TeamScorecard(NamedTuple):
 
 
 class GroupBelow(NamedTuple):
-    """A group below another: its entities and mean score with all below it, by scorecard."""
+    """A group below another, with all below it.
+
+    By scorecard its entities, those with a score, and the mean of these.
+    """
 
     ref: str
-    scores: list[tuple[int, str]]
+    scores: list[tuple[int, int, str]]
 
 
 class TeamStanding(NamedTuple):
@@ -92,32 +100,28 @@ async def _of_group(
 ) -> TeamStanding:
     tree = GroupHierarchy(await hierarchy.group_parents(database))
     below = sorted(tree.children.get(group, set()))
-    rows: dict[str, list[tuple[int, str]]] = {child: [] for child in below[:_BELOW]}
+    rows: dict[str, list[tuple[int, int, str]]] = {child: [] for child in below[:_BELOW]}
     cards = []
     for one in given:
         own = await level_store.by_owner(database, one.slot)
         tally = rollup.of_group(own, tree, group)
-        scores = await _scores(database, one.card, tally, group, now // DAY)
-        cards.append(_scorecard(one.card, tally, {"team": group}, scores))
+        points = await _points(database, one.card, tally, group, now // DAY)
+        cards.append(_scorecard(one.card, tally, {"team": group}, points))
         for child, found in rows.items():
             part = rollup.of_group(own, tree, child)
-            found.append((part.total, _score(part)))
+            found.append((part.total, part.scored, _score(part)))
     groups = [GroupBelow(child, found) for child, found in rows.items()]
     return TeamStanding(cards, groups, len(below[_BELOW:]))
 
 
-async def _scores(
+async def _points(
     database: Database, card: Scorecard, tally: LevelTally, group: str, today: int
-) -> list[tuple[int, float]]:
-    """The mean scores of the last days, today's as it is now."""
+) -> list[TrendPoint]:
+    """The days of the last weeks on which something had a score, today as it is now."""
     first = today - _DAYS
     kept = await trend.of_group(database, card.id, group, first, today - 1)
     points = [*kept, TrendPoint(today, trend.figures(card, tally))]
-    return [
-        (point.day * DAY, point.figures.score / point.figures.scored)
-        for point in trend.series(points, first, today)
-        if point.figures.scored
-    ]
+    return [point for point in trend.series(points, first, today) if point.figures.scored]
 
 
 async def _tally(database: Database, one: ScorecardInEffect, ref: str) -> LevelTally:
@@ -132,17 +136,20 @@ def _scorecard(
     card: Scorecard,
     tally: LevelTally,
     query: Mapping[str, str] = NO_QUERY,
-    scores: Sequence[tuple[int, float]] = (),
+    points: Sequence[TrendPoint] = (),
 ) -> TeamScorecard:
+    scores = [(one.day * DAY, one.figures.mean or 0.0) for one in points]
     return TeamScorecard(
         card.title,
         shares.scorecard_path(card.id, **query),
         tally.total,
+        tally.scored,
         _score(tally),
         change(scores, _DAYS),
         sparkline(
             [*scores],
             f"Score of {card.title} over {_DAYS} days",
+            notes=populations(points),
             ident=ident_of("team", card.id),
         )
         if len(scores) > 1

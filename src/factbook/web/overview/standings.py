@@ -53,6 +53,7 @@ class ScorecardStanding(NamedTuple):
     title: str
     path: str
     entities: int
+    scored: int
     figures: ResultFigures
     levels: Sequence[Share]
     line: Markup | None
@@ -89,11 +90,17 @@ async def standing(
     line = None
     if len(scores) > 1:
         title = f"Mean score of {card.title}, {_DAYS} days"
-        line = sparkline(scores, title, ident=ident_of("overview", card.id))
+        line = sparkline(
+            scores,
+            title,
+            notes=scorecard_list.populations(points),
+            ident=ident_of("overview", card.id),
+        )
     return ScorecardStanding(
         card.title,
         shares.scorecard_path(card.id),
         tally.total,
+        tally.scored,
         scorecard_list.figures(card, counts),
         bars,
         line,
@@ -138,7 +145,7 @@ def score(given: ScorecardInEffect, tally: LevelTally, owner: str) -> Share | No
         if owner.startswith("group:")
         else shares.scorecard_path(card.id, "entities", owner=owner or "-")
     )
-    return Share(card.title, mean, 100, path)
+    return Share(card.title, mean, 100, path, population=tally.scored)
 
 
 def _mean(tally: LevelTally) -> float:
