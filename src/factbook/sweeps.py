@@ -15,7 +15,7 @@ from factbook.checks.states import change_store
 from factbook.clock import DAY, Throttle
 from factbook.datasources import catalog_samples, memory
 from factbook.events import store as events
-from factbook.facts import history_partitions, removal, retention
+from factbook.facts import expiration, history_partitions, removal, retention
 from factbook.facts.datasource import DataSource
 from factbook.importers import run_store
 from factbook.importers.snapshot import PREFIX
@@ -101,6 +101,11 @@ async def _sweep_history(given: Round) -> None:
         log.info("worker.swept", history_rows=gone)
 
 
+async def _expire_values(given: Round) -> None:
+    if gone := await expiration.sweep(given.database, given.sources, given.now, given.pace):
+        log.info("worker.expired", entities=gone)
+
+
 async def _sweep_runs(given: Round) -> None:
     await runs.sweep(given.database, given.time)
     await given.pace.rest()
@@ -167,5 +172,6 @@ PARTS: Mapping[str, Part] = {
     **SWEEPS,
     "trigrams": _build_trigrams,
     "samples": _sample_catalog,
+    "values": _expire_values,
     "days": _record_checks,
 }

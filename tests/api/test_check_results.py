@@ -130,10 +130,10 @@ async def test_csv_has_every_result(service: Service) -> None:
     answer = await service.http.get(f"{RESULTS}.csv", params={"checkIds": "covered"})
     assert answer.headers["content-type"] == "text/csv; charset=utf-8; header=present"
     assert answer.text.split("\r\n") == [
-        "check,entity,owner,state",
-        f"covered,{API},group:default/team-a,fail",
-        f"covered,{OLD},group:default/team-a,unknown",
-        f"covered,{WEB},group:default/team-b,pass",
+        "check,entity,owner,state,stale",
+        f"covered,{API},group:default/team-a,fail,false",
+        f"covered,{OLD},group:default/team-a,unknown,false",
+        f"covered,{WEB},group:default/team-b,pass,false",
         "",
     ]
 

@@ -273,7 +273,7 @@ async def test_the_table_is_exported_as_csv_that_holds_no_formula(hosts: Service
     answer = await hosts.http.get(f"{FACTS}/hosts/values.csv", params={"fact": "language"})
     assert answer.headers["content-type"].startswith("text/csv")
     assert answer.headers["content-disposition"] == 'attachment; filename="hosts-language.csv"'
-    assert answer.text.startswith("entityRef,value,unknownReason,collectedAt,kept\r\n")
+    assert answer.text.startswith("entityRef,value,unknownReason,collectedAt,kept,stale\r\n")
     rows = list(csv.reader(io.StringIO(answer.text, newline="")))
     assert [row[0] for row in rows[1:]] == REFS
     assert [row[1] for row in rows[1:]] == [
@@ -287,9 +287,9 @@ async def test_numbers_in_csv_stay_numbers_and_what_is_unknown_stays_empty(hosts
     await push(hosts, item(REFS[0], open=-5), item(REFS[1], open=None), to="hosts")
     answer = await hosts.http.get(f"{FACTS}/hosts/values.csv", params={"fact": "open"})
     rows = answer.text.split("\r\n")
-    assert rows[1] == f"{REFS[0]},-5,,2026-11-21T12:00:00.000+00:00,false"
-    assert rows[2] == f"{REFS[1]},,not-applicable: no value was given,,"
-    assert rows[3] == f"{REFS[2]},,never-collected,,"
+    assert rows[1] == f"{REFS[0]},-5,,2026-11-21T12:00:00.000+00:00,false,false"
+    assert rows[2] == f"{REFS[1]},,not-applicable: no value was given,,,"
+    assert rows[3] == f"{REFS[2]},,never-collected,,,"
     some = {"fact": "open", "known": "true"}
     answer = await hosts.http.get(f"{FACTS}/hosts/values.csv", params=some)
     assert answer.text.count("\r\n") == 2

@@ -141,7 +141,7 @@ async def test_a_rate_limit_before_the_first_value_is_told_and_later_keeps_the_l
     world.fake.keys.used = {"monitors": 10, "slos": 10}
     world.wait(NOON + 50 * MINUTE)
     await world.run(mapped("app"))
-    assert "nothing is known (never-collected)" in await world.refusal()
+    assert "nothing is known (rate-limited: api.datadoghq.com" in await world.refusal()
     world.fake.keys.used.clear()
     world.wait(NOON + HOUR)
     await world.run()
@@ -168,8 +168,9 @@ async def test_while_datadog_is_down_counts_stay_for_three_cadences_and_then_exp
     for _ in range(3):
         await world.next_run()
         assert await world.told("observability") == (EVERYTHING, {})
+        assert world.is_stale
     await world.next_run()
-    assert "(expired)" in await world.refusal()
+    assert "(expired: upstream-error" in await world.refusal()
     world.fake.recover()
     world.wait(world.times[0].now + DAY)
     await world.run()

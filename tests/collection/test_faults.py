@@ -17,7 +17,7 @@ async def test_a_failing_target_is_tried_again_and_costs_no_other_its_facts(worl
     assert (await world.values("web"))[OPEN] == 0
     assert (await world.health()).last is None  # still under way
     for pause in (30 * SECOND, MINUTE):
-        assert await world.facts("bad") is None
+        assert (await world.reasons("bad"))[""].startswith("upstream-error")
         world.service.time.advance(pause)
         await world.collector.drain()
     assert world.vendor.asked == {"acme/web": 1, "acme/shop": 1, "acme/bad": 3}

@@ -164,6 +164,7 @@ async def test_while_the_host_is_down_values_stay_for_three_cadences_and_then_ex
         await world.next_run()
         assert set((await world.ask("repository"))["collectedAt"].values()) == {iso(NOON)}
         assert await world.told("repository") == (VALUES, {})
+        assert world.is_stale
     await world.next_run()
     assert "expired" in await world.refusal()
     world.fake.recover()

@@ -180,6 +180,7 @@ async def test_while_the_host_is_down_values_stay_for_three_cadences_and_then_ex
         for _ in range(3):
             await world.next_run()
             assert (await world.told("codehost"))[0] == everything("codehost")
+            assert world.is_stale
         await world.next_run()
     codehost, reasons = await world.told("codehost")
     assert codehost == unknown(set(codehost))

@@ -176,6 +176,7 @@ async def test_while_the_host_is_down_values_stay_for_three_cadences_and_then_ex
         found = await world.ask("codehost")
         assert set(found["collectedAt"].values()) == {iso(NOON)}
         assert (await world.told("codehost"))[0] == everything("codehost")
+        assert world.is_stale
     await world.next_run()
     codehost, reasons = await world.told("codehost")
     assert set(reasons.values()) == {"expired"}

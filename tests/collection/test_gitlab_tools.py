@@ -177,6 +177,7 @@ async def test_while_the_host_is_down_values_stay_for_three_cadences_and_then_ex
     for _ in range(3):
         await world.next_run()
         assert await world.lacking() == NOT_OF_GITLAB
+        assert world.is_stale
         assert set((await world.ask("codehost"))["collectedAt"].values()) == {iso(NOON)}
     await world.next_run()
     reasons = await world.lacking()

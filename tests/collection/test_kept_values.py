@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from factbook.clock import HOUR, MINUTE
+from factbook.clock import DAY, HOUR, MINUTE, Throttle
+from factbook.facts import expiration
 from factbook.integrations import SOURCES
 from tests.collection.madeup import DENIED, DOWN, LIMITED, Vendor, integration
 from tests.collection.world import CLOSED, LATEST, OPEN, World
@@ -36,8 +37,10 @@ async def test_values_are_kept_through_three_failing_runs_and_expire_with_the_fo
             await world.collector.drain()
         found = await world.facts("web")
         assert found is not None
-        seen.append((found.facts.get(OPEN), found.written_at - NOON, found.reasons.get("")))
-    kept, expired = (0, 0, None), (None, 0, "expired")
+        assert found.written_at == NOON
+        seen.append((found.facts.get(OPEN), found.kept.get(OPEN), found.reasons.get("")))
+    kept = (0, NOON, None)
+    expired = (None, None, "expired: upstream-error: vendor.test: answered 502")
     assert seen == [kept, kept, kept, expired, expired]
     assert (await world.reasons("new"))[""].startswith("upstream-error")
     world.vendor.faults.clear()
@@ -45,6 +48,55 @@ async def test_values_are_kept_through_three_failing_runs_and_expire_with_the_fo
     found = await world.facts("web")
     assert found is not None
     assert (found.facts[OPEN], found.reasons, found.written_at) == (0, {}, when)
+
+
+async def test_a_failed_run_and_a_recovery_leave_one_row_of_history(world: World) -> None:
+    await world.push("web")
+    await world.collector.drain()
+    world.vendor.faults[""] = DOWN
+    await world.next_run()
+    found = await world.facts("web")
+    assert found is not None
+    assert found.kept.keys() == found.facts.keys()
+    world.vendor.faults.clear()
+    await world.next_run()
+    when = await world.next_run()
+    found = await world.facts("web")
+    assert found is not None
+    assert (found.kept, found.written_at) == ({}, when)
+    assert await world.count("facts_history") == 1
+
+
+async def test_values_expire_with_nothing_that_collects_once_a_run_had_time_to_renew_them(
+    world: World,
+) -> None:
+    await world.push("web")
+    await world.collector.drain()
+    service, database = world.service, world.database
+    sources = [world.integration.source]
+
+    async def sweep() -> int:
+        return await expiration.sweep(database, sources, service.time(), Throttle())
+
+    service.time.advance(30 * DAY)  # the service was down
+    assert await sweep() == 0
+    service.time.advance(HOUR)
+    assert await sweep() == 1
+    assert await sweep() == 0
+    assert await world.values("web") == {}
+    assert (await world.reasons("web"))[""].startswith("expired: upstream-error: no run since 20")
+
+
+async def test_values_are_not_expired_while_a_run_renews_them(world: World) -> None:
+    await world.push("web")
+    await world.collector.drain()
+    service, sources = world.service, [world.integration.source]
+    await expiration.sweep(world.database, sources, service.time(), Throttle())
+    service.time.advance(3 * HOUR)
+    assert await expiration.sweep(world.database, sources, service.time(), Throttle()) == 0
+    service.time.advance(1)
+    assert await world.collector.begin_due() == 1
+    assert await expiration.sweep(world.database, sources, service.time(), Throttle()) == 0
 
 
 async def test_an_entity_that_was_never_collected_has_no_time(start: Any) -> None:

@@ -181,6 +181,7 @@ async def test_while_pagerduty_is_down_values_stay_for_three_cadences_and_then_e
     for _ in range(3):
         await world.next_run()
         assert await world.told("incident") == (EVERY, {})
+        assert world.is_stale
         collected = (await world.ask("incident"))["collectedAt"]
         assert set(collected.values()) == {iso(NOON)}
     await world.next_run()

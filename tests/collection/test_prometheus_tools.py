@@ -166,6 +166,7 @@ async def test_while_prometheus_is_down_values_stay_for_three_cadences_and_then_
     for _ in range(3):
         await world.next_run()
         assert await world.incident() == (everything("incident"), NEVER)
+        assert world.is_stale
     await world.next_run()
     assert await world.incident() == ({}, {"incidentMetrics": "expired", "serviceInfo": "expired"})
     assert "expired" in await world.refusal()

@@ -152,7 +152,7 @@ async def test_a_limit_in_the_middle_of_the_first_run_is_told_and_passes(make: M
     world = await make(exact=True)
     world.fake.limit = 3
     await world.run(mapped("app"))
-    assert await world.why() == "never-collected"
+    assert await world.why() == "rate-limited"
     world.fake.limit = None
     world.wait(NOON + 20 * MINUTE)
     await world.run()
@@ -170,6 +170,7 @@ async def test_while_snyk_is_down_values_stay_for_three_cadences_and_then_expire
     for _ in range(3):
         await world.next_run()
         assert await world.told("security") == (FULL, REST)
+        assert world.is_stale
         assert (await world.ask("security"))["collectedAt"] == {"scannerIssues": iso(NOON)}
     await world.next_run()
     assert await world.why() == "expired"

@@ -53,6 +53,7 @@ class ToolWorld:
     def __init__(self, service: Service, *askings: Asking) -> None:
         self.service = service
         self.askings = askings
+        self.is_stale = False
         self.times = (service.time, *(asking.time for asking in askings))
         self.wait(service.time.now)
         self._clients = {asking.integration.source.id: asking.client for asking in askings}
@@ -88,11 +89,13 @@ class ToolWorld:
         return structured(TOOLS[shape], await self.service.ask(TOOLS[shape], name=name))
 
     async def told(self, shape: str, name: str = "app") -> tuple[dict[str, Any], dict[str, str]]:
-        """Every leaf by its path, and the reasons."""
+        """Every leaf by its path, and the reasons; `is_stale` is what it said of its values."""
         result = await self.ask(shape, name)
         folded = result.pop("unknownReasons")
         result.pop("collectedAt")
         result.pop("unknownDetails", None)
+        self.is_stale = result.pop("stale", False)
+        result.pop("staleFacts", None)
         values = dict(leaves(result))
         return values, unfolded(folded, values)
 

@@ -1,5 +1,6 @@
 """What becomes of the last values when a collection brought none."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -51,9 +52,10 @@ def test_what_was_kept_before_keeps_its_first_time() -> None:
     assert found.kept == {"a.x": NOW - 2 * HOUR, "a.y": NOW - HOUR, "b.x": NOW - HOUR}
 
 
-def test_a_collection_that_said_nothing_leaves_the_time_as_it_was() -> None:
+def test_a_collection_that_said_nothing_leaves_the_time_as_it_was_and_every_value_stale() -> None:
     found = after({}, {"": "upstream-error"}, {""}, before())
-    assert found == before()
+    assert found == before(kept=dict.fromkeys(PATHS, NOW - HOUR))
+    assert found.brought_at == NOW - HOUR
     never = after({}, {"": "rate-limited: later"}, {""})
     assert never == Latest({}, {"": "rate-limited: later"}, "1.0.0", 0)
 
@@ -77,7 +79,7 @@ def test_what_the_vendor_said_once_still_holds_while_it_fails() -> None:
 
 def test_a_source_without_a_cadence_keeps_values_for_three_days() -> None:
     source = DataSource(id="asked", title="Asked", schema=SOURCE.schema)
-    for age, facts in ((3 * DAY - 1, ALL), (3 * DAY, {})):
+    for age, facts in ((3 * DAY, ALL), (3 * DAY + 1, {})):
         old = before(written_at=NOW - age)
         assert after({}, {"": "upstream-error"}, {""}, old, source=source).facts == facts
 
@@ -85,10 +87,28 @@ def test_a_source_without_a_cadence_keeps_values_for_three_days() -> None:
 def test_what_expired_stays_expired_until_a_value_comes() -> None:
     old = before(written_at=NOW - 5 * HOUR)
     expired = after({}, {"": "upstream-error"}, {""}, old)
-    assert (expired.facts, expired.reasons) == ({}, {"": "expired"})
+    assert (expired.facts, expired.reasons) == ({}, {"": "expired: upstream-error"})
     again = after({}, {"": "rate-limited"}, {""}, expired, NOW + HOUR)
-    assert again.reasons == {"": "expired"}
+    assert again.reasons == {"": "expired: rate-limited"}
     assert after(ALL, {}, set(), again, NOW + 2 * HOUR) == Latest(ALL, {}, "1.0.0", NOW + 2 * HOUR)
+
+
+def test_values_last_for_three_cadences_and_at_least_an_hour() -> None:
+    often = replace(SOURCE, cadence="*/5 * * * *")
+    weekdays = replace(SOURCE, cadence="0 9 * * 1-5")  # NOW is a Saturday, 12:00
+    cases = [
+        (SOURCE, 3 * HOUR),
+        (often, HOUR),
+        (replace(SOURCE, cadence="0 0 * * *"), 3 * DAY),
+    ]
+    for source, lasts in cases:
+        for age, facts in ((lasts, ALL), (lasts + 1, {})):
+            old = before(written_at=NOW - age)
+            assert after({}, {"": "upstream-error"}, {""}, old, source=source).facts == facts
+    friday = before(written_at=NOW - 26 * HOUR)
+    for hours, facts in ((4 * 24, ALL), (5 * 24, {})):
+        now = NOW - 3 * HOUR + hours * HOUR
+        assert after({}, {"": "upstream-error"}, {""}, friday, now, weekdays).facts == facts
 
 
 PLACES = st.sampled_from(["", "a", "b", *PATHS])

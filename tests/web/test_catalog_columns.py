@@ -84,10 +84,11 @@ async def test_the_list_is_saved_as_csv(visitor: Browser) -> None:
     assert header == [
         *("entityRef", "kind", "title", "type", "lifecycle", "owner", "system", "tags"),
         *("updatedAt", "coverage/lines", "coverage/lines unknownReason"),
+        "coverage/lines stale",
     ]
-    assert [(line[0], *line[-2:]) for line in found] == [
-        ("component:default/idle", "", "never-collected"),
-        ("component:default/web", "1234", ""),
+    assert [(line[0], *line[-3:]) for line in found] == [
+        ("component:default/idle", "", "never-collected", ""),
+        ("component:default/web", "1234", "", "false"),
     ]
     everything = await lines(visitor, "/catalog/export?kind=")
     assert len(everything) == 4

@@ -160,7 +160,10 @@ async def test_results_are_saved_as_csv(visitor: Browser) -> None:
     page = await visitor.text(PATH, state="fail")
     [path] = [path for path in hrefs(page) if "/export" in path]
     rows = list(csv.reader(io.StringIO((await visitor.open(path)).text)))
-    assert rows == [["entity", "owner", "state"], [API, "group:default/team-b", "fail"]]
+    assert rows == [
+        ["entity", "owner", "state", "stale"],
+        [API, "group:default/team-b", "fail", "false"],
+    ]
 
 
 async def test_links_to_fix_are_of_the_web_or_of_a_mail(scoring: Service, visitor: Browser) -> None:

@@ -115,7 +115,7 @@ async def test_a_value_that_was_kept_shows_its_own_age(knowing: Service) -> None
     knowing.time.advance(MINUTE)
     text = words(await visitor.text(WEB))
     assert "collected 1 minute ago" in text
-    assert "Deployments 12 from 1 hour ago" in text
+    assert "Deployments 12 stale, from 1 hour ago" in text
 
 
 async def test_a_number_that_changed_has_a_line(knowing: Service) -> None:

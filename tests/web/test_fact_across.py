@@ -115,8 +115,8 @@ async def test_kept_values_are_marked_old(knowing: Service, visitor: Browser) ->
     )
     visitor = await signed_in(knowing, "kim")
     text = words(await visitor.text(f"{FACTS}/deployments"))
-    assert "1 value is from before the last run" in text
-    assert "1 hour ago : Deployments of a over time old" in text
+    assert "1 value is stale: the last run did not renew" in text
+    assert "1 hour ago : Deployments of a over time stale" in text
 
 
 async def test_the_table_is_sorted_and_paged(knowing: Service, visitor: Browser) -> None:

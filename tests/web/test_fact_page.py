@@ -90,7 +90,7 @@ async def test_a_kept_value_is_marked_and_its_runs_say_nothing(knowing: Service)
     reasons = {"deployments": "rate-limited: 429"}
     await write(knowing, REF, {"leadTime": 2.0}, reasons=reasons, passing=frozenset(reasons))
     text = told(await (await visitor_of(knowing)).text(f"{FACTS}/deployments"))
-    assert "kept from 1 hour ago : the runs since then brought no value" in text
+    assert "stale, from 1 hour ago : the runs since then brought no value" in text
     assert "now as before: the run brought no value 2.1.0" in text
 
 

@@ -66,7 +66,7 @@ def _numbers(found: "FactDistribution") -> Iterator[tuple[object, object]]:
     yield "all", f"{found.entities:,}"
     yield "known", f"{found.known:,}"
     if found.kept:
-        yield "  of these from before the last run", f"{found.kept:,}"
+        yield "  of these stale", f"{found.kept:,}"
     yield "unknown", f"{found.unknown:,}"
     for reason, count in found.unknown_reasons.items():
         yield f"  {reason}", f"{count:,}"
@@ -94,7 +94,9 @@ def _tables(found: "FactDistribution") -> Iterator[tuple[Sequence[str], list[Seq
         yield _bars([(_text(one.value), one.count) for one in found.top])
     for name, rows in (("Lowest", found.lowest), ("Highest", found.highest)):
         if rows:
-            yield (name, "Value"), [(row.entity_ref, _text(row.value)) for row in rows]
+            shown = [f"{_text(row.value)}{' (stale)' if row.stale else ''}" for row in rows]
+            refs = [row.entity_ref for row in rows]
+            yield (name, "Value"), list(zip(refs, shown, strict=True))
     if found.groups is not None:
         yield _groups(found)
 

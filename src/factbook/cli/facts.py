@@ -1,6 +1,6 @@
 """`factbook facts`: the facts about an entity, or one fact across the catalog."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -103,18 +103,20 @@ def _show_facts(answer: Mapping[str, Any]) -> None:
     source = answer["dataSourceId"]
     title = answer.get("dataSourceTitle", source)
     when = answer.get("timestamp", "nothing is known")
-    rows = _fact_rows(answer["facts"], answer.get("unknownReasons", {}))
+    facts = answer["facts"]
+    stale = answer.get("staleFacts", facts) if answer.get("stale") else ()
+    rows = _fact_rows(facts, stale, answer.get("unknownReasons", {}))
     say(f"{title} ({source}), {when}")
     print_table(["Fact", "Value", "Why unknown"], rows)
     say("")
 
 
 def _fact_rows(
-    facts: Mapping[str, Any], reasons: Mapping[str, str]
+    facts: Mapping[str, Any], stale: Collection[str], reasons: Mapping[str, str]
 ) -> Iterator[tuple[str, str, str | None]]:
     """Rows of facts with values, then without; reasons are for a fact, a group or `*`."""
     for name, value in facts.items():
-        yield name, _text(value), None
+        yield name, f"{_text(value)} (stale)" if name in stale else _text(value), None
     others = "all others" if facts or len(reasons) > 1 else "all"
     for place in sorted(reasons, key=lambda place: place == "*"):
         yield others if place == "*" else place, "", reasons[place]

@@ -187,7 +187,8 @@ def _settle(
 ) -> Result:
     """The facts to store, and the targets to retry in this run.
 
-    A target with only some failed facts is stored at once, and counted with its last attempt. If an
+    What is known of these targets is stored at once: their other values are stale from now on. They
+    are counted with their last attempt. If an
     attempt that `advanced`, getting further than an earlier one, reached a rate limit, it does not
     count: such attempts continue until the end of the run.
     """
@@ -201,7 +202,7 @@ def _settle(
         return _result(answers, entities, pause_until=until)
     settled = {target: answers[target] for target in answers if target not in again}
     result = _result(settled, entities, [_again(again, entities)], next_at, until)
-    partly = {target: answers[target] for target in again if _says_something(answers[target])}
+    partly = {target: answers[target] for target in again}
     observations = result.observations + _observations(partly, entities)
     return result._replace(observations=observations, attempts=attempts)
 
@@ -263,10 +264,6 @@ def _count(entities: Targets, targets: Iterable[str]) -> int:
 def _may_improve(answer: Collected) -> bool:
     """Return true if another attempt may bring more facts of a target."""
     return any(missing.retried for missing in answer.missing.values())
-
-
-def _says_something(answer: Collected) -> bool:
-    return bool(answer.values) or not all(one.retried for one in answer.missing.values())
 
 
 def _has(outcome: Outcome, answer: Collected) -> bool:

@@ -8,6 +8,7 @@ from factbook.catalog.store.affiliation import CatalogPart
 from factbook.datasources.define import known
 from factbook.datasources.registry import Registry
 from factbook.errors import InputError, NotFoundError, suggestion
+from factbook.facts import freshness
 from factbook.facts.across import FactColumn, member_name
 from factbook.integrations import catalog
 from factbook.storage import Database
@@ -16,14 +17,19 @@ from factbook.storage import Database
 NOTHING: Final = "-"
 
 
-async def find(registry: Registry, source_id: str, name: str) -> FactColumn:
+async def find(database: Database, registry: Registry, source_id: str, name: str) -> FactColumn:
     """The fact of this name of a source; raises NotFoundError."""
     source = await known(registry, source_id)
     fact = next((one for one in source.schema if one.name == name), None)
     if fact is None:
         near = suggestion(name, (one.name for one in source.schema))
         raise NotFoundError(f'The data source {source.id} has no fact "{name}".{near}')
-    column = FactColumn(source, fact, catalog.bit(source.id, name))
+    column = FactColumn(
+        source,
+        fact,
+        catalog.bit(source.id, name),
+        freshness.of(database).stale_before(source.id),
+    )
     member_name(fact)
     return column
 

@@ -13,6 +13,7 @@ from factbook.datasources.connection_store import Key
 from factbook.datasources.custom import CustomSourceDefinition, Files, SourceConnection, Unusable
 from factbook.datasources.source_store import StoredSource, source_store
 from factbook.errors import FactbookError, InputError
+from factbook.facts import freshness
 from factbook.facts.datasource import DataSource
 from factbook.integrations.integration import Integration
 from factbook.storage import Database
@@ -125,18 +126,23 @@ class Registry:
 
     async def _ask(self) -> None:
         # What is written from here on may be missed, and `forget` then tells.
-        self._asked_at = self._clock()
+        self._asked_at = now = self._clock()
         try:
-            revision = await source_store.revision(self._database)
-            if revision == self._revision:
-                return
-            kept = await connection_store.usable(self._database, self._key)
-            self._connections = {**kept, **self.configured}
-            stored = await source_store.everything(self._database)
-            self._read = await self._read_all(stored)
+            await self._ask_definitions()
+            sources = self._known.sources.values()
+            await freshness.of(self._database).refresh(self._database, sources, now)
         except BaseException:
             self._asked_at = None
             raise
+
+    async def _ask_definitions(self) -> None:
+        revision = await source_store.revision(self._database)
+        if revision == self._revision:
+            return
+        kept = await connection_store.usable(self._database, self._key)
+        self._connections = {**kept, **self.configured}
+        stored = await source_store.everything(self._database)
+        self._read = await self._read_all(stored)
         self._known = _known(self.fixed, self._read)
         made = self._known.integrations
         self._custom = {id_: made[id_] for id_ in self._known.definitions if id_ in made}

@@ -31,11 +31,15 @@ NUMBERS: Final = frozenset({"integer", "float"})
 
 
 class FactColumn(NamedTuple):
-    """A fact of a source; `bit` is the one that holds it where the catalog itself knows it."""
+    """A fact of a source; `bit` is the one that holds it where the catalog itself knows it.
+
+    Values from before `stale_before` are stale, whatever their collection said.
+    """
 
     source: DataSource
     fact: Fact
     bit: int | None = None
+    stale_before: int = 0
 
     @property
     def is_ordered(self) -> bool:
@@ -110,7 +114,7 @@ def selected(
     name = member_name(column.fact)
     # An inner join lets SQLite read the facts in the order in which they lie.
     sql = _STORED.format(columns=columns, join="" if collected else "LEFT ", where=where)
-    return sql, [name, name, column.source.id, *values]
+    return sql, [name, name, column.stale_before, column.source.id, *values]
 
 
 def member_name(fact: Fact) -> str:
@@ -191,7 +195,10 @@ _GROUPS: Final = {"kind": "e.kind", "owner": affiliation.OWNER, "system": affili
 _STORED = """
 SELECT {columns}, JSON_MEMBER(l.facts, ?) AS value, l.reasons AS reasons,
     l.written_at AS written_at,
-    CASE WHEN l.kept <> '{{}}' THEN CAST(JSON_MEMBER(l.kept, ?) AS BIGINT) END AS kept
+    COALESCE(
+        CASE WHEN l.kept <> '{{}}' THEN CAST(JSON_MEMBER(l.kept, ?) AS BIGINT) END,
+        CASE WHEN l.written_at < CAST(? AS BIGINT) THEN l.written_at END
+    ) AS kept
 FROM entities e {join}JOIN facts_latest l ON l.source_id = ? AND l.entity_id = e.id
 WHERE {where}"""
 

@@ -105,7 +105,11 @@ def _shortened(
 def _is_known(source: DataSource, found: FactObservation, before: Before | None, now: int) -> bool:
     """Return true if the newest row says the same and has not been out of sight for long."""
     # Each definition of a draft may have other facts under the same version.
-    if before is None or source.draft or not 0 < before.written_at < now < _lost_at(source, before):
+    if (
+        before is None
+        or source.draft
+        or not 0 < before.written_at < now <= _lost_at(source, before)
+    ):
         return False
     return (_own(before), before.reasons, before.version) == (*found[1:], source.version)
 
@@ -123,7 +127,9 @@ def _own(before: Before) -> str:
         return before.facts
     kept = msgspec.json.decode(before.kept, type=dict[str, int])
     facts = msgspec.json.decode(before.facts, type=dict[str, msgspec.Raw])
-    return _json({name: facts[name] for name in facts if name not in kept})
+    # A failed collection marks the values of that time as stale. They are the row's all the same.
+    own = {name: facts[name] for name in facts if kept.get(name) in (None, before.written_at)}
+    return _json(own)
 
 
 def _without(facts: str, before: str) -> str | None:

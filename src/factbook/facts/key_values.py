@@ -1,26 +1,33 @@
 """Single facts about the entities of a page."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from factbook.facts import latest_rows
 from factbook.facts.merge import Latest
 from factbook.storage import Database
 
 
+class KeyValue(NamedTuple):
+    """A value and its source; None if the source tells of the entity and has no value."""
+
+    source: str
+    value: Any
+    stale: bool = False
+
+
 async def of_entities(
     database: Database, wanted: Mapping[str, Sequence[str]], entity_ids: Sequence[int]
-) -> dict[str, dict[int, tuple[str, Any]]]:
-    """(source, value) by fact and entity id: of the first source of a fact that knows it.
+) -> dict[str, dict[int, KeyValue]]:
+    """The values by fact and entity id: of the first source of a fact that knows it.
 
-    The value is None where a source that tells of the entity does not know it. `wanted` has the
-    sources of each fact.
+    `wanted` has the sources of each fact.
     """
     sources = sorted({source for some in wanted.values() for source in some})
     if not sources or not entity_ids:
         return {name: {} for name in wanted}
     rows = await database.all(*latest_rows.among(sources, entity_ids))
-    latest = latest_rows.by_entity(rows)
+    latest = latest_rows.marked(database, latest_rows.by_entity(rows))
     return {
         name: {id_: found for id_, own in latest.items() if (found := _first(own, name, some))}
         for name, some in wanted.items()
@@ -33,12 +40,13 @@ async def latest_of_entities(
     """The latest facts of sources by entity id and source id, in one statement."""
     if not source_ids or not entity_ids:
         return {}
-    return latest_rows.by_entity(await database.all(*latest_rows.among(source_ids, entity_ids)))
+    rows = await database.all(*latest_rows.among(source_ids, entity_ids))
+    return latest_rows.marked(database, latest_rows.by_entity(rows))
 
 
-def _first(own: Mapping[str, Latest], name: str, sources: Sequence[str]) -> tuple[str, Any] | None:
+def _first(own: Mapping[str, Latest], name: str, sources: Sequence[str]) -> KeyValue | None:
     telling = [source for source in sources if source in own]
     for source in telling:
         if name in own[source].facts:
-            return source, own[source].facts[name]
-    return (telling[0], None) if telling else None
+            return KeyValue(source, own[source].facts[name], name in own[source].kept)
+    return KeyValue(telling[0], None) if telling else None

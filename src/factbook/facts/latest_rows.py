@@ -3,14 +3,15 @@
 Their values alone are read in half of the time: without reasons, versions and times.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any, Final
 
 import msgspec
 
 from factbook.catalog.store.conditions import SQL
+from factbook.facts import freshness
 from factbook.facts.merge import Latest
-from factbook.storage import Row
+from factbook.storage import Database, Row
 
 # By entity id and source id.
 FactValues = dict[int, dict[str, dict[str, Any]]]
@@ -44,6 +45,32 @@ def by_entity(rows: Iterable[Row]) -> dict[int, dict[str, Latest]]:
     return found
 
 
+def marked(database: Database, found: dict[int, dict[str, Latest]]) -> dict[int, dict[str, Latest]]:
+    """The same facts, with stale values among the kept ones, for those who read."""
+    mark = freshness.of(database).marked
+    return {
+        id_: {source: mark(source, latest) for source, latest in own.items()}
+        for id_, own in found.items()
+    }
+
+
+async def stale_of(
+    database: Database, reads: Mapping[str, Set[str]], entity_ids: Sequence[int]
+) -> set[int]:
+    """Those of the entities for which one of these facts, by source, is stale."""
+    known = freshness.of(database)
+    moments = {source_id: known.stale_before(source_id) for source_id in reads}
+    rows: list[Row] = []
+    if reads and entity_ids:
+        asked = list(reads), list(entity_ids), max(moments.values())
+        rows = await database.all(_STALE_AMONG, asked)
+    return {
+        entity_id
+        for entity_id, source_id, written_at, kept in rows
+        if written_at < moments[source_id] or not reads[source_id].isdisjoint(_read(kept))
+    }
+
+
 def values_among(source_ids: Sequence[str], entity_ids: Sequence[int]) -> SQL:
     """The statement for the values about these entities."""
     return _VALUES_AMONG, [list(source_ids), list(entity_ids)]
@@ -65,6 +92,12 @@ def values_by_entity(rows: Iterable[Row]) -> FactValues:
 _AMONG = """
 SELECT entity_id, source_id, facts, reasons, version, written_at, kept FROM facts_latest
 WHERE source_id IN LIST(?) AND entity_id IN LIST(?)
+"""
+
+_STALE_AMONG = """
+SELECT entity_id, source_id, written_at, kept FROM facts_latest
+WHERE source_id IN LIST(?) AND entity_id IN LIST(?) AND facts <> '{}'
+    AND (kept <> '{}' OR written_at < ?)
 """
 
 _BETWEEN = _AMONG.replace("entity_id IN LIST(?)", "entity_id BETWEEN ? AND ?")

@@ -1,21 +1,22 @@
 """Merge an observation into the latest facts.
 
 A definite statement of the vendor (there is no such thing, nobody may read it) applies at once: the
-value is unknown. A transient failure (a rate limit, an error) keeps the last value and its time for
-three runs of the source's cadence; with the fourth the value is dropped, for the reason `expired`.
+value is unknown. A transient failure (a rate limit, an error) keeps the last value and its time,
+for three cadences of the source and at least an hour. A later failure drops the value; its reason
+is `expired`, followed by the reason of the failure.
 """
 
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from factbook.clock import DAY
+from factbook.clock import DAY, HOUR
 from factbook.facts.datasource import DataSource
 from factbook.facts.reasons import EXPIRED, PASSING, word
 from factbook.scheduling.schedule import next_start
 
-# The run after that many failed ones keeps a value no longer.
-_FAILED_RUNS = 3
+# A source without a cadence keeps values for so long.
+_WITHOUT_CADENCE = 3 * DAY
 _NOTHING: Mapping[str, Any] = {}
 _NONE: frozenset[str] = frozenset()
 
@@ -37,8 +38,8 @@ class Observation(NamedTuple):
 class Latest(NamedTuple):
     """The latest facts of one source about one entity; times in milliseconds since the epoch.
 
-    `kept` has the times of values that are older than the others, by fact. `written_at` is 0 if no
-    collection has succeeded yet.
+    `kept` has the times of stale values, which the last collection could not renew, by fact.
+    `written_at` is 0 if no collection has succeeded yet.
     """
 
     facts: dict[str, Any]
@@ -55,6 +56,12 @@ class Latest(NamedTuple):
         if self.facts.keys() <= self.kept.keys():
             return max(self.kept[name] for name in self.facts)
         return self.written_at
+
+    def stale_before(self, moment: int) -> "Latest":
+        """The same facts; if they were written before the moment, all of them are stale."""
+        if self.written_at >= moment or not self.facts:
+            return self
+        return self._replace(kept={**dict.fromkeys(self.facts, self.written_at), **self.kept})
 
 
 class MergeResult(NamedTuple):
@@ -83,9 +90,8 @@ def merge(
         kept |= {p: before.kept.get(p, before.written_at) for p in found if found[p] is None}
         reasons |= _compact(place, found, missing[place])
     written_at = now if is_news else before.written_at
-    older = {path: time for path, time in kept.items() if time != written_at}
     in_order = {fact.name: facts[fact.name] for fact in source.schema if fact.name in facts}
-    return MergeResult(Latest(in_order, reasons, source.version, written_at, older), is_news)
+    return MergeResult(Latest(in_order, reasons, source.version, written_at, kept), is_news)
 
 
 def reason_of(path: str, reasons: Mapping[str, str]) -> str | None:
@@ -120,9 +126,11 @@ def _last(source: DataSource, path: str, before: Latest, reason: str, now: int) 
     if path in before.facts:
         time = before.kept.get(path, before.written_at)
         # A time far ahead was given by a clock that was set back since, and would never expire.
-        lasts = time <= now + DAY and now < expiry(source, time)
-        return None if lasts else EXPIRED
+        lasts = time <= now + DAY and now <= expiry(source, time)
+        return None if lasts else f"{EXPIRED}: {reason}"
     earlier = reason_of(path, before.reasons)
+    if earlier is not None and word(earlier) == EXPIRED:
+        return f"{EXPIRED}: {reason}"
     # What was said once still holds; failing to ask says nothing new.
     return reason if earlier is None or word(earlier) in PASSING else earlier
 
@@ -137,14 +145,20 @@ def _compact(place: str, found: Mapping[str, str | None], reason: str) -> dict[s
 
 
 def expiry(source: DataSource, time: int) -> int:
-    """The time at which a value of this time expires if no run brings one."""
+    """The time after which a value of this time is too old to rely on.
+
+    Three cadences, and at least an hour.
+    """
     return _expiry(source.id, source.cadence, time)
 
 
 @lru_cache(maxsize=4096)
 def _expiry(source_id: str, cadence: str | None, time: int) -> int:
     if cadence is None:
-        return time + _FAILED_RUNS * DAY
-    for _ in range(_FAILED_RUNS + 1):
-        time = next_start(source_id, cadence, time)
-    return time
+        return time + _WITHOUT_CADENCE
+    first = next_start(source_id, cadence, time)
+    second = next_start(source_id, cadence, first)
+    third = next_start(source_id, cadence, second)
+    # A run takes a while, so a value is younger than the start of its run.
+    late_by = max(0, min(second - first, third - second) - (first - time))
+    return max(time + HOUR, third + late_by)

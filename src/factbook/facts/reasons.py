@@ -74,8 +74,8 @@ REASONS: Final[dict[str, str]] = {
         "this stays, an administrator can look at the runs of the data source."
     ),
     EXPIRED: (
-        "The last value is too old to rely on, because the runs since then failed. An "
-        "administrator can look at the runs of the data source."
+        "The last value is too old to rely on: no run since then could renew it, and the detail "
+        "says why. An administrator can look at the runs of the data source."
     ),
 }
 

@@ -127,6 +127,8 @@ def schema(shape: Shape) -> dict[str, Any]:
         "unknownReasons": _UNKNOWN_REASONS,
         "unknownDetails": _UNKNOWN_DETAILS,
         "collectedAt": _COLLECTED_AT,
+        "stale": _STALE,
+        "staleFacts": _STALE_FACTS,
     }
     root["required"] += ["unknownReasons", "collectedAt"]
     return root
@@ -277,6 +279,15 @@ _UNKNOWN_DETAILS = {
     "type": "object",
     "description": "By data source: the annotation that it goes by, and the value not found.",
     "additionalProperties": {"type": "string"},
+}
+_STALE = {
+    "type": "boolean",
+    "description": "Values could not be renewed when they were last due; they are old.",
+}
+_STALE_FACTS = {
+    "type": "array",
+    "items": {"type": "string"},
+    "description": "The paths of the stale values, if not all.",
 }
 _COLLECTED_AT = {
     "type": "object",

@@ -1,12 +1,12 @@
 """The store of facts: one row with the latest facts of a source and entity, apart from history."""
 
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from factbook.catalog.store.conditions import SQL, EntityRange
-from factbook.facts import changes, entity_filter, history
+from factbook.facts import changes, entity_filter, freshness, history
 from factbook.facts.changes import Before
 from factbook.facts.datasource import DataSource
 from factbook.facts.merge import Latest, Observation, merge
@@ -30,16 +30,20 @@ __all__ = [
     "sample",
 ]
 
+NONE: Final = frozenset[str]()
+
 
 class StoredFacts(NamedTuple):
     """The latest facts about an entity, as the stored JSON; None if nothing is stored.
 
-    `reasons` explain missing values; `brought_at` is as in `Latest`.
+    `reasons` explain missing values; `brought_at` is as in `Latest`. `stale` names the facts whose
+    values the last collection could not renew.
     """
 
     facts: str | None
     reasons: dict[str, str]
     brought_at: int | None
+    stale: frozenset[str] = NONE
 
 
 class Last(NamedTuple):
@@ -52,13 +56,14 @@ class Last(NamedTuple):
 class Tracked(NamedTuple):
     """The latest facts about one tracked entity, as the stored JSON, passed through undecoded.
 
-    `reasons` explain missing values; `brought_at` is as in `Latest`.
+    `reasons`, `brought_at` and `stale` are as in `StoredFacts`.
     """
 
     ref: str
     facts: msgspec.Raw
     reasons: msgspec.Raw
     brought_at: int
+    stale: frozenset[str]
 
 
 def record(
@@ -97,9 +102,11 @@ def _write_latest(
     for row in rows:
         _, entity_id, written_at, *said = row
         was = before.get(entity_id)
-        if was is not None and written_at == now and [*was[:3], was.kept] == said:
+        if was is None or [*was[:3], was.kept] != said:
+            different.append(row)
+        elif written_at == now:
             same.append(entity_id)
-        else:
+        elif written_at != was.written_at:
             different.append(row)
     transaction.many(_WRITE_LATEST, different)
     changes.touch_values(transaction, source_id, [row[1] for row in different])
@@ -141,7 +148,7 @@ def collected(transaction: Transaction, source_id: str, ids: list[int]) -> set[i
 async def latest(database: Database, source_id: str, entity_id: int) -> Latest | None:
     """The latest facts of one source about one entity; None if it was never collected."""
     row = await database.one(_LATEST, (source_id, entity_id))
-    return _latest(*row) if row else None
+    return freshness.of(database).marked(source_id, _latest(*row)) if row else None
 
 
 async def latest_by_ref(database: Database, source_id: str, ref: str) -> StoredFacts | None:
@@ -152,13 +159,16 @@ async def latest_by_ref(database: Database, source_id: str, ref: str) -> StoredF
     facts, reasons, written_at, kept = row
     if facts is None:
         return StoredFacts(None, {}, None)
-    return StoredFacts(facts, msgspec.json.decode(reasons), _brought_at(facts, written_at, kept))
+    brought_at = _brought_at(facts, written_at, kept)
+    stale = _stale(facts, written_at, kept, freshness.of(database).stale_before(source_id))
+    return StoredFacts(facts, msgspec.json.decode(reasons), brought_at, stale)
 
 
 async def latest_for_entity(database: Database, entity_id: int) -> dict[str, Latest]:
     """The latest facts about one entity, by source id."""
+    marked = freshness.of(database).marked
     rows = await database.all(_LATEST_FOR_ENTITY, (entity_id,))
-    return {source_id: _latest(*row) for source_id, *row in rows}
+    return {source_id: marked(source_id, _latest(*row)) for source_id, *row in rows}
 
 
 async def past_for_entity(
@@ -177,8 +187,9 @@ async def past_for_entity(
 
 async def latest_of_ref(database: Database, ref: str) -> dict[str, Latest]:
     """The latest facts about the entity with this reference, by source id."""
+    marked = freshness.of(database).marked
     rows = await database.all(_LATEST_OF_REF, (ref,))
-    return {source_id: _latest(*row) for source_id, *row in rows}
+    return {source_id: marked(source_id, _latest(*row)) for source_id, *row in rows}
 
 
 async def pages(
@@ -188,8 +199,9 @@ async def pages(
     tracked, parameters = _tracked_by(source, wanted)
     bound, most = ("", ()) if wanted.limit is None else (" LIMIT ?", (wanted.limit,))
     sql = f"{_TRACKED}{tracked} AND e.ref > ? ORDER BY e.ref{bound}"
+    moment = freshness.of(database).stale_before(source.id)
     async for rows in database.pages(sql, (*parameters, wanted.after, *most)):
-        yield [_tracked(*row) for row in rows]
+        yield [_tracked(moment, *row) for row in rows]
 
 
 async def count(database: Database, source: DataSource, wanted: EntityRange, most: int) -> int:
@@ -216,9 +228,20 @@ def _latest(facts: str, reasons: str, version: str, written_at: int, kept: str) 
     return Latest(read(facts), read(reasons), version, written_at, read(kept))
 
 
-def _tracked(ref: str, facts: str, reasons: str, written_at: int, kept: str) -> Tracked:
+def _tracked(
+    moment: int, ref: str, facts: str, reasons: str, written_at: int, kept: str
+) -> Tracked:
     time = _brought_at(facts, written_at, kept) or written_at
-    return Tracked(ref, msgspec.Raw(facts), msgspec.Raw(reasons), time)
+    stale = _stale(facts, written_at, kept, moment)
+    return Tracked(ref, msgspec.Raw(facts), msgspec.Raw(reasons), time, stale)
+
+
+def _stale(facts: str, written_at: int, kept: str, moment: int) -> frozenset[str]:
+    """The stale facts, if all of those from before the moment are stale."""
+    if kept == "{}" and written_at >= moment:
+        return NONE
+    latest = _latest(facts, "{}", "", written_at, kept).stale_before(moment)
+    return frozenset(latest.kept)
 
 
 def _brought_at(facts: str, written_at: int, kept: str) -> int | None:

@@ -27,7 +27,7 @@ _SEPARATORS: Final = ";|\t\r\n"
 _BEFORE_FORMULA: Final = re.compile(r'[\s\x00-\x20\ufeff\u200b-\u200f\u2060";|]+')
 _QUOTED: Final = frozenset(f'",{_SEPARATORS}')
 _LEVELS: Final = ("entity", "level", "levelIfKnown", "score", "coverage")
-_HEADER: Final = ("entityRef", "value", "unknownReason", "collectedAt", "kept")
+_HEADER: Final = ("entityRef", "value", "unknownReason", "collectedAt", "kept", "stale")
 
 
 def line(cells: Iterable[object]) -> str:
@@ -64,7 +64,7 @@ async def of_values(database: Database, asked: ValueQuery) -> AsyncIterator[byte
 
 def _cells(row: EntityValue) -> tuple[object, ...]:
     kept = None if row.value is None else ("true" if row.kept else "false")
-    return row.ref, plain(row.value), row.reason, iso_or_none(row.at), kept
+    return row.ref, plain(row.value), row.reason, iso_or_none(row.at), kept, kept
 
 
 def plain(value: Any) -> object:

@@ -7,6 +7,7 @@ from msgspec import Meta, field
 from factbook.schemas.common import Count, Ref, Time, WireAnswer, known
 
 State = Annotated[str, known("pass", "fail", "unknown", "exempt", "not-applicable")]
+_Stale = Annotated[bool, Meta(description="It rests on values that could not be renewed.")]
 _Value = Annotated[Any, Meta(description="Long texts and lists are cut.")]
 
 
@@ -17,6 +18,7 @@ class CheckResultRow(WireAnswer):
     entity_ref: Ref
     state: State
     owner: str | None = None
+    stale: _Stale = False
 
 
 class CheckResults(WireAnswer):
@@ -81,7 +83,7 @@ class OneCheckResult(WireAnswer):
     state: State
     severity: Annotated[str, known("required", "advisory")]
     flapping: Annotated[bool, Meta(description="It changed three times in a week, and lately.")]
-    stale: Annotated[bool, Meta(description="It rests on values that could not be renewed.")]
+    stale: _Stale
     because: list[SeenFact]
     owner: str | None = None
     since: Time | None = None

@@ -65,9 +65,10 @@ class ValueOfEntity(WireAnswer):
         Annotated[str, Meta(description="A word, with details behind a colon.")] | None
     ) = None
     collected_at: Annotated[Time, Meta(description="When the value was found.")] | None = None
-    kept: Annotated[
-        bool, Meta(description="From before the last run, which did not bring one.")
-    ] = False
+    stale: Annotated[bool, Meta(description="The last collections could not renew the value.")] = (
+        False
+    )
+    kept: Annotated[bool, Meta(description="The same as `stale`.")] = False
 
 
 class FactDistribution(WireAnswer):

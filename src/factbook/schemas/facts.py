@@ -83,6 +83,12 @@ class EntityFacts(WireAnswer):
         Annotated[dict[str, str], Meta(description="Why facts have no value; of one entity.")]
         | None
     ) = None
+    stale: Annotated[
+        bool, Meta(description="The last collections could not renew values, or are overdue.")
+    ] = False
+    stale_facts: (
+        Annotated[list[str], Meta(description="Which values are stale, if not all.")] | None
+    ) = None
 
 
 class LatestFacts(WireAnswer):

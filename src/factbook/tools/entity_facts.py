@@ -1,6 +1,6 @@
 """get-entity-facts: the raw facts of one data source about one entity."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Set
 from functools import lru_cache
 from typing import Any, Final
 
@@ -8,7 +8,7 @@ import msgspec
 
 from factbook.catalog.store import by_ref
 from factbook.clock import iso
-from factbook.facts import entity_filter, store, unknown
+from factbook.facts import entity_filter, freshness, store, unknown
 from factbook.facts.datasource import DataSource
 from factbook.facts.reasons import EVERYTHING, NEVER_COLLECTED, NO_ANNOTATION, NOT_APPLICABLE, word
 from factbook.facts.store import StoredFacts
@@ -25,6 +25,8 @@ from factbook.tools.tool import (
 )
 
 _LEFT_OUT = f"{NO_ANNOTATION}: the entityFilter of the data source leaves the entity out"
+
+_NONE: Final[Mapping[str, Any]] = {}
 
 
 class OneArguments(EntityArguments, forbid_unknown_fields=True, kw_only=True):
@@ -48,7 +50,9 @@ async def one(arguments: OneArguments, context: Context) -> str:
     if known is None:
         raise await unknown_entity(context.database, ref)
     reasons = await _reasons(source, ref, known, context)
-    return _one(source, ref, known.facts or "{}", known.brought_at, reasons)
+    facts = known.facts or "{}"
+    stale = stale_members(members(facts), known.stale) if known.stale else _NONE
+    return _one(source, ref, facts, known.brought_at, reasons, stale)
 
 
 async def _essential(ref: str, context: Context) -> str:
@@ -89,9 +93,14 @@ def _left_out(source: DataSource, entity: Mapping[str, Any]) -> str:
 
 
 def _one(
-    source: DataSource, ref: str, facts: str, time: int | None, reasons: Mapping[str, str]
+    source: DataSource,
+    ref: str,
+    facts: str,
+    time: int | None,
+    reasons: Mapping[str, str],
+    stale: Mapping[str, Any] = _NONE,
 ) -> str:
-    entry = f'"entityRef":{encode(ref)},{end(facts, time, reasons)}'
+    entry = f'"entityRef":{encode(ref)},{end(facts, time, reasons, stale)}'
     return f"{head(source)},{entry}{draft(source)}}}"
 
 
@@ -100,11 +109,28 @@ def draft(source: DataSource) -> str:
     return ',"draft":true' if source.draft else ""
 
 
-def end(facts: str, time: int | None, reasons: Mapping[str, str]) -> str:
-    """The members after the reference as JSON text: facts, time and reasons for missing ones."""
+def end(
+    facts: str,
+    time: int | None,
+    reasons: Mapping[str, str],
+    stale: Mapping[str, Any] = _NONE,
+) -> str:
+    """The members after the reference as JSON text.
+
+    Facts, their time, `stale_members` of them, and reasons for missing ones.
+    """
     timestamp = "" if time is None else f',"timestamp":"{iso(time)}"'
+    old = f",{encode(stale)[1:-1]}" if stale else ""
     why = f',"unknownReasons":{encode(reasons)}' if reasons else ""
-    return f'"facts":{facts}{timestamp}{why}'
+    return f'"facts":{facts}{timestamp}{old}{why}'
+
+
+def stale_members(facts: Collection[str], stale: Set[str]) -> dict[str, Any]:
+    """The result members that mark stale values among the facts; none if all are current."""
+    if not stale or stale.isdisjoint(facts):
+        return {}
+    some = freshness.some(facts, stale)
+    return {"stale": True, "staleFacts": some} if some else {"stale": True}
 
 
 def head(source: DataSource) -> str:
@@ -119,10 +145,22 @@ def _head(id_: str, title: str) -> str:
 
 members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
+STALE: Final[Schema] = {
+    "stale": {
+        "type": "boolean",
+        "description": "The data source could not renew values when it last tried, or is overdue.",
+    },
+    "staleFacts": {
+        "type": "array",
+        "items": {"type": "string"},
+        "description": "Which values are stale, if not all.",
+    },
+}
 ENTRY: Final[Schema] = {
     "entityRef": text("kind:namespace/name, in lower case."),
     "facts": {"type": "object", "description": "Fact name to value."},
     "timestamp": text("Last write that brought a value, ISO 8601."),
+    **STALE,
     "unknownReasons": {
         "type": "object",
         "description": "Why facts have no value, by the name of a fact or of the group that it is "
@@ -144,7 +182,7 @@ TOOL = Tool(
         "from get-data-source-discovery; for many entities use get-all-entities-facts, for ready "
         "figures the get-…-metrics tools. kind defaults to component, namespace to default. "
         "A fact without a value is not among the facts but has its reason in unknownReasons. "
-        "Without any value there is no timestamp."
+        "Without any value there is no timestamp. stale marks old values that could not be renewed."
     ),
     arguments=OneArguments,
     output_schema=record({**COMMON, **ENTRY}, ("dataSourceId", "entityRef", "facts")),

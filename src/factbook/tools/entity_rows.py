@@ -12,7 +12,7 @@ from factbook.facts import store, unknown
 from factbook.facts.datasource import DataSource
 from factbook.facts.store import Tracked
 from factbook.integrations import catalog
-from factbook.tools.entity_facts import end, members
+from factbook.tools.entity_facts import end, members, stale_members
 from factbook.tools.tool import Context, encode
 
 Row = tuple[str, str]  # a reference, and the JSON text that follows it in its entry
@@ -59,10 +59,12 @@ async def tracked(
 
     def text(item: Tracked) -> str:
         found, stored = members(item.facts), unknown.by_place(item.reasons)
-        if kept is None and not stored and all_names <= found.keys():
+        if kept is None and not stored and all_names <= found.keys() and not item.stale:
             return end(bytes(item.facts).decode(), item.brought_at, {})
         facts = bytes(item.facts).decode() if kept is None else _keep(found, kept)
-        return end(facts, item.brought_at, unknown.shown(names, found, stored, kept))
+        shown = [name for name in found if kept is None or name in kept]
+        why = unknown.shown(names, found, stored, kept)
+        return end(facts, item.brought_at, why, stale_members(shown, item.stale))
 
     async for page in store.pages(context.database, source, selection.read):
         yield [(item.ref, text(item)) for item in page]

@@ -25,6 +25,7 @@ from factbook.facts.reasons import (
 from factbook.facts.shapes import Shape
 from factbook.integrations import catalog
 from factbook.tools import annotations
+from factbook.tools.entity_facts import stale_members
 from factbook.tools.result_schema import SIZE_NOTE
 from factbook.tools.tool import (
     Context,
@@ -121,6 +122,7 @@ def filled(
     values: dict[str, object] = {}
     reasons: dict[str, str] = {}
     times: dict[str, int] = {}
+    stale = list[str]()
     for member in shape.members:
         for path, _ in member.paths:
             name = f"{shape.name}.{path}"
@@ -132,9 +134,11 @@ def filled(
             found = latest[holder.id]
             values[path] = found.facts[name]
             time = found.kept.get(name, found.written_at)
+            stale += [path] if name in found.kept else []
             times[member.name] = min(time, times.get(member.name, time))
     collected_at = {name: iso(time) for name, time in times.items()}
-    return shapes.fill(shape, values, reasons, collected_at)
+    filled = shapes.fill(shape, values, reasons, collected_at)
+    return filled | stale_members(values, frozenset(stale))
 
 
 def _able(

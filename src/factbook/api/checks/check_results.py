@@ -34,7 +34,7 @@ from factbook.http.requests import JsonReply, Request, reply
 from factbook.schemas import check_results as answers
 
 _PAGE: Final = 100
-_HEADER: Final = ("check", "entity", "owner", "state")
+_HEADER: Final = ("check", "entity", "owner", "state", "stale")
 _EXEMPTIONS: Final = 20
 
 
@@ -169,8 +169,11 @@ async def _lines(
 ) -> AsyncIterator[bytes]:
     yield csv_lines.line(_HEADER).encode()
     async for rows in result_pages.everything(state.database, only, wanted):
-        lines = (csv_lines.line((id_, row.ref, row.owner, _word(row.state))) for id_, row in rows)
-        yield "".join(lines).encode()
+        lines = (
+            (id_, row.ref, row.owner, _word(row.state), csv_lines.plain(row.stale))
+            for id_, row in rows
+        )
+        yield "".join(map(csv_lines.line, lines)).encode()
 
 
 def _ids(request: Request) -> list[str]:
@@ -214,13 +217,15 @@ def _moment(cursor: str) -> tuple[int, int]:
 
 def _rows_of(found: EntityResults) -> list[answers.CheckResultRow]:
     return [
-        answers.CheckResultRow(one.check.id, found.ref, _word(one.state), found.owner or None)
+        answers.CheckResultRow(
+            one.check.id, found.ref, _word(one.state), found.owner or None, one.is_stale
+        )
         for one in found.results
     ]
 
 
 def _row(check_id: str, row: CheckedRow) -> answers.CheckResultRow:
-    return answers.CheckResultRow(check_id, row.ref, _word(row.state), row.owner or None)
+    return answers.CheckResultRow(check_id, row.ref, _word(row.state), row.owner or None, row.stale)
 
 
 def _shown(found: EntityResults, result: CheckResult) -> answers.OneCheckResult:
@@ -233,7 +238,7 @@ def _shown(found: EntityResults, result: CheckResult) -> answers.OneCheckResult:
         state=_word(result.state),
         severity=check.severity,
         flapping=result.is_flapping,
-        stale=told is not None and told.stale,
+        stale=result.is_stale,
         because=[] if told is None else [seen(one) for one in told.because],
         owner=found.owner or None,
         since=iso_or_none(result.since),

@@ -119,6 +119,7 @@ async def latest_facts(request: Request, state: SourceContext) -> JsonReply[Show
                 "timestamp": iso(latest.brought_at or latest.written_at),
                 "version": latest.version,
                 "facts": latest.facts,
+                **({"stale": True} if latest.kept else {}),
             }
             for source_id, latest in found.items()
             if not wanted or source_id in wanted

@@ -93,7 +93,7 @@ async def export(request: Request, state: SourceContext) -> JsonReply[str]:
 async def _asked(request: Request, state: SourceContext) -> ValueQuery:
     """The fact and the part of the catalog that the request names."""
     name = value_parameters.FACT.of(request) or ""
-    column = await fact_columns.find(state.registry, SOURCE_ID.of(request), name)
+    column = await fact_columns.find(state.database, state.registry, SOURCE_ID.of(request), name)
     part = await fact_columns.part(
         state.database,
         **{each.name: each.of(request) for each in value_parameters.CATALOG_PART},
@@ -174,7 +174,9 @@ def _fact(fact: Fact) -> answers.FactShown:
 
 
 def _entity(row: EntityValue) -> answers.ValueOfEntity:
-    return answers.ValueOfEntity(row.ref, row.value, row.reason, iso_or_none(row.at), kept=row.kept)
+    return answers.ValueOfEntity(
+        row.ref, row.value, row.reason, iso_or_none(row.at), row.kept, row.kept
+    )
 
 
 def _figure(fact: Fact, value: float | None) -> Any:

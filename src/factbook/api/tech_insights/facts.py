@@ -2,6 +2,7 @@
 
 from functools import partial
 
+import msgspec
 import structlog
 
 from factbook.api.openapi.parameters import (
@@ -29,9 +30,10 @@ from factbook.datasources import define
 from factbook.datasources.source_store import source_store
 from factbook.definitions.store import UNPUBLISHED
 from factbook.errors import ConflictError, InputError
-from factbook.facts import pushed_facts, store, time_series
+from factbook.facts import freshness, pushed_facts, store, time_series
 from factbook.facts.datasource import DataSource
 from factbook.facts.pushed_facts import FactItem, FactItemResult
+from factbook.facts.store import Tracked
 from factbook.facts.time_series import HistoryEntry, HistoryPosition
 from factbook.http import audit
 from factbook.http.context import SourceContext
@@ -207,7 +209,9 @@ async def _latest_of(state: SourceContext, source: DataSource, ref: str) -> Enti
     found = await store.latest(state.database, source.id, entity_id)
     if found is None:
         return EntityFacts(ref, {}, reasons={})
-    return EntityFacts(ref, found.facts, iso_or_none(found.brought_at), found.reasons)
+    facts, stale = found.facts, found.kept.keys()
+    at, some = iso_or_none(found.brought_at), freshness.some(facts, stale)
+    return EntityFacts(ref, facts, at, found.reasons, bool(stale), some or None)
 
 
 async def _latest_page(
@@ -217,11 +221,16 @@ async def _latest_page(
     if catalog.answers(source.id):
         pages = catalog_reading.complying_pages(state.database, wanted)
         return [_own(source, *row) async for rows in pages for row in rows]
-    return [
-        EntityFacts(one.ref, stored(one.facts), iso(one.brought_at))
-        async for rows in store.pages(state.database, source, wanted)
-        for one in rows
-    ]
+    tracked = store.pages(state.database, source, wanted)
+    return [_tracked(one) async for rows in tracked for one in rows]
+
+
+def _tracked(one: Tracked) -> EntityFacts:
+    facts, at = stored(one.facts), iso(one.brought_at)
+    if not one.stale:
+        return EntityFacts(one.ref, facts, at)
+    some = freshness.some(msgspec.json.decode(one.facts, type=dict[str, msgspec.Raw]), one.stale)
+    return EntityFacts(one.ref, facts, at, stale=True, stale_facts=some or None)
 
 
 def _own(source: DataSource, ref: str, bits: int, updated_at: int) -> EntityFacts:

@@ -77,7 +77,7 @@ async def of_entities(
     if not (source_ids and entity_ids):
         return {}
     rows = await database.all(*latest_rows.among(source_ids, entity_ids))
-    found, own = latest_rows.by_entity(rows), _own(source_ids)
+    found, own = latest_rows.marked(database, latest_rows.by_entity(rows)), _own(source_ids)
     if own:
         rows = await collectable.bits_of_ids(database, list(entity_ids), owners=_owners(own))
         _add(found, own, rows)

@@ -10,6 +10,7 @@ from factbook.checks.definitions.check import Check
 from factbook.checks.evaluation.explanation import Explanation
 from factbook.checks.maintenance import latest_facts
 from factbook.checks.maintenance.check_set import CheckCache, CheckSet, EvaluatedCheck
+from factbook.checks.rules import condition
 from factbook.checks.rules.checked_entity import CheckedEntity
 from factbook.checks.states import change_store
 from factbook.checks.states.flaps import is_flapping, looks_back_to
@@ -34,7 +35,8 @@ _SLOTS_READ: Final = 3  # times, of states that were moved to another slot meanw
 class CheckResult(NamedTuple):
     """The result of a check for an entity.
 
-    `since` is None if nobody knows; `explanation` is None if the check is not about the entity.
+    `since` is None if nobody knows; `explanation` is None if the check is not about the entity. It
+    `is_stale` if it rests on a value that could not be renewed.
     """
 
     check: Check
@@ -42,6 +44,7 @@ class CheckResult(NamedTuple):
     since: int | None
     is_flapping: bool
     explanation: Explanation | None
+    is_stale: bool
 
 
 class EntityResults(NamedTuple):
@@ -68,12 +71,13 @@ class ResultFilter(NamedTuple):
 
 
 class CheckedRow(NamedTuple):
-    """The state of a check for one entity."""
+    """The state of a check for one entity; `stale` if it rests on values that are old."""
 
     ref: str
     entity_id: int
     owner: str
     state: int
+    stale: bool = False
 
 
 async def of_entity(
@@ -100,6 +104,7 @@ async def of_entity(
     entity = CheckedEntity(ref, document, facts, by_id)
     entity.most_steps = known.steps_per_check
     times = await change_store.times(database, entity_id)
+    has_stale = any(latest.kept for latest in facts.values())
     results = []
     for one in _wanted(known, only):
         found, flips = by_id[one.id], times.get(one.id, [])
@@ -112,9 +117,15 @@ async def of_entity(
                 max(flips) if flips else known.in_effect_at.get(one.id),
                 is_flapping(recent, now),
                 known.explainer(one).explained(entity, now) if is_about else None,
+                has_stale and found != state.OUT and _reads_stale(one.compiled.check, entity),
             )
         )
     return EntityResults(entity_id, ref, owner, results)
+
+
+def _reads_stale(check: Check, entity: CheckedEntity) -> bool:
+    facts = (fact for _, rule in check.rules() for fact in condition.references(rule))
+    return any(map(entity.is_kept, facts))
 
 
 async def of_check(

@@ -101,6 +101,7 @@ def _shown(
             "since": iso_or_none(result.since),
             "advisory": result.check.severity == "advisory" or None,
             "flapping": result.is_flapping or None,
+            "stale": result.is_stale or None,
             **explained(result.explanation, values=values),
             "exemption": None
             if held is None
@@ -149,6 +150,7 @@ TOOL = Tool(
                         "since": _TEXT,
                         "advisory": _FLAG,
                         "flapping": _FLAG,
+                        "stale": _FLAG,
                         "message": _TEXT,
                         "because": EVIDENCE,
                         "fix": record({"link": _TEXT, "instructions": _TEXT}, ()),

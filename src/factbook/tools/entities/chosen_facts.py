@@ -26,6 +26,7 @@ from factbook.tools import essential_facts
 from factbook.tools.entities import conditions, matching
 from factbook.tools.entities.conditions import FactConditions
 from factbook.tools.entities.matching import Search
+from factbook.tools.entity_facts import stale_members
 from factbook.tools.pages import LONGEST_VALUE, EntryPage, ref_cursor, shortened
 from factbook.tools.tool import Context, encode
 
@@ -146,6 +147,7 @@ class _Choosing:
             "entityRef": row.ref,
             "facts": facts,
             "timestamp": None if at is None else iso(at),
+            **stale_members(facts, row.latest.kept.keys()),
             "unknownReasons": why,
         }
         entry = {name: value for name, value in entry.items() if value or name == "facts"}

@@ -96,9 +96,12 @@ async def export(visit: PageContext) -> Reply:
     wanted = ResultFilter([word] if word else [], await filters.owners(visit))
 
     async def lines() -> Any:
-        yield csv_lines.line(("entity", "owner", "state")).encode()
+        yield csv_lines.line(("entity", "owner", "state", "stale")).encode()
         async for found in result_pages.everything(visit.state.database, [check.id], wanted):
-            rows = ((row.ref, row.owner, state.word(row.state)) for _, row in found)
+            rows = (
+                (row.ref, row.owner, state.word(row.state), csv_lines.plain(row.stale))
+                for _, row in found
+            )
             yield "".join(map(csv_lines.line, rows)).encode()
 
     headers = csv_lines.attachment(check.id)
@@ -159,11 +162,20 @@ async def _chart(visit: PageContext, stored: StoredCheck) -> Any:
     found = await days.totals(visit.state.database, stored.id, first, today - 1)
     totals = await count_store.totals(visit.state.database)
     # Before the first of them nothing was counted.
-    kept = dropwhile(lambda one: not any(one.counts), found)
+    kept = list(dropwhile(lambda one: not any(one.counts), found))
     points: list[Point] = [(one.day * DAY, one.counts.failing) for one in kept]
-    points.append((now, totals.get(stored.id, StateCounts()).failing))
+    current = totals.get(stored.id, StateCounts())
+    points.append((now, current.failing))
+    counted = [(one.day * DAY, one.counts) for one in kept] + [(now, current)]
+    notes = {at: f"of {sum(one) - one.inapplicable:,}" for at, one in counted}
     return line_chart(
-        points, title="Failing entities", unit="", start=first * DAY, end=now, ident="failing"
+        points,
+        title="Failing entities",
+        unit="",
+        start=first * DAY,
+        end=now,
+        notes=notes,
+        ident="failing",
     )
 
 

@@ -51,6 +51,7 @@ class ColumnValue(NamedTuple):
 
     value: Any = None
     reason: str | None = None
+    stale: bool = False
 
 
 class ColumnCell(NamedTuple):
@@ -59,6 +60,7 @@ class ColumnCell(NamedTuple):
     text: str
     reason: str
     path: str
+    stale: bool = False
 
 
 class ChosenColumns(NamedTuple):
@@ -178,7 +180,7 @@ def _of_fact(
     value = known.facts.get(fact.name)
     if value is None:
         return ColumnValue(reason=reason_of(fact.name, known.reasons) or NEVER_COLLECTED)
-    return ColumnValue(value)
+    return ColumnValue(value, stale=fact.name in known.kept)
 
 
 def _of_level(given: ScorecardInEffect, levels: bytes) -> ColumnValue:
@@ -194,4 +196,5 @@ def _cell(path: str, column: CatalogColumn, found: ColumnValue) -> ColumnCell:
     source, fact, _ = column.shows
     text = "" if found.value is None else fact_display.in_words(fact, found.value) or "empty"
     reason = "" if found.reason is None else fact_display.plain(found.reason).short
-    return ColumnCell(text, reason, f"{path}/facts/{segment(source.id)}/{segment(fact.name)}")
+    fact_path = f"{path}/facts/{segment(source.id)}/{segment(fact.name)}"
+    return ColumnCell(text, reason, fact_path, found.stale)

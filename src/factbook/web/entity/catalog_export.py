@@ -53,11 +53,12 @@ def _portion(
 
 
 def _titles(columns: Sequence[CatalogColumn]) -> Iterator[str]:
-    """The name of each column, and for a fact the one beside it that says why it is unknown."""
+    """The name of each column, and for a fact those beside it: why it is unknown, and stale."""
     for column in columns:
         yield column.name
         if isinstance(column.shows, FactOfSource):
             yield f"{column.name} unknownReason"
+            yield f"{column.name} stale"
 
 
 def _cells(columns: Sequence[CatalogColumn], found: Sequence[ColumnValue]) -> Iterator[object]:
@@ -65,6 +66,7 @@ def _cells(columns: Sequence[CatalogColumn], found: Sequence[ColumnValue]) -> It
         yield csv_lines.plain(one.value)
         if isinstance(column.shows, FactOfSource):
             yield one.reason and word(one.reason)
+            yield None if one.value is None else ("true" if one.stale else "false")
 
 
 CATALOG_EXPORT: Sequence[PageRoute] = (PageRoute("GET", EXPORT, export, (CATALOG_READ,)),)

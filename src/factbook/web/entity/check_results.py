@@ -52,6 +52,7 @@ class ShownResult(NamedTuple):
     reasons: list[Reason]
     since: int | None
     is_flapping: bool
+    is_stale: bool
     is_advisory: bool
 
 
@@ -140,6 +141,7 @@ def _shown(result: CheckResult) -> ShownResult:
         [_reason(one) for one in explanation.reasons[:_REASONS]] if explanation else [],
         result.since,
         result.is_flapping,
+        result.is_stale,
         check.severity == "advisory",
     )
 

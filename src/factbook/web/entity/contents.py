@@ -1,7 +1,7 @@
 """Contents of a team, system or domain: entities with levels, checks and findings."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -17,6 +17,7 @@ from factbook.checks.results.failing_counts import FailingCounts
 from factbook.checks.scorecards.scorecard_figures import ScorecardInEffect
 from factbook.errors import InputError, NotFoundError
 from factbook.facts import key_values
+from factbook.facts.key_values import KeyValue
 from factbook.facts.schema import Fact
 from factbook.http.requests import Reply, offloaded
 from factbook.storage import Database
@@ -157,10 +158,8 @@ async def show(visit: PageContext, found: EntityView) -> Reply:
     )
 
 
-async def _facts(
-    visit: PageContext, ids: Sequence[int]
-) -> Mapping[str, Mapping[int, tuple[str, Any]]]:
-    """The facts with a column that a source has, with (source, value) by entity."""
+async def _facts(visit: PageContext, ids: Sequence[int]) -> Mapping[str, Mapping[int, KeyValue]]:
+    """The values by entity of the facts with a column that a source has."""
     known = (await visit.state.registry.current()).sources
     having = {
         name: [id_ for id_, one in known.items() if any(fact.name == name for fact in one.schema)]
@@ -179,14 +178,14 @@ def _level(card: Scorecard, levels: bytes, slot: int) -> ShownLevel | None:
     return ShownLevel(card.levels[graded.level - 1].title if graded.level else "")
 
 
-def _figure(
-    one: BelongingEntity, name: str, found: tuple[str, Any] | None
-) -> tuple[str, str] | None:
+def _figure(one: BelongingEntity, name: str, found: KeyValue | None) -> tuple[str, str] | None:
     if found is None:
         return None
-    source, value = found
-    path = f"{formats.entity_path(one.ref)}/facts/{segment(source)}/{segment(name)}"
-    return "" if value is None else fact_display.in_words(Fact(name, "float"), value), path
+    path = f"{formats.entity_path(one.ref)}/facts/{segment(found.source)}/{segment(name)}"
+    if found.value is None:
+        return "", path
+    text = fact_display.in_words(Fact(name, "float"), found.value)
+    return f"{text} (stale)" if found.stale else text, path
 
 
 def _titles(items: Sequence[BelongingEntity]) -> list[str]:

@@ -255,7 +255,7 @@ _REASONS: Final[Mapping[str, Reason]] = {
     ),
     "expired": Reason(
         "too old",
-        "The last value is too old to rely on, because the runs since then failed. "
+        "The last value is too old to rely on: no run since then could renew it. "
         "Look at the runs of the data source.",
     ),
 }
