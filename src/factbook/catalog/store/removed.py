@@ -159,11 +159,13 @@ def erase(transaction: Transaction, refs: Collection[str]) -> ErasedEntities:
         "DELETE FROM revision_changes WHERE set_id = ? AND number = ? AND ref = ?",
         [row[:3] for row in found],
     )
-    ids = transaction.all(
-        "DELETE FROM removed_entities WHERE ref IN LIST(?) RETURNING id", (given,)
-    )
+    ids = [
+        id_
+        for ref in given
+        for (id_,) in transaction.all(_ERASE, (ref, f"{ref}{_ASIDE}", f"{ref}{_BEHIND_ASIDE}"))
+    ]
     documents = [row[3] for row in found if row[3]]
-    return ErasedEntities([id_ for (id_,) in ids], documents, len(found))
+    return ErasedEntities(ids, documents, len(found))
 
 
 def any_of(transaction: Transaction) -> bool:
@@ -173,8 +175,10 @@ def any_of(transaction: Transaction) -> bool:
 
 # No reference has one.
 _ASIDE: Final = "#"
+_BEHIND_ASIDE: Final = chr(ord(_ASIDE) + 1)
 # No external id has one.
 _IN_SET: Final = "\t"
+_ERASE: Final = "DELETE FROM removed_entities WHERE ref = ? OR ref BETWEEN ? AND ? RETURNING id"
 _TABLES: Final = ("removed_entities", "entities")
 _READ: Final = "SELECT ref, id, uid, external_id FROM removed_entities WHERE"
 

@@ -15,13 +15,17 @@ def of_plan(
     if target is not None:
         yield _of_set(target, plan, by, restored)
     name, revision = (target.name, target.revision) if target is not None else (None, 0)
-    groups: dict[Change, list[str]] = {
-        # First, as another thing may have the same reference.
-        "removed": [item.ref for item in plan.removed],
-        "added": [item.ref for item in plan.added],
-        "updated": [item.ref for item, _ in (*plan.updated, *plan.taken)],
-    }
-    for change, refs in groups.items():
+    added = [item.ref for item in plan.added]
+    removed = [item.ref for item in plan.removed]
+    reused = set(added).intersection(removed)
+    groups: tuple[tuple[Change, list[str]], ...] = (
+        # What has the name now comes after what had it.
+        ("removed", sorted(reused)),
+        ("added", added),
+        ("updated", [item.ref for item, _ in (*plan.updated, *plan.taken)]),
+        ("removed", [ref for ref in removed if ref not in reused]),
+    )
+    for change, refs in groups:
         for some in portions(refs):
             yield event.of_entities(name, revision, by, {change: some})
 
