@@ -63,6 +63,7 @@ def test_a_second_organization_leaves_the_first_where_it_is(catalog: Catalog) ->
     assert [part["problems"] for part in report["parts"]] == [[]] * 6
 
 
+@pytest.mark.slow
 def test_the_order_of_organizations_moves_nothing(catalog: Catalog) -> None:
     catalog.take("github", second(), *ACME, *BETA)
     before = catalog.entities
@@ -83,6 +84,7 @@ def test_organizations_of_an_earlier_release_stay_where_they_are(
     assert {ref for ref in catalog.entities if ref.startswith(("component:", "group:"))} == before
 
 
+@pytest.mark.slow
 def test_an_organization_that_was_alone_stays_when_another_comes_after_an_upgrade(
     catalog: Catalog,
 ) -> None:
@@ -106,6 +108,7 @@ def test_teams_of_one_name_in_one_namespace_are_two_groups(catalog: Catalog) -> 
     }
 
 
+@pytest.mark.slow
 def test_somebody_in_two_organizations_is_one_user_in_the_teams_of_both(catalog: Catalog) -> None:
     given = scenario("18-second-organization")
     given["members"].append("lee")

@@ -90,6 +90,24 @@ async def test_accounts_of_one_name_get_their_ids_behind_it() -> None:
     assert found["a-b- c"]["metadata"]["title"] == "a/b: c"
 
 
+async def test_a_name_with_an_id_behind_it_is_that_of_no_other_account() -> None:
+    named = Account("prod-000000000002", 3)
+    accounts = AwsOrganization(Account("prod", 1), Account("prod", 2), named)
+    found = await accounts.part()
+    assert len({item.entity["metadata"]["name"] for item in found.items}) == 3
+
+
+async def test_accounts_and_units_are_in_the_namespace_of_the_options() -> None:
+    account = Account("web", 1, (PAYMENTS,))
+    accounts = AwsOrganization(
+        account, units=(Unit(PAYMENTS, "Payments"),), systems=True, namespace="cloud"
+    )
+    [one] = [item.entity for item in (await accounts.part()).items]
+    [unit] = [item.entity for item in (await accounts.part("units")).items]
+    assert (one["metadata"]["namespace"], unit["metadata"]["namespace"]) == ("cloud", "cloud")
+    assert one["spec"]["system"] == "system:cloud/Payments"
+
+
 async def test_names_do_not_depend_on_pages_that_fail() -> None:
     accounts = AwsOrganization(*many(20), Account("prod", 98), Account("prod", 99))
     names = set(await accounts.entities())

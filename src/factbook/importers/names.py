@@ -52,7 +52,7 @@ async def lasting_names(
         before = kept.get(id_, "").casefold()
         if before == name.casefold():
             names[id_] = name
-        elif before.startswith(apart[id_].casefold()):
+        elif f"{before}-".startswith(f"{apart[id_]}-".casefold()):
             names[id_] = kept[id_]
     used = {name.casefold() for name in (*taken, *names.values())}
     for id_, name in wanted.items():
