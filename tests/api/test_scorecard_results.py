@@ -144,6 +144,7 @@ async def test_csv_has_the_level_of_every_entity(service: Service) -> None:
     lines = answer.text.split("\r\n")
     assert lines[0] == "entity,level,levelIfKnown,score,coverage"
     assert f"{WEB},bronze,bronze,25,100" in lines
+    assert f"{OLD},none,silver,,0" in lines
     assert len(lines) == 5
 
 

@@ -170,7 +170,7 @@ async def test_a_scorecard_is_previewed_by_level(ada: Browser) -> None:
     answer = await ada.send(EDIT_CARD, text=changed, do="preview", seen=tag)
     page = words(answer.text)
     assert "It is about 3 entities." in page
-    assert "silver 1 bronze 0 No level 2" in page
+    assert "silver 1 bronze 0 no level 2" in page
     assert "1 entity would change." in page
     assert "component:web bronze silver" in page
     other = text(CARD, id="other", appliesTo={"kind": "group"}, target=None)

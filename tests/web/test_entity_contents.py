@@ -66,7 +66,7 @@ async def test_the_scorecards_of_a_team_are_those_of_all_below(service: Service)
         r"Scorecards of all below Readiness (\d+)% mean score of \d of 5 entities", text
     )
     assert found is not None
-    assert "Silver 1 Bronze 4 No level 0" in text
+    assert "Silver 1 Bronze 4 no level 0" in text
     assert "Team below Readiness team-a" in text
     query = "team=group%3Adefault%2Fdepartment"
     assert f"/scorecards/readiness/entities?{query}&level=silver" in hrefs(page)
@@ -85,7 +85,7 @@ async def test_a_system_and_a_domain_show_what_they_contain(service: Service) ->
     for page in (shop, retail):
         assert "web Bronze 2 1" in words(page)
     overview = await visitor.text("/catalog/domain/default/retail")
-    assert "Silver 0 Bronze 2 No level 0" in words(overview)
+    assert "Silver 0 Bronze 2 no level 0" in words(overview)
     levels = [path for path in hrefs(overview) if "/contents?level=" in path]
     counted = [words(await visitor.text(path)) for path in levels]
     assert ["Contains 0 entities" in counted[0], "Contains 2 entities" in counted[1]] == [True] * 2

@@ -36,7 +36,7 @@ async def test_scorecards_are_shown_by_level_and_team_and_lead_to_each_count(
     assert is_harmless(page)
     text = words(page)
     assert "25% pass · 67% known" in text
-    assert "silver 0 entities: silver bronze 1 entities: bronze No level 2" in text
+    assert "silver 0 entities: silver bronze 1 entities: bronze no level 2" in text
     # One group holds all others, so those below it are the teams; the lowest score first.
     assert re.search(r"Team, with all below \S+ team-b 0% of 1 team-a 25% of 1", text), text
     found = set(hrefs(page))
@@ -61,7 +61,7 @@ async def test_a_scorecard_without_levels_shows_scores_and_nothing_else(scoring:
     overview = words(await visitor.text("/"))
     shown = section(overview, "Plain", "Readiness")
     assert "50% pass" in shown
-    assert "No level" not in shown
+    assert "no level" not in shown
     owned = words(await visitor.text("/catalog/group/default/team-b/contents"))
     assert re.search(r"api 0% ", owned), owned
     matrix = words(await visitor.text("/scorecards/plain/entities"))
@@ -99,7 +99,7 @@ async def test_the_trend_of_a_scorecard_and_its_levels_of_a_week_are_told(
     assert re.search(r"mean score of \d+ of \d+ entities, \+\d+ points in 30 days", text), text
     assert "/scorecards/readiness#trend" in hrefs(page)
     week = section(text, "Changed this week", "Compliance")
-    assert "silver 0 → 1 , No level 2 → 1" in week
+    assert "silver 0 → 1 , no level 2 → 1" in week
     assert "2 results of checks pass now that did not before." in week
 
 

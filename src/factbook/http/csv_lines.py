@@ -51,7 +51,7 @@ async def of_levels(
     """The entities with their levels of a scorecard, in pieces."""
     yield line(_LEVELS).encode()
     async for page in level_pages.everything(database, given, wanted):
-        rows = ((ref, *given.named(one), one.score, one.coverage) for ref, one in page)
+        rows = ((ref, *given.words(one), one.score, one.coverage) for ref, one in page)
         yield "".join(map(line, rows)).encode()
 
 

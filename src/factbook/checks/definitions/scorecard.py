@@ -24,6 +24,7 @@ MOST_WEIGHT: Final = 1_000
 MINIMUM_COVERAGE: Final = 0.5
 # In place of a level, where interfaces ask for entities or show them.
 NO_LEVEL_WORD: Final = "none"
+NO_LEVEL_TITLE: Final = "no level"
 
 
 class ScorecardLevel(NamedTuple):

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from factbook.checks import state
+from factbook.checks.definitions.scorecard import NO_LEVEL_TITLE
 from factbook.checks.states import flaps
 from factbook.clock import iso
 from factbook.schemas.digests import DigestForm
@@ -170,7 +171,7 @@ def _lines(changes: Sequence[NetChange]) -> list[str]:
 def _move(one: LevelMove) -> str:
     names = list(dict.fromkeys([*one.before, *one.after]))
     told = ", ".join(
-        f"{name or 'no level'} {one.before.get(name, 0)} → {one.after.get(name, 0)}"
+        f"{name or NO_LEVEL_TITLE} {one.before.get(name, 0)} → {one.after.get(name, 0)}"
         for name in names
         if one.before.get(name, 0) != one.after.get(name, 0)
     )

@@ -6,7 +6,7 @@ Widths of characters are those of a common font, so that a badge needs no font t
 from html import escape
 from typing import Final, NamedTuple
 
-from factbook.checks.definitions.scorecard import Scorecard
+from factbook.checks.definitions.scorecard import NO_LEVEL_TITLE, Scorecard
 from factbook.checks.levels.grader import GradedLevel
 
 _LONGEST: Final = 60
@@ -42,7 +42,7 @@ def of_level(scorecard: Scorecard, graded: GradedLevel | None) -> Badge:
     if not scorecard.levels:
         return Badge(scorecard.title, f"{graded.score} %", _of_share(graded.score or 0, 100))
     if not graded.level:
-        return Badge(scorecard.title, "no level", _RED if not graded.level_if_known else _GREY)
+        return Badge(scorecard.title, NO_LEVEL_TITLE, _RED if not graded.level_if_known else _GREY)
     level = scorecard.levels[graded.level - 1]
     return Badge(scorecard.title, level.title, _of_share(graded.level, len(scorecard.levels)))
 

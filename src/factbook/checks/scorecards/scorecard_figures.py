@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from factbook.catalog.store import hierarchy
-from factbook.checks.definitions.scorecard import Scorecard, parse
+from factbook.checks.definitions.scorecard import NO_LEVEL_WORD, Scorecard, parse
 from factbook.checks.levels import label_store, level_store, rollup
 from factbook.checks.levels.grader import GradedLevel
 from factbook.checks.levels.group_hierarchy import GroupHierarchy
@@ -57,6 +57,12 @@ class ScorecardInEffect(NamedTuple):
         """The ids of the level and of the level if known; None below the first."""
         names = self.names
         return names.get(graded.level), names.get(graded.level_if_known)
+
+    def words(self, graded: GradedLevel) -> tuple[str | None, str | None]:
+        """The same, with `none` below the first; None where the scorecard has no levels."""
+        below = NO_LEVEL_WORD if self.card.levels else None
+        level, if_known = self.named(graded)
+        return level or below, if_known or below
 
 
 async def in_effect(database: Database, scorecard_id: str) -> ScorecardInEffect:

@@ -49,7 +49,7 @@ EVIDENCE: Final = array(
     )
 )
 STANDING: Final[Schema] = {
-    "level": text("Reached for certain; left out below the first."),
+    "level": text("Reached for certain; none below the first."),
     "levelIfKnown": text("The best that it can be once nothing is unknown."),
     "score": _SHARE,
     "coverage": {"type": "integer", "description": "Percent of the checks that are known."},
@@ -73,7 +73,7 @@ def counts(found: StateCounts) -> dict[str, int]:
 
 def standing(given: ScorecardInEffect, graded: GradedLevel) -> dict[str, Any]:
     """Level, score and coverage of an entity."""
-    level, if_known = given.named(graded)
+    level, if_known = given.words(graded)
     shown = {"level": level, "levelIfKnown": if_known}
     return said({**shown, "score": graded.score, "coverage": graded.coverage})
 

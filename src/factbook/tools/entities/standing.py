@@ -50,7 +50,7 @@ def _level(
         card = scorecard.parse(stored.published)
     except FactbookError:
         return None  # one of a later release, which the log tells of
-    level, if_known = ScorecardInEffect(card, stored.slot).named(graded)
+    level, if_known = ScorecardInEffect(card, stored.slot).words(graded)
     following = card.levels[graded.level].id if graded.level < len(card.levels) else None
     shown = {
         "scorecard": card.id,

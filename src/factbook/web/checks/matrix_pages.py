@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 from factbook.auth.permissions import CATALOG_READ, CHECK_READ
 from factbook.checks import state
-from factbook.checks.definitions.scorecard import NO_LEVEL_WORD, Scorecard
+from factbook.checks.definitions.scorecard import NO_LEVEL_TITLE, NO_LEVEL_WORD, Scorecard
 from factbook.checks.scorecards import level_pages, matrix
 from factbook.checks.scorecards.level_pages import LevelFilter
 from factbook.checks.scorecards.matrix import MatrixFilter
@@ -123,7 +123,7 @@ async def _levels(visit: PageContext, given: ScorecardInEffect) -> LevelFilter:
 
 def _level_choices(card: Scorecard) -> list[tuple[str, str]]:
     found = [(level.id, level.title) for level in reversed(card.levels)]
-    return [*found, (NO_LEVEL_WORD, "No level")]
+    return [*found, (NO_LEVEL_WORD, NO_LEVEL_TITLE)] if found else []
 
 
 def _entity(card: Scorecard, check_ids: Sequence[str], row: matrix.MatrixRow) -> MatrixLine:

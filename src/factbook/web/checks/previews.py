@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 from factbook.auth.permissions import CATALOG_READ, SOURCE_READ
 from factbook.checks.definitions.check import Check
-from factbook.checks.definitions.scorecard import Scorecard
+from factbook.checks.definitions.scorecard import NO_LEVEL_TITLE, Scorecard
 from factbook.checks.rules import sentence
 from factbook.checks.states.count_store import StateCounts
 from factbook.checks.trials import preview, scorecard_preview, trial
@@ -97,4 +97,4 @@ def _pairs(now: StateCounts, then: StateCounts) -> Iterator[tuple[str, int, int]
 def _level(titles: dict[str, str], level: str | None) -> str:
     if level is None:
         return "not in it"
-    return titles.get(level, level) or "no level"
+    return titles.get(level, level) or NO_LEVEL_TITLE

@@ -3,7 +3,7 @@
 from typing import Final, NamedTuple
 from urllib.parse import urlencode
 
-from factbook.checks.definitions.scorecard import NO_LEVEL_WORD, Scorecard
+from factbook.checks.definitions.scorecard import NO_LEVEL_TITLE, NO_LEVEL_WORD, Scorecard
 from factbook.checks.levels.rollup import NO_LEVEL, LevelTally
 from factbook.checks.states.count_store import StateCounts
 from factbook.web.data_sources.fact_across import Share
@@ -79,7 +79,7 @@ def of_levels(card: Scorecard, tally: LevelTally, **query: str) -> list[Share]:
     if not card.levels:
         return []
     named = [(level.id, level.title, rank) for rank, level in enumerate(card.levels, 1)][::-1]
-    named.append((NO_LEVEL_WORD, "No level", NO_LEVEL))
+    named.append((NO_LEVEL_WORD, NO_LEVEL_TITLE, NO_LEVEL))
     return [
         Share(
             title,

@@ -8,6 +8,7 @@ import msgspec
 from factbook.auth.permissions import SOURCE_READ
 from factbook.catalog.store import by_ref
 from factbook.catalog.store.browse import EntityRow
+from factbook.checks.definitions.scorecard import NO_LEVEL_TITLE
 from factbook.checks.levels import level_store
 from factbook.checks.levels.grader import decoded
 from factbook.checks.scorecards.scorecard_figures import ScorecardInEffect
@@ -27,7 +28,6 @@ from factbook.web.site.page_context import PageContext
 # Begins the name of a column with levels; no source has a colon in its id.
 _LEVELS: Final = "scorecard:"
 _CHOICES: Final = 200
-_NO_LEVEL: Final = "no level"
 
 
 class FactOfSource(NamedTuple):
@@ -187,7 +187,8 @@ def _of_level(given: ScorecardInEffect, levels: bytes) -> ColumnValue:
     graded = decoded(levels, given.slot)
     if graded is None or graded.coverage is None:
         return ColumnValue()
-    return ColumnValue(given.card.levels[graded.level - 1].title if graded.level else _NO_LEVEL)
+    titles = [NO_LEVEL_TITLE, *(level.title for level in given.card.levels)]
+    return ColumnValue(titles[graded.level])
 
 
 def _cell(path: str, column: CatalogColumn, found: ColumnValue) -> ColumnCell:

@@ -8,7 +8,7 @@ from factbook.auth.permissions import CHECK_READ
 from factbook.catalog.store import affiliation, browse, filter_choices, frequent_targets, membership
 from factbook.catalog.store.browse import Filter
 from factbook.catalog.store.conditions import Condition
-from factbook.checks.definitions.scorecard import NO_LEVEL_WORD
+from factbook.checks.definitions.scorecard import NO_LEVEL_TITLE, NO_LEVEL_WORD
 from factbook.checks.levels import level_store
 from factbook.checks.levels.level_store import AtLevel
 from factbook.checks.scorecards.scorecard_figures import ScorecardInEffect
@@ -80,7 +80,7 @@ def level_choices(cards: Sequence[ScorecardInEffect]) -> list[tuple[str, str]]:
     found = [("", "Any")]
     for card, _ in cards:
         levels = [(one.id, one.title) for one in reversed(card.levels)]
-        for id_, title in (*levels, (NO_LEVEL_WORD, "no level")):
+        for id_, title in (*levels, (NO_LEVEL_WORD, NO_LEVEL_TITLE)):
             found.append((f"{card.id}/{id_}", f"{card.title}: {title}"))
     return found
 
