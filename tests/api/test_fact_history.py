@@ -197,7 +197,7 @@ async def test_a_question_for_history_that_makes_no_sense_is_refused(
     cases: list[tuple[dict[str, Any], int, str]] = [
         ({}, 400, "entity is required"),
         ({"entity": "web"}, 400, "lacks a kind"),
-        ({"entity": ""}, 400, "not of the form"),
+        ({"entity": ""}, 400, "entity is required"),
         ({"entity": ["component:web", "component:api"]}, 400, "once"),
         ({"entity": "component:nobody"}, 404, "no entity component:default/nobody"),
         ({"entity": WEB, "dataSourceIds": "nothing"}, 404, 'no data source "nothing"'),

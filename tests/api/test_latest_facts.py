@@ -34,7 +34,6 @@ async def test_a_question_for_the_latest_facts_that_makes_no_sense_is_refused(
         ("coverage", {"entity": "component:nobody"}, 404),
         ("techdocs", {"entity": "component:nobody"}, 404),
         ("coverage", {"entity": "nobody"}, 400),
-        ("coverage", {"entity": ""}, 400),
         ("coverage", {"limit": "0"}, 400),
         ("coverage", {"limit": "1001"}, 400),
         ("coverage", {"cursor": "x" * 641}, 400),

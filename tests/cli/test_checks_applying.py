@@ -191,9 +191,9 @@ async def test_a_preview_tells_who_would_newly_fail(served: Run, service: Servic
         1,
         [
             "titled: 1 result would change; 0 fail now, 0 would",
-            "  component:default/a: unknown → pass",
+            "  component:default/a: none → pass",
             "untitled: 1 result would change; 0 fail now, 1 would",
-            "  component:default/a: unknown → fail",
+            "  component:default/a: none → fail",
         ],
     )
     assert "Entities would newly fail: untitled." in answer.stderr

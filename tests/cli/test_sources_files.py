@@ -181,7 +181,7 @@ def test_every_problem_of_every_file_is_told_at_once(factbook: Command, server: 
         "sources/d.yaml document 1 (line 1): draft: is set by the service; leave it out",
         "sources/g.yaml is not valid YAML: ",
         "sources/h.json is not valid JSON: ",
-        "sources/i.yaml document 1 (line 1) is not a definition of a source: a mapping is expected",
+        "sources/i.yaml document 1 (line 1), item 1 is not a definition of a source: a mapping",
         "none.yaml cannot be read: No such file or directory.",
         "sources/f.yaml document 1 (line 1): id: is the id of sources/e.yaml document 1 (line 1)",
     ]

@@ -95,7 +95,7 @@ async def filled(service: Service) -> Browser:
     imports, problem = Imports(service.state.database), ReadingProblem(HOSTILE, HOSTILE, HOSTILE)
     await imports.write(imported(imported_item(f"{NAME} imported")))
     await imports.write(imported(problems=[problem]))
-    await ada.done("/importers/new", **of_importer(organizations=HOSTILE, files=HOSTILE))
+    await ada.done("/importers/new", **of_importer(files=HOSTILE))
     ada.http.headers["user-agent"] = NAME
     await ada.done(f"{ACCOUNT}/name", display_name=NAME)
     made = await ada.send(f"{ACCOUNT}/api-access/tokens", name=NAME, preset="ask", request="1")
