@@ -65,11 +65,11 @@ async def lasting_names(
         names[id_] = found
         used.add(found.casefold())
     if names != kept:
-        await store_entry(memory, key, _KeptNames(names))
+        await store_entry(memory, key, _NamesById(names))
     return names
 
 
-class _KeptNames(msgspec.Struct, array_like=True):
+class _NamesById(msgspec.Struct, array_like=True):
     """Names by id."""
 
     names: dict[str, str]
@@ -77,7 +77,7 @@ class _KeptNames(msgspec.Struct, array_like=True):
 
 async def names_kept(memory: Memory, key: str) -> dict[str, str]:
     """The names by id that the last reading gave."""
-    kept = await stored_entry(memory, key, _KeptNames)
+    kept = await stored_entry(memory, key, _NamesById)
     return kept.names if kept else {}
 
 
