@@ -64,6 +64,7 @@ WAYS: Mapping[str, tuple[Fault, dict[str, str]]] = {
 }
 
 
+@pytest.mark.slow
 async def test_each_way_to_fail_is_shown_with_a_reason_that_fits(
     service: Service, subtests: pytest.Subtests
 ) -> None:
