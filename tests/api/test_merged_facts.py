@@ -7,13 +7,14 @@ import msgspec
 import pytest
 import yaml
 
-from factbook.clock import HOUR
+from factbook.clock import DAY, HOUR
 from tests.api.defining import API, FACTS, WEB, define, history, item, latest, push, pushed
 from tests.service import Service, component
 from tests.web.visiting import signed_in, words
 
 pytestmark = pytest.mark.both_databases
 
+NAMES = ("page", "entity", "values", "tool")
 REPORTS = Path(__file__).parents[1] / "data" / "reports"
 GROUPED = {name: {"type": "integer"} for name in ("size", "build.time", "build.steps", "tests.run")}
 
@@ -152,3 +153,32 @@ async def test_the_page_says_that_a_fact_was_not_sent(covered: Service) -> None:
     text = words(await visitor.text("/catalog/component/default/web/facts/coverage"))
     assert "unknown not sent Tool Facts of this source are pushed, and no push sent" in text
     assert "Nothing needs to be done" not in text
+
+
+async def test_a_value_that_an_item_leaves_out_is_stale_by_the_lifecycle_alone(
+    covered: Service, subtests: pytest.Subtests
+) -> None:
+    await define(covered, pushed("dated", lifecycle={"timeToLive": {"days": 7}}))
+    await push(covered, item(lines=80, tool="cov"), to="dated")
+
+    async def is_stale() -> dict[str, bool]:
+        page = (await covered.http.get(f"{FACTS}/dated")).json()["entities"]
+        one = (await covered.http.get(f"{FACTS}/dated", params={"entity": WEB})).json()["entities"]
+        rows = (await covered.http.get(f"{FACTS}/dated/values", params={"fact": "tool"})).json()
+        return {
+            "page": page[0].get("stale", False),
+            "entity": one[0].get("stale", False),
+            "values": next(
+                row.get("stale", False) for row in rows["entities"] if row["entityRef"] == WEB
+            ),
+            "tool": (await entity_facts(covered, "dated")).get("stale", False),
+        }
+
+    for days, expected in [(1, False), (5, False), (2, True)]:
+        with subtests.test(days=days):
+            covered.time.advance(days * DAY)
+            await push(covered, merged(lines=80 + days), to="dated")
+            assert set((await is_stale()).values()) == {expected}
+    assert (await entity_facts(covered, "dated"))["staleFacts"] == ["tool"]
+    await push(covered, merged(tool="cov"), to="dated")
+    assert await is_stale() == dict.fromkeys(NAMES, False)

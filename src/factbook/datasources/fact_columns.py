@@ -29,6 +29,7 @@ async def find(database: Database, registry: Registry, source_id: str, name: str
         fact,
         catalog.bit(source.id, name),
         freshness.of(database).stale_before(source.id),
+        freshness.of(database).kept_before(source.id),
     )
     member_name(fact)
     return column

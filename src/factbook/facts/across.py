@@ -33,13 +33,15 @@ NUMBERS: Final = frozenset({"integer", "float"})
 class FactColumn(NamedTuple):
     """A fact of a source; `bit` is the one that holds it where the catalog itself knows it.
 
-    Values from before `stale_before` are stale, whatever their collection said.
+    Values from before `stale_before` are stale, whatever their collection said, and those that are
+    older than others of their row if from before `kept_before`.
     """
 
     source: DataSource
     fact: Fact
     bit: int | None = None
     stale_before: int = 0
+    kept_before: int = 2**53
 
     @property
     def is_ordered(self) -> bool:
@@ -114,7 +116,15 @@ def selected(
     name = member_name(column.fact)
     # An inner join lets SQLite read the facts in the order in which they lie.
     sql = _STORED.format(columns=columns, join="" if collected else "LEFT ", where=where)
-    return sql, [name, name, column.stale_before, column.source.id, *values]
+    return sql, [
+        name,
+        name,
+        column.kept_before,
+        name,
+        column.stale_before,
+        column.source.id,
+        *values,
+    ]
 
 
 def member_name(fact: Fact) -> str:
@@ -196,7 +206,11 @@ _STORED = """
 SELECT {columns}, JSON_MEMBER(l.facts, ?) AS value, l.reasons AS reasons,
     l.written_at AS written_at,
     COALESCE(
-        CASE WHEN l.kept <> '{{}}' THEN CAST(JSON_MEMBER(l.kept, ?) AS BIGINT) END,
+        CASE
+            WHEN l.kept = '{{}}' THEN NULL
+            WHEN CAST(JSON_MEMBER(l.kept, ?) AS BIGINT) < CAST(? AS BIGINT)
+                THEN CAST(JSON_MEMBER(l.kept, ?) AS BIGINT)
+        END,
         CASE WHEN l.written_at < CAST(? AS BIGINT) THEN l.written_at END
     ) AS kept
 FROM entities e {join}JOIN facts_latest l ON l.source_id = ? AND l.entity_id = e.id

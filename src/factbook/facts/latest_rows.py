@@ -67,7 +67,11 @@ async def stale_of(
     return {
         entity_id
         for entity_id, source_id, written_at, kept in rows
-        if written_at < moments[source_id] or not reads[source_id].isdisjoint(_read(kept))
+        if written_at < moments[source_id]
+        or any(
+            name in reads[source_id] and time < known.kept_before(source_id)
+            for name, time in _read(kept).items()
+        )
     }
 
 

@@ -38,7 +38,8 @@ class Observation(NamedTuple):
 class Latest(NamedTuple):
     """The latest facts of one source about one entity; times in milliseconds since the epoch.
 
-    `kept` has the times of stale values, which the last collection could not renew, by fact.
+    `kept` has the times of older values by fact: those that the last collection could not renew,
+    which are stale, and of a pushed source those that the last item left out.
     `written_at` is 0 if no collection has succeeded yet.
     """
 
@@ -57,11 +58,17 @@ class Latest(NamedTuple):
             return max(self.kept[name] for name in self.facts)
         return self.written_at
 
-    def stale_before(self, moment: int) -> "Latest":
-        """The same facts; if they were written before the moment, all of them are stale."""
-        if self.written_at >= moment or not self.facts:
-            return self
-        return self._replace(kept={**dict.fromkeys(self.facts, self.written_at), **self.kept})
+    def stale_before(self, moment: int, *, is_pushed: bool = False) -> "Latest":
+        """The same facts, with stale values among the kept ones: all from before the moment.
+
+        Of a pushed source these alone are stale.
+        """
+        kept = self.kept
+        if is_pushed and kept:
+            kept = {name: kept[name] for name in kept if kept[name] < moment}
+        if self.written_at < moment and self.facts:
+            kept = {**dict.fromkeys(self.facts, self.written_at), **kept}
+        return self if kept is self.kept else self._replace(kept=kept)
 
 
 class MergeResult(NamedTuple):

@@ -199,7 +199,7 @@ def _store(
             outcome.stored = []
             outcome.problems["timestamp"] = "other facts of this time are stored already"
             continue
-        if there is None or (row.is_merged and base is not None and base[:2] != after[:2]):
+        if there is None or (row.is_merged and base is not None and _said(base) != _said(after)):
             stored[key], new[key], done[row.entity_id] = text, after, after
         outcome.accepted = True
         good.append((row, outcome))
@@ -218,6 +218,10 @@ def _store(
     )
     for row, outcome in good:
         outcome.latest = times.get(row.entity_id) == row.written_at
+
+
+def _said(latest: Latest) -> tuple[object, ...]:
+    return latest.facts, latest.reasons, latest.kept
 
 
 def _agrees(row: _Row, there: str, text: str, base: Latest | None) -> bool:

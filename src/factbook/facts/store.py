@@ -9,6 +9,7 @@ from factbook.catalog.store.conditions import SQL, EntityRange
 from factbook.facts import changes, entity_filter, freshness, history
 from factbook.facts.changes import Before
 from factbook.facts.datasource import DataSource
+from factbook.facts.freshness import Freshness
 from factbook.facts.merge import Latest, Observation, merge
 from factbook.storage import Database, Transaction
 
@@ -160,7 +161,7 @@ async def latest_by_ref(database: Database, source_id: str, ref: str) -> StoredF
     if facts is None:
         return StoredFacts(None, {}, None)
     brought_at = _brought_at(facts, written_at, kept)
-    stale = _stale(facts, written_at, kept, freshness.of(database).stale_before(source_id))
+    stale = _stale(freshness.of(database), source_id, facts, written_at, kept)
     return StoredFacts(facts, msgspec.json.decode(reasons), brought_at, stale)
 
 
@@ -199,9 +200,9 @@ async def pages(
     tracked, parameters = _tracked_by(source, wanted)
     bound, most = ("", ()) if wanted.limit is None else (" LIMIT ?", (wanted.limit,))
     sql = f"{_TRACKED}{tracked} AND e.ref > ? ORDER BY e.ref{bound}"
-    moment = freshness.of(database).stale_before(source.id)
+    known = freshness.of(database)
     async for rows in database.pages(sql, (*parameters, wanted.after, *most)):
-        yield [_tracked(moment, *row) for row in rows]
+        yield [_tracked(known, source.id, *row) for row in rows]
 
 
 async def count(database: Database, source: DataSource, wanted: EntityRange, most: int) -> int:
@@ -229,19 +230,20 @@ def _latest(facts: str, reasons: str, version: str, written_at: int, kept: str) 
 
 
 def _tracked(
-    moment: int, ref: str, facts: str, reasons: str, written_at: int, kept: str
+    known: Freshness, source_id: str, ref: str, facts: str, reasons: str, written_at: int, kept: str
 ) -> Tracked:
     time = _brought_at(facts, written_at, kept) or written_at
-    stale = _stale(facts, written_at, kept, moment)
+    stale = _stale(known, source_id, facts, written_at, kept)
     return Tracked(ref, msgspec.Raw(facts), msgspec.Raw(reasons), time, stale)
 
 
-def _stale(facts: str, written_at: int, kept: str, moment: int) -> frozenset[str]:
-    """The stale facts, if all of those from before the moment are stale."""
-    if kept == "{}" and written_at >= moment:
+def _stale(
+    known: Freshness, source_id: str, facts: str, written_at: int, kept: str
+) -> frozenset[str]:
+    """The names of the stale facts."""
+    if kept == "{}" and written_at >= known.stale_before(source_id):
         return NONE
-    latest = _latest(facts, "{}", "", written_at, kept).stale_before(moment)
-    return frozenset(latest.kept)
+    return frozenset(known.marked(source_id, _latest(facts, "{}", "", written_at, kept)).kept)
 
 
 def _brought_at(facts: str, written_at: int, kept: str) -> int | None:
