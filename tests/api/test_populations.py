@@ -1,13 +1,18 @@
 """A mean has the number of entities that it is of, of its own day, wherever it is shown."""
 
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
+from factbook.api.openapi import openapi
+from factbook.api.routes import all_routes
 from factbook.checks.scorecards import trend
 from factbook.clock import DAY
+from factbook.settings import Settings
+from factbook.tools.toolsets import toolsets
 from tests.api.checking import CARDS, SCORECARDS, check, evaluated, put, scorecard, with_source
 from tests.api.defining import item, push
 from tests.api.messages import expect_result, message, tool_call
@@ -18,6 +23,8 @@ from tests.web.visiting import signed_in
 
 CHECK_TOOLS = "/api/mcp/v1/tech-insights-checks"
 REPORTED = Path(__file__).parents[1] / "data/vendors/03-trend-and-rollup-without-population.json"
+MEANS = {"score", "mean", "median", "percentage"}
+POPULATIONS = {"scored", "known", "total", "coverage"}
 ALL, WITH_SCORE, LATER = 33, 2, 5
 
 
@@ -79,3 +86,33 @@ async def test_a_chart_has_the_population_of_each_day(service: Service) -> None:
     assert "0% of 5 of 33 entities · 22 Nov" in page
     for path in ("/", "/scorecards", "/catalog/group/default/team-a"):
         assert f"{LATER} of {ALL} entities" in await browser.text(path), path
+
+
+def records(schema: Any) -> Iterator[Mapping[str, Any]]:
+    """The members of every object in a JSON Schema."""
+    if isinstance(schema, dict):
+        if isinstance(schema.get("properties"), dict):
+            yield schema["properties"]
+        for part in schema.values():
+            yield from records(part)
+    elif isinstance(schema, list):
+        for part in schema:
+            yield from records(part)
+
+
+def test_every_answer_with_a_mean_or_a_share_has_room_for_its_population() -> None:
+    document = openapi.document(all_routes(Settings()), title="", description="", public_url=None)
+    schemas = {f"schema {name}": one for name, one in document["components"]["schemas"].items()}
+    schemas |= {
+        f"tool {one.name}": one.output_schema for served in toolsets() for one in served.tools
+    }
+    # A spread is part of a distribution, and the mean of a group is that of its known entities.
+    alone = {("schema ValueSpread", "mean"), ("schema ValueSpread", "median")}
+    lacking = {
+        (name, mean)
+        for name, schema in schemas.items()
+        for members in records(schema)
+        for mean in MEANS & members.keys()
+        if not POPULATIONS & members.keys()
+    }
+    assert lacking == alone

@@ -63,6 +63,8 @@ async def marks(world: World) -> dict[str, bool]:
     [found["get-all-entities-facts facts"]] = some["entities"]
     owned = await service.facts("get-all-entities-facts", dataSourceId="vendor", owner="team-a")
     [found["get-all-entities-facts owner"]] = owned["entities"]
+    counted = await service.facts("get-all-entities-facts", dataSourceId="vendor", groupBy=OPEN)
+    found["get-all-entities-facts groupBy"] = {"stale": counted.get("staleCount") == 1}
     found["get-codehost-metrics"] = await service.facts("get-codehost-metrics", name="web")
     results = await ask(service, "get-entity-check-results", entityRef="web")
     [found["get-entity-check-results"]] = results["results"]

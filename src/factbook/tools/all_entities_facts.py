@@ -263,6 +263,7 @@ TOOL = Tool(
             ),
             "otherGroups": _NUMBER,
             "unknown": {"type": "integer", "description": "Neither met nor failed, or no value."},
+            "staleCount": {"type": "integer", "description": "Counted ones with a stale value."},
             "examined": {"type": "integer", "description": "So many were looked at so far."},
             "leftOut": {
                 "type": "object",

@@ -93,7 +93,7 @@ class _Choosing:
         self._last, self._more = "", False
         self._ids: list[int] = []
         self._values = Counter[str]()
-        self._unknown = self._examined = 0
+        self._unknown = self._examined = self._stale = 0
 
     async def done(self) -> dict[str, Any]:
         database, search = self._context.database, self._search
@@ -126,7 +126,10 @@ class _Choosing:
             self._add(_ChosenRow(ref, id_, latest))
 
     def _count(self, latest: Latest) -> None:
-        if (name := self._asked.group_by) is not None:
+        name = self._asked.group_by
+        by_fact = name is not None and name not in CATALOG_GROUPS
+        self._stale += name in latest.kept if by_fact else bool(latest.kept)
+        if name is not None:
             value = latest.facts.get(name)
             values = value or [None] if isinstance(value, list) else [value]
             self._values.update(map(encode, values))
@@ -160,7 +163,7 @@ class _Choosing:
     def _shown(self, told: Mapping[str, Any]) -> dict[str, Any]:
         entries = self._entries
         times = {entry.get("timestamp") for entry in entries}
-        shared: dict[str, Any] = {}
+        shared: dict[str, Any] = {"staleCount": self._stale} if self._stale else {}
         if len(entries) > 1 and len(times) == 1 and None not in times:
             shared["timestamp"] = times.pop()
             for entry in entries:
