@@ -47,8 +47,13 @@ _BREAKS: Final = {"\x85": "\ufdd0", "\u2028": "\ufdd1", "\u2029": "\ufdd2"}
 _HIDING: Final = str.maketrans(_BREAKS)
 _SHOWING: Final = str.maketrans({other: char for char, other in _BREAKS.items()})
 _UTF_16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-_STATEMENT: Final = re.compile(r"\{%[^%]*%\}|\{%.*")
+# Signs of a template: lines of statements, and placeholders in what no entity can be without.
+_STATEMENT: Final = re.compile(r"\s*(\{%[^%]*%\}|\{%.*)")
 _PLACEHOLDER: Final = re.compile(r"\{\{[^{}]*\}\}|<%[^%]*%>")
+_REQUIRED: Final = re.compile(
+    r"(?:(?:.*[\s{,])?(?:apiVersion|kind|name|namespace|owner|type)\s?:[^#,{}]{0,100}?|\s*)"
+    r"(\{\{[^{}]*\}\}|<%[^%]*%>)"
+)
 _LONGEST_SIGN: Final = 60
 # Byte order marks before a document, of which the library knows only one, at the start of a text.
 _MARK: Final = "\ufeff"
@@ -220,15 +225,19 @@ class TemplateSign(NamedTuple):
 
 
 def template_sign(data: bytes, error: yaml.YAMLError) -> TemplateSign | None:
-    """The sign that a file with this error is a template: a placeholder there, or a statement."""
+    """The sign that a file with this error is a template: a statement, or a placeholder.
+
+    A placeholder is one if another stands where reading ended, and an entity needs what it fills.
+    """
     lines = data.decode(errors="replace").splitlines()
     position = mark(error)
-    signs = [(number, _STATEMENT) for number in range(len(lines))]
-    if position and position.line < len(lines):
-        signs.insert(0, (position.line, _PLACEHOLDER))
-    for number, sign in signs:
-        if found := sign.search(lines[number]):
-            return TemplateSign(number + 1, found[0][:_LONGEST_SIGN])
+    signs = [_STATEMENT]
+    if position and _PLACEHOLDER.search("".join(lines[position.line : position.line + 1])):
+        signs.insert(0, _REQUIRED)
+    for sign in signs:
+        for number, line in enumerate(lines, 1):
+            if found := sign.match(line):
+                return TemplateSign(number, found[1][:_LONGEST_SIGN])
     return None
 
 

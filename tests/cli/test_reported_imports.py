@@ -213,6 +213,40 @@ def test_a_target_without_an_entity_takes_nothing_away(catalog: Catalog) -> None
     assert (problem["file"], problem["message"][:15]) == ("x.yaml", "holds no entity")
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        ("metadata:", "metadata:\n  annotations: {a/b: 'run ${{ github.sha }}'}", ""),
+        ("metadata:", "metadata:\n  a/b: {{ $labels.x }}", "is not valid YAML"),
+        ("name: svc", "name: {{ values.name }}", "is a template"),
+        ("owner: team-a", "owner: ${{ values.owner }}", "is a template"),
+    ],
+)
+def test_a_placeholder_in_a_file_takes_nothing_away(
+    catalog: Catalog, old: str, new: str, problem: str
+) -> None:
+    location = (
+        "apiVersion: v1\nkind: Location\nmetadata: {name: all}\nspec: {targets: [x.yaml, y.yaml]}\n"
+    )
+    texts = {CATALOG: location, "x.yaml": file("svc"), "y.yaml": file("other")}
+    one = Organization(repository("shop", 1, texts=texts))
+    catalog.take("github", one.fake)
+    [shop] = one.fake.repositories
+    shop.texts["x.yaml"] = shop.texts["x.yaml"].replace(old.encode(), new.encode())
+    for commits in (2, 3):
+        shop.commits = commits
+        report = catalog.take("github", one.fake)
+        assert catalog.owners() == {"svc": "team-a", "other": "team-a"}
+        told = [each["message"] for each in report["parts"][0]["problems"]]
+        assert (len(told), "".join(told)[: len(problem)]) == (bool(problem), problem)
+    shop.commits = 4
+    shop.files.remove("x.yaml")
+    del shop.texts["x.yaml"]
+    shop.texts[CATALOG] = shop.texts[CATALOG].replace(b"x.yaml, ", b"")
+    catalog.take("github", one.fake)
+    assert catalog.owners() == {"other": "team-a"}
+
+
 def test_another_name_in_a_file_that_is_commented_out_stays(catalog: Catalog) -> None:
     texts = {CATALOG: file("payments-api") + "---\n" + file("payments-worker")}
     one = Organization(repository("pay", 1, texts=texts))

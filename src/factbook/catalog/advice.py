@@ -43,7 +43,9 @@ _IN_NAMES: Final = re.compile(r"\$?\{\{[^{}]*\}\}|\{%[^%]*%\}|\$\{[^{}]*\}|<%[^%
 _OPENING: Final = re.compile(rb"\{[{%]|\$\{|<%")
 _LONGEST: Final = 100
 _TEXTS: Final = frozenset({"definition", "description"})
-_NAMES: Final = frozenset({"kind", "metadata.name", "metadata.namespace"})
+_NAMES: Final = frozenset({"apiVersion", "kind", "metadata.name", "metadata.namespace"})
+# An entity may have text around a placeholder here, but nothing else than one is no value.
+_REQUIRED: Final = frozenset({"owner", "type"})
 
 
 def unknown_field(key: str) -> str:
@@ -133,10 +135,19 @@ def placeholders(entity: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield path, sign[0][:_LONGEST]
 
 
+def template_sign(entity: Mapping[str, Any]) -> tuple[str, str] | None:
+    """The first field without which there is no entity, and the placeholder in it."""
+    spec = _table(entity.get("spec"))
+    alone = {f"spec.{field}": str(spec.get(field)).strip() for field in _REQUIRED}
+    found = placeholders(entity)
+    return next((one for one in found if one[0] in _NAMES or alone.get(one[0]) == one[1]), None)
+
+
 def _texts(entity: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """The fields that a template fills in, each item of a list by itself."""
     metadata, spec = _table(entity.get("metadata")), _table(entity.get("spec"))
-    yield "kind", entity.get("kind")
+    for field in ("apiVersion", "kind"):
+        yield field, entity.get(field)
     for field in ("name", "namespace", "title"):
         yield f"metadata.{field}", metadata.get(field)
     for key, value in _table(metadata.get("annotations")).items():

@@ -105,7 +105,7 @@ class ReadingBudget:
 class FileProblem(NamedTuple):
     """Sentence about a file, with the line; 0 is no certain one.
 
-    Where nothing is `lost`, the file or document holds no entity, and never did.
+    Where nothing is `lost`, the file or document is a template.
     """
 
     line: int
@@ -209,9 +209,9 @@ def _add(
     else:
         if isinstance(value, dict):
             document = FileDocument(value, line, dict(_lines(node)))
-            path, sign = next(advice.placeholders(value), ("", ""))
-            if sign:
-                message = f"{_TEMPLATE} {path} has {sign}"
+            if sign := advice.template_sign(value):
+                path, text = sign
+                message = f"{_TEMPLATE} {path} has {text}"
                 problem = FileProblem(document.lines.get(path, line), message, lost=False)
                 content.problems.append(problem)
             else:

@@ -67,6 +67,7 @@ class RepositoryReading:
 
     `cut_off` is the reason why reading the same files again would end in the same way: they exceed
     the budget of the origin. `failed`: a file was not read for a passing reason.
+    `templates` are files with a document that is one.
     """
 
     entities: list[ReadEntity] = field(default_factory=list)
@@ -74,6 +75,7 @@ class RepositoryReading:
     whole: bool = True
     cut_off: str = ""
     failed: bool = False
+    templates: set[FileLocation] = field(default_factory=set)
 
     @property
     def says_nothing(self) -> bool:
@@ -157,6 +159,8 @@ class _CatalogFileReader:
         for problem in result.problems:
             at = step._replace(path=(*step.path, step.location), line=problem.line)
             self._problem(at, problem.message, lost=problem.lost)
+            if not problem.lost:
+                origin.reading.templates.add(step.location)
         if step.path and not (result.documents or result.problems):
             at = step._replace(path=(*step.path, step.location), line=0)
             self._problem(at, _NO_ENTITY)

@@ -64,12 +64,14 @@ class FileAddresses(NamedTuple):
 class _KeptFiles(msgspec.Struct, array_like=True):
     """Files at one version; None for one that is not there.
 
-    `cut_off` are the reasons why reading from a root file ended by its budget.
+    `cut_off` are the reasons why reading from a root file ended by its budget. `held` are the paths
+    of files that held an entity, at any version.
     """
 
     version: str
     files: dict[str, bytes | None]
     cut_off: dict[str, str] = {}
+    held: set[str] = set()
 
 
 class OtherRepository(msgspec.Struct, array_like=True):
@@ -214,13 +216,26 @@ class HostedFiles:
             self._kept[slug].cut_off[_reading_key(root)] = reason
             self._changed.add(slug)
 
+    def held_before(self, files: Iterable[FileLocation]) -> bool:
+        """True if one of the files held an entity at an earlier reading, or may have."""
+        kept = ((self._kept.get(one.repository.lower()), one.path) for one in files)
+        return any(one is None or path in one.held for one, path in kept)
+
+    def note_entities(self, files: Iterable[FileLocation]) -> None:
+        """Remember which files hold entities."""
+        for one in files:
+            slug = one.repository.lower()
+            if slug in self._kept and one.path not in self._kept[slug].held:
+                self._kept[slug].held.add(one.path)
+                self._changed.add(slug)
+
     async def remember(self) -> None:
         """Keep what was read for the next reading."""
         for slug in sorted(self._changed):
             kept, listed = self._kept[slug], self._listed[slug]
             if kept.cut_off or self._sizes[slug] > _LARGEST_KEPT:
                 kept.files.clear()
-            if kept.cut_off or kept.files:
+            if kept.cut_off or kept.files or kept.held:
                 await store_entry(self._memory, _key(listed), kept)
 
     async def _paths(self, slug: str, ref: str) -> Sequence[str] | Missing:
@@ -236,7 +251,8 @@ class HostedFiles:
             return
         stored = await stored_entry(self._memory, _key(listed), _KeptFiles)
         fits = stored is not None and stored.version == listed.version
-        kept = stored if stored and fits else _KeptFiles(listed.version, {})
+        held = stored.held if stored else set()
+        kept = stored if stored and fits else _KeptFiles(listed.version, {}, held=held)
         self._kept[slug] = kept
         self._sizes[slug] = sum(len(data or b"") for data in kept.files.values())
 

@@ -97,6 +97,9 @@ class RepositoryPart:
             if reading.cut_off:
                 files.note_cut_off(found[origin].location, reading.cut_off)
             self._failed |= reading.failed
+            if files.held_before(reading.templates):
+                self._unread.add(origin)
+            files.note_entities(each.location for each in reading.entities)
         await self._note_others(wanted, read, files, whole=whole)
         for one in wanted:
             origin = self._place.origin_of(one.slug)
