@@ -6,7 +6,7 @@ from typing import Any, get_args
 import pytest
 
 from factbook.catalog.kinds import RELATIONS
-from factbook.catalog.store import dangling
+from factbook.catalog.store import broken_references
 from tests.conftest import StartService
 from tests.service import Service, component
 from tests.tools.checks import refusal, structured
@@ -113,7 +113,7 @@ async def test_references_that_lead_to_nothing_are_found_with_their_targets(
 
 def test_every_field_of_references_can_be_asked_for() -> None:
     fields = {field.name for fields in RELATIONS.values() for field in fields}
-    assert {dangling.ANY, *fields} == set(get_args(dangling.Field))
+    assert {broken_references.ANY, *fields} == set(get_args(broken_references.Field))
 
 
 @pytest.mark.both_databases

@@ -8,15 +8,15 @@ import msgspec
 EXTERNAL_ID: Final = "external-id"
 
 
-class _Metadata(msgspec.Struct, frozen=True):
+class _Annotated(msgspec.Struct, frozen=True):
     annotations: dict[str, str] = {}
 
 
-class _Document(msgspec.Struct, frozen=True):
-    metadata: _Metadata
+class _PreparedEntity(msgspec.Struct, frozen=True):
+    metadata: _Annotated
 
 
-_of = msgspec.json.Decoder(_Document).decode
+_of = msgspec.json.Decoder(_PreparedEntity).decode
 _MARK: Final = f'/{EXTERNAL_ID}":'
 
 

@@ -12,7 +12,7 @@ from factbook.cli.output import Json, print_json, say
 from factbook.errors import InputError
 
 if TYPE_CHECKING:
-    from factbook.client import FactType
+    from factbook.client import FactType, PushedFacts
 
 # What is no text, by the types of facts; a set and an object are JSON.
 _JSON: Final = {
@@ -72,25 +72,35 @@ def push_facts(
         raise InputError("Give at least one fact: NAME=VALUE, or --unknown NAME=REASON.")
     with connected(context, server, token) as client:
         schema = client.data_source(source).schema
-        facts = {
-            name: value(name, text, _JSON.get(schema[name].type, "string"))
-            for name, text in _pairs(schema, values or ())
-        }
-        reasons = dict(_pairs(schema, unknown or ()))
-        item: dict[str, Any] = {"entity": ref, "facts": facts, "merge": not replace}
-        if reasons:
-            item["reasons"] = reasons
+        item = _item(schema, values or (), unknown or ())
+        item |= {"entity": ref, "merge": not replace}
         if timestamp is not None:
             item["timestamp"] = timestamp
         pushed = client.push_facts(source, [item])
     if as_json:
         print_json(pushed)
+    _report(ref, pushed, quiet=as_json)
+
+
+def _report(ref: str, pushed: "PushedFacts", *, quiet: bool) -> None:
     problems = [f"{each.path}: {each.message}" for one in pushed.items for each in one.problems]
     stored = [name for one in pushed.items for name in one.stored]
-    if not as_json and stored:
+    if not quiet and stored:
         say(f"{ref}: {', '.join(stored)}")
     if problems:
         raise CommandError(f"{count(problems, 'problem')}:", lines=problems)
+
+
+def _item(
+    schema: Mapping[str, "FactType"], values: Sequence[str], unknown: Sequence[str]
+) -> dict[str, Any]:
+    """The facts and the reasons of an item, as far as there are any."""
+    facts = {
+        name: value(name, text, _JSON.get(schema[name].type, "string"))
+        for name, text in _pairs(schema, values)
+    }
+    reasons = dict(_pairs(schema, unknown))
+    return {"facts": facts, **({"reasons": reasons} if reasons else {})}
 
 
 def _pairs(schema: Mapping[str, "FactType"], pairs: Sequence[str]) -> Iterator[tuple[str, str]]:

@@ -124,7 +124,7 @@ def _replaced(
 
 
 def _gone(gone: set[str], moves: Mapping[str, str], here: Collection[str]) -> set[str]:
-    """What leaves its name, without moves to a name that something else keeps."""
+    """Names that are left, without moves to one that something else keeps."""
     while blocked := {old for old in gone if (new := moves.get(old)) in here and new not in gone}:
         gone = gone - blocked
     return gone

@@ -14,8 +14,8 @@ from graphql import (
 )
 
 from factbook.importers.gitlab import queries as imports
-from factbook.integrations import graphql_fields
 from factbook.integrations.gitlab import queries
+from factbook.outbound import graphql_fields
 from tests.fakes import faults
 from tests.fakes.gitlab.app import schema
 from tests.integrations.gitlab.asking import APP, differences, full, started

@@ -107,7 +107,7 @@ def _set_aside(transaction: Transaction, namesakes: Mapping[str, int]) -> None:
 
 
 def aside(ref: str, id_: int) -> str:
-    """What stands for the reference of an entity that lost it to another thing."""
+    """The reference in place of that which an entity lost to another thing."""
     return f"{ref}{_ASIDE}{id_}"
 
 

@@ -7,10 +7,9 @@ from typing import Any, Final, NamedTuple, TypedDict
 
 import msgspec
 
-from factbook.integrations import graphql_fields
 from factbook.integrations.code_host import CodeHostApi
 from factbook.integrations.github.options import GithubOptions
-from factbook.outbound import Answer, verdict_on_graphql_error
+from factbook.outbound import Answer, graphql_fields, verdict_on_graphql_error
 from factbook.outbound.outcomes import UNUSABLE, Missing, Outcome
 
 # What GitHub answers to a query that takes more than its ten seconds.

@@ -6,12 +6,11 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeVar
 from urllib.parse import parse_qs, urlsplit
 
-from factbook.integrations import graphql_fields
 from factbook.integrations.code_host import CodeHostApi
 from factbook.integrations.gitlab.answers import HIDDEN, NO_PREMIUM
 from factbook.integrations.gitlab.options import GitlabOptions
-from factbook.integrations.graphql_fields import Path, unknown, without
-from factbook.outbound import Answer, HttpClient, Memory, verdict_on_graphql_error
+from factbook.outbound import Answer, HttpClient, Memory, graphql_fields, verdict_on_graphql_error
+from factbook.outbound.graphql_fields import Path, unknown, without
 from factbook.outbound.outcomes import REPEATED, UNUSABLE, Missing, Outcome, too_many
 
 T = TypeVar("T")

@@ -7,9 +7,9 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from factbook.catalog.store import dangling, summaries, totals
+from factbook.catalog.store import broken_references, summaries, totals
+from factbook.catalog.store.broken_references import Field
 from factbook.catalog.store.conditions import Condition
-from factbook.catalog.store.dangling import Field
 from factbook.catalog.store.summaries import Group, Summary
 from factbook.catalog.store.trigrams import Among
 from factbook.errors import ToolError
@@ -133,7 +133,7 @@ async def run(arguments: FindArguments, context: Context) -> str:
         await selection.refuse_unknown(context.database, arguments.searched())
     if arguments.dangling is not UNSET and (rows := found.get("entities")):
         refs = [row["entityRef"] for row in rows]
-        targets = await dangling.targets(context.database, refs, arguments.dangling)
+        targets = await broken_references.targets(context.database, refs, arguments.dangling)
         for row in rows:
             row["dangling"] = targets[row["entityRef"]]
     return encode(found)

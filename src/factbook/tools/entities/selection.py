@@ -14,8 +14,8 @@ from factbook.catalog.store import (
     selectivity,
     trigrams,
 )
+from factbook.catalog.store.broken_references import Dangling
 from factbook.catalog.store.conditions import AllOf, Condition, Contains, Has, Related
-from factbook.catalog.store.dangling import Dangling
 from factbook.errors import InputError, ToolError, suggestion
 from factbook.storage import Database
 
