@@ -148,6 +148,22 @@ def test_a_directory_brings_people_who_can_sign_in(catalog: Catalog, tmp_path: P
     assert report["leftOut"] == {"disabled accounts": 7, "service accounts": 2}
 
 
+def test_a_range_that_is_cut_off_takes_nobody_out_of_a_group(
+    catalog: Catalog, tmp_path: Path
+) -> None:
+    text = (scenarios.DATA / "reports/26-range-of-members/people.ldif").read_text()
+    member = "CN=member-a,OU=People,DC=example,DC=com"
+    file = tmp_path / "people.ldif"
+    file.write_text(text.replace(f"range=0-1499: {member}", f"range=0-*: {member}"))
+    catalog.run("ldif", str(file))
+    before = catalog.entities
+    assert before["user:default/member-a"]["spec"]["memberOf"] == ["group:default/Big"]
+    file.write_text(text.replace(f"range=0-1499: {member}", "range=0-1499: CN=x,DC=example"))
+    report = catalog.run("ldif", str(file))
+    assert catalog.entities == before
+    assert [len(part["problems"]) for part in report["parts"]] == [1, 1]
+
+
 def test_members_of_gitea_who_cannot_sign_in_are_left_out(catalog: Catalog) -> None:
     owner = GiteaOwner(own("shop", texts={"CODEOWNERS": "* @gone @acme/web\n"}))
     owner.fake.accounts = [gitea.Account("alice", 1), gitea.Account("gone", 2, may_sign_in=False)]

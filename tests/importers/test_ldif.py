@@ -126,14 +126,27 @@ async def test_members_that_a_directory_sends_in_part_are_members(tmp_path: Path
     assert (await file.entities())["a"]["spec"]["memberOf"] == ["group:default/big"]
     groups = await file.part("groups")
     assert [str(one) for one in groups.problems] == [
-        f"ldap cn=big,{BASE} people.ldif:18: has more values of member than the export, which ends "
-        "with range=0-1499; export the other ranges too, or memberOf of the people"
+        f"ldap cn=big,{BASE} people.ldif:18: has more values of member than the export, which has "
+        "range=0-1499; export the other ranges too, or memberOf of the people"
     ]
-    assert (groups.complete, groups.unread, (await file.part()).problems) == (True, frozenset(), ())
+    users = await file.part()
+    assert (groups.complete, groups.unread, users.problems) == (True, frozenset(), groups.problems)
+    assert all(item.tentative for item in (*groups.items, *users.items))
     assert (await file.entities("groups"))["all"]["spec"]["children"] == ["group:default/big"]
     file.write(person("a"), person("b"), big(first, f"member;range=1500-*: {of('b')}"), everyone)
     assert (await file.part("groups")).problems == ()
     assert (await file.entities())["b"]["spec"]["memberOf"] == ["group:default/big"]
+    people = [person(uid) for uid in "abc"]
+    last = f"member;range=1501-*: {of('c')}"
+    for parts in ([big(first), big(last)], [f"dn: cn=big,{BASE}\n{last}\n\n", big(first)]):
+        file.write(*people, *parts)
+        [problem] = (await file.part("groups")).problems
+        assert "range=1501-*" in problem.message
+        file.write(*people, *parts, big(f"member;range=1500-1500: {of('b')}"))
+        assert (await file.part("groups")).problems == ()
+        assert not any(item.tentative for item in (await file.part()).items)
+        for user in (await file.entities()).values():
+            assert user["spec"]["memberOf"] == ["group:default/big"]
 
 
 async def test_an_attribute_with_an_option_counts_where_there_is_no_other(tmp_path: Path) -> None:

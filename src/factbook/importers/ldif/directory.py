@@ -66,6 +66,7 @@ def of_directory(
 ) -> Snapshot:
     """The snapshot of a directory that was read from a file."""
     certain = content.complete and all(map(people.is_person, content.broken))
+    certain = certain and not content.cut_off
     both = options.people and options.groups
     making = _FileParts(content, Path(options.path).name, certain=certain, both=both)
     parts = []
@@ -99,6 +100,7 @@ class _FileParts:
         items = tuple(self._item(record, made(record)) for record in found)
         known = (*self._content.records, *self._content.broken)
         others = {record.key for record in known if self._both and is_other(record)}
+        others -= self._content.cut_off
         told = (one for one in self._content.problems if one.key not in others)
         problems = tuple(map(self._problem, told))
         return SnapshotPart(key, self._content.complete, items, problems, unread=self._unread)

@@ -8,7 +8,7 @@ import base64
 import binascii
 import io
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -18,6 +18,7 @@ from factbook.importers.ldif.distinguished_names import DistinguishedNameError
 LARGEST: Final = 64 * 1024 * 1024
 MOST_LINES: Final = 500_000
 _MOST_PROBLEMS: Final = 1_000
+_MOST_SHOWN: Final = 20
 
 _ATTRIBUTE: Final = re.compile(rb"([A-Za-z0-9.-]{1,128})((?:;[A-Za-z0-9=*-]{1,128}){0,16}):")
 _ENTRIES: Final = re.compile(rb"# numEntries: (\d{1,12})\s*")
@@ -31,10 +32,10 @@ _ADDED: Final = b"add"
 _FORMS: Final = frozenset({"binary"})
 # Active Directory sends 1,500 values at once: `member;range=0-1499`, and `range=1500-*` at the end.
 _RANGE: Final = "range="
-_LAST: Final = "-*"
+_RANGE_ENDS: Final = re.compile(r"range=(\d{1,9})-(\d{1,9}|\*)")
 
 _MORE_VALUES: Final = (
-    "has more values of {} than the export, which ends with {}; export the other ranges too, or "
+    "has more values of {} than the export, which has {}; export the other ranges too, or "
     "memberOf of the people"
 )
 CUT_OFF: Final = "does not end with an empty line, like a file that was cut off: nothing is removed"
@@ -74,13 +75,16 @@ class LdifRecord(NamedTuple):
 class LdifContent:
     """Content of a file; it is complete if there can be no other records in it.
 
-    `broken` are the records with a mistake, without what is mistaken.
+    `broken` are the records with a mistake, without what is mistaken. `ranges` are those that a
+    record has of an attribute, with their lines, by its key; those of a `cut_off` one are not all.
     """
 
     records: list[LdifRecord] = field(default_factory=list)
     broken: list[LdifRecord] = field(default_factory=list)
     problems: list[LdifProblem] = field(default_factory=list)
     complete: bool = True
+    ranges: dict[str, dict[str, dict[str, int]]] = field(default_factory=dict)
+    cut_off: set[str] = field(default_factory=set)
 
     def fault(self, line: int, message: str, key: str = "") -> None:
         """Add a problem; without the name of its record, any record may be missing."""
@@ -109,6 +113,7 @@ def parsed(data: bytes, wanted: Collection[str]) -> LdifContent:
     count = 0
     for block in _blocks(data):
         count += _add(content, block, wanted)
+    _join(content)
     _check_end(content, data, count)
     return content
 
@@ -172,7 +177,7 @@ def _add_entry(
         content.fault(block[0].number, "dn is not a distinguished name")
         return
     record, mistake = LdifRecord(dn, key, block[0].number, {}), ""
-    ranges: dict[str, tuple[int, str]] = {}
+    ranges: dict[str, dict[str, int]] = {}
     if len(block) > MOST_LINES:
         mistake = f"has more than {MOST_LINES:,} lines"
         content.fault(block[0].number, mistake, key)
@@ -183,17 +188,47 @@ def _add_entry(
                 raise _BadLineError("is a change, where entries are read")
             if attribute in wanted:
                 for option in (found := {one for one in options if one.startswith(_RANGE)}):
-                    ranges[attribute] = line.number, option
+                    ranges.setdefault(attribute, {})[option] = line.number
                 kept = f"{attribute};" if options - _FORMS - found else attribute
                 record.values.setdefault(kept, []).append(_value(raw))
         except _BadLineError as error:
             if not mistake:
                 mistake = str(error)
                 content.fault(line.number, mistake, key)
-    for attribute, (number, option) in ranges.items():
-        if not option.endswith(_LAST):
-            content.fault(number, _MORE_VALUES.format(attribute, option), key)
+    for attribute, several in ranges.items():
+        content.ranges.setdefault(key, {}).setdefault(attribute, {}).update(several)
     (content.broken if mistake else content.records).append(record)
+
+
+def _join(content: LdifContent) -> None:
+    """Make one of the records that have ranges of one entry; notes the ranges that are missing."""
+    first: dict[str, LdifRecord] = {}
+    for record in content.records if content.ranges else ():
+        values = first.setdefault(record.key, record).values
+        if values is not record.values and record.key in content.ranges:
+            for name, more in record.values.items():
+                known = values.setdefault(name, more)
+                if known is not more and name in content.ranges[record.key]:
+                    known.extend(more)
+    for key, ranges in content.ranges.items():
+        for attribute, options in ranges.items():
+            if not _are_all(options):
+                content.cut_off.add(key)
+                text = _MORE_VALUES.format(attribute, ", ".join([*options][-_MOST_SHOWN:]))
+                content.fault(max(options.values()), text, key)
+
+
+def _are_all(ranges: Iterable[str]) -> bool:
+    """True if nothing is missing before, between and behind ranges."""
+    end = 0
+    found = [match for one in ranges if (match := _RANGE_ENDS.fullmatch(one))]
+    for match in sorted(found, key=lambda match: int(match[1])):
+        if int(match[1]) > end:
+            return False
+        if match[2] == "*":
+            return True
+        end = max(end, int(match[2]) + 1)
+    return False
 
 
 def _attribute(line: _Line) -> tuple[str, bytes]:
