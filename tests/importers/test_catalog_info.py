@@ -298,6 +298,12 @@ async def test_an_entity_stays_as_it_was_while_a_file_of_its_content_cannot_be_r
     assert told(reading) == ["catalog-info.yaml:1 b.txt: upstream-error: answered 502"]
 
 
+async def test_a_byte_order_mark_is_no_content_of_a_field() -> None:
+    text = component("a", "spec: {text: {$text: a.json}, json: {$json: a.json}}")
+    reading = await read(text, files({"a.json": "\ufeff{}"}))
+    assert reading.entities[0].entity["spec"] == {"text": "{}", "json": {}}
+
+
 async def test_a_document_that_is_a_placeholder_itself_may_be_any_entity() -> None:
     reading = await read("$yaml: a.yaml\n")
     assert (names(reading), reading.whole) == ([], False)

@@ -111,6 +111,13 @@ async def test_folded_encoded_and_commented_lines_are_read(tmp_path: Path) -> No
     assert found["spec"]["profile"] == {"displayName": "Alice", "email": "a@example.org"}
 
 
+async def test_a_byte_order_mark_before_records_is_skipped(tmp_path: Path) -> None:
+    file = LdifFile(tmp_path, person("a"))
+    file.path.write_text("\ufeff" + file.path.read_text())
+    part = await file.part()
+    assert (len(part.items), part.complete, part.problems) == (1, True, ())
+
+
 async def test_members_that_a_directory_sends_in_part_are_members(tmp_path: Path) -> None:
     def big(*lines: str) -> str:
         text = "\n".join(lines)

@@ -5,6 +5,7 @@ that begins with a dollar stays as it is, as it does in Backstage, and so does a
 file brings is not looked through again.
 """
 
+import codecs
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
@@ -74,7 +75,7 @@ class FileValues:
                 text = f"{shown(target)}: {cause(data)}"
                 raise PlaceholderError(text, passing=data.passing)
             try:
-                value = _READ[name](data)
+                value = _READ[name](data.removeprefix(codecs.BOM_UTF8))
             except (ValueError, RecursionError, yaml.YAMLError) as error:
                 text = " ".join(str(error).split())
                 raise PlaceholderError(

@@ -6,6 +6,7 @@ leaves the others alone.
 
 import base64
 import binascii
+import codecs
 import io
 import re
 from collections.abc import Collection, Iterable, Iterator
@@ -110,6 +111,7 @@ def parsed(data: bytes, wanted: Collection[str]) -> LdifContent:
     if len(data) > LARGEST:
         content.fault(0, f"is larger than {LARGEST:,} bytes")
         return content
+    data = data.removeprefix(codecs.BOM_UTF8)
     count = 0
     for block in _blocks(data):
         count += _add(content, block, wanted)
