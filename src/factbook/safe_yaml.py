@@ -64,6 +64,12 @@ _DOCUMENT_MARKS: Final = re.compile(
 )
 
 
+# A stream without a document, which the library refuses if it has a tab or the end of one.
+_NOTHING: Final = r"(?:(?:\.\.\.)?[ \t]*(?:#[^\r\n]*)?(?:\r?\n|\Z))*+\Z"
+_NO_TEXT: Final = re.compile(_NOTHING)
+_NO_BYTES: Final = re.compile(_NOTHING.encode())
+
+
 class Loader(yaml.CSafeLoader):
     """Constructs plain values only; raises YAMLError, and nothing else, for everything else."""
 
@@ -73,6 +79,8 @@ class Loader(yaml.CSafeLoader):
 
     def __init__(self, stream: str | bytes) -> None:
         stream = _without_marks(stream)
+        if _NO_TEXT.match(stream) if isinstance(stream, str) else _NO_BYTES.match(stream):
+            stream = ""
         self._hidden = has_breaks(stream)
         super().__init__(_ended(_hiding(stream) if self._hidden else stream))
 

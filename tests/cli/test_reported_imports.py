@@ -196,6 +196,27 @@ def test_members_of_gitlab_who_cannot_sign_in_are_left_out(catalog: Catalog) -> 
     assert catalog.owners() == {"shop": "group:default/web"}
 
 
+NO_TARGETS = ["{targets: []}", "{}", "{targets: ['./none/*.yaml']}"]
+
+
+def location(spec: str) -> str:
+    return f"apiVersion: v1\nkind: Location\nmetadata: {{name: all}}\nspec: {spec}\n"
+
+
+@pytest.mark.parametrize("spec", NO_TARGETS)
+def test_a_location_without_targets_takes_nothing_away(catalog: Catalog, spec: str) -> None:
+    texts = {CATALOG: location("{targets: [x.yaml, y.yaml]}"), "x.yaml": file("x")}
+    one = Organization(repository("shop", 1, texts={**texts, "y.yaml": file("y")}))
+    catalog.take("github", one.fake)
+    [shop] = one.fake.repositories
+    shop.commits, shop.texts[CATALOG] = 2, location(spec).encode()
+    for _ in range(2):
+        report = catalog.take("github", one.fake)
+        assert catalog.owners() == {"x": "team-a", "y": "team-a"}
+        [problem] = report["parts"][0]["problems"]
+        assert problem["message"].startswith("has locations that lead to no entity")
+
+
 def test_a_file_that_is_commented_out_takes_nothing_away(catalog: Catalog) -> None:
     fake = scenarios.github(scenario("17-commented-out-catalog-file", "before.json"))
     catalog.take("github", fake)
@@ -216,18 +237,22 @@ def test_a_file_without_an_entity_is_reported_and_its_repository_is_a_component(
     files = sorted((scenarios.DATA / "vendors").glob("02-*.yaml"))
     texts = [one.read_text() for one in files]
     assert len(texts) == 2
-    texts += ["---\n", "---\n...\n", "null\n", "\ufeff", " \n\n"]
+    texts += ["---\n", "---\n...\n", "null\n", "\ufeff", " \n\n", "...\n", " \t\n", "{}\n", "[]\n"]
+    texts += ["a: [\n", *map(location, NO_TARGETS)]
     one = Organization(
-        *(repository(f"r{n}", n, texts={CATALOG: text}) for n, text in enumerate(texts, 1))
+        *(
+            repository(f"r{n}", n, texts={CATALOG: text.replace("all", f"l{n}")})
+            for n, text in enumerate(texts, 1)
+        )
     )
     report = catalog.take("github", one.fake)
-    assert catalog.owners() == {f"r{n}": None for n in range(1, 8)}
-    assert report["parts"][0]["problemCount"] == 7
+    assert catalog.owners() == {f"r{n}": None for n in range(1, len(texts) + 1)}
+    assert report["parts"][0]["problemCount"] == len(texts)
 
 
 def test_a_target_without_an_entity_takes_nothing_away(catalog: Catalog) -> None:
-    location = "apiVersion: v1\nkind: Location\nmetadata: {name: all}\nspec: {target: x.yaml}\n"
-    one = Organization(repository("shop", 1, texts={CATALOG: location, "x.yaml": file("x")}))
+    root = location("{target: x.yaml}")
+    one = Organization(repository("shop", 1, texts={CATALOG: root, "x.yaml": file("x")}))
     catalog.take("github", one.fake)
     [shop] = one.fake.repositories
     shop.commits, shop.texts["x.yaml"] = 2, b"# nothing yet"
@@ -249,10 +274,8 @@ def test_a_target_without_an_entity_takes_nothing_away(catalog: Catalog) -> None
 def test_a_placeholder_in_a_file_takes_nothing_away(
     catalog: Catalog, old: str, new: str, problem: str
 ) -> None:
-    location = (
-        "apiVersion: v1\nkind: Location\nmetadata: {name: all}\nspec: {targets: [x.yaml, y.yaml]}\n"
-    )
-    texts = {CATALOG: location, "x.yaml": file("svc"), "y.yaml": file("other")}
+    root = location("{targets: [x.yaml, y.yaml]}")
+    texts = {CATALOG: root, "x.yaml": file("svc"), "y.yaml": file("other")}
     one = Organization(repository("shop", 1, texts=texts))
     catalog.take("github", one.fake)
     [shop] = one.fake.repositories

@@ -207,7 +207,7 @@ def _add(
     except yaml.YAMLError as error:
         content.problems.append(_broken(data, error))
     else:
-        if isinstance(value, dict):
+        if value and isinstance(value, dict):
             document = FileDocument(value, line, dict(_lines(node)))
             if sign := advice.template_sign(value):
                 path, text = sign
@@ -216,7 +216,7 @@ def _add(
                 content.problems.append(problem)
             else:
                 content.documents.append(document)
-        elif value is not None:
+        elif value not in (None, {}, []):
             content.problems.append(FileProblem(line, "is not an entity: a mapping is expected"))
 
 

@@ -67,7 +67,8 @@ class RepositoryReading:
 
     `cut_off` is the reason why reading the same files again would end in the same way: they exceed
     the budget of the origin. `failed`: a file was not read for a passing reason.
-    `templates` are files with a document that is one.
+    `templates` are files with a document that is one. It is `uncertain` if it was cut off, or has
+    locations whose files need not be there.
     """
 
     entities: list[ReadEntity] = field(default_factory=list)
@@ -75,12 +76,15 @@ class RepositoryReading:
     whole: bool = True
     cut_off: str = ""
     failed: bool = False
+    uncertain: bool = False
     templates: set[FileLocation] = field(default_factory=set)
 
     @property
     def says_nothing(self) -> bool:
-        """True if the files hold no entity and no mistake, as one that is commented out."""
-        return self.whole and not self.entities
+        """True if the files hold nothing, or locations that lead to nothing, and will again."""
+        if self.failed or self.uncertain or (self.entities and self.templates):
+            return False
+        return all(_is_location(each.entity) for each in self.entities)
 
 
 class _Step(NamedTuple):
@@ -144,7 +148,9 @@ class _CatalogFileReader:
                 continue
             origin.seen.add(step.location)
             if isinstance(content, Missing):
-                if not (step.optional and content.outcome is Outcome.NOT_FOUND):
+                if step.optional and content.outcome is Outcome.NOT_FOUND:
+                    origin.reading.uncertain = True
+                else:
                     self._missing(step, step.location.path, content)
                 continue
             try:
@@ -166,7 +172,7 @@ class _CatalogFileReader:
             self._problem(at, _NO_ENTITY)
         for document in result.documents:
             origin.documents.append((step.location, document))
-            if str(document.value.get("kind", "")).lower() == "location":
+            if _is_location(document.value):
                 self._follow(origin, step, document)
 
     def _follow(self, origin: _Origin, step: _Step, document: FileDocument) -> None:
@@ -276,7 +282,7 @@ class _CatalogFileReader:
     def _cut_off(self, step: _Step, error: OverBudgetError) -> None:
         """End the reading of an origin, with what was read of it so far."""
         origin = self._of(step)
-        origin.ended = True
+        origin.ended = origin.reading.uncertain = True
         origin.contents.clear()
         origin.reading.cut_off = "" if error.is_shared else str(error)
         self._problem(step, str(error))
@@ -385,6 +391,10 @@ class _PlaceholderFiles:
 
     def _content(self, location: FileLocation) -> bytes | Missing:
         return self._origin.contents.get(location, _NOT_READ)
+
+
+def _is_location(entity: Mapping[str, Any]) -> bool:
+    return str(entity.get("kind", "")).lower() == "location"
 
 
 def _targets(spec: Mapping[str, Any]) -> Iterable[str]:

@@ -22,9 +22,9 @@ from factbook.importers.snapshot import ImportedItem, ReadingProblem, SnapshotPa
 from factbook.outbound.outcomes import Missing, Outcome
 
 _PEOPLE: Final = frozenset({"group", "user"})
-_NO_ENTITY: Final = (
-    "holds no entity, so what it brought before stays: write one, or delete the file"
-)
+_STAYS: Final = "so what it brought before stays: write one, or delete the file"
+_NO_ENTITY: Final = f"holds no entity, {_STAYS}"
+_NO_TARGET: Final = f"has locations that lead to no entity, {_STAYS}"
 
 
 def chosen(
@@ -112,7 +112,8 @@ class RepositoryPart:
                 self._unread.add(origin)
                 if not read[origin].problems:
                     place = found[origin].location.path
-                    self._problems.append(ReadingProblem(origin, _NO_ENTITY, place))
+                    text = _NO_TARGET if read[origin].entities else _NO_ENTITY
+                    self._problems.append(ReadingProblem(origin, text, place))
                 if not is_elsewhere:
                     self._items.append(replace(self._made(one, roots[one.number]), tentative=True))
             elif not (origin in read or origin in self._unread or is_elsewhere):
