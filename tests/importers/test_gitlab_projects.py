@@ -110,6 +110,14 @@ async def test_else_it_is_the_subgroup_or_the_only_group_that_maintains(
             assert entity["spec"].get("owner") == owner
 
 
+async def test_a_group_whose_share_expired_owns_nothing() -> None:
+    shared = {"acme/shop": 40}
+    for until, owner in (("2026-11-21", None), ("2026-11-22", "group:default/shop")):
+        one = owned("app", shared_with=shared, shared_until=until)
+        [entity] = (await one.entities()).values()
+        assert entity["spec"].get("owner") == owner
+
+
 async def test_without_the_members_an_owner_is_left_as_it_was() -> None:
     group = owned(codeowners="* @alice")
     group.fake.fail("group_members", faults.unavailable, times=90)

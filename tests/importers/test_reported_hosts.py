@@ -118,6 +118,31 @@ async def test_members_of_a_group_that_is_invited_are_members(
     assert user["spec"]["memberOf"] == ["group:default/product", "group:default/team-a"]
 
 
+async def test_an_invitation_that_has_ended_makes_nobody_a_member(
+    service: Service, imports: Imports
+) -> None:
+    for until, groups in (
+        ("2026-11-21", ["group:default/team-a"]),
+        ("2026-11-22", ["group:default/product", "group:default/team-a"]),
+    ):
+        made = group("25-group-invited-into-a-group")
+        made.fake.groups[1].invited_until = until
+        assert (await written(imports, made))["members"] == []
+        user = await service.catalog("user:default/member-d")
+        assert user is not None
+        assert user["spec"]["memberOf"] == groups
+
+
+async def test_a_group_that_is_invited_from_elsewhere_is_a_problem(imports: Imports) -> None:
+    made = group("25-group-invited-into-a-group")
+    made.fake.groups.append(Group("partners", 9, ["kim"]))
+    made.fake.groups[1].invited = {"partners": 30}
+    [problem] = (await written(imports, made))["members"]
+    assert problem.startswith(
+        "gitlab.com/acme: members of partners, which is invited into acme/product, are left out"
+    )
+
+
 async def test_a_definition_at_a_raw_address_is_read_and_one_elsewhere_is_left_out(
     service: Service, imports: Imports
 ) -> None:

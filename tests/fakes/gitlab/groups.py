@@ -57,7 +57,12 @@ def said(fake: "FakeGitLab", token: Token, path: str, query: Mapping[str, str]) 
     if not (match and found):
         return as_json(_NOT_FOUND, 404)
     if kind(path) == "group":
-        return as_json({**_group(fake, found), "shared_with_groups": _shared(fake, found.invited)})
+        return as_json(
+            {
+                **_group(fake, found),
+                "shared_with_groups": _shared(fake, found.invited, found.invited_until),
+            }
+        )
     if kind(path) == "membership":
         membership = {"id": 1, "username": "factbook", "access_level": 20}
         return as_json(membership) if token.is_member else as_json(_NOT_FOUND, 404)
@@ -129,15 +134,22 @@ def _project(fake: "FakeGitLab", one: Project) -> dict[str, Any]:
         "archived": one.is_archived,
         "marked_for_deletion_on": one.marked_for_deletion_on,
         "topics": one.topics,
-        "shared_with_groups": _shared(fake, one.shared_with),
+        "shared_with_groups": _shared(fake, one.shared_with, one.shared_until),
         "repository_access_level": "enabled" if one.has_repository else "disabled",
     }
     return shown | ({"forked_from_project": {"id": 9_999}} if one.is_fork else {})
 
 
-def _shared(fake: "FakeGitLab", levels: Mapping[str, int]) -> list[dict[str, Any]]:
+def _shared(
+    fake: "FakeGitLab", levels: Mapping[str, int], until: str | None = None
+) -> list[dict[str, Any]]:
     return [
-        {"group_id": _number(fake, group), "group_full_path": group, "group_access_level": level}
+        {
+            "group_id": _number(fake, group),
+            "group_full_path": group,
+            "group_access_level": level,
+            "expires_at": until,
+        }
         for group, level in levels.items()
     ]
 

@@ -67,6 +67,7 @@ class Project:
     is_archived: bool = False
     is_fork: bool = False
     shared_with: dict[str, int] = field(default_factory=dict)
+    shared_until: str | None = None
     has_repository: bool = True
     failing: dict[str, str] = field(default_factory=dict)
     marked_for_deletion_on: str | None = None
@@ -100,6 +101,7 @@ class Group:
     visibility: str = "private"
     # Groups that are invited into it by path, with their level of access.
     invited: dict[str, int] = field(default_factory=dict)
+    invited_until: str | None = None
     marked_for_deletion_on: str | None = None
 
 

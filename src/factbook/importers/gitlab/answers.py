@@ -6,6 +6,7 @@ from typing import Annotated, Any, Final
 import msgspec
 from msgspec import Meta
 
+from factbook.clock import iso
 from factbook.importers.catalog_info.documents import LARGEST
 from factbook.importers.code_host.repository import Content
 from factbook.integrations.code_host import GraphqlStruct
@@ -39,6 +40,13 @@ class SharedGroup(msgspec.Struct):
 
     group_id: int
     group_access_level: int
+    group_full_path: str = ""
+    expires_at: str | None = None
+
+    def gives(self, level: int, now: int) -> bool:
+        """True if members of the group have this level of access, unless the share expired."""
+        has_ended = self.expires_at is not None and self.expires_at <= iso(now)
+        return self.group_access_level >= level and not has_ended
 
 
 class _Deletable(msgspec.Struct, kw_only=True):

@@ -21,7 +21,7 @@ from factbook.importers.gitlab.owners import ProjectOwners
 from factbook.importers.gitlab.people import GroupMembers, GroupTree, read_groups, read_members
 from factbook.importers.gitlab.roots import GitlabRoot, read_roots
 from factbook.importers.persons import is_person, persons
-from factbook.importers.snapshot import Snapshot, SnapshotPart
+from factbook.importers.snapshot import ReadingProblem, Snapshot, SnapshotPart
 from factbook.integrations.gitlab.api import GitlabApi
 from factbook.outbound import path
 
@@ -124,7 +124,7 @@ async def _projects(
     """The part of the projects, and that of people whom their files may add."""
     rows, complete = one.listed.rows, not one.listed.missing
     hosted = await named(api.memory, one.at.place, one.hosted, complete=complete)
-    owners = ProjectOwners(one.at, rows, one.tree, one.members)
+    owners = ProjectOwners(one.at, rows, one.tree, one.members, api.now)
     # The name that GitLab gives to what it will delete is none of those that it had.
     remaining = [each for each in hosted if not each.is_deleted]
     former = await former_names(api.memory, one.at.place, remaining)
@@ -176,4 +176,6 @@ def _members(
         some = memberships.uncertain(one.at.place, each.id)
         items.append(parts.person(one.at.place, "user", each.id, entity, each, tentative=some))
     rights = one.tree.seen | members.seen
-    return parts.people_part(one.at.place, "members", items, missing, rights)
+    part = parts.people_part(one.at.place, "members", items, missing, rights)
+    notes = [ReadingProblem(one.at.place.origin, text) for text in members.outside]
+    return replace(part, problems=(*part.problems, *notes))

@@ -19,7 +19,9 @@ class ProjectOwners:
         projects: Mapping[int, ListedProject],
         tree: GroupTree,
         members: GroupMembers | None,
+        now: int,
     ) -> None:
+        self._now = now
         self._at = at
         self._projects = projects
         self._members = members
@@ -58,9 +60,7 @@ class ProjectOwners:
         if is_in is not None and is_in is not self._root:
             return self._at.group_ref(is_in.full_path)
         shared = [
-            one.group_id
-            for one in project.shared_with_groups
-            if one.group_access_level >= MAINTAINER
+            one.group_id for one in project.shared_with_groups if one.gives(MAINTAINER, self._now)
         ]
         found = self._by_id.get(shared[0]) if len(shared) == 1 else None
         return self._at.group_ref(found.full_path) if found else None

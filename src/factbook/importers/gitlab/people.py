@@ -23,6 +23,10 @@ from factbook.outbound.outcomes import Missing
 
 MEMBERSHIP: Final = "membership"
 SUBGROUPS: Final = "subgroups"
+_OUTSIDE: Final = (
+    "members of {}, which is invited into {}, are left out: that group isn't below the imported "
+    "one; add them to a group that is"
+)
 
 
 @dataclass
@@ -55,13 +59,15 @@ class GroupTree:
 class GroupMembers:
     """Members by id, and the ids of those of each group; `missing` says what was not read.
 
-    Nobody is a member of the groups that are `deleted`.
+    Nobody is a member of the groups that are `deleted`. `outside` are sentences about groups that
+    were invited and are in none of these groups.
     """
 
     members: dict[int, GroupMember] = field(default_factory=dict)
     of_group: dict[int, set[int]] = field(default_factory=dict)
     deleted: set[int] = field(default_factory=set)
     missing: list[Missing] = field(default_factory=list)
+    outside: list[str] = field(default_factory=list)
 
     def groups_of(self, member: GroupMember) -> set[int]:
         """The ids of the groups that somebody is a member of."""
@@ -75,6 +81,7 @@ class GroupMembers:
         for id_, ids in later.of_group.items():
             self.of_group[id_] = self.of_group.get(id_, set()) | ids
         self.missing += later.missing
+        self.outside = later.outside
 
     @property
     def seen(self) -> set[str]:
@@ -172,8 +179,12 @@ async def _add_invited(
             found.missing.append(shared)
             continue
         for one in shared:
-            if one.group_access_level >= GUEST:
-                found.of_group[group] |= direct.get(one.group_id, frozenset())
+            if not one.gives(GUEST, api.now) or one.group_id in found.deleted:
+                continue
+            found.of_group[group] |= direct.get(one.group_id, frozenset())
+            if one.group_id not in direct:
+                name = one.group_full_path or f"group {one.group_id}"
+                found.outside.append(_OUTSIDE.format(name, groups[group].full_path))
 
 
 async def _is_member(api: GitlabApi, group: str) -> bool | Missing:
