@@ -183,7 +183,7 @@ def test_every_field_of_the_seed_is_there_and_required_where_it_is(
                 "otherGroups",
                 "leftOut",
             }
-            additions |= {"timestamp", "unknownDetails"}
+            additions |= {"timestamp", "unknownDetails", "stale", "staleFacts", "staleCount"}
             assert tool.output_schema["properties"].keys() - names <= additions
 
 

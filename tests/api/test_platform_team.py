@@ -128,4 +128,4 @@ async def test_an_exemption_counts_until_its_day_and_a_push_moves_level_and_tren
     await evaluated(service)
     assert await failing(service) == {f"owner {OLD}"}
     lines = (await service.http.get(f"{RESULTS}.csv", params={"state": "fail"})).text.splitlines()
-    assert lines[1:] == [f"owner,{OLD},user:default/alice,fail"]
+    assert lines[1:] == [f"owner,{OLD},user:default/alice,fail,false"]

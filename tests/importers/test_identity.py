@@ -155,14 +155,14 @@ async def test_a_repository_that_goes_to_another_organization_stays_the_same(
     host, possessions = kind(service, "other", "acme", people=False), Possessions(service)
     host.set({1: "acme/shop", 2: "acme/web", 3: "other/api"})
     await host.poll()
-    names = "component:acme/shop", "component:acme/web", "component:other/api"
+    names = "component:acme/shop", "component:acme/web", "component:default/api"
     await possessions.give({name: n for n, name in enumerate(names, 1)})
     had = [*(await possessions.of(*names)).values()]
     host.set({1: "other/store", 2: "other/web", 3: "acme/shop", 4: "other/api"})
     await host.poll()
-    moved = "component:other/store", "component:other/web", "component:acme/shop"
+    moved = "component:default/store", "component:default/web", "component:acme/shop"
     assert [*(await possessions.of(*moved)).values()] == had
-    [(uid, *rest)] = (await possessions.of("component:other/api")).values()
+    [(uid, *rest)] = (await possessions.of("component:default/api")).values()
     assert (rest, uid in {one[0] for one in had}) == ([None, [], ["unknown"]], False)
 
 
@@ -178,7 +178,7 @@ async def test_an_event_about_a_transfer_waits_for_the_organization_that_it_left
     [had] = (await possessions.of("component:acme/shop")).values()
     host.set({1: "other/store", 2: "acme/web", 3: "other/api"})
     await host.events(backwards=False)
-    assert [*(await possessions.of("component:other/store")).values()] == [had]
+    assert [*(await possessions.of("component:default/store")).values()] == [had]
     assert await service.catalog("component:acme/shop") is None
 
 
