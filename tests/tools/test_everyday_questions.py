@@ -90,7 +90,9 @@ async def components_of_a_team_without_protection(company: Service) -> None:
     bare = [number for number in mine if number % 10 and number % 7 == 0]
     assert found["total"] == len(bare)
     assert refs(found) == of(bare)[:25]
-    assert found["unknown"] == len([number for number in mine if number % 10 == 0])
+    # The source isn't about components without its annotation, of which there are some.
+    assert any(number % 10 == 0 for number in mine)
+    assert found["unknown"] == 0
     assert bare
 
 

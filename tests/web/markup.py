@@ -53,7 +53,8 @@ def is_harmless(page: str) -> bool:
         assert tag != "img" or attributes["src"].startswith("/static/")
         for name in ("href", "action", "src"):
             assert attributes.get(name, "/").startswith(
-                ("/", "https://", "http://", "mailto:", "#", "?")
+                # The last two install the server in an editor.
+                ("/", "https://", "http://", "mailto:", "#", "?", "cursor://", "vscode:mcp/")
             )
         if attributes.get("href", "/").startswith("http"):
             assert "noopener" in attributes["rel"]
