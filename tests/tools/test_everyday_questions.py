@@ -128,7 +128,7 @@ async def which_fail_a_check(company: Service) -> None:
 async def the_level_of_it_and_what_is_missing(company: Service) -> None:
     [found] = await ask(company, (ONE, {"name": name(14)}))
     [level] = found["levels"]
-    assert level["level"] is None
+    assert level["level"] == "none"
     assert (level["nextLevel"], level["missing"]) == ("bronze", ["protected"])
     assert [one["check"] for one in found["checks"]["failing"]] == ["protected"]
 
