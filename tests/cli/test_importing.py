@@ -77,15 +77,15 @@ def test_a_plan_tells_what_would_come_and_writes_nothing(run: Import) -> None:
 def test_an_import_writes_and_says_how_it_went(run: Import) -> None:
     report = read(run, "github", "--org", "acme")
     assert [(part["part"], part["changes"]["added"]) for part in report["parts"]] == [
-        ("github/acme.repositories", 13),
+        ("github/acme.repositories", 14),
         ("github/acme.teams", 1),
         ("github/acme.members", 1),
     ]
     [members, repositories, teams] = read(run, "list")
     assert (members["state"], teams["state"]) == ("complete", "complete")
-    assert repositories["entities"] == 13
+    assert repositories["entities"] == 14
     again = read(run, "github", "--org", "acme")
-    assert [part["changes"]["unchanged"] for part in again["parts"]] == [13, 1, 1]
+    assert [part["changes"]["unchanged"] for part in again["parts"]] == [14, 1, 1]
     assert [part["difference"] for part in again["parts"]] == [[], [], []]
 
 
@@ -123,7 +123,7 @@ def test_many_removals_are_held_shown_and_applied(run: Import, fake: FakeGitHub)
     assert "component:default/r00" in shown.stdout
     applied = run("apply", "github/acme.repositories")
     assert (applied.exit_code, "component:default/r00" in applied.stdout) == (0, True)
-    assert read(run, "list")[1]["entities"] == 1
+    assert read(run, "list")[1]["entities"] == 2
     refused = run("apply", "github/acme.repositories")
     assert refused.exit_code == 1
     assert "No removal of import/github/acme.repositories waits" in refused.stderr
@@ -159,7 +159,7 @@ def test_what_cannot_be_read_whole_ends_with_1_and_removes_nothing(
     assert answer.exit_code == 1
     assert "Not everything could be read" in answer.stderr
     fake.recover()
-    assert read(run, "list")[1]["entities"] == 13
+    assert read(run, "list")[1]["entities"] == 14
 
 
 def test_the_importers_of_the_settings_run_by_their_ids(
@@ -174,7 +174,7 @@ def test_the_importers_of_the_settings_run_by_their_ids(
     assert [one["importer"] for one in planned] == ["github", "github-other"]
     assert read(run, "list") == []
     [report] = read(run, "run", "github")
-    assert report["parts"][0]["changes"]["added"] == 13
+    assert report["parts"][0]["changes"]["added"] == 14
     assert [one["part"] for one in read(run, "list")] == [
         "github/acme.members",
         "github/acme.repositories",
