@@ -74,7 +74,7 @@ class FirstImport:
         self.fake.repositories = self.fake.repositories[_MANY // 2 :]
         self.press("Run now")
         self.is_("held")
-        self.says(f"{_MANY // 2} entities of {_MANY + 1} would be removed")
+        self.says(f"{_MANY // 2} entities of {_MANY + 2} would be removed")
 
     def remove(self) -> None:
         self.main.get_by_text("Remove…").click()
