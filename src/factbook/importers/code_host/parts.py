@@ -93,6 +93,10 @@ class RepositoryPart:
                 self._cannot(origin, ReadingProblem(origin, reason, root.location.path))
                 del found[origin]
         read = await reader.read(list(found.values()), files)
+        # Of all files not one was readable.
+        self._failed |= bool(read) and all(
+            one.problems and not one.entities and not one.templates for one in read.values()
+        )
         for origin, reading in read.items():
             if reading.cut_off:
                 files.note_cut_off(found[origin].location, reading.cut_off)
