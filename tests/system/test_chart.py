@@ -148,7 +148,7 @@ class Helm:
             env=clean_environment(),
             capture_output=True,
             text=True,
-            timeout=250,
+            timeout=900,
             check=False,
         )
         assert done.returncode == 0, done.stderr
