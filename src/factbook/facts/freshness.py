@@ -27,6 +27,7 @@ class Freshness:
         self._moments: Mapping[str, int] = {}
         self._pushed: Set[str] = frozenset()
         self._read_at: int | None = None
+        self._known = 0
 
     def stale_before(self, source_id: str) -> int:
         """Values of the source from before this time are stale."""
@@ -42,10 +43,12 @@ class Freshness:
         return latest.stale_before(self._moments.get(source_id, 0), is_pushed=is_pushed)
 
     async def refresh(self, database: Database, sources: Iterable[DataSource], now: int) -> None:
-        """Read it again, unless that was a few seconds ago."""
-        if self._read_at is not None and 0 <= now - self._read_at < _EVERY:
+        """Read it again, unless that was a few seconds ago and of as many sources."""
+        sources = list(sources)
+        is_recent = self._read_at is not None and 0 <= now - self._read_at < _EVERY
+        if is_recent and len(sources) == self._known:
             return
-        starts, sources = await runs.ended_starts(database), list(sources)
+        starts, self._known = await runs.ended_starts(database), len(sources)
         self._pushed = frozenset(one.id for one in sources if _is_pushed(one))
         found = {one.id: _stale_before(one, starts.get(one.id), now) for one in sources}
         self._moments = {id_: moment for id_, moment in found.items() if moment}
