@@ -15,7 +15,7 @@ from tests.deploy.chart_values import CHART, Values, at, leaves, merged
 from tests.deploy.test_deploy import DEPLOY, check_command, is_setting
 from tests.processes import clean_environment
 
-pytestmark = [pytest.mark.system, pytest.mark.timeout(1500)]
+pytestmark = [pytest.mark.system, pytest.mark.timeout(3600)]
 
 PACKAGES = ("helm-python-sdk==0.2.2", "kubernetes-validate==1.37.0")
 UV = Path(sys.executable).with_name("uv")
@@ -148,7 +148,7 @@ class Helm:
             env=clean_environment(),
             capture_output=True,
             text=True,
-            timeout=900,
+            timeout=600,
             check=False,
         )
         assert done.returncode == 0, done.stderr
