@@ -14,7 +14,7 @@ from tests.deploy.workflow_steps import workflow
 from tests.processes import clean_environment
 from tests.system.test_chart import UV
 
-pytestmark = [pytest.mark.system, pytest.mark.timeout(1500)]
+pytestmark = [pytest.mark.system, pytest.mark.timeout(3600)]
 
 # A platform of images: what uv calls it, and the processor in the tags of wheels.
 PLATFORMS = {
