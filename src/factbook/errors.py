@@ -207,7 +207,7 @@ def suggestion(name: str, known: Iterable[str]) -> str:
 
 
 def no_such(noun: str, name: str, known: Iterable[str]) -> NotFoundError:
-    """The error for a name that nothing has, with those that there are for who may read them."""
+    """The error for an unknown name; callers who may read get the known ones."""
     plain = f'There is no {noun} "{name}".'
     found = NotFoundError(f"{plain}{suggestion(name, known)}")
     found.unless_read(NotFoundError(plain))

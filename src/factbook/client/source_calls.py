@@ -78,8 +78,8 @@ def push_facts(source_id: str, items: Iterable[Mapping[str, Any]]) -> Call[Pushe
 
     An item is `{"entity": ref, "facts": {name: value}}`, with a `timestamp` when the facts are of
     another moment than now. It replaces what the source says about the entity; with `"merge": True`
-    other facts keep their values. `"reasons": {name: text}` says why facts are unknown. What is
-    wrong with an item is in the answer, and the rest is stored.
+    other facts keep their values. `"reasons": {name: text}` says why facts are unknown. The
+    answer lists the problems of each item; facts without one are stored.
     """
     return send("POST", _facts_path(source_id), PushedFacts, {"items": list(items)})
 

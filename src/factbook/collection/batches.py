@@ -187,10 +187,10 @@ def _settle(
 ) -> Result:
     """The facts to store, and the targets to retry in this run.
 
-    What is known of these targets is stored at once: their other values are stale from now on. They
-    are counted with their last attempt. If an
-    attempt that `advanced`, getting further than an earlier one, reached a rate limit, it does not
-    count: such attempts continue until the end of the run.
+    The known facts of these targets are stored at once, and their other values become stale. They
+    are counted with their last attempt. If an attempt that `advanced`, getting further than an
+    earlier one, reached a rate limit, it does not count: such attempts continue until the end of
+    the run.
     """
     limited = any(_has(Outcome.RATE_LIMITED, answer) for answer in answers.values())
     until = _resumes_at(client.health, batch, now) if limited else None

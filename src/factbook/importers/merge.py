@@ -85,7 +85,7 @@ def merged(
         for one in found
         if _may_change(part, here, one) and not _stands_in(part, one, origins, unread)
     }
-    # What has a name now that belonged to another thing is new, and comes when that has gone.
+    # A new thing under the name of another one is added once that one is gone.
     fresh = {ref: one for ref, one in new.items() if _is_another(here.get(ref), one)}
     missing = [member for ref, member in here.items() if ref not in new or ref in fresh]
     there = {m.prepared.ref for m in missing if m.origin in unread}

@@ -34,7 +34,7 @@ class Exchange(NamedTuple):
 
     @property
     def keeps_session(self) -> bool:
-        """True if a missing permission has to be told within the protocol.
+        """True if a missing permission is reported inside the protocol, not as HTTP 403.
 
         A host ends its session at HTTP 403. A client of OAuth needs one to ask for more.
         """

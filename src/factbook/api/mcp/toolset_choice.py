@@ -20,7 +20,7 @@ def chosen(request: Request, state: ToolContext) -> ToolServer:
     """The server that the query chooses; all toolsets and full answers where it says nothing.
 
     Schemas of results, half of the list, are there if `schemas=output` asks for them. Raises
-    InputError for a toolset or a form that there is not.
+    InputError for an unknown toolset or form.
     """
     return state.server(_choice(request.scope["query_string"], state.toolsets))
 

@@ -49,7 +49,7 @@ def record(
     changed = [item.id for _, item in plan.updated] + [item.id for item in plan.removed]
     if changed:
         transaction.run(_KEEP_CHANGED, (number, target.id, changed))
-    # What another thing took over from had a document before, under the same reference.
+    # An entity whose name another thing took over had a document under that reference before.
     new = {item.ref for item in plan.added}.difference(item.ref for item in plan.removed)
     new.update(item.ref for item, _ in plan.taken)
     transaction.insert(

@@ -19,7 +19,7 @@ def of_plan(
     removed = [item.ref for item in plan.removed]
     reused = set(added).intersection(removed)
     groups: tuple[tuple[Change, list[str]], ...] = (
-        # What has the name now comes after what had it.
+        # The event of the new holder of a name follows that of the old one.
         ("removed", sorted(reused)),
         ("added", added),
         ("updated", [item.ref for item, _ in (*plan.updated, *plan.taken)]),
