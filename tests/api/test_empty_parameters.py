@@ -1,5 +1,6 @@
 """Empty parameters: of a read they are the same as none, and no write goes on without its guard."""
 
+from itertools import product
 from typing import Any
 
 import pytest
@@ -74,24 +75,28 @@ async def test_an_exemption_and_its_rules_are_refused_with_an_empty_end_or_nobod
     await checking.put(service, checking.check())
     rules = {"permanent": True}
     await service.http.put(f"{SCORECARDS}/readiness", json=checking.scorecard(exemptions=rules))
-    for until in (None, ""):
+    empty = "is empty; give it a value, or leave it out"
+    for until, message in (
+        (None, empty),
+        ("", empty),
+        ("tomorrow", "has to be a date from 1970 on, such as 2027-03-31"),
+        ("1970-01-01", "has to be after the start, and not over"),
+    ):
         with subtests.test(until=until):
             answer = await service.http.post(EXEMPTIONS, json=checking.wish(until=until))
-            assert (answer.status_code, "until" in answer.text) == (400, True), answer.text
-    wrongs: list[dict[str, Any]] = [
-        {"approvers": []},
-        {"approvers": None},
-        {"approvers": ""},
-        {"maxDays": None},
-    ]
-    for wrong in wrongs:
-        with subtests.test(wrong=wrong):
+            assert answer.status_code == 400
+            assert answer.json()["error"]["problems"] == [{"path": "until", "message": message}]
+    nothings: tuple[Any, ...] = (None, "", [], {}, 0)
+    members = (".approvers", ".maxDays", ".enabled", ".permanent", "")
+    for member, value in product(members, nothings):
+        with subtests.test(member=member, value=value):
+            wrong = {**rules, member[1:]: value} if member else value
             answer = await service.http.put(
-                f"{SCORECARDS}/readiness",
-                json=checking.scorecard(exemptions={**rules, **wrong}),
+                f"{SCORECARDS}/readiness", json=checking.scorecard(exemptions=wrong)
             )
             assert answer.status_code == 400
-            assert f"exemptions.{next(iter(wrong))}" in answer.text
+            [problem] = answer.json()["error"]["problems"]
+            assert problem["path"] == f"exemptions{member}"
 
 
 async def test_an_empty_parameter_of_a_read_is_the_same_as_none(

@@ -45,12 +45,19 @@ def members(
 ) -> dict[str, Any]:
     """The attributes of a whole document; `further` reports what does not fit between them.
 
-    Raises InvalidItemsError with every problem.
+    It is not heard about members that have a problem already. Raises InvalidItemsError with every
+    problem.
     """
     problems = Problems()
     values = read(document, "", problems.report, wanted, name)
+    reported = {one["path"] for one in problems.found}
+
+    def report(path: str, message: str) -> None:
+        if path not in reported:
+            problems.report(path, message)
+
     if isinstance(document, dict):
-        further(values, problems.report)
+        further(values, report)
     problems.check()
     return values
 

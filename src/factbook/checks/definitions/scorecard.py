@@ -124,7 +124,7 @@ def parse(document: object, checks: Collection[str] | None = None) -> Scorecard:
 
     def further(values: Mapping[str, Any], report: Report) -> None:
         if checks is not None and isinstance(document, dict):  # stored ones had no such rule
-            _check_guards(document.get("exemptions"), report)
+            _check_guards(document, report)
         _check_relations(values, checks, report)
 
     return Scorecard(**readers.members(document, _MEMBERS, "scorecard", further))
@@ -141,10 +141,13 @@ def shown_day(moment: int) -> str:
     return iso(moment)[:10]
 
 
-def _check_guards(rules: object, report: Report) -> None:
-    """Report rules that are empty: they would let more people decide, or for longer."""
-    for name in ("approvers", "maxDays"):
-        if isinstance(rules, dict) and name in rules and rules[name] in (None, []):
+def _check_guards(document: Mapping[str, Any], report: Report) -> None:
+    """Report empty rules of exemptions: they would let more people decide, or for longer."""
+    rules = document.get("exemptions", NO_RULES)
+    if not rules:
+        report("exemptions", readers.EMPTY)
+    for name, value in rules.items() if isinstance(rules, dict) else ():
+        if value in (None, "", []):
             report(f"exemptions.{name}", readers.EMPTY)
 
 

@@ -250,8 +250,10 @@ def _start(value: object, path: str, report: Report) -> int:
     return readers.day(value, path, report) if found is None else found
 
 
-def _end(value: object, path: str, report: Report) -> int:
-    """A time, or the end of a day."""
+def _end(value: object, path: str, report: Report) -> int | None:
+    """A time, or the end of a day; None for an empty one, which is refused."""
+    if value == "":
+        return None
     found = _time(value)
     return readers.day(value, path, report) + DAY if found is None else found
 
