@@ -64,6 +64,8 @@ def test_members_are_kept_under_our_names(subtests: pytest.Subtests) -> None:
             {"failureMetadata": {"link": "https://a.example"}},
             {"fix": {"link": "https://a.example"}},
         ),
+        ({"failureMetadata": "Ask."}, {"fix": {"instructions": "Ask."}}),
+        ({"links": {"How": "https://a.example"}}, {"fix": {"link": "https://a.example"}}),
     ]
     for members, kept in cases:
         with subtests.test(members=members):
@@ -71,6 +73,12 @@ def test_members_are_kept_under_our_names(subtests: pytest.Subtests) -> None:
 
             names = ("onUnknown", "appliesTo", "labels", "fix")
             assert {name: document[name] for name in names if name in document} == kept
+
+
+def test_metadata_that_is_not_kept_is_listed() -> None:
+    found = taken(one(metadata={"solution": "Ask.", "rank": 1}, failureMetadata={"team": "a"}))
+
+    assert [one.remark.path for one in found.remarks] == ["failureMetadata.team", "metadata.rank"]
 
 
 def test_a_scorecard_has_the_checks_that_were_taken_over() -> None:

@@ -53,7 +53,7 @@ def taken_over(config: object, sources: Sources) -> TakenOver:
         document = _check(str(name), given, sources, remarks)
         found.add("check", str(name), document, remarks)
         metadata = given.get("metadata") if isinstance(given, dict) else None
-        if isinstance(metadata, dict) and metadata.get("rank") is not None:
+        if isinstance(metadata, dict) and isinstance(metadata.get("rank"), int):
             ranks[document.get("id", "")] = metadata["rank"]
     _add_scorecard(ranks, found)
     return found
@@ -65,25 +65,24 @@ def _check(name: str, given: object, sources: Sources, remarks: Remarks) -> dict
         return {}
     if given.get("type") != TYPE:
         remarks.refuse("type", f"has to be {TYPE}")
-    for member in sorted(given.keys() - _MEMBERS):
+    for member in sorted(map(str, given.keys() - _MEMBERS)):
         remarks.change(member, "is left out")
     success = given.get("successMetadata")
     if success:
         remarks.change("successMetadata", "is left out: nothing needs to be done there")
     return {
         "id": fact_names.identifier(name),
-        "title": given.get("name") or name,
-        "description": given.get("description"),
+        "title": (fixes.text(given.get("name"), "name", remarks) or name).replace("\n", " "),
+        "description": fixes.text(given.get("description"), "description", remarks),
         "appliesTo": given.get("filter"),
         "rule": _rule(given, sources, remarks),
-        "fix": fixes.fix(given, remarks),
-        "labels": _labels(given),
+        "fix": fixes.fix(given, remarks, metadata=("category", "rank")),
+        "labels": _labels(given.get("metadata"), remarks),
     }
 
 
 def _rule(given: Mapping[str, Any], sources: Sources, remarks: Remarks) -> dict[str, Any]:
-    listed = given.get("factIds")
-    names = [one for one in listed if isinstance(one, str)] if isinstance(listed, list) else []
+    names = fact_names.listed(given.get("factIds"), remarks)
     for name in names:
         if name not in sources and name not in fact_names.RETRIEVERS:
             id_ = fact_names.identifier(name)
@@ -98,10 +97,13 @@ def _rule(given: Mapping[str, Any], sources: Sources, remarks: Remarks) -> dict[
     return translation.of(rule.get("conditions"), "rule.conditions")
 
 
-def _labels(given: Mapping[str, Any]) -> list[str]:
-    metadata = given.get("metadata")
-    category = metadata.get("category") if isinstance(metadata, dict) else None
-    return [category] if isinstance(category, str) and category else []
+def _labels(metadata: object, remarks: Remarks) -> list[str]:
+    """The categories; a remark names a rank that is none."""
+    given = metadata if isinstance(metadata, dict) else {}
+    if given.get("rank") is not None and not isinstance(given["rank"], int):
+        remarks.change("metadata.rank", "is left out: it is no whole number")
+    found = fixes.text(given.get("category"), "metadata.category", remarks)
+    return found.split("\n") if found else []
 
 
 def _add_scorecard(ranks: Mapping[str, Any], found: TakenOver) -> None:

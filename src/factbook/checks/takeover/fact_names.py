@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final
 
+from factbook.checks.takeover.remarks import Remarks
 from factbook.integrations import catalog
 
 # The fact retrievers that come with Backstage, and the catalog's own sources.
@@ -26,6 +27,14 @@ Sources = Mapping[str, str]
 def identifier(text: str) -> str:
     """A text as an id: other signs become dashes."""
     return _NOT_OF_IDS.sub("-", text).strip("-._")[:100]
+
+
+def listed(names: object, remarks: Remarks) -> list[str]:
+    """The names of sources that a check lists, or the only one; a remark names what is none."""
+    found = [names] if isinstance(names, str) else names if isinstance(names, list) else []
+    if not isinstance(names, str | list | None) or not all(isinstance(one, str) for one in found):
+        remarks.change("factIds", "has parts that are left out: they are no texts")
+    return [one for one in found if isinstance(one, str)]
 
 
 def resolver(listed: Sequence[str], sources: Sources) -> Callable[[str], Mapping[str, str]]:

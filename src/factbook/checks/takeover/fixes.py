@@ -1,6 +1,9 @@
-"""The fix of a check: the link and the instructions that its configuration elsewhere has."""
+"""The fix of a check: the link and the instructions that its configuration elsewhere has.
 
-from collections.abc import Iterator, Mapping
+Configurations have them as texts, lists, objects or maps by name. Remarks name what isn't kept.
+"""
+
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final
 
 from factbook.checks.definitions import templates
@@ -8,20 +11,33 @@ from factbook.checks.takeover.remarks import Remarks
 from factbook.errors import InputError
 
 _FAILURE: Final = "failureMetadata"
+_ADDRESSES: Final = ("url", "href", "link")
+# An object of these members is one link; others are maps of links by name.
+_OF_LINKS: Final = frozenset(
+    {*_ADDRESSES, "title", "icon", "type", "name", "text", "label", "description"}
+)
 
 
-def fix(given: Mapping[str, Any], remarks: Remarks) -> dict[str, Any]:
+def fix(
+    given: Mapping[str, Any], remarks: Remarks, *, metadata: Collection[str] = ()
+) -> dict[str, Any]:
     """The first link and the first solution of a check; remarks name the others.
 
-    `failureMetadata`, about the failure alone, comes before `metadata` and `links`.
+    `failureMetadata`, about the failure alone, comes before `metadata`, whose members `metadata`
+    the caller reads, and `links`.
     """
-    failure = _table(given, _FAILURE)
-    links = {f"{_FAILURE}.link": failure.get("link"), **dict(_links(given.get("links"), remarks))}
+    tables = {name: _table(given, name, remarks) for name in (_FAILURE, "metadata")}
+    failure = tables[_FAILURE]
+    named = [(f"{_FAILURE}.link", failure.get("link")), ("links", given.get("links"))]
+    links = dict(link for path, value in named for link in _links(value, path, remarks))
     solutions = {
-        f"{name}.solution": _table(given, name).get("solution") for name in (_FAILURE, "metadata")
+        f"{name}.solution": text(found.get("solution"), f"{name}.solution", remarks)
+        for name, found in tables.items()
     }
-    for member in sorted(failure.keys() - {"link", "solution"}):
-        remarks.change(f"{_FAILURE}.{member}", "is left out")
+    known = {_FAILURE: {"link", "solution"}, "metadata": {"solution", *metadata}}
+    for name, members in known.items():
+        for member in sorted(tables[name].keys() - members):
+            remarks.change(f"{name}.{member}", "is left out")
     found = {
         "link": _first(links, "link", remarks),
         "instructions": _first(solutions, "solution", remarks),
@@ -29,21 +45,54 @@ def fix(given: Mapping[str, Any], remarks: Remarks) -> dict[str, Any]:
     return {name: value for name, value in found.items() if value}
 
 
-def _table(given: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+def _table(given: Mapping[str, Any], name: str, remarks: Remarks) -> Mapping[str, Any]:
+    """A member that is an object; a text or a list of texts is its solution."""
     value = given.get(name)
-    return value if isinstance(value, dict) else {}
+    if isinstance(value, dict):
+        return {str(key): one for key, one in value.items()}
+    if isinstance(value, str | list):
+        return {"solution": value}
+    if value is not None:
+        remarks.change(name, "is left out: it is no object")
+    return {}
 
 
-def _links(given: object, remarks: Remarks) -> Iterator[tuple[str, str]]:
+def text(value: object, path: str, remarks: Remarks) -> str | None:
+    """The text of a member, of a list that of a line each; a remark names what is no text."""
+    lines = []
+    for place, one in enumerate(value if isinstance(value, list) else [value]):
+        if isinstance(one, str | int | float):
+            lines.append(str(one))
+        elif one is not None:
+            where = f"{path}[{place}]" if isinstance(value, list) else path
+            remarks.change(where, "is left out: it is no text")
+    return "\n".join(lines) or None
+
+
+def _links(given: object, path: str, remarks: Remarks) -> Iterator[tuple[str, str]]:
     """The links that a check here can have, by their paths."""
-    for position, item in enumerate(given if isinstance(given, list) else ()):
-        path, link = f"links[{position}]", item.get("url") if isinstance(item, dict) else item
+    for place, item in _items(given, path):
+        link = item
+        if isinstance(item, dict):
+            link = next((item[name] for name in _ADDRESSES if item.get(name)), None)
         try:
-            templates.parse_link(str(link))
+            if not isinstance(link, str):
+                raise InputError("is no text")
+            templates.parse_link(link)
         except InputError as error:
-            remarks.change(path, f"is left out: its address {error.message}")
+            remarks.change(place, f"is left out: its address {error.message}")
         else:
-            yield path, str(link)
+            yield place, link
+
+
+def _items(given: object, path: str) -> Iterator[tuple[str, object]]:
+    """Each link of a list, of a map by name, or the only one."""
+    if isinstance(given, list):
+        yield from ((f"{path}[{place}]", item) for place, item in enumerate(given))
+    elif isinstance(given, dict) and not given.keys() <= _OF_LINKS:
+        yield from ((f"{path}.{name}", item) for name, item in given.items())
+    elif given not in (None, "", {}):
+        yield path, given
 
 
 def _first(values: Mapping[str, Any], noun: str, remarks: Remarks) -> Any:

@@ -110,4 +110,6 @@ def _thresholds(rules: object, remarks: Remarks) -> list[tuple[str, Threshold]]:
             remarks.refuse(f"{path}.key", f"is not one of {', '.join(_KEYS)}")
         else:
             found.append((str(key), threshold))
+            for member in sorted(map(str, rule.keys() - {"key", "expression"})):
+                remarks.change(f"{path}.{member}", "is left out")
     return found

@@ -88,8 +88,7 @@ def _check(
             remarks.change(member, "is left out")
     rule = given.get("rule")
     conditions = rule.get("conditions") if isinstance(rule, dict) else given.get("conditions")
-    listed = given.get("factIds")
-    own = [one for one in listed if isinstance(one, str)] if isinstance(listed, list) else []
+    own = fact_names.listed(given.get("factIds"), remarks)
     own += [given["dataSource"]] if isinstance(given.get("dataSource"), str) else []
     prepared = _prepared(conditions, names, sources)
     resolve = fact_names.resolver(own, sources)
@@ -101,7 +100,7 @@ def _check(
     return {
         "id": _id(given),
         "title": _item(given),
-        "description": given.get("description"),
+        "description": fixes.text(given.get("description"), "description", remarks),
         "owner": given.get("owner"),
         "appliesTo": _applies_to(given.get("entityFilter")),
         "rule": Translation(resolved, remarks).of(prepared, "rule.conditions"),
@@ -161,7 +160,7 @@ def _scorecard(
     return {
         "id": _id(given),
         "title": _item(given),
-        "description": given.get("description"),
+        "description": fixes.text(given.get("description"), "description", remarks),
         "appliesTo": _applies_to(given.get("entityFilter")),
         "levels": [{"id": fact_names.identifier(one), "title": one} for one in levels],
         "entries": entries,
