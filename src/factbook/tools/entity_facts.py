@@ -182,7 +182,7 @@ TOOL = Tool(
         "from get-data-source-discovery; for many entities use get-all-entities-facts, for ready "
         "figures the get-…-metrics tools. kind defaults to component, namespace to default. "
         "A fact without a value is not among the facts but has its reason in unknownReasons. "
-        "Without any value there is no timestamp. stale marks old values that could not be renewed."
+        "Without any value there is no timestamp."
     ),
     arguments=OneArguments,
     output_schema=record({**COMMON, **ENTRY}, ("dataSourceId", "entityRef", "facts")),

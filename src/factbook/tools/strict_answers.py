@@ -14,14 +14,16 @@ def _record(names: str, **parts: Any) -> dict[str, Any]:
 
 _ENTRY: Final = _record("entityRef facts timestamp")
 _HANDLER: Final = _record("type", config=_record("id builtinId"))
-# Members of an answer, below each those that it has; None keeps whatever is there.
+# Members of an answer, below each those that it has; None keeps whatever is there, and `*` stands
+# for members with any name.
 _MEMBERS: Final[Mapping[str, Any]] = {
     "get-data-source-discovery": _record(
         "totalCount builtinCount customCount",
         dataSources=_record(
             "id title description cadence lifecycle createdAt updatedAt timeout draft version "
-            "entityFilter schema",
+            "entityFilter",
             handlerDefinition=_HANDLER,
+            schema={"*": _record("type description", metadata=_record("key"))},
         ),
     ),
     "get-entity-facts": _record("dataSourceId dataSourceTitle entityRef facts timestamp"),
@@ -85,4 +87,6 @@ def _kept(value: Any, members: Mapping[str, Any] | None) -> Any:
         return value
     if isinstance(value, list):
         return [_kept(one, members) for one in value]
+    if "*" in members:
+        return {name: _kept(one, members["*"]) for name, one in value.items()}
     return {name: _kept(value[name], members[name]) for name in value if name in members}
