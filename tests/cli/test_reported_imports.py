@@ -124,6 +124,7 @@ def test_projects_in_a_group_that_is_marked_for_deletion_are_gone_with_it(
     assert list(catalog.entities) == ["component:default/live", "group:default/acme"]
 
 
+# The attributes by which directories say who can sign in, with both answers.
 PEOPLE = {
     "active": "userAccountControl: 512",
     "disabled": "userAccountControl: 514",
@@ -132,8 +133,27 @@ PEOPLE = {
     "expired": "accountExpires: 133000000000000000",
     "later": "accountExpires: 2650467743990000000",
     "never": "accountExpires: 9223372036854775807",
+    "ad-lds": "msDS-UserAccountDisabled: TRUE",
     "locked": "nsAccountLock: TRUE",
+    "unlocked": "nsAccountLock: false",
+    "managed": "nsRoleDN: cn=nsManagedDisabledRole,dc=example,dc=com",
+    "in-a-role": "nsRoleDN: cn=Staff,dc=example,dc=com",
+    "principal-expired": "krbPrincipalExpiration: 20200101000000Z",
+    "principal-later": "krbPrincipalExpiration: 20990101000000Z",
+    "ping": "ds-pwp-account-disabled: true",
+    "ping-enabled": "ds-pwp-account-disabled: false",
+    "ping-expired": "ds-pwp-account-expiration-time: 20200101000000Z",
+    "oracle": "orclIsEnabled: DISABLED",
+    "oracle-enabled": "orclIsEnabled: ENABLED",
+    "oracle-past": "orclActiveEndDate: 202001010000Z",
     "locked-for-good": "pwdAccountLockedTime: 000001010000Z",
+    "locked-for-a-while": "pwdAccountLockedTime: 20261122110000Z",
+    "ended": "pwdEndTime: 20200101000000Z",
+    "edirectory-past": "loginExpirationTime: 20200101000000Z",
+    "ibm": "ibm-pwdAccountLocked: TRUE",
+    "aix": "isAccountEnabled: false",
+    "samba": "sambaAcctFlags: [UD         ]",
+    "samba-enabled": "sambaAcctFlags: [U          ]",
     "inactive": "inetUserStatus: inactive",
     "switched-off": "loginDisabled: TRUE",
     "past": "shadowExpire: 1",
@@ -151,9 +171,12 @@ def test_a_directory_brings_people_who_can_sign_in(catalog: Catalog, tmp_path: P
     file = tmp_path / "people.ldif"
     file.write_text(text)
     report = catalog.run("ldif", str(file))
-    users = [ref.partition("/")[2] for ref in catalog.entities if ref.startswith("user:")]
-    assert users == ["active", "later", "member-a", "never", "unreadable"]
-    assert report["leftOut"] == {"disabled accounts": 7, "service accounts": 2}
+    users = {ref.partition("/")[2] for ref in catalog.entities if ref.startswith("user:")}
+    enabled = {"active", "later", "never", "unreadable", "unlocked", "in-a-role", "samba-enabled"}
+    enabled |= {"principal-later", "ping-enabled", "oracle-enabled", "locked-for-a-while"}
+    assert users == {"member-a", *enabled}
+    disabled = len(PEOPLE) - len(enabled) - 2
+    assert report["leftOut"] == {"disabled accounts": disabled, "service accounts": 2}
 
 
 def test_a_range_that_is_cut_off_takes_nobody_out_of_a_group(
