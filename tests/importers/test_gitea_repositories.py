@@ -76,6 +76,10 @@ async def test_the_owner_is_of_codeowners_then_of_the_only_team(subtests: pytest
         ("* @acme/nobody @alice # boss\n", "user:default/alice"),
         (".* @acme/web\n.*\\.go @bob\n", "group:default/web"),
         ("docs/.* @acme/web\n", "group:default/shop"),
+        ("^.*$ @acme/web\n", "group:default/web"),
+        ("**/* @acme/web\n", "group:default/web"),
+        ("**/ @acme/web\n", "group:default/shop"),
+        ("/* @acme/web\n", "group:default/shop"),
         (".* @other/web mail@example.com\n", "group:default/shop"),
     ]
     for codeowners, owner in cases:

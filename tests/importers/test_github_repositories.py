@@ -61,6 +61,15 @@ async def test_the_owner_is_of_codeowners_then_of_the_only_team(subtests: pytest
         ("/docs @acme/web\n", "group:default/shop"),
         ("* @other/web mail@example.com\n", "group:default/shop"),
         ("* @acme/web\n*\n", "group:default/shop"),
+        ("/* @acme/web\n", "group:default/shop"),
+        # As Git has it, what ends with a slash is a folder: not the files of the root.
+        ("**/ @acme/web\n", "group:default/shop"),
+        ("* @acme/web\n/**/ @bob\n", "group:default/web"),
+        ("**/* @acme/web\n", "group:default/web"),
+        ("/**/* @acme/web\n", "group:default/web"),
+        ("/** @acme/web\n", "group:default/web"),
+        ("** @acme/web\n", "group:default/web"),
+        ("**/** @acme/web\n", "group:default/web"),
     ]
     for codeowners, owner in cases:
         with subtests.test(codeowners=codeowners):

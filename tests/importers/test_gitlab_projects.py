@@ -85,6 +85,15 @@ async def test_the_owner_is_of_codeowners(subtests: pytest.Subtests) -> None:
         ("[All] @acme/web\n*\n[Docs] @bob\ndocs/\n", "group:default/web"),
         ("* @nobody mail@example.com @@maintainers\n", None),
         ("docs/ @bob\n", None),
+        ("/* @bob\n", None),
+        # What ends with a slash is all that is below, and `**` at the end is one name.
+        ("**/ @bob\n", "user:default/bob"),
+        ("* @acme/web\n/**/ @bob\n", "user:default/bob"),
+        ("/ @bob\n", "user:default/bob"),
+        ("**/* @bob\n", "user:default/bob"),
+        ("/**/* @bob\n", "user:default/bob"),
+        ("** @bob\n", "user:default/bob"),
+        ("/** @bob\n", None),
     ]
     for codeowners, owner in cases:
         with subtests.test(codeowners=codeowners):

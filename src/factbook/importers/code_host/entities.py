@@ -18,8 +18,9 @@ from factbook.integrations.locations import SOURCE_LOCATION
 VERSION: Final = "backstage.io/v1alpha1"
 VIEW: Final = "backstage.io/view-url"
 _TYPE: Final = "type-"
-# `/*` is not among them: these are the files of the root folder.
-EVERYTHING: Final = frozenset({"*", "**", "/**", "**/*", "/**/*"})
+# Patterns of Git for every file. `/*` is not among them, as GitHub takes it for the files of the
+# root folder, nor is `**/`, which leaves these out.
+EVERYTHING: Final = frozenset({"*", "**", "/**", "**/*", "/**/*", "**/**", "/**/**"})
 _MOST_OWNERS: Final = 20
 _OWNER: Final = re.compile(r"@([\w.-]+)(?:/([\w.-]+))?", re.ASCII)
 

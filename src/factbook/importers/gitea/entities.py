@@ -18,8 +18,8 @@ from factbook.importers.gitea.answers import GiteaMember, GiteaTeam, OwnReposito
 from factbook.integrations.gitea.api import GiteaApi
 from factbook.integrations.merge_times import milliseconds
 
-# Gitea's patterns are regular expressions.
-_PATTERNS: Final = EVERYTHING | {".*"}
+# Gitea's patterns are regular expressions of whole paths; those of Git are written for GitHub.
+_PATTERNS: Final = EVERYTHING | {".*", ".+", "(.*)", "^.*", ".*$", "^.*$"}
 # So long after a change another one may have the same time.
 _SETTLED: Final = MINUTE
 _BELIEVED: Final = 7 * DAY

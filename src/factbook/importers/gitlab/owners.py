@@ -1,13 +1,17 @@
 """Owners of projects: by CODEOWNERS, by the group that one is in, by one that it is shared with."""
 
 from collections.abc import Mapping
+from typing import Final
 
-from factbook.importers.code_host.entities import owners_of_everything
+from factbook.importers.code_host.entities import EVERYTHING, owners_of_everything
 from factbook.importers.code_host.repository import HostedRepository, Ownership, RootContent
 from factbook.importers.gitlab.answers import MAINTAINER, ListedProject
 from factbook.importers.gitlab.entities import GroupPlace
 from factbook.importers.gitlab.people import GroupMembers, GroupTree
 from factbook.importers.persons import is_person
+
+# What ends with a slash is all that is below, and `**` behind one is part of a name.
+_PATTERNS: Final = EVERYTHING - {"/**"} | {"/", "/**/", "**/"}
 
 
 class ProjectOwners:
@@ -45,7 +49,7 @@ class ProjectOwners:
         return Ownership(ref, certain=self._is_known)
 
     def _codeowner(self, text: str) -> str | None:
-        for owner in owners_of_everything(text, sections=True):
+        for owner in owners_of_everything(text, patterns=_PATTERNS, sections=True):
             name = owner.removeprefix("@").lower()
             if not owner.startswith("@"):
                 continue
