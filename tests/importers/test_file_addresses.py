@@ -23,6 +23,9 @@ HOSTS: dict[str, tuple[Callable[..., HostedOwner], Callable[..., Any], list[str]
             "https://raw.githubusercontent.com/acme/apis/release/v3/x.yaml?token=t",
             "https://raw.githubusercontent.com/acme/apis/refs/heads/release/v3/x.yaml",
             "https://GitHub.com/acme/apis.git/blob/HEAD/x.yaml",
+            "https://api.github.com/repos/acme/apis/contents/x.yaml",
+            "https://api.github.com/repos/Acme/apis/contents/x.yaml?ref=release/v3",
+            "https://api.github.com/repositories/1/contents/x.yaml?ref=refs%2Fheads%2Frelease%2Fv3",
         ],
     ),
     "gitlab": (
@@ -34,6 +37,9 @@ HOSTS: dict[str, tuple[Callable[..., HostedOwner], Callable[..., Any], list[str]
             "https://gitlab.com/acme/apis/blob/release/v3/x.yaml",
             "https://gitlab.com/acme/apis/raw/release%2Fv3/x.yaml",
             "https://gitlab.com/acme/apis/-/blob/HEAD/x.yaml?ref_type=heads",
+            "https://gitlab.com/api/v4/projects/acme%2Fapis/repository/files/x.yaml/raw",
+            "https://gitlab.com/api/v4/projects/1/repository/files/x%2Eyaml/raw?ref=release%2Fv3",
+            "https://gitlab.com/api/v4/projects/1/repository/files/x.yaml?ref=HEAD&lfs=true",
         ],
     ),
     "gitea": (
@@ -44,6 +50,9 @@ HOSTS: dict[str, tuple[Callable[..., HostedOwner], Callable[..., Any], list[str]
             "https://git.example.com/acme/apis/raw/branch/release/v3/x.yaml",
             "https://git.example.com/acme/apis/media/branch/release/v3/x.yaml",
             "https://git.example.com/acme/apis/src/release/v3/x.yaml",
+            "https://git.example.com/api/v1/repos/acme/apis/raw/x.yaml",
+            "https://git.example.com/api/v1/repos/acme/apis/media/x.yaml?ref=release/v3",
+            "https://git.example.com/api/v1/repos/acme/apis/contents/x.yaml?ref=HEAD",
         ],
     ),
 }
@@ -92,6 +101,34 @@ async def test_other_branches_may_have_slashes_too() -> None:
     assert [one.message for one in (await owner.part()).problems] == [
         "a/none/x.yaml: there is no such file"
     ]
+
+
+async def test_the_address_of_an_api_names_any_branch_and_folder() -> None:
+    address = "https://api.github.com/repos/acme/all/contents/a%20b/x.yaml?ref=feature/a/b"
+    branches = {"feature/a/b": {"a b/x.yaml": file("x").encode()}}
+    texts = {CATALOG: targets(address, address.replace("x.y", "none.y"))}
+    owner = Organization(repository("all", 2, texts=texts, branches=branches))
+    assert set(await owner.entities()) == {"all", "x"}
+    assert [one.message for one in (await owner.part()).problems] == [
+        "a b/none.yaml: there is no such file"
+    ]
+
+
+async def test_the_address_of_an_api_is_read_of_imported_owners_alone(
+    subtests: pytest.Subtests,
+) -> None:
+    for address, reason in {
+        "repos/other/all/contents/x.yaml": "is in an organization that is not imported",
+        "repositories/9/contents/x.yaml": "is in an organization that is not imported",
+        "repos/acme/all/contents/../../../x.yaml": "is outside the repository",
+        "repos/acme/all/git/blobs/x.yaml": "is not a file on github.com",
+    }.items():
+        with subtests.test(address):
+            texts = {CATALOG: targets(f"https://api.github.com/{address}")}
+            owner = Organization(repository("all", 2, texts=texts))
+            assert [one.message for one in (await owner.part()).problems] == [
+                f"the target {reason}"
+            ]
 
 
 async def test_an_address_elsewhere_leaves_the_entity_without_that_content() -> None:

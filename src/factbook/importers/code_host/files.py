@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, NamedTuple, Protocol
-from urllib.parse import unquote
+from urllib.parse import parse_qs, unquote
 
 import msgspec
 
@@ -35,11 +35,23 @@ class FileCalls(Protocol):
         """The paths of all files of a repository at its default branch."""
 
 
+class FileAddress(NamedTuple):
+    """Address of a file: `rest` is its path, behind the branch unless `ref` names that.
+
+    `slug` is a number where the address has that of the repository.
+    """
+
+    slug: str
+    rest: str
+    ref: str | None = None
+
+
 class FileAddresses(NamedTuple):
     """Addresses of files at a host: their forms, with groups for slug, and for branch and path.
 
-    `{host}` stands for the host in a form. Files are read of these owners, as `owner` names one:
-    "an organization".
+    Forms of an API have groups named `slug` and `path`; the branch is the argument `ref`, or else
+    the default one. `{host}` stands for the host in a form. Files are read of these owners, as
+    `owner` names one: "an organization".
     """
 
     host: str
@@ -47,18 +59,23 @@ class FileAddresses(NamedTuple):
     owners: Sequence[str]
     owner: str = "an organization"
 
-    def read(self, url: str) -> tuple[str, str] | str:
-        """Slug, and branch with path, of an address, or the reason that its file isn't read."""
-        text = url.partition("?")[0].partition("#")[0]
+    def read(self, url: str) -> FileAddress | str:
+        """An address in its parts, or the reason that it is none of a file on this host."""
+        text, _, query = url.partition("#")[0].partition("?")
         host = f"(?i:{re.escape(self.host)})"
         found = (re.fullmatch(form.replace("{host}", host), text) for form in self.forms)
         match = next(filter(None, found), None)
         if match is None:
             return f"the target is not a file on {self.host}"
-        slug = match[1].removesuffix(".git")
-        if not any(slug.lower().startswith(f"{owner.lower()}/") for owner in self.owners):
-            return f"the target is in {self.owner} that is not imported"
-        return slug, match[2]
+        slug, rest = unquote(match[1]).removesuffix(".git"), match[2]
+        if "path" not in match.groupdict():
+            return FileAddress(slug, rest)
+        ref = parse_qs(query, errors="replace").get("ref", [HEAD])[0]
+        return FileAddress(slug, unquote(rest), ref)
+
+    def is_read(self, slug: str) -> bool:
+        """True for a repository of one of the owners."""
+        return any(slug.lower().startswith(f"{owner.lower()}/") for owner in self.owners)
 
 
 class _KeptFiles(msgspec.Struct, array_like=True):
@@ -105,6 +122,7 @@ class HostedFiles:
         self._memory = memory
         self._addresses = addresses
         self._listed = {one.slug.lower(): one for one in listed}
+        self._numbered = {str(one.number): one for one in self._listed.values()}
         self._elsewhere = elsewhere
         self._kept: dict[str, _KeptFiles] = {}
         self._sizes: Counter[str] = Counter()
@@ -131,20 +149,31 @@ class HostedFiles:
         for base in self._elsewhere if is_content else ():
             if url.lower().startswith(f"{base.lower()}/"):
                 return FileLocation(base, HEAD, url[len(base) + 1 :].lstrip("/"))
-        found = self._addresses.read(url)
+        address = self._addresses.read(url)
+        found = self._at(address) if isinstance(address, FileAddress) else address
         if isinstance(found, str):
             return f"{found}, or on a host of text_hosts" if is_content else found
-        slug, rest = found
-        listed = self._listed.get(slug.lower())
-        for prefix in _REFS:
-            rest = rest.removeprefix(prefix)
-        ref, _, path = rest.partition("/")
+        return found
+
+    def _at(self, address: FileAddress) -> FileLocation | str:
+        """The file of an address, if it is in a repository of one of the owners."""
+        listed = self._listed.get(address.slug.lower()) or self._numbered.get(address.slug)
+        slug = listed.slug if listed else address.slug
+        if not self._addresses.is_read(slug):
+            return f"the target is in {self._addresses.owner} that is not imported"
+        branches = {HEAD, listed.branch} if listed else {HEAD}
+        if address.ref is not None:
+            ref, path = _plain(address.ref), address.rest
+            return FileLocation(slug, HEAD if ref in branches else ref, path)
+        rest = _plain(unquote(address.rest))
         # The default branch may have slashes. Others are cut at the first one for now.
-        if listed is not None and unquote(rest).startswith(f"{listed.branch}/"):
-            ref, path = HEAD, unquote(rest)[len(listed.branch) + 1 :]
+        for branch in branches:
+            if rest.startswith(f"{branch}/"):
+                return FileLocation(slug, HEAD, rest[len(branch) + 1 :])
+        ref, _, path = _plain(address.rest).partition("/")
         if not path:
             return f"the target is not a file on {self._addresses.host}"
-        return FileLocation(listed.slug if listed else slug, unquote(ref), unquote(path))
+        return FileLocation(slug, unquote(ref), unquote(path))
 
     async def read(self, wanted: Sequence[FileLocation]) -> Mapping[FileLocation, Content]:
         """The content of each of the files: those kept of the same version, or read and kept."""
@@ -278,6 +307,13 @@ class HostedFiles:
         else:
             self._kept[slug].files[location.path] = data
         self._changed.add(slug)
+
+
+def _plain(ref: str) -> str:
+    """The name of a branch or tag without what says that it is one."""
+    for prefix in _REFS:
+        ref = ref.removeprefix(prefix)
+    return ref
 
 
 def _reading_key(root: FileLocation) -> str:

@@ -16,6 +16,7 @@ from factbook.outbound.outcomes import Missing, Outcome
 
 # Addresses that Gitea wrote earlier name a branch without saying so.
 ADDRESSES: Final = (
+    r"https?://{host}/api/v1/repos/(?P<slug>[^/]+/[^/]+)/(?:raw|media|contents)/(?P<path>.+)",
     r"https?://{host}/([^/]+/[^/]+)/(?:src|raw|media)/(?:branch|tag|commit)/(.+)",
     r"https?://{host}/([^/]+/[^/]+)/(?:src|raw|media)/(.+)",
 )

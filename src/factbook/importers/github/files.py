@@ -15,7 +15,10 @@ from factbook.integrations.github.graphql import GithubApi
 from factbook.outbound.outcomes import UNUSABLE, Missing, Outcome
 
 _RAW: Final = r"([^/]+/[^/]+)/(.+)"
+_API: Final = r"https?://(?:api\.{host}|{host}/api/v3)"
 _ADDRESSES: Final = (
+    rf"{_API}/repos/(?P<slug>[^/]+/[^/]+)/contents/(?P<path>.+)",
+    rf"{_API}/repositories/(?P<slug>\d+)/contents/(?P<path>.+)",
     r"https?://{host}/([^/]+/[^/]+)/(?:blob|tree|raw|edit|blame)/(.+)",
     rf"https?://(?:raw\.{{host}}|{{host}}/raw)/{_RAW}",
 )

@@ -15,6 +15,8 @@ from factbook.outbound.outcomes import UNUSABLE, Missing, Outcome, read_as
 
 # Addresses that GitLab wrote earlier have no dash.
 ADDRESSES: Final = (
+    r"https?://{host}/api/v4/projects/(?P<slug>[^/]+)/repository/files/(?P<path>.+?)"
+    r"(?:/(?:raw|blame))?",
     r"https?://{host}/([^/]+(?:/[^/]+)+?)/-/(?:blob|tree|raw|edit|blame)/(.+)",
     r"https?://{host}/([^/]+(?:/[^/]+)+?)/(?:blob|tree|raw|edit|blame)/(.+)",
 )
