@@ -129,6 +129,20 @@ async def test_what_cannot_be_listed_is_not_removed_by_a_push(
     assert await service.catalog("component:payments/web-7") is not None
 
 
+async def test_a_pushed_workload_keeps_its_name_beside_a_namesake(
+    cluster: PushedCluster, service: Service
+) -> None:
+    cluster.fake.add(STATEFUL_SETS, "shop", "web")
+    await cluster.push()
+    before = await service.catalog("component:web/shop")
+    cluster.fake.add(DEPLOYMENTS, "shop", "web")
+    found = await cluster.push()
+    assert (found["changes"]["added"], found["problems"]) == (1, [])
+    assert before is not None
+    assert await service.catalog("component:web/shop") == before
+    assert await service.catalog("component:web/shop-deployment") is not None
+
+
 @pytest.mark.slow
 async def test_held_removals_of_a_push_wait_for_an_option(
     cluster: PushedCluster, service: Service

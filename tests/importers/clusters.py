@@ -11,6 +11,7 @@ from factbook.importers.snapshot import Snapshot, SnapshotPart
 from factbook.outbound import HttpClient
 from factbook.outbound.sender import Sender
 from tests.fakes.kubernetes.app import TOKEN, FakeKubernetes
+from tests.integrations.asking import Memory
 from tests.service import Time
 
 CLUSTER = "eu-1"
@@ -22,6 +23,7 @@ class ImportedCluster:
     def __init__(self, **options: Any) -> None:
         self.time = Time()
         self.fake = FakeKubernetes()
+        self.memory = Memory()
         given: dict[str, Any] = {"cluster": CLUSTER, "token": TOKEN, "namespaces": ("*",)}
         self.options = KubernetesImportOptions(**(given | options))
 
@@ -30,7 +32,9 @@ class ImportedCluster:
         sender = Sender(httpx2.ASGITransport(self.fake), seconds=5)
         credential, url = service_account(self.options), self.options.base_url({})
         client = HttpClient(url, sender, credential=credential, patience=0, clock=self.time)
-        return await cluster.read(KubernetesApi(client), self.options, lambda text: None)
+        return await cluster.read(
+            KubernetesApi(client), self.options, self.memory, lambda text: None
+        )
 
     async def part(self, word: str = cluster.WORKLOADS) -> SnapshotPart:
         """A part of one reading."""

@@ -371,15 +371,43 @@ async def test_a_workload_that_is_being_deleted_is_gone() -> None:
     assert (await cluster.read()).left_out == {"workloads that are being deleted": 1}
 
 
-async def test_workloads_of_one_name_in_two_namespaces_are_never_one_component(
-    database: Database,
-) -> None:
-    cluster = ImportedCluster(namespace="prod")
+async def test_workloads_of_one_name_are_never_one_component(database: Database) -> None:
+    cluster, imports = ImportedCluster(namespace="prod"), Imports(database)
     cluster.fake.add(DEPLOYMENTS, "api", "team-b", {}, {OWNER: "b"})
     cluster.fake.add(DEPLOYMENTS, "api", "team-a", {}, {OWNER: "a"})
-    imports = Imports(database)
+    cluster.fake.add(STATEFUL_SETS, "api", "team-a", {}, {OWNER: "c"})
+    cluster.fake.add(STATEFUL_SETS, "api-team-b-deployment", "team-a")
     result = await imports.write(await cluster.part())
-    assert await imports.refs(result.set) == ["component:prod/api"]
-    assert list(map(str, result.record.problems)) == [
-        "eu-1 team-b/api: component:prod/api comes from eu-1 team-a/api too, which counts"
+    assert list(map(str, result.record.problems)) == []
+    owners = {name: one["spec"].get("owner") for name, one in (await cluster.entities()).items()}
+    assert owners == {
+        "prod/api": "group:default/a",
+        "prod/api-team-a-statefulset": "group:default/c",
+        "prod/api-team-b-deployment": "group:default/b",
+        "prod/api-team-b-deployment-team-a-statefulset": None,
+    }
+    ids = {item.external_id for item in (await cluster.part()).items}
+    assert len(ids - {""}) == 4
+
+
+async def test_the_name_of_a_workload_lasts_while_others_of_that_name_come_and_go() -> None:
+    cluster = ImportedCluster()
+    cluster.fake.add(STATEFUL_SETS, "shop", "web")
+    cluster.fake.add(DEPLOYMENTS, "default-app", "default", {ID: "till"})
+    cluster.fake.add(DEPLOYMENTS, "till", "default")
+    assert sorted(await cluster.entities()) == ["till", "till-deployment", "web/shop"]
+    cluster.fake.add(DEPLOYMENTS, "shop", "web")
+    assert sorted(await cluster.entities()) == [
+        "till",
+        "till-deployment",
+        "web/shop",
+        "web/shop-deployment",
     ]
+    cluster.fake.objects[STATEFUL_SETS].clear()
+    assert sorted(await cluster.entities()) == ["till", "till-deployment", "web/shop-deployment"]
+    # What could not be listed keeps its name.
+    cluster.fake.add(STATEFUL_SETS, "shop", "web")
+    await cluster.entities()
+    cluster.fake.fail(STATEFUL_SETS, faults.unavailable, times=9)
+    cluster.fake.add(DAEMON_SETS, "shop", "web")
+    assert "web/shop-daemonset" in await cluster.entities()

@@ -65,8 +65,13 @@ async def lasting_names(
         names[id_] = found
         used.add(found.casefold())
     if names != kept:
-        await store_entry(memory, key, _NamesById(names))
+        await keep_names(memory, key, names)
     return names
+
+
+async def keep_names(memory: Memory, key: str, names: Mapping[str, str]) -> None:
+    """Keep the names by id for the next reading."""
+    await store_entry(memory, key, _NamesById(dict(names)))
 
 
 class _NamesById(msgspec.Struct, array_like=True):

@@ -13,6 +13,8 @@ from factbook.catalog.people_trust import IMPORTED
 PREFIX: Final = IMPORTED
 # The key under which the memory of an importer has the namespaces of what its parts had at first.
 NAMESPACES: Final = "namespaces of parts"
+# The key of namespaces and names by external id, for a reading that remembers no other one.
+STATED: Final = "names in the catalog"
 
 
 class ReadingProblem(NamedTuple):

@@ -74,6 +74,12 @@ def rules() -> PushRules:
     return PushRules.of(Settings())
 
 
+def stated_names(client: Client, name: str, known: PushRules) -> dict[str, str]:
+    """Namespaces and names in a set by external id; empty for a set that is not there."""
+    members = _SnapshotPush(client, known, dry_run=True, remove=False).members(name)
+    return {one.external_id: one.prepared.ref.partition(":")[2] for one in members}
+
+
 def push_snapshot(
     client: Client,
     importer: str,
@@ -108,9 +114,13 @@ class _SnapshotPush:
         self._dry_run = dry_run
         self._remove = remove
 
+    def members(self, name: str) -> list[StoredMember]:
+        """The entities of a set."""
+        return self._content(name).members
+
     def origins(self, name: str) -> dict[str, str]:
         """The origin of each entity of a set, by reference."""
-        return {one.prepared.ref: one.origin for one in self._content(name).members}
+        return {one.prepared.ref: one.origin for one in self.members(name)}
 
     def part(self, name: str, part: CheckedPart) -> PushedPart:
         """Push one part."""

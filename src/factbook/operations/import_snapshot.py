@@ -3,8 +3,10 @@
 import ipaddress
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
+import msgspec
 from msgspec.structs import replace
 
 from factbook.clock import now
@@ -12,7 +14,7 @@ from factbook.datasources.clients import ClientFactory
 from factbook.importers import configuration
 from factbook.importers.importer import Show
 from factbook.importers.kubernetes.options import ACCOUNT
-from factbook.importers.snapshot import Snapshot
+from factbook.importers.snapshot import STATED, Snapshot
 from factbook.settings import Settings
 from factbook.settings.option_tables import DEFAULT
 
@@ -25,27 +27,37 @@ class OneReading(NamedTuple):
     calls: int
 
 
-class _NoMemory:
+class _OwnMemory:
     """Memory of a process that reads once."""
 
+    def __init__(self) -> None:
+        self._kept: dict[str, bytes] = {}
+
     async def get(self, key: str) -> bytes | None:
-        return None
+        return self._kept.get(key)
 
     async def put(self, key: str, value: bytes, *, days: int | None = None) -> None:
-        pass
+        self._kept[key] = value
 
 
 async def read_once(
-    kind: str, options: Mapping[str, Any], settings: Settings, show: Show
+    kind: str,
+    options: Mapping[str, Any],
+    settings: Settings,
+    show: Show,
+    names: Mapping[str, str] = MappingProxyType({}),
 ) -> OneReading:
     """Read a system as an importer of this kind with these options does.
 
-    Raises ConfigurationError for a mistake in the options.
+    `names` are namespaces and names in the catalog, by external id, which stay. Raises ConfigurationError for a mistake in the options.
     """
     importer = configuration.importer(kind, DEFAULT, options, settings.integrations)
     client = ClientFactory(settings, now).client(importer.integration)
     try:
-        snapshot = await importer.read(client, _NoMemory(), now(), show)
+        memory = _OwnMemory()
+        if names:
+            await memory.put(STATED, msgspec.json.encode(names))
+        snapshot = await importer.read(client, memory, now(), show)
         return OneReading(importer.id, snapshot, client.health.calls)
     finally:
         await client.aclose()

@@ -90,10 +90,12 @@ def kubernetes(
     if push is None:
         import_chosen(Chosen("kubernetes", chosen), database_url, plan=plan, as_json=as_json)
         return
-    from factbook.operations.import_push import push_snapshot, rules
+    from factbook.importers.kubernetes.cluster import WORKLOADS
+    from factbook.operations.import_push import push_snapshot, rules, stated_names
 
-    reading = _reading(chosen)
     with connected(context, push, token, push_word) as client:
+        names = stated_names(client, f"kubernetes.{cluster}.{WORKLOADS}", rules())
+        reading = _reading(chosen, names)
         parts = push_snapshot(
             client, reading.importer, reading.snapshot, rules(), dry_run=plan, remove=remove
         )
@@ -104,7 +106,7 @@ def kubernetes(
     check_whole({part.set: _state(part) for part in parts}, _DECIDE)
 
 
-def _reading(chosen: dict[str, Any]) -> "OneReading":
+def _reading(chosen: dict[str, Any], names: dict[str, str]) -> "OneReading":
     import asyncio
     import os
 
@@ -112,7 +114,7 @@ def _reading(chosen: dict[str, Any]) -> "OneReading":
 
     with progress("Reading") as show:
         settings = within_cluster(settings_from(None), os.environ)
-        return asyncio.run(read_once("kubernetes", chosen, settings, show))
+        return asyncio.run(read_once("kubernetes", chosen, settings, show, names))
 
 
 def _show(reading: "OneReading", parts: "list[PushedPart]", *, plan: bool) -> None:

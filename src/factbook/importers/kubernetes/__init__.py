@@ -18,7 +18,7 @@ def _access(options: KubernetesImportOptions) -> Access:
 
 
 async def _read(context: ReadingContext, options: KubernetesImportOptions, show: Show) -> Snapshot:
-    return await cluster.read(KubernetesApi(context.client), options, show)
+    return await cluster.read(KubernetesApi(context.client), options, context.memory, show)
 
 
 IMPORTER: Final = ImporterKind(

@@ -5,6 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
+import msgspec
+
 from factbook.importers.kubernetes import workloads
 from factbook.importers.kubernetes.api import (
     NAMESPACES,
@@ -14,7 +16,15 @@ from factbook.importers.kubernetes.api import (
 )
 from factbook.importers.kubernetes.options import KubernetesImportOptions
 from factbook.importers.kubernetes.workloads import ComponentKey, Workload
-from factbook.importers.snapshot import ImportedItem, ReadingProblem, Snapshot, SnapshotPart
+from factbook.importers.names import keep_names, lasting_names
+from factbook.importers.snapshot import (
+    STATED,
+    ImportedItem,
+    ReadingProblem,
+    Snapshot,
+    SnapshotPart,
+)
+from factbook.outbound import Memory
 
 WORKLOADS: Final = "workloads"
 ITSELF: Final = "cluster"
@@ -25,7 +35,9 @@ _SYSTEM: Final = "kube-system"
 Show = Callable[[str], None]
 
 
-async def read(api: KubernetesApi, options: KubernetesImportOptions, show: Show) -> Snapshot:
+async def read(
+    api: KubernetesApi, options: KubernetesImportOptions, memory: Memory, show: Show
+) -> Snapshot:
     """A snapshot of the cluster: parts for its workloads, and for itself.
 
     Where a list is not whole, nothing that is known of a component is certain. The cluster is no
@@ -51,7 +63,9 @@ async def read(api: KubernetesApi, options: KubernetesImportOptions, show: Show)
         if certain and name != "*" and name not in by_name
     ]
     items: list[ImportedItem] = []
-    for key, members in sorted(grouped.items()):
+    names = await _names(memory, options, grouped, complete=certain)
+    for wanted, members in sorted(grouped.items()):
+        key = wanted._replace(name=names[wanted])
         made = workloads.component(options, key, members, by_name)
         origin = f"{options.cluster} {key.within or key.namespace}/{key.name}"
         item = _item(made.entity, origin, members, lists, by_name)
@@ -70,6 +84,26 @@ async def read(api: KubernetesApi, options: KubernetesImportOptions, show: Show)
     return Snapshot((part, own), left_out)
 
 
+async def _names(
+    memory: Memory,
+    options: KubernetesImportOptions,
+    grouped: Mapping[ComponentKey, Sequence[Workload]],
+    *,
+    complete: bool,
+) -> dict[ComponentKey, str]:
+    """A name for each component that no other one in its namespace has, and that stays."""
+    by_id = {"/".join(key): key for key in sorted(grouped)}
+    wanted = {id_: f"{key.namespace}/{key.name}" for id_, key in by_id.items() if key.name}
+    suffixes = {id_: key.suffix for id_, key in by_id.items()}
+    kept = f"names of components:{options.cluster}"
+    if stated := await memory.get(STATED):
+        known = msgspec.json.decode(stated, type=dict[str, str])
+        ids = {_id(grouped[key]): id_ for id_, key in by_id.items()}
+        await keep_names(memory, kept, {ids.get(id_, id_): name for id_, name in known.items()})
+    names = await lasting_names(memory, kept, wanted, suffixes, complete=complete)
+    return {key: names.get(id_, "").partition("/")[2] for id_, key in by_id.items()}
+
+
 def _item(
     entity: Mapping[str, Any],
     origin: str,
@@ -82,7 +116,7 @@ def _item(
     return ImportedItem(
         entity,
         origin,
-        f"kubernetes/{found[0].uid}" if len(found) == 1 else "",
+        _id(members),
         tentative=not all(one.namespace in namespaces for one in found),
         raw={
             "workloads": [one._asdict() for one in members],
@@ -90,6 +124,11 @@ def _item(
         },
         rights=frozenset(_right(one.resource, lists, one.metadata) for one in members),
     )
+
+
+def _id(members: Sequence[Workload]) -> str:
+    """The id of a component that is one workload; empty for several."""
+    return f"kubernetes/{members[0].metadata.uid}" if len(members) == 1 else ""
 
 
 def _rights(lists: Mapping[str, ObjectList]) -> frozenset[str]:

@@ -43,12 +43,20 @@ class Workload(NamedTuple):
 class ComponentKey(NamedTuple):
     """Namespace and name of a component.
 
-    Workloads without an id are only one component within a namespace of the cluster, `within`.
+    A workload without an id is a component of its own: that of this resource with this name in a
+    namespace of the cluster, `within`.
     """
 
     namespace: str
     name: str
     within: str = ""
+    resource: str = ""
+
+    @property
+    def suffix(self) -> str:
+        """The end of a name that tells a component from others that would have the same one."""
+        kind = self.resource.rpartition("/")[2].removesuffix("s") or "id"
+        return kind if self.within in ("", self.namespace) else f"{self.within}-{kind}"
 
 
 @dataclass
@@ -77,7 +85,9 @@ def key_of(workload: Workload, options: KubernetesImportOptions) -> ComponentKey
     metadata, id_ = workload.metadata, workload.value(ID)
     own = DEFAULT_NAMESPACE if id_ else metadata.namespace or DEFAULT_NAMESPACE
     namespace = workload.value(f"{_TERASKY}/backstage-namespace") or options.namespace or own
-    return ComponentKey(namespace, entity_name(id_ or metadata.name), "" if id_ else own)
+    if id_:
+        return ComponentKey(namespace, entity_name(id_))
+    return ComponentKey(namespace, entity_name(metadata.name), own, workload.resource)
 
 
 def component(
