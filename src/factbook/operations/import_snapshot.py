@@ -49,7 +49,8 @@ async def read_once(
 ) -> OneReading:
     """Read a system as an importer of this kind with these options does.
 
-    `names` are namespaces and names in the catalog, by external id, which stay. Raises ConfigurationError for a mistake in the options.
+    `names` are namespaces and names in the catalog, by external id, which stay.
+    Raises ConfigurationError for a mistake in the options.
     """
     importer = configuration.importer(kind, DEFAULT, options, settings.integrations)
     client = ClientFactory(settings, now).client(importer.integration)
