@@ -162,6 +162,13 @@ def test_a_file_that_is_no_toml_is_refused(tmp_path: Path, subtests: pytest.Subt
                 load({}, {}, file)
 
 
+def test_a_file_of_an_editor_on_windows_is_read(tmp_path: Path) -> None:
+    file = tmp_path / "factbook.toml"
+    for content in ("\ufeffport = 81".encode(), "port = 81".encode("utf-16")):
+        file.write_bytes(content)
+        assert load({}, {}, file).port == 81
+
+
 def test_a_value_that_no_service_can_run_with_is_refused_by_name(subtests: pytest.Subtests) -> None:
     cases: list[tuple[str, Any]] = [
         ("port", -1),

@@ -6,7 +6,6 @@ Source: YAML 1.2.2, chapter 10.3. By itself the library reads YAML 1.1, where `o
 is 493, `12:30:45` is 45045 and U+2028 ends a line.
 """
 
-import codecs
 import re
 from collections.abc import Iterator
 from math import isfinite
@@ -14,6 +13,8 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 import yaml
+
+from factbook import text_files
 
 _TAG: Final = "tag:yaml.org,2002:"
 # Of a number, which is read digit by digit into an ever larger sum.
@@ -46,7 +47,6 @@ IMPLICIT: Final = (
 _BREAKS: Final = {"\x85": "\ufdd0", "\u2028": "\ufdd1", "\u2029": "\ufdd2"}
 _HIDING: Final = str.maketrans(_BREAKS)
 _SHOWING: Final = str.maketrans({other: char for char, other in _BREAKS.items()})
-_UTF_16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 # Signs of a template: lines of statements, and placeholders in what no entity can be without.
 _STATEMENT: Final = re.compile(r"\s*(\{%[^%]*%\}|\{%.*)")
 _PLACEHOLDER: Final = re.compile(r"\{\{[^{}]*\}\}|<%[^%]*%>")
@@ -78,7 +78,7 @@ class Loader(yaml.CSafeLoader):
     _depth = 0
 
     def __init__(self, stream: str | bytes) -> None:
-        stream = _without_marks(stream)
+        stream = _without_marks(text_files.utf_8(stream) if isinstance(stream, bytes) else stream)
         if _NO_TEXT.match(stream) if isinstance(stream, str) else _NO_BYTES.match(stream):
             stream = ""
         self._hidden = has_breaks(stream)
@@ -237,7 +237,7 @@ def template_sign(data: bytes, error: yaml.YAMLError) -> TemplateSign | None:
 
     A placeholder is one if another stands where reading ended, and an entity needs what it fills.
     """
-    lines = data.decode(errors="replace").splitlines()
+    lines = text_files.utf_8(data).decode(errors="replace").splitlines()
     position = mark(error)
     signs = [_STATEMENT]
     if position and _PLACEHOLDER.search("".join(lines[position.line : position.line + 1])):
@@ -299,7 +299,7 @@ def has_breaks(stream: str | bytes) -> bool:
 def _without_marks(stream: str | bytes) -> str | bytes:
     """The stream without the byte order marks that begin its documents (YAML 1.2.2, chapter 9.1.1).
 
-    Files from Windows that were joined have them. UTF-16 stays unchanged.
+    Files from Windows that were joined have them.
     """
     if _MARK not in stream if isinstance(stream, str) else _MARK.encode() not in stream:
         return stream
@@ -311,7 +311,7 @@ def _without_marks(stream: str | bytes) -> str | bytes:
 
 
 def _hiding(stream: str | bytes) -> str | bytes:
-    """The stream with line breaks that only YAML 1.1 knows replaced; UTF-16 stays unchanged."""
+    """The stream with line breaks that only YAML 1.1 knows replaced."""
     try:
         text = stream.decode() if isinstance(stream, bytes) else stream
     except UnicodeDecodeError:
@@ -324,13 +324,11 @@ def _hiding(stream: str | bytes) -> str | bytes:
 def _ended(stream: str | bytes) -> str | bytes:
     """The stream with an end to its last line, which a block of text there has to Backstage, too.
 
-    Source: YAML 1.2.2, chapter 5.4, leaves that to the reader. UTF-16 stays unchanged.
+    Source: YAML 1.2.2, chapter 5.4, leaves that to the reader.
     """
     if isinstance(stream, str):
         return f"{stream}\n" if stream.rpartition("\n")[2].strip() else stream
-    if stream.startswith(_UTF_16) or not stream.rpartition(b"\n")[2].strip():
-        return stream
-    return stream + b"\n"
+    return stream + b"\n" if stream.rpartition(b"\n")[2].strip() else stream
 
 
 def _wrong(node: yaml.Node, problem: str) -> yaml.constructor.ConstructorError:

@@ -57,7 +57,7 @@ def test_the_files_of_the_root_folder_are_not_everything(catalog: Catalog, host:
 def test_a_byte_order_mark_before_owners_is_no_part_of_a_pattern(
     catalog: Catalog, host: str
 ) -> None:
-    catalog.take(host, OWNED[host]("\ufeff* @acme/platform\n"))
+    catalog.take(host, OWNED[host]("\ufeff* @acme/docs\n\ufeff* @acme/platform\n"))
     assert catalog.owners() == {"shop": "group:default/platform"}
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from factbook.datasources.custom import starters, yaml_text
+from factbook.datasources.custom import documents, starters, yaml_text
 from factbook.datasources.custom.definition import TYPES, parse
 from factbook.errors import InvalidItemsError
 
@@ -53,6 +53,17 @@ def test_a_text_that_is_no_document_is_told_where_it_is_wrong(subtests: pytest.S
             with pytest.raises(InvalidItemsError) as caught:
                 yaml_text.read(text)
             assert caught.value.details["problems"] == [{"path": path, "message": message}]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32"])
+def test_documents_are_read_in_the_encoding_of_their_mark(encoding: str) -> None:
+    cases: list[tuple[str, documents.Format, object]] = [
+        ('{"title": "Zoë"}', "json", {"title": "Zoë"}),
+        ("title: Zoë", "yaml", {"title": "Zoë"}),
+        ("Zoë", "text", "Zoë"),
+    ]
+    for text, format_, expected in cases:
+        assert documents.read(text.encode(encoding), format_) == expected
 
 
 def test_dates_stay_texts_and_a_mark_at_the_beginning_is_none() -> None:

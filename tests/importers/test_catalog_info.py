@@ -304,6 +304,15 @@ async def test_a_byte_order_mark_is_no_content_of_a_field() -> None:
     assert reading.entities[0].entity["spec"] == {"text": "{}", "json": {}}
 
 
+async def test_a_catalog_file_of_powershell_is_read() -> None:
+    content = f"{component('a')}---\n{component('b')}".encode("utf-16")
+    found = await reader.read([RootFile(ORIGIN, ROOT, content)], files({}))
+    assert names(found[ORIGIN]) == ["a", "b"]
+    content = component("{{cookiecutter.name}}").encode("utf-16")
+    found = await reader.read([RootFile(ORIGIN, ROOT, content)], files({}))
+    assert "is a template and left out" in told(found[ORIGIN])[0]
+
+
 async def test_a_document_that_is_a_placeholder_itself_may_be_any_entity() -> None:
     reading = await read("$yaml: a.yaml\n")
     assert (names(reading), reading.whole) == ([], False)

@@ -145,7 +145,7 @@ async def test_a_file_may_name_files_of_other_repositories_of_the_organization()
     [
         (b"a: [", "is not valid YAML"),
         (b"a: " + b"x" * 600_000, "the file has 600,003 bytes"),
-        (b"\xff\xfe", "the file is not text"),
+        (b"\xff\xfe", "the file is not text; save it in UTF-8"),
     ],
 )
 async def test_a_broken_file_is_a_problem_and_not_taken_for_none(text: bytes, problem: str) -> None:

@@ -187,7 +187,7 @@ async def test_a_file_may_name_files_of_other_projects_of_the_group() -> None:
     [
         (b"a: [", "is not valid YAML"),
         (b"a: " + b"x" * 2_000_000, "the file has 2,000,003 bytes"),
-        (b"\xff\xfe", "the file is not text"),
+        (b"\xff\xfe", "the file is not text; save it in UTF-8"),
     ],
 )
 async def test_a_broken_file_is_a_problem_and_not_taken_for_none(text: bytes, problem: str) -> None:

@@ -113,9 +113,16 @@ async def test_folded_encoded_and_commented_lines_are_read(tmp_path: Path) -> No
 
 async def test_a_byte_order_mark_before_records_is_skipped(tmp_path: Path) -> None:
     file = LdifFile(tmp_path, person("a"))
-    file.path.write_text("\ufeff" + file.path.read_text())
-    part = await file.part()
-    assert (len(part.items), part.complete, part.problems) == (1, True, ())
+    [text] = [file.path.read_text()]
+    joined = f"\ufeff{text}\ufeff{text.replace('uid=a,', 'uid=b,').replace('uid: a', 'uid: b')}"
+    for content, people in (
+        (f"\ufeff{text}".encode(), 1),
+        (joined.encode(), 2),
+        (joined.encode("utf-16"), 2),
+    ):
+        file.path.write_bytes(content)
+        part = await file.part()
+        assert (len(part.items), part.complete, part.problems) == (people, True, ())
 
 
 async def test_members_that_a_directory_sends_in_part_are_members(tmp_path: Path) -> None:

@@ -220,6 +220,11 @@ SYSTEM: Final[dict[str, tuple[str, ...]]] = {
         "tests/system/test_webhook_crash.py",
     ),
     "src/factbook/outbound/git/": _GIT,
+    "src/factbook/text_files.py": (
+        *_CATALOG,
+        "tests/contracts/test_catalog_files.py",
+        "tests/contracts/test_yaml.py",
+    ),
     "src/factbook/safe_yaml.py": (
         "tests/contracts/test_catalog_files.py",
         "tests/contracts/test_yaml.py",

@@ -10,6 +10,7 @@ from typing import Any, Final, Protocol, TypeVar
 import msgspec
 import yaml
 
+from factbook import text_files
 from factbook.cli.connection import count
 from factbook.cli.documents import STDIN, DocumentsError, parse
 from factbook.cli.failures import USAGE, CommandError
@@ -132,7 +133,7 @@ def _files_below(directory: str, problems: list[str]) -> Iterator[str]:
 
 
 def content(file: str) -> bytes:
-    """Content of a file; raises OSError, and InputError for one that is too large."""
+    """Content of a file in UTF-8; raises OSError, and InputError for one that is too large."""
     if file == STDIN:
         data = sys.stdin.buffer.read(LARGEST + 1)
     else:
@@ -140,7 +141,7 @@ def content(file: str) -> bytes:
             data = stream.read(LARGEST + 1)
     if len(data) > LARGEST:
         raise InputError(f"{file} is larger than {LARGEST // 1024} KiB.")
-    return data
+    return text_files.utf_8(data)
 
 
 def write(file: Path, text: str, *, quiet: bool = False) -> None:

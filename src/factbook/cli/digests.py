@@ -194,4 +194,4 @@ def _show(digest: "ShownDigest", *, as_json: bool) -> None:
 
 
 def _address(given: str) -> str:
-    return sys.stdin.readline().strip() if given == _STDIN else given
+    return sys.stdin.readline().removeprefix("\ufeff").strip() if given == _STDIN else given

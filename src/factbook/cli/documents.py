@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 import yaml
 
-from factbook import safe_yaml
+from factbook import safe_yaml, text_files
 from factbook.catalog.ref import DEFAULT_NAMESPACE, EntityRef
 from factbook.catalog.validation import normal_name
 from factbook.errors import InputError
@@ -56,6 +56,7 @@ def parse(data: bytes, name: str, noun: str = "an entity") -> list[EntityDocumen
     problems: list[str] = []
     found: list[EntityDocument] = []
     is_empty = True
+    data = text_files.utf_8(data)
     for place, value in _values(data, name, problems):
         is_empty = False
         for origin, item in _items(value, place, name):

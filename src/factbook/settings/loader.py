@@ -10,6 +10,7 @@ from typing import Any, Final, get_origin, get_type_hints
 
 import msgspec
 
+from factbook import text_files
 from factbook.errors import ConfigurationError, in_words
 from factbook.settings.table import Settings
 
@@ -104,7 +105,7 @@ def _text(value: object) -> str:
 
 def _from_file(path: Path) -> dict[str, Any]:
     try:
-        found = tomllib.loads(path.read_text("utf-8"))
+        found = tomllib.loads(text_files.utf_8(path.read_bytes()).decode())
     except (ValueError, RecursionError) as error:  # a number of 5,000 digits is no TOMLDecodeError
         raise ConfigurationError(f"{path} is not valid TOML: {error}") from None
     known = set(Settings.__struct_fields__)

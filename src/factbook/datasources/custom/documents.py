@@ -4,6 +4,8 @@ from typing import Any, Final, Literal, get_args
 
 import msgspec
 
+from factbook import text_files
+
 Format = Literal["json", "yaml", "text"]
 FORMATS: Final[tuple[Format, ...]] = get_args(Format)
 
@@ -26,6 +28,7 @@ def read(body: bytes, format_: Format) -> Any:
     """
     if len(body) > LONGEST[format_]:
         raise UnreadableDocumentError(f"has more than {LONGEST[format_] // 1024} KiB")
+    body = text_files.utf_8(body)
     if format_ == "text":
         return body.decode("utf-8", errors="replace")
     return _json(body) if format_ == "json" else _yaml(body)

@@ -5,13 +5,13 @@ that begins with a dollar stays as it is, as it does in Backstage, and so does a
 file brings is not looked through again.
 """
 
-import codecs
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import msgspec
 import yaml
 
+from factbook import text_files
 from factbook.importers.catalog_info.documents import ReadingBudget, count, only_value
 from factbook.importers.catalog_info.locations import FileLocation
 from factbook.outbound.outcomes import Missing, Outcome
@@ -75,7 +75,7 @@ class FileValues:
                 text = f"{shown(target)}: {cause(data)}"
                 raise PlaceholderError(text, passing=data.passing)
             try:
-                value = _READ[name](data.removeprefix(codecs.BOM_UTF8))
+                value = _READ[name](text_files.utf_8(data))
             except (ValueError, RecursionError, yaml.YAMLError) as error:
                 text = " ".join(str(error).split())
                 raise PlaceholderError(

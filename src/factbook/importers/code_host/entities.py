@@ -125,8 +125,8 @@ def owners_of_everything(
     """
     owners: list[str] = []
     default: list[str] = []
-    for line in text.removeprefix("\ufeff").splitlines():
-        content = line.partition("#")[0].strip()
+    for line in text.splitlines():
+        content = line.removeprefix("\ufeff").partition("#")[0].strip()
         if sections and content.lstrip("^").startswith("["):
             default = content.rpartition("]")[2].split()[:_MOST_OWNERS]
             continue

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from factbook import text_files
 from factbook.importers.catalog_info.locations import FileLocation
 from factbook.importers.code_host import parts
 from factbook.importers.code_host.entities import KnownOwners
@@ -177,7 +178,7 @@ async def _roots(
             if is_catalog and root.catalog is None:
                 root.catalog = location.path, content
             elif isinstance(content, bytes) and not is_catalog and root.codeowners is None:
-                root.codeowners = content.decode(errors="replace")
+                root.codeowners = text_files.utf_8(content).decode(errors="replace")
             elif isinstance(content, Missing) and not is_catalog:
                 root.missing.append(content)
     return found

@@ -16,7 +16,7 @@ class GithubBlob(GraphqlStruct):
     def content(self) -> bytes | Missing:
         """The whole file, or the reason that it is not there."""
         if self.text is None:
-            return Missing(Outcome.NOT_APPLICABLE, "the file is not text")
+            return Missing(Outcome.NOT_APPLICABLE, "the file is not text; save it in UTF-8")
         if self.is_truncated:
             return Missing(Outcome.TOO_LARGE, f"the file has {self.byte_size:,} bytes")
         return self.text.encode()

@@ -147,7 +147,7 @@ class GitlabBlob(GraphqlStruct):
         if size > LARGEST:
             return Missing(Outcome.TOO_LARGE, f"the file has {size:,} bytes")
         if self.raw_text_blob is None:
-            return Missing(Outcome.NOT_APPLICABLE, "the file is not text")
+            return Missing(Outcome.NOT_APPLICABLE, "the file is not text; save it in UTF-8")
         return self.raw_text_blob.encode()
 
 

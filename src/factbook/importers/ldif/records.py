@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+from factbook import text_files
 from factbook.importers.ldif import distinguished_names
 from factbook.importers.ldif.distinguished_names import DistinguishedNameError
 
@@ -111,7 +112,7 @@ def parsed(data: bytes, wanted: Collection[str]) -> LdifContent:
     if len(data) > LARGEST:
         content.fault(0, f"is larger than {LARGEST:,} bytes")
         return content
-    data = data.removeprefix(codecs.BOM_UTF8)
+    data = text_files.utf_8(data)
     count = 0
     for block in _blocks(data):
         count += _add(content, block, wanted)
@@ -132,7 +133,8 @@ def _blocks(data: bytes) -> Iterator[list[_Line]]:
         text.clear()
 
     for number, raw in enumerate(io.BytesIO(data), 1):
-        line = raw.removesuffix(b"\n").removesuffix(b"\r")
+        # Files that were joined have marks inside, too.
+        line = raw.removeprefix(codecs.BOM_UTF8).removesuffix(b"\n").removesuffix(b"\r")
         if line.startswith(b" ") and text:
             text.extend(line[1:])
             continue

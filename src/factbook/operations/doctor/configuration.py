@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
+from factbook import text_files
 from factbook.errors import ConfigurationError
 from factbook.operations.doctor.findings import Finding, ok, problem, warning
 from factbook.settings import Settings
@@ -95,7 +96,7 @@ def _file(environ: Mapping[str, str], settings: Settings) -> Iterator[Finding]:
     file = Path(environ.get("FACTBOOK_CONFIG", "factbook.toml"))
     if not file.exists() or not file.stat().st_mode & _READABLE_BY_OTHERS:
         return
-    text = file.read_text("utf-8")
+    text = text_files.utf_8(file.read_bytes()).decode()
     secrets = [name for name in _SECRETS if name in text]
     secrets += [name for name in _SECRET_TABLES if f"[{name}" in text]
     for name in ("database_url", "replica_url", "outgoing_proxy"):

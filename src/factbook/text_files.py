@@ -1,0 +1,26 @@
+"""Text files as editors, shells and exports write them: byte order marks say in which encoding."""
+
+import codecs
+from typing import Final
+
+# The longer ones first: the mark of UTF-32 begins with that of UTF-16.
+_ENCODINGS: Final = (
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+
+
+def utf_8(data: bytes) -> bytes:
+    """The content of a file in UTF-8, without the mark it begins with.
+
+    Content that is not in the encoding of its mark stays as it is; whoever reads it refuses it.
+    """
+    for mark, encoding in _ENCODINGS:
+        if data.startswith(mark):
+            try:
+                return data[len(mark) :].decode(encoding).encode()
+            except UnicodeDecodeError:
+                return data
+    return data.removeprefix(codecs.BOM_UTF8)
