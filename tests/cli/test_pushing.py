@@ -217,6 +217,46 @@ def test_a_template_of_a_catalog_file_is_told_as_one(
     )
 
 
+@pytest.mark.parametrize(
+    ("field", "text"),
+    [
+        ("metadata.name", "${{ values.name }}"),
+        ("metadata.name", "{{ values.name }}"),
+        ("metadata.name", "svc-${{ values.name }}"),
+        ("metadata.namespace", "<% namespace %>"),
+        ("kind", "${{ values.kind }}"),
+        ("spec.owner", "${{ values.owner }}"),
+        ("spec.type", "${{ values.type }}"),
+    ],
+)
+@pytest.mark.parametrize("form", ["yaml", "json", "jsonl"])
+def test_an_entity_that_a_template_has_to_fill_in_is_no_entity(
+    factbook: Command, server: FakeServer, field: str, text: str, form: str
+) -> None:
+    entity = component("a")
+    table, _, name = field.rpartition(".")
+    (entity[table] if table else entity)[name] = text
+    Path(f"skeleton.{form}").write_text(json.dumps(entity))
+    for command in (("push", "services"), ("validate",)):
+        answer = factbook(*command, f"skeleton.{form}")
+        assert answer.exit_code == 2
+        assert (
+            f"is a template, as {field} shows: {text.removeprefix('svc-')}. Fill" in answer.stderr
+        )
+    assert server.requests == []
+
+
+def test_a_template_and_an_entity_that_only_mentions_a_placeholder_are_pushed(
+    factbook: Command, server: FakeServer
+) -> None:
+    said = {"metadata": {"name": "a", "annotations": {"run": "${{ github.sha }}"}}}
+    template = {"kind": "Template", "spec": {"type": "service", "owner": "${{ owner }}"}}
+    Path("all.json").write_text(json.dumps([component("a") | said, component("b") | template]))
+    answer = factbook("push", "services", "all.json")
+    assert "is a template" not in answer.stderr
+    assert len(server.requests) == 1
+
+
 def test_broken_yaml_that_names_a_placeholder_elsewhere_is_no_template(
     factbook: Command, server: FakeServer
 ) -> None:

@@ -11,6 +11,7 @@ import msgspec
 import yaml
 
 from factbook import safe_yaml, text_files
+from factbook.catalog import advice
 from factbook.catalog.ref import DEFAULT_NAMESPACE, EntityRef
 from factbook.catalog.validation import normal_name
 from factbook.errors import InputError
@@ -19,8 +20,10 @@ STDIN = "-"
 # Deeper than any entity that the service takes.
 _DEEPEST = 1_000
 _MOST_PARTS = 1_000_000
+_ENTITY: Final = "an entity"
 _LINES: Final = (".jsonl", ".ndjson")
 _MARK: Final = b"\xef\xbb\xbf"
+_TEMPLATE: Final = "{} is a template, as {} shows: {}. Fill it in first, or leave it out."
 _VERSION = (
     "%YAML 1.1 would give other values to words such as on and to numbers such as 0755; "
     "take the line out, and it is read as YAML 1.2"
@@ -51,7 +54,7 @@ class DocumentsError(InputError):
         self.problems = problems
 
 
-def parse(data: bytes, name: str, noun: str = "an entity") -> list[EntityDocument] | None:
+def parse(data: bytes, name: str, noun: str = _ENTITY) -> list[EntityDocument] | None:
     """The documents in the content of a file with this name, as `read` reads them."""
     problems: list[str] = []
     found: list[EntityDocument] = []
@@ -179,10 +182,7 @@ def _told(problems: list[str], broken: Callable[[yaml.YAMLError], str] = str) ->
 def _broken(data: bytes, name: str, error: yaml.YAMLError) -> str:
     """Error of a file that is not valid YAML, or is a template."""
     if sign := safe_yaml.template_sign(data, error):
-        return (
-            f"{name} is a template, as line {sign.line} shows: {sign.text}. "
-            "Fill it in first, or leave it out."
-        )
+        return _TEMPLATE.format(name, f"line {sign.line}", sign.text)
     return f"{name} is not valid YAML: {_gist(error)}."
 
 
@@ -204,6 +204,8 @@ def _check_size(node: yaml.Node, place: str) -> None:
 def _document(value: Any, origin: str, noun: str) -> EntityDocument:
     if not isinstance(value, dict):
         raise InputError(f"{origin} is not {noun}: a mapping is expected, not {_kind(value)}.")
+    if noun == _ENTITY and (sign := advice.template_sign(value)):
+        raise InputError(_TEMPLATE.format(origin, *sign))
     try:
         return EntityDocument(msgspec.Raw(msgspec.json.encode(value)), origin, _ref(value))
     except (TypeError, ValueError, RecursionError) as error:
