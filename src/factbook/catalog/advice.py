@@ -39,8 +39,6 @@ _FILES: Final = frozenset({"$text", "$json", "$yaml", "$openapi", "$asyncapi"})
 # What fills a skeleton of a template in is written so; names hold no others either.
 _PLACEHOLDER: Final = re.compile(r"\$\{\{[^{}]*\}\}")
 _IN_NAMES: Final = re.compile(r"\$?\{\{[^{}]*\}\}|\{%[^%]*%\}|\$\{[^{}]*\}|<%[^%]*%>")
-# What each placeholder begins with.
-_OPENING: Final = re.compile(rb"\{[{%]|\$\{|<%")
 _LONGEST: Final = 100
 _TEXTS: Final = frozenset({"definition", "description"})
 _NAMES: Final = frozenset({"apiVersion", "kind", "metadata.name", "metadata.namespace"})
@@ -91,9 +89,10 @@ def parts(entity: dict[str, Any], kind: str, document: bytes) -> Iterator[Proble
         yield from _targets(spec)
     # Few documents hold what is looked for, and any character may be written as an escape.
     escaped = b"\\" in document and b"\\u" in document
-    if escaped or _OPENING.search(document):
+    dollar = escaped or b"$" in document
+    if dollar or b"{{" in document or b"{%" in document or b"<%" in document:
         yield from _unfilled(entity)
-    if escaped or b"$" in document:
+    if dollar:
         yield from _files("spec", spec)
 
 

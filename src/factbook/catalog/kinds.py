@@ -134,7 +134,9 @@ def derive_relations(
         is_list = isinstance(value, list) and field is not _OWNER
         for position, item in enumerate(value if is_list else (value,)):
             try:
-                target = _target(item, field, namespace)
+                if not isinstance(item, str) or not item:
+                    raise _no_reference(item, field, namespace)
+                target = refs.target(item, kind=field.target_kind, namespace=namespace)
             except InputError as error:
                 place = f"{field.name}[{position}]" if is_list else field.name
                 problems.append((place, f"spec.{place}: {error.message}"))
@@ -143,16 +145,15 @@ def derive_relations(
     return found, problems
 
 
-def _target(item: object, field: _RelationField, namespace: str) -> str:
-    """The reference of an item; raises InputError for anything else."""
+def _no_reference(item: object, field: _RelationField, namespace: str) -> InputError:
     match item:
-        case str() if item:
-            return refs.target(item, kind=field.target_kind, namespace=namespace)
         case {"kind": str(kind), "name": str(name), **more}:
             meant = f"{kind.lower()}:{more.get('namespace', namespace)}/{name}"
-            raise InputError(f"is an object; write the reference {meant} instead")
+            return InputError(f"is an object; write the reference {meant} instead")
     example = f"{field.target_kind or 'component'}:{namespace}/name"
-    raise InputError(f"is {_NOT_TEXT.get(type(item), 'a number')}, and no reference like {example}")
+    return InputError(
+        f"is {_NOT_TEXT.get(type(item), 'a number')}, and no reference like {example}"
+    )
 
 
 def former_relations(kind: str, namespace: str, spec: Spec) -> set[Relation]:

@@ -17,7 +17,9 @@ _LONGEST_DECOMPOSED = 4 * _LONGEST
 # Most references come like this, and take a tenth of the time.
 _PLAIN = re.compile(r"[a-z0-9]+:[a-z0-9-]+/[a-z0-9._-]+")
 # Kind and namespace as entities have them: see `validation`.
-_POSSIBLE = re.compile(r"[a-z][a-z0-9]{0,62}:(?=[^/]{1,63}/)[a-z0-9]+(?:-+[a-z0-9]+)*/")
+_OF_ENTITY = r"[a-z][a-z0-9]{0,62}:(?=[^/]{1,63}/)[a-z0-9]+(?:-+[a-z0-9]+)*/"
+_POSSIBLE = re.compile(_OF_ENTITY)
+_PLAIN_TARGET = re.compile(rf"{_OF_ENTITY}[a-z0-9._-]+")
 
 
 class EntityRef(NamedTuple):
@@ -72,14 +74,23 @@ def target(text: str, *, kind: str | None = None, namespace: str = DEFAULT_NAMES
     Raises InputError like `parse`, and for a kind or a namespace that no entity can have: a team of
     a code host, `@acme/platform`, is no reference.
     """
-    found = canonical(text, kind=kind, namespace=namespace)
-    if is_possible(found):
-        return found
+    if len(text) > _LONGEST:
+        return _parsed_target(text, kind, namespace)
+    return text if _PLAIN_TARGET.fullmatch(text) else _cached_target(text, kind, namespace)
+
+
+def _parsed_target(text: str, kind: str | None, namespace: str) -> str:
+    ref = str(parse(text, kind=kind, namespace=namespace))
+    if is_possible(ref):
+        return ref
     *_, name = split(text)
     raise InputError(
         f'No entity can have the reference "{text[:80]}": write it like '
         f"{kind or 'component'}:{DEFAULT_NAMESPACE}/{name[:80]}."
     )
+
+
+_cached_target = lru_cache(maxsize=4096)(_parsed_target)
 
 
 def is_possible(ref: str) -> bool:

@@ -284,6 +284,8 @@ def _spec_problems(entity: dict[str, Any], ref: EntityRef) -> list[tuple[str, st
     spec = entity.get("spec", {})
     missing = kinds.spec_problems(entity["apiVersion"], ref.kind, spec)
     _, unreadable = kinds.derive_relations(ref.kind, ref.namespace, spec)
+    if not missing and not unreadable:
+        return []
     # A field of a wrong type has one problem.
     found = dict(unreadable) | dict(missing)
     return [(f"spec.{field}", found[field]) for field in dict(missing) | found]

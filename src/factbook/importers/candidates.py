@@ -143,7 +143,8 @@ def _valid(
         if item.known_only and not _is_known(part, item, known.get(prepared.ref)):
             checked.problems.append(item.problem(_UNTRUSTED.format(ref=prepared.ref), "kind"))
             continue
-        checked.problems += _references(item)
+        if prepared.problems:
+            checked.problems += _references(item)
         yield item, prepared
 
 

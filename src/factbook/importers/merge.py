@@ -97,7 +97,7 @@ def merged(
     removable, held, reason = _sorted_out(part, unproven, len(here), doubt)
     gone = _gone({*removable, *replaced, *moves}, moves, here)
     come = {ref for ref in fresh if ref not in here or ref in gone}
-    there.update(one.prepared.ref for one in found if one.prepared.ref not in fresh.keys() - come)
+    there.update({one.prepared.ref for one in found} - (fresh.keys() - come))
     kept = [
         member.prepared if ref in fresh else _next(member, new, unread)
         for ref, member in here.items()
@@ -132,10 +132,9 @@ def _gone(gone: set[str], moves: Mapping[str, str], here: Collection[str]) -> se
 
 def _is_another(member: StoredMember | None, one: Candidate) -> bool:
     """True for what is not stored, and for what only has the name of a stored thing."""
-    if member is None:
-        return True
-    ids = {member.external_id, one.external_id}
-    return len(ids) == 2 and "" not in ids
+    if member is None or member.external_id == one.external_id:
+        return member is None
+    return bool(member.external_id and one.external_id)
 
 
 def _sorted_out(

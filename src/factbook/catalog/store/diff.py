@@ -216,7 +216,8 @@ def _sort_out(
     if others := _others(transaction, plan.updated):
         plan.removed = [existing for _, existing in others]
         plan.added = [item for item, _ in others]
-        plan.updated = [pair for pair in plan.updated if pair not in others]
+        replaced = {existing.id for _, existing in others}
+        plan.updated = [pair for pair in plan.updated if pair[1].id not in replaced]
     changed = [*new, *plan.added, *(item for item, _ in plan.updated)]
     token_reach.check_refs(guards.narrowing, [item.ref for item in changed])
     # One statement, as the other owners may write at the same time.

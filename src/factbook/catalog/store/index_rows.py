@@ -26,16 +26,13 @@ _decode = msgspec.json.Decoder().decode
 
 
 class Derived(NamedTuple):
-    """Rows stored alongside a document; `ref` is (kind, namespace, name).
-
-    `former` are relations that an earlier release may have stored for the entity.
-    """
+    """Rows stored alongside a document; `ref` is (kind, namespace, name)."""
 
     ref: tuple[str, str, str]
     search: set[search.SearchRow]
     edges: set[kinds.Relation]
-    former: set[kinds.Relation]
     compliance: int
+    spec: kinds.Spec
 
     @classmethod
     def of(cls, ref: str, document: str, *, without_spec: bool = False) -> Self:
@@ -51,8 +48,13 @@ class Derived(NamedTuple):
         if without_spec:
             entity["spec"] = spec = {}
         edges, _ = kinds.derive_relations(kind, namespace, spec)
-        former = kinds.former_relations(kind, namespace, spec)
-        return cls((kind, namespace, name), search.flatten(entity), edges, former, bits)
+        return cls((kind, namespace, name), search.flatten(entity), edges, bits, spec)
+
+    @property
+    def former(self) -> set[kinds.Relation]:
+        """Relations that an earlier release may have stored for the entity."""
+        kind, namespace, _ = self.ref
+        return kinds.former_relations(kind, namespace, self.spec)
 
 
 class DerivedDiff(NamedTuple):
