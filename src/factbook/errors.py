@@ -29,7 +29,7 @@ when none is given. `details` are further members of the rendered error object.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar, Final, Self
 
 # Names that are compared with an unknown one, and that a refusal lists.
@@ -197,13 +197,19 @@ class NotFoundError(FactbookError):
 
 def suggestion(name: str, known: Iterable[str]) -> str:
     """The known names that are like `name`, and the first of all, as sentences after a refusal."""
-    from difflib import get_close_matches  # noqa: PLC0415 - rarely needed, and slow to import
-
     names = list(known)
-    near = get_close_matches(name[:_COMPARED], names[:_COMPARED], _NEAR, _ALIKE)
-    meant = f" Did you mean {', '.join(near)}?" if near else ""
+    meant = near_names(name, names)
     more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
     return f"{meant} There are: {', '.join(names[:_LISTED])}{more}." if names else meant
+
+
+def near_names(name: str, names: Sequence[str]) -> str:
+    """The names that are like `name` in any case, as a question after a refusal, or nothing."""
+    from difflib import get_close_matches  # noqa: PLC0415 - rarely needed, and slow to import
+
+    lowered = {one.lower(): one for one in names[:_COMPARED]}
+    near = get_close_matches(name[:_COMPARED].lower(), lowered, _NEAR, _ALIKE)
+    return f" Did you mean {', '.join(lowered[one] for one in near)}?" if near else ""
 
 
 def no_such(noun: str, name: str, known: Iterable[str]) -> NotFoundError:

@@ -74,6 +74,9 @@ TESTS: Mapping[str, Callable[[Any, Any], bool]] = {
     "startsWith": lambda value, wanted: bool(value[: len(wanted)] == wanted),
     "endsWith": lambda value, wanted: bool(value[::-1][: len(wanted)] == wanted[::-1]),
     "matches": lambda value, wanted: re.search(wanted, value) is not None,
+    "anyMatches": lambda value, wanted: any(
+        isinstance(one, str) and re.search(wanted, one) is not None for one in value
+    ),
     "containsAny": lambda value, wanted: any(one in value for one in wanted),
     "containsAll": lambda value, wanted: all(one in value for one in wanted),
     "isEmpty": lambda value, _: len(value) == 0,

@@ -56,6 +56,7 @@ _OPERATORS: Mapping[str, Mapping[str, st.SearchStrategy[Any]]] = {
     "set": {
         **dict.fromkeys(("contains", "doesNotContain"), st.sampled_from(ITEMS)),
         **dict.fromkeys(("containsAny", "containsAll"), _ITEMS),
+        "anyMatches": st.sampled_from(("^a", "b$", "[0-9]", "a.*n|x")),
         **dict.fromkeys(("isEmpty", "isNotEmpty"), st.none()),
         **dict.fromkeys(("sizeAtLeast", "sizeAtMost"), _SIZE),
     },

@@ -45,6 +45,14 @@ def test_an_operator_compares_values_of_its_kind_only(subtests: pytest.Subtests)
         ("release-1", "matches", "e-[0-9]", P),
         ("release-1", "matches", "^[0-9]", F),
         (12, "matches", "1", U),
+        (["v1", "release-1"], "anyMatches", "^release", P),
+        (["v1", 3], "anyMatches", "^[0-9]", F),
+        ([None, "v1"], "anyMatches", "^release", U),
+        ([None, "release-1"], "anyMatches", "^release", P),
+        (["a" * 5_001, "b"], "anyMatches", "^a", U),
+        ([], "anyMatches", "a", F),
+        ("release-1", "anyMatches", "^release", U),
+        (["Release-1"], "anyMatches", "^release", F),
         ([1, 2], "containsAny", [2, 3], P),
         ([1, 2], "containsAll", [2, 3], F),
         ([1, 2, 3], "containsAll", [2, 3], P),
@@ -74,6 +82,37 @@ def test_an_operator_compares_values_of_its_kind_only(subtests: pytest.Subtests)
             rule = {"source": "s", "fact": "f", "operator": operator, **given}
 
             assert evaluated(check(rule), entity({"s": {"f": value}})).state == state
+
+
+def test_a_comparison_ignores_case_if_it_says_so(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[Any, str, Any, int]] = [
+        ("Java", "equal", "jAVA", P),
+        ("Java", "notEqual", "java", F),
+        ("Ä", "equal", "ä", P),
+        (1, "equal", "a", U),
+        ("Java", "in", ["go", "java"], P),
+        ("JAVA", "notIn", ["Java"], F),
+        ("JavaScript", "contains", "SCRIPT", P),
+        (["Java"], "contains", "java", P),
+        (["Java", 1], "doesNotContain", 1, F),
+        ("Main", "startsWith", "ma", P),
+        ("MAIN", "endsWith", "in", P),
+        ("Release", "matches", "^release$", P),
+        ("Release", "matches", "(?-i)^release$", F),
+        (["v1", "Release"], "anyMatches", "^(RE|x)", P),
+        (["Go"], "containsAny", ["java", "GO"], P),
+        (["Go", "C"], "containsAll", ["c", "go"], P),
+    ]
+    for value, operator, wanted, state in cases:
+        with subtests.test(value=value, operator=operator, wanted=wanted):
+            rule = {"source": "s", "fact": "f", "operator": operator, "value": wanted}
+            plain, given = entity({"s": {"f": value}}), {"caseSensitive": False}
+            assert evaluated(check({**rule, **given}), plain).state == state
+            exact = evaluated(check(rule), plain).state
+            assert evaluated(check({**rule, "caseSensitive": True}), plain).state == exact
+    other = {"source": "s", "fact": "g"}
+    rule = {"source": "s", "fact": "f", "operator": "equal", "value": other, "caseSensitive": False}
+    assert evaluated(check(rule), entity({"s": {"f": "A", "g": "a"}})).state == P
 
 
 def test_no_operator_but_those_about_knowledge_answers_without_a_fact(

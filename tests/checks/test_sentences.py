@@ -24,6 +24,11 @@ def test_a_rule_is_told_as_a_sentence(subtests: pytest.Subtests) -> None:
             "or not (protected (code) is true).",
         ),
         (leaf("language", "in", ["go", "c"]), 'language (code) is one of "go" or "c".'),
+        (
+            {**leaf("language", "in", ["go", "c"]), "caseSensitive": False},
+            'language (code) is one of "go" or "c" in any case.',
+        ),
+        (leaf("languages", "anyMatches", "^ja"), 'languages (code) has one that matches "^ja".'),
         (leaf("languages", "isEmpty"), "languages (code) is empty."),
         (leaf("pushedAt", "olderThan", {"days": 1}), "pushedAt (code) is more than 1 day ago."),
         (

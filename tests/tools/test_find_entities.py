@@ -111,6 +111,43 @@ async def test_references_that_lead_to_nothing_are_found_with_their_targets(
     assert "dangling" in await service.refusal(TOOL, dangling="depends")
 
 
+async def test_text_is_compared_in_any_case_unless_a_question_is_case_sensitive(
+    filled: Service, subtests: pytest.Subtests
+) -> None:
+    facts = {"tool": "PyTest", "branches": ["Main", "release/1"]}
+    await record(filled, "component:default/part-0", facts)
+    sensitive = {"caseSensitive": True}
+    cases: list[tuple[str, str, Any, bool]] = [
+        ("tool", "equal", "pytest", False),
+        ("tool", "in", ["PYTEST", "go"], False),
+        ("tool", "contains", "TEST", False),
+        ("tool", "contains", "Test", True),
+        ("tool", "matches", "^pyt.st$", False),
+        ("tool", "matches", "^PyT", True),
+        ("branches", "contains", "main", False),
+        ("branches", "anyMatches", "^RELEASE/", False),
+        ("branches", "anyMatches", "^release/", True),
+    ]
+    for fact, operator, value, as_written in cases:
+        with subtests.test(fact=fact, operator=operator, value=value):
+            leaf = {"fact": fact, "source": "coverage", "operator": operator, "value": value}
+            for where in (leaf, {"any": [leaf]}, {**leaf, "caseSensitive": None}):
+                assert await names(filled, where=where) == ["part-0"]
+            exact = await names(filled, where={**leaf, **sensitive})
+            assert exact == (["part-0"] if as_written else [])
+            some = {"dataSourceId": "coverage", "where": leaf}
+            found = await filled.facts("get-all-entities-facts", **some)
+            assert [one["entityRef"] for one in found["entities"]] == ["component:default/part-0"]
+            some["where"] = {**leaf, **sensitive}
+            found = await filled.facts("get-all-entities-facts", **some, count=True)
+            assert found["totalCount"] == as_written
+    told = await filled.refusal(TOOL, where={"fact": "tool", "operator": "regex", "value": "a"})
+    assert "Did you mean matches?" in told
+    assert "anyMatches" in told
+    told = await filled.refusal(TOOL, where={**LONG, "operator": ["equal"], **sensitive})
+    assert "where.operator is no operator. Did you mean equal" in told
+
+
 def test_every_field_of_references_can_be_asked_for() -> None:
     fields = {field.name for fields in RELATIONS.values() for field in fields}
     assert {broken_references.ANY, *fields} == set(get_args(broken_references.Field))
@@ -201,7 +238,7 @@ async def test_what_cannot_be_asked_is_refused_with_what_can(
         ({"query": {"$all": [{"kind": "x"}] * 600}}, "500 conditions at most"),
         ({"where": {"fact": "liens", "operator": "isKnown"}}, 'no data source has a fact "liens"'),
         ({"where": {**LONG, "source": "covrage"}}, "Did you mean coverage?"),
-        ({"where": {**LONG, "operator": "like"}}, "where.operator has to be one of"),
+        ({"where": {**LONG, "operator": "like"}}, "Did you mean matches?"),
         ({"where": {**LONG, "value": "many"}}, "where.value has to be"),
         ({"where": {"all": [LONG] * 300}}, "200 conditions at most"),
         ({"where": {"any": [{"fact": "liens"}] * 300}}, "200 conditions at most"),

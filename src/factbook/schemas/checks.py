@@ -17,7 +17,7 @@ Condition = Annotated[
     dict[str, Any],
     Meta(
         description='`{"all": […]}`, `{"any": […]}`, `{"not": …}`, or a comparison of `source`, '
-        "`fact`, `operator`, `value` and `path`.",
+        "`fact`, `operator`, `value`, `path` and `caseSensitive`.",
         examples=[
             {"source": "entity", "fact": "spec.owner", "operator": "isKnown"},
         ],

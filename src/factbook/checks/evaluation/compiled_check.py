@@ -10,6 +10,7 @@ from factbook.checks.evaluation.rule_functions import Evaluate
 from factbook.checks.rules import condition
 from factbook.checks.rules.checked_entity import CheckedEntity
 from factbook.checks.rules.fact_reference import CHECKS, ENTITY
+from factbook.checks.rules.operators import PATTERNS
 from factbook.checks.state import FAIL, INAPPLICABLE, PASS, UNKNOWN
 from factbook.facts.entity_filter import Matcher
 from factbook.integrations import catalog
@@ -64,9 +65,9 @@ class CompiledCheck:
             or any(leaf.operator in _BEYOND_VALUES for leaf in leaves)
         )
         self.patterns = tuple(
-            (leaf.fact, str(leaf.value))
+            (leaf.fact, leaf.pattern)
             for leaf in leaves
-            if leaf.operator == "matches" and not any(condition.refused_patterns(leaf))
+            if leaf.operator in PATTERNS and not any(condition.refused_patterns(leaf))
         )
         self.is_costly = bool(self.patterns) or any(fact.path is not None for fact in facts)
         # The state for such an entity where the rule alone gives it, whatever the time is.

@@ -11,13 +11,15 @@ from typing import Any, Final
 from factbook import user_patterns
 from factbook.checks.evaluation.rule_functions import CompiledRule, Evaluate, Read, reader
 from factbook.checks.evaluation.time_conditions import TIME_CONDITIONS
-from factbook.checks.rules import operators
 from factbook.checks.rules.checked_entity import CheckedEntity
+from factbook.checks.rules.comparisons import Test
 from factbook.checks.rules.condition import Every, FactCondition, Negation, Rule, Some
 from factbook.checks.rules.fact_reference import CHECKS, ENTITY, FactReference
+from factbook.checks.rules.operators import PATTERNS
 from factbook.checks.state import FAIL, PASS, UNKNOWN
 from factbook.errors import InputError
 from factbook.facts.reasons import NOT_APPLICABLE, word
+from factbook.user_patterns import UserPattern
 
 # A value that does not fit its operator, and an object that is too large for a path.
 _BROKEN: Final = (TypeError, ValueError)
@@ -98,7 +100,7 @@ def _compiled_leaf(leaf: FactCondition) -> CompiledRule:
     special = _SPECIAL.get(leaf.operator)
     if special is not None:
         return special(leaf)
-    test = operators.OPERATORS[leaf.operator].test
+    test = leaf.test
     assert test is not None, leaf.operator
     if isinstance(leaf.value, FactReference):
         return CompiledRule(_fact_to_fact(reader(leaf.fact), reader(leaf.value), test), ())
@@ -108,7 +110,7 @@ def _compiled_leaf(leaf: FactCondition) -> CompiledRule:
     return CompiledRule(_stored(leaf.fact.source, leaf.fact.fact, holds), ())
 
 
-def _stored(source: str, fact: str, holds: operators.Test) -> Evaluate:
+def _stored(source: str, fact: str, holds: Test) -> Evaluate:
     def evaluate(entity: CheckedEntity, now: int) -> int:
         found = entity.values.get(source)
         value = None if found is None else found.get(fact)
@@ -122,7 +124,7 @@ def _stored(source: str, fact: str, holds: operators.Test) -> Evaluate:
     return evaluate
 
 
-def _tested(read: Read, holds: operators.Test) -> Evaluate:
+def _tested(read: Read, holds: Test) -> Evaluate:
     def evaluate(entity: CheckedEntity, now: int) -> int:
         try:
             value = read(entity)
@@ -135,7 +137,7 @@ def _tested(read: Read, holds: operators.Test) -> Evaluate:
     return evaluate
 
 
-def _fact_to_fact(read: Read, other: Read, test: Callable[[Any], operators.Test]) -> Evaluate:
+def _fact_to_fact(read: Read, other: Read, test: Callable[[Any], Test]) -> Evaluate:
     def evaluate(entity: CheckedEntity, now: int) -> int:
         try:
             value, wanted = read(entity), other(entity)
@@ -165,8 +167,8 @@ def _is_unknown(leaf: FactCondition) -> CompiledRule:
 
 
 def _matches(leaf: FactCondition) -> CompiledRule:
-    """Search anywhere in the text, unless the pattern has ^ and $."""
-    read, wanted = reader(leaf.fact), leaf.value
+    """Search anywhere in the text, or in each of a set, unless the pattern has ^ and $."""
+    read, wanted, of_set = reader(leaf.fact), leaf.pattern, leaf.operator == "anyMatches"
     try:
         user_patterns.compile_pattern(wanted)
     except InputError:
@@ -178,15 +180,33 @@ def _matches(leaf: FactCondition) -> CompiledRule:
         pattern = user_patterns.compile_pattern(wanted)
         try:
             value = read(entity)
-            if type(value) is not str or len(value) > pattern.longest:
-                return UNKNOWN
-            text = value.encode()
-            entity.spend(pattern.size * len(text))
         except _BROKEN:
             return UNKNOWN
-        return PASS if pattern.occurs(text) else FAIL
+        if not of_set:
+            return _search(pattern, value, entity)
+        if not isinstance(value, list):
+            return UNKNOWN
+        states = set()
+        for one in value:
+            # Numbers are no text, and are known not to match.
+            found = FAIL if type(one) in (int, float) else _search(pattern, one, entity)
+            if found == PASS:
+                return PASS
+            states.add(found)
+        return UNKNOWN if UNKNOWN in states else FAIL
 
     return CompiledRule(evaluate, ())
+
+
+def _search(pattern: UserPattern, value: Any, entity: CheckedEntity) -> int:
+    if type(value) is not str or len(value) > pattern.longest:
+        return UNKNOWN
+    try:
+        text = value.encode()
+        entity.spend(pattern.size * len(text))
+    except _BROKEN:
+        return UNKNOWN
+    return PASS if pattern.occurs(text) else FAIL
 
 
 def _reason_is(leaf: FactCondition) -> CompiledRule:
@@ -210,6 +230,6 @@ _SPECIAL: Final[dict[str, Callable[[FactCondition], CompiledRule]]] = {
     "isKnown": _is_known,
     "isUnknown": _is_unknown,
     "reasonIs": _reason_is,
-    "matches": _matches,
+    **dict.fromkeys(PATTERNS, _matches),
     **TIME_CONDITIONS,
 }

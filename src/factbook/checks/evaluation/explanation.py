@@ -168,12 +168,13 @@ def _reason(leaf: FactCondition, facts: list[FactReference], entity: CheckedEnti
             return f"{CHECK_ERROR}: {fact.fact} is too large for {fact.path}"
         if found is None:
             return f"{NOT_APPLICABLE}: {fact.fact} has nothing at {fact.path}"
-    text = reader(leaf.fact)(entity) if leaf.operator == "matches" else None
-    if isinstance(text, str):
-        longest = user_patterns.compile_pattern(leaf.value).longest
-        if len(text) > longest:
+    value = reader(leaf.fact)(entity) if leaf.operator in operators.PATTERNS else None
+    texts = value if isinstance(value, list) else [value]
+    if texts and all(isinstance(one, str) for one in texts):
+        longest = user_patterns.compile_pattern(leaf.pattern).longest
+        if (size := max(map(len, texts))) > longest:
             return (
-                f"{CHECK_ERROR}: {leaf.fact.fact} has {len(text):,} characters, and this pattern "
+                f"{CHECK_ERROR}: {leaf.fact.fact} has {size:,} characters, and this pattern "
                 f"is tried with {longest:,} at most"
             )
         return (

@@ -13,6 +13,22 @@ from factbook.checks.rules.version_order import Version
 Test = Callable[[Any], bool]
 
 
+def caseless(make: Callable[[Any], Test]) -> Callable[[Any], Test]:
+    """The same comparison for which letters of either case are equal."""
+
+    def made(wanted: Any) -> Test:
+        test = make(_lowered(wanted))
+        return lambda value: test(_lowered(value))
+
+    return made
+
+
+def _lowered(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_lowered(one) for one in value]
+    return value.lower() if isinstance(value, str) else value
+
+
 def equal(wanted: Any) -> Test:
     kind = _kind(wanted)
     if kind in (list, dict):

@@ -9,13 +9,14 @@ The source `entity` is the catalog document, by dotted path, and `checks` the st
 check, by its id.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from msgspec import Struct
 
 from factbook import user_patterns
-from factbook.checks.rules import operators
+from factbook.checks.rules import comparisons, operators
+from factbook.checks.rules.comparisons import Test
 from factbook.checks.rules.fact_reference import FactReference, read_reference
 from factbook.errors import InputError
 from factbook.facts.members import Report
@@ -25,15 +26,30 @@ MOST_CONDITIONS: Final = 200
 DEEPEST: Final = 10
 
 _NODES: Final = ("all", "any", "not")
-_LEAF: Final = frozenset({"source", "fact", "path", "operator", "value"})
+_LEAF: Final = frozenset({"source", "fact", "path", "operator", "value", "caseSensitive"})
 
 
 class FactCondition(Struct, frozen=True):
-    """A fact compared by an operator with a value, or with another fact."""
+    """A fact compared by an operator with a value, or with another fact.
+
+    With `ignores_case`, text is the same in upper and lower case.
+    """
 
     fact: FactReference
     operator: str
     value: Any = None
+    ignores_case: bool = False
+
+    @property
+    def test(self) -> Callable[[Any], Test] | None:
+        """The test of a value from the one that is wanted; None if the operator has none."""
+        test = operators.OPERATORS[self.operator].test
+        return comparisons.caseless(test) if test and self.ignores_case else test
+
+    @property
+    def pattern(self) -> str:
+        """The regular expression, for the operators that have one."""
+        return f"(?i){self.value}" if self.ignores_case else str(self.value)
 
 
 class Every(Struct, frozen=True):
@@ -81,9 +97,9 @@ def leaves(rule: Rule, path: str = "") -> Iterator[tuple[str, FactCondition]]:
 def refused_patterns(rule: Rule, path: str = "") -> Iterator[tuple[str, str]]:
     """(path, reason) of each pattern in the tree that can't be evaluated."""
     for where, leaf in leaves(rule, path):
-        if leaf.operator == "matches":
+        if leaf.operator in operators.PATTERNS:
             try:
-                user_patterns.compile_pattern(leaf.value)
+                user_patterns.compile_pattern(leaf.pattern)
             except InputError as error:
                 yield f"{where}.value", error.message
 
@@ -160,4 +176,10 @@ def _read_leaf(document: dict[str, Any], path: str, report: Report) -> Rule | No
     fact = read_reference(document, path, told)
     operator = document.get("operator")
     value = operators.read_value(operator, document, path, told)
-    return None if mistakes else FactCondition(fact, str(operator), value)
+    is_sensitive = document.get("caseSensitive")
+    if is_sensitive is not None:
+        if operator not in [*operators.OF_TEXT]:
+            told(f"{path}.caseSensitive", f"is not for the operator {operator}")
+        elif not isinstance(is_sensitive, bool):
+            told(f"{path}.caseSensitive", "has to be true or false")
+    return None if mistakes else FactCondition(fact, str(operator), value, is_sensitive is False)

@@ -6,6 +6,7 @@ from typing import Any, Final, NamedTuple
 from factbook.checks.rules import comparisons, wanted_values
 from factbook.checks.rules.fact_reference import FactReference, read_reference
 from factbook.checks.rules.wanted_values import ValueForm
+from factbook.errors import near_names
 from factbook.facts.members import Report
 from factbook.facts.schema import FactType
 
@@ -69,6 +70,7 @@ _TABLE: Final = (
     Operator("startsWith", _TEXT, ValueForm.TEXT, "starts with {}", comparisons.starts, True),
     Operator("endsWith", _TEXT, ValueForm.TEXT, "ends with {}", comparisons.ends, True),
     Operator("matches", _TEXT, ValueForm.PATTERN, "matches {}"),
+    Operator("anyMatches", _SETS, ValueForm.PATTERN, "has one that matches {}"),
     Operator("containsAny", _SETS, ValueForm.LIST, "contains any of {}", comparisons.any_of, True),
     Operator("containsAll", _SETS, ValueForm.LIST, "contains all of {}", comparisons.all_of, True),
     Operator("isEmpty", _SIZED, ValueForm.NOTHING, "is empty", comparisons.empty),
@@ -105,6 +107,25 @@ _TABLE: Final = (
 
 OPERATORS: Final[Mapping[str, Operator]] = {one.name: one for one in _TABLE}
 
+_TEXT_FORMS: Final = frozenset(
+    {ValueForm.SCALAR, ValueForm.ITEM, ValueForm.LIST, ValueForm.TEXT, ValueForm.PATTERN}
+)
+# Operators that compare text: those that `caseSensitive` is for.
+OF_TEXT: Final = frozenset(one.name for one in _TABLE if one.form in _TEXT_FORMS)
+PATTERNS: Final = frozenset(one.name for one in _TABLE if one.form is ValueForm.PATTERN)
+# Operators of other languages, in lower case, and ours.
+_ELSEWHERE: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("=", "==", "eq", "is"), "equal"),
+    **dict.fromkeys(("!=", "<>", "ne", "neq"), "notEqual"),
+    **dict.fromkeys(("<", "lt"), "lessThan"),
+    **dict.fromkeys(("<=", "lte"), "lessThanInclusive"),
+    **dict.fromkeys((">", "gt"), "greaterThan"),
+    **dict.fromkeys((">=", "gte"), "greaterThanInclusive"),
+    **dict.fromkeys(("=~", "regex", "regexp", "like", "ilike"), "matches"),
+    **dict.fromkeys(("includes", "has"), "contains"),
+    "exists": "isKnown",
+}
+
 # They ask about the knowledge of a fact, and are not unknown themselves, unless an object is too
 # large for a path.
 KNOWLEDGE: Final = frozenset({"isKnown", "isUnknown", "reasonIs"})
@@ -117,7 +138,10 @@ def read_value(operator: object, document: Mapping[str, Any], path: str, report:
         return None
     found = OPERATORS.get(operator) if isinstance(operator, str) else None
     if found is None:
-        report(f"{path}.operator", f"has to be one of {', '.join(OPERATORS)}")
+        ours = _ELSEWHERE.get(str(operator).lower())
+        near = f" Did you mean {ours}?" if ours else near_names(str(operator), list(OPERATORS))
+        start = f"is no operator.{near} It has" if near else "has"
+        report(f"{path}.operator", f"{start} to be one of {', '.join(OPERATORS)}")
         return None
     if found.form is ValueForm.NOTHING:
         if document.get("value") is not None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
-from factbook.checks.rules import operators, wanted_values
+from factbook.checks.rules import wanted_values
 from factbook.checks.rules.condition import FactCondition, Rule, leaves
 from factbook.checks.rules.fact_reference import FactReference
 from factbook.checks.rules.operators import KNOWLEDGE
@@ -47,7 +47,7 @@ _OPPOSITES: Final = {
 
 
 class SampleFacet(NamedTuple):
-    """Aspect of a fact in a comparison; `wanted` is set if it cannot be tried by values."""
+    """Aspect of a fact in a comparison; those that differ in `wanted` are tried on their own."""
 
     fact: FactReference
     name: str
@@ -82,7 +82,7 @@ def facet(leaf: FactCondition) -> SampleFacet:
     if isinstance(leaf.value, FactReference):
         return _opaque(leaf)
     if leaf.operator in _VALUES:
-        return SampleFacet(leaf.fact, "value")
+        return SampleFacet(leaf.fact, "value", "in any case" if leaf.ignores_case else "")
     if leaf.operator in _SIZES:
         return SampleFacet(leaf.fact, "size")
     if leaf.operator == "freshWithin":
@@ -104,8 +104,7 @@ def holds(leaf: FactCondition, sample: Any) -> bool:
     """The answer of a comparison for a sample of its facet; raises TypeError if it has none."""
     match facet(leaf).name:
         case "value":
-            test = operators.OPERATORS[leaf.operator].test
-            return test is not None and test(leaf.value)(sample)
+            return leaf.test is not None and leaf.test(leaf.value)(sample)
         case "size":
             return _SIZES[leaf.operator](sample, leaf.value)
         case "freshness":
@@ -121,7 +120,7 @@ def holds(leaf: FactCondition, sample: Any) -> bool:
 
 def _opaque(leaf: FactCondition) -> SampleFacet:
     name = _OPPOSITES.get(leaf.operator, leaf.operator)
-    return SampleFacet(leaf.fact, name, repr(leaf.value))
+    return SampleFacet(leaf.fact, name, repr((leaf.value, leaf.ignores_case)))
 
 
 def _samples(

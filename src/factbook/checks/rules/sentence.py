@@ -41,7 +41,8 @@ def _comparison(leaf: FactCondition) -> str:
     words = OPERATORS[leaf.operator].words
     if isinstance(leaf.value, dict) and leaf.operator in _FROM_NOW:
         words = _FROM_NOW[leaf.operator]
-    return f"{_fact(leaf.fact)} {words.format(_wanted(leaf))}"
+    case = " in any case" if leaf.ignores_case else ""
+    return f"{_fact(leaf.fact)} {words.format(_wanted(leaf))}{case}"
 
 
 def _fact(fact: FactReference) -> str:

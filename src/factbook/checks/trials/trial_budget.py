@@ -147,10 +147,10 @@ def pattern_steps(checks: Iterable[CompiledCheck], entity: CheckedEntity) -> int
     for check in checks:
         for fact, text in check.patterns:
             value = entity.value(fact) if fact.path is None else None
-            if isinstance(value, str):
+            for one in value if isinstance(value, list) else [value]:
                 pattern = user_patterns.compile_pattern(text)
-                if len(value) <= pattern.longest:
-                    steps += pattern.size * (len(value) if value.isascii() else 4 * len(value))
+                if isinstance(one, str) and len(one) <= pattern.longest:
+                    steps += pattern.size * (len(one) if one.isascii() else 4 * len(one))
     return steps
 
 

@@ -8,6 +8,7 @@ from factbook.auth.permissions import SCORECARD_WRITE
 from factbook.checks.definitions import dependencies, scorecard
 from factbook.checks.definitions.check import Check, parse_stored_check, refused_patterns
 from factbook.checks.rules import condition
+from factbook.checks.rules.operators import PATTERNS
 from factbook.checks.submissions import exemption_writes
 from factbook.checks.versions.check_store import StoredCheck, check_store
 from factbook.checks.versions.grade_slots import StoredScorecard
@@ -91,7 +92,7 @@ def _patterns(stored: Iterable[StoredCheck]) -> Iterator[Finding]:
 def _readable_patterns(check: Check) -> Iterator[tuple[str, str]]:
     for path, rule in check.rules():
         for where, leaf in condition.leaves(rule, path):
-            if leaf.operator == "matches" and not any(condition.refused_patterns(leaf)):
+            if leaf.operator in PATTERNS and not any(condition.refused_patterns(leaf)):
                 yield f"{where}.value", leaf.value
 
 

@@ -2,6 +2,7 @@
 
 They are those of checks (`checks.rules.condition`), with their three values. A condition may leave
 its source out: then the fact is that of the first source that knows it, as in the metric tools.
+Unlike in checks, text is compared in any case unless `caseSensitive` is true.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,7 +25,7 @@ from factbook.checks.rules import condition
 from factbook.checks.rules.checked_entity import CheckedEntity
 from factbook.checks.rules.condition import Rule
 from factbook.checks.rules.fact_reference import CHECKS, ENTITY, FactReference
-from factbook.checks.rules.operators import KNOWLEDGE
+from factbook.checks.rules.operators import KNOWLEDGE, OF_TEXT
 from factbook.checks.state import OUT, PASS, UNKNOWN
 from factbook.checks.states import state_store
 from factbook.errors import ToolError
@@ -188,6 +189,8 @@ class _Sources:
                 return {**document, name: [self.filled(one, depth + 1) for one in document[name]]}
         if "not" in document:
             return {**document, "not": self.filled(document["not"], depth + 1)}
+        if str(document.get("operator")) in OF_TEXT and document.get("caseSensitive") is None:
+            document = {**document, "caseSensitive": False}
         fact = document.get("fact")
         if "source" in document or not isinstance(fact, str):
             return document

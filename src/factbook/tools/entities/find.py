@@ -86,7 +86,8 @@ class FindArguments(Struct, forbid_unknown_fields=True, omit_defaults=True):
             dict[str, Any],
             argument(
                 "Condition of checks on facts, `source` being optional; `entity` for fields and "
-                "`checks` for states of checks; none when left out.",
+                "`checks` for states of checks. Text in any case unless `caseSensitive` is true. "
+                "None when left out.",
                 {"fact": "scannerIssues.critical", "operator": "greaterThan", "value": 0},
                 {"source": "checks", "fact": "has-owner", "operator": "equal", "value": "fail"},
             ),
