@@ -5,7 +5,7 @@ import re
 import xml.etree.ElementTree as ET
 from typing import Any, Final
 
-from factbook.web.charts import charts
+from factbook.web import charts
 from tests.fuzz.promises import text
 from tests.fuzz.target import Target
 from tests.service import NOON

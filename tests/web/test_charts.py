@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from factbook.clock import DAY, HOUR, MINUTE
-from factbook.web.charts import scales
-from factbook.web.charts.charts import line_chart, sparkline
+from factbook.web import charts
+from factbook.web.charts import line_chart, sparkline
 from tests.service import NOON
 from tests.web.pictures import (
     CSS,
@@ -37,7 +37,7 @@ def chart(*values: float | None, unit: str = "", step: int = HOUR) -> Element:
 
 @pytest.mark.slow
 @given(POINTS, NAMES)
-def test_a_sparkline_can_be_drawn_of_anything(found: list[scales.Point], name: str) -> None:
+def test_a_sparkline_can_be_drawn_of_anything(found: list[charts.Point], name: str) -> None:
     (picture,) = read(sparkline(found, name))
     assert len(title(picture)) == len(name)
 
@@ -46,7 +46,7 @@ def test_a_sparkline_can_be_drawn_of_anything(found: list[scales.Point], name: s
 @given(POINTS, NAMES, NAMES, TIMES, TIMES)
 @settings(max_examples=60)
 def test_a_line_chart_can_be_drawn_of_anything(
-    found: list[scales.Point], name: str, unit: str, start: int, end: int
+    found: list[charts.Point], name: str, unit: str, start: int, end: int
 ) -> None:
     wide, narrow = read(line_chart(found, title=name, unit=unit, start=start, end=end))
     assert len(title(wide)) == len(title(narrow)) == len(name)
@@ -63,8 +63,8 @@ def test_a_chart_of_very_many_points_shows_no_more_than_can_be_told_apart() -> N
 def test_a_point_shows_its_value_with_its_unit_and_time() -> None:
     marks = of_class(chart(1, 1234.5, unit="ms"), "chart-point")
     assert [title(mark) for mark in marks] == [
-        f"1 ms · {scales.moment(NOON - HOUR)}",
-        f"1,234.5 ms · {scales.moment(NOON)}",
+        f"1 ms · {charts.moment(NOON - HOUR)}",
+        f"1,234.5 ms · {charts.moment(NOON)}",
     ]
 
 
@@ -130,7 +130,7 @@ def test_a_sparkline_ends_in_a_dot_which_is_hollow_when_the_value_is_past() -> N
 
 
 @pytest.mark.parametrize("found", [[(5, 3.0)], [(1, 3.0), (2, 3.0)]])
-def test_a_sparkline_of_one_value_is_level_in_the_middle(found: list[scales.Point]) -> None:
+def test_a_sparkline_of_one_value_is_level_in_the_middle(found: list[charts.Point]) -> None:
     (picture,) = read(sparkline(found, "a"))
     (dot,) = of_class(picture, "spark-last")
     assert (value(dot, "cx"), value(dot, "cy")) == (115, 14)

@@ -9,7 +9,7 @@ from urllib.parse import unquote
 import pytest
 
 from factbook.auth import sessions, users
-from factbook.web.live.look import look
+from factbook.web.live import look
 from tests.api.defining import define, of_entities
 from tests.conftest import StartService
 from tests.importers.reading import IMPORTER, Imports, item, part

@@ -5,7 +5,7 @@ from random import Random
 import pytest
 
 from factbook.catalog import relations
-from factbook.web.charts.svg import kind_glyph
+from factbook.web.charts import kind_glyph
 from factbook.web.entity.relation_list import CAPTIONS, RelatedEntity, RelationGroup, grouped
 
 Related = list[tuple[str, RelatedEntity]]

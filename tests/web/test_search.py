@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from factbook.web.search.relevance import BEGINS, SAME, WITHIN, WORD, relevance
+from factbook.web.search import BEGINS, SAME, WITHIN, WORD, relevance
 from tests.service import Service, component
 from tests.web.markup import HOSTILE, hrefs, is_harmless
 from tests.web.visiting import signed_in, words

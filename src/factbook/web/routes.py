@@ -44,9 +44,9 @@ from factbook.web.entity.page import ENTITY
 from factbook.web.entity.revisions import ENTITY_HISTORY
 from factbook.web.entity.sets import SETS
 from factbook.web.entity.summary import ENTITY_SUMMARY
-from factbook.web.live.stream import LIVE
-from factbook.web.overview.page import OVERVIEW
-from factbook.web.search.page import SEARCH
+from factbook.web.live_stream import LIVE
+from factbook.web.overview import OVERVIEW
+from factbook.web.search import SEARCH
 from factbook.web.sign_in.consent import CONSENT
 from factbook.web.sign_in.openid_sign_in import SIGNING_IN_ELSEWHERE
 from factbook.web.sign_in.password_sign_in import SIGNING_IN

@@ -22,8 +22,7 @@ from factbook.datasources.custom import yaml_text
 from factbook.errors import NotFoundError
 from factbook.http import csv_lines
 from factbook.http.requests import Reply
-from factbook.web.charts.charts import line_chart
-from factbook.web.charts.scales import Point
+from factbook.web.charts import Point, line_chart
 from factbook.web.checks import authors, check_list, filters, result_rows, scorecard_list, shares
 from factbook.web.checks.shares import ResultFigures
 from factbook.web.site.endpoint import PageRoute

@@ -31,8 +31,7 @@ from factbook.clock import DAY
 from factbook.errors import FactbookError
 from factbook.http.requests import Reply
 from factbook.storage import Transaction
-from factbook.web.charts.charts import sparkline
-from factbook.web.charts.scales import Point
+from factbook.web.charts import Point, sparkline
 from factbook.web.checks import authors, shares
 from factbook.web.checks.shares import ResultFigures
 from factbook.web.data_sources.fact_across import Share

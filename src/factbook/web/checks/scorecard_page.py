@@ -19,7 +19,7 @@ from factbook.checks.versions.scorecard_store import scorecard_store
 from factbook.clock import DAY
 from factbook.errors import NotFoundError
 from factbook.http.requests import Reply
-from factbook.web.charts.charts import line_chart
+from factbook.web.charts import line_chart
 from factbook.web.checks import authors, filters, scorecard_list, shares
 from factbook.web.checks.shares import ResultFigures
 from factbook.web.data_sources.fact_across import Address, Share

@@ -16,8 +16,8 @@ from factbook.facts.entity_values import EntityValue, ValueQuery
 from factbook.facts.schema import Fact
 from factbook.http import csv_lines
 from factbook.http.requests import Reply
-from factbook.web.charts import scales
-from factbook.web.charts.histogram import Column, histogram
+from factbook.web import charts
+from factbook.web.charts import Column, histogram
 from factbook.web.site import fact_display, formats
 from factbook.web.site.endpoint import PageRoute
 from factbook.web.site.fact_display import Reason, Value
@@ -220,8 +220,8 @@ def _row(source_id: str, fact: Fact, row: EntityValue) -> ValueRow:
 
 def _quantity(fact: Fact, value: float) -> str:
     if fact.type == "datetime":
-        return scales.moment(int(value))
-    return scales.quantity(value, fact_display.unit_of(fact))
+        return charts.moment(int(value))
+    return charts.quantity(value, fact_display.unit_of(fact))
 
 
 def _bound(fact: Fact, value: float) -> str:
@@ -240,8 +240,8 @@ def _range(fact: Fact, one: Bin) -> str:
 
 def _edge(fact: Fact, value: float) -> str:
     if fact.type == "datetime":
-        return scales.moment(int(value)).removesuffix(" UTC").rpartition(" ")[0]
-    return scales.figure(value)
+        return charts.moment(int(value)).removesuffix(" UTC").rpartition(" ")[0]
+    return charts.figure(value)
 
 
 _NEEDS: Final = (CATALOG_READ, SOURCE_READ)

@@ -9,7 +9,7 @@ from factbook.datasources.registry import SourceSnapshot
 from factbook.facts import health
 from factbook.facts.datasource import DataSource
 from factbook.scheduling.runs import RunRecord, SourceHealth
-from factbook.web.charts.svg import element
+from factbook.web.charts import element
 from factbook.web.site.formats import percent
 
 Way = Literal["collected", "pushed", "read"]

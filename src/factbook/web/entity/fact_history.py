@@ -23,9 +23,8 @@ from factbook.facts.time_series import Excerpt, Point
 from factbook.http.requests import Reply
 from factbook.integrations import catalog
 from factbook.storage import Database
-from factbook.web.charts import scales
-from factbook.web.charts.band import Stretch, band
-from factbook.web.charts.charts import line_chart
+from factbook.web import charts
+from factbook.web.charts import Stretch, band, line_chart
 from factbook.web.data_sources import fact_across
 from factbook.web.entity import fact_rows, page
 from factbook.web.entity.facts import placed
@@ -209,14 +208,14 @@ def _weighed(asked: _FactContext, excerpt: Excerpt) -> list[tuple[float | None, 
 
 
 def _figures(values: Sequence[tuple[float | None, int]], unit: str) -> ValueSummary | None:
-    known = [(found, n) for value, n in values if (found := scales.finite(value)) is not None]
+    known = [(found, n) for value, n in values if (found := charts.finite(value)) is not None]
     if not known:
         return None
     # Divided first: the sum of large ones may be too large.
     total = sum(n for _, n in known)
     average = math.fsum(value * (n / total) for value, n in known)
     least, largest = min(value for value, _ in known), max(value for value, _ in known)
-    shown = [scales.quantity(value, unit) for value in (least, largest, average)]
+    shown = [charts.quantity(value, unit) for value in (least, largest, average)]
     return ValueSummary(*shown)
 
 
@@ -257,9 +256,9 @@ async def _medians(
     team = next((one for one in found.groups if one.name == owner), None)
     if owner and team and team.median is not None:
         path = _owner_path(source.id, fact.name, owner)
-        rows.append(Median("Team", scales.quantity(team.median, unit), team.known, path))
+        rows.append(Median("Team", charts.quantity(team.median, unit), team.known, path))
     if found.spread is not None:
-        median = scales.quantity(found.spread.median, unit)
+        median = charts.quantity(found.spread.median, unit)
         rows.append(Median("Catalog", median, found.known, whole))
     return rows
 

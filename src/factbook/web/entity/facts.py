@@ -17,9 +17,8 @@ from factbook.facts.shape import LeafGroup as ShapeGroup
 from factbook.http.requests import offloaded
 from factbook.integrations import catalog
 from factbook.scheduling import runs
-from factbook.web.charts import scales
-from factbook.web.charts.charts import sparkline
-from factbook.web.charts.svg import ident_of
+from factbook.web import charts
+from factbook.web.charts import ident_of, sparkline
 from factbook.web.site import fact_display
 from factbook.web.site.fact_display import Reason, Value
 from factbook.web.site.formats import entity_path, segment
@@ -174,7 +173,7 @@ async def _lines(
     points = time_series.points(rows, [fact.name for fact in numeric])
     return {
         fact.name: sparkline(
-            scales.downsampled(points[fact.name], _DRAWN),
+            charts.downsampled(points[fact.name], _DRAWN),
             f"{fact_display.title(fact)} over time",
             ident=ident_of(source.id, fact.name),
         )

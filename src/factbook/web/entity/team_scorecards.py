@@ -19,8 +19,7 @@ from factbook.checks.versions.scorecard_store import scorecard_store
 from factbook.clock import DAY
 from factbook.errors import FactbookError
 from factbook.storage import Database
-from factbook.web.charts.charts import sparkline
-from factbook.web.charts.svg import ident_of
+from factbook.web.charts import ident_of, sparkline
 from factbook.web.checks import shares
 from factbook.web.checks.scorecard_list import populations
 from factbook.web.data_sources.fact_across import Share

@@ -8,7 +8,7 @@ from typing import Any, Final, Literal, NamedTuple
 from factbook.facts.reasons import word
 from factbook.facts.schema import Fact
 from factbook.facts.shape_titles import TITLES
-from factbook.web.charts import scales
+from factbook.web import charts
 from factbook.web.site import formats
 
 _LONG = 160  # characters of a text that is shown whole at once
@@ -150,8 +150,8 @@ def _figure(value: float) -> str:
     """Format a number with thousands separators; whole ones exactly unless too long."""
     if isinstance(value, int):
         text = f"{value:,}" if abs(value) < 10**30 else ""
-        return text or scales.figure(value)
-    return scales.figure(value)
+        return text or charts.figure(value)
+    return charts.figure(value)
 
 
 def _duration(seconds: float) -> str:

@@ -28,9 +28,9 @@ from factbook.http.admission import RateLimit
 from factbook.http.context import State
 from factbook.http.requests import Reply, Request
 from factbook.storage import Write
-from factbook.web.charts import scales
-from factbook.web.charts.svg import kind_glyph, kind_shape
-from factbook.web.live.tail import ChangeTail
+from factbook.web import charts
+from factbook.web.charts import kind_glyph, kind_shape
+from factbook.web.live import ChangeTail
 from factbook.web.site import assets, cookies, fact_display, formats, navigation
 from factbook.web.site.forms import Form
 
@@ -233,7 +233,7 @@ def _environment() -> Environment:
     environment.filters |= formats.FILTERS | {
         "fact_title": fact_display.title,
         "kind_glyph": kind_glyph,
-        "moment": scales.moment,
+        "moment": charts.moment,
         "kind_shape": kind_shape,
     }
     environment.globals |= {"asset": assets.url, "version": __version__}

@@ -1,22 +1,115 @@
 """Search from anywhere: exact names first, then those that begin with the text, then words."""
 
 import asyncio
+import re
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple, Protocol, TypeVar
 
 from factbook.auth.permissions import CATALOG_READ, CHECK_READ, SOURCE_READ
 from factbook.catalog.store import browse, name_completion, totals
 from factbook.catalog.store.browse import Filter
+from factbook.checks.versions.check_store import check_store
+from factbook.checks.versions.scorecard_store import scorecard_store
 from factbook.http.requests import Reply
+from factbook.storage import Database
 from factbook.web.data_sources import fact_across
 from factbook.web.entity import entity_rows
 from factbook.web.entity.catalog_query import CatalogQuery
 from factbook.web.entity.entity_rows import EntityListRow
-from factbook.web.search import definitions, relevance
 from factbook.web.site import documentation, fact_display, formats, navigation
 from factbook.web.site.endpoint import PageRoute
 from factbook.web.site.page_context import PageContext
+
+T = TypeVar("T")
+
+SAME: Final = 0
+BEGINS: Final = 1
+WORD: Final = 2
+WITHIN: Final = 3
+
+_BOUNDS = re.compile(r"[\W_]+|(?<=[a-z0-9])(?=[A-Z])")
+
+
+def relevance(text: str, names: Iterable[str]) -> int | None:
+    """Rank of the name that fits a text in lower case best, 0 first; None if none has it."""
+    found = [one for name in names if (one := _of_one(text, name)) is not None]
+    return min(found, default=None)
+
+
+def _of_one(text: str, name: str) -> int | None:
+    lowered = name.lower()
+    if lowered == text:
+        return SAME
+    if lowered.startswith(text):
+        return BEGINS
+    if text not in lowered:
+        return None
+    return WORD if any(word.lower().startswith(text) for word in _words(name)) else WITHIN
+
+
+def _words(name: str) -> list[str]:
+    """Ends of a name that begin with a word of it, as `branch protection` and `protection`."""
+    return [name[bound.end() :] for bound in _BOUNDS.finditer(name)]
+
+
+def best(
+    text: str, items: Iterable[T], names: Callable[[T], Sequence[str]], most: int
+) -> tuple[list[T], int]:
+    """Up to `most` of the items with the text in a name, most relevant first, and their number."""
+    found = [
+        (fit, len(known[0]), known[0], item)
+        for item in items
+        if (fit := relevance(text, known := names(item))) is not None
+    ]
+    found.sort(key=lambda one: one[:3])
+    return [one[3] for one in found[:most]], len(found)
+
+
+class DefinitionTitle(NamedTuple):
+    """A scorecard or a check, by its title."""
+
+    id: str
+    title: str
+
+
+class Definitions(NamedTuple):
+    """All of them, at a revision."""
+
+    revision: int
+    scorecards: Sequence[DefinitionTitle]
+    checks: Sequence[DefinitionTitle]
+
+
+class _TitledDefinition(Protocol):
+    @property
+    def id(self) -> str: ...
+
+    @property
+    def current(self) -> dict[str, object]: ...
+
+
+class _RememberedTitles:
+    definitions: Definitions | None = None
+
+
+async def current(database: Database) -> Definitions:
+    """The titles as they are now."""
+    remembered = database.remembered.of(_RememberedTitles)
+    revision = await check_store.revision(database)
+    known = remembered.definitions
+    if known is None or known.revision != revision:
+        known = remembered.definitions = Definitions(
+            revision,
+            _titles(await scorecard_store.everything(database)),
+            _titles(await check_store.everything(database)),
+        )
+    return known
+
+
+def _titles(found: Iterable[_TitledDefinition]) -> list[DefinitionTitle]:
+    return [DefinitionTitle(one.id, str(one.current.get("title", one.id))) for one in found]
+
 
 PATH: Final = "/search"
 _LONGEST: Final = 200
@@ -28,8 +121,6 @@ _CANDIDATES: Final = 40
 _PERSONAL: Final = frozenset({"user", "group"})
 # People look for software first.
 _KINDS: Final = ("component", "api", "system", "domain", "resource", "template")
-
-T = TypeVar("T")
 
 
 class Hit(NamedTuple):
@@ -98,9 +189,9 @@ async def _entities(visit: PageContext, text: str) -> EntityHits:
 def _order_by(text: str) -> Callable[[EntityListRow], tuple[int, int, int, str]]:
     def order(row: EntityListRow) -> tuple[int, int, int, str]:
         names = [row.title, row.name or "", formats.name_of(row.ref), row.ref]
-        fit = relevance.relevance(text, names)
+        fit = relevance(text, names)
         kind = _KINDS.index(row.kind) if row.kind in _KINDS else len(_KINDS)
-        return relevance.WITHIN + 1 if fit is None else fit, kind, len(row.title), row.ref
+        return WITHIN + 1 if fit is None else fit, kind, len(row.title), row.ref
 
     return order
 
@@ -109,15 +200,15 @@ async def _definitions(visit: PageContext, text: str) -> list[HitGroup]:
     """Scorecards and checks."""
     if not visit.may(CHECK_READ):
         return []
-    found = await definitions.current(visit.state.database)
+    found = await current(visit.state.database)
     return [
         _group("Scorecards", text, found.scorecards, _of_definition("/scorecards")),
         _group("Checks", text, found.checks, _of_definition("/checks")),
     ]
 
 
-def _of_definition(path: str) -> Callable[[definitions.DefinitionTitle], Hit]:
-    def hit(one: definitions.DefinitionTitle) -> Hit:
+def _of_definition(path: str) -> Callable[[DefinitionTitle], Hit]:
+    def hit(one: DefinitionTitle) -> Hit:
         return Hit(one.title, f"{path}/{formats.segment(one.id)}", one.id)
 
     return hit
@@ -178,7 +269,7 @@ def _group(
     names: Callable[[T], Sequence[str]] | None = None,
 ) -> HitGroup:
     """The most relevant of the items by their names, which are those of the hit unless given."""
-    found, total = relevance.best(
+    found, total = best(
         text, items, names or (lambda item: (hit(item).title, hit(item).about)), _OTHERS
     )
     return HitGroup(title, [hit(one) for one in found], total)

@@ -11,8 +11,8 @@ from typing import Final
 from factbook.auth import sessions
 from factbook.errors import InputError
 from factbook.http.requests import Reply
-from factbook.web.live import topics
-from factbook.web.live.tail import Listener
+from factbook.web import live
+from factbook.web.live import Listener
 from factbook.web.site.endpoint import PageRoute
 from factbook.web.site.page_context import PageContext
 
@@ -32,8 +32,8 @@ _HEADERS: Final = {"cache-control": "no-store, no-transform", "x-accel-buffering
 
 async def listen(visit: PageContext) -> Reply:
     """Stream of changes of the topics in the query, from the time on at which a page was made."""
-    watched = topics.checked(visit.request.all("topic"))
-    visit.require(*topics.permissions(watched))
+    watched = live.checked(visit.request.all("topic"))
+    visit.require(*live.permissions(watched))
     since = visit.query("since", str(visit.now))
     if not (since.isascii() and since.isdigit() and len(since) < _DIGITS):
         raise InputError("`since` is a time in milliseconds since the epoch.")
@@ -64,7 +64,7 @@ async def _may_hear(visit: PageContext, listener: Listener) -> bool:
     database = visit.state.database
     database.refresh()
     found = await sessions.find(database, visit.person.hash)
-    needs = topics.permissions(listener.topics)
+    needs = live.permissions(listener.topics)
     return found is not None and found.counts(visit.now) and found.permissions.issuperset(needs)
 
 

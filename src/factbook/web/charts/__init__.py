@@ -1,1 +1,0 @@
-"""Charts of values over time as SVG, made by functions without any state."""

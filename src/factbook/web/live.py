@@ -1,0 +1,311 @@
+"""Live pages: a stream that tells a page to look again.
+
+A topic is a word such as `sources`, or one with an id: `source/github`, `entity/component:a/b`.
+While somebody listens, each server process looks for changes once for all pages: in the feed of
+events, and in runs, which the feed does not report until they end. It wakes the pages whose topics
+changed. An event says no more than "look again", so a stream reveals nothing that the person may
+not read. Whoever is signed out or loses a permission gets no more events.
+"""
+
+import asyncio
+from collections.abc import (
+    Callable,
+    Collection,
+    Coroutine,
+    Iterable,
+    Iterator,
+    Mapping,
+)
+from contextlib import contextmanager, suppress
+from typing import Any, Final, NamedTuple
+
+from factbook.auth.permissions import CATALOG_READ, CHECK_READ, SOURCE_READ
+from factbook.clock import MINUTE, SECOND, Clock
+from factbook.errors import InputError, TooManyRequestsError, UnavailableError
+from factbook.events import store as feed
+from factbook.events.store import EventMark
+from factbook.importers import run_store
+from factbook.importers.run_store import ImportRun
+from factbook.importers.snapshot import PREFIX
+from factbook.scheduling import followed_runs
+from factbook.scheduling.runs import RunRecord
+from factbook.storage import Database
+
+# More than any page shows, and the longest of an entity.
+_MOST_TOPICS: Final = 8
+_LONGEST: Final = 400
+
+SOURCES: Final = "sources"
+_ENTITY: Final = "entity/"
+
+_ALONE: Final[Mapping[str, tuple[str, ...]]] = {
+    SOURCES: (SOURCE_READ,),
+    "importers": (CATALOG_READ,),
+    "exemptions": (CHECK_READ,),
+}
+_WITH_ID: Final[Mapping[str, tuple[str, ...]]] = {
+    "source": (SOURCE_READ,),
+    "run": (SOURCE_READ,),
+    "importer": (CATALOG_READ,),
+    "check": (CHECK_READ,),
+    "scorecard": (CHECK_READ,),
+    "entity": (CATALOG_READ, SOURCE_READ),
+}
+
+
+def checked(named: Iterable[str]) -> frozenset[str]:
+    """The topics of a request; raises InputError for unknown ones and for too many."""
+    found = frozenset(named)
+    if not found or len(found) > _MOST_TOPICS:
+        raise InputError(f"A page watches between 1 and {_MOST_TOPICS} topics.")
+    for topic in found:
+        word, slash, id_ = topic.partition("/")
+        is_known = (word in _WITH_ID and bool(id_)) if slash else word in _ALONE
+        if not is_known or len(topic) > _LONGEST:
+            raise InputError("There is no such topic.")
+    return found
+
+
+def permissions(topics: Iterable[str]) -> tuple[str, ...]:
+    """The permissions that it takes to hear of all these topics."""
+    found: dict[str, None] = {}
+    for topic in topics:
+        word, slash, _ = topic.partition("/")
+        found |= dict.fromkeys((_WITH_ID if slash else _ALONE)[word])
+    return tuple(found)
+
+
+def entities(topics: Iterable[str]) -> Iterator[str]:
+    """The references of the entities among the topics."""
+    return (topic.removeprefix(_ENTITY) for topic in topics if topic.startswith(_ENTITY))
+
+
+def of_entity(ref: str) -> str:
+    """The topic of an entity."""
+    return f"{_ENTITY}{ref}"
+
+
+def of_mark(mark: EventMark) -> Iterator[str]:
+    """The topics of a row of the feed, but for the entities in it."""
+    match mark.topic:
+        case "source":
+            yield from (SOURCES, f"source/{mark.about}")
+        case "fact":
+            yield f"source/{mark.about}"
+        case "check":
+            yield f"check/{mark.about}"
+        case "level":
+            yield f"scorecard/{mark.about}"
+        case "exemption":
+            yield "exemptions"
+        case "set" if mark.about.startswith(PREFIX):
+            yield from ("importers", f"importer/{mark.about.split('/')[1]}")
+
+
+def of_run(run: RunRecord) -> Iterator[str]:
+    """The topics of a run with other figures than before."""
+    yield from (f"run/{run.id}", f"source/{run.source_id}")
+
+
+def of_import(run: ImportRun) -> Iterator[str]:
+    """The topics of a run of an importer that went a step further."""
+    yield from ("importers", f"importer/{run.importer}")
+
+
+# Rows of the feed in one look; the rest is for the next one. The first look goes back by fewer, for
+# what changed while a page was on its way.
+_MOST_CHANGES: Final = 1_000
+_BACK: Final = 100
+# Runs beside those of all entities that are under way.
+_RUNS: Final = 100
+
+
+class Look(NamedTuple):
+    """The last row of the feed that was seen, and every run as it was."""
+
+    position: int
+    runs: Mapping[int, RunRecord]
+    imports: Mapping[str, ImportRun]
+
+
+class TopicChanges:
+    """Topics that changed, each with the time of the last change."""
+
+    def __init__(self, now: int, *, is_first: bool) -> None:
+        self.times: dict[str, int] = {}
+        self._now = now
+        self._is_first = is_first
+
+    def note(self, topics: Iterable[str], at: int | None) -> None:
+        """Note a change, at a time that counts in the first look alone.
+
+        What is under way has none: nobody knows what it was when the page was made.
+        """
+        time = at if self._is_first and at is not None else self._now
+        for topic in topics:
+            self.times[topic] = max(time, self.times.get(topic, 0))
+
+
+async def look(
+    database: Database, before: Look | None, watched: Collection[str], now: int
+) -> tuple[Look, dict[str, int]]:
+    """Look at what has changed, since the look before; of entities, at those that are `watched`."""
+    changes = TopicChanges(now, is_first=before is None)
+    found = Look(
+        await _read_feed(database, before, watched, changes),
+        await followed_runs.latest(database, _RUNS),
+        await run_store.latest(database),
+    )
+    _compare(found, before or Look(0, {}, {}), changes)
+    return found, changes.times
+
+
+async def _read_feed(
+    database: Database, before: Look | None, watched: Collection[str], changes: TopicChanges
+) -> int:
+    """Note what the feed tells; returns the position of its last row."""
+    if before is None:
+        position = max(0, (await feed.newest(database)).position - _BACK)
+    else:
+        position = before.position
+    marks = await feed.marks(database, position, _MOST_CHANGES)
+    for mark in marks:
+        changes.note(of_mark(mark), mark.at)
+    if not marks:
+        return position
+    last = marks[-1].position
+    if wanted := set(entities(watched)):
+        for ref in wanted & await feed.subjects(database, position, last):
+            changes.note([of_entity(ref)], marks[-1].at)
+    return last
+
+
+def _compare(found: Look, before: Look, changes: TopicChanges) -> None:
+    for run in found.runs.values():
+        known = before.runs.get(run.id)
+        if run != known:
+            changes.note(of_run(run), run.finished_at)
+        if known is None or run.finished_at != known.finished_at:
+            changes.note([SOURCES], run.finished_at or run.started_at)
+    for run in before.runs.values():
+        # One that was long under way, and is not among the last that were begun.
+        if run.id not in found.runs and run.finished_at is None:
+            changes.note((*of_run(run), SOURCES), None)
+    for import_run in found.imports.values():
+        if import_run != before.imports.get(import_run.importer):
+            changes.note(of_import(import_run), import_run.ended_at)
+
+
+# Seconds between two looks.
+_EVERY: Final = 0.5
+# Clocks of processes differ by a little.
+_SLACK: Final = SECOND
+# Changes that are remembered, for pages that were on their way meanwhile.
+_KEPT: Final = 5 * MINUTE
+# Pages that one person and that all have open and in view.
+_OF_ONE: Final = 12
+_OF_ALL: Final = 1_000
+_LATER_SECONDS: Final = 60
+
+
+class Listener:
+    """A page that listens: the topics that it watches, and since when it has not heard of them."""
+
+    def __init__(self, person: str, topics: frozenset[str], since: int) -> None:
+        self.person = person
+        self.topics = topics
+        self.is_over = False
+        self._since = since - _SLACK
+        self._has_news = False
+        self._woken = asyncio.Event()
+
+    def hear(self, times: Mapping[str, int]) -> None:
+        """Be told when topics changed."""
+        if any(times.get(topic, 0) >= self._since for topic in self.topics):
+            self._has_news = True
+            self.wake()
+
+    def wake(self) -> None:
+        """End the wait."""
+        self._woken.set()
+
+    def end(self) -> None:
+        """End the wait and all others: nobody looks any more."""
+        self.is_over = True
+        self.wake()
+
+    async def wait(self, seconds: float) -> bool:
+        """Wait until woken, for so long at most; returns true if there is news since the last."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._woken.wait()
+        self._woken.clear()
+        news, self._has_news = self._has_news, False
+        return news
+
+
+class ChangeTail:
+    """The listeners of a process, and the task that looks for them."""
+
+    def __init__(
+        self,
+        database: Database,
+        clock: Clock,
+        stopping: asyncio.Event,
+        spawn: Callable[[Coroutine[Any, Any, object]], None],
+    ) -> None:
+        self._stopping = stopping
+        self._database = database
+        self._clock = clock
+        self._spawn = spawn
+        self._listeners: set[Listener] = set()
+        self._is_looking = False
+        self._times: dict[str, int] = {}
+
+    def check_room(self, person: str) -> None:
+        """Raise TooManyRequestsError if the person, or everybody, has too many pages open."""
+        theirs = sum(each.person == person for each in self._listeners)
+        if theirs >= _OF_ONE or len(self._listeners) >= _OF_ALL:
+            message = "Too many pages listen to changes at once."
+            raise TooManyRequestsError(message, retry_after=_LATER_SECONDS)
+
+    @contextmanager
+    def listening(self, listener: Listener) -> Iterator[None]:
+        """Look for it until the end of the block; raises as `check_room` does."""
+        self.check_room(listener.person)
+        self._listeners.add(listener)
+        listener.hear(self._times)
+        if not self._is_looking:
+            self._is_looking = True
+            self._spawn(self._follow())
+        try:
+            yield
+        finally:
+            self._listeners.discard(listener)
+
+    async def _follow(self) -> None:
+        """Look again and again while somebody listens and the server is not stopping."""
+        stopping = asyncio.ensure_future(self._stopping.wait())
+        try:
+            seen: Look | None = None
+            while self._listeners and not stopping.done():
+                # A database that is away changes nothing.
+                with suppress(UnavailableError):
+                    seen = await self._look(seen)
+                await asyncio.wait([stopping], timeout=_EVERY)
+        finally:
+            stopping.cancel()
+            self._is_looking = False
+            self._times.clear()
+            for each in self._listeners:
+                each.end()
+
+    async def _look(self, seen: Look | None) -> Look:
+        now = self._clock()
+        watched = {topic for each in self._listeners for topic in each.topics}
+        found, times = await look(self._database, seen, watched, now)
+        for each in self._listeners:
+            each.hear(times)
+        fresh = {topic: at for topic, at in self._times.items() if at > now - _KEPT}
+        self._times = fresh | times
+        return found

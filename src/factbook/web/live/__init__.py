@@ -1,1 +1,0 @@
-"""Live pages: a stream that says when something that a page shows has changed."""

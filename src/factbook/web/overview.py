@@ -1,0 +1,484 @@
+"""Overview: the viewer's entities, scorecards, checks that need attention, sources in trouble."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any, Final, NamedTuple
+
+from markupsafe import Markup
+
+from factbook.auth.permissions import CATALOG_READ, CHECK_READ, SOURCE_READ
+from factbook.catalog.store import (
+    hierarchy,
+    membership,
+    overview,
+    related_entities,
+    stored_sets,
+    totals,
+)
+from factbook.catalog.store.related_entities import Belonging, BelongingEntity
+from factbook.checks.digests import recent_changes
+from factbook.checks.levels import level_store, rollup
+from factbook.checks.levels.group_hierarchy import GroupHierarchy
+from factbook.checks.levels.rollup import NOTHING, LevelTally
+from factbook.checks.results import failing_counts
+from factbook.checks.results.failing_counts import FailingCounts
+from factbook.checks.scorecards import scorecard_figures, trend
+from factbook.checks.scorecards.scorecard_figures import ScorecardInEffect
+from factbook.checks.scorecards.trend import TrendPoint
+from factbook.checks.states import count_store
+from factbook.checks.states.count_store import StateCounts
+from factbook.checks.versions.check_store import check_store
+from factbook.clock import DAY, HOUR
+from factbook.facts import health
+from factbook.http.requests import Reply
+from factbook.importers import status
+from factbook.importers.status import ImporterStatus
+from factbook.storage import Database
+from factbook.web.charts import ident_of, sparkline
+from factbook.web.checks import scorecard_list, shares
+from factbook.web.checks.shares import ResultFigures
+from factbook.web.data_sources import fact_across
+from factbook.web.data_sources import list as source_list
+from factbook.web.data_sources.fact_across import Share
+from factbook.web.data_sources.table_rows import SourceRow
+from factbook.web.entity import about, contents, team_scorecards
+from factbook.web.entity.contents import ContentsTable
+from factbook.web.site import formats
+from factbook.web.site.endpoint import PageRoute
+from factbook.web.site.formats import counted, segment
+from factbook.web.site.page_context import PageContext
+
+_DAYS: Final = 30
+_DAYS_OF_CHANGE: Final = 7  # days
+_TEAMS: Final = 8
+
+
+class OwnedLevels(NamedTuple):
+    """A scorecard in effect, with the sums of each owner."""
+
+    given: ScorecardInEffect
+    own: Mapping[str, LevelTally]
+
+    def of_group(self, tree: GroupHierarchy, group: str) -> LevelTally:
+        """The sum of a group with all below it."""
+        return rollup.of_group(self.own, tree, group)
+
+
+class LevelShift(NamedTuple):
+    """Entities at a level a week ago and now; `path` leads to those of now."""
+
+    title: str
+    before: int
+    after: int
+    path: str
+
+
+class ScorecardStanding(NamedTuple):
+    """A scorecard over everything; `moves` are of levels in a week."""
+
+    title: str
+    path: str
+    entities: int
+    scored: int
+    figures: ResultFigures
+    levels: Sequence[Share]
+    line: Markup | None
+    change: str
+    moves: Sequence[LevelShift]
+
+
+class TeamScores(NamedTuple):
+    """A team with its mean score in each scorecard, as a bar of 100; None where it has none."""
+
+    title: str
+    path: str | None
+    scores: Sequence[Share | None]
+
+
+async def of_scorecards(
+    database: Database, given: Iterable[ScorecardInEffect]
+) -> list[OwnedLevels]:
+    """The sums of some scorecards."""
+    return [OwnedLevels(one, await level_store.by_owner(database, one.slot)) for one in given]
+
+
+async def standing(
+    database: Database, levels: OwnedLevels, counts: Mapping[str, StateCounts], now: int
+) -> ScorecardStanding:
+    """The standing of a scorecard over everybody's entities."""
+    card, tally = levels.given.card, rollup.added(levels.own.values())
+    first = now // DAY - _DAYS
+    points = await scorecard_figures.over_time(
+        database, levels.given, None, first, now, tally=tally
+    )
+    scores = [(at, score) for at, score in scorecard_list.points(points) if score is not None]
+    bars = shares.of_levels(card, tally)
+    line = None
+    if len(scores) > 1:
+        title = f"Mean score of {card.title}, {_DAYS} days"
+        line = sparkline(
+            scores,
+            title,
+            notes=scorecard_list.populations(points),
+            ident=ident_of("overview", card.id),
+        )
+    return ScorecardStanding(
+        card.title,
+        shares.scorecard_path(card.id),
+        tally.total,
+        tally.scored,
+        scorecard_list.figures(card, counts),
+        bars,
+        line,
+        team_scorecards.change(scores, _DAYS),
+        _moves([*(level.id for level in card.levels)][::-1], bars, points),
+    )
+
+
+def by_team(levels: Sequence[OwnedLevels], tree: GroupHierarchy) -> tuple[list[TeamScores], int]:
+    """The teams at the top with all below them, the lowest score first, and how many are left.
+
+    Where one team is above all others, they are those right below it.
+    """
+    sums = [rollup.by_group(one.own, tree) for one in levels]
+    named = set[str]().union(*sums)
+    teams = tree.tops(named)
+    if len(teams) == 1 and (below := tree.children.get(teams[0], set()) & named - {teams[0]}):
+        teams = sorted(below)
+    first = sums[0] if sums else {}
+    teams.sort(key=lambda team: (_mean(first.get(team, NOTHING)), team))
+    rows = [
+        TeamScores(
+            formats.short_owner(team) or "without an owner",
+            formats.entity_path(team) if team else None,
+            [
+                score(one.given, found.get(team, NOTHING), team)
+                for one, found in zip(levels, sums, strict=True)
+            ],
+        )
+        for team in teams[:_TEAMS]
+    ]
+    return rows, len(teams[_TEAMS:])
+
+
+def score(given: ScorecardInEffect, tally: LevelTally, owner: str) -> Share | None:
+    """The mean score of an owner, which leads to what it is the mean of; None without one."""
+    if tally.mean is None:
+        return None
+    card, mean = given.card, round(tally.mean)
+    path = (
+        shares.scorecard_path(card.id, team=owner)
+        if owner.startswith("group:")
+        else shares.scorecard_path(card.id, "entities", owner=owner or "-")
+    )
+    return Share(card.title, mean, 100, path, population=tally.scored)
+
+
+def _mean(tally: LevelTally) -> float:
+    """The mean score to sort by; what has none is last."""
+    return 101 if tally.mean is None else tally.mean
+
+
+def _moves(
+    ids: Sequence[str], bars: Sequence[Share], points: Sequence[TrendPoint]
+) -> list[LevelShift]:
+    """Differences from a week ago; none without levels, or without figures of then."""
+    if not bars or len(points) <= _DAYS_OF_CHANGE:
+        return []
+    before: trend.TrendFigures = points[-1 - _DAYS_OF_CHANGE].figures
+    return [
+        LevelShift(bar.label, was, bar.value, bar.path or "")
+        for id_, bar in zip([*ids, ""], bars, strict=True)
+        if (was := before.levels.get(id_, 0)) != bar.value
+    ]
+
+
+_WEEK: Final = 7 * DAY
+_CHECKS_SHOWN: Final = 5
+
+
+class ChecksInTrouble(NamedTuple):
+    """Checks with the numbers of entities, the most first; `pass_again` counts all of a week.
+
+    `is_cut`: of the changes of the week, only the last `most` were looked at.
+    """
+
+    worst: list[Share]
+    newly_failing: list[Share]
+    gone_unknown: list[Share]
+    pass_again: int
+    is_cut: bool
+    most: int = recent_changes.MOST
+
+
+async def checks_in_trouble(
+    database: Database, counts: Mapping[str, StateCounts], titles: Mapping[str, str], now: int
+) -> ChecksInTrouble:
+    """Checks in effect that need attention; `counts` are theirs."""
+    found = await recent_changes.since(database, now - _WEEK, now)
+    return ChecksInTrouble(
+        _most({id_: one.failing for id_, one in counts.items()}, "fail", counts, titles),
+        _most(found.to("fail"), "fail", counts, titles),
+        _most(found.to("unknown"), "unknown", counts, titles),
+        sum(number for id_, number in found.to("pass").items() if id_ in counts),
+        found.is_cut,
+    )
+
+
+def _most(
+    numbers: Mapping[str, int],
+    word: str,
+    counts: Mapping[str, StateCounts],
+    titles: Mapping[str, str],
+) -> list[Share]:
+    """The checks with the highest numbers, which lead to the entities of a state."""
+    found = [(id_, number) for id_, number in numbers.items() if number and id_ in counts]
+    found.sort(key=lambda one: (-one[1], one[0]))
+    return [
+        Share(
+            titles.get(id_, id_),
+            number,
+            max(number, sum(counts[id_][:3])),
+            shares.check_path(id_, state=word),
+            shares.KINDS[word],
+        )
+        for id_, number in found[:_CHECKS_SHOWN]
+    ]
+
+
+_GROUPS: Final = 3
+_LOOKED_AT: Final = 100  # entities of a group
+_OWN_SHOWN: Final = 6
+_NONE: Final = FailingCounts(0, 0, 0)
+
+
+class OwnGroup(NamedTuple):
+    """A group of the viewer: its mean scores, and the first of its entities.
+
+    `is_part`: there are more entities than were looked at to find the first ones.
+    """
+
+    ref: str
+    scores: list[Share]
+    entities: int
+    contents: ContentsTable
+    is_part: bool
+
+
+class OwnGroups(NamedTuple):
+    """The groups of the viewer; of the `others` only the names are shown."""
+
+    shown: list[OwnGroup]
+    others: list[str]
+
+
+async def groups(
+    visit: PageContext, tree: GroupHierarchy, levels: Sequence[OwnedLevels]
+) -> OwnGroups:
+    """The groups that the person signed in is a direct member of."""
+    found = sorted(await membership.stated_groups(visit.state.database, visit.person.ref))
+    shown = [await _group(visit, one, tree, levels) for one in found[:_GROUPS]]
+    return OwnGroups(shown, found[_GROUPS:])
+
+
+async def _group(
+    visit: PageContext, group: str, tree: GroupHierarchy, levels: Sequence[OwnedLevels]
+) -> OwnGroup:
+    database = visit.state.database
+    owned = Belonging("ownedBy", sorted(tree.within(group)))
+    found = await related_entities.page(database, owned, None, _LOOKED_AT)
+    counts = await failing_counts.of_entities(database, [one.id for one in found.entities])
+
+    def place(one: BelongingEntity) -> tuple[bool, int, int, str]:
+        own = counts.get(one.id, _NONE)
+        return not one.ref.startswith("component:"), -own.failing, -own.unknown, one.ref
+
+    first = sorted(found.entities, key=place)[:_OWN_SHOWN]
+    scores = [score(one.given, one.of_group(tree, group), group) for one in levels]
+    return OwnGroup(
+        group,
+        [one for one in scores if one is not None],
+        found.total,
+        await contents.of_entities(visit, first, [one.given for one in levels]),
+        found.has_more,
+    )
+
+
+_SOURCES_SHOWN: Final = 10
+_TOPICS: Final = {"sources": SOURCE_READ, "importers": CATALOG_READ}
+_TONES: Final = {"failed": "bad", "partial": "warn", "held": "warn"}
+
+
+class SourceTrouble(NamedTuple):
+    """A source in trouble: its type, its state in words with the kind of it, and the reason."""
+
+    title: str
+    path: str
+    type: str
+    words: str
+    kind: str
+    succeeded_at: int | None
+    reason: str
+
+
+class SourceStandings(NamedTuple):
+    """The first sources in trouble, how many more there are, and how many bring facts.
+
+    `topics` are those whose changes may bring or end trouble that the person may see.
+    """
+
+    troubled: list[SourceTrouble]
+    more: int
+    collected: int
+    importers: int
+    topics: list[str]
+
+
+async def sources(visit: PageContext) -> SourceStandings:
+    """The standing of all sources that the person may see."""
+    rows = await source_list.source_rows(visit) if visit.may(SOURCE_READ) else []
+    found = [_of_source(row, visit.now) for row in rows if row.doing.is_problem]
+    importers: list[ImporterStatus] = []
+    if visit.may(CATALOG_READ):
+        known = await visit.state.importers.current()
+        importers = await status.statuses(visit.state.database, known.values(), visit.now)
+        found += [_unusable(*one) for one in sorted(visit.state.importers.problems.items())]
+        found += _of_importers(importers, visit.now)
+    found.sort(key=lambda one: (one.kind != "bad", one.title.casefold()))
+    bring = sum(map(_brings_facts, rows))
+    topics = [topic for topic, need in _TOPICS.items() if visit.may(need)]
+    return SourceStandings(
+        found[:_SOURCES_SHOWN], len(found[_SOURCES_SHOWN:]), bring, len(importers), topics
+    )
+
+
+def _brings_facts(row: SourceRow) -> bool:
+    """Return true for a source that is collected by itself, or was pushed to."""
+    if row.way == "read" or row.source.draft:
+        return False
+    return row.pushed_at is not None if row.way == "pushed" else row.source.cadence is not None
+
+
+def _of_source(row: SourceRow, now: int) -> SourceTrouble:
+    reason = row.problem
+    if reason is None:
+        state, reason = health.condition(row.source, row.health, now, pushed_at=row.pushed_at)
+        # Since when it is down is shown beside.
+        reason = (state == "down" and row.last and row.last.error) or reason
+    return SourceTrouble(
+        row.source.title,
+        f"/data-sources/{segment(row.source.id)}",
+        "pushed" if row.way == "pushed" else "integration" if row.is_builtin else "custom",
+        row.doing.words,
+        row.doing.kind,
+        row.health.succeeded_at if row.health else row.pushed_at,
+        reason,
+    )
+
+
+def _unusable(importer: str, problem: str) -> SourceTrouble:
+    path = f"/imports/{segment(importer)}"
+    return SourceTrouble(importer, path, "importer", "cannot be used", "bad", None, problem)
+
+
+def _of_importers(found: Iterable[ImporterStatus], now: int) -> list[SourceTrouble]:
+    return [trouble for one in found if (trouble := _of_importer(one, now)) is not None]
+
+
+def _of_importer(one: ImporterStatus, now: int) -> SourceTrouble | None:
+    """Trouble of an importer: that of its last run, also while the next one is under way."""
+    word = one._replace(under_way=None).state
+    kind, reason = _TONES.get(word), one.last.error if one.last else ""
+    if word == "held" and not reason:
+        reason = f"{counted(one.held, 'removal waits', 'removals wait')} for a decision"
+    is_idle = one.under_way is None and one.next_at is not None
+    if kind is None and is_idle and (one.next_at or 0) < now - HOUR and one.last is not None:
+        word, kind, reason = "late", "warn", "A run was due and did not begin"
+    if kind is None:
+        return None
+    path = f"/imports/{segment(one.importer.id)}"
+    return SourceTrouble(one.importer.title, path, "importer", word, kind, one.complete_at, reason)
+
+
+_CHANGES: Final = 6
+_KINDS: Final = 8
+_SCORECARDS: Final = 3
+
+
+async def show(visit: PageContext) -> Reply:
+    """Page of the state of everything at a glance."""
+    database = visit.state.database
+    kinds = await overview.kinds(database)
+    total = sum(kinds.values())
+    if not total:
+        return visit.page("overview-empty.html")
+    asked = visit.query("kind", "component")
+    kind = asked if asked in kinds else None
+    checked = await _checked(visit) if visit.may(CHECK_READ) else _UNCHECKED
+    tree = GroupHierarchy(await hierarchy.group_parents(database))
+    counted = partial(overview.compliance, database, kind)
+    points = await overview.kept(database, visit.now, f"completeness of {kind!r}", counted)
+    levels: list[OwnedLevels] = checked["levels"]
+    teams, more_teams = by_team(levels, tree)
+    return visit.page(
+        "overview.html",
+        total=total,
+        sets=len(await stored_sets.summaries(database)),
+        kinds=list(kinds.items())[:_KINDS],
+        other_kinds=len(kinds) > _KINDS,
+        kind=kind,
+        kind_options=[("", "All kinds"), *((each, formats.kind_title(each)) for each in kinds)],
+        points=_points(points, kind),
+        mine=await groups(visit, tree, levels),
+        most=totals.BOUND,
+        teams=teams,
+        more_teams=more_teams,
+        sources=await sources(visit),
+        changes=await overview.largest_changes(database, visit.now - _WEEK, _CHANGES),
+        **checked,
+    )
+
+
+_UNCHECKED: Final[Mapping[str, Any]] = {
+    "may_read_checks": False,
+    "levels": [],
+    "cards": [],
+    "more_cards": 0,
+    "checks": None,
+}
+
+
+async def _checked(visit: PageContext) -> Mapping[str, Any]:
+    """Scorecards and checks for the page; `checks` is None where there are none."""
+    database, now = visit.state.database, visit.now
+    given = await team_scorecards.in_effect(database)
+    levels = await of_scorecards(database, given[:_SCORECARDS])
+    counts = await count_store.totals(database)
+    checks = None
+    if counts:
+        titles = {one.id: one.title for one in await check_store.everything(database)}
+        checks = await checks_in_trouble(database, counts, titles, now)
+    return {
+        "may_read_checks": True,
+        "levels": levels,
+        "cards": [await standing(database, one, counts, now) for one in levels],
+        "more_cards": len(given[_SCORECARDS:]),
+        "checks": checks,
+    }
+
+
+def _points(counts: Mapping[int, int], kind: str | None) -> list[Share]:
+    """Number of entities that meet each point of compliance."""
+    whole, query = sum(counts.values()), f"?kind={formats.segment(kind)}" if kind else ""
+    return [
+        Share(
+            point.title,
+            sum(count for has, count in counts.items() if point.is_met(has)),
+            whole,
+            fact_across.path_of(point.source, point.fact) + query,
+        )
+        for point in about.points_of(kind)
+    ]
+
+
+OVERVIEW: Sequence[PageRoute] = (PageRoute("GET", "/", show, (CATALOG_READ, SOURCE_READ)),)

@@ -1,1 +1,0 @@
-"""Overview: how everything stands, first what is the viewer's own."""

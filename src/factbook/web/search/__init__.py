@@ -1,1 +1,0 @@
-"""The search for anything: entities, people, checks, facts, sources and pages."""
