@@ -95,6 +95,8 @@ async def test_the_resource_names_its_authorization_server_which_names_all_else(
     assert status == 200
     assert found["issuer"] == ISSUER
     assert found["code_challenge_methods_supported"] == ["S256"]
+    # Cursor and Gemini CLI ask for all of these.
+    assert found["scopes_supported"] == list(READING)
     assert found["token_endpoint_auth_methods_supported"] == ["none"]
     assert found["authorization_response_iss_parameter_supported"] is True
     assert found["client_id_metadata_document_supported"] is True

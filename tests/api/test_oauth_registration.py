@@ -9,7 +9,19 @@ from factbook.auth.oauth import addresses, registrations
 from factbook.clock import DAY, HOUR
 from factbook.settings import Settings
 from factbook.sweeps import sweep
-from tests.api.authorizing import CALLBACK, at_mcp, tokens_for, wish
+from tests.api.agent_hosts import HOSTS, LISTED, AgentHost
+from tests.api.authorizing import (
+    CALLBACK,
+    READING,
+    RESOURCE,
+    Documents,
+    at_mcp,
+    code_for,
+    exchanged,
+    refreshed,
+    tokens_for,
+    wish,
+)
 from tests.conftest import StartService
 from tests.service import Service
 from tests.web.visiting import signed_in
@@ -52,34 +64,36 @@ async def test_a_client_that_registered_is_let_in_by_a_person(service: Service) 
     assert record["detail"] == {"name": "Desk", "hosts": ["agent.example.com"]}
 
 
-# As these programs register, by reports of their users.
-@pytest.mark.parametrize(
-    "redirect_uris",
-    [
-        ["cursor://anysphere.cursor-mcp/oauth/callback", "http://localhost:8787/callback"],
-        ["http://127.0.0.1:33418", "http://127.0.0.1:33418/", "https://vscode.dev/redirect"],
-        ["http://localhost:7777/oauth/callback"],
-        ["https://chatgpt.com/connector_platform_oauth_redirect"],
-        ["https://claude.ai/api/mcp/auth_callback", "https://claude.com/api/mcp/auth_callback"],
-        ["windsurf://codeium.windsurf/oauth-callback", "http://127.0.0.1:1455/auth/callback"],
-        ["zed://oauth/callback"],
-    ],
-)
-async def test_a_client_is_answered_at_each_address_that_it_registered(
-    service: Service, redirect_uris: list[str]
+@pytest.mark.parametrize("host", HOSTS, ids=[host.id for host in HOSTS])
+async def test_a_host_is_let_in_as_it_introduces_itself(
+    start: StartService, host: AgentHost
 ) -> None:
-    answer = await register(service, redirect_uris=redirect_uris)
-    assert (answer.status_code, answer.json()["redirect_uris"]) == (201, redirect_uris)
-    id_ = answer.json()["client_id"]
+    documents = Documents()
+    service = await start(oauth={"registration": True}, fetch_document=documents)
+    if host.has_document:
+        id_ = host.client["client_id"]
+        documents.put(**{"client": id_, **host.client})
+    else:
+        answer = await register(service, **host.client)
+        assert answer.status_code == 201, answer.text
+        assert answer.json()["redirect_uris"] == host.client["redirect_uris"]
+        id_ = answer.json()["client_id"]
+    scope = " ".join(READING) if host.scope == LISTED else host.scope
+    sent = {"client_id": id_, "scope": scope, "resource": f"{RESOURCE}{host.after}"}
     ada = await signed_in(service)
-    for uri in redirect_uris:
-        tokens = await tokens_for(service, ada, client_id=id_, redirect_uri=uri)
-        assert (await at_mcp(service, tokens["access_token"])).status_code == 200
-        page = await ada.open(addresses.AUTHORIZE, **wish(client_id=id_, redirect_uri=uri))
+    for uri in {*host.client["redirect_uris"], host.redirect_uri}:
+        asked = wish(**sent, redirect_uri=uri)
+        page = (await ada.open(addresses.AUTHORIZE, **asked)).text
         on_computer = not uri.startswith("https:")
-        assert ("goes to a program on this computer" in page.text) is on_computer
-        other = await ada.open(addresses.AUTHORIZE, **wish(client_id=id_, redirect_uri=uri + "x"))
-        assert other.status_code == 400
+        assert ("goes to a program on this computer" in page) is on_computer
+        code = await code_for(ada, **sent, redirect_uri=uri)
+        answer = await exchanged(service, code, **(sent | {"redirect_uri": uri}))
+        assert answer.json()["scope"].split() == sorted(READING)
+        answer = await refreshed(service, answer.json()["refresh_token"], **sent)
+        assert answer.json()["scope"].split() == sorted(READING)
+        assert (await at_mcp(service, answer.json()["access_token"])).status_code == 200
+        other = asked | {"redirect_uri": f"{uri}x"}
+        assert (await ada.open(addresses.AUTHORIZE, **other)).status_code == 400
 
 
 async def test_no_client_registers_unless_a_setting_lets_it(start: StartService) -> None:

@@ -14,11 +14,13 @@ _ACCESS = (
     "tests/system/test_secrets.py",
 )
 _SIGN_IN = (
+    "tests/browser/test_agent_hosts.py",
     "tests/browser/test_openid.py",
     "tests/browser/test_signing_in_agents.py",
     "tests/system/test_openid_provider.py",
 )
 _AGENTS = (
+    "tests/browser/test_agent_hosts.py",
     "tests/browser/test_signing_in_agents.py",
     "tests/contracts/test_agent_servers.py",
     "tests/contracts/test_clients.py",
@@ -392,6 +394,7 @@ LONGEST: Final = (
     "tests/system/test_release.py",
     "tests/system/test_collecting_kills.py",
     "tests/browser/test_signing_in_agents.py",
+    "tests/browser/test_agent_hosts.py",
     "tests/system/test_random_kills.py",
     "tests/browser/test_keyboard.py",
     "tests/system/test_postgresql_faults.py",

@@ -13,7 +13,6 @@ from tests.api.authorizing import (
     ISSUER,
     RESOURCE,
     Documents,
-    at_mcp,
     decided,
     exchanged,
     led_to,
@@ -143,8 +142,10 @@ async def test_scopes_that_are_not_known_are_left_out(service: Service) -> None:
         service, ada, scope="openid offline_access catalog.entity.read access.token.manage"
     )
     assert tokens["scope"] == "catalog.entity.read"
-    assert "names nothing" in await problem(ada, scope="openid profile")
-    assert len((await tokens_for(service, ada, scope=None))["scope"].split()) == 2
+    for scope in ("openid profile", "claudeai", "", None):
+        page = words(await question(ada, scope=scope))
+        assert "check.write" not in page
+        assert len((await tokens_for(service, ada, scope=scope))["scope"].split()) == 2
 
 
 # Forms and frames of others
@@ -240,11 +241,11 @@ async def test_a_mistake_of_the_client_leads_to_it_only_when_somebody_wants_to(
     service: Service,
 ) -> None:
     ada = await signed_in(service)
-    page = await problem(ada, scope="nothing")
+    page = await problem(ada, response_type="token")
     back = link_back(page)
     assert back.startswith(f"{CALLBACK}?")
     found = told(back)
-    assert (found["error"], found["state"]) == ("invalid_scope", "a state & more")
+    assert (found["error"], found["state"]) == ("unsupported_response_type", "a state & more")
     assert found["iss"] == ISSUER
 
 
@@ -261,12 +262,17 @@ async def test_a_client_that_the_settings_trust_gets_its_mistakes_at_once(
 ) -> None:
     service = await start(fetch_document=documents, oauth=oauth)
     ada = await signed_in(service)
-    changed = {"client_id": client, "scope": "nothing"}
+    changed = {"client_id": client, "response_type": "token"}
     answer = await ada.open(PATH, **wish(**changed))
     assert answer.status_code == 303
     back = answer.headers["location"]
     assert back.startswith(f"{CALLBACK}?")
-    assert (told(back)["error"], told(back)["state"]) == ("invalid_scope", "a state & more")
+    assert told(back) == {
+        "error": "unsupported_response_type",
+        "error_description": "response_type has to be code.",
+        "state": "a state & more",
+        "iss": ISSUER,
+    }
     await ada.open(PATH, **wish(client_id=client))
     answer = await ada.send(PATH, **wish(**changed), decision="allow")
     assert answer.headers["refresh"] == f"0; url={back}"
@@ -305,13 +311,6 @@ async def test_a_request_without_what_protects_it_is_refused(
         with subtests.test(changed=changed):
             page = await problem(ada, **changed)
             assert told(link_back(page))["error"] == error
-
-
-@ON_SQLITE
-async def test_the_resource_may_choose_tools(service: Service) -> None:
-    ada = await signed_in(service)
-    tokens = await tokens_for(service, ada, resource=f"{RESOURCE}?toolsets=facts")
-    assert (await at_mcp(service, tokens["access_token"])).status_code == 200
 
 
 @ON_SQLITE

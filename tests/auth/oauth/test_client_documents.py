@@ -169,12 +169,27 @@ async def test_a_document_that_does_not_fit_is_refused_without_quoting_it(
         ({"client_secret": "a secret that everybody knows"}, "prove who it is"),
         ({"token_endpoint_auth_method": "client_secret_post"}, "prove who it is"),
         ({"token_endpoint_auth_method": "private_key_jwt"}, "prove who it is"),
+        ({"token_endpoint_auth_methods_supported": ["none"], "client_secret": "x"}, "prove who"),
     ]
     for changed, message in cases:
         with subtests.test(changed=changed):
             fetch = Documents()
             fetch.put(**changed)
             assert message in await refusal(ClientDocuments(fetch, Time()), CLIENT)
+
+
+async def test_a_client_that_can_do_without_proof_is_accepted(subtests: pytest.Subtests) -> None:
+    for changed in (
+        {"token_endpoint_auth_method": None, "client_name": None},
+        {
+            "token_endpoint_auth_method": "private_key_jwt",
+            "token_endpoint_auth_methods_supported": ["none", "private_key_jwt"],
+        },
+    ):
+        with subtests.test(changed=changed):
+            fetch = Documents()
+            fetch.put(**changed)
+            assert (await ClientDocuments(fetch, Time()).get(CLIENT)).redirect_uris == (CALLBACK,)
 
 
 async def test_what_is_no_document_is_refused(subtests: pytest.Subtests) -> None:

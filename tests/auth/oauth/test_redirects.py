@@ -53,6 +53,12 @@ def test_a_plain_address_is_accepted_and_shown_as_browsers_show_it() -> None:
     assert {uri: redirects.host(uri) for uri in hosts if redirects.is_acceptable(uri)} == hosts
 
 
+def test_an_empty_path_on_loopback_is_a_slash_as_it_is_to_browsers() -> None:
+    assert redirects.matches("http://127.0.0.1:33418", "http://127.0.0.1:59656/")
+    assert not redirects.matches("http://127.0.0.1:33418", "http://127.0.0.1:59656/x")
+    assert not redirects.matches("https://agent.example.com", "https://agent.example.com/")
+
+
 def test_an_address_of_a_programs_own_scheme_matches_itself_alone() -> None:
     own = "cursor://anysphere.cursor-mcp/oauth/callback"
     assert redirects.matches(own, own)

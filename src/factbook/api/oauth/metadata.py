@@ -4,7 +4,7 @@ from typing import Any
 
 from factbook.auth.oauth import addresses
 from factbook.auth.oauth.client_documents import PUBLIC
-from factbook.auth.oauth.scopes import BASIC, SCOPES
+from factbook.auth.oauth.scopes import BASIC
 from factbook.errors import NotFoundError
 from factbook.http import urls
 from factbook.http.context import State
@@ -38,7 +38,8 @@ async def of_server(request: Request, state: State) -> Reply:
         "authorization_endpoint": f"{server}{addresses.AUTHORIZE}",
         "token_endpoint": f"{server}{addresses.TOKEN}",
         "revocation_endpoint": f"{server}{addresses.REVOKE}",
-        "scopes_supported": list(SCOPES),
+        # Some hosts ask for all of these; more is asked for where a tool needs it.
+        "scopes_supported": list(BASIC),
         "response_types_supported": ["code"],
         "response_modes_supported": ["query"],
         "grant_types_supported": ["authorization_code", "refresh_token"],

@@ -25,7 +25,7 @@ class NewClient(Struct):
     """Used members of what a client says about itself."""
 
     redirect_uris: Annotated[tuple[str, ...], Meta(min_length=1, max_length=10)]
-    client_name: Annotated[str, Meta(max_length=500)] = ""
+    client_name: Annotated[str, Meta(max_length=500)] | None = None
 
 
 async def register(request: Request, state: State) -> Reply:

@@ -114,7 +114,7 @@ def _refresh(
     form: dict[str, str], new: TokenDigests, state: State
 ) -> Callable[[Transaction], Issuance]:
     token, client, now = _secret(form, "refresh_token", state), _client(form), state.clock()
-    scope = scopes.asked(form["scope"][: scopes.LONGEST]) if form.get("scope") else None
+    scope = scopes.known(form.get("scope", "")[: scopes.LONGEST])
     return lambda transaction: token_requests.refresh(
         transaction, token=token, client=client, scope=scope, new=new, now=now
     )

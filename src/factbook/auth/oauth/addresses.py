@@ -33,10 +33,20 @@ def is_resource(text: str, server: str) -> bool:
 
     With a query too: clients repeat the address that they were given, which may choose tools.
     """
-    try:
-        parts = urlsplit(text)
-    except ValueError:
-        return False
     if "#" in text or not text.isprintable():
         return False
-    return f"{parts.scheme}://{parts.netloc}{parts.path}" == resource(server)
+    try:
+        return _normalized(text) == _normalized(resource(server))
+    except ValueError:
+        return False
+
+
+def _normalized(uri: str) -> tuple[str, str, str]:
+    """The address without its query, where equivalent ones are equal (RFC 3986, section 6.2).
+
+    URL classes of some hosts add a slash, change the case of the host, or drop or add its port.
+    """
+    parts = urlsplit(uri)
+    port = {"http": ":80", "https": ":443"}.get(parts.scheme, "")
+    host = parts.netloc.lower().removesuffix(port)
+    return parts.scheme, host, parts.path.removesuffix("/")

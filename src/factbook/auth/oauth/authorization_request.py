@@ -67,9 +67,8 @@ def checked(
         raise OAuthError(f"resource has to be {addresses.resource(server)}.", code="invalid_target")
     if len(scope := given.get("scope", "")) > scopes.LONGEST:
         raise OAuthError("scope is too long.", code="invalid_scope")
-    permissions = scopes.asked(scope)
-    if not permissions:
-        raise OAuthError("scope names nothing that there is here.", code="invalid_scope")
     resource = addresses.resource(server)
     state = given.get("state", "")
-    return AuthorizationRequest(client, redirect_uri, permissions, state, challenge, resource)
+    return AuthorizationRequest(
+        client, redirect_uri, scopes.asked(scope), state, challenge, resource
+    )

@@ -43,9 +43,16 @@ class ClientDocument(msgspec.Struct, frozen=True):
 
     client_id: str
     redirect_uris: Annotated[tuple[str, ...], Meta(min_length=1, max_length=50)]
-    client_name: str = ""
-    token_endpoint_auth_method: str = PUBLIC
+    client_name: str | None = None
+    token_endpoint_auth_method: str | None = None
+    token_endpoint_auth_methods_supported: tuple[str, ...] | None = None
     client_secret: Any = None
+
+    @property
+    def may_be_public(self) -> bool:
+        """True for a client that can do without proof; some prefer one where there is a choice."""
+        method = self.token_endpoint_auth_method or PUBLIC
+        return PUBLIC in {method, *(self.token_endpoint_auth_methods_supported or ())}
 
 
 class FetchDocument(Protocol):
@@ -169,7 +176,7 @@ def decoded(reply: HostReply, client_id: str) -> ClientDocument:
         raise _wrong(f"What {host} says about the client cannot be read.") from None
     if found.client_id != client_id:
         raise _wrong(f"What {host} says is about another client.")
-    if found.token_endpoint_auth_method != PUBLIC or found.client_secret is not None:
+    if not found.may_be_public or found.client_secret is not None:
         raise _wrong("The client wants to prove who it is in a way that is not supported here.")
     if not all(map(redirects.is_acceptable, found.redirect_uris)):
         raise _wrong(
@@ -179,9 +186,10 @@ def decoded(reply: HostReply, client_id: str) -> ClientDocument:
     return found
 
 
-def shown_name(name: str) -> str:
+def shown_name(name: str | None) -> str:
     """Name that a client gives itself, as people see it: one short line without hidden text."""
-    visible = "".join(character for character in invisible.without(name) if character.isprintable())
+    text = invisible.without(name or "")
+    visible = "".join(character for character in text if character.isprintable())
     return " ".join(visible.split())[:_LONGEST_NAME]
 
 

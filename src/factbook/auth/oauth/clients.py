@@ -44,5 +44,8 @@ async def find(
         return OAuthClient(id_, name, document.redirect_uris, "document")
     found = await registrations.find(database, id_) if options.registration else None
     if found is None:
-        raise OAuthError("The client is not known here.", code="invalid_client")
+        raise OAuthError(
+            "The client is not known here. Remove this server from it, and add the server again.",
+            code="invalid_client",
+        )
     return OAuthClient(id_, found.name, found.redirect_uris, "registration")

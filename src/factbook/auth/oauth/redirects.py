@@ -94,9 +94,9 @@ def _parse(uri: str) -> can_ada.URL | None:
 
 
 def _without_port(uri: str) -> tuple[str | None, str, str]:
-    # Of the path as it was sent: an empty one is not the same as a slash.
+    # Browsers ask for a slash where the path is empty (RFC 3986, section 6.2.3).
     parts = urlsplit(uri)
-    return parts.hostname, parts.path, parts.query
+    return parts.hostname, parts.path or "/", parts.query
 
 
 def _is_own(name: str) -> bool:

@@ -29,11 +29,15 @@ LONGEST: Final = 1_000
 def asked(text: str) -> frozenset[str]:
     """Permissions that a `scope` parameter asks for; the basic ones where it names none.
 
-    Names that are not known are left out (RFC 6749, section 3.3): clients add some of their own,
-    such as `offline_access`. Empty: it names only such.
+    Unknown names are ignored (RFC 6749, section 3.3): hosts send their own, such as `claudeai` or
+    `offline_access`.
     """
-    names = text.split()
-    return frozenset(names).intersection(SCOPES) if names else frozenset(BASIC)
+    return known(text) or frozenset(BASIC)
+
+
+def known(text: str) -> frozenset[str]:
+    """Permissions that a `scope` parameter names."""
+    return frozenset(text.split()).intersection(SCOPES)
 
 
 def written(permissions: frozenset[str]) -> str:

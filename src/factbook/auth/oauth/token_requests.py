@@ -88,22 +88,26 @@ def refresh(
     *,
     token: str,
     client: str,
-    scope: frozenset[str] | None,
+    scope: frozenset[str],
     new: TokenDigests,
     now: int,
 ) -> Issuance:
-    """Exchange the refresh token with this hash, for all of its consent or for this part of it."""
+    """Exchange the refresh token with this hash, for what `scope` shares with its consent.
+
+    An empty scope asks for the whole consent. Hosts repeat the scope that they first asked for,
+    even where the person's role allowed less of it.
+    """
     found = issued_tokens.find(transaction, token, REFRESH)
     consent = found and consents.find(transaction, found.consent)
     if found is None or consent is None or found.expires_at <= now:
         return _refused(_GRANT, "The refresh token is unknown, was revoked or has expired.")
     if consent.client != client:
         return _ended(transaction, consent, "The refresh token was issued to another client.")
-    if scope is not None and not frozenset() < scope <= consent.permissions:
+    wanted = (scope or consent.permissions) & consent.permissions
+    if not wanted:
         return _refused("invalid_scope", "A refresh token gives no more than it was issued for.")
     if not issued_tokens.use(transaction, token, now):
         return _ended(transaction, consent, "The refresh token was used already.")
-    wanted = consent.permissions if scope is None else scope
     return _issued(transaction, consent, wanted & found.allowed, new, now)
 
 
