@@ -32,7 +32,9 @@ CATALOG_PART: Final = tuple(
     for name, description, example in _PART
 )
 BY: Final = Choice(
-    name="by", description="Adds figures for each of these.", words=("owner", "system", "kind")
+    name="by",
+    description="Adds figures for each of these; those of a group are without the groups below it.",
+    words=("owner", "system", "kind"),
 )
 TOP: Final = Integer(
     name="top", description="Most frequent texts that are listed, 20 by default.", most=100

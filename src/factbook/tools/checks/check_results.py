@@ -94,7 +94,10 @@ async def _of_check(arguments: CheckResultsArguments, context: Context) -> dict[
     rows = [row for _, row in page.rows]
     check = parse_stored_check(stored.published)
     shown = await explained_rows.of_rows(database, check, rows, context.now)
-    found = await count_store.totals(database, [id_])
+    if owners:
+        found = await count_store.of_owners(database, owners)
+    else:
+        found = await count_store.totals(database, [id_])
     return {
         "checkId": id_,
         "counts": counts(found.get(id_, StateCounts())),
@@ -156,15 +159,16 @@ TOOL = Tool(
         "Returns the entities for which a check fails, or has the states given, with since when "
         "and why it is unknown; of a scorecard its entities with level, score and coverage. Give "
         "exactly one of checkId and scorecardId, from get-scorecard-discovery. counts are of all "
-        f"entities. A page may hold few while there is a nextCursor. {SIZE_NOTE}; use `limit` and "
-        "`cursor`."
+        "entities, or of the owner's. A page may hold few while there is a nextCursor. "
+        f"{SIZE_NOTE}; use `limit` and `cursor`."
     ),
     arguments=CheckResultsArguments,
     output_schema=record(
         {
             "checkId": _TEXT,
             "scorecardId": _TEXT,
-            "counts": COUNTS | {"description": "All entities by state; of a scorecard by level."},
+            "counts": COUNTS
+            | {"description": "All entities, or the owner's, by state; of a scorecard by level."},
             "entities": array(
                 record(
                     {

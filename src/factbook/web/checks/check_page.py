@@ -80,6 +80,7 @@ async def show(visit: PageContext) -> Reply:
         first=address.to() if "cursor" in address.query else None,
         more=address.to(cursor=more) if more else None,
         export=address._replace(path=f"{shares.check_path(check.id)}/export").to(entity=None),
+        is_part=bool(owners),
         chart=await _chart(visit, stored),
         changes=await _changes(visit, check.id),
         versions=(await check_store.versions(database, check.id))[:_VERSIONS],

@@ -9,7 +9,7 @@ import msgspec
 from markupsafe import Markup
 
 from factbook.auth.permissions import CATALOG_READ, SOURCE_READ
-from factbook.catalog.store import overview
+from factbook.catalog.store import affiliation, overview
 from factbook.catalog.store.affiliation import CatalogPart
 from factbook.clock import DAY
 from factbook.errors import InputError, NotFoundError
@@ -244,22 +244,23 @@ def _time(text: str) -> int | None:
 async def _medians(
     database: Database, source: DataSource, fact: Fact, owner: str | None
 ) -> list[Median]:
-    """The medians over the owner's entities and all; none if the catalog is large."""
+    """The medians over all and the owner's with the groups below; none if the catalog is large."""
     if fact.type not in NUMBERS or catalog.answers(source.id):
         return []
     if sum((await overview.by_kind(database)).values()) > _FEW or not _is_name(fact.name):
         return []
-    counted = await across.counted(database, FactColumn(source, fact), CatalogPart(), "owner")
-    found = distribution.of(fact, counted, top=0, now=0)
-    unit, whole = fact_display.unit_of(fact), fact_across.path_of(source.id, fact.name)
-    rows: list[Median] = []
-    team = next((one for one in found.groups if one.name == owner), None)
-    if owner and team and team.median is not None:
+    parts = [("Catalog", CatalogPart(), fact_across.path_of(source.id, fact.name))]
+    if owner:
         path = _owner_path(source.id, fact.name, owner)
-        rows.append(Median("Team", charts.quantity(team.median, unit), team.known, path))
-    if found.spread is not None:
-        median = charts.quantity(found.spread.median, unit)
-        rows.append(Median("Catalog", median, found.known, whole))
+        team = await affiliation.groups_below(database, owner)
+        parts.insert(0, ("Team", CatalogPart(owners=team), path))
+    rows: list[Median] = []
+    for title, part, path in parts:
+        counted = await across.counted(database, FactColumn(source, fact), part, None)
+        found = distribution.of(fact, counted, top=0, now=0)
+        if found.spread is not None:
+            median = charts.quantity(found.spread.median, fact_display.unit_of(fact))
+            rows.append(Median(title, median, found.known, path))
     return rows
 
 
