@@ -19,7 +19,7 @@ from factbook.checks.definitions.check import parse_check
 from factbook.checks.evaluation.compiled_check import compiled
 from factbook.checks.rules.checked_entity import CheckedEntity
 from factbook.checks.state import PASS
-from factbook.facts.merge import Latest
+from factbook.facts.freshness import Latest
 
 _HERE = Path(__file__).parent
 _NODE = _HERE.parent / "tests" / "contracts" / "node_modules" / ".bin" / "node"

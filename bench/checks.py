@@ -31,7 +31,7 @@ from factbook.checks.trials.preview import preview
 from factbook.checks.versions.check_store import check_store
 from factbook.facts import store
 from factbook.facts.datasource import DataSource
-from factbook.facts.merge import Observation
+from factbook.facts.freshness import Observation
 from factbook.facts.schema import Fact
 from factbook.storage import Transaction
 from factbook.storage.database_url import open_database

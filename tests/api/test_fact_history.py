@@ -10,7 +10,7 @@ from factbook.clock import DAY, HOUR, iso
 from factbook.datasources.catalog_samples import sample_catalog
 from factbook.facts import store
 from factbook.facts.datasource import DataSource
-from factbook.facts.merge import Observation
+from factbook.facts.freshness import Observation
 from factbook.facts.schema import Fact
 from factbook.integrations import SOURCES as BUILTIN
 from tests.api.defining import (

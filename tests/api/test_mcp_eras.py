@@ -12,7 +12,7 @@ import pytest
 from factbook import __version__
 from factbook.facts import store
 from factbook.facts.datasource import DataSource
-from factbook.facts.merge import Observation
+from factbook.facts.freshness import Observation
 from factbook.facts.schema import Fact
 from tests.api.messages import (
     LEGACY,

@@ -8,7 +8,7 @@ from factbook import sweeps
 from factbook.clock import DAY, HOUR
 from factbook.facts import store
 from factbook.facts.datasource import DataSource
-from factbook.facts.merge import Observation
+from factbook.facts.freshness import Observation
 from factbook.facts.schema import Fact
 from factbook.integrations import SOURCES
 from tests.conftest import StartService

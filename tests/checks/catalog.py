@@ -16,7 +16,7 @@ from factbook.checks.maintenance import incremental
 from factbook.checks.versions.check_store import check_store
 from factbook.facts import store
 from factbook.facts.datasource import DataSource
-from factbook.facts.merge import Observation
+from factbook.facts.freshness import Observation
 from factbook.facts.schema import Fact
 from factbook.storage import Database
 from tests.service import Time

@@ -20,7 +20,7 @@ from factbook.clock import DAY, HOUR
 from factbook.errors import ConflictError, InvalidItemsError, NotFoundError
 from factbook.facts import pushed_facts, removal, store
 from factbook.facts.datasource import DataSource
-from factbook.facts.merge import Observation
+from factbook.facts.freshness import Observation
 from factbook.facts.pushed_facts import FactItem
 from factbook.facts.schema import Fact
 from factbook.storage import Database

@@ -7,7 +7,7 @@ from factbook.checks.definitions.check import Check, parse_check
 from factbook.checks.evaluation.compiled_check import CheckOutcome, CompiledCheck
 from factbook.checks.rules.checked_entity import CheckedEntity
 from factbook.errors import InvalidItemsError
-from factbook.facts.merge import Latest
+from factbook.facts.freshness import Latest
 
 NOW = 1_764_000_000_000
 

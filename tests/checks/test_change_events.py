@@ -8,7 +8,7 @@ from factbook.clock import HOUR
 from factbook.events import store as events
 from factbook.events.event import FeedPosition
 from factbook.facts import store
-from factbook.facts.merge import Observation
+from factbook.facts.freshness import Observation
 from factbook.storage import Database, Transaction
 from tests.checks.catalog import HOST, CheckedCatalog, a_check, leaf
 from tests.checks.paused_write import PausedWrite

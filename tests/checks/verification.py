@@ -13,7 +13,7 @@ from factbook.checks.rules.checked_entity import CheckedEntity
 from factbook.checks.states.count_store import PLACES, StateCounts
 from factbook.facts import store
 from factbook.facts.entity_filter import Matcher
-from factbook.facts.merge import Latest
+from factbook.facts.freshness import Latest
 from factbook.storage import Database, Transaction
 
 

@@ -19,7 +19,7 @@ from factbook.facts.across import CountedValue, CountedValues, FactColumn
 from factbook.facts.datasource import parse
 from factbook.facts.ends import ends
 from factbook.facts.entity_values import NO_WINDOW, EntityValue, ValueQuery, ValueWindow
-from factbook.facts.merge import Latest, reason_of
+from factbook.facts.freshness import Latest, reason_of
 from factbook.facts.reasons import NEVER_COLLECTED, word
 from factbook.facts.schema import Fact, FactType
 from factbook.facts.store import Observation

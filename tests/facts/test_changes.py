@@ -7,8 +7,8 @@ import pytest
 
 from factbook.facts import history_queries, store
 from factbook.facts.datasource import DataSource
+from factbook.facts.freshness import Observation
 from factbook.facts.history_queries import ChangePosition, FactChange, differences
-from factbook.facts.merge import Observation
 from factbook.facts.schema import Fact
 from factbook.storage import Database
 from tests.facts.test_store import NOW, add_entities

@@ -8,7 +8,7 @@ import pytest
 from factbook.clock import HOUR
 from factbook.facts import source_overview, store
 from factbook.facts.datasource import DataSource
-from factbook.facts.merge import Observation
+from factbook.facts.freshness import Observation
 from factbook.facts.schema import Fact
 from factbook.storage import Transaction
 from tests.api.defining import define, item, push, pushed

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from factbook.clock import DAY, HOUR
 from factbook.facts.datasource import DataSource
-from factbook.facts.merge import Latest, Observation, merge, reason_of
+from factbook.facts.freshness import Latest, Observation, merge, reason_of
 from factbook.facts.schema import Fact
 
 NOW = 1_795_262_400_000

@@ -10,7 +10,7 @@ import pytest
 from factbook.clock import DAY, HOUR
 from factbook.facts import history_queries, removal, retention, store, time_series
 from factbook.facts.datasource import DataSource, Lifecycle
-from factbook.facts.merge import Observation
+from factbook.facts.freshness import Observation
 from factbook.facts.schema import Fact
 from factbook.storage import Database
 from tests.facts.test_store import NOW, add_entities

@@ -10,7 +10,7 @@ from factbook.datasources import catalog_samples
 from factbook.errors import FactbookError
 from factbook.facts import store
 from factbook.facts.datasource import DataSource, Lifecycle
-from factbook.facts.merge import Observation
+from factbook.facts.freshness import Observation
 from factbook.facts.schema import Fact
 from factbook.integrations import SOURCES
 from factbook.worker import Worker

@@ -10,7 +10,7 @@ from factbook.catalog.store.conditions import EntityRange
 from factbook.clock import DAY
 from factbook.facts import removal, store
 from factbook.facts.datasource import DataSource
-from factbook.facts.merge import Observation
+from factbook.facts.freshness import Observation
 from factbook.facts.schema import Fact
 from factbook.storage import Database, Transaction
 

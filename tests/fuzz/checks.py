@@ -16,7 +16,7 @@ from factbook.checks.rules.checked_entity import CheckedEntity
 from factbook.checks.takeover import backstage, rhdh, roadie, thresholds
 from factbook.checks.trials import trial
 from factbook.datasources import value_filters
-from factbook.facts.merge import Latest
+from factbook.facts.freshness import Latest
 from tests.checks.sources import CODE, SOURCES
 from tests.fuzz.promises import json, lines, text, tried
 from tests.fuzz.target import Target

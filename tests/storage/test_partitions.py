@@ -21,7 +21,7 @@ from factbook.clock import DAY, HOUR, Throttle
 from factbook.errors import ConflictError
 from factbook.facts import history_partitions, store
 from factbook.facts.datasource import DataSource, Lifecycle
-from factbook.facts.merge import Observation
+from factbook.facts.freshness import Observation
 from factbook.facts.schema import Fact
 from factbook.settings import Settings
 from factbook.storage import Database, partition_change, partitions, schema_check

@@ -6,7 +6,7 @@ from typing import Any
 from factbook.catalog.store import collectable
 from factbook.facts import store
 from factbook.facts.datasource import DataSource, Handler
-from factbook.facts.merge import Observation
+from factbook.facts.freshness import Observation
 from factbook.facts.schema import Fact
 from tests.service import Service
 

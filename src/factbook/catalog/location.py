@@ -5,7 +5,7 @@ Source: the catalog API's annotations `managed-by-location` and `managed-by-orig
 
 from typing import NamedTuple
 
-from factbook.catalog.validators import BLANKS
+from factbook.catalog.validation import BLANKS
 from factbook.errors import InputError
 
 _FORM = "is not of the form <type>:<target>, as url:https://host/path"

@@ -15,7 +15,7 @@ from urllib.parse import quote
 from msgspec import Struct
 
 from factbook.catalog import kinds, people_trust
-from factbook.catalog.validators import Problem
+from factbook.catalog.validation import Problem
 from factbook.settings import Settings
 
 Entity = dict[str, Any]

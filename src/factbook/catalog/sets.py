@@ -11,10 +11,10 @@ from typing import Any, Final
 import msgspec
 
 from factbook import json_parts
-from factbook.catalog import advice, kinds, validation
+from factbook.catalog import kinds, validation
 from factbook.catalog.push_rules import MOST_ITEMS, EntityLimits, PushRules
 from factbook.catalog.ref import DEFAULT_NAMESPACE, EntityRef
-from factbook.catalog.validators import Problem
+from factbook.catalog.validation import Problem
 from factbook.errors import InputError, InvalidItemsError, PayloadTooLargeError, in_words, problem
 from factbook.schemas.push import Notice
 
@@ -224,7 +224,7 @@ class _Preparing:
             self._problem(position, "", f"{text} is also items[{first}]; a set holds it once")
             return
         missing = _spec_problems(entity, ref)
-        stored = list(advice.parts(entity, ref.kind, document))
+        stored = list(validation.unused_parts(entity, ref.kind, document))
         told = {path for path, _ in stored}
         notices = dropped + [each for each in missing if each[0] not in told] + stored
         for path, message in notices[: _MOST_WARNINGS - len(self.warnings)]:

@@ -8,10 +8,10 @@ must be known in its API version and `spec` must fit it.
 from collections.abc import Iterator
 from typing import Any
 
-from factbook.catalog import advice, location, strict_kinds, url, validation
+from factbook.catalog import location, strict_kinds, url, validation
 from factbook.catalog import ref as refs
 from factbook.catalog.push_rules import MANAGED_BY_LOCATION, MANAGED_BY_ORIGIN_LOCATION
-from factbook.catalog.validators import Problem, array, form, mapping, record, string, text, visible
+from factbook.catalog.validation import Problem, array, form, mapping, record, string, text, visible
 from factbook.errors import InputError
 
 _NAME = "1-63 letters, digits and inner hyphens, underscores and dots"
@@ -34,14 +34,14 @@ def problems(entity: Any) -> Iterator[Problem]:
 
 def _taken_for(entity: dict[str, Any]) -> str | None:
     """A message for a document that is not an entity at all, replacing all other checks."""
-    return validation.MANIFEST if advice.is_manifest(entity) else validation.taken_for(entity)
+    return validation.MANIFEST if validation.is_manifest(entity) else validation.taken_for(entity)
 
 
 def _kind_problems(kind: str, api_version: str, entity: dict[str, Any]) -> Iterator[Problem]:
     spec = entity.get("spec")
     schema = strict_kinds.schema(kind, spec)
     if schema is None:
-        near = advice.nearest_kind(kind)
+        near = validation.nearest_kind(kind)
         meant = f"; {near} is meant?" if near else ""
         yield (
             "kind",
@@ -117,7 +117,7 @@ _METADATA = record(
 
 
 def _foreign(path: str, value: Any) -> Iterator[Problem]:
-    yield path, advice.unknown_field(path)
+    yield path, validation.unknown_field(path)
 
 
 _ENTITY = record(

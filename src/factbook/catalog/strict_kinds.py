@@ -14,7 +14,7 @@ from factbook.catalog.kinds import (
     REQUIRED,
     TEMPLATE_API_VERSION,
 )
-from factbook.catalog.validators import (
+from factbook.catalog.validation import (
     Problem,
     Validator,
     anything,

@@ -11,7 +11,7 @@ import msgspec
 import yaml
 
 from factbook import safe_yaml, text_files
-from factbook.catalog import advice
+from factbook.catalog import validation
 from factbook.catalog.ref import DEFAULT_NAMESPACE, EntityRef
 from factbook.catalog.validation import normal_name
 from factbook.errors import InputError
@@ -204,7 +204,7 @@ def _check_size(node: yaml.Node, place: str) -> None:
 def _document(value: Any, origin: str, noun: str) -> EntityDocument:
     if not isinstance(value, dict):
         raise InputError(f"{origin} is not {noun}: a mapping is expected, not {_kind(value)}.")
-    if noun == _ENTITY and (sign := advice.template_sign(value)):
+    if noun == _ENTITY and (sign := validation.template_sign(value)):
         raise InputError(_TEMPLATE.format(origin, *sign))
     try:
         return EntityDocument(msgspec.Raw(msgspec.json.encode(value)), origin, _ref(value))

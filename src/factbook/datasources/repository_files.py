@@ -7,7 +7,7 @@ from factbook.clock import Clock
 from factbook.datasources.custom import File
 from factbook.datasources.memory import DatabaseMemory
 from factbook.facts import store
-from factbook.facts.merge import reason_of
+from factbook.facts.freshness import reason_of
 from factbook.facts.reasons import NO_ANNOTATION, word
 from factbook.integrations.integration import Integration
 from factbook.outbound import HttpClient

@@ -13,7 +13,7 @@ from factbook.catalog.store.conditions import SQL
 from factbook.errors import InputError
 from factbook.facts import entity_filter
 from factbook.facts.datasource import DataSource
-from factbook.facts.merge import reason_of
+from factbook.facts.freshness import reason_of
 from factbook.facts.reasons import BAD_DEFINITION, NEVER_COLLECTED
 from factbook.facts.schema import TYPES, Fact
 from factbook.facts.unknown import by_place

@@ -10,8 +10,8 @@ from typing import NamedTuple
 from factbook.clock import Throttle, iso
 from factbook.facts import store
 from factbook.facts.datasource import DataSource
+from factbook.facts.freshness import Observation, expiry
 from factbook.facts.health import LATE
-from factbook.facts.merge import Observation, expiry
 from factbook.facts.reasons import UPSTREAM_ERROR
 from factbook.scheduling import runs
 from factbook.scheduling.runs import SourceHealth

@@ -18,7 +18,7 @@ import msgspec
 from factbook.clock import DAY
 from factbook.facts.changes import Before
 from factbook.facts.datasource import DataSource, milliseconds
-from factbook.facts.merge import Latest, expiry
+from factbook.facts.freshness import Latest, expiry
 from factbook.storage import Transaction
 
 # Characters of JSON from which on a value is long.

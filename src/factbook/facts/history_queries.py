@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from factbook.facts import history
-from factbook.facts.merge import reason_of
+from factbook.facts.freshness import reason_of
 from factbook.storage import Database, Row
 
 # Rows of history that one page of changes looks at.

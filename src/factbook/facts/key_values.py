@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from factbook.facts import latest_rows
-from factbook.facts.merge import Latest
+from factbook.facts.freshness import Latest
 from factbook.storage import Database
 
 

@@ -10,7 +10,7 @@ import msgspec
 
 from factbook.catalog.store.conditions import SQL
 from factbook.facts import freshness
-from factbook.facts.merge import Latest
+from factbook.facts.freshness import Latest
 from factbook.storage import Database, Row
 
 # By entity id and source id.

@@ -19,7 +19,7 @@ from factbook.clock import MINUTE
 from factbook.facts import changes, entity_filter, removal, retention
 from factbook.facts.changes import Before
 from factbook.facts.datasource import DataSource
-from factbook.facts.merge import Latest, reason_of
+from factbook.facts.freshness import Latest, reason_of
 from factbook.facts.reasons import BAD_DEFINITION, NOT_APPLICABLE, NOT_SENT, REASONS, UPSTREAM_ERROR
 from factbook.facts.schema import is_text
 from factbook.storage import Transaction

@@ -9,8 +9,7 @@ from factbook.catalog.store.conditions import SQL, EntityRange
 from factbook.facts import changes, entity_filter, freshness, history
 from factbook.facts.changes import Before
 from factbook.facts.datasource import DataSource
-from factbook.facts.freshness import Freshness
-from factbook.facts.merge import Latest, Observation, merge
+from factbook.facts.freshness import Freshness, Latest, Observation, merge
 from factbook.storage import Database, Transaction
 
 __all__ = [
@@ -73,8 +72,8 @@ def record(
     """Check the values against the schema; make them the latest, and append changes to history.
 
     Given reasons override those of the check. For transient reasons the last values are kept as
-    described in `facts.merge`. History receives only the observation's own values, and only if they
-    differ from the last.
+    described in `facts.freshness`. History receives only the observation's own values, and only if
+    they differ from the last.
     """
     rows = list(observations)
     before = changes.before(transaction, source.id, [row.entity_id for row in rows])

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from factbook.facts import history
-from factbook.facts.merge import reason_of
+from factbook.facts.freshness import reason_of
 from factbook.storage import Database, Row
 from factbook.storage.database import Parameters
 

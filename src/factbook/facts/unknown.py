@@ -11,7 +11,7 @@ from factbook.catalog.store.conditions import SQL, EntityRange
 from factbook.errors import UnavailableError
 from factbook.facts import entity_filter
 from factbook.facts.datasource import DataSource
-from factbook.facts.merge import reason_of
+from factbook.facts.freshness import reason_of
 from factbook.facts.reasons import EVERYTHING, NEVER_COLLECTED, word
 from factbook.storage import Database
 

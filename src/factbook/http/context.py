@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from factbook.catalog.people_trust import PeopleTrust
 from factbook.catalog.push_rules import PushRules
 from factbook.clock import Clock
-from factbook.http.trusted_hosts import Proxies
+from factbook.http.admission import Proxies
 from factbook.settings import Settings
 from factbook.storage import Database
 
@@ -24,10 +24,9 @@ if TYPE_CHECKING:
     from factbook.datasources.clients import Connect
     from factbook.datasources.registry import Registry
     from factbook.facts.datasource import DataSource
-    from factbook.http.admission import Admission, RateLimit
+    from factbook.http.admission import Admission, Hosts, RateLimit
     from factbook.http.pipeline import IncompleteAnswers
     from factbook.http.refusals import Refusals
-    from factbook.http.trusted_hosts import Hosts
     from factbook.http.usage_meter import UsageMeter
     from factbook.importers.registry import ImporterRegistry
     from factbook.observability.metrics import Metrics

@@ -5,14 +5,24 @@ reads continue during a write, in this process or in another.
 """
 
 import asyncio
+import ctypes
 import sqlite3
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, suppress
+from contextlib import (
+    AbstractContextManager,
+    asynccontextmanager,
+    contextmanager,
+    nullcontext,
+    suppress,
+)
 from itertools import chain
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, Final, Self, TypeVar
+from urllib.parse import quote
+
+import msgspec
 
 from factbook.errors import UnavailableError
 from factbook.storage import dialects
@@ -28,17 +38,335 @@ from factbook.storage.database import (
     Transaction,
     in_time,
 )
-from factbook.storage.sqlite_connection import (
-    READ_SECONDS,
-    SQLiteConnection,
-    SQLiteSnapshot,
-    SQLiteTransaction,
-    connect,
-    keep_open,
-)
 from factbook.storage.sqlite_file import DatabaseFile, SQLiteError, is_full
-from factbook.storage.sqlite_readers import Readers
-from factbook.storage.touches import BeforeCommit
+from factbook.storage.touches import BeforeCommit, Touching
+
+# KiB of pages that a connection keeps.
+CACHE = 16384
+# Reads wait for nothing but a file that another process just puts in order, and all others wait
+# with them.
+READ_SECONDS: Final = 2.0
+_INTERRUPT_SECONDS: Final = 0.1
+_REOPENED: Final = "The database was opened for writes again. Try again."
+# What reads without room on the disk for the index of the log, which it then has in memory. Another
+# process may write meanwhile, and is seen.
+_READ_ONLY: Final = "ro&readonly_shm=1"
+
+
+class SQLiteConnection(sqlite3.Connection):
+    """A connection with a reference to its file; its own methods raise UnavailableError."""
+
+    file: DatabaseFile
+    is_closed = False
+    _open: sqlite3.Cursor | None = None  # of a statement whose rows are fetched bit by bit
+
+    def close(self) -> None:
+        """Close the connection, even if in use: later statements on it raise UnavailableError."""
+        if self._open is not None and not self.is_closed:
+            self._open.close()  # or SQLite would keep the file open for it
+        self.is_closed = True
+        super().close()
+
+    def verify(self) -> None:
+        """Raise UnavailableError if the connection can no longer read.
+
+        Once the index of the log is known to be missing, other processes' writes may overwrite the
+        data being read. The check costs a read almost nothing.
+        """
+        if self.is_closed:
+            raise UnavailableError(_REOPENED)
+        if self.file.is_divided:
+            raise self.file.gone()
+
+    def run(self, sql: str, parameters: Parameters = ()) -> sqlite3.Cursor:
+        """The cursor of a started statement."""
+        try:
+            return self._run(sql, parameters)
+        except sqlite3.Error as error:
+            self.file.tell(error)
+
+    def one(self, sql: str, parameters: Parameters = ()) -> Row | None:
+        """The first row of a statement, or None."""
+        try:
+            row: Row | None = self._run(sql, parameters).fetchone()
+        except sqlite3.Error as error:
+            self.file.tell(error)
+        return row
+
+    def all(self, sql: str, parameters: Parameters = ()) -> list[Row]:
+        """Every row of a statement."""
+        try:
+            return self._run(sql, parameters).fetchall()
+        except sqlite3.Error as error:
+            self.file.tell(error)
+
+    async def all_apart(self, sql: str, parameters: Parameters) -> list[Row]:
+        """The same on a thread; cancellation takes effect only once the statement has ended."""
+        work = asyncio.ensure_future(asyncio.to_thread(self.all, sql, parameters))
+        try:
+            return await asyncio.shield(work)
+        except asyncio.CancelledError:
+            # An interruption does nothing to a statement that waits for a thread yet. The
+            # connection goes to somebody else only when it is over, however often it is cancelled.
+            while not work.done():
+                self.interrupt()
+                with suppress(asyncio.CancelledError):
+                    await asyncio.wait([work], timeout=_INTERRUPT_SECONDS)
+            work.exception()  # is the interruption itself, and looked at
+            raise
+
+    @contextmanager
+    def begun(self, sql: str, parameters: Parameters) -> Iterator[sqlite3.Cursor]:
+        """A started statement, closed at the end of the block."""
+        self._open = cursor = self.run(sql, parameters)
+        try:
+            yield cursor
+        finally:
+            if not self.is_closed:
+                cursor.close()
+
+    def some(self, cursor: sqlite3.Cursor, size: int) -> list[Row]:
+        """The next rows of a started statement; empty at its end."""
+        self.verify()
+        try:
+            return cursor.fetchmany(size)
+        except sqlite3.Error as error:
+            self.file.tell(error)
+
+    def roll_back(self) -> bool:
+        """Roll the transaction back; returns false if the connection had to be closed for that."""
+        if not self.in_transaction:
+            return True  # SQLite has done it
+        try:
+            self.execute("ROLLBACK")
+        except sqlite3.Error:
+            self.close()
+            return False
+        return True
+
+    def _run(self, sql: str, parameters: Parameters) -> sqlite3.Cursor:
+        self.verify()
+        text, listed = dialects.sqlite(sql)
+        if listed:
+            parameters = [
+                _json(value) if isinstance(value, list) else value for value in parameters
+            ]
+        return self.execute(text, parameters)
+
+
+def _json(values: list[Any]) -> str:
+    return msgspec.json.encode(values).decode()
+
+
+def connect(
+    file: DatabaseFile,
+    *,
+    cache: int = CACHE,
+    mapped: bool = False,
+    wait: float = READ_SECONDS,
+    durable: bool = False,
+    new: bool = False,
+) -> SQLiteConnection:
+    """Open a connection; if `durable`, a commit is on disk before it returns.
+
+    It waits `wait` seconds for locks. If `new`, a missing file is created. Raises UnavailableError.
+    """
+    try:
+        return _connected(file, cache, mapped, wait, durable, new)
+    except sqlite3.Error as error:
+        file.tell(error)
+
+
+def _connected(
+    file: DatabaseFile, cache: int, mapped: bool, wait: float, durable: bool, new: bool
+) -> SQLiteConnection:
+    mode = _READ_ONLY if file.read_only else "rwc" if new else "rw"
+    # The threads take turns: one connection is the loop's, the other the writer's.
+    connection = sqlite3.connect(
+        f"file:{quote(str(file.target))}?mode={mode}",
+        uri=True,
+        isolation_level=None,
+        timeout=wait,
+        check_same_thread=False,
+        factory=SQLiteConnection,
+    )
+    connection.file = file
+    try:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
+        connection.execute("PRAGMA journal_size_limit = 67108864")
+        connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute(f"PRAGMA cache_size = {-cache}")
+        if mapped:  # which spares a system call for a page outside the cache
+            connection.execute("PRAGMA mmap_size = 268435456")
+    except sqlite3.Error:
+        connection.close()
+        raise
+    return connection
+
+
+def keep_open(connection: SQLiteConnection) -> None:
+    """Keep a connection open for the life of the process, without closing it on exit.
+
+    SQLite makes the last connection checkpoint the log into the database and delete it; a
+    connection that has lost the index would omit commits of other processes and delete those.
+    """
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
+
+
+class SQLiteSnapshot:
+    """Several reads within the connection's current transaction."""
+
+    def __init__(self, connection: SQLiteConnection) -> None:
+        self._connection = connection
+
+    async def columns(self, sql: str, parameters: Parameters = ()) -> list[list[Any]]:
+        await asyncio.sleep(0)  # others are answered between two of these
+        row = self._connection.one(sql, parameters)
+        return [msgspec.json.decode(text) for text in row or ()]
+
+
+class SQLiteTransaction(Touching):
+    """The one transaction of the connection for writes."""
+
+    is_alone = True
+
+    def __init__(self, connection: SQLiteConnection) -> None:
+        self._connection = connection
+        self.touched = {}
+        self.one, self.all = connection.one, connection.all
+
+    def run(self, sql: str, parameters: Parameters = ()) -> int:
+        return self._connection.run(sql, parameters).rowcount
+
+    def many(self, sql: str, rows: Iterable[Parameters]) -> None:
+        self._connection.executemany(sql, rows)
+
+    def insert(self, table: str, columns: Sequence[str], rows: Iterable[Parameters]) -> None:
+        places = ", ".join("?" * len(columns))
+        self.many(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({places})", rows)
+
+    def update(self, table: str, columns: Sequence[str], rows: Sequence[Parameters]) -> None:
+        key, *others = columns
+        values = ", ".join(f"{column} = ?" for column in others)
+        self.many(
+            f"UPDATE {table} SET {values} WHERE {key} = ?", ((*row[1:], row[0]) for row in rows)
+        )
+
+    def delete(self, table: str, columns: Sequence[str], rows: Sequence[Parameters]) -> None:
+        where = " AND ".join(f"{column} = ?" for column in columns)
+        self.many(f"DELETE FROM {table} WHERE {where}", rows)
+
+    def lock(self, name: str, *, shared: bool = False) -> None:
+        """Do nothing: a write transaction of SQLite is already exclusive."""
+
+    def lock_patiently(self, name: str) -> None:
+        """Do nothing, as `lock` does."""
+
+    def lock_each(self, names: Mapping[str, bool]) -> None:
+        """Do nothing, as `lock` does."""
+
+    def try_lock_each(self, names: Mapping[str, bool]) -> bool:
+        """Return true: nobody else writes."""
+        return True
+
+    def outwait(self, names: Mapping[str, bool]) -> None:
+        """Do nothing, as `lock` does."""
+
+    def aside(self) -> AbstractContextManager[Transaction]:
+        """This transaction, as nobody waits for its rows."""
+        return nullcontext(self)
+
+    def relax(self) -> None:
+        """Do nothing: SQLite sets durability by connection, not by transaction."""
+
+
+# Searches work all the time that they take, and more at once would only make all of them slower;
+# long reads mostly wait for those who receive them.
+_MOST_SEARCHES: Final = 2
+_MOST_LONG: Final = 32
+# KiB of pages: with less of them to look through, a long read takes a fifth less time.
+_LONG_CACHE: Final = 4096
+# How many of these connections are kept for the next who needs one.
+_MOST_IDLE = 4
+_WAIT_SECONDS = 10
+
+
+class Readers:
+    """Connections for reads that run concurrently.
+
+    Each keeps reading its initial snapshot, which the event loop's own connection must not do.
+    """
+
+    def __init__(self, file: DatabaseFile, most: int, *, cache: int, mapped: bool) -> None:
+        self.most = most
+        self._file = file
+        self._cache = cache
+        self._mapped = mapped
+        self._free = asyncio.Semaphore(most)
+        self.taken = 0
+        self.waiting = 0
+        self._idle: list[SQLiteConnection] = []
+        self._taken: set[SQLiteConnection] = set()
+
+    @classmethod
+    def for_searches(cls, file: DatabaseFile) -> Self:
+        """The connections for searches."""
+        return cls(file, _MOST_SEARCHES, cache=CACHE, mapped=True)
+
+    @classmethod
+    def for_long_reads(cls, file: DatabaseFile) -> Self:
+        """Connections for long reads; what comes by once is not kept, nor is the file mapped."""
+        return cls(file, _MOST_LONG, cache=_LONG_CACHE, mapped=False)
+
+    @asynccontextmanager
+    async def one(self) -> AsyncIterator[SQLiteConnection]:
+        """An exclusive connection; raises UnavailableError if too many are in use."""
+        self.waiting += 1
+        try:
+            async with asyncio.timeout(_WAIT_SECONDS):
+                await self._free.acquire()
+        except TimeoutError as error:
+            raise UnavailableError("Too many long answers are in progress.") from error
+        finally:
+            self.waiting -= 1
+        self.taken += 1
+        try:
+            connection = self._idle.pop() if self._idle else self._connect()
+            self._taken.add(connection)
+            try:
+                yield connection
+            finally:
+                self._taken.discard(connection)
+                self._put_back(connection)
+        finally:
+            self.taken -= 1
+            self._free.release()
+
+    def close(self) -> None:
+        """Close the idle connections."""
+        while self._idle:
+            self._idle.pop().close()
+
+    def close_all(self) -> None:
+        """Close all connections, even those in use: their reads fail with UnavailableError."""
+        self.close()
+        for connection in self._taken:
+            connection.close()
+
+    def _connect(self) -> SQLiteConnection:
+        # Another file at the path would answer what this one does not hold.
+        self._file.verify()
+        return connect(self._file, cache=self._cache, mapped=self._mapped)
+
+    def _put_back(self, connection: SQLiteConnection) -> None:
+        if connection.is_closed:
+            return
+        if len(self._idle) < _MOST_IDLE:
+            self._idle.append(connection)
+        else:
+            connection.close()
+
 
 T = TypeVar("T")
 

@@ -7,8 +7,8 @@ from msgspec import UNSET, Struct, UnsetType
 
 from factbook.catalog.store.changes import Past, PastChanges
 from factbook.clock import iso
+from factbook.facts.freshness import reason_of
 from factbook.facts.history_queries import FactChange, FactChangePage
-from factbook.facts.merge import reason_of
 from factbook.tools import change_pages, sources, times
 from factbook.tools.all_entities_facts import EVERY_KIND
 from factbook.tools.change_pages import ChangeCursor, ChangeQuery, Found

@@ -10,7 +10,7 @@ from factbook.catalog.compliance import OWNER_EXISTS
 from factbook.catalog.store import collectable, summaries
 from factbook.checks.rules.checked_entity import CheckedEntity
 from factbook.facts.datasource import DataSource, Handler
-from factbook.facts.merge import Latest
+from factbook.facts.freshness import Latest
 from factbook.facts.schema import Fact
 from factbook.storage import Database
 

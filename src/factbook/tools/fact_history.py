@@ -10,7 +10,7 @@ from factbook.catalog.store import collectable
 from factbook.clock import iso, iso_or_none
 from factbook.errors import ToolError
 from factbook.facts import time_series
-from factbook.facts.merge import reason_of
+from factbook.facts.freshness import reason_of
 from factbook.facts.reasons import EVERYTHING
 from factbook.facts.time_series import HistoryEntry, HistoryPosition
 from factbook.tools import sources, times

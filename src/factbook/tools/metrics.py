@@ -13,7 +13,7 @@ from factbook.catalog.store import by_ref
 from factbook.clock import iso
 from factbook.facts import entity_filter, shapes, store
 from factbook.facts.datasource import DataSource
-from factbook.facts.merge import Latest, reason_of
+from factbook.facts.freshness import Latest, reason_of
 from factbook.facts.reasons import (
     NEVER_COLLECTED,
     NO_ANNOTATION,

@@ -13,9 +13,8 @@ from msgspec import UNSET, Struct, UnsetType
 
 from factbook.api.mcp import jsonrpc, resources, tool_calls
 from factbook.api.mcp.descriptions import LEGACY, META, MODERN, described
-from factbook.api.mcp.exchange import Exchange
-from factbook.api.mcp.jsonrpc import RpcError
-from factbook.api.mcp.toolset_choice import chosen, is_strict
+from factbook.api.mcp.jsonrpc import Exchange, RpcError
+from factbook.api.mcp.servers import chosen, is_strict
 from factbook.errors import NotAcceptableError, NotAllowedError, UnsupportedMediaTypeError, in_words
 from factbook.http.context import Descriptions, ServerChoice, ToolContext, ToolServer
 from factbook.http.requests import Reply, Request

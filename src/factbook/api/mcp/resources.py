@@ -15,7 +15,7 @@ from factbook import invisible
 from factbook.api.authentication import authorize
 from factbook.api.mcp import jsonrpc, tool_calls
 from factbook.api.mcp.descriptions import MODERN_MEMBERS
-from factbook.api.mcp.exchange import Exchange
+from factbook.api.mcp.jsonrpc import Exchange
 from factbook.auth.permissions import CATALOG_READ, CHECK_READ
 from factbook.catalog.store import name_completion
 from factbook.catalog.store.name_completion import CompletedColumn

@@ -10,7 +10,7 @@ from msgspec import Struct
 from factbook import invisible
 from factbook.api.mcp import jsonrpc
 from factbook.api.mcp.descriptions import MODERN_EXTRA
-from factbook.api.mcp.exchange import Exchange
+from factbook.api.mcp.jsonrpc import Exchange
 from factbook.errors import (
     FactbookError,
     NotAllowedError,

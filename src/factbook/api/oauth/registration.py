@@ -13,9 +13,9 @@ from factbook.auth.oauth.refusal import OAuthError
 from factbook.auth.oauth.registrations import Registration
 from factbook.clock import SECOND
 from factbook.errors import NotFoundError, TooManyRequestsError
+from factbook.http.admission import client_address
 from factbook.http.context import State
 from factbook.http.requests import Reply, Request, reply
-from factbook.http.trusted_hosts import client_address
 
 _LARGEST: Final = 16 * 1024
 _CREATED: Final = 201

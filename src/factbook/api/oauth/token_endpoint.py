@@ -22,9 +22,9 @@ from factbook.errors import (
     UnsupportedMediaTypeError,
 )
 from factbook.http import error_responses, urls
+from factbook.http.admission import client_address
 from factbook.http.context import State
 from factbook.http.requests import Reply, Request, reply
-from factbook.http.trusted_hosts import client_address
 from factbook.storage import Transaction
 
 _LARGEST: Final = 16 * 1024

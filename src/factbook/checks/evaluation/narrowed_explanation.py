@@ -9,7 +9,7 @@ from factbook.checks.evaluation import explanation
 from factbook.checks.evaluation.explanation import Evidence, Explanation
 from factbook.checks.rules.checked_entity import CheckedEntity
 from factbook.checks.rules.fact_reference import CHECKS, FactReference
-from factbook.facts.merge import Latest
+from factbook.facts.freshness import Latest
 
 Counts = Callable[[FactReference], bool]
 

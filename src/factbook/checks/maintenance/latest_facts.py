@@ -6,8 +6,8 @@ import msgspec
 
 from factbook.catalog.store import collectable
 from factbook.facts import latest_rows
+from factbook.facts.freshness import Latest
 from factbook.facts.latest_rows import FactValues
-from factbook.facts.merge import Latest
 from factbook.integrations import catalog
 from factbook.storage import Database, Transaction
 

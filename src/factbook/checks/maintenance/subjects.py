@@ -11,7 +11,7 @@ from factbook.checks.rules.checked_entity import CheckedEntity
 from factbook.checks.states.state_store import EntityStates
 from factbook.facts import entity_filter
 from factbook.facts.entity_filter import EntityFilter, Matcher
-from factbook.facts.merge import Latest
+from factbook.facts.freshness import Latest
 from factbook.storage import Transaction
 
 _NOTHING: Mapping[str, Any] = {}

@@ -8,7 +8,7 @@ from factbook.catalog import essentials
 from factbook.catalog.ref import DEFAULT_NAMESPACE
 from factbook.checks import state
 from factbook.checks.rules.fact_reference import CHECKS, ENTITY, FactReference
-from factbook.facts.merge import Latest, reason_of
+from factbook.facts.freshness import Latest, reason_of
 from factbook.facts.reasons import NEVER_COLLECTED, NOT_APPLICABLE
 
 Document = Mapping[str, Any]

@@ -29,7 +29,7 @@ from factbook.checks.trials.write_trial import EvaluatedTrial, ResultDifference,
 from factbook.errors import InputError
 from factbook.facts import latest_rows, store
 from factbook.facts.datasource import DataSource
-from factbook.facts.merge import Latest, Observation
+from factbook.facts.freshness import Latest, Observation
 from factbook.integrations import catalog
 from factbook.storage import Transaction
 

@@ -20,7 +20,7 @@ from factbook.checks.states.count_store import NO_PLACE, PLACES, StateCounts
 from factbook.checks.trials import trial_budget
 from factbook.checks.trials.trial_budget import TrialBudget, TrialRoom
 from factbook.facts import entity_filter
-from factbook.facts.merge import Latest
+from factbook.facts.freshness import Latest
 from factbook.storage import Database
 
 # Entities that are read at once; other work is done between two portions.

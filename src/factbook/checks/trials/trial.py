@@ -15,7 +15,7 @@ from factbook.checks.rules.contradictions import report_constant
 from factbook.checks.rules.fact_reference import FactReference
 from factbook.checks.rules.operators import KNOWLEDGE
 from factbook.facts.entity_filter import Matcher
-from factbook.facts.merge import Latest
+from factbook.facts.freshness import Latest
 
 _ENTITY: Final[dict[str, Any]] = {"kind": "Component", "metadata": {"name": "test"}}
 _STATES: Final = {state.word(one): one for one in (state.PASS, state.FAIL, state.UNKNOWN)}

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Final, NamedTuple
 import yaml
 
 from factbook import safe_yaml
-from factbook.catalog import advice
+from factbook.catalog import validation
 
 LARGEST: Final = 1024 * 1024
 # Deeper than any entity that the catalog takes by default.
@@ -209,7 +209,7 @@ def _add(
     else:
         if value and isinstance(value, dict):
             document = FileDocument(value, line, dict(_lines(node)))
-            if sign := advice.template_sign(value):
+            if sign := validation.template_sign(value):
                 path, text = sign
                 message = f"{_TEMPLATE} {path} has {text}"
                 problem = FileProblem(document.lines.get(path, line), message, lost=False)

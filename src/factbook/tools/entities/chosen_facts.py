@@ -20,7 +20,7 @@ from factbook.clock import iso
 from factbook.errors import ToolError
 from factbook.facts import unknown
 from factbook.facts.datasource import DataSource
-from factbook.facts.merge import Latest
+from factbook.facts.freshness import Latest
 from factbook.storage.database import LONGEST_SEARCH, in_time
 from factbook.tools import essential_facts
 from factbook.tools.entities import conditions, matching

@@ -9,7 +9,7 @@ from factbook.datasources.custom import CustomSourceDefinition
 from factbook.datasources.trial import TrialResponse
 from factbook.errors import InputError
 from factbook.facts import reasons as words
-from factbook.facts.merge import reason_of
+from factbook.facts.freshness import reason_of
 from factbook.facts.schema import Fact
 from factbook.web.site.page_context import PageContext
 

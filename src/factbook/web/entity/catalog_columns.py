@@ -15,7 +15,7 @@ from factbook.checks.scorecards.scorecard_figures import ScorecardInEffect
 from factbook.facts import key_values
 from factbook.facts.datasource import DataSource
 from factbook.facts.entity_filter import Matcher
-from factbook.facts.merge import Latest, reason_of
+from factbook.facts.freshness import Latest, reason_of
 from factbook.facts.reasons import NEVER_COLLECTED
 from factbook.facts.schema import Fact
 from factbook.http.requests import offloaded

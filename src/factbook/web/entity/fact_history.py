@@ -16,7 +16,7 @@ from factbook.errors import InputError, NotFoundError
 from factbook.facts import across, distribution, store, time_series
 from factbook.facts.across import NUMBERS, FactColumn
 from factbook.facts.datasource import DataSource
-from factbook.facts.merge import Latest, reason_of
+from factbook.facts.freshness import Latest, reason_of
 from factbook.facts.reasons import NEVER_COLLECTED
 from factbook.facts.schema import Fact
 from factbook.facts.time_series import Excerpt, Point

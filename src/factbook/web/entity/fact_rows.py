@@ -7,7 +7,7 @@ import msgspec
 
 from factbook.facts import time_series
 from factbook.facts.datasource import DataSource
-from factbook.facts.merge import reason_of
+from factbook.facts.freshness import reason_of
 from factbook.facts.schema import Fact
 from factbook.facts.time_series import HistoryEntry, HistoryPosition
 from factbook.scheduling.schedule import next_start

@@ -10,7 +10,7 @@ from factbook.datasources.registry import SourceSnapshot as Sources
 from factbook.facts import shapes, store, time_series
 from factbook.facts.datasource import DataSource
 from factbook.facts.entity_filter import EntityFilter, Matcher
-from factbook.facts.merge import Latest, reason_of
+from factbook.facts.freshness import Latest, reason_of
 from factbook.facts.reasons import NEVER_COLLECTED
 from factbook.facts.schema import Fact
 from factbook.facts.shape import LeafGroup as ShapeGroup

@@ -26,9 +26,9 @@ from factbook.errors import (
     TooManyRequestsError,
 )
 from factbook.http import refusals
+from factbook.http.admission import client_address
 from factbook.http.pipeline import Pipeline
 from factbook.http.requests import Reply, Request, offloaded
-from factbook.http.trusted_hosts import client_address
 from factbook.web.site import cookies, forms
 from factbook.web.site.forms import CSRF
 from factbook.web.site.page_context import PageContext, Site
