@@ -149,6 +149,9 @@ lock: $(UV_STAMP) ## Resolve the requirements again (LOCK=--upgrade takes the ne
 		--output-file requirements/dev.lock
 	$(COMPILE) --group build --constraints requirements/dev.lock --output-file requirements/build.lock
 	$(COMPILE) --group installer --output-file requirements/installer.lock
+	for number in 1 2 3; do \
+		$(COMPILE) --group hosts-$$number --output-file tests/contracts/hosts-$$number.lock; \
+	done
 
 COMPILE = $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock' $(LOCK)

@@ -11,6 +11,7 @@ from tests.supply.test_locks import LOCKS
 
 ROOT = Path(__file__).parents[2]
 DOCKERFILE = ROOT / "Dockerfile"
+SYSTEM = ROOT / "scripts" / "install-system"
 _PINNED = re.compile(r"[a-z]+:[0-9][\w.-]+@sha256:[0-9a-f]{64}")
 
 
@@ -62,15 +63,14 @@ def test_nothing_of_the_image_is_for_one_processor_alone() -> None:
 
 
 @pytest.mark.spec("security.builds-are-pinned")
-@pytest.mark.parametrize("file", [DOCKERFILE, ROOT / "Makefile"], ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "file", [DOCKERFILE, ROOT / "Makefile", SYSTEM], ids=lambda path: path.name
+)
 def test_whatever_is_installed_has_a_hash_or_was_built_here(file: Path) -> None:
-    for command in [
-        *commands(file, "install"),
-        *([] if file == DOCKERFILE else commands(file, "sync")),
-    ]:
+    for command in commands(file, "(?:install|sync)"):
         own = "dist/*.whl" in command or command.endswith("--editable .")
         assert ("--no-deps" in command) if own else ("--require-hashes" in command), command
-        assert ".lock" in command or own, command
+        assert ".lock" in command or '"$lock"' in command or own, command
 
 
 @pytest.mark.spec("security.builds-are-pinned")
@@ -85,7 +85,7 @@ def test_wheels_are_built_with_what_is_locked() -> None:
 
 def test_packages_of_others_are_never_built() -> None:
     assert "PIP_ONLY_BINARY=:all:" in DOCKERFILE.read_text()
-    for line in instructions(ROOT / "Makefile"):
+    for line in instructions(ROOT / "Makefile") + instructions(SYSTEM):
         assert "--require-hashes" not in line or "--only-binary :all:" in line
 
 

@@ -9,6 +9,8 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 LOCKS = sorted((ROOT / "requirements").glob("*.lock"))
+# What is installed to be tested against, in environments of its own; old versions, on purpose.
+HOSTS = sorted((ROOT / "tests" / "contracts").glob("hosts-*.lock"))
 _PIN = re.compile(r"^([a-z0-9-]+==[^ ;]+)", re.MULTILINE)
 
 
@@ -26,7 +28,8 @@ def names(requirements: list[str]) -> set[str]:
 
 def test_every_locked_package_has_a_hash_and_no_host(subtests: pytest.Subtests) -> None:
     assert LOCKS
-    for lock in LOCKS:
+    assert HOSTS
+    for lock in LOCKS + HOSTS:
         with subtests.test(lock.stem):
             text = lock.read_text()
             packages = re.split(r"\n(?=\S)", re.sub(r"(?m)^\s*#.*\n?", "", text).strip())
@@ -50,6 +53,18 @@ def test_the_runtime_holds_nothing_of_an_extra() -> None:
     assert names(project()["project"]["dependencies"]) <= locked
     assert not locked & extras
     assert not {name for name in locked if name.startswith(("opentelemetry", "sqlalchemy"))}
+
+
+@pytest.mark.spec("security.builds-are-pinned")
+def test_each_generation_of_hosts_is_locked() -> None:
+    groups = project()["dependency-groups"]
+    locked = {
+        lock.stem: {pin.partition("==")[0] for pin in _PIN.findall(lock.read_text())}
+        for lock in HOSTS
+    }
+    assert {name for name in groups if name.startswith("hosts-")} == locked.keys()
+    for name, packages in locked.items():
+        assert names(groups[name]) <= packages, name
 
 
 @pytest.mark.spec("security.builds-are-pinned")
