@@ -25,6 +25,7 @@ _AGENTS = (
     "tests/contracts/test_agent_servers.py",
     "tests/contracts/test_clients.py",
     "tests/contracts/test_conformance.py",
+    "tests/contracts/test_hosts.py",
 )
 _CATALOG = (
     "tests/contracts/test_catalog_",
@@ -321,6 +322,7 @@ SYSTEM: Final[dict[str, tuple[str, ...]]] = {
     "tests/browser/": _BROWSER,
     "tests/browser/screenshots.py": NOTHING,
     "tests/contracts/": ("tests/contracts/", "tests/browser/test_signing_in_agents.py"),
+    "tests/contracts/host": ("tests/contracts/test_hosts.py",),
     "tests/contracts/package-lock.json": EVERYTHING,
     "tests/data/": ("tests/contracts/test_schemathesis.py", "tests/system/test_curl.py"),
     "tests/docs/": _PAGES_OF_DOCS,
@@ -409,4 +411,5 @@ LONGEST: Final = (
     "tests/system/test_checks_attack.py",
     "tests/system/test_many_machines.py",
     "tests/contracts/test_conformance.py",
+    "tests/contracts/test_hosts.py",
 )

@@ -58,6 +58,9 @@ REQUIREMENTS: dict[str, Requirement] = {
     "endpoint.tools-name-permissions": Requirement(
         "decisions §4.1", "A call at `/mcp` needs the permissions of its tool, and is told them."
     ),
+    "endpoint.hosts-convert-tools": Requirement(
+        "decisions §4.1", "Every tool converts in the libraries of hosts, with all its arguments."
+    ),
     "endpoint.oauth-at-mcp": Requirement(
         "decisions §4.1", "Clients sign people in with OAuth at `/mcp`, and find it by path."
     ),
