@@ -30,17 +30,22 @@ _UNTRUSTED: Final = (
 
 @dataclass
 class CheckedPart:
-    """Part of a snapshot with its valid entities; `unread` are the origins to leave alone."""
+    """Part of a snapshot with its valid entities; `unread` are the origins to leave alone.
+
+    `invalid` are those that hold entities of which none is valid.
+    """
 
     part: SnapshotPart
     found: list[Candidate] = field(default_factory=list)
     problems: list[ReadingProblem] = field(default_factory=list)
     unread: set[str] = field(default_factory=set)
+    invalid: set[str] = field(default_factory=set)
 
     @property
     def whole(self) -> bool:
         """True if nothing has to be read again, and anything was read that could be."""
-        read = bool(self.found or not self.unread)
+        found = any(one.origin not in self.invalid for one in self.found)
+        read = bool(found or not self.unread)
         return self.part.complete and not self.part.failed and read
 
 
@@ -61,7 +66,8 @@ class ImportMarks:
         own = metadata.get("annotations")
         if own is not None and not isinstance(own, dict):
             return item.entity
-        given = {k: v for k, v in (own or {}).items() if k not in (self._origin, self.id_key)}
+        marks = self._origin, self.id_key, f"{self._domain}/{identity.GENERATED}"
+        given = {key: value for key, value in (own or {}).items() if key not in marks}
         given |= {f"{self._domain}/{name}": value for name, value in item.marks.items()}
         given[self._origin] = item.origin
         if item.external_id:
@@ -89,16 +95,18 @@ def checked(
     entity is as one that could not be read whole. `known` has the origin of each stored entity by
     its reference, for parts with items that are only to be changed.
     """
-    marks, seen = ImportMarks(rules), dict[str, ImportedItem]()
+    seen = dict[str, ImportedItem]()
     done, claims = list[CheckedPart](), list[_Claim]()
     for part in snapshot.parts:
         one = CheckedPart(part, problems=list(part.problems), unread=set(part.unread))
-        name = set_name(importer, part.key)
-        rank = -people_trust.precedence(name)
-        valid = _valid(one, name, rules, marks, known.get(part.key, {}))
-        claims += (_Claim(rank, item.raw is not None, one, item, each) for item, each in valid)
+        claims += _claims(importer, one, part.items, rules, known.get(part.key, {}))
         one.unread.update(*(part.former.get(origin, ()) for origin in one.unread))
         done.append(one)
+    valid_in = {claim.item.origin for claim in claims if _is_content(claim.item)}
+    for one in done:
+        one.invalid -= valid_in
+        found = [item for item in one.part.stand_ins if item.origin in one.invalid]
+        claims += _claims(importer, one, found, rules)
     for claim in sorted(claims, key=lambda claim: (claim.rank, claim.made)):
         item, prepared = claim.item, claim.prepared
         first = seen.setdefault(prepared.ref, item)
@@ -120,12 +128,18 @@ class _Claim(NamedTuple):
     prepared: Prepared
 
 
-def _valid(
-    checked: CheckedPart, name: str, rules: PushRules, marks: ImportMarks, known: Mapping[str, str]
-) -> Iterator[tuple[ImportedItem, Prepared]]:
-    """The valid entities of a part; notes the problems of the others."""
-    part = checked.part
-    for item in part.items:
+def _claims(
+    importer: str,
+    checked: CheckedPart,
+    items: Iterable[ImportedItem],
+    rules: PushRules,
+    known: Mapping[str, str] = MappingProxyType({}),
+) -> Iterator[_Claim]:
+    """The valid entities among items of a part; notes the problems of the others."""
+    part, marks = checked.part, ImportMarks(rules)
+    name = set_name(importer, part.key)
+    rank = -people_trust.precedence(name)
+    for item in items:
         if problem := rules.kinds.problem(name, item.entity.get("kind")):
             checked.problems.append(item.problem(problem, "kind"))
             continue
@@ -134,18 +148,28 @@ def _valid(
             [prepared] = sets.prepare_one(raw, name, rules).items
         except InvalidItemsError as error:
             checked.problems += _problems(item, error.problem_list)
-            checked.unread.add(item.origin)
+            _note_invalid(checked, item)
             continue
         except (TypeError, ValueError, RecursionError) as error:
             checked.problems.append(item.problem(f"cannot be written as JSON: {error}"))
-            checked.unread.add(item.origin)
+            _note_invalid(checked, item)
             continue
         if item.known_only and not _is_known(part, item, known.get(prepared.ref)):
             checked.problems.append(item.problem(_UNTRUSTED.format(ref=prepared.ref), "kind"))
             continue
         if prepared.problems:
             checked.problems += _references(item)
-        yield item, prepared
+        yield _Claim(rank, item.raw is not None, checked, item, prepared)
+
+
+def _note_invalid(checked: CheckedPart, item: ImportedItem) -> None:
+    checked.unread.add(item.origin)
+    checked.invalid.add(item.origin)
+
+
+def _is_content(item: ImportedItem) -> bool:
+    """True for an entity that is more than the way to others."""
+    return str(item.entity.get("kind")).lower() != "location"
 
 
 def _references(item: ImportedItem) -> Iterator[ReadingProblem]:

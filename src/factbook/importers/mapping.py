@@ -11,7 +11,7 @@ a file are left alone.
 """
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -91,21 +91,29 @@ def mapped(snapshot: Snapshot, mapping: EntityMapping) -> Snapshot:
 
 
 def _part(part: SnapshotPart, mapping: EntityMapping, end: float) -> SnapshotPart:
+    items, problems = _items(part.items, mapping, end)
+    unread = {problem.origin for problem in problems}
+    return replace(
+        part,
+        items=tuple(items),
+        stand_ins=tuple(_items(part.stand_ins, mapping, end)[0]),
+        problems=(*part.problems, *problems),
+        unread=part.unread | unread,
+    )
+
+
+def _items(
+    given: Iterable[ImportedItem], mapping: EntityMapping, end: float
+) -> tuple[list[ImportedItem], list[ReadingProblem]]:
     items: list[ImportedItem] = []
     problems: list[ReadingProblem] = []
-    for item in part.items:
+    for item in given:
         found = _item(item, mapping.fields(item.entity.get("kind")), end)
         if isinstance(found, ImportedItem):
             items.append(found)
         else:
             problems.append(found)
-    unread = {problem.origin for problem in problems}
-    return replace(
-        part,
-        items=tuple(items),
-        problems=(*part.problems, *problems),
-        unread=part.unread | unread,
-    )
+    return items, problems
 
 
 def _item(item: ImportedItem, fields: Fields, end: float) -> ImportedItem | ReadingProblem:

@@ -6,13 +6,17 @@ An importer reads such a snapshot and sees no database. Its part `key` is writte
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
+from factbook.catalog import identity
 from factbook.catalog.people_trust import IMPORTED
 
 PREFIX: Final = IMPORTED
 # The key under which the memory of an importer has the namespaces of what its parts had at first.
 NAMESPACES: Final = "namespaces of parts"
+# The mark of an item that nobody wrote. One of a file takes its reference, whoever imports it.
+GENERATED: Final[Mapping[str, str]] = MappingProxyType({identity.GENERATED: "true"})
 # The key of namespaces and names by external id, for a reading that remembers no other one.
 STATED: Final = "names in the catalog"
 
@@ -84,6 +88,7 @@ class SnapshotPart:
     `only` are the origins that were read, None for all of them: nothing else changes. `lost` are
     further ones that were not found: whether they are gone, a reading of everything tells. With
     `failed` something in it could not be read for a passing reason: the part is told as partial.
+    Each of the `stand_ins` counts if its origin holds entities, of which none is valid.
     """
 
     key: str
@@ -96,6 +101,7 @@ class SnapshotPart:
     only: frozenset[str] | None = None
     lost: frozenset[str] = frozenset()
     failed: bool = False
+    stand_ins: tuple[ImportedItem, ...] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,6 +84,11 @@ class RepositoryReading:
         """True if the files hold nothing, or locations that lead to nothing, and will again."""
         if self.failed or self.uncertain or (self.entities and self.templates):
             return False
+        return self.is_bare
+
+    @property
+    def is_bare(self) -> bool:
+        """True if there is nothing but locations."""
         return all(_is_location(each.entity) for each in self.entities)
 
 

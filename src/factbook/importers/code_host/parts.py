@@ -18,9 +18,16 @@ from factbook.importers.code_host.repository import (
     Place,
     RootContent,
 )
-from factbook.importers.snapshot import ImportedItem, ReadingProblem, SnapshotPart
+from factbook.importers.snapshot import (
+    GENERATED,
+    ImportedItem,
+    ReadingProblem,
+    SnapshotPart,
+)
 from factbook.outbound.outcomes import Missing, Outcome
 
+# Of a file itself, whoever reads it.
+_UNUSABLE: Final = frozenset({Outcome.TOO_LARGE, Outcome.NOT_APPLICABLE})
 _PEOPLE: Final = frozenset({"group", "user"})
 _STAYS: Final = "so what it brought before stays: write one, or delete the file"
 _NO_ENTITY: Final = f"holds no entity, {_STAYS}"
@@ -70,8 +77,11 @@ class RepositoryPart:
         self._people_from = [pattern.lower() for pattern in people_from]
         self._people: list[ImportedItem] = []
         self._items: list[ImportedItem] = []
+        self._stand_ins: list[ImportedItem] = []
         self._problems: list[ReadingProblem] = []
         self._unread: set[str] = set()
+        # Those of which no file with entities can be read, until they change.
+        self._unreadable: set[str] = set()
         self._failed = False
         self._others: dict[str, OtherRepository] = {}
 
@@ -91,10 +101,11 @@ class RepositoryPart:
         for origin, root in list(found.items()):
             if reason := await files.cut_off(root.location):
                 self._cannot(origin, ReadingProblem(origin, reason, root.location.path))
+                self._unreadable.add(origin)
                 del found[origin]
         read = await reader.read(list(found.values()), files)
         # Of all files not one was readable.
-        self._failed |= bool(read) and all(
+        self._failed |= bool(read or self._unreadable) and all(
             one.problems and not one.entities and not one.templates for one in read.values()
         )
         for origin, reading in read.items():
@@ -118,10 +129,17 @@ class RepositoryPart:
                     place = found[origin].location.path
                     text = _NO_TARGET if read[origin].entities else _NO_ENTITY
                     self._problems.append(ReadingProblem(origin, text, place))
-                if not is_elsewhere:
-                    self._items.append(replace(self._made(one, roots[one.number]), tentative=True))
-            elif not (origin in read or origin in self._unread or is_elsewhere):
-                self._items.append(self._made(one, roots[one.number]))
+                self._unreadable.add(origin)
+            if is_elsewhere:
+                continue
+            made = self._made(one, roots[one.number])
+            is_cut_off = origin in read and read[origin].cut_off and read[origin].is_bare
+            if origin in self._unreadable or is_cut_off:
+                self._items.append(replace(made, tentative=True))
+            elif origin in read and not read[origin].failed:
+                self._stand_ins.append(replace(made, tentative=True))
+            elif not (origin in read or origin in self._unread):
+                self._items.append(made)
 
     async def _note_others(
         self,
@@ -164,7 +182,8 @@ class RepositoryPart:
         if not self._people_from:
             return []
         key = part_key(self._place, PEOPLE_FILES)
-        return [replace(part, key=key, items=tuple(self._people), problems=())]
+        people = tuple(self._people)
+        return [replace(part, key=key, items=people, problems=(), stand_ins=())]
 
     def part(
         self,
@@ -191,6 +210,7 @@ class RepositoryPart:
             frozenset(rights),
             self._former,
             failed=self._failed,
+            stand_ins=tuple(self._stand_ins),
         )
 
     def _unmatched(self, slugs: Sequence[str]) -> Iterator[ReadingProblem]:
@@ -215,6 +235,8 @@ class RepositoryPart:
             path, content = root.catalog
             if isinstance(content, Missing):
                 self._cannot(origin, ReadingProblem(origin, content.reason, path), content)
+                if content.outcome in _UNUSABLE:
+                    self._unreadable.add(origin)
             else:
                 yield origin, RootFile(origin, FileLocation(one.slug, HEAD, path), content)
 
@@ -281,7 +303,9 @@ class RepositoryPart:
         entity = entities.component(self._place, one, owner.ref)
         origin = self._place.origin_of(one.slug)
         tentative = not owner.certain
-        return ImportedItem(entity, origin, self._id(one), tentative=tentative, raw=one)
+        return ImportedItem(
+            entity, origin, self._id(one), tentative=tentative, marks=GENERATED, raw=one
+        )
 
     def _id(self, one: HostedRepository) -> str:
         return self._place.id_of(self._kind, one.number)

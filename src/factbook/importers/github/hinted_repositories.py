@@ -149,6 +149,7 @@ async def _parts(
         former=former,
         only=frozenset(read),
         lost=frozenset(map(place.origin_of, found.lost)) - read,
+        stand_ins=made.stand_ins,
     )
     return [some, *part.people(some)]
 
