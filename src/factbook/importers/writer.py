@@ -5,11 +5,12 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, NamedTuple, TypeVar
 
-from factbook.catalog import sets
+from factbook.catalog import identity, sets
 from factbook.catalog.push_rules import PushRules
-from factbook.catalog.store import stored_sets
+from factbook.catalog.store import set_changes, stored_sets
 from factbook.catalog.store.apply import Actor
 from factbook.catalog.store.diff import Guards
+from factbook.catalog.store.set_changes import SetChange
 from factbook.catalog.store.stored_sets import PushResult
 from factbook.errors import ConflictError, NotFoundError, PreconditionFailedError
 from factbook.importers import part_store
@@ -25,6 +26,7 @@ T = TypeVar("T")
 # Others write a set of imports between its reading and writing only to take entities from it.
 _ATTEMPTS: Final = 5
 _OWNED: Final = "is owned by {}, and stays as it is there"
+_LEFT_OUT: Final = "would be generated, and is left out: {} has it"
 _AWAITED: Final = (
     "is still {} in {}; it moves once that part has been read completely and no longer has it"
 )
@@ -131,6 +133,7 @@ class _Writer:
         """Write one part."""
         name = set_name(self._importer, part.part.key)
         owned: dict[str, str] = {}
+        taking = False
         for _ in range(_ATTEMPTS):
             # A decision may have changed what is known, too.
             before = await part_store.part_record(
@@ -142,22 +145,56 @@ class _Writer:
             found = [one for one in part.found if one.prepared.ref not in left_out]
             doubt = before.doubt if before else Doubt()
             wanted = merged(part.part, stored.members, found, part.unread, doubt)
-            conflicts = _conflicts(
-                part, {ref: _OWNED.format(owned[ref]) for ref in owned} | awaited
-            )
+            conflicts = _conflicts(part, owned | awaited)
             record = self._record(part, wanted, before, conflicts)
             try:
-                outcome = await self._replace(
-                    name, stored, wanted, self._target.saving(record, before)
-                )
+                saving = self._target.saving(record, before)
+                outcome = await self._replace(name, stored, wanted, saving, take=taking)
             except ConflictError as error:
-                owned |= {one["entityRef"]: one["owner"] for one in error.details["conflicts"]}
+                owners = {one["entityRef"]: one["owner"] for one in error.details["conflicts"]}
+                others = await self._not_taken(part, owners)
+                owned |= others
+                taking = self._dry_run and len(owners) > len(others)
             except PreconditionFailedError:
                 continue
             else:
                 result = _result(record, name, wanted, outcome, conflicts)
                 return result._replace(undecided=result.undecided.union(awaited))
         raise ConflictError(f"The set {name} was changed again and again; nothing was written.")
+
+    async def _not_taken(self, part: CheckedPart, owners: Mapping[str, str]) -> dict[str, str]:
+        """The references that stay with their owners, and why.
+
+        The others are those of entities that an importer generated, and a file has here. Their sets
+        give them up, so that the one of the file is another thing.
+        """
+        made = {
+            one.prepared.ref for one in part.found if identity.is_generated(one.prepared.document)
+        }
+        kept, given_up = dict[str, str](), dict[str, list[str]]()
+        for ref, owner in owners.items():
+            if ref in made:
+                kept[ref] = _LEFT_OUT.format(owner)
+                continue
+            held = await stored_sets.item_by_ref(self._target.database, ref)
+            if held is not None and held.set == owner and identity.is_generated(held.document):
+                given_up.setdefault(owner, []).append(ref)
+            else:
+                kept[ref] = _OWNED.format(owner)
+        for owner, refs in given_up.items():
+            if not self._dry_run:
+                await self._give_up(owner, refs)
+        return kept
+
+    async def _give_up(self, owner: str, refs: Sequence[str]) -> None:
+        """Remove entities from a set of another part."""
+        target = self._target
+
+        def decide(transaction: Transaction) -> tuple[SetChange, None]:
+            return SetChange(gone=refs), None
+
+        by = actor(self._importer, self._now)
+        await set_changes.change(target.write, owner, decide, by, target.rules, kept=target.kept)
 
     async def _awaited(self, part: CheckedPart, stored: StoredPart, name: str) -> dict[str, str]:
         """New names of things that another part has, and a reading no longer finds there.
@@ -177,9 +214,12 @@ class _Writer:
         return waiting
 
     async def _replace(
-        self, name: str, stored: StoredPart, wanted: MergedPart, saving: Write
+        self, name: str, stored: StoredPart, wanted: MergedPart, saving: Write, *, take: bool
     ) -> PushResult | None:
-        """Replace the set if its content differs, and keep what is known of the part."""
+        """Replace the set if its content differs, and keep what is known of the part.
+
+        A plan has to `take` what others would give up.
+        """
         if not wanted.changes(stored.members):
             if not self._dry_run:
                 await saving(lambda transaction: None)
@@ -190,7 +230,7 @@ class _Writer:
             name,
             wanted.wanted,
             actor(self._importer, self._now),
-            Guards(if_match=str(stored.revision)),
+            Guards(if_match=str(stored.revision), take=take),
             kept=self._target.kept,
             dry_run=self._dry_run,
             write=None if self._dry_run else saving,

@@ -15,7 +15,13 @@ from factbook.importers.aws.accounts import AwsAccount, AwsTag, AwsUnit
 from factbook.importers.aws.api import AwsListing, OrganizationsApi
 from factbook.importers.aws.options import AwsImportOptions
 from factbook.importers.names import known_names, unique_names
-from factbook.importers.snapshot import ImportedItem, ReadingProblem, Snapshot, SnapshotPart
+from factbook.importers.snapshot import (
+    GENERATED,
+    ImportedItem,
+    ReadingProblem,
+    Snapshot,
+    SnapshotPart,
+)
 from factbook.outbound import Memory
 from factbook.outbound.outcomes import REPEATED, Missing, Outcome
 
@@ -203,7 +209,8 @@ def _placed(entity: accounts.Entity, namespace: str) -> accounts.Entity:
 
 
 def _item(entity: accounts.Entity, id_: str, raw: Any, *, tentative: bool = False) -> ImportedItem:
-    return ImportedItem(entity, _place(id_), _place(id_), tentative=tentative, raw=raw)
+    place = _place(id_)
+    return ImportedItem(entity, place, place, tentative=tentative, marks=GENERATED, raw=raw)
 
 
 def _place(id_: str) -> str:

@@ -18,6 +18,7 @@ from factbook.importers.kubernetes.options import KubernetesImportOptions
 from factbook.importers.kubernetes.workloads import ComponentKey, Workload
 from factbook.importers.names import keep_names, lasting_names
 from factbook.importers.snapshot import (
+    GENERATED,
     STATED,
     ImportedItem,
     ReadingProblem,
@@ -118,6 +119,7 @@ def _item(
         origin,
         _id(members),
         tentative=not all(one.namespace in namespaces for one in found),
+        marks=GENERATED,
         raw={
             "workloads": [one._asdict() for one in members],
             "namespace": namespaces.get(found[0].namespace),
@@ -176,4 +178,6 @@ def _cluster(
     external_id = f"kubernetes/{found.uid}" if found else ""
     raw, entity = {"name": options.cluster}, workloads.cluster(options)
     # Without its id it changes nothing: it may be another cluster at the same address.
-    return ImportedItem(entity, options.cluster, external_id, tentative=found is None, raw=raw)
+    return ImportedItem(
+        entity, options.cluster, external_id, tentative=found is None, marks=GENERATED, raw=raw
+    )
