@@ -36,6 +36,7 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
         "/catalog?q=nothing+like+it",
         "/catalog?kind=component&namespace=default&column=coverage/lines&column=scorecard:readiness",
         "/catalog?ownership=missing&order=updated",
+        "/catalog?dangling=any",
     ),
     _ENTITY: (
         _CHECKOUT,

@@ -136,6 +136,31 @@ async def test_entities_without_an_owner_are_found(service: Service) -> None:
 
 
 @pytest.mark.both_databases
+async def test_references_that_lead_nowhere_are_listed_with_who_pushed_them(
+    service: Service,
+) -> None:
+    visitor = await signed_in(service)
+    spec = {"owner": "gone", "system": "old", "dependsOn": ["component:web", "resource:db"]}
+    await service.push("all", group("team-a"), component("web"), named("shop", spec=spec))
+    assert rows(await visitor.text("/catalog?dangling=any")) == ["shop"]
+    assert rows(await visitor.text("/catalog?dangling=domain")) == []
+    page = await visitor.text("/catalog?dangling=dependsOn")
+    assert "dependsOn: resource:default/db user:tester set all" in words(page)
+    page = await visitor.text("/catalog?ownership=missing")
+    assert "owner: group:default/gone user:tester set all" in words(page)
+    head, line = (await visitor.text("/catalog/export?dangling=any")).splitlines()
+    broken = "owner=group:default/gone dependsOn=resource:default/db system=system:default/old"
+    assert line.split(",")[head.split(",").index("dangling") :] == [
+        broken,
+        "all",
+        "user:default/tester",
+    ]
+    links = hrefs(await visitor.text("/"))
+    assert {"/catalog?dangling=any", "/catalog?ownership=missing"} <= set(links)
+    assert "is one of" in await visitor.text("/catalog?dangling=dependson", 400)
+
+
+@pytest.mark.both_databases
 async def test_what_groups_of_a_person_own_is_theirs_with_all_below(service: Service) -> None:
     await service.push(
         "all",

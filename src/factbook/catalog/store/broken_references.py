@@ -31,6 +31,21 @@ _FIELDS: Final = {field.name: field for fields in RELATIONS.values() for field i
 _TYPES: Final = Counter(field.type for field in _FIELDS.values())
 
 
+class BrokenReference(NamedTuple):
+    """A reference that leads to nothing, with the field of spec that holds it."""
+
+    field: str
+    target: str
+
+
+class BrokenEntity(NamedTuple):
+    """The first broken references of an entity, and who pushed it; `set` is None outside any."""
+
+    set: str | None
+    pushed_by: str
+    references: list[BrokenReference]
+
+
 class Dangling(NamedTuple):
     """Entities with such a reference in this field, or with ANY in one of them."""
 
@@ -41,14 +56,24 @@ class Dangling(NamedTuple):
         return f"e.id IN (SELECT r.source_id FROM relations r WHERE {where})", values
 
 
-async def targets(database: Database, refs: Sequence[str], field: Field) -> dict[str, list[str]]:
-    """The first of these references of each entity."""
-    found: dict[str, list[str]] = {ref: [] for ref in refs}
+async def of_entities(
+    database: Database, refs: Sequence[str], field: Field
+) -> dict[str, BrokenEntity]:
+    """Those of these entities that have such references."""
+    found: dict[str, BrokenEntity] = {}
     where, values = _dangling(field)
-    rows = await database.search(_TARGETS.format(where=where), (list(refs), *values, _MOST))
-    for ref, target in rows:
-        found[ref].append(target)
+    rows = await database.search(_BROKEN.format(where=where), (list(refs), *values, _MOST))
+    for ref, type_, target, name, pushed_by in rows:
+        entity = found.setdefault(ref, BrokenEntity(name, pushed_by, []))
+        entity.references.append(BrokenReference(_field_of(ref, type_, target), target))
     return found
+
+
+def _field_of(ref: str, type_: str, target: str) -> str:
+    """The field of an entity's spec that states a relation."""
+    fields = [one for one in RELATIONS.get(ref.partition(":")[0], ()) if one.type == type_]
+    of_kind = [one for one in fields if one.target_kind == target.partition(":")[0]]
+    return next((one.name for one in of_kind or fields), type_)
 
 
 def _dangling(field: Field) -> SQL:
@@ -63,10 +88,11 @@ def _dangling(field: Field) -> SQL:
     return f"r.type = ? AND r.target_ref >= ? AND r.target_ref < ? AND {missing}", [type_, *bounds]
 
 
-_TARGETS: Final = """
-SELECT ref, target_ref FROM (
-    SELECT e.ref, r.target_ref,
+_BROKEN: Final = """
+SELECT ref, type, target_ref, name, updated_by FROM (
+    SELECT e.ref, r.type, r.target_ref, s.name, e.updated_by,
         row_number() OVER (PARTITION BY e.ref ORDER BY r.target_ref) AS place
-    FROM entities e JOIN relations r ON r.source_id = e.id WHERE e.ref IN LIST(?) AND {where}
+    FROM entities e JOIN relations r ON r.source_id = e.id LEFT JOIN sets s ON s.id = e.set_id
+    WHERE e.ref IN LIST(?) AND {where}
 ) found WHERE place <= ? ORDER BY ref, target_ref
 """

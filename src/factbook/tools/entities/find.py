@@ -134,9 +134,9 @@ async def run(arguments: FindArguments, context: Context) -> str:
         await selection.refuse_unknown(context.database, arguments.searched())
     if arguments.dangling is not UNSET and (rows := found.get("entities")):
         refs = [row["entityRef"] for row in rows]
-        targets = await broken_references.targets(context.database, refs, arguments.dangling)
+        broken = await broken_references.of_entities(context.database, refs, arguments.dangling)
         for row in rows:
-            row["dangling"] = targets[row["entityRef"]]
+            row["dangling"] = [one.target for one in broken[row["entityRef"]].references]
     return encode(found)
 
 

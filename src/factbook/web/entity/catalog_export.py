@@ -1,9 +1,11 @@
 """CSV of the entities that a filter of the catalog lets through, with the chosen columns."""
 
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from typing import Final
 
 from factbook.auth.permissions import CATALOG_READ
 from factbook.catalog.store import browse
+from factbook.catalog.store.broken_references import BrokenEntity
 from factbook.catalog.store.browse import EntityRow, Filter
 from factbook.facts.reasons import word
 from factbook.http import csv_lines
@@ -16,6 +18,7 @@ from factbook.web.site.endpoint import PageRoute
 from factbook.web.site.page_context import PageContext
 
 EXPORT = f"{PATH}/export"
+_BROKEN: Final = ("dangling", "set", "pushedBy")
 
 
 async def export(visit: PageContext) -> Reply:
@@ -25,31 +28,45 @@ async def export(visit: PageContext) -> Reply:
     wanted, _ = await catalog_filter.of(visit, asked, cards)
     columns, _ = await catalog_columns.chosen(visit, asked.column, cards)
     return Reply(
-        _lines(visit.state.database, wanted, columns),
+        _lines(visit.state.database, asked, wanted, columns),
         headers=csv_lines.attachment("catalog"),
         content_type=csv_lines.CONTENT_TYPE,
     )
 
 
 async def _lines(
-    database: Database, wanted: Filter, columns: Sequence[CatalogColumn]
+    database: Database, asked: CatalogQuery, wanted: Filter, columns: Sequence[CatalogColumn]
 ) -> AsyncIterator[bytes]:
-    yield csv_lines.line([*entity_rows.EXPORTED, *_titles(columns)]).encode()
+    yield csv_lines.line(
+        [*entity_rows.EXPORTED, *(_BROKEN if asked.broken else ()), *_titles(columns)]
+    ).encode()
     async for rows in browse.stream(database, wanted):
         values = await catalog_columns.values(database, columns, rows)
-        yield await offloaded(_portion, rows, columns, values)
+        broken = await catalog_filter.broken(database, asked, rows)
+        yield await offloaded(_portion, rows, columns, values, broken)
 
 
 def _portion(
     rows: Sequence[EntityRow],
     columns: Sequence[CatalogColumn],
     values: Sequence[Sequence[ColumnValue]],
+    broken: Mapping[str, BrokenEntity] | None,
 ) -> bytes:
     lines = (
-        csv_lines.line([*entity_rows.exported(row), *_cells(columns, found)])
+        csv_lines.line(
+            [*entity_rows.exported(row), *_of_broken(row, broken), *_cells(columns, found)]
+        )
         for row, found in zip(rows, values, strict=True)
     )
     return "".join(lines).encode()
+
+
+def _of_broken(row: EntityRow, broken: Mapping[str, BrokenEntity] | None) -> Iterator[object]:
+    if broken is not None:
+        found = broken.get(row.ref)
+        yield found and " ".join(f"{field}={target}" for field, target in found.references)
+        yield found and found.set
+        yield found and found.pushed_by
 
 
 def _titles(columns: Sequence[CatalogColumn]) -> Iterator[str]:

@@ -1,12 +1,20 @@
 """Filter of the catalog for what a person typed: parts of names, their teams, levels."""
 
 import asyncio
-from collections.abc import Sequence
-from typing import Final, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple, cast
 
 from factbook.auth.permissions import CHECK_READ
-from factbook.catalog.store import affiliation, browse, filter_choices, frequent_targets, membership
-from factbook.catalog.store.browse import Filter
+from factbook.catalog.store import (
+    affiliation,
+    broken_references,
+    browse,
+    filter_choices,
+    frequent_targets,
+    membership,
+)
+from factbook.catalog.store.broken_references import BrokenEntity, Dangling, Field
+from factbook.catalog.store.browse import EntityRow, Filter
 from factbook.catalog.store.conditions import Condition
 from factbook.checks.definitions.scorecard import NO_LEVEL_TITLE, NO_LEVEL_WORD
 from factbook.checks.levels import level_store
@@ -54,6 +62,8 @@ async def of(
     for type_, found in (("ownedBy", owners), ("partOf", systems)):
         if found.values is not None:
             others.append(await frequent_targets.related(database, type_, found.values))
+    if asked.dangling:
+        others.append(Dangling(cast("Field", asked.dangling)))
     if asked.level:
         others.append(await at_level(database, cards, asked.level))
     hints = [owners.hint, systems.hint, tags.hint, said]
@@ -68,6 +78,15 @@ async def of(
         others=tuple(others),
     )
     return CatalogFilter(wanted, [hint for hint in hints if hint])
+
+
+async def broken(
+    database: Database, asked: CatalogQuery, rows: Sequence[EntityRow]
+) -> Mapping[str, BrokenEntity] | None:
+    """The references of these entities that lead nowhere; None if they aren't asked for."""
+    if asked.broken is None:
+        return None
+    return await broken_references.of_entities(database, [row.ref for row in rows], asked.broken)
 
 
 async def scorecards(visit: PageContext) -> list[ScorecardInEffect]:

@@ -1,10 +1,11 @@
 """Search parameters of the catalog, and addresses with others."""
 
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Any, Final, Self
+from typing import Any, Final, Self, cast, get_args
 from urllib.parse import quote, urlencode
 
 from factbook.catalog.store import browse, overview
+from factbook.catalog.store.broken_references import ANY, Field
 from factbook.errors import InputError
 from factbook.web.site.page_context import PageContext
 
@@ -15,10 +16,15 @@ MINE: Final = "mine"
 NONE: Final = "none"
 MISSING: Final = "missing"
 OWNERSHIPS: Final = (
-    ("", "Anybody's"),
-    (MINE, "Mine, with the teams below"),
+    ("", "Any"),
+    (MINE, "Mine, including subteams"),
     (NONE, "No owner"),
-    (MISSING, "Owner does not exist"),
+    (MISSING, "Owner doesn't exist"),
+)
+DANGLING: Final = (
+    ("", "Any"),
+    (ANY, "Lead nowhere, in any field"),
+    *((name, f"Lead nowhere, in {name}") for name in get_args(Field) if name != ANY),
 )
 _FIRST: Final = "component"
 _LONGEST: Final = 300  # characters of what is looked for; no value that the index has is longer
@@ -34,6 +40,7 @@ class CatalogQuery:
     namespace: str = ""
     owner: str = ""
     ownership: str = ""
+    dangling: str = ""
     tag: str = ""
     type: str = ""
     lifecycle: str = ""
@@ -70,9 +77,16 @@ class CatalogQuery:
         return bool(given.keys() - _WITHOUT_EFFECT)
 
     @property
+    def broken(self) -> Field | None:
+        """The field in which references have to lead nowhere; None where it doesn't matter."""
+        if self.dangling:
+            return cast("Field", self.dangling)
+        return "owner" if self.ownership == MISSING else None
+
+    @property
     def further(self) -> bool:
         """True if it has a filter beyond the most usual ones."""
-        return any((self.namespace, self.system, self.level, self.set))
+        return any((self.namespace, self.system, self.level, self.set, self.dangling))
 
     def address(self, path: str = PATH, **others: str) -> str:
         """Address with other values for some parameters; empty ones are left out.
@@ -98,4 +112,5 @@ _WORDS: Final = {
     "order": browse.ORDERS,
     "count": (EXACT,),
     "ownership": [word for word, _ in OWNERSHIPS if word],
+    "dangling": get_args(Field),
 }

@@ -18,7 +18,14 @@ from factbook.http.requests import Reply
 from factbook.storage import Database
 from factbook.web.entity import catalog_columns, catalog_filter, entity_rows
 from factbook.web.entity.catalog_export import EXPORT
-from factbook.web.entity.catalog_query import EXACT, MOST_COLUMNS, OWNERSHIPS, PATH, CatalogQuery
+from factbook.web.entity.catalog_query import (
+    DANGLING,
+    EXACT,
+    MOST_COLUMNS,
+    OWNERSHIPS,
+    PATH,
+    CatalogQuery,
+)
 from factbook.web.site.endpoint import PageRoute
 from factbook.web.site.page_context import PageContext
 
@@ -79,6 +86,8 @@ async def show(visit: PageContext) -> Reply:
         lifecycles=_plain(choices.lifecycles, asked.lifecycle.lower(), "Any"),
         levels=catalog_filter.level_choices(cards),
         ownerships=OWNERSHIPS,
+        danglings=DANGLING,
+        broken=await catalog_filter.broken(database, asked, found.page.items),
         orders=_ORDERS,
         order=order,
         order_of={name: asked.address(order=name) for name, _ in _ORDERS},
