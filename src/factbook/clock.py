@@ -38,6 +38,11 @@ def iso_or_none(milliseconds: int | None) -> str | None:
     return None if milliseconds is None else iso(milliseconds)
 
 
+def minute(milliseconds: int) -> str:
+    """The minute for sentences: `2026-11-21 06:00 UTC`."""
+    return f"{iso(milliseconds)[:16].replace('T', ' ')} UTC"
+
+
 @lru_cache(maxsize=4096)
 def _date(day: int) -> str:
     """Date of a day, counted from the epoch."""

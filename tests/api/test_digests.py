@@ -140,6 +140,7 @@ async def test_a_test_is_sent_now_and_says_what_the_receiver_answered(
     assert told == [
         "Test: checks of the whole catalog",
         "2026-11-21 to 2026-11-21: nothing changed",
+        "As of 2026-11-21 12:00 UTC",
     ]
     receiver.status = 410
     bad = (await http.post(f"{DIGESTS}/{made['id']}/test")).json()

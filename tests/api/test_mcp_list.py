@@ -184,6 +184,7 @@ def test_every_field_of_the_seed_is_there_and_required_where_it_is(
                 "leftOut",
             }
             additions |= {"timestamp", "unknownDetails", "stale", "staleFacts", "staleCount"}
+            additions |= {"asOf", "staleSources"}
             assert tool.output_schema["properties"].keys() - names <= additions
 
 

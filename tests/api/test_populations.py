@@ -1,5 +1,6 @@
-"""A mean has the number of entities that it is of, of its own day, wherever it is shown."""
+"""A figure has the number of entities that it is of, and its age, wherever it is shown."""
 
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from factbook.checks.scorecards import trend
 from factbook.clock import DAY
 from factbook.settings import Settings
 from factbook.tools.toolsets import toolsets
+from factbook.web import routes
 from tests.api.checking import CARDS, SCORECARDS, check, evaluated, put, scorecard, with_source
 from tests.api.defining import item, push
 from tests.api.messages import expect_result, message, tool_call
@@ -25,6 +27,11 @@ CHECK_TOOLS = "/api/mcp/v1/tech-insights-checks"
 REPORTED = Path(__file__).parents[1] / "data/vendors/03-trend-and-rollup-without-population.json"
 MEANS = {"score", "mean", "median", "percentage"}
 POPULATIONS = {"scored", "known", "total", "coverage"}
+# Members of answers that sum up entities or results, and those that say as of when.
+FIGURES = {*MEANS, "scored", "coverage", "counts", "groups", "passing"}
+AGES = {"asOf", "timestamp", "date"}
+# Macros and members of templates that do the same.
+SUMS = re.compile(r"parts\.meter\(|\.(bars|rate)\(|\.(mean|coverage|passing|scored)\b")
 ALL, WITH_SCORE, LATER = 33, 2, 5
 
 
@@ -100,17 +107,73 @@ def records(schema: Any) -> Iterator[Mapping[str, Any]]:
             yield from records(part)
 
 
-def test_every_answer_with_a_mean_or_a_share_has_room_for_its_population() -> None:
+def answers() -> dict[str, Any]:
+    """The JSON Schemas of REST answers and of the results of tools, by name."""
     document = openapi.document(all_routes(Settings()), title="", description="", public_url=None)
     schemas = {f"schema {name}": one for name, one in document["components"]["schemas"].items()}
-    schemas |= {
+    return schemas | {
         f"tool {one.name}": one.output_schema for served in toolsets() for one in served.tools
     }
+
+
+def undated(schema: Any, schemas: Mapping[str, Any], *, dated: bool = False) -> Iterator[str]:
+    """Figures in a JSON Schema for which no record around them says as of when they are."""
+    if isinstance(schema, list):
+        for part in schema:
+            yield from undated(part, schemas, dated=dated)
+    if not isinstance(schema, dict):
+        return
+    if "$ref" in schema:
+        name = schema["$ref"].rpartition("/")[2]
+        yield from undated(schemas[f"schema {name}"], schemas, dated=dated)
+    members = schema.get("properties")
+    if isinstance(members, dict):
+        dated = dated or bool(AGES & members.keys())
+        if not dated:
+            yield from FIGURES & members.keys()
+    for name, part in schema.items():
+        if name != "example":
+            yield from undated(part, schemas, dated=dated)
+
+
+def answered(document: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """The schema of each answer in JSON of each operation."""
+    for path, operations in document["paths"].items():
+        for method, operation in operations.items():
+            for status, answer in operation.get("responses", {}).items():
+                if status.startswith("2"):
+                    for content in answer.get("content", {}).values():
+                        yield f"{method} {path}", content.get("schema")
+
+
+def test_every_answer_with_figures_says_as_of_when_they_are() -> None:
+    document = openapi.document(all_routes(Settings()), title="", description="", public_url=None)
+    schemas = answers()
+    asked = dict(answered(document))
+    asked |= {name: schema for name, schema in schemas.items() if name.startswith("tool ")}
+    found = {
+        (name, figure) for name, schema in asked.items() for figure in undated(schema, schemas)
+    }
+    assert found == set()
+
+
+def test_every_template_with_figures_says_as_of_when_they_are() -> None:
+    folder = Path(routes.__file__).parent / "templates"
+    texts = {file.name: file.read_text("utf-8") for file in folder.glob("*.html")}
+    lacking = {
+        name for name, text in texts.items() if SUMS.search(text) and "parts.as_of(" not in text
+    }
+    # The figures of runs have the time of the run beside them; macros leave it to their pages.
+    runs, macros = {"data-source.html", "data-sources.html"}, {"checks-parts.html"}
+    assert lacking == {*runs, *macros, "overview-parts.html"}
+
+
+def test_every_answer_with_a_mean_or_a_share_has_room_for_its_population() -> None:
     # A spread is part of a distribution, and the mean of a group is that of its known entities.
     alone = {("schema ValueSpread", "mean"), ("schema ValueSpread", "median")}
     lacking = {
         (name, mean)
-        for name, schema in schemas.items()
+        for name, schema in answers().items()
         for members in records(schema)
         for mean in MEANS & members.keys()
         if not POPULATIONS & members.keys()

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from factbook.clock import DAY
+from factbook.clock import DAY, iso
 from tests.api.checking import (
     CARDS,
     COVERED,
@@ -141,10 +141,10 @@ async def test_next_steps_are_those_of_the_next_level_first(service: Service) ->
 
 async def test_csv_has_the_level_of_every_entity(service: Service) -> None:
     answer = await service.http.get(f"{CARDS}/readiness.csv")
-    lines = answer.text.split("\r\n")
-    assert lines[0] == "entity,level,levelIfKnown,score,coverage"
-    assert f"{WEB},bronze,bronze,25,100" in lines
-    assert f"{OLD},none,silver,,0" in lines
+    lines, as_of = answer.text.split("\r\n"), iso(service.time())
+    assert lines[0] == "entity,level,levelIfKnown,score,coverage,asOf"
+    assert f"{WEB},bronze,bronze,25,100,{as_of}" in lines
+    assert f"{OLD},none,silver,,0,{as_of}" in lines
     assert len(lines) == 5
 
 

@@ -18,6 +18,7 @@ from factbook.checks.digests.digest import (
     NetChange,
     StateChange,
 )
+from factbook.checks.results.result_age import ResultAge
 from factbook.clock import DAY, HOUR
 from factbook.storage import Database
 from tests.checks.scorecards import add_checks, document, effect, publish, put
@@ -67,7 +68,7 @@ def test_what_flaps_is_left_out_until_it_is_quiet() -> None:
 
 def given_digest(*found: NetChange, levels: Sequence[LevelMove] = ()) -> Digest:
     link = "https://factbook.example.com"
-    return Digest(TEAM, NOON - 7 * DAY, NOON, found, tuple(levels), link)
+    return Digest(TEAM, NOON - 7 * DAY, NOON, found, tuple(levels), ResultAge(NOON, []), link)
 
 
 def test_a_message_says_what_fails_first_and_how_levels_moved() -> None:
@@ -78,7 +79,12 @@ def test_a_message_says_what_fails_first_and_how_levels_moved() -> None:
     )
     slack = digest.slack(content)
     assert slack["text"] == "2026-11-14 to 2026-11-21: 1 fail, 1 pass"
-    assert [block["type"] for block in slack["blocks"]] == ["header", *["section"] * 3, "actions"]
+    assert [block["type"] for block in slack["blocks"]] == [
+        "header",
+        *["section"] * 3,
+        "context",
+        "actions",
+    ]
     assert slack["blocks"][1]["text"] == {
         "type": "mrkdwn",
         "text": "*Fail now (1)*\n• Reviewed: component:default/c (was pass)",
@@ -116,9 +122,9 @@ def test_a_line_is_cut_between_characters_however_these_are_written() -> None:
     assert first == "• " + "&amp;" * 35 + "…"
     assert second == "• a: " + "&lt;" * 44 + "…"
     card = digest.teams(given_digest(*found[:1]))["attachments"][0]["content"]
-    assert card["body"][-1]["text"] == "- " + "&" * 179 + "…"
+    assert card["body"][-2]["text"] == "- " + "&" * 179 + "…"
     starred = digest.teams(given_digest(NetChange("*" * 200, "x", "pass", "fail")))
-    assert starred["attachments"][0]["content"]["body"][-1]["text"] == "- " + "\\*" * 89 + "…"
+    assert starred["attachments"][0]["content"]["body"][-2]["text"] == "- " + "\\*" * 89 + "…"
 
 
 def test_nothing_is_said_when_nothing_changed() -> None:

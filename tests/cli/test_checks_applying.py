@@ -175,9 +175,15 @@ async def test_a_gate_opens_when_the_check_passes(served: Run, service: Service)
 
     assert (shut.exit_code, shut.stdout.splitlines()) == (
         1,
-        ["component:default/a: no level of ready", "  fail: Titled (titled)"],
+        [
+            "component:default/a: no level of ready; as of 2026-11-21 12:00 UTC",
+            "  fail: Titled (titled)",
+        ],
     )
-    assert (opened.exit_code, opened.stdout) == (0, "component:default/a: bronze of ready\n")
+    assert (opened.exit_code, opened.stdout) == (
+        0,
+        "component:default/a: bronze of ready; as of 2026-11-21 12:00 UTC\n",
+    )
 
 
 async def test_a_preview_tells_who_would_newly_fail(served: Run, service: Service) -> None:
@@ -190,9 +196,9 @@ async def test_a_preview_tells_who_would_newly_fail(served: Run, service: Servic
     assert (answer.exit_code, answer.stdout.splitlines()) == (
         1,
         [
-            "titled: 1 result would change; 0 fail now, 0 would",
+            "titled: 1 result would change; 0 fail now, 0 would; as of 2026-11-21 12:00 UTC",
             "  component:default/a: none → pass",
-            "untitled: 1 result would change; 0 fail now, 1 would",
+            "untitled: 1 result would change; 0 fail now, 1 would; as of 2026-11-21 12:00 UTC",
             "  component:default/a: none → fail",
         ],
     )

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from factbook.clock import HOUR
+from factbook.clock import HOUR, iso
 from tests.service import Service, component
 from tests.tools.checks import refusal, structured
 from tests.tools.sources import COVERAGE, TREE, record
@@ -91,6 +91,7 @@ async def test_numbers_alone_are_counted_by_a_fact_or_by_what_the_catalog_says(
         "dataSourceId": "coverage",
         "dataSourceTitle": "Test coverage",
         "entities": [],
+        "asOf": iso(filled.time()),
         "totalCount": 3,
         "unknown": 2,
     }

@@ -201,7 +201,7 @@ async def test_groups_are_counted_with_and_without_a_condition(filled: Service) 
         {"value": None, "count": 1},
     ]
     assert tagged["total"] == 2
-    assert (await ask(filled, where=LONG, limit=0)).keys() == {"total", "unknown"}
+    assert (await ask(filled, where=LONG, limit=0)).keys() == {"asOf", "total", "unknown"}
 
 
 async def test_a_fact_without_a_source_is_that_of_the_first_source_that_knows_it(

@@ -40,7 +40,7 @@ async def test_a_scorecard_shows_the_level_and_what_the_next_one_lacks(service: 
     await with_checks(service, lines=40)
     page = await (await signed_in(service)).text(WEB)
     text = words(page)
-    assert "Scorecards Readiness Bronze score 33%, of the 75% that is known" in text
+    assert "Scorecards as of now Readiness Bronze score 33%, of the 75% that is known" in text
     assert "For Silver it lacks fail: Tests cover enough unknown: Names its tool" in text
     assert "/scorecards/readiness" in hrefs(page)
 

@@ -63,7 +63,7 @@ async def test_the_scorecards_of_a_team_are_those_of_all_below(service: Service)
     page = await (await signed_in(service)).text(DEPARTMENT)
     text = words(page)
     found = re.search(
-        r"Scorecards of all below Readiness (\d+)% mean score of \d of 5 entities", text
+        r"Scorecards of all below as of now Readiness (\d+)% mean score of \d of 5 entities", text
     )
     assert found is not None
     assert "Silver 1 Bronze 4 no level 0" in text

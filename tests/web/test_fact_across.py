@@ -63,12 +63,12 @@ async def test_figures_of_a_large_catalog_say_when_they_were_counted(
 ) -> None:
     knowing.state.database.remembered.of(KeptAnswers).large = 1
     await fill(knowing, "leadTime", 1.0)
-    assert "Counted" not in words(await visitor.text(f"{FACTS}/leadTime"))
+    assert "known, as of now" in words(await visitor.text(f"{FACTS}/leadTime"))
     await fill(knowing, "leadTime", 1.0, 2.0)
     knowing.time.advance(30_000)
     text = words(await visitor.text(f"{FACTS}/leadTime?sort=value"))
     assert "1 of 5 entities known" in text
-    assert re.search(r"Counted .*30 (s|seconds)", text), text
+    assert re.search(r"known, as of 30 (s|seconds)", text), text
     knowing.time.advance(60_000)
     assert "2 of 5 entities known" in words(await visitor.text(f"{FACTS}/leadTime"))
 

@@ -89,7 +89,7 @@ async def test_sources_that_facts_are_pushed_to_count_and_fall_silent(service: S
     body = {"items": [{"entity": "component:web", "facts": {"lines": 81.5}}]}
     await service.http.post("/api/tech-insights/v1/facts/coverage", json=body)
     shown = words(await visitor.text("/"))
-    assert "facts from 1 data source." in shown
+    assert "facts from 1 data source. As of now" in shown
     assert "Every source is fine" in shown
     assert "Nothing collected yet" not in shown
     service.time.advance(60 * DAY)

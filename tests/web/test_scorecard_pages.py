@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from factbook.clock import DAY
+from factbook.clock import DAY, iso
 from tests.api.checking import evaluated, put, shown
 from tests.conftest import StartService
 from tests.service import Service, component
@@ -132,13 +132,13 @@ async def test_a_team_is_shown_with_all_groups_below_it(scoring: Service, visito
     assert "2 entities" in words(await visitor.text(leads))
 
 
-async def test_levels_are_saved_as_csv(visitor: Browser) -> None:
+async def test_levels_are_saved_as_csv(scoring: Service, visitor: Browser) -> None:
     page = await visitor.text(f"{PATH}/entities", level="bronze")
     [path] = [path for path in hrefs(page) if "/export" in path]
     answer = await visitor.open(path)
     assert answer.headers["content-type"].startswith("text/csv")
     rows = list(csv.reader(io.StringIO(answer.text)))
-    assert rows[1:] == [[WEB, "bronze", "bronze", "25", "100"]]
+    assert rows[1:] == [[WEB, "bronze", "bronze", "25", "100", iso(scoring.time())]]
 
 
 async def test_an_exempt_entity_is_told_apart(scoring: Service, visitor: Browser) -> None:

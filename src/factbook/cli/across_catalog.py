@@ -55,7 +55,7 @@ def show(
         say("")
         print_table(title, rows)
     if found.as_of:
-        note(f"Counted at {found.as_of}.")
+        note(f"As of {found.as_of}.")
     if found.truncated:
         note("There is too much to count: the figures are of a part of the entities.")
     if found.more_groups:

@@ -4,11 +4,15 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from factbook.clock import ago, milliseconds, now
+from factbook.clock import ago, milliseconds, minute, now
+
+if TYPE_CHECKING:
+    from factbook.schemas.common import AgedAnswer
+    from factbook.schemas.scorecard_results import NextSteps
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
@@ -94,6 +98,18 @@ def age(moment: int | str | None, at: int | None = None) -> str | None:
         if moment is None:
             return text
     return None if moment is None else ago(moment, now() if at is None else at)
+
+
+def as_of(answer: "AgedAnswer | NextSteps") -> str:
+    """The age of figures, as the end of a sentence; empty if the server doesn't say."""
+    stale = f", stale: nothing new from {', '.join(answer.stale_sources)}"
+    at = answer.as_of and milliseconds(answer.as_of)
+    return f"; as of {minute(at)}{stale if answer.stale_sources else ''}" if at else ""
+
+
+def age_members(answer: "AgedAnswer | NextSteps") -> dict[str, Any]:
+    """The age of figures in the form of `--json`."""
+    return {"asOf": answer.as_of, "staleSources": answer.stale_sources}
 
 
 @contextmanager

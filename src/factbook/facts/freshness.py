@@ -189,6 +189,7 @@ class Freshness:
     def __init__(self) -> None:
         self._moments: Mapping[str, int] = {}
         self._pushed: Set[str] = frozenset()
+        self._succeeded: Mapping[str, int] = {}
         self._read_at: int | None = None
         self._known = 0
 
@@ -205,6 +206,11 @@ class Freshness:
         is_pushed = source_id in self._pushed
         return latest.stale_before(self._moments.get(source_id, 0), is_pushed=is_pushed)
 
+    def not_renewed_since(self, source_id: str) -> int | None:
+        """The last success of a source that is down or overdue; None for any other."""
+        at = self._succeeded.get(source_id)
+        return at if at is not None and at < self.stale_before(source_id) else None
+
     async def refresh(self, database: Database, sources: Iterable[DataSource], now: int) -> None:
         """Read it again, unless that was a few seconds ago and of as many sources."""
         sources = list(sources)
@@ -213,6 +219,9 @@ class Freshness:
             return
         starts, self._known = await runs.ended_starts(database), len(sources)
         self._pushed = frozenset(one.id for one in sources if _is_pushed(one))
+        self._succeeded = {
+            id_: at for id_, (_, at) in starts.items() if at is not None and id_ not in self._pushed
+        }
         found = {one.id: _stale_before(one, starts.get(one.id), now) for one in sources}
         self._moments = {id_: moment for id_, moment in found.items() if moment}
         self._read_at = now
@@ -233,13 +242,14 @@ def _is_pushed(source: DataSource) -> bool:
     return source.handler is not None and source.handler.type == "push"
 
 
-def _stale_before(source: DataSource, started_at: int | None, now: int) -> int:
-    """The time before which values are stale; `started_at` is that of the last run that ended."""
+def _stale_before(source: DataSource, ended: runs.EndedStart | None, now: int) -> int:
+    """The time before which values are stale; `ended` is the last run that did."""
     if _is_pushed(source):
         lifetime = source.lifecycle.time_to_live if source.lifecycle else None
         return 0 if lifetime is None else now - milliseconds(lifetime)
-    if started_at is None or started_at > now:
+    if ended is None or ended.started_at > now:
         return 0
+    started_at = ended.started_at
     length = interval(source, now)
     if source.cadence is None or length is None:
         return started_at

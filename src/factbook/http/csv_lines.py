@@ -6,10 +6,11 @@ from typing import Any, Final
 
 import msgspec
 
+from factbook.checks.results import result_age
 from factbook.checks.scorecards import level_pages
 from factbook.checks.scorecards.level_pages import LevelFilter
 from factbook.checks.scorecards.scorecard_figures import ScorecardInEffect
-from factbook.clock import iso_or_none
+from factbook.clock import iso, iso_or_none
 from factbook.facts import entity_values
 from factbook.facts.entity_values import EntityValue, ValueQuery
 from factbook.storage import Database
@@ -26,7 +27,7 @@ _SEPARATORS: Final = ";|\t\r\n"
 # Separators, with blanks, invisible characters and quotes, which some spreadsheets drop.
 _BEFORE_FORMULA: Final = re.compile(r'[\s\x00-\x20\ufeff\u200b-\u200f\u2060";|]+')
 _QUOTED: Final = frozenset(f'",{_SEPARATORS}')
-_LEVELS: Final = ("entity", "level", "levelIfKnown", "score", "coverage")
+_LEVELS: Final = ("entity", "level", "levelIfKnown", "score", "coverage", "asOf")
 _HEADER: Final = ("entityRef", "value", "unknownReason", "collectedAt", "kept", "stale")
 
 
@@ -46,12 +47,13 @@ def attachment(name: str) -> dict[str, str]:
 
 
 async def of_levels(
-    database: Database, given: ScorecardInEffect, wanted: LevelFilter
+    database: Database, given: ScorecardInEffect, wanted: LevelFilter, now: int
 ) -> AsyncIterator[bytes]:
     """The entities with their levels of a scorecard, in pieces."""
     yield line(_LEVELS).encode()
+    as_of = iso((await result_age.of_checks(database, given.card.checks, now)).as_of)
     async for page in level_pages.everything(database, given, wanted):
-        rows = ((ref, *given.words(one), one.score, one.coverage) for ref, one in page)
+        rows = ((ref, *given.words(one), one.score, one.coverage, as_of) for ref, one in page)
         yield "".join(map(line, rows)).encode()
 
 

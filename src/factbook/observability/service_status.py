@@ -14,7 +14,8 @@ import structlog
 from factbook import __version__
 from factbook.catalog.people_trust import PeopleTrust
 from factbook.catalog.store import lost_rights
-from factbook.checks.background import due, publication, regrade
+from factbook.checks.background import publication, regrade
+from factbook.checks.states import state_store
 from factbook.clock import SECOND, Clock
 from factbook.errors import FactbookError, UnavailableError
 from factbook.importers import hint_store
@@ -146,7 +147,7 @@ async def _checks(observed: Observed) -> AsyncIterator[StatusLine]:
     yield StatusLine("Publication of checks", "settled" if settled else "under way")
     settled = await regrade.is_settled(database)
     yield StatusLine("Grading of scorecards", "settled" if settled else "under way")
-    late = await due.oldest(database, observed.clock())
+    late = await state_store.oldest_due(database, observed.clock())
     yield StatusLine("Oldest state that is due", "none" if late is None else "", late)
 
 

@@ -85,6 +85,13 @@ class SourceHealth(NamedTuple):
     credential_expires_at: int | None
 
 
+class EndedStart(NamedTuple):
+    """The start of the last run of a source that ended, and its last success, if any."""
+
+    started_at: int
+    succeeded_at: int | None
+
+
 class Starts(NamedTuple):
     """The last start of each source, and the sources with a run in progress."""
 
@@ -117,9 +124,9 @@ async def starts(database: Database, until: int) -> Starts:
     return Starts(dict(rows), frozenset(source_id for (source_id,) in running))
 
 
-async def ended_starts(database: Database) -> dict[str, int]:
-    """The start of the last run of everything that has ended, by source id."""
-    return dict(await database.all(_ENDED_STARTS))
+async def ended_starts(database: Database) -> dict[str, EndedStart]:
+    """The last run of everything that has ended, by source id."""
+    return {id_: EndedStart(*rest) for id_, *rest in await database.all(_ENDED_STARTS)}
 
 
 async def run(database: Database, run_id: int) -> RunRecord | None:
@@ -271,7 +278,8 @@ _ENDED_STARTS = f"""
         ORDER BY r.id DESC LIMIT 1
     ) FROM sources s WHERE s.id IS NOT NULL
 )
-SELECT id, started_at FROM last WHERE started_at IS NOT NULL
+SELECT last.id, last.started_at, h.succeeded_at
+FROM last LEFT JOIN source_health h ON h.source_id = last.id WHERE last.started_at IS NOT NULL
 """
 
 _ALL_UNDER_WAY = "SELECT source_id FROM runs WHERE whole = 1 AND finished_at IS NULL"

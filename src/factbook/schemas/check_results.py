@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta, field
 
-from factbook.schemas.common import Count, Ref, Time, WireAnswer, known
+from factbook.schemas.common import AgedAnswer, Count, Ref, Time, WireAnswer, known
 
 State = Annotated[str, known("pass", "fail", "unknown", "exempt", "not-applicable")]
 _Stale = Annotated[bool, Meta(description="It rests on values that could not be renewed.")]
@@ -28,7 +28,7 @@ class CheckResults(WireAnswer):
     next_cursor: Annotated[str, Meta(description="Asks for the next page.")] | None = None
 
 
-class CheckOverview(WireAnswer):
+class CheckOverview(AgedAnswer):
     """Numbers of entities by their state; those that the check is not about are not counted."""
 
     check_id: str

@@ -50,6 +50,20 @@ class WireAnswer(Wire, omit_defaults=True):
     """
 
 
+AsOf = Annotated[Time, Meta(description="The figures are right as of this time.")] | None
+StaleSources = Annotated[
+    list[str],
+    Meta(description="Data sources of the figures that are down or overdue since `asOf`."),
+]
+
+
+class AgedAnswer(WireAnswer, kw_only=True):
+    """An answer with figures that sum up results of checks."""
+
+    as_of: AsOf = None
+    stale_sources: StaleSources = []
+
+
 class Link(Wire):
     """A link to something about an entity."""
 

@@ -6,7 +6,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from factbook.schemas.check_results import SeenFact, State
 from factbook.schemas.checks import CheckId
-from factbook.schemas.common import AnyRef, Count, Ref, Wire, WireAnswer, known
+from factbook.schemas.common import AgedAnswer, AnyRef, Count, Ref, Wire, WireAnswer, known
 
 
 class NewPreview(Wire, forbid_unknown_fields=True):
@@ -61,7 +61,7 @@ class PreviewedResult(WireAnswer):
     because: list[SeenFact] | None = None
 
 
-class Preview(WireAnswer):
+class Preview(AgedAnswer):
     """Effect of a check; nothing is written."""
 
     now: PreviewCounts

@@ -5,14 +5,22 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from factbook.schemas.check_results import ResultFix, State
-from factbook.schemas.common import Count, Ref, WireAnswer, described_as
+from factbook.schemas.common import (
+    AgedAnswer,
+    AsOf,
+    Count,
+    Ref,
+    StaleSources,
+    WireAnswer,
+    described_as,
+)
 
 _Level = Annotated[str | None, Meta(description="The id of a level; null below the first.")]
 _Score = Annotated[float | None, Meta(description="The mean of those that have a score.")]
 _Groups = Annotated[list[Any], described_as({"type": "array", "items": {"type": "object"}})]
 
 
-class ScorecardFigures(WireAnswer):
+class ScorecardFigures(AgedAnswer):
     """Entities of a scorecard by level, and their mean score."""
 
     scorecard_id: str
@@ -52,7 +60,7 @@ class OneScorecardResults(ScorecardFigures):
     next_cursor: Annotated[str, Meta(description="Asks for the next page.")] | None = None
 
 
-class Rollup(WireAnswer):
+class Rollup(AgedAnswer):
     """A scorecard by owner, system, domain, kind or label.
 
     Each group has `name` (null: without one), `total`, `levels`, `noLevel`, `score`, `scored`;
@@ -64,10 +72,11 @@ class Rollup(WireAnswer):
     groups: _Groups
 
 
-class Trend(WireAnswer):
+class Trend(AgedAnswer):
     """The figures of a scorecard day by day.
 
-    Each point has `date`, `total`, `levels`, `noLevel`, `score` and `scored`, all of that day.
+    Each point has `date`, `total`, `levels`, `noLevel`, `score` and `scored`, all of that day;
+    `asOf` is that of today's.
     """
 
     scorecard_id: str
@@ -93,3 +102,5 @@ class NextSteps(EntityLevel):
 
     scorecard_id: str
     steps: list[NextStep]
+    as_of: AsOf = None
+    stale_sources: StaleSources = []  # noqa: RUF012

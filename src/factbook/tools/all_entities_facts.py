@@ -16,7 +16,7 @@ from factbook.tools.entities import chosen_facts, selection
 from factbook.tools.entity_facts import COMMON, ENTRY, draft, head
 from factbook.tools.entity_rows import Row, Selection
 from factbook.tools.pages import MOST_CHARACTERS, ref_after, ref_cursor
-from factbook.tools.result_schema import NEXT_CURSOR, SIZE_NOTE, array, record, text
+from factbook.tools.result_schema import AGE, NEXT_CURSOR, SIZE_NOTE, array, record, text
 from factbook.tools.tool import Context, Tool, argument, encode
 
 EVERY_KIND = "*"
@@ -255,6 +255,7 @@ TOOL = Tool(
                 },
                 "required": ["count", "reasons"],
             },
+            **AGE,
             "groups": array(
                 record(
                     {"value": {"anyOf": [{"type": one} for one in _SCALARS]}, "count": _NUMBER},

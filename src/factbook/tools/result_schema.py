@@ -24,3 +24,7 @@ def array(items: Schema) -> Schema:
 
 
 NEXT_CURSOR: Final = text("Pass as cursor for the next page.")
+AGE: Final[Schema] = {
+    "asOf": text("Time as of which the figures are right."),
+    "staleSources": array(text("Data source of the figures that is down or overdue since asOf.")),
+}

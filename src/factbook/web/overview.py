@@ -20,7 +20,7 @@ from factbook.checks.digests import recent_changes
 from factbook.checks.levels import level_store, rollup
 from factbook.checks.levels.group_hierarchy import GroupHierarchy
 from factbook.checks.levels.rollup import NOTHING, LevelTally
-from factbook.checks.results import failing_counts
+from factbook.checks.results import failing_counts, result_age
 from factbook.checks.results.failing_counts import FailingCounts
 from factbook.checks.scorecards import scorecard_figures, trend
 from factbook.checks.scorecards.scorecard_figures import ScorecardInEffect
@@ -429,6 +429,7 @@ async def show(visit: PageContext) -> Reply:
         kind=kind,
         kind_options=[("", "All kinds"), *((each, formats.kind_title(each)) for each in kinds)],
         points=_points(points, kind),
+        age=await result_age.of_checks(database, None, visit.now),
         mine=await groups(visit, tree, levels),
         most=totals.BOUND,
         teams=teams,

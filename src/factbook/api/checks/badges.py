@@ -14,8 +14,10 @@ from factbook.catalog import ref as refs
 from factbook.catalog.store import collectable
 from factbook.checks.levels import level_store
 from factbook.checks.levels.grader import decoded
+from factbook.checks.results import result_age
 from factbook.checks.scorecards import badge, scorecard_figures
 from factbook.checks.scorecards.badge import Badge
+from factbook.clock import minute
 from factbook.errors import InputError, NotFoundError
 from factbook.http.context import HandlerContext
 from factbook.http.requests import JsonReply, Request
@@ -51,7 +53,13 @@ async def _badge(request: Request, state: HandlerContext) -> Badge:
     if entity_id is None:
         raise missing
     levels = await level_store.of_entity(state.database, entity_id)
-    return badge.of_level(given.card, decoded(levels, given.slot))
+    found = badge.of_level(given.card, decoded(levels, given.slot))
+    age = await result_age.of_checks(state.database, given.card.checks, state.clock())
+    # A badge that is current is as old as caches let it be.
+    is_old = bool(age.stale_sources)
+    return (
+        found._replace(message=f"{found.message}, as of {minute(age.as_of)}") if is_old else found
+    )
 
 
 def _answer(request: Request, body: bytes, content_type: bytes) -> JsonReply[Any]:

@@ -1,7 +1,7 @@
 """Results of checks over HTTP: many, the figures of one check, and one with what it rests on."""
 
 from collections.abc import AsyncIterator
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -15,7 +15,8 @@ from factbook.checks.definitions import scorecard
 from factbook.checks.evaluation.explanation import Evidence, Explanation
 from factbook.checks.exemptions import exemption_store
 from factbook.checks.exemptions.exemption_store import ExemptionFilter
-from factbook.checks.results import result_pages, result_queries
+from factbook.checks.results import result_age, result_pages, result_queries
+from factbook.checks.results.result_age import ResultAge
 from factbook.checks.results.result_pages import ResultPlace
 from factbook.checks.results.result_queries import (
     CheckedRow,
@@ -90,6 +91,7 @@ async def overview(request: Request, state: HandlerContext) -> JsonReply[answers
             total=known + counts.undecided,
             percentage=round(100 * counts.passing / known, 1) if known else None,
             last_run=iso_or_none(max(times, default=None)),
+            **aged(await result_age.of_checks(state.database, [id_], state.clock())),
         )
     )
 
@@ -149,6 +151,11 @@ def fix_of(told: Explanation) -> answers.ResultFix | None:
     if not (told.fix_link or told.fix_instructions):
         return None
     return answers.ResultFix(told.fix_link, told.fix_instructions)
+
+
+def aged(age: ResultAge) -> dict[str, Any]:
+    """The members of an answer with figures of this age."""
+    return {"as_of": iso(age.as_of), "stale_sources": age.stale_sources}
 
 
 async def _of_entity(state: HandlerContext, ref: str, only: list[str]) -> EntityResults:

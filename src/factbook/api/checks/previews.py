@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
-from factbook.api.checks.check_results import seen
+from factbook.api.checks.check_results import aged, seen
 from factbook.catalog import ref as refs
 from factbook.catalog.store import collectable
 from factbook.catalog.validation import deeper_than, too_deep
@@ -49,7 +49,8 @@ async def create(request: Request, state: SourceContext) -> JsonReply[Preview]:
     explainer = Explainer(check)
     for one in shown[:_EXPLAINED]:
         await _explain(one, explainer, state, scope, now)
-    return reply(Preview(_counts(found.now), _counts(found.then), found.changed, shown))
+    counts = _counts(found.now), _counts(found.then)
+    return reply(Preview(*counts, found.changed, shown, **aged(found.age)))
 
 
 async def _check(asked: NewPreview, state: SourceContext) -> Check:

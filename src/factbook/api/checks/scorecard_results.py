@@ -1,15 +1,16 @@
 """Results of scorecards over HTTP: levels, rollups, trends and next steps."""
 
-from typing import Final
+from typing import Any, Final
 
 from factbook.api.checks import result_parameters as parameters
-from factbook.api.checks.check_results import fix_of, reads_values
+from factbook.api.checks.check_results import aged, fix_of, reads_values
 from factbook.api.checks.parameters import PAGE_LIMIT, SCORECARD_ID
 from factbook.api.openapi.parameters import ENTITY_WANTED
 from factbook.catalog import ref as refs
 from factbook.checks import state
 from factbook.checks.levels import level_store
 from factbook.checks.levels.grader import GradedLevel, Step
+from factbook.checks.results import result_age
 from factbook.checks.results.result_queries import CheckResult
 from factbook.checks.scorecards import level_pages, next_steps, scorecard_figures
 from factbook.checks.scorecards.level_pages import LevelFilter
@@ -57,7 +58,7 @@ async def export(request: Request, state: HandlerContext) -> JsonReply[str]:
     """The levels of all entities of a scorecard as CSV."""
     given = await _in_effect(request, state)
     return JsonReply(
-        csv_lines.of_levels(state.database, given, _wanted(request, given)),
+        csv_lines.of_levels(state.database, given, _wanted(request, given), state.clock()),
         headers=csv_lines.attachment(given.card.id),
         content_type=csv_lines.CONTENT_TYPE,
     )
@@ -71,7 +72,7 @@ async def roll_up(request: Request, state: HandlerContext) -> JsonReply[answers.
         state.database, given, by, group, 1 if depth is None else depth
     )
     groups = [one.render(given.names) for one in found]
-    return reply(answers.Rollup(given.card.id, by, groups))
+    return reply(answers.Rollup(given.card.id, by, groups, **await _age(state, given)))
 
 
 async def follow(request: Request, state: HandlerContext) -> JsonReply[answers.Trend]:
@@ -81,7 +82,8 @@ async def follow(request: Request, state: HandlerContext) -> JsonReply[answers.T
     first = now // DAY - _DAYS if start is None else start // DAY
     group = _group(request)
     found = await scorecard_figures.over_time(state.database, given, group, first, now, step)
-    return reply(answers.Trend(given.card.id, group, [one.render() for one in found]))
+    points, age = [one.render() for one in found], await _age(state, given)
+    return reply(answers.Trend(given.card.id, group, points, **age))
 
 
 async def plan(request: Request, state: HandlerContext) -> JsonReply[answers.NextSteps]:
@@ -101,6 +103,7 @@ async def plan(request: Request, state: HandlerContext) -> JsonReply[answers.Nex
         answers.NextSteps(
             **{name: getattr(entity, name) for name in entity.__struct_fields__},
             scorecard_id=given.card.id,
+            **await _age(state, given),
             steps=[
                 _step(given, *one, shows=reads_values(request)) for one in found.steps[:_MOST_STEPS]
             ],
@@ -110,6 +113,10 @@ async def plan(request: Request, state: HandlerContext) -> JsonReply[answers.Nex
 
 async def _in_effect(request: Request, state: HandlerContext) -> ScorecardInEffect:
     return await scorecard_figures.in_effect(state.database, SCORECARD_ID.of(request))
+
+
+async def _age(state: HandlerContext, given: ScorecardInEffect) -> dict[str, Any]:
+    return aged(await result_age.of_checks(state.database, given.card.checks, state.clock()))
 
 
 async def _figures(state: HandlerContext, scorecard_id: str) -> answers.ScorecardFigures:
@@ -125,6 +132,7 @@ async def _figures(state: HandlerContext, scorecard_id: str) -> answers.Scorecar
         no_level=shown["noLevel"],
         score=shown["score"],
         scored=shown["scored"],
+        **await _age(state, given),
     )
 
 

@@ -14,7 +14,6 @@ from factbook.storage import Database, Transaction
 
 # Held by the process that does this, for one transaction.
 _LOCK: Final = {"checks due": False}
-_OLDEST: Final = "SELECT MIN(due_at) FROM check_states WHERE due_at <= ?"
 
 
 async def work(database: Database, clock: Clock) -> int:
@@ -27,12 +26,6 @@ async def work(database: Database, clock: Clock) -> int:
         found, has_more = await database.write(batch)
         count += found
     return count
-
-
-async def oldest(database: Database, now: int) -> int | None:
-    """The time since which a state is due that was not evaluated yet; None without one."""
-    row = await database.one(_OLDEST, (now,))
-    return row[0] if row else None
 
 
 def _evaluate(

@@ -10,8 +10,9 @@ from typing import Any, Final, NamedTuple
 
 from factbook.checks import state
 from factbook.checks.definitions.scorecard import NO_LEVEL_TITLE
+from factbook.checks.results.result_age import ResultAge
 from factbook.checks.states import flaps
-from factbook.clock import iso
+from factbook.clock import iso, minute
 from factbook.schemas.digests import DigestForm
 
 # Entities by the id of their level, by scorecard.
@@ -66,6 +67,7 @@ class Digest(NamedTuple):
     until: int
     changes: tuple[NetChange, ...]
     levels: tuple[LevelMove, ...]
+    age: ResultAge
     link: str | None = None
     is_cut: bool = False
     is_test: bool = False
@@ -103,6 +105,7 @@ def slack(digest: Digest) -> dict[str, Any]:
         escaped = "\n".join(f"• {_cut(line, _slack_text)}" for line in lines)
         text = {"type": "mrkdwn", "text": f"*{_slack_text(heading)}*\n{escaped}"}
         blocks.append({"type": "section", "text": text})
+    blocks.append({"type": "context", "elements": [_plain(_as_of(digest))]})
     if digest.link:
         button = {"type": "button", "text": _plain("Open"), "url": digest.link}
         blocks.append({"type": "actions", "elements": [button]})
@@ -116,6 +119,7 @@ def teams(digest: Digest) -> dict[str, Any]:
     for heading, lines in _sections(digest):
         body.append(_block(heading, weight="Bolder"))
         body += [_block(f"- {_cut(line, _teams_text)}", spacing="None") for line in lines]
+    body.append(_block(_teams_text(_as_of(digest)), isSubtle=True))
     card: dict[str, Any] = {
         "$schema": "http://adaptivecards.io/schemas/adaptive-card.json",
         "type": "AdaptiveCard",
@@ -148,6 +152,14 @@ def _summary(digest: Digest) -> str:
         return f"{days}: nothing changed"
     more = ", of the first changes alone, as there were too many" if digest.is_cut else ""
     return f"{days}: {told or ('levels changed' if digest.levels else 'changed')}{more}"
+
+
+def _as_of(digest: Digest) -> str:
+    """The age of the results and levels."""
+    stale = ", ".join(digest.age.stale_sources[:_NAMED])
+    return f"As of {minute(digest.age.as_of)}" + (
+        f", stale: nothing new from {stale}" if stale else ""
+    )
 
 
 def _sections(digest: Digest) -> list[tuple[str, list[str]]]:

@@ -11,6 +11,7 @@ from factbook.checks.digests import digest
 from factbook.checks.digests.digest import EVERYTHING, Digest, DigestLevels, LevelMove, StateChange
 from factbook.checks.levels import level_store
 from factbook.checks.levels.group_hierarchy import GroupHierarchy
+from factbook.checks.results import result_age
 from factbook.checks.scorecards import trend
 from factbook.checks.versions.check_store import check_store
 from factbook.checks.versions.scorecard_store import scorecard_store
@@ -44,8 +45,9 @@ async def of_owner(
         if id_ in before and before[id_] != own
     ]
     link = None if public_url is None else public_url + await _page(database, owner)
+    age = await result_age.of_checks(database, None, now)
     told = Digest(
-        owner, since, until, tuple(changes), tuple(moves), link, is_cut=len(found) > _MOST
+        owner, since, until, tuple(changes), tuple(moves), age, link, is_cut=len(found) > _MOST
     )
     return told, levels
 

@@ -154,6 +154,17 @@ class CheckSet:
             found = self._explainers[one.id] = Explainer(one.compiled.check, one.compiled)
         return found
 
+    def sources_of(self, ids: Iterable[str] | None = None) -> set[str]:
+        """The sources that these checks in effect read, or all, themselves or in others."""
+        found, left = set[str](), set(self.slots if ids is None else self.slots.keys() & ids)
+        seen = set[str]()
+        while left:
+            seen |= left
+            read = [self.by_slot[self.slots[id_]].compiled for id_ in left]
+            found = found.union(*(one.sources for one in read))
+            left = set[str]().union(*(one.checks for one in read)) & self.slots.keys() - seen
+        return found
+
     @cached_property
     def everything(self) -> CheckSelection:
         """Every check."""

@@ -105,6 +105,12 @@ def due(transaction: Transaction, now: int, limit: int) -> list[int]:
     return [entity_id for (entity_id,) in transaction.all(_DUE, (now, limit))]
 
 
+async def oldest_due(database: Database, now: int) -> int | None:
+    """The time since which a state is due that was not evaluated yet; None without one."""
+    row = await database.one(_OLDEST_DUE, (now,))
+    return row[0] if row else None
+
+
 def ids_after(transaction: Transaction, after: int, limit: int) -> list[int]:
     """Up to `limit` entities with ids above `after`, in order."""
     return [entity_id for (entity_id,) in transaction.all(_IDS, (after, limit))]
@@ -196,6 +202,8 @@ _PORTION = "SELECT entity_id, states FROM check_states WHERE entity_id BETWEEN ?
 _OF_SLOT = _PORTION.replace("states FROM", "substr(states, ?, 1) FROM")
 
 _DUE = "SELECT entity_id FROM check_states WHERE due_at <= ? ORDER BY due_at LIMIT ?"
+
+_OLDEST_DUE = "SELECT MIN(due_at) FROM check_states WHERE due_at <= ?"
 
 _IDS = "SELECT entity_id FROM check_states WHERE entity_id > ? ORDER BY entity_id LIMIT ?"
 

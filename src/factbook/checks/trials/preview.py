@@ -11,6 +11,8 @@ from factbook.checks.definitions.check import Check
 from factbook.checks.maintenance import latest_facts
 from factbook.checks.maintenance.check_set import CheckCache, EvaluatedCheck, evaluated_check
 from factbook.checks.maintenance.state_update import SlotStates
+from factbook.checks.results import result_age
+from factbook.checks.results.result_age import ResultAge
 from factbook.checks.rules import condition
 from factbook.checks.rules.checked_entity import CheckedEntity
 from factbook.checks.rules.fact_reference import ENTITY
@@ -54,6 +56,7 @@ class CheckPreview(NamedTuple):
     then: StateCounts
     changed: int
     first: list[PreviewedChange]
+    age: ResultAge
 
 
 class PreviewScope(NamedTuple):
@@ -82,14 +85,15 @@ async def preview(
     async with database.remembered.of(TrialRoom).enter(caller) as budget:
         work = _Preview(database, evaluated_check(check, 0, is_pending=False), scope, now, budget)
         await work.charge()
-        return await _previewed(database, check, work, limit)
+        return await _previewed(database, check, work, limit, now)
 
 
 async def _previewed(
-    database: Database, check: Check, work: "_Preview", limit: int
+    database: Database, check: Check, work: "_Preview", limit: int, now: int
 ) -> CheckPreview:
     known = await database.remembered.of(CheckCache).loaded(database)
     slot = known.slots.get(check.id, 0)
+    ages = await result_age.current(database, now)
     counts_now, counts_then = Counter[int](), Counter[int]()
     changed = list[PreviewedChange]()
     async for portion in work.portions():
@@ -109,7 +113,8 @@ async def _previewed(
         )
         await asyncio.sleep(0)
     some = sorted(changed, key=lambda one: (one.after != FAIL, one.ref))[:limit]
-    return CheckPreview(_counts(counts_now), _counts(counts_then), len(changed), some)
+    age = ages.of_sources(work.sources | known.sources_of(work.checks))
+    return CheckPreview(_counts(counts_now), _counts(counts_then), len(changed), some, age)
 
 
 class _Preview:
@@ -126,6 +131,7 @@ class _Preview:
         self._budget = budget
         self._database = database
         self._check = evaluated.compiled
+        self.sources, self.checks = evaluated.compiled.sources, evaluated.compiled.checks
         rules = [rule for _, rule in evaluated.compiled.check.rules()]
         facts = [fact for rule in rules for fact in condition.references(rule)]
         self._has_paths = any(fact.path is not None for fact in facts)

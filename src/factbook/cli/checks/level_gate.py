@@ -2,7 +2,7 @@
 
 from typing import Any, NamedTuple
 
-from factbook.cli.output import say
+from factbook.cli.output import age_members, as_of, say
 from factbook.client import Client
 from factbook.client.calls import get, segment
 from factbook.errors import InputError
@@ -28,6 +28,7 @@ class GateResult(NamedTuple):
             "level": self.standing.level,
             "levelIfKnown": self.standing.level_if_known,
             "passed": self.passed,
+            **age_members(self.standing),
             "missing": [
                 {"checkId": one.check_id, "state": one.state, "level": one.level}
                 for one in self.standing.steps
@@ -57,7 +58,7 @@ def show(result: GateResult) -> None:
     standing = result.standing
     level, best = standing.level or "no level", standing.level_if_known or "no level"
     known = "" if best == level else f", {best} once everything is known"
-    say(f"{standing.entity_ref}: {level} of {standing.scorecard_id}{known}")
+    say(f"{standing.entity_ref}: {level} of {standing.scorecard_id}{known}{as_of(standing)}")
     for one in standing.steps if not result.passed else ():
         told = f": {one.message}" if one.message else ""
         say(f"  {one.state}: {one.title} ({one.check_id}){told}")

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 from factbook.cli.checks.files import ReadDocument
+from factbook.cli.output import age_members, as_of
 from factbook.client import Client
 from factbook.client.calls import send
 from factbook.schemas.previews import Preview, PreviewedResult
@@ -31,6 +32,7 @@ class FilePreview(NamedTuple):
             "changed": self.preview.changed,
             "failingNow": self.preview.now.failing,
             "failingThen": self.preview.then.failing,
+            **age_members(self.preview),
             "newFailures": [one.entity_ref for one in self.failures],
         }
 
@@ -89,4 +91,5 @@ def markdown(found: Sequence[FilePreview]) -> Iterator[str]:
 def _counts(one: FilePreview) -> str:
     now, then = one.preview.now.failing, one.preview.then.failing
     noun = "result" if one.preview.changed == 1 else "results"
-    return f"{one.preview.changed:,} {noun} would change; {now:,} fail now, {then:,} would"
+    counts = f"{one.preview.changed:,} {noun} would change; {now:,} fail now, {then:,} would"
+    return f"{counts}{as_of(one.preview)}"

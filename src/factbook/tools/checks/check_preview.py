@@ -24,7 +24,7 @@ from factbook.facts import store
 from factbook.tools.checks import arguments as given
 from factbook.tools.checks.arguments import DISCOVER
 from factbook.tools.checks.shown import COUNTS, EVIDENCE, counts, explained, said, short
-from factbook.tools.result_schema import SIZE_NOTE, array, record
+from factbook.tools.result_schema import AGE, SIZE_NOTE, array, record
 from factbook.tools.tool import Context, Tool, argument, encode, unknown_entity
 
 Document = dict[str, Any]
@@ -88,6 +88,7 @@ async def run(arguments: CheckPreviewArguments, context: Context) -> str:
         raise ToolError(error.message) from None
     answer = {
         "rule": short(sentence.of(check.rule)),
+        **found.age.render(),
         "now": counts(found.now),
         "then": counts(found.then),
         "changed": found.changed,
@@ -161,6 +162,7 @@ TOOL = Tool(
     output_schema=record(
         {
             "rule": _TEXT,
+            **AGE,
             "now": COUNTS,
             "then": COUNTS,
             "changed": {"type": "integer", "description": "Entities that would change."},
@@ -169,7 +171,7 @@ TOOL = Tool(
             ),
             "result": record({"state": _TEXT, "message": _TEXT, "because": EVIDENCE}, ("state",)),
         },
-        ("rule", "now", "then", "changed", "entities"),
+        ("rule", "asOf", "now", "then", "changed", "entities"),
     ),
     run=run,
     permissions=(CATALOG_READ, SOURCE_READ),

@@ -9,7 +9,7 @@ from factbook.auth.permissions import CATALOG_READ, CHECK_READ
 from factbook.checks import state
 from factbook.checks.definitions.check import parse_stored_check
 from factbook.checks.levels import level_store
-from factbook.checks.results import explained_rows, result_pages
+from factbook.checks.results import explained_rows, result_age, result_pages
 from factbook.checks.results.explained_rows import ExplainedRow
 from factbook.checks.results.result_pages import ResultPlace
 from factbook.checks.results.result_queries import ResultFilter
@@ -31,7 +31,7 @@ from factbook.tools.checks.shown import (
     short,
     standing,
 )
-from factbook.tools.result_schema import NEXT_CURSOR, SIZE_NOTE, array, record, text
+from factbook.tools.result_schema import AGE, NEXT_CURSOR, SIZE_NOTE, array, record, text
 from factbook.tools.tool import Context, Tool, argument, encode
 
 _FAILING: Final = ["fail"]
@@ -98,8 +98,10 @@ async def _of_check(arguments: CheckResultsArguments, context: Context) -> dict[
         found = await count_store.of_owners(database, owners)
     else:
         found = await count_store.totals(database, [id_])
+    age = await result_age.of_checks(database, [id_], context.now)
     return {
         "checkId": id_,
+        **age.render(),
         "counts": counts(found.get(id_, StateCounts())),
         "entities": [_row(one, values=context.reads_values) for one in shown],
     } | said({"nextCursor": cursor_of(page.next.ref) if page.next else None})
@@ -132,8 +134,10 @@ async def _of_scorecard(arguments: CheckResultsArguments, context: Context) -> d
     tally = await level_store.total(database, found.slot, owners or None)
     page = await level_pages.page(database, found, wanted, _after(arguments), arguments.limit)
     figures = tally.render(found.names)
+    age = await result_age.of_checks(database, found.card.checks, context.now)
     return {
         "scorecardId": found.card.id,
+        **age.render(),
         "counts": {**figures["levels"], "none": figures["noLevel"]},
         "entities": [
             {"entityRef": one.ref, **standing(found, one.graded)} for one in page.entities
@@ -167,6 +171,7 @@ TOOL = Tool(
         {
             "checkId": _TEXT,
             "scorecardId": _TEXT,
+            **AGE,
             "counts": COUNTS
             | {"description": "All entities, or the owner's, by state; of a scorecard by level."},
             "entities": array(
@@ -186,7 +191,7 @@ TOOL = Tool(
             ),
             "nextCursor": NEXT_CURSOR,
         },
-        ("counts", "entities"),
+        ("asOf", "counts", "entities"),
     ),
     run=run,
     permissions=(CATALOG_READ, CHECK_READ),

@@ -14,7 +14,7 @@ from factbook.checks.exemptions.exemption import Exemption
 from factbook.checks.exemptions.exemption_store import ExemptionFilter
 from factbook.checks.levels import level_store
 from factbook.checks.levels.grader import decoded
-from factbook.checks.results import result_queries
+from factbook.checks.results import result_age, result_queries
 from factbook.checks.results.result_queries import CheckResult, EntityResults
 from factbook.checks.scorecards import next_steps
 from factbook.checks.scorecards.scorecard_figures import ScorecardInEffect
@@ -23,7 +23,7 @@ from factbook.clock import iso_or_none
 from factbook.tools.checks import arguments as given
 from factbook.tools.checks.arguments import ScorecardId, States
 from factbook.tools.checks.shown import COUNTS, EVIDENCE, STANDING, explained, said, short, standing
-from factbook.tools.result_schema import SIZE_NOTE, array, record, text
+from factbook.tools.result_schema import AGE, SIZE_NOTE, array, record, text
 from factbook.tools.tool import Context, NameOrRefArguments, Tool, argument, encode, unknown_entity
 
 _OPEN: Final = ["fail", "unknown"]
@@ -54,12 +54,14 @@ async def run(arguments: EntityResultsArguments, context: Context) -> str:
     wanted = [one for one in found.results if state.word(one.state) in words]
     shown = wanted[: arguments.limit]
     exempt = await _exemptions(found, context) if any(_is_exempt(one) for one in shown) else {}
+    age = await result_age.of_checks(database, [one.check.id for one in about], context.now)
     answer = {
         "entityRef": ref,
         "owner": found.owner,
         "scorecards": [
             {"id": card.card.id, **standing(card, own)} for card, own in graded if own is not None
         ],
+        **age.render(),
         "counts": Counter(state.word(one.state) for one in about),
         "results": [_shown(one, exempt, values=context.reads_values) for one in shown],
         "totalCount": len(wanted),
@@ -140,6 +142,7 @@ TOOL = Tool(
             "entityRef": _TEXT,
             "owner": _TEXT,
             "scorecards": array(record({"id": _TEXT, **STANDING}, ("id",))),
+            **AGE,
             "counts": COUNTS,
             "results": array(
                 record(
@@ -164,7 +167,7 @@ TOOL = Tool(
             "totalCount": text("Results of the wanted states.") | {"type": "integer"},
             "nextSteps": array(record({"check": _TEXT, "level": _TEXT}, ("check",))),
         },
-        ("entityRef", "results"),
+        ("entityRef", "asOf", "results"),
     ),
     run=run,
     permissions=(CATALOG_READ, CHECK_READ),

@@ -1,5 +1,6 @@
 """get-scorecard-discovery: the scorecards and checks there are, with counts."""
 
+from collections.abc import Iterable
 from typing import Annotated, Any, Final
 
 import msgspec
@@ -10,18 +11,21 @@ from factbook.checks.definitions import scorecard
 from factbook.checks.definitions.check import parse_stored_check
 from factbook.checks.definitions.scorecard import Scorecard
 from factbook.checks.levels import level_store
+from factbook.checks.results import result_age
+from factbook.checks.results.result_age import ResultAges
 from factbook.checks.rules import sentence
 from factbook.checks.states import count_store
 from factbook.checks.states.count_store import StateCounts
 from factbook.checks.versions.check_store import StoredCheck, check_store
 from factbook.checks.versions.grade_slots import StoredScorecard
 from factbook.checks.versions.scorecard_store import scorecard_store
+from factbook.clock import iso
 from factbook.errors import ToolError
 from factbook.storage import Database
 from factbook.tools.checks.arguments import ScorecardId
 from factbook.tools.checks.shown import COUNTS, SCORED, said, short
 from factbook.tools.checks.shown import counts as shown_counts
-from factbook.tools.result_schema import SIZE_NOTE, array, record, text
+from factbook.tools.result_schema import AGE, SIZE_NOTE, array, record, text
 from factbook.tools.tool import Context, Tool, argument, encode
 
 
@@ -50,18 +54,22 @@ async def run(arguments: ScorecardDiscoveryArguments, context: Context) -> str:
     else:
         listed = [one for one in checks if one.id in named]
     counts = await count_store.totals(context.database)
-    shown = [await _scorecard(context.database, one) for one in wanted[: arguments.limit]]
+    ages = await result_age.current(context.database, context.now)
+    shown = [await _scorecard(context.database, one, ages) for one in wanted[: arguments.limit]]
     return encode(
         {
             "scorecards": shown,
-            "checks": [_check(one, counts) for one in listed[: arguments.limit]],
+            "asOf": iso(ages.evaluated_at),
+            "checks": [_check(one, counts, ages) for one in listed[: arguments.limit]],
             "totalScorecards": len(wanted),
             "totalChecks": len(listed),
         }
     )
 
 
-async def _scorecard(database: Database, stored: StoredScorecard) -> dict[str, Any]:
+async def _scorecard(
+    database: Database, stored: StoredScorecard, ages: ResultAges
+) -> dict[str, Any]:
     card = scorecard.parse(stored.current)
     figures: dict[str, Any] = {}
     if stored.slot is not None:
@@ -80,6 +88,7 @@ async def _scorecard(database: Database, stored: StoredScorecard) -> dict[str, A
             "advisory": sorted(one.check for one in card.entries if one.advisory),
             "notYetEvaluated": stored.slot is None or None,
             **figures,
+            **_older(ages, card.checks),
         }
     )
 
@@ -92,7 +101,13 @@ def _checks(card: Scorecard, level: str | None) -> list[str]:
     return [one.check for one in card.entries if one.level == level and not one.advisory]
 
 
-def _check(stored: StoredCheck, counts: dict[str, StateCounts]) -> dict[str, Any]:
+def _older(ages: ResultAges, checks: Iterable[str]) -> dict[str, Any]:
+    """The age of figures that are older than those of the whole answer."""
+    age = ages.of(checks)
+    return age.render() if age.stale_sources else {}
+
+
+def _check(stored: StoredCheck, counts: dict[str, StateCounts], ages: ResultAges) -> dict[str, Any]:
     check = parse_stored_check(stored.current)
     return said(
         {
@@ -101,6 +116,7 @@ def _check(stored: StoredCheck, counts: dict[str, StateCounts]) -> dict[str, Any
             "rule": short(sentence.of(check.rule)),
             "severity": None if check.severity == "required" else check.severity,
             "counts": shown_counts(counts.get(check.id, StateCounts())),
+            **_older(ages, [check.id]),
             "notYetEvaluated": stored.slot is None or None,
         }
     )
@@ -108,6 +124,7 @@ def _check(stored: StoredCheck, counts: dict[str, StateCounts]) -> dict[str, Any
 
 _IDS: Final = array({"type": "string"})
 _TEXT: Final = {"type": "string"}
+_OLDER: Final = {**AGE, "asOf": text("Where it is older than that of the whole answer.")}
 _YET: Final = {"type": "boolean", "description": "Published, and its results are not there yet."}
 
 TOOL = Tool(
@@ -139,11 +156,13 @@ TOOL = Tool(
                         },
                         "score": {"type": "number", "description": "Mean, in percent."},
                         "scored": SCORED,
+                        **_OLDER,
                         "notYetEvaluated": _YET,
                     },
                     ("id", "title"),
                 )
             ),
+            "asOf": AGE["asOf"],
             "checks": array(
                 record(
                     {
@@ -152,6 +171,7 @@ TOOL = Tool(
                         "rule": _TEXT,
                         "severity": _TEXT,
                         "counts": COUNTS,
+                        **_OLDER,
                         "notYetEvaluated": _YET,
                     },
                     ("id", "title", "rule"),
@@ -160,7 +180,7 @@ TOOL = Tool(
             "totalScorecards": {"type": "integer"},
             "totalChecks": {"type": "integer"},
         },
-        ("scorecards", "checks", "totalScorecards", "totalChecks"),
+        ("scorecards", "asOf", "checks", "totalScorecards", "totalChecks"),
     ),
     run=run,
     permissions=(CHECK_READ,),

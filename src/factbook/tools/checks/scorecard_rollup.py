@@ -7,6 +7,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from factbook.auth.permissions import CATALOG_READ, CHECK_READ
 from factbook.catalog import ref as refs
+from factbook.checks.results import result_age
 from factbook.checks.scorecards import scorecard_figures
 from factbook.checks.scorecards.scorecard_figures import RollupGroup, ScorecardInEffect
 from factbook.clock import DAY
@@ -14,7 +15,7 @@ from factbook.errors import InputError, ToolError
 from factbook.tools import times
 from factbook.tools.checks import arguments as given
 from factbook.tools.checks.shown import SCORED, said
-from factbook.tools.result_schema import SIZE_NOTE, array, record, text
+from factbook.tools.result_schema import AGE, SIZE_NOTE, array, record, text
 from factbook.tools.tool import Context, Tool, argument, encode
 
 _MOST: Final = 200
@@ -65,8 +66,9 @@ async def run(arguments: RollupArguments, context: Context) -> str:
     pages = _RollupGroups(found, arguments.limit)
     shown = pages.shown(groups)
     then = await _then(arguments, found, group, context)
+    age = await result_age.of_checks(database, found.card.checks, context.now)
     return encode(
-        {"scorecardId": found.card.id, "by": arguments.by, "groups": shown}
+        {"scorecardId": found.card.id, "by": arguments.by, **age.render(), "groups": shown}
         | said({"leftOut": pages.left_out, "then": then})
     )
 
@@ -132,6 +134,7 @@ TOOL = Tool(
         {
             "scorecardId": _TEXT,
             "by": _TEXT,
+            **AGE,
             "groups": array(
                 record(
                     {
@@ -151,7 +154,7 @@ TOOL = Tool(
                 "description": "Figures of the first day known since, as of that day.",
             },
         },
-        ("scorecardId", "by", "groups"),
+        ("scorecardId", "by", "asOf", "groups"),
     ),
     run=run,
     permissions=(CATALOG_READ, CHECK_READ),

@@ -109,7 +109,10 @@ class _Choosing:
                 self._examined += len(rows)
                 if self._more and not whole:
                     return self._shown({"examined": self._examined})
-        told: dict[str, Any] = {} if self._asked.after else {"totalCount": len(self._ids)}
+        told: dict[str, Any] = {}
+        if self._is_counted:
+            told = (await search.asked.age(database, self._context.now)).render()
+        told |= {} if self._asked.after else {"totalCount": len(self._ids)}
         if self._asked.group_by is not None:
             told |= _largest(await self._groups(self._asked.group_by))
         return self._shown(told)

@@ -21,6 +21,8 @@ from factbook.checks.evaluation.rule_functions import Evaluate
 from factbook.checks.maintenance import latest_facts
 from factbook.checks.maintenance.check_set import CheckCache, CheckSet
 from factbook.checks.maintenance.state_update import SlotStates
+from factbook.checks.results import result_age
+from factbook.checks.results.result_age import ResultAge
 from factbook.checks.rules import condition
 from factbook.checks.rules.checked_entity import CheckedEntity
 from factbook.checks.rules.condition import Rule
@@ -62,6 +64,14 @@ class FactConditions(NamedTuple):
     reads_entity: bool
     checks: CheckSet | None
     filters: Sequence[EntityFilter] | None = None
+
+    async def age(self, database: Database, now: int) -> ResultAge:
+        """The age of what the condition tells entities apart by."""
+        if self.checks is None:
+            return result_age.of_facts(database, self.sources, now)
+        checks = [one.fact for one in self.facts if one.source == CHECKS]
+        read = {*self.sources, *self.checks.sources_of(checks)}
+        return (await result_age.current(database, now)).of_sources(read)
 
     async def states(
         self, database: Database, entities: Mapping[int, CheckedEntity], now: int

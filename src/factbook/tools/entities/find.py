@@ -16,7 +16,7 @@ from factbook.errors import ToolError
 from factbook.tools.entities import conditions, matching, selection
 from factbook.tools.entities.matching import Match, Search
 from factbook.tools.pages import LONGEST_VALUE, ref_after, ref_cursor, shortened
-from factbook.tools.result_schema import NEXT_CURSOR, SIZE_NOTE, array, record, text
+from factbook.tools.result_schema import AGE, NEXT_CURSOR, SIZE_NOTE, array, record, text
 from factbook.tools.tool import Context, Tool, argument, encode
 
 _MOST: Final = 200
@@ -122,6 +122,7 @@ class FindArguments(Struct, forbid_unknown_fields=True, omit_defaults=True):
 async def run(arguments: FindArguments, context: Context) -> str:
     """A page of the entities, or their numbers."""
     part = await selection.condition(context.database, arguments.searched())
+    asked = conditions.nothing([], documents=False)
     if arguments.where is UNSET:
         if arguments.unknown:
             raise ToolError("unknown needs `where`: without it everything is decided.")
@@ -137,7 +138,7 @@ async def run(arguments: FindArguments, context: Context) -> str:
         broken = await broken_references.of_entities(context.database, refs, arguments.dangling)
         for row in rows:
             row["dangling"] = [one.target for one in broken[row["entityRef"]].references]
-    return encode(found)
+    return encode(found | (await asked.age(context.database, context.now)).render())
 
 
 async def _plain(arguments: FindArguments, part: Condition, context: Context) -> dict[str, Any]:
@@ -253,6 +254,7 @@ TOOL = Tool(
                     ("entityRef",),
                 )
             ),
+            **AGE,
             "groups": array(
                 record(
                     {
@@ -269,7 +271,7 @@ TOOL = Tool(
             "examined": {"type": "integer", "description": "So many were looked at so far."},
             "nextCursor": NEXT_CURSOR,
         },
-        (),
+        ("asOf",),
     ),
     run=run,
 )

@@ -13,7 +13,7 @@ from factbook.clock import iso
 from factbook.tools.entities import document, standing
 from factbook.tools.entities.document import written
 from factbook.tools.pages import shortened
-from factbook.tools.result_schema import array, record, text
+from factbook.tools.result_schema import AGE, array, record, text
 from factbook.tools.tool import Context, EntityArguments, Tool, encode, unknown_entity
 
 _MOST_TARGETS: Final = 20
@@ -151,6 +151,7 @@ TOOL = Tool(
                     ("total", "targets"),
                 ),
             },
+            **AGE,
             "levels": array(
                 record(
                     {

@@ -9,7 +9,7 @@ from factbook.checks.definitions.scorecard import Scorecard
 from factbook.checks.levels import level_store
 from factbook.checks.levels.grader import decoded
 from factbook.checks.maintenance.check_set import CheckCache
-from factbook.checks.results import result_queries
+from factbook.checks.results import result_age, result_queries
 from factbook.checks.results.result_queries import CheckResult
 from factbook.checks.scorecards import next_steps
 from factbook.checks.scorecards.scorecard_figures import ScorecardInEffect
@@ -24,7 +24,7 @@ _EXPLAINED: Final = frozenset({states.FAIL, states.UNKNOWN})
 
 
 async def of_entity(database: Database, ref: str, now: int) -> dict[str, Any]:
-    """The members `levels` and `checks`; nothing where there are no checks."""
+    """The members `levels` and `checks`, and their age; nothing where there are no checks."""
     known = await database.remembered.of(CheckCache).last_loaded(database)
     if known.is_empty:
         return {}
@@ -34,7 +34,8 @@ async def of_entity(database: Database, ref: str, now: int) -> dict[str, Any]:
     stored = await scorecard_store.everything(database)
     levels = await level_store.of_entity(database, found.entity_id)
     cards = [card for one in stored if (card := _level(one, levels, found.results, now))]
-    return {"levels": cards, "checks": _checks(found.results)}
+    age = await result_age.of_checks(database, [one.check.id for one in found.results], now)
+    return {**age.render(), "levels": cards, "checks": _checks(found.results)}
 
 
 def _level(

@@ -5,6 +5,7 @@ from typing import Final, NamedTuple
 
 from factbook.auth.permissions import CATALOG_READ, CHECK_READ, CHECK_WRITE
 from factbook.checks.definitions.check import Check, parse_stored_check
+from factbook.checks.results import result_age
 from factbook.checks.rules import sentence
 from factbook.checks.states import count_store
 from factbook.checks.states.count_store import StateCounts
@@ -54,6 +55,7 @@ async def show(visit: PageContext) -> Reply:
         "checks.html",
         rows=[_line(one, counts.get(one.id, StateCounts())) for one in page],
         number=len(stored),
+        age=await result_age.of_checks(database, [one.id for one in page], visit.now),
         found=len(found),
         query=query,
         show=shown if shown in dict(_SHOWN) else "",

@@ -9,7 +9,7 @@ from factbook.catalog.store import collectable
 from factbook.checks import state
 from factbook.checks.background import days
 from factbook.checks.definitions.check import Check
-from factbook.checks.results import result_pages
+from factbook.checks.results import result_age, result_pages
 from factbook.checks.results.result_queries import ResultFilter
 from factbook.checks.rules import sentence
 from factbook.checks.state import UNKNOWN
@@ -74,6 +74,7 @@ async def show(visit: PageContext) -> Reply:
         figures=ResultFigures(counts),
         states=shares.of_states(check.id, counts, **query),
         word=word,
+        age=await result_age.of_checks(database, [check.id], visit.now),
         rows=rows,
         address=address,
         chosen=[(name, address.query[name]) for name in _FILTERS if name in address.query],

@@ -7,6 +7,7 @@ from urllib.parse import quote
 from factbook.auth.permissions import CATALOG_READ, CHECK_READ
 from factbook.checks import state
 from factbook.checks.definitions.scorecard import NO_LEVEL_TITLE, NO_LEVEL_WORD, Scorecard
+from factbook.checks.results import result_age
 from factbook.checks.scorecards import level_pages, matrix
 from factbook.checks.scorecards.level_pages import LevelFilter
 from factbook.checks.scorecards.matrix import MatrixFilter
@@ -84,6 +85,7 @@ async def entities(visit: PageContext) -> Reply:
         before=address.to() if after else None,
         after=address.to(after=str(page.next)) if page.next else None,
         column_pages=column_pages(address, columns, start),
+        age=await result_age.of_checks(database, given.card.checks, visit.now),
         export=address._replace(path=shares.scorecard_path(given.card.id, "export")).to(
             state=None, columns=None
         ),
@@ -94,7 +96,7 @@ async def export(visit: PageContext) -> Reply:
     """The levels of the entities as CSV."""
     _, given = await scorecard_page.in_effect(visit)
     return Reply(
-        csv_lines.of_levels(visit.state.database, given, await _levels(visit, given)),
+        csv_lines.of_levels(visit.state.database, given, await _levels(visit, given), visit.now),
         headers=csv_lines.attachment(given.card.id),
         content_type=csv_lines.CONTENT_TYPE,
     )

@@ -7,6 +7,8 @@ from typing import Final, NamedTuple
 from factbook.auth.permissions import CATALOG_READ, SOURCE_READ
 from factbook.checks.definitions.check import Check
 from factbook.checks.definitions.scorecard import NO_LEVEL_TITLE, Scorecard
+from factbook.checks.results import result_age
+from factbook.checks.results.result_age import ResultAge
 from factbook.checks.rules import sentence
 from factbook.checks.states.count_store import StateCounts
 from factbook.checks.trials import preview, scorecard_preview, trial
@@ -43,6 +45,7 @@ class DefinitionPreview(NamedTuple):
     first: Sequence[ChangedEntity]
     tests: Sequence[CheckTrial]
     gaps: Sequence[tuple[str, str]]
+    age: ResultAge
     is_check: bool
 
 
@@ -62,6 +65,7 @@ async def of_check(visit: PageContext, check: Check) -> DefinitionPreview:
         first,
         tests,
         list(trial.gaps(check)) if check.tests else [],
+        found.age,
         is_check=True,
     )
 
@@ -76,9 +80,10 @@ async def of_scorecard(visit: PageContext, card: Scorecard) -> DefinitionPreview
         for one in found.first
     ]
     bars = [one._replace(path=None) for one in shares.of_levels(card, found.then)]
+    age = await result_age.of_checks(database, card.checks, visit.now)
     words = formats.counted(found.then.total, "entity", "entities")
     return DefinitionPreview(
-        f"It is about {words}.", bars, [], found.changed, first, [], [], is_check=False
+        f"It is about {words}.", bars, [], found.changed, first, [], [], age, is_check=False
     )
 
 

@@ -17,6 +17,8 @@ from factbook.checks.exemptions import exemption_store
 from factbook.checks.exemptions.exemption_store import ExemptionFilter
 from factbook.checks.levels import level_store
 from factbook.checks.levels.rollup import NOTHING, LevelTally
+from factbook.checks.results import result_age
+from factbook.checks.results.result_age import ResultAge, ResultAges
 from factbook.checks.scorecards import scorecard_figures
 from factbook.checks.scorecards.scorecard_figures import ScorecardInEffect
 from factbook.checks.scorecards.trend import TrendPoint
@@ -55,6 +57,7 @@ class ScorecardSummary(NamedTuple):
     levels: Sequence[Share]
     worst: Sequence[Share]
     trend: Any
+    age: ResultAge | None = None
 
     @property
     def is_draft(self) -> bool:
@@ -73,9 +76,10 @@ async def show(visit: PageContext) -> Reply:
     counts = await count_store.totals(database, sorted(ids))
     titles = {one.id: one.title for one in await check_store.everything(database)}
     waiting = await exemption_store.page(database, ExemptionFilter("requested"), _MOST_SHOWN + 1)
+    ages = await result_age.current(database, visit.now)
     return visit.page(
         "scorecards.html",
-        summaries=[await _summary(visit, one, counts, titles) for one in rest[:_PAGE]],
+        summaries=[await _summary(visit, one, ages, counts, titles) for one in rest[:_PAGE]],
         number=len(found),
         before=PATH if after else None,
         after=f"{PATH}?after={rest[_PAGE - 1].id}" if len(rest) > _PAGE else None,
@@ -138,6 +142,7 @@ def populations(found: Sequence[TrendPoint]) -> dict[int, str]:
 async def _summary(
     visit: PageContext,
     stored: StoredScorecard,
+    ages: ResultAges,
     counts: Mapping[str, StateCounts],
     titles: Mapping[str, str],
 ) -> ScorecardSummary:
@@ -164,6 +169,7 @@ async def _summary(
         )
         if found
         else None,
+        ages.of(card.checks),
     )
 
 

@@ -8,6 +8,7 @@ from factbook.checks.definitions import scorecard
 from factbook.checks.definitions.scorecard import Scorecard, ScorecardEntry
 from factbook.checks.levels import level_store
 from factbook.checks.levels.rollup import LevelTally
+from factbook.checks.results import result_age
 from factbook.checks.scorecards import scorecard_figures
 from factbook.checks.scorecards.scorecard_figures import RollupGroup, ScorecardInEffect
 from factbook.checks.states import count_store
@@ -107,6 +108,7 @@ async def show(visit: PageContext) -> Reply:
         figures=scorecard_list.figures(card, counts),
         levels=shares.of_levels(card, tally, **query),
         target=_target(card, tally),
+        age=await result_age.of_checks(database, card.checks, visit.now),
         chart=await _chart(visit, given, team, tally),
         team=team,
         teams=rows,

@@ -6,6 +6,7 @@ from typing import Final
 from factbook.auth.permissions import CATALOG_READ, CHECK_READ
 from factbook.catalog.store import hierarchy
 from factbook.checks.levels.group_hierarchy import GroupHierarchy
+from factbook.checks.results import result_age
 from factbook.checks.states import count_store
 from factbook.checks.states.count_store import StateCounts
 from factbook.http.requests import Reply
@@ -41,6 +42,7 @@ async def teams(visit: PageContext) -> Reply:
         "scorecard-matrix.html",
         current="teams",
         card=given.card,
+        age=await result_age.of_checks(database, given.card.checks, visit.now),
         columns=chosen,
         lines=lines,
         address=address,

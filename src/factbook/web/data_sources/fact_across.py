@@ -5,6 +5,7 @@ from typing import Any, Final, NamedTuple, cast
 from urllib.parse import urlencode
 
 from factbook.auth.permissions import CATALOG_READ, SOURCE_READ
+from factbook.checks.results import result_age
 from factbook.clock import iso
 from factbook.datasources import fact_columns, value_filters
 from factbook.errors import InputError
@@ -112,7 +113,7 @@ async def show(visit: PageContext) -> Reply:
         label=fact_display.title(fact),
         address=address,
         found=found,
-        counted_at=kept.at if kept.at < visit.now else None,
+        age=result_age.of_facts(database, [column.source.id], kept.at),
         figures=list(_figures(fact, found)),
         chart=_chart(address, fact, found.histogram),
         shares=list(_shares(address, fact, found)),

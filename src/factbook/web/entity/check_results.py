@@ -11,7 +11,8 @@ from factbook.checks.evaluation.explanation import CHECK_ERROR, Explanation
 from factbook.checks.levels import level_store
 from factbook.checks.levels.grader import GradedLevel, Step, decoded
 from factbook.checks.maintenance.check_set import CheckCache
-from factbook.checks.results import result_queries
+from factbook.checks.results import result_age, result_queries
+from factbook.checks.results.result_age import ResultAge
 from factbook.checks.results.result_queries import CheckResult
 from factbook.checks.rules.checked_entity import CHECK_UNKNOWN
 from factbook.checks.scorecards import next_steps
@@ -98,6 +99,7 @@ class EntityChecks(NamedTuple):
 
     results: ResultGroups
     scorecards: list[EntityScorecard]
+    age: ResultAge
 
 
 async def of_entity(database: Database, ref: str, now: int) -> EntityChecks | None:
@@ -111,7 +113,9 @@ async def of_entity(database: Database, ref: str, now: int) -> EntityChecks | No
     levels = await level_store.of_entity(database, found.entity_id)
     stored = await scorecard_store.everything(database)
     cards = [card for one in stored if (card := _scorecard(one, levels, found.results, now))]
-    return EntityChecks(_groups(found.results), cards)
+    ids = [one.check.id for one in found.results if one.state in result_queries.ABOUT_ENTITY]
+    age = await result_age.of_checks(database, ids, now)
+    return EntityChecks(_groups(found.results), cards, age)
 
 
 def _groups(found: Iterable[CheckResult]) -> ResultGroups:

@@ -12,7 +12,7 @@ from factbook.checks.definitions.scorecard import Scorecard
 from factbook.checks.levels import level_store
 from factbook.checks.levels.grader import decoded
 from factbook.checks.levels.group_hierarchy import GroupHierarchy
-from factbook.checks.results import failing_counts
+from factbook.checks.results import failing_counts, result_age
 from factbook.checks.results.failing_counts import FailingCounts
 from factbook.checks.scorecards.scorecard_figures import ScorecardInEffect
 from factbook.errors import InputError, NotFoundError
@@ -154,6 +154,7 @@ async def show(visit: PageContext, found: EntityView) -> Reply:
         first=address.to() if after else None,
         next=shown.after and address.to(after=shown.after),
         level=level,
+        age=await result_age.of_checks(visit.state.database, None, visit.now),
         all_path=address.path,
     )
 

@@ -1,6 +1,6 @@
 """Scorecards over what a team owns or a system or domain contains: levels, score and trend."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 from urllib.parse import quote
 
@@ -12,6 +12,8 @@ from factbook.checks.definitions.scorecard import NO_LEVEL_WORD, Scorecard
 from factbook.checks.levels import level_store, rollup
 from factbook.checks.levels.group_hierarchy import GroupHierarchy
 from factbook.checks.levels.rollup import NOTHING, LevelTally
+from factbook.checks.results import result_age
+from factbook.checks.results.result_age import ResultAge
 from factbook.checks.scorecards import trend
 from factbook.checks.scorecards.scorecard_figures import ScorecardInEffect
 from factbook.checks.scorecards.trend import TrendPoint
@@ -63,6 +65,7 @@ class TeamStanding(NamedTuple):
     scorecards: list[TeamScorecard]
     below: list[GroupBelow]
     more: int
+    age: ResultAge
 
 
 async def in_effect(database: Database) -> list[ScorecardInEffect]:
@@ -78,6 +81,12 @@ async def in_effect(database: Database) -> list[ScorecardInEffect]:
     return sorted(found, key=lambda one: (formats.naturally(one.card.title), one.card.id))
 
 
+async def age(database: Database, given: Iterable[ScorecardInEffect], now: int) -> ResultAge:
+    """The age of the figures of these scorecards."""
+    checks = {id_ for one in given for id_ in one.card.checks}
+    return await result_age.of_checks(database, checks, now)
+
+
 async def of_entity(database: Database, ref: str, now: int) -> TeamStanding | None:
     """The standing of a group, system or domain; None without scorecards."""
     given = (await in_effect(database))[:_SHOWN]
@@ -91,7 +100,7 @@ async def of_entity(database: Database, ref: str, now: int) -> TeamStanding | No
         one._replace(path=path, levels=_leading(card.card, one, path))
         for card, one in zip(given, cards, strict=True)
     ]
-    return TeamStanding(cards, [], 0)
+    return TeamStanding(cards, [], 0, await age(database, given, now))
 
 
 async def _of_group(
@@ -110,7 +119,7 @@ async def _of_group(
             part = rollup.of_group(own, tree, child)
             found.append((part.total, part.scored, _score(part)))
     groups = [GroupBelow(child, found) for child, found in rows.items()]
-    return TeamStanding(cards, groups, len(below[_BELOW:]))
+    return TeamStanding(cards, groups, len(below[_BELOW:]), await age(database, given, now))
 
 
 async def _points(
