@@ -17,6 +17,7 @@ class FakeServer:
     def __init__(self) -> None:
         self.requests: list[httpx2.Request] = []
         self.tools: list[dict[str, Any]] = []
+        self.further: list[dict[str, Any]] = []
         self._answers: dict[tuple[str, str], list[httpx2.Response]] = {}
         self._tools: dict[str, Tool] = {}
 
@@ -25,9 +26,12 @@ class FakeServer:
         answer = httpx2.Response(status, json=body, headers=headers)
         self._answers.setdefault((method, path), []).append(answer)
 
-    def on_tool(self, name: str, tool: Tool, schema: dict[str, Any] | None = None) -> None:
-        """Prepare a tool: a function from arguments to a result."""
-        self.tools.append({"name": name, "inputSchema": schema or {"type": "object"}})
+    def on_tool(
+        self, name: str, tool: Tool, schema: dict[str, Any] | None = None, path: str = TOOLS
+    ) -> None:
+        """Prepare a tool: a function from arguments to a result. All are at ALL_TOOLS too."""
+        described = {"name": name, "inputSchema": schema or {"type": "object"}}
+        (self.tools if path == TOOLS else self.further).append(described)
         self._tools[name] = tool
 
     def refuse(self, method: str, path: str, status: int, message: str, **details: Any) -> None:
@@ -51,17 +55,18 @@ class FakeServer:
         if prepared := self._answers.get((request.method, path)):
             return prepared.pop(0) if len(prepared) > 1 else prepared[0]
         if path in {TOOLS, ALL_TOOLS}:
-            return httpx2.Response(200, json=self._rpc(msgspec.json.decode(request.content)))
+            return httpx2.Response(200, json=self._rpc(path, msgspec.json.decode(request.content)))
         error = {"name": "NotFoundError", "message": f"There is nothing at {path}."}
         return httpx2.Response(404, json={"error": error})
 
-    def _rpc(self, message: dict[str, Any]) -> dict[str, Any]:
+    def _rpc(self, path: str, message: dict[str, Any]) -> dict[str, Any]:
         envelope = {"jsonrpc": "2.0", "id": message["id"]}
         if message["method"] == "initialize":
             server = {"name": "factbook", "title": "Factbook", "version": "1.2.3"}
             return {**envelope, "result": {"protocolVersion": "2025-11-25", "serverInfo": server}}
         if message["method"] == "tools/list":
-            return {**envelope, "result": {"tools": self.tools}}
+            further = self.further if path == ALL_TOOLS else []
+            return {**envelope, "result": {"tools": self.tools + further}}
         params = message["params"]
         if params["name"] not in self._tools:
             return {**envelope, "error": {"code": -32602, "message": "Unknown tool."}}

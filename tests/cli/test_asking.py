@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.cli.conftest import Command
-from tests.cli.fake_server import FakeServer, component, result, unable
+from tests.cli.fake_server import ALL_TOOLS, FakeServer, component, result, unable
 
 ENTITIES = "/api/catalog/entities"
 QUERY = f"{ENTITIES}/by-query"
@@ -280,6 +280,14 @@ def test_a_tool_may_be_written_with_underscores(factbook: Command, server: FakeS
     server.on_tool("get-things", result)
     assert factbook("call", "get_things").exit_code == 0
     assert server.sent()["params"]["name"] == "get-things"
+
+
+def test_a_tool_that_the_tool_call_endpoint_lacks_is_called_at_mcp(
+    factbook: Command, server: FakeServer
+) -> None:
+    server.on_tool("get-more", result, path=ALL_TOOLS)
+    assert factbook("call", "get-more").exit_code == 0
+    assert server.requests[-1].url.path == "/mcp"
 
 
 def test_a_wrong_tool_or_argument_is_wrong_usage(

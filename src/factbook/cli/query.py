@@ -21,6 +21,8 @@ _SEARCHED_FIELDS = ["metadata.name", "metadata.title"]
 _PAGE_SIZE = 500
 # A server asked for a bounded total says one more for any larger number.
 _BOUND = 10_000
+# What the tool-call endpoint lacks is here.
+_ALL_TOOLS = "/mcp"
 
 Filter = Annotated[
     list[str] | None,
@@ -130,8 +132,13 @@ def call(
       factbook call get-all-entities-facts dataSourceId=techdocs 'facts=["hasTechdocsRef"]'
     """
     with connected(context, server, token) as client:
-        chosen, typed = typed_arguments(client.tools(), tool, arguments or [])
-        answer = client.call(chosen, typed)
+        where: tuple[str, ...] = ()
+        tools = client.tools()
+        if tool.replace("_", "-") not in {one.name for one in tools}:
+            where = (_ALL_TOOLS,)
+            tools = client.tools(*where)
+        chosen, typed = typed_arguments(tools, tool, arguments or [])
+        answer = client.call(chosen, typed, *where)
     print_json(answer, indent=0 if as_json else 2)
 
 

@@ -62,13 +62,15 @@ def tools(path: str = PATH) -> Call[list[ToolDescription]]:
     return _rpc("tools/list", {}, lambda response: _result(_ToolList, response).tools, path)
 
 
-def call(tool: str, arguments: Mapping[str, Any] | None = None) -> Call[dict[str, Any]]:
-    """Call a tool; its structured result.
+def call(
+    tool: str, arguments: Mapping[str, Any] | None = None, path: str = PATH
+) -> Call[dict[str, Any]]:
+    """Call a tool of the tool-call endpoint, or of the server at another path; its result.
 
     Raises ToolCallError when the tool says that it cannot answer, and ProtocolError when there is
     no such tool.
     """
-    return _rpc("tools/call", {"name": tool, "arguments": arguments or {}}, _tool_result, PATH)
+    return _rpc("tools/call", {"name": tool, "arguments": arguments or {}}, _tool_result, path)
 
 
 def _rpc(
