@@ -1,12 +1,13 @@
-"""What `make demo` runs: a service on a new SQLite file, a made-up shop in it, one question.
+"""What `make demo` runs: a made-up shop through 90 days, then a service on its file, one question.
 
 It keeps serving until it is interrupted, and leaves nothing behind.
 """
 
 import argparse
+import asyncio
 import json
+import logging
 import os
-import re
 import signal
 import socket
 import subprocess
@@ -15,7 +16,6 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 from threading import Thread
 from types import FrameType
@@ -23,17 +23,17 @@ from typing import NoReturn
 from urllib.error import URLError
 from urllib.request import urlopen
 
-from shop import month
+import structlog
+from shop import history
 
-from factbook.client import Client, ClientError
+from factbook import clock
 
-TOOL = "get-codehost-metrics"
-NAME = "checkout"
-PATH = "/api/mcp/v1/tech-insights-facts"
+TOOL = "get-check-results"
+ARGUMENTS = {"checkId": "no-criticals"}
+PATH = "/mcp"
 PORT = 8000
 READY_SECONDS = 30
 STOP_SECONDS = 40
-_LINK = re.compile(r"http://\S+/welcome/\S+")
 
 Environment = dict[str, str]
 
@@ -78,13 +78,6 @@ class Server:
                 time.sleep(0.05)
         raise Failed(f"The service was not ready after {READY_SECONDS} seconds.")
 
-    def link(self) -> str:
-        """The link that makes the first account, which it said at its start."""
-        found = _LINK.search("".join(self._said))
-        if found is None:
-            raise Failed("The service printed no link:\n" + "".join(self._said).strip())
-        return found[0]
-
     def wait(self) -> int:
         """Show what it says until it ends; its exit code."""
         self._is_shown = True
@@ -112,7 +105,7 @@ class Server:
 
 def main() -> int:
     """Run the demo; the exit code."""
-    parser = argparse.ArgumentParser(description="Factbook with a made-up shop and its facts.")
+    parser = argparse.ArgumentParser(description="Factbook with a made-up shop and its 90 days.")
     parser.add_argument("--port", type=_port, help=f"{PORT}, or a free one, when it is left out")
     given = parser.parse_args()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -129,58 +122,45 @@ def main() -> int:
 
 
 def demonstrate(folder: Path, port: int) -> NoReturn:
-    """Start, push, ask and show; then serve until interrupted."""
+    """Fill, start, ask and show; then serve until interrupted."""
     url = f"http://127.0.0.1:{port}"
-    environment = clean_environment() | {
-        "FACTBOOK_DATABASE_URL": f"sqlite:///{folder / 'factbook.db'}",
-        "FACTBOOK_LOG_LEVEL": "warning",
-        # The sets of the shop say who is in which team.
-        "FACTBOOK_PEOPLE_SETS": "*",
-        "FACTBOOK_LOG_FORMAT": "console",
-    }
-    say(f"Starting Factbook on a new SQLite file at {url}")
+    environment = clean_environment() | history.environment(folder)
+    environment |= {"FACTBOOK_LOG_LEVEL": "error", "FACTBOOK_LOG_FORMAT": "console"}
+    environment |= {"FACTBOOK_SERVER": url}
+    say(f"Living through {history.DAYS} days of a made-up shop (examples/shop) on a SQLite file")
+    try:
+        link = asyncio.run(fill(folder, url))
+    except history.Refused as error:
+        raise Failed(f"The service refused what was sent: {error}") from error
+    say(f"Starting Factbook at {url}")
     with serving(port, environment, folder) as server:
         server.wait_until_ready(url)
-        environment["FACTBOOK_SERVER"] = url
         environment["FACTBOOK_TOKEN"] = run(
             *("token", "create", "demo", "--preset", "pipeline", "--preset", "author"),
             environment=environment,
         )
-        fill(url, environment["FACTBOOK_TOKEN"])
-        publish_scorecard(folder / "tech-insights", environment)
-        answer = run("call", TOOL, f"name={NAME}", environment=environment)
-        show(url, environment["FACTBOOK_TOKEN"], server.link(), answer)
+        named = [f"{name}={value}" for name, value in ARGUMENTS.items()]
+        answer = run("call", TOOL, *named, environment=environment)
+        show(url, environment["FACTBOOK_TOKEN"], link, answer)
         code = server.wait()
         raise Failed(f"The service ended by itself with exit code {code}.")
 
 
-def fill(url: str, token: str) -> None:
-    """Push the shop; raises Failed with what the service says when it refuses."""
-    try:
-        with Client(url, token) as client:
-            say("Pushing the catalog of a made-up shop (examples/shop)")
-            say(f"  {month.push_catalog(client)} entities")
-            say("Pushing a month of made-up facts about it; nobody else is asked")
-            say(f"  {month.push_facts(client, datetime.now(UTC)):,} items")
-    except (ClientError, month.Refused) as error:
-        raise Failed(f"The service refused what was pushed: {error}") from error
-
-
-def publish_scorecard(folder: Path, environment: Environment) -> None:
-    """Publish the checks that every service can have from its first day."""
-    say("Publishing the starter scorecard (factbook checks starter, factbook checks apply)")
-    written = run("checks", "starter", "--to", str(folder), environment=environment)
-    run("checks", "apply", str(folder), "--yes", environment=environment)
-    say(f"  {len(written.splitlines()) - 1} checks")
+async def fill(folder: Path, url: str) -> str:
+    """Live through the days of the shop; the link with which a member of a team signs in."""
+    # What breaks in the shop is no trouble of the demo.
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
+    async with history.lived(folder, clock.now(), say) as shop:
+        return await shop.invite(history.VIEWER, "administrator", url)
 
 
 def show(url: str, token: str, link: str, answer: str) -> None:
     """Print question and answer, how to ask again, and last the link and the token."""
-    call = {"name": TOOL, "arguments": {"name": NAME}}
+    call = {"name": TOOL, "arguments": ARGUMENTS}
     message = json.dumps({"jsonrpc": "2.0", "method": "tools/call", "params": call, "id": 1})
     say(
         f"""
-Question: how does the team of component:default/{NAME} work with its code?   ({TOOL})
+Question: which services have critical vulnerabilities, and since when?   ({TOOL})
 Answer:
 {answer}
 
@@ -194,9 +174,9 @@ Ask again with curl:
 
 or with the command, once FACTBOOK_SERVER and FACTBOOK_TOKEN are exported:
 
-  .venv/bin/factbook facts {NAME}
+  .venv/bin/factbook facts ledger
 
-Serving until you press Ctrl+C. The link makes your account and leads to the pages, once:
+Serving until you press Ctrl+C. The link makes you Ada, who is in team-payments, once:
 
   Link:  {link}
 

@@ -1,33 +1,39 @@
 """`python -m tests.browser.screenshots`: the pictures of docs/images, made anew.
 
-A service with a made-up shop lives through a month of simulated time, asking fakes of vendors, and
-is then looked at with a browser.
+They show the shop of `make demo`, on a day that is always the same one. Ada opens the link that the
+demo prints, and then looks at each page.
 """
 
 import asyncio
 import shutil
+import socket
 import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Final, Literal
 from urllib.parse import urlsplit
 
+import uvicorn
 from playwright.async_api import Page, async_playwright
 
-from factbook.auth.permissions import CATALOG_READ, SET_WRITE, SOURCE_READ
-from factbook.clock import DAY, HOUR
+from examples.shop import history
+from examples.shop.history import Shop
 from factbook.settings import Settings
 from factbook.telemetry import logs
-from tests.browser import driving, month
+from tests.browser import driving
 from tests.browser.png import small
-from tests.browser.shop import CONNECTIONS, SOURCES
-from tests.service import Service
-from tests.web.visiting import Browser, with_password
+from tests.browser.shop import PASSWORD, SOURCES
+from tests.service import NOON
 
 IMAGES: Final = Path(__file__).parent.parent.parent / "docs" / "images"
-HOST: Final = f"http://{month.NAME}"
+# What the pages say the service is called, and where the shop's tools are.
+NAME: Final = "factbook.shop.example"
+PORTS: Final = (8471, 8472)
+HOST: Final = f"http://{NAME}"
 WIDTH, HEIGHT = 1440, 900
 THEMES: Final[tuple[Literal["light", "dark"], ...]] = ("light", "dark")
-_CHECKOUT: Final = "/catalog/component/default/checkout"
+_LEDGER: Final = "/catalog/component/default/ledger"
 _TEAM: Final = "/catalog/group/default/team-payments"
 _COLUMNS: Final = "column=scorecard:readiness&column=coverage/lines"
 _ACCOUNT: Final = "/administration/account"
@@ -36,11 +42,11 @@ PAGES: Final = {
     "overview": "/",
     "search": "/search?q=pay",
     "catalog": f"/catalog?kind=component&{_COLUMNS}",
-    "entity": _CHECKOUT,
-    "facts": f"{_CHECKOUT}#facts",
-    "fact": f"{_CHECKOUT}/facts/coverage/lines",
-    "relations": f"{_CHECKOUT}/relations",
-    "entity-history": "/catalog/component/default/ledger/history",
+    "entity": _LEDGER,
+    "facts": f"{_LEDGER}#facts",
+    "fact": f"{_LEDGER}/facts/coverage/lines",
+    "relations": f"{_LEDGER}/relations",
+    "entity-history": f"{_LEDGER}/history",
     "team": f"{_TEAM}/contents",
     "sets": "/sets",
     "revisions": "/sets/payments/revisions",
@@ -48,27 +54,27 @@ PAGES: Final = {
     "set-push": "/sets/payments/push",
     "imports": "/imports",
     "importer": "/imports/ldif-staff",
-    "import-problems": "/imports/github-infrastructure",
+    "import-problems": "/imports/ldif-contractors",
     "importer-new": "/importers/new?kind=github",
     "scorecards": "/scorecards",
-    "scorecard": "/scorecards/readiness",
-    "matrix": "/scorecards/readiness/entities",
-    "team-matrix": "/scorecards/readiness/teams",
-    "scorecard-editor": "/scorecards/readiness/edit",
+    "scorecard": "/scorecards/security",
+    "matrix": "/scorecards/security/entities",
+    "team-matrix": "/scorecards/security/teams",
+    "scorecard-editor": "/scorecards/security/edit",
     "checks": "/checks",
     "check": "/checks/covered",
     "check-editor": "/checks/covered/edit",
     "exemptions": "/exemptions",
-    "exemption-new": "/exemptions/-/new?check=covered&entity=component:receipts",
+    "exemption-new": "/exemptions/-/new?check=no-alerts&entity=component:ledger",
     "data-sources": "/data-sources",
-    "data-source": "/data-sources/card-data",
+    "data-source": "/data-sources/builds",
     "data-source-editor": "/data-sources/runbooks/edit",
     "fact-across": "/data-sources/coverage/facts/lines",
-    "runs": "/data-sources/github/runs",
-    "run": "/data-sources/datadog/runs/RUN",
+    "runs": "/data-sources/on-call/runs",
+    "run": "/data-sources/builds/runs/RUN",
     "connect": "/connect",
     "tools": "/connect/tools",
-    "playground": "/connect/tools/get-codehost-metrics?run=1&name=checkout",
+    "playground": "/connect/tools/get-codehost-metrics?run=1&name=ledger",
     "account": _ACCOUNT,
     "api-access": f"{_ACCOUNT}/api-access",
     "people": "/administration/people",
@@ -79,100 +85,50 @@ PAGES: Final = {
     "audit": "/administration/audit",
 }
 # What is written in place of what in the text of an editor, and pressed then.
-EDITED: Final = {"check-editor": ("value: 75", "value: 70", "Preview")}
+EDITED: Final = {"check-editor": ("value: 70", "value: 65", "Preview")}
 # Those that the documentation shows in dark too.
 DARK: Final = frozenset({"overview", "catalog", "entity", "fact", "scorecard", "matrix", "check"})
 
 
-async def add_tokens(service: Service, owner: str) -> None:
-    """Tokens that somebody has made over time, of which some are used."""
-    now = service.time.now
-    asks, pushes = (CATALOG_READ, SOURCE_READ), (SET_WRITE,)
-    for name, permissions, made, lasting, used in (
-        ("agents", asks, 82, 90, 1),
-        ("laptop", asks, 20, 90, 3 * HOUR),
-        ("pipeline", pushes, 64, 365, 26 * HOUR),
-        ("workshop", asks, 2, 30, None),
-    ):
-        service.time.now = now - made * DAY
-        token = await service.token(*permissions, name=name, owner=owner, lifetime=lasting * DAY)
-        if used is not None:
-            service.time.now = now - used
-            async with service.client(token) as http:
-                await http.get("/api/catalog/entity-facets?facet=kind")
-    service.time.now = now
+@asynccontextmanager
+async def served(folder: Path, ports: tuple[int, int] = (0, 0)) -> AsyncIterator[tuple[Shop, str]]:
+    """The shop on a day that is always the same, and its address on loopback."""
+    hosts = f"{NAME},127.0.0.1"
+    async with history.lived(folder, NOON, ports=ports, FACTBOOK_ALLOWED_HOSTS=hosts) as shop:
+        with socket.create_server(("127.0.0.1", 0)) as listening:
+            config = uvicorn.Config(shop.application, lifespan="off", log_config=None)
+            server = uvicorn.Server(config)
+            serving = asyncio.create_task(server.serve([listening]))
+            yield shop, f"http://127.0.0.1:{listening.getsockname()[1]}"
+            server.should_exit = True
+            await serving
 
 
-async def add_people(service: Service) -> Browser:
-    """People who have signed in over time, an invitation, and the browser of the first."""
-    now, browsers = service.time.now, {}
-    for name, role, before in (
-        ("ada", "administrator", 0),
-        ("jun", "administrator", 2 * DAY),
-        ("noor", "viewer", 3 * HOUR),
-        ("sam", "viewer", 12 * DAY),
-    ):
-        service.time.now = now - before
-        browsers[name] = await with_password(service, name, role)
-    service.time.now = now
-    ada = browsers["ada"]
-    await ada.open("/administration/people")
-    assert (
-        await ada.send("/administration/people/-/invitations", role="viewer", name="mia")
-    ).is_success
-    return ada
-
-
-async def add_receivers(service: Service) -> None:
-    """A connection, webhooks and digests; nothing is sent to any of them."""
-    http, host = service.http, "https://ci.shop.example"
-    answers = [
-        await http.put(f"{CONNECTIONS}/ci", json={"baseUrl": host}),
-        await http.put(f"{CONNECTIONS}/flags", json={"baseUrl": "https://flags.shop.example/api"}),
-        await http.post("/api/events/webhooks", json={"url": f"{host}/events", "types": []}),
-        await http.post(
-            "/api/events/webhooks",
-            json={"url": "https://status.shop.example/hooks", "types": ["source.down"]},
-        ),
-    ]
-    for form, owner in (("slack", "group:team-payments"), ("teams", "group:team-checkout")):
-        digest = {"owner": owner, "form": form, "url": "https://hooks.example.com/services/1"}
-        answers.append(await http.post("/api/tech-insights/v1/digests", json=digest))
-    for answer in answers:
-        assert answer.is_success, answer.text
-
-
-async def last_run(service: Service, source: str) -> str:
+async def last_run(shop: Shop, source: str) -> str:
     """The number of the last run of a source."""
-    answer = await service.http.get(f"{SOURCES}/{source}/runs")
-    return str(answer.json()["runs"][0]["id"])
+    token = await shop.token("user:default/mia", "laptop", days=1)
+    runs = await shop.send(token, "GET", f"{SOURCES}/{source}/runs")
+    return str(runs["runs"][0]["id"])
 
 
-async def prepared(service: Service) -> tuple[Browser, dict[str, str]]:
-    """The browser of who looks, and every page by its name."""
-    ada = await add_people(service)
-    await add_tokens(service, "user:default/ada")
-    await add_receivers(service)
-    run = await last_run(service, "datadog")
-    return ada, {name: path.replace("RUN", run) for name, path in PAGES.items()}
-
-
-async def take(service: Service, url: str, folder: Path) -> None:
+async def take(shop: Shop, url: str, folder: Path) -> None:
     """Take every picture."""
-    ada, pages = await prepared(service)
-    cookies: list[Any] = [
-        {"name": each.name, "value": each.value or "", "url": HOST} for each in ada.http.cookies.jar
-    ]
+    run = await last_run(shop, "builds")
+    pages = {name: path.replace("RUN", run) for name, path in PAGES.items()}
+    link = await shop.invite(history.VIEWER, "administrator", HOST)
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(
             executable_path=shutil.which("chromium"), args=arguments(url)
         )
-        blank = await browser.new_page()
+        blank, account = await browser.new_page(), await browser.new_context(base_url=HOST)
+        await sign_in(await account.new_page(), link)
         for theme in THEMES:
             context = await browser.new_context(
-                base_url=HOST, viewport={"width": WIDTH, "height": HEIGHT}, color_scheme=theme
+                base_url=HOST,
+                viewport={"width": WIDTH, "height": HEIGHT},
+                color_scheme=theme,
+                storage_state=await account.storage_state(),
             )
-            await context.add_cookies(cookies)
             page = await context.new_page()
             for name in DARK if theme == "dark" else pages:
                 await shown(page, name, pages[name])
@@ -181,11 +137,22 @@ async def take(service: Service, url: str, folder: Path) -> None:
         await browser.close()
 
 
+async def sign_in(page: Page, link: str) -> None:
+    """Open the link, and make the account that it offers."""
+    await page.goto(link)
+    await page.get_by_label("Full name").fill("Ada Moreau")
+    await page.get_by_label("Password", exact=True).fill(PASSWORD)
+    await page.get_by_label("Password once more").fill(PASSWORD)
+    async with page.expect_navigation():
+        await page.get_by_role("button", name="Create account").click()
+    assert urlsplit(page.url).path == "/"
+
+
 def arguments(url: str) -> list[str]:
     """What Chromium is started with: the name that pages show leads to the service."""
     return [
         *driving.arguments(),
-        f"--host-resolver-rules=MAP {month.NAME} {urlsplit(url).netloc}",
+        f"--host-resolver-rules=MAP {NAME} {urlsplit(url).netloc}",
         # As it is where it is reached by https; buttons that copy are shown nowhere else.
         f"--unsafely-treat-insecure-origin-as-secure={HOST}",
     ]
@@ -212,8 +179,8 @@ async def main() -> None:
     for old in IMAGES.glob("*.png"):
         old.unlink()
     with tempfile.TemporaryDirectory() as folder:
-        async with month.shown(Path(folder)) as (service, url):
-            await take(service, url, IMAGES)
+        async with served(Path(folder), PORTS) as (shop, url):
+            await take(shop, url, IMAGES)
 
 
 if __name__ == "__main__":
