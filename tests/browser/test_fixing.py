@@ -36,7 +36,7 @@ def test_three_presses_lead_to_the_fix_of_what_fails(shop: Shop, scripts: bool) 
         worst = main(window).get_by_role("link", name="Who is on call finds a runbook")
         window.follow(worst)
         row = page.get_by_role("row").filter(has_text="search has no link")
-        expect(row).to_contain_text("wanted: hasRunbook (runbooks) is true")
+        expect(row).to_contain_text("expected: hasRunbook (runbooks) is true")
         window.follow(row.get_by_role("link", name="How to fix it"))
         assert page.url == WIKI
         assert window.complaints == [f"request: {WIKI}"]

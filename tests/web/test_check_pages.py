@@ -76,9 +76,9 @@ async def test_who_fails_is_shown_first_with_what_was_seen_and_the_fix(visitor: 
     assert is_harmless(page)
     text = words(page)
     assert "lines (coverage) is more than 80." in text
-    assert "Entities: ✕ fail" in text
+    assert "Entities that fail" in text
     assert "Only 10 % of api is covered." in text
-    assert re.search(r"10 \S.*? wanted: lines \(coverage\) is more than 80", text)
+    assert re.search(r"10 \S.*? expected: lines \(coverage\) is more than 80", text)
     assert "component:web" not in text
     found = hrefs(page)
     assert "https://ci.example.com/api/coverage" in found
@@ -94,7 +94,7 @@ async def test_each_state_is_a_bar_that_leads_to_its_entities(visitor: Browser) 
         shown = await visitor.text(path)
         assert re.findall(r'row" class="wrap"><a href="[^"]+">component:(\w+)<', shown) == names
     unknown = words(await visitor.text(PATH, state="unknown"))
-    assert "unknown never-collected" in unknown
+    assert "unknown not collected yet" in unknown
 
 
 async def test_entities_that_a_check_is_not_about_are_found(visitor: Browser) -> None:
@@ -197,7 +197,7 @@ async def test_one_comparison_of_many_is_told_where_it_does_not_hold(
     leaves = [{**COVERED, "value": value} for value in range(80, 95)]
     await published(scoring, check("many", rule={"all": leaves}, appliesTo={"kind": "component"}))
     text = words(await visitor.text("/checks/many", entity=WEB))
-    assert "wanted: lines (coverage) is more than 90" in text
+    assert "expected: lines (coverage) is more than 90" in text
     assert "more than 89 " not in text.partition("The result")[2]
 
 

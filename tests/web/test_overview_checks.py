@@ -108,11 +108,11 @@ async def test_checks_that_fail_most_and_newly_fail_lead_to_who_fails(scoring: S
     page = await (await signed_in(scoring)).text("/")
     needs = section(words(page), "Needs attention", "Sources")
     assert "Fails most Tests cover nearly all 2 entities: Tests cover nearly all" in needs
-    assert "Nothing began to fail. Gone unknown this week Nothing went unknown." in needs
+    assert "Nothing began to fail. Became unknown this week Nothing went unknown." in needs
     await push(scoring, item(WEB, lines=20))
     page = await (await signed_in(scoring, "bob")).text("/")
     needs = section(words(page), "Newly failing this week", "Sources")
-    assert needs.index(" 1 entities: ") < needs.index("Gone unknown")
+    assert needs.index(" 1 entities: ") < needs.index("Became unknown")
     assert "/checks/covered?state=fail" in hrefs(page)
     # It was failing before, and still is.
     assert "Tests cover nearly all" not in needs
@@ -123,7 +123,7 @@ async def test_what_went_unknown_is_told_apart_from_what_fails(scoring: Service)
     await push(scoring, {"entity": WEB, "facts": {"lines": None}})
     page = await (await signed_in(scoring)).text("/")
     needs = section(words(page), "Newly failing this week", "Sources")
-    assert needs.startswith(" Nothing began to fail. Gone unknown this week ")
+    assert needs.startswith(" Nothing began to fail. Became unknown this week ")
     assert "1 entities" in needs
     assert {"/checks/covered?state=unknown", "/checks/much?state=unknown"} <= set(hrefs(page))
 

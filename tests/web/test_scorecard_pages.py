@@ -34,7 +34,7 @@ async def test_it_tells_levels_target_and_checks_with_what_is_unknown(visitor: B
     text = words(page)
     assert "What has to be there before a service is on call." in text
     assert "owned by department" in text
-    assert "33% have reached bronze, which all should by 2027-06-30" in text
+    assert "33% have reached bronze. Target: all by 2027-06-30" in text
     assert "Tests cover enough bronze 50% 67% known" in text
     assert 'class="chart chart-line' in page
     assert "/checks/covered?state=unknown" in hrefs(page)

@@ -18,6 +18,7 @@ from factbook.checks.rules import sentence
 from factbook.checks.rules.fact_reference import CHECKS, ENTITY
 from factbook.errors import InputError
 from factbook.web.checks import shares
+from factbook.web.entity import check_results
 from factbook.web.site import formats
 from factbook.web.site.formats import segment
 from factbook.web.site.page_context import PageContext
@@ -139,7 +140,7 @@ def _seen(one: Evidence, ref: str) -> SeenValue:
         path,
         None if one.value is None else _brief(one.value),
         one.collected_at,
-        one.reason,
+        one.reason and check_results.reason_in_words(one.reason).short,
         one.stale,
     )
 

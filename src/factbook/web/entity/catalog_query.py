@@ -22,9 +22,9 @@ OWNERSHIPS: Final = (
     (MISSING, "Owner doesn't exist"),
 )
 DANGLING: Final = (
-    ("", "Any"),
-    (ANY, "Lead nowhere, in any field"),
-    *((name, f"Lead nowhere, in {name}") for name in get_args(Field) if name != ANY),
+    ("", "With or without"),
+    (ANY, "In any field"),
+    *((name, f"In {name}") for name in get_args(Field) if name != ANY),
 )
 _FIRST: Final = "component"
 _LONGEST: Final = 300  # characters of what is looked for; no value that the index has is longer

@@ -142,7 +142,7 @@ def _shown(result: CheckResult) -> ShownResult:
         _message(check, explanation),
         (explanation and explanation.fix_instructions) or "",
         formats.external(explanation.fix_link) if explanation else None,
-        [_reason(one) for one in explanation.reasons[:_REASONS]] if explanation else [],
+        [reason_in_words(one) for one in explanation.reasons[:_REASONS]] if explanation else [],
         result.since,
         result.is_flapping,
         result.is_stale,
@@ -155,7 +155,8 @@ def _message(check: Check, explanation: Explanation | None) -> str:
     return (explanation and explanation.message) or check.description or ""
 
 
-def _reason(reason: str) -> Reason:
+def reason_in_words(reason: str) -> Reason:
+    """Why a comparison is unknown, for the pages."""
     own = _OWN_REASONS.get(word(reason))
     return own or fact_display.plain(reason)
 
