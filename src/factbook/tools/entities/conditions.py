@@ -5,6 +5,7 @@ its source out: then the fact is that of the first source that knows it, as in t
 Unlike in checks, text is compared in any case unless `caseSensitive` is true.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final, NamedTuple
@@ -12,6 +13,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from factbook.catalog import essentials
+from factbook.catalog.kinds import RELATIONS
 from factbook.catalog.store import collectable
 from factbook.catalog.store.summaries import FilterCandidate
 from factbook.checks.definitions import validation
@@ -25,7 +27,7 @@ from factbook.checks.results import result_age
 from factbook.checks.results.result_age import ResultAge
 from factbook.checks.rules import condition
 from factbook.checks.rules.checked_entity import CheckedEntity
-from factbook.checks.rules.condition import Rule
+from factbook.checks.rules.condition import Every, FactCondition, Negation, Rule, Some
 from factbook.checks.rules.fact_reference import CHECKS, ENTITY, FactReference
 from factbook.checks.rules.operators import KNOWLEDGE, OF_TEXT
 from factbook.checks.state import OUT, PASS, UNKNOWN
@@ -49,13 +51,26 @@ _TOLD: Final = 5  # mistakes
 _MOST_SOURCES: Final = 10
 _NOTHING: Final[Mapping[str, Any]] = {}
 _KINDS: Final = ("all", "any")
+# Fields of which the catalog knows that an entity has none.
+_FIELDS: Final = "|".join(
+    sorted({"type", "lifecycle", *(field.name for some in RELATIONS.values() for field in some)})
+)
+_SAID: Final = re.compile(
+    rf"{'|'.join(essentials.READERS)}|relations\..+|spec\.({_FIELDS})"
+    r"|metadata\.(title|description|tags|links|labels(\..+)?|annotations(\..+)?)",
+    re.IGNORECASE,
+)
+# Comparisons that hold for nothing, as for an empty list.
+_HOLD_FOR_NOTHING: Final = frozenset(
+    {"notEqual", "notIn", "doesNotContain", "isEmpty", "sizeAtMost"}
+)
 
 
 class FactConditions(NamedTuple):
     """A condition, compiled, with what has to be read for it.
 
-    Where it can't be decided, it isn't about entities that none of `filters` lets through: those
-    of the sources that it reads. None: it is about every entity.
+    It isn't about entities that none of `filters` lets through, those of the sources that it reads,
+    unless it is decided without asking what is unknown. None: it is about every entity.
     """
 
     evaluate: Evaluate
@@ -64,6 +79,7 @@ class FactConditions(NamedTuple):
     reads_entity: bool
     checks: CheckSet | None
     filters: Sequence[EntityFilter] | None = None
+    asks_unknown: bool = False
 
     async def age(self, database: Database, now: int) -> ResultAge:
         """The age of what the condition tells entities apart by."""
@@ -78,11 +94,12 @@ class FactConditions(NamedTuple):
     ) -> list[int]:
         """The state of each of these entities, which are by id."""
         states = [self.evaluate(one, now) for one in entities.values()]
-        if self.filters is None or UNKNOWN not in states:
+        open_ = {UNKNOWN, PASS} if self.asks_unknown else {UNKNOWN}
+        if self.filters is None or open_.isdisjoint(states):
             return states
-        undecided = [id_ for id_, state in zip(entities, states, strict=True) if state == UNKNOWN]
+        asked = [id_ for id_, state in zip(entities, states, strict=True) if state in open_]
         filters = map(entity_filter.where, self.filters)
-        out = set(undecided) - await collectable.matching(database, filters, undecided)
+        out = set(asked) - await collectable.matching(database, filters, asked)
         return [OUT if id_ in out else state for id_, state in zip(entities, states, strict=True)]
 
     def values(self, entity: CheckedEntity) -> dict[str, Any]:
@@ -137,13 +154,31 @@ def _prepared(rule: Rule, known: CheckSet, sources: Mapping[str, DataSource]) ->
     facts = tuple(dict.fromkeys(condition.references(rule)))
     names = {one.source for one in facts}
     return FactConditions(
-        compiled_rule(rule).evaluate,
+        compiled_rule(_deciding_absent(rule)).evaluate,
         facts,
         sorted(names - {ENTITY, CHECKS}),
         ENTITY in names,
         known if CHECKS in names else None,
         _filters([sources[name] for name in names if name in sources], len(names)),
+        any(leaf.operator in KNOWLEDGE for _, leaf in condition.leaves(rule)),
     )
+
+
+def _deciding_absent(rule: Rule) -> Rule:
+    """The rule, which is decided also where an entity has no tag, label, relation and the like."""
+    match rule:
+        case Every():
+            return Every(tuple(map(_deciding_absent, rule.conditions)))
+        case Some():
+            return Some(tuple(map(_deciding_absent, rule.conditions)))
+        case Negation():
+            return Negation(_deciding_absent(rule.condition))
+    is_said = rule.fact.source == ENTITY and _SAID.fullmatch(rule.fact.fact)
+    if not is_said or rule.operator in KNOWLEDGE:
+        return rule
+    if rule.operator in _HOLD_FOR_NOTHING:
+        return Some((FactCondition(rule.fact, "isUnknown"), rule))
+    return Every((FactCondition(rule.fact, "isKnown"), rule))
 
 
 def _filters(sources: Sequence[DataSource], number: int) -> list[EntityFilter] | None:

@@ -27,7 +27,7 @@ from factbook.web import charts
 from factbook.web.charts import Stretch, band, line_chart
 from factbook.web.data_sources import fact_across
 from factbook.web.entity import fact_rows, page
-from factbook.web.entity.facts import placed
+from factbook.web.entity.facts import placed, reason_of_none
 from factbook.web.entity.page import EntityView
 from factbook.web.site import fact_display
 from factbook.web.site.endpoint import PageRoute
@@ -155,9 +155,11 @@ def _now(asked: _FactContext) -> dict[str, Any]:
         value = fact_display.shown(asked.fact, latest.facts[name])
         kept = latest.kept.get(name)
         return {"value": value, "reason": None, "at": kept or latest.written_at, "kept": kept}
-    reason = (reason_of(name, latest.reasons) if latest else None) or NEVER_COLLECTED
-    at = latest.written_at or None if latest else None
-    return {"value": None, "reason": fact_display.plain(reason), "at": at, "kept": None}
+    if latest is None:
+        reason = reason_of_none(asked.source, asked.subject.entity)
+        return {"value": None, "reason": reason, "at": None, "kept": None}
+    reason = fact_display.plain(reason_of(name, latest.reasons) or NEVER_COLLECTED)
+    return {"value": None, "reason": reason, "at": latest.written_at or None, "kept": None}
 
 
 def _drawn(

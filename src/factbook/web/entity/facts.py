@@ -11,7 +11,7 @@ from factbook.facts import shapes, store, time_series
 from factbook.facts.datasource import DataSource
 from factbook.facts.entity_filter import EntityFilter, Matcher
 from factbook.facts.freshness import Latest, reason_of
-from factbook.facts.reasons import NEVER_COLLECTED
+from factbook.facts.reasons import NEVER_COLLECTED, NOT_APPLICABLE
 from factbook.facts.schema import Fact
 from factbook.facts.shape import LeafGroup as ShapeGroup
 from factbook.http.requests import offloaded
@@ -113,7 +113,7 @@ async def of_entity(visit: PageContext, id_: int, ref: str, entity: dict[str, An
     down = await runs.down_since(visit.state.database, [one.id for one in shown])
     cards = [
         await card(
-            visit, id_, ref, one, latest.get(one.id), down.get(one.id),
+            visit, id_, ref, one, latest.get(one.id), down.get(one.id), entity,
             can_collect=can_collect(visit, known, one), bytes_=_BYTES // len(shown),
         )
         for one in shown
@@ -139,6 +139,7 @@ async def card(
     source: DataSource,
     latest: Latest | None,
     down_since: int | None,
+    entity: dict[str, Any],
     *,
     can_collect: bool,
     bytes_: int = _BYTES,
@@ -146,7 +147,7 @@ async def card(
     """Card of a source with its facts about the entity; facts with a history as sparklines."""
     path = f"{entity_path(ref)}/facts/{segment(source.id)}"
     if latest is None:
-        reason = fact_display.plain(NEVER_COLLECTED)
+        reason = reason_of_none(source, entity)
         return Card(source, path, None, down_since, [], reason, can_collect)
     lines = await _lines(visit, id_, source, latest, bytes_)
     groups = _groups(source, latest, path, lines)
@@ -155,6 +156,17 @@ async def card(
         why, groups = groups[0].unknown[0].reason, []
     written_at = latest.written_at or None
     return Card(source, path, written_at, down_since, groups, why, can_collect)
+
+
+def reason_of_none(source: DataSource, entity: dict[str, Any]) -> Reason:
+    """The reason for having no facts: the source isn't about the entity, or hasn't been there."""
+    matcher = Matcher(entity)
+    if matcher.lets_through(source.selection):
+        return fact_display.plain(NEVER_COLLECTED)
+    found = _lacking(source, matcher) if matcher.lets_through(source.ownership) else None
+    needs = f" It is about entities with {' and '.join(found.needs)}." if found else ""
+    sentence = f"The data source isn't about this entity.{needs}"
+    return fact_display.plain(NOT_APPLICABLE)._replace(sentence=sentence)
 
 
 async def _lines(

@@ -152,6 +152,7 @@ async def source(visit: PageContext, found: EntityView) -> Reply:
         asked,
         await store.latest(database, asked.id, found.shown.id),
         down.get(asked.id),
+        found.entity,
         can_collect=facts.can_collect(visit, known, asked),
     )
     return visit.page(
