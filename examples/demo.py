@@ -29,7 +29,7 @@ from shop import history
 from factbook import clock
 
 TOOL = "get-check-results"
-ARGUMENTS = {"checkId": "no-criticals"}
+ARGUMENTS = {"checkId": "on-call", "owner": "team-logistics", "states": ["fail", "unknown"]}
 PATH = "/mcp"
 PORT = 8000
 READY_SECONDS = 30
@@ -139,7 +139,10 @@ def demonstrate(folder: Path, port: int) -> NoReturn:
             *("token", "create", "demo", "--preset", "pipeline", "--preset", "author"),
             environment=environment,
         )
-        named = [f"{name}={value}" for name, value in ARGUMENTS.items()]
+        named = [
+            f"{name}={value if isinstance(value, str) else json.dumps(value)}"
+            for name, value in ARGUMENTS.items()
+        ]
         answer = run("call", TOOL, *named, environment=environment)
         show(url, environment["FACTBOOK_TOKEN"], link, answer)
         code = server.wait()
@@ -160,7 +163,7 @@ def show(url: str, token: str, link: str, answer: str) -> None:
     message = json.dumps({"jsonrpc": "2.0", "method": "tools/call", "params": call, "id": 1})
     say(
         f"""
-Question: which services have critical vulnerabilities, and since when?   ({TOOL})
+Question: which services of Logistics would page nobody tonight?   ({TOOL})
 Answer:
 {answer}
 
@@ -174,7 +177,7 @@ Ask again with curl:
 
 or with the command, once FACTBOOK_SERVER and FACTBOOK_TOKEN are exported:
 
-  .venv/bin/factbook facts ledger
+  .venv/bin/factbook facts stock
 
 Serving until you press Ctrl+C. The link makes you Ada, who is in team-payments, once:
 
