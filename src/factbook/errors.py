@@ -29,7 +29,7 @@ when none is given. `details` are further members of the rendered error object.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, ClassVar, Final, Self
 
 # Names that are compared with an unknown one, and that a refusal lists.
@@ -37,6 +37,8 @@ _COMPARED: Final = 1_000
 _LISTED: Final = 20
 _NEAR: Final = 3
 _ALIKE: Final = 0.5
+# How like a name the second best has to be, compared to the best.
+_BEST: Final = 0.85
 
 _TYPES: Final = {
     "int": "a whole number",
@@ -47,20 +49,68 @@ _TYPES: Final = {
     "object": "an object",
     "null": "null",
 }
+# Where a decoder gives up: the value or member, and the way to it.
+_ENUM: Final = re.compile(r"Invalid enum value '?(.*?)'?(?: - at `(\$[^`]*)`)?", re.DOTALL)
+_MEMBER: Final = re.compile(
+    r"Object contains unknown field `(.*?)`(?: - at `(\$[^`]*)`)?", re.DOTALL
+)
+_STEP: Final = re.compile(r"\.(\w+)|\[(?:\d+|\.\.\.)\]")
 _TYPE: Final = re.compile(r"(Expected|got) `([a-z]+(?: \| [a-z]+)*)`")
 
 # What is wrong, and its path in what was sent.
 Problem = dict[str, str]
 
 
-def in_words(error: Exception) -> str:
-    """The message of a decoder, with types in words: `int | null` is a whole number or null."""
+def in_words(error: Exception, type_: Any = None) -> str:
+    """The message of a decoder, with types in words: `int | null` is a whole number or null.
+
+    With the type that was decoded, an unknown member or value comes with those that there are.
+    """
 
     def named(found: re.Match[str]) -> str:
         types = [_TYPES.get(one, one) for one in found[2].split(" | ")]
         return f"{found[1]} {' or '.join(types)}"
 
-    return _TYPE.sub(named, str(error))
+    text = _TYPE.sub(named, str(error))
+    if type_ is None:
+        return text
+    if found := _ENUM.fullmatch(text):
+        return f"{text}: {one_of(found[1], _known_at(type_, found[2] or '', members=False))}"
+    if found := _MEMBER.fullmatch(text):
+        return f"{text}{meant(found[1], _known_at(type_, found[2] or '', members=True))}"
+    return text
+
+
+def _known_at(type_: Any, way: str, *, members: bool) -> list[str]:
+    """The values that a type has at the end of a way such as `$.rules[0].state`, or its members."""
+    from msgspec import inspect  # noqa: PLC0415 - rarely needed
+
+    places = [*_alternatives(inspect.type_info(type_))]
+    for step in _STEP.finditer(way):
+        inner = [part for place in places for part in _inside(place, step[1])]
+        places = [one for part in inner for one in _alternatives(part)]
+    if members:
+        return [one.encode_name for place in places for one in getattr(place, "fields", ())]
+    return [str(one) for place in places for one in getattr(place, "values", ())]
+
+
+def _alternatives(info: Any) -> Iterator[Any]:
+    """The types of a union, without their descriptions."""
+    waiting = [info]
+    while waiting:
+        one = waiting.pop()
+        parts = getattr(one, "types", None) or ([one.type] if hasattr(one, "extra") else None)
+        if parts is None:
+            yield one
+        waiting += parts or ()
+
+
+def _inside(info: Any, name: str | None) -> Iterator[Any]:
+    """The type of a member, or that of the items."""
+    if name is not None:
+        yield from (one.type for one in getattr(info, "fields", ()) if one.encode_name == name)
+    else:
+        yield from (getattr(info, key) for key in ("item_type", "value_type") if hasattr(info, key))
 
 
 def problem(path: str, message: str) -> Problem:
@@ -195,21 +245,48 @@ class NotFoundError(FactbookError):
     name = "NotFoundError"
 
 
-def suggestion(name: str, known: Iterable[str]) -> str:
-    """The known names that are like `name`, and the first of all, as sentences after a refusal."""
+def near(name: str, known: Iterable[str], most: int = _NEAR) -> list[str]:
+    """The known names that are most like `name` in any case, and those nearly as good."""
+    # Rarely needed, and slow to import.
+    from difflib import SequenceMatcher, get_close_matches  # noqa: PLC0415
+
+    name = name[:_COMPARED].lower()
+    lowered = {one.lower(): one for one in [*known][:_COMPARED]}
+    found = get_close_matches(name, lowered, most, _ALIKE)
+    ratios = [SequenceMatcher(None, one, name).ratio() for one in found]
+    return [
+        lowered[one] for one, ratio in zip(found, ratios, strict=True) if ratio > _BEST * ratios[0]
+    ]
+
+
+def suggestion(name: str, known: Iterable[str], close: Sequence[str] | None = None) -> str:
+    """The known names that are like `name`, and the first of all, as sentences after a refusal.
+
+    `close` are those that are like it, if they aren't found by comparing texts.
+    """
     names = list(known)
-    meant = near_names(name, names)
+    close = near(name, names) if close is None else close
+    meant = f" Did you mean {', '.join(close)}?" if close else ""
     more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
     return f"{meant} There are: {', '.join(names[:_LISTED])}{more}." if names else meant
 
 
-def near_names(name: str, names: Sequence[str]) -> str:
-    """The names that are like `name` in any case, as a question after a refusal, or nothing."""
-    from difflib import get_close_matches  # noqa: PLC0415 - rarely needed, and slow to import
+def one_of(value: object, known: Iterable[str], close: Sequence[str] | None = None) -> str:
+    """The refusal of a value that is none of a few, as a problem says it after its path."""
+    names = list(known)
+    return f"has to be one of {', '.join(names)}{meant(value, names, close)}"
 
-    lowered = {one.lower(): one for one in names[:_COMPARED]}
-    near = get_close_matches(name[:_COMPARED].lower(), lowered, _NEAR, _ALIKE)
-    return f" Did you mean {', '.join(lowered[one] for one in near)}?" if near else ""
+
+def meant(value: object, known: Iterable[str], close: Sequence[str] | None = None) -> str:
+    """The known names that are like a value, in parentheses; empty if none is."""
+    if close is None:
+        close = near(value, known) if isinstance(value, str) else []
+    return f" (did you mean {', '.join(close)}?)" if close else ""
+
+
+def not_a_member(name: object, noun: str, known: Iterable[str]) -> str:
+    """The refusal of an unknown member, as a problem says it after its path."""
+    return f"is not a member of a {noun}{meant(name, known)}"
 
 
 def no_such(noun: str, name: str, known: Iterable[str]) -> NotFoundError:

@@ -3,6 +3,8 @@
 import pytest
 
 from factbook.auth.permissions import CHECK_WRITE, FACT_WRITE, SCORECARD_WRITE, SOURCE_RUN
+from factbook.errors import ConfigurationError
+from factbook.importers import configuration
 from tests.api import checking
 from tests.api.checking import CARDS, CHECKS, EXEMPTIONS, RESULTS, SCORECARDS
 from tests.api.messages import expect_result, message, tool_call
@@ -97,6 +99,146 @@ async def test_a_tool_that_there_is_not_is_refused_with_those_that_are_like_it(
     body = message("tools/call", tool_call("find-entity", {}))
     error = (await service.http.post("/mcp", json=body)).json()["error"]
     assert error["message"].startswith('There is no tool "find-entity". Did you mean find-entities')
+
+
+FIND = "find-entities"
+ENTITY = {"source": "entity", "operator": "equal", "value": "a"}
+LEAF = {"source": "coverage", "fact": "lines", "value": 1}
+
+
+async def test_tools_suggest_what_an_argument_may_mean(
+    service: Service, subtests: pytest.Subtests
+) -> None:
+    system = {**component("shop"), "kind": "System", "spec": {"owner": "platform"}}
+    group = {**component("platform"), "kind": "Group", "spec": {"type": "team", "children": []}}
+    await service.push("systems", system, group)
+    await _filled(service)
+    cases: list[tuple[str, dict[str, object], str]] = [
+        (
+            FIND,
+            {"query": {"kind": "components"}},
+            "mean component? There are: component, group",
+        ),
+        (FIND, {"query": {"kind": {"$in": ["components"]}}}, "Did you mean component?"),
+        (FIND, {"query": {"$any": [{"kindd": "component"}]}}, "Did you mean kind? There are: "),
+        (FIND, {"query": {"spec.typ": "service"}}, "the field spec.typ. Did you mean spec.type"),
+        (
+            FIND,
+            {"query": {"spec.type": "servise"}},
+            "mean service? There are: service, team.",
+        ),
+        (FIND, {"query": {"spec.type": {"$exist": True}}}, "(did you mean $exists?)"),
+        (FIND, {"query": {"$al": []}}, "(did you mean $all"),
+        (FIND, {"where": {**ENTITY, "fact": "spec.typ"}}, "Did you mean spec.type"),
+        (FIND, {"where": {**ENTITY, "fact": "metadata.titel"}}, "the field metadata.titel."),
+        (FIND, {"where": {**LEAF, "operator": "equals"}}, "(did you mean equal?)"),
+        (
+            FIND,
+            {"where": {**LEAF, "operator": "equal", "path": "a", "fcat": 1}},
+            "mean fact",
+        ),
+        (FIND, {"owner": "paymnets"}, "There are: group:default/platform, group:default/team-a."),
+        (FIND, {"owner": "platfrom"}, "Did you mean group:default/platform? There are: "),
+        (FIND, {"system": "shpo"}, "Did you mean system:default/shop? There are: system:default/s"),
+        (FIND, {"groupBy": "ownr"}, "owner, system, tag, type (did you mean owner?)."),
+        (FIND, {"ownership": "mising"}, "has to be one of missing, none (did you mean missing?)"),
+        (FIND, {"limt": 3}, "Object contains unknown field `limt` (did you mean limit?)"),
+        ("get-entity", {"name": "payment"}, "Did you mean component:default/payments?"),
+        ("get-entity", {"name": "payment", "kind": "componet"}, "Did you mean component:default/"),
+    ]
+    for tool, arguments, said in cases:
+        with subtests.test(tool, arguments=arguments):
+            assert said in await service.refusal(tool, **arguments)
+
+
+async def test_a_field_that_an_entity_lacks_is_no_mistake(service: Service) -> None:
+    await _filled(service)
+    queries: list[dict[str, object]] = [
+        {"query": {"kind": "api"}},
+        {"query": {"$not": {"spec.typ": {"$exists": False}}}},
+        {"query": {"kind": "component", "metadata.name": "other"}},
+        {"query": {"spec.type": {"$in": ["library", "website"]}}},
+        {"where": {**ENTITY, "fact": "spec.type"}},
+    ]
+    for query in queries:
+        assert (await service.facts(FIND, **query))["total"] == 0
+    unknown = {"source": "entity", "fact": "metadata.title", "operator": "isUnknown"}
+    assert (await service.facts(FIND, where=unknown))["total"] == 1
+
+
+async def test_rest_suggests_what_a_name_in_a_path_or_body_may_mean(
+    service: Service, subtests: pytest.Subtests
+) -> None:
+    await _filled(service)
+    await service.state.database.write(
+        lambda tx: tx.run(
+            "INSERT INTO import_parts (importer, part, state, read_at, items, problem_count, "
+            "problems, held, reason, spared, rights, seen_rights) "
+            "VALUES ('github', 'acme', 'complete', 0, 0, 0, '[]', '[]', '', '[]', '[]', '[]')",
+            (),
+        )
+    )
+    entity = "There is no entity component:default/payment in the catalog. Did you mean component:d"
+    by_name = "in namespace 'default'. Did you mean component:default/payments?"
+    event, digests = "/api/events", f"{SOURCES}/digests"
+    rule = {"source": "coverage", "fact": "lines", "operator": "equals", "value": 1}
+    hook = {"url": "https://hooks.example/x", "types": ["check.change"]}
+    digest = {"url": "https://hooks.slack.example/x", "form": "slak"}
+    card = checking.scorecard()
+    cases: list[tuple[str, str, object, int, str]] = [
+        ("GET", "/api/catalog/entities/by-name/component/default/payment", None, 404, by_name),
+        ("GET", f"{PUSH}/entities/by-ref/component:payment", None, 404, entity),
+        ("GET", f"{RESULTS}?entity=component:payment", None, 404, entity),
+        ("GET", f"{RESULTS}/covered/component:default/payment/history", None, 404, entity),
+        ("POST", "/api/catalog/refresh", {"entityRef": "component:payment"}, 404, entity),
+        ("POST", EXEMPTIONS, checking.wish(entity="component:payment"), 404, entity),
+        ("GET", f"{RESULTS}?state=fails", None, 400, "not-applicable (did you mean fail?), not"),
+        ("GET", f"{event}?type=check.change", None, 400, "(did you mean check.changed?)"),
+        ("POST", f"{event}/webhooks", hook, 400, "(did you mean check.changed?)"),
+        ("POST", f"{event}/webhooks", {"ur": "x"}, 400, "(did you mean url?)"),
+        ("POST", digests, digest, 400, "has to be one of slack, teams (did you mean slack?)"),
+        ("POST", digests, {"ower": "x"}, 400, "`ower` (did you mean owner"),
+        ("GET", "/api/importers/v1/parts/github/acm", None, 404, "Did you mean github/acme? There"),
+        (
+            "POST",
+            "/api/access/v1/tokens",
+            {"name": "x", "permissions": ["catalog.entity.raed"]},
+            400,
+            "There is no permission catalog.entity.raed (did you mean catalog.entity.read",
+        ),
+        ("PUT", f"{CHECKS}/c", checking.check("c", rule=rule), 400, "(did you mean equal?)"),
+        (
+            "PUT",
+            f"{CHECKS}/c",
+            checking.check("c", severty="x"),
+            400,
+            "mean severity?)",
+        ),
+        ("PUT", f"{CHECKS}/c", checking.check("c", severity="advisry"), 400, "mean advisory?)"),
+        ("PUT", f"{SCORECARDS}/r", {**card, "id": "r", "titel": ""}, 400, "(did you mean title?)"),
+        (
+            "PUT",
+            f"{SCORECARDS}/r",
+            {**card, "id": "r", "entries": ["coverd"]},
+            400,
+            'there is no check \\"coverd\\" (did you mean covered?)',
+        ),
+    ]
+    for method, path, body, status, said in cases:
+        with subtests.test(f"{method} {path}", body=body):
+            answer = await service.http.request(method, path, json=body)
+            assert answer.status_code == status, answer.text
+            assert said in answer.text
+
+
+def test_settings_suggest_the_kind_and_the_option_of_an_importer() -> None:
+    for tables, said in (
+        ({"githb": {"default": {}}}, "There is no importer 'githb'. Did you mean github"),
+        ({"ldif": {"default": {"pth": "x"}}}, "unknown field `pth` (did you mean path?)"),
+    ):
+        with pytest.raises(ConfigurationError) as caught:
+            configuration.configured(tables, {})
+        assert said in caught.value.message
 
 
 async def test_who_may_only_write_is_not_told_what_others_hold(service: Service) -> None:

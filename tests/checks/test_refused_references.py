@@ -91,7 +91,7 @@ def test_a_template_names_facts_that_exist() -> None:
     )
 
     assert found == {
-        "messages.fail": "names no fact of code. Did you mean language, languages, age? There are: "
+        "messages.fail": "names no fact of code. Did you mean language, languages? There are: "
         "protected, approvals, open, age, longest, delay, language, languages, pushedAt, "
         "createdAt, manifest",
         "messages.pass": "names no data source. Did you mean one? There are: code, one, two, "

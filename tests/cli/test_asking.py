@@ -296,7 +296,10 @@ def test_a_wrong_tool_or_argument_is_wrong_usage(
     server.on_tool("get-things", result, SCHEMA)
     server.on_tool("get-more", result)
     cases: list[tuple[list[str], str]] = [
-        (["get-stuff"], 'There is no tool "get-stuff". The tools are: get-things, get-more.'),
+        (
+            ["get-stuff"],
+            'There is no tool "get-stuff". Did you mean get-things? There are: get-things,',
+        ),
         (["get-things", "size=1"], 'get-things has no argument "size". Its arguments are: name,'),
         (["get-more", "size=1"], 'get-more has no argument "size". Its arguments are: none.'),
         (["get-things", "name"], '"name" is not of the form key=value.'),

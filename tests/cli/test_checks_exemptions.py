@@ -144,7 +144,7 @@ async def test_one_that_is_refused_keeps_no_other_from_being_asked_for(people: T
     answer = await people(GRACE, "apply", "e.yaml", "--yes")
     assert answer[0] == "1"
     told = "\n".join(answer)
-    assert 'component:default/none: There is no entity "component:default/none"' in told
+    assert "component:default/none: There is no entity component:default/none" in told
     assert f"exemption titled of {WEB}: until: can be 365 days" in told
     assert await people.states() == [("api", "requested")]
 

@@ -126,7 +126,10 @@ def test_an_agent_can_be_given_some_tools_and_short_answers(
                 assert READERS[client](answer.stdout)[0] == URL + query
     answer = factbook("connect", "cursor", "--toolsets", "fact")
     assert answer.exit_code == 2
-    assert 'There is no toolset "fact". There are: facts, checks, checks-manage.' in answer.stderr
+    assert (
+        'There is no toolset "fact". Did you mean facts? There are: facts, checks, checks-manage.'
+        in answer.stderr
+    )
     answer = factbook("connect", "cursor", "--toolsets", "checks-manage", "--read-only")
     assert (answer.exit_code, answer.stdout) == (2, "")
 

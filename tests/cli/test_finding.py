@@ -31,7 +31,7 @@ async def test_a_filter_by_a_field_that_no_entity_has_says_so(
 ) -> None:
     typo = await served("entities", "--filter", "kind=component,spec.ownr=team-a")
     assert (typo.exit_code, typo.stdout.splitlines()[1:]) == (0, [])
-    told = 'No entity has the field "spec.ownr". spec.owner is meant?\n'
+    told = 'No entity has the field "spec.ownr" (did you mean spec.owner?).\n'
     assert typo.stderr == told + "0 entities\n"
     assert (await served("entities", "--filter", "spec.ownr=x", "--json")).stderr == told
     other = await served("entities", "--filter", "quite.another=x", "--filter", "kind=component")
@@ -48,7 +48,9 @@ async def test_a_filter_by_a_value_that_no_entity_has_blames_no_field(
 async def test_counts_by_a_field_that_no_entity_has_say_so(catalog: Service, served: Run) -> None:
     answer = await served("facets", "spec.typ", "kind")
     assert answer.stdout.splitlines()[1].split() == ["kind", "Component", "5"]
-    assert answer.stderr == 'No entity has the field "spec.typ". spec.type is meant?\n'
+    assert answer.stderr == 'No entity has the field "spec.typ" (did you mean spec.type?).\n'
     assert (await served("facets", "kind")).stderr == ""
     narrow = await served("facets", "kind", "--filter", "spec.lifecycel=x")
-    assert narrow.stderr == ('No entity has the field "spec.lifecycel". spec.lifecycle is meant?\n')
+    assert narrow.stderr == (
+        'No entity has the field "spec.lifecycel" (did you mean spec.lifecycle?).\n'
+    )

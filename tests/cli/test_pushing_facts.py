@@ -93,7 +93,7 @@ async def test_facts_of_another_type_are_wrong_usage(
     for value, message in [
         ("coverage=much", 'coverage has to be of type number, not "much".'),
         ("passed=yes", 'passed has to be of type boolean, not "yes".'),
-        ("none=1", 'There is no fact "none". The facts are: coverage, branches, passed, tool.'),
+        ("none=1", 'There is no fact "none". There are: coverage, branches, passed, tool.'),
         ("coverage", '"coverage" is not of the form name=value.'),
     ]:
         with subtests.test(value=value):

@@ -79,7 +79,10 @@ def test_a_table_that_cannot_be_used_is_named_and_its_values_are_not(
 
 def test_a_connection_has_to_be_there_and_to_allow_the_request() -> None:
     for source, told in (
-        (definition(connection="cd", path="/x"), "no connection 'cd'. There are: ci."),
+        (
+            definition(connection="cd", path="/x"),
+            r"no connection 'cd'. Did you mean ci\? There are: ci.",
+        ),
         (definition(method="POST", path="/x"), "'ci' does not allow POST"),
         (definition(path="/x", headers={"x-TOKEN": "mine"}), "'ci' sends x-token itself"),
     ):

@@ -48,7 +48,7 @@ async def test_an_entity_that_cannot_be_tried_is_told(
 ) -> None:
     for entity, status, message in [
         ("", 400, "Name an entity to try it on."),
-        ("nobody", 404, "There is no entity component:default/nobody."),
+        ("nobody", 404, "There is no entity component:default/nobody in the catalog."),
         ("<b>:", 400, "not of the form"),
     ]:
         with subtests.test(entity=entity):

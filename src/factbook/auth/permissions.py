@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from factbook.errors import InputError
+from factbook.errors import InputError, meant, suggestion
 
 
 class Permission(NamedTuple):
@@ -165,9 +165,9 @@ def checked(names: Iterable[str]) -> frozenset[str]:
     """Permissions with these names; raises InputError for unknown ones."""
     wanted = frozenset(names)
     if unknown := sorted(wanted - NAMES):
-        raise InputError(
-            f"There is no permission {', '.join(unknown)}. There are: {', '.join(sorted(NAMES))}."
-        )
+        names = sorted(NAMES)
+        known = f"{meant(unknown[0], names)}. There are: {', '.join(names)}."
+        raise InputError(f"There is no permission {', '.join(unknown)}{known}")
     return wanted
 
 
@@ -176,5 +176,6 @@ def of_presets(names: Iterable[str]) -> frozenset[str]:
     known = {preset.name: preset.permissions for preset in PRESETS}
     wanted = frozenset(names)
     if unknown := sorted(wanted - known.keys()):
-        raise InputError(f"There is no preset {', '.join(unknown)}. There are: {', '.join(known)}.")
+        there = suggestion(unknown[0], known)
+        raise InputError(f"There is no preset {', '.join(unknown)}.{there}")
     return frozenset[str]().union(*(known[name] for name in wanted))

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from factbook.auth import permissions
-from factbook.errors import InputError
+from factbook.errors import InputError, suggestion
 
 ADMINISTRATOR: Final = "administrator"
 OPERATOR: Final = "operator"
@@ -53,5 +53,5 @@ DESCRIPTIONS: Mapping[str, str] = {
 def checked(role: str) -> str:
     """The role with this name; raises InputError when there is none."""
     if role not in ROLES:
-        raise InputError(f'There is no role "{role[:80]}". There are: {", ".join(ROLES)}.')
+        raise InputError(f'There is no role "{role[:80]}".{suggestion(role, ROLES)}')
     return role

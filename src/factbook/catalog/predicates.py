@@ -6,6 +6,7 @@ none.
     {"$all": [{"kind": "component"}, {"$not": {"spec.lifecycle": {"$in": ["experimental"]}}}]}
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 from factbook.catalog import search
@@ -19,7 +20,7 @@ from factbook.catalog.store.conditions import (
     Not,
     Related,
 )
-from factbook.errors import InputError
+from factbook.errors import InputError, meant
 
 # What SQLite nests in one expression, and what anyone writes by hand.
 _MOST = 500
@@ -30,6 +31,17 @@ _OPERATORS = "$exists, $in, $hasPrefix or $contains"
 def parse(query: Any) -> Condition:
     """Parse a predicate into a condition. Raises InputError naming the invalid part."""
     return _Parser().predicate(query, 0)
+
+
+def fields(query: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """The paths of a valid predicate in lower case, with their values; not those below `$not`."""
+    waiting = [query]
+    while waiting:
+        for key, value in waiting.pop().items():
+            if key in ("$all", "$any"):
+                waiting += value
+            elif not key.startswith("$") and value != {"$exists": False}:
+                yield key.lower(), value
 
 
 class _Parser:
@@ -62,7 +74,8 @@ class _Parser:
 
     def _field(self, key: str, value: Any) -> Condition:
         if key.startswith("$"):
-            raise InputError(f'"{key}" is no operator here: use $all, $any, $not or a path.')
+            near = meant(key, ("$all", "$any", "$not"))
+            raise InputError(f'"{key}" is no operator here{near}: use $all, $any, $not or a path.')
         path = key.lower().replace("\0", "")
         if _is_primitive(value):
             return Has(path, [search.text(value)])
@@ -80,7 +93,7 @@ class _Parser:
                 return Has(path, [search.text(wanted)])
         raise InputError(
             f'The value of "{key}" has to be a string, number or boolean, or one of {_OPERATORS}; '
-            f"not {_shown(value)}."
+            f"not {_shown(value)}{_near(value)}."
         )
 
     def _relation(self, wanted: dict[str, Any]) -> Condition:
@@ -103,6 +116,12 @@ def _strings(value: Any) -> list[str]:
         ):
             return [search.text(one) for one in values]
     raise InputError(f'type and targetRef are a string or {{"$in": [...]}}, not {_shown(value)}.')
+
+
+def _near(value: Any) -> str:
+    """The operators that are like the first one of a value."""
+    key = next(iter(value), None) if isinstance(value, dict) else None
+    return meant(key, ("$exists", "$in", "$hasPrefix", "$contains"))
 
 
 def _alone(query: dict[str, Any], operator: str) -> Any:

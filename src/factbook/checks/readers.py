@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime, time
 from typing import Any, Final, NamedTuple
 
 from factbook import invisible
-from factbook.errors import Problems
+from factbook.errors import Problems, not_a_member
 from factbook.facts import members as fact_members
 from factbook.facts.members import Report
 
@@ -70,8 +70,9 @@ def read(
         report(path, f"a {name} has to be an object")
         return {}
     start = f"{path}." if path else ""
-    for key in value.keys() - {member.key for member in wanted}:
-        report(f"{start}{key}", f"is not a member of a {name}")
+    keys = [member.key for member in wanted]
+    for key in value.keys() - set(keys):
+        report(f"{start}{key}", not_a_member(key, name, keys))
     values = {}
     for key, attribute, reader, required in wanted:
         if value.get(key) is not None:

@@ -9,7 +9,7 @@ import typer
 from factbook.cli.connection import DEFAULT_SERVER, Server, Token, connected
 from factbook.cli.failures import NOT_AUTHORISED, USAGE, CommandError
 from factbook.cli.output import note, print_table
-from factbook.errors import InputError
+from factbook.errors import InputError, meant, suggestion
 from factbook.http import client_configs
 from factbook.http.client_configs import AGENTS, VARIABLE, Agent
 
@@ -76,7 +76,9 @@ def connect(
 def _agent(name: str) -> Agent:
     if name not in AGENTS:
         known = [f"{known}: {agent.file}" for known, agent in AGENTS.items()]
-        raise CommandError(f'There is no client "{name}". The clients are:', USAGE, known)
+        raise CommandError(
+            f'There is no client "{name}"{meant(name, AGENTS)}. The clients are:', USAGE, known
+        )
     return AGENTS[name]
 
 
@@ -84,7 +86,7 @@ def _toolsets(text: str | None, *, read_only: bool) -> list[str]:
     known = client_configs.TOOLSETS
     names = [] if text is None else [name.strip() for name in text.split(",")]
     if unknown := [name for name in names if name not in known]:
-        raise InputError(f'There is no toolset "{unknown[0]}". There are: {", ".join(known)}.')
+        raise InputError(f'There is no toolset "{unknown[0]}".{suggestion(unknown[0], known)}')
     if not read_only:
         return names
     reading = [name for name in names or known if name in client_configs.READING]

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from factbook.errors import InputError
+from factbook.errors import InputError, suggestion
 
 if TYPE_CHECKING:
     from factbook.client import Tool
@@ -26,8 +26,8 @@ def _tool(tools: Sequence["Tool"], name: str) -> "Tool":
     for tool in tools:
         if tool.name == name.replace("_", "-"):
             return tool
-    names = ", ".join(tool.name for tool in tools)
-    raise InputError(f'There is no tool "{name}". The tools are: {names}.')
+    there = suggestion(name, (tool.name for tool in tools))
+    raise InputError(f'There is no tool "{name}".{there}')
 
 
 def _argument(tool: str, properties: Mapping[str, Any], pair: str) -> tuple[str, Any]:

@@ -9,7 +9,7 @@ from factbook.cli.arguments import value
 from factbook.cli.connection import DEFAULT_SERVER, Server, Token, connected, count
 from factbook.cli.failures import CommandError
 from factbook.cli.output import Json, print_json, say
-from factbook.errors import InputError
+from factbook.errors import InputError, suggestion
 
 if TYPE_CHECKING:
     from factbook.client import FactType, PushedFacts
@@ -110,5 +110,5 @@ def _pairs(schema: Mapping[str, "FactType"], pairs: Sequence[str]) -> Iterator[t
         if not equals:
             raise InputError(f'"{pair}" is not of the form name=value.')
         if name not in schema:
-            raise InputError(f'There is no fact "{name}". The facts are: {", ".join(schema)}.')
+            raise InputError(f'There is no fact "{name}".{suggestion(name, schema)}')
         yield name, text

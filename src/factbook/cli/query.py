@@ -1,6 +1,5 @@
 """`factbook entities`, `facets` and `call`: queries of the catalog."""
 
-import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -11,7 +10,7 @@ from factbook.catalog.ref import DEFAULT_NAMESPACE, EntityRef
 from factbook.cli.arguments import typed_arguments
 from factbook.cli.connection import DEFAULT_SERVER, Server, Token, connected
 from factbook.cli.output import Json, note, print_answer, print_json, print_table
-from factbook.errors import InputError
+from factbook.errors import InputError, meant
 
 if TYPE_CHECKING:
     from factbook.client import Client, Entity
@@ -216,9 +215,7 @@ def _note_unknown(client: "Client", fields: Sequence[str]) -> None:
     """Print on stderr the fields that no entity has, with suggestions."""
     for field in dict.fromkeys(fields):
         if client.query(filters=[field], fields=["kind"], limit=1).total_items == 0:
-            near = difflib.get_close_matches(field, _known(), 1, 0.7)
-            meant = f" {near[0]} is meant?" if near else ""
-            note(f'No entity has the field "{field}".{meant}')
+            note(f'No entity has the field "{field}"{meant(field, _known())}.')
 
 
 def _of_filters(filters: Sequence[str]) -> list[str]:

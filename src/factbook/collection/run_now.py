@@ -9,13 +9,13 @@ from functools import partial
 import structlog
 
 from factbook.catalog import ref as refs
-from factbook.catalog.store import collectable
+from factbook.catalog.store import by_ref, collectable
 from factbook.clock import Clock
 from factbook.collection import run_start
 from factbook.collection.run_start import NothingToCollectError, UnderWayError
 from factbook.datasources import catalog_samples
 from factbook.datasources.registry import Registry, SourceSnapshot
-from factbook.errors import ConflictError, NotFoundError, no_such
+from factbook.errors import ConflictError, no_such
 from factbook.facts import refresh_requests
 from factbook.facts.datasource import DataSource
 from factbook.integrations.integration import Integration
@@ -128,7 +128,7 @@ async def entity_id(database: Database, ref: str) -> int:
     """The id of the entity with this reference; raises NotFoundError."""
     found = await collectable.id_of(database, ref)
     if found is None:
-        raise NotFoundError(f"There is no entity {ref}.")
+        raise await by_ref.unknown(database, ref)
     return found
 
 

@@ -198,7 +198,7 @@ def _connection(wanted: ConnectionInput, values: Mapping[str, str]) -> SourceCon
     try:
         return msgspec.convert(options, SourceConnection)
     except msgspec.ValidationError as error:
-        raise InvalidItemsError([problem("", in_words(error))]) from None
+        raise InvalidItemsError([problem("", in_words(error, SourceConnection))]) from None
     except ConfigurationError as error:
         # They begin with the name of the option.
         option, _, what = error.message.partition(" ")

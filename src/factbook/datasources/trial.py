@@ -8,14 +8,14 @@ from typing import Any, NamedTuple
 import msgspec
 
 from factbook.catalog import ref as refs
-from factbook.catalog.store import collectable
+from factbook.catalog.store import by_ref, collectable
 from factbook.datasources import custom, define
 from factbook.datasources.clients import Connect
 from factbook.datasources.custom import CustomSourceDefinition, fact_extraction
 from factbook.datasources.custom.fact_extraction import SourceReply
 from factbook.datasources.registry import Registry
 from factbook.datasources.source_store import source_store
-from factbook.errors import InputError, NotFoundError
+from factbook.errors import InputError
 from factbook.facts import entity_filter
 from factbook.outbound.outcomes import Missing
 from factbook.storage import Database
@@ -60,7 +60,7 @@ async def tried(
     ref = str(refs.parse(entity, kind="component"))
     found = await collectable.entity(database, ref)
     if found is None:
-        raise NotFoundError(f"There is no entity {ref}.")
+        raise await by_ref.unknown(database, ref)
     if not entity_filter.matches(made.source.ownership, found):
         about = f"The data source {made.source.id} is only about entities of {made.source.owner}"
         raise InputError(f"{about}, and leaves {ref} out.")

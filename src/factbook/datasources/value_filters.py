@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from factbook import clock
-from factbook.errors import InputError
+from factbook.errors import InputError, one_of
 from factbook.facts.across import NUMBERS, FactColumn
 from factbook.facts.entity_values import Place, Sort
 from factbook.facts.reasons import REASONS
@@ -28,7 +28,7 @@ def read(fact: Fact, given: Mapping[str, str | None]) -> ValueFilter:
     if known is not None and known not in _BOOLEANS:
         raise InputError(f'known has to be true or false, not "{known}".')
     if reason is not None and reason not in REASONS:
-        raise InputError(f'reason has to be one of {", ".join(REASONS)}, not "{reason}".')
+        raise InputError(f'reason {one_of(reason, REASONS)}, not "{reason}".')
     return ValueFilter(
         known=None if known is None else _BOOLEANS[known],
         reason=reason,
@@ -42,7 +42,7 @@ def sort(column: FactColumn, given: str | None) -> Sort:
     """The order of a page, by entity unless another one is given; raises InputError."""
     found = next((one for one in SORTS if one == given), None)
     if given is not None and found is None:
-        raise InputError(f'sort has to be one of {", ".join(SORTS)}, not "{given}".')
+        raise InputError(f'sort {one_of(given, SORTS)}, not "{given}".')
     if found not in {None, "entity"} and not column.is_ordered:
         raise InputError(f"Values of the type {column.fact.type} have no order: sort by entity.")
     return found or "entity"

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from factbook import clock
 from factbook.clock import DAY, HOUR, MINUTE, SECOND, iso_or_none
-from factbook.errors import InputError, InvalidItemsError, Problems, problem
+from factbook.errors import InputError, InvalidItemsError, Problems, one_of, problem
 from factbook.facts import entity_filter, members
 from factbook.facts.entity_filter import EntityFilter
 from factbook.facts.members import Report
@@ -225,7 +225,7 @@ def _fact(name: str, value: object, path: str, report: Report) -> Fact:
     given = members.object_(value, path, report)
     type_ = given.get("type")
     if not isinstance(type_, str) or type_ not in TYPES:
-        report(f"{path}.type", f"has to be one of {', '.join(TYPES)}")
+        report(f"{path}.type", one_of(type_, TYPES))
     metadata = members.object_(given.get("metadata", {}), f"{path}.metadata", report)
     if metadata.get("key", name) != name:
         report(f"{path}.metadata.key", "has to be the name of the fact")

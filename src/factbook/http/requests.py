@@ -279,7 +279,7 @@ def decode(body: bytes | bytearray, type_: Any) -> Any:
     try:
         return msgspec.json.decode(body, type=type_)
     except msgspec.ValidationError as error:
-        wrong = InputError(f"The body is not valid: {in_words(error)}.")
+        wrong = InputError(f"The body is not valid: {in_words(error, type_)}.")
         if "got `float`" not in str(error) or len(body) > _SMALL:
             raise wrong from None
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:

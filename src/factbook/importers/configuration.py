@@ -9,7 +9,7 @@ from typing import Any
 
 import factbook.importers
 from factbook.clock import Clock, now
-from factbook.errors import ConfigurationError
+from factbook.errors import ConfigurationError, suggestion
 from factbook.importers import mapping
 from factbook.importers.importer import (
     AccountImporterOptions,
@@ -34,8 +34,7 @@ def kind(id_: str) -> ImporterKind[Any]:
     """The export of a kind's folder; raises ConfigurationError if there is none."""
     known = [one.id for one in KINDS]
     if id_ not in known:
-        there = ", ".join(known)
-        raise ConfigurationError(f"There is no importer {id_!r}. There are: {there}.")
+        raise ConfigurationError(f"There is no importer {id_!r}.{suggestion(id_, known)}")
     # Heavy to import, and of no use where it is not configured.
     found: ImporterKind[Any] = import_module(f"{factbook.importers.__name__}.{id_}").IMPORTER
     return found

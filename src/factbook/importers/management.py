@@ -12,6 +12,7 @@ from factbook.errors import (
     NotFoundError,
     no_such,
     problem,
+    suggestion,
 )
 from factbook.importers import configuration, hint_store, importer_store, run_store
 from factbook.importers.importer import NEVER, ImporterKind
@@ -38,7 +39,8 @@ def kind(id_: str) -> ImporterKind[Any]:
     except ConfigurationError:
         found = None
     if found is None or not found.by_people:
-        raise NotFoundError(f'There is no importer of the kind "{id_}" to make here.')
+        known = suggestion(id_, (one.id for one in kinds()))
+        raise NotFoundError(f'There is no importer of the kind "{id_}" to make here.{known}')
     return found
 
 

@@ -5,7 +5,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from factbook.clock import Clock, now
-from factbook.errors import ConfigurationError
+from factbook.errors import ConfigurationError, suggestion
 from factbook.facts.datasource import DataSource
 from factbook.integrations import catalog, vendors
 
@@ -36,8 +36,8 @@ def vendor(id_: str) -> "Vendor":
     entry_points = import_module("importlib.metadata").entry_points
     points = {point.name: point for point in entry_points(group=GROUP)}
     if id_ not in points:
-        known = ", ".join([*VENDORS, *sorted(points)])
-        raise ConfigurationError(f"There is no integration {id_!r}. There are: {known}.")
+        known = suggestion(id_, [*VENDORS, *sorted(points)])
+        raise ConfigurationError(f"There is no integration {id_!r}.{known}")
     try:
         found = points[id_].load()
     except Exception as error:

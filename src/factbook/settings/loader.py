@@ -170,7 +170,7 @@ def _convert(name: str, value: Any, origin: str, *, strict: bool) -> Any:
     try:
         return msgspec.convert(value, type_, strict=strict)
     except msgspec.ValidationError as error:
-        raise ConfigurationError(f"{name} from {origin}: {in_words(error)}") from None
+        raise ConfigurationError(f"{name} from {origin}: {in_words(error, type_)}") from None
 
 
 @cache

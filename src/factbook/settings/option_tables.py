@@ -35,7 +35,7 @@ def read_table(where: str, name: str, values: Mapping[str, Any], type_: type[Opt
     try:
         return msgspec.convert(_parsed(values, type_), type_, strict=False)
     except msgspec.ValidationError as error:
-        raise ConfigurationError(f"{where}: {in_words(error)}.") from None
+        raise ConfigurationError(f"{where}: {in_words(error, type_)}.") from None
     except ConfigurationError as error:
         raise ConfigurationError(f"{where}: {error.message}.") from None
 

@@ -109,7 +109,7 @@ class Tool:
         try:
             decoded = self._decoded(arguments if self.writes else self._given(arguments))
         except msgspec.ValidationError as error:
-            raise ToolError(f"{in_words(error)}. {self.usage}") from None
+            raise ToolError(f"{in_words(error, self.decoder.type)}. {self.usage}") from None
         try:
             return await self.run(decoded, context)
         except InputError as error:
@@ -308,13 +308,10 @@ def _or(given: str | UnsetType, default: str) -> str:
 
 async def unknown_entity(database: Database, ref: str) -> ToolError:
     """The error for an entity that is not in the catalog, suggesting similar ones."""
-    kind, name = ref.partition(":")[0], ref.partition("/")[2]
-    close = await by_ref.similar(database, kind, name, 3)
-    hint = f" Did you mean {', '.join(close[:3])}?" if close else ""
+    missing = await by_ref.unknown(database, ref)
     return ToolError(
-        f"There is no entity {ref} in the catalog.{hint} "
-        "Give the name as the catalog has it, and kind and namespace unless they are "
-        "component and default."
+        f"{missing.message} Give the name as the catalog has it, and kind and namespace unless "
+        "they are component and default."
     )
 
 

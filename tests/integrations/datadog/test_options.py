@@ -52,7 +52,7 @@ def test_a_mistake_is_named_without_a_value(subtests: pytest.Subtests) -> None:
         (KEYS | {"base_url": "https://name:password@api.datadoghq.com"}, ADDRESS),
         (KEYS | {"base_url": "https://api.datadoghq.com/../x?y=1"}, ADDRESS),
         (KEYS | {"tag_key": "Service:"}, "tag_key has to be a key in lower case, such as service"),
-        (KEYS | {"apikey": "x"}, "Object contains unknown field `apikey`"),
+        (KEYS | {"apikey": "x"}, "Object contains unknown field `apikey` (did you mean api_key?)"),
     ]
     for table, message in cases:
         with subtests.test(table=table):

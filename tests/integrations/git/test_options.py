@@ -41,7 +41,7 @@ def test_a_mistake_is_named_without_a_value(subtests: pytest.Subtests) -> None:
         ({"seconds": 241}, "seconds has to be from 1 to 240."),
         ({"megabytes": 0}, "megabytes has to be from 1 to 10000."),
         ({"most_files": 1_000_001}, "most_files has to be from 1 to 1000000."),
-        ({"tokn": SECRET}, "Object contains unknown field `tokn`."),
+        ({"tokn": SECRET}, "Object contains unknown field `tokn` (did you mean token?)."),
     ]
     for table, message in cases:
         with subtests.test(table=table):

@@ -44,7 +44,7 @@ def test_a_mistake_is_named_without_a_value(subtests: pytest.Subtests) -> None:
         ),
         ({"token": ""}, "a token is needed."),
         ({"api_url": "ftp://git.example.com"}, "api_url has to begin with https://."),
-        ({"tokn": SECRET}, "Object contains unknown field `tokn`."),
+        ({"tokn": SECRET}, "Object contains unknown field `tokn` (did you mean token?)."),
         ({"token": [SECRET]}, "Expected text, got a list - at `$.token`."),
     ]
     for table, message in cases:

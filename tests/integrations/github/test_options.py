@@ -65,7 +65,7 @@ def test_a_mistake_is_named_without_a_value(subtests: pytest.Subtests) -> None:
         ),
         (
             {"tokn": SECRET},
-            "integrations.github.work: Object contains unknown field `tokn`.",
+            "integrations.github.work: Object contains unknown field `tokn` (did you mean token?).",
         ),
         (
             {"token": [SECRET]},

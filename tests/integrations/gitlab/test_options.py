@@ -43,7 +43,7 @@ def test_a_mistake_is_named_without_a_value(subtests: pytest.Subtests) -> None:
             {"token": SECRET, "host": "https://gitlab.com"},
             "host has to be a host name in lower case, such as gitlab.example.com.",
         ),
-        ({"tokn": SECRET}, "Object contains unknown field `tokn`."),
+        ({"tokn": SECRET}, "Object contains unknown field `tokn` (did you mean token?)."),
         ({"token": [SECRET]}, "Expected text, got a list - at `$.token`."),
     ]
     for table, message in cases:

@@ -24,7 +24,7 @@ def test_a_mistake_is_named_without_a_value(subtests: pytest.Subtests) -> None:
             {"api_key": SECRET, "account": "acme.pagerduty.com"},
             "account has to be a subdomain in lower case, such as acme.",
         ),
-        ({"api_kee": SECRET}, "Object contains unknown field `api_kee`."),
+        ({"api_kee": SECRET}, "Object contains unknown field `api_kee` (did you mean api_key?)."),
         ({"api_key": [SECRET]}, "Expected text, got a list - at `$.api_key`."),
     ]
     for table, message in cases:

@@ -43,7 +43,7 @@ def test_a_mistake_is_named_without_a_value(subtests: pytest.Subtests) -> None:
         ({"severity_label": ""}, "severity_label has to be the name of a label, such as service"),
         ({"up_metric": "up{}"}, "up_metric has to be the name of a metric, such as up"),
         ({"resolution": 0}, "resolution has to be from 1 to 3600"),
-        ({"tokn": SECRET}, "Object contains unknown field `tokn`"),
+        ({"tokn": SECRET}, "Object contains unknown field `tokn` (did you mean token?)"),
     ]
     for table, problem in cases:
         with subtests.test(table=table):

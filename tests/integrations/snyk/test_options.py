@@ -24,7 +24,7 @@ def test_a_mistake_is_named_without_a_value(subtests: pytest.Subtests) -> None:
         ),
         ({"base_url": "api.eu.snyk.io"}, "base_url has to begin with https://."),
         ({"version": "latest"}, "version has to be a date such as 2024-10-15."),
-        ({"tokn": KEY}, "Object contains unknown field `tokn`."),
+        ({"tokn": KEY}, "Object contains unknown field `tokn` (did you mean token?)."),
         ({"token": [KEY]}, "Expected text, got a list - at `$.token`."),
     ]
     for table, message in cases:

@@ -83,11 +83,11 @@ async def get_ancestry(request: Request, state: HandlerContext) -> JsonReply[Anc
 
 async def _named(request: Request, state: HandlerContext) -> StoredEntity:
     kind, namespace, name = (request.parameter(part) for part in ("kind", "namespace", "name"))
-    found = await by_ref.entity(state.database, str(EntityRef.of(kind, namespace, name)))
+    ref = str(EntityRef.of(kind, namespace, name))
+    found = await by_ref.entity(state.database, ref)
     if found is None:
-        raise NotFoundError(
-            f"No entity named '{name}' found, with kind '{kind}' in namespace '{namespace}'"
-        )
+        text = f"No entity named '{name}' found, with kind '{kind}' in namespace '{namespace}'"
+        raise await by_ref.unknown(state.database, ref, text)
     return found
 
 

@@ -3,7 +3,7 @@
 from msgspec import UNSET, Struct, UnsetType
 
 from factbook.catalog import ref as refs
-from factbook.errors import NotFoundError
+from factbook.catalog.store import by_ref
 from factbook.facts import refresh_requests
 from factbook.http import audit
 from factbook.http.context import HandlerContext
@@ -25,5 +25,5 @@ async def refresh(request: Request, state: HandlerContext) -> Reply:
     actor, now = request.actor, state.clock()
     write = audit.writing(request, state, audit.of_request(ref))
     if not await refresh_requests.add(state.database, ref, actor, now, write):
-        raise NotFoundError(f"There is no entity {ref} to collect facts of.")
+        raise await by_ref.unknown(state.database, ref)
     return Reply()

@@ -9,7 +9,7 @@ from factbook.api.checks import result_parameters as parameters
 from factbook.api.checks.parameters import CHECK_ID, PAGE_LIMIT
 from factbook.auth.permissions import SOURCE_READ
 from factbook.catalog import ref as refs
-from factbook.catalog.store import collectable
+from factbook.catalog.store import by_ref, collectable
 from factbook.checks import state
 from factbook.checks.definitions import scorecard
 from factbook.checks.evaluation.explanation import Evidence, Explanation
@@ -123,7 +123,7 @@ async def history(request: Request, state: HandlerContext) -> JsonReply[answers.
     await check_store.existing(state.database, id_)
     entity_id = await collectable.id_of(state.database, ref)
     if entity_id is None:
-        raise _missing(ref)
+        raise await by_ref.unknown(state.database, ref)
     limit, cursor = PAGE_LIMIT.of(request) or _PAGE, parameters.HISTORY_CURSOR.of(request)
     before = () if cursor is None else (_moment(cursor),)
     found = await change_store.of_entity(state.database, entity_id, id_, limit + 1, *before)
@@ -161,7 +161,7 @@ def aged(age: ResultAge) -> dict[str, Any]:
 async def _of_entity(state: HandlerContext, ref: str, only: list[str]) -> EntityResults:
     found = await result_queries.of_entity(state.database, ref, state.clock(), only=only)
     if found is None:
-        raise _missing(ref)
+        raise await by_ref.unknown(state.database, ref)
     return found
 
 
@@ -270,10 +270,6 @@ def seen(one: Evidence) -> answers.SeenFact:
         reason=one.reason,
         stale=one.stale,
     )
-
-
-def _missing(ref: str) -> NotFoundError:
-    return NotFoundError(f'There is no entity "{ref}" in the catalog.')
 
 
 _word = state.word

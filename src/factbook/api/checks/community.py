@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from factbook.catalog import ref as refs
-from factbook.catalog.store import collectable
+from factbook.catalog.store import by_ref, collectable
 from factbook.checks import state
 from factbook.checks.definitions.check import Check, parse_stored_check
 from factbook.checks.evaluation.explanation import Explanation
@@ -23,7 +23,7 @@ from factbook.checks.rules.condition import leaves
 from factbook.checks.rules.fact_reference import CHECKS, ENTITY
 from factbook.checks.versions.check_store import check_store
 from factbook.clock import iso, milliseconds
-from factbook.errors import FactbookError, InputError, NotFoundError
+from factbook.errors import FactbookError, InputError
 from factbook.facts import store, time_series
 from factbook.facts.schema import Fact
 from factbook.http.context import HandlerContext, SourceContext
@@ -86,7 +86,7 @@ async def run_one(request: Request, state: SourceContext) -> JsonReply[list[Show
     ref = str(refs.parse("{}:{}/{}".format(*parts)))
     found = await _results(state, ref, asked, await _schemas(state))
     if found is None:
-        raise NotFoundError(f'There is no entity "{ref}" in the catalog.')
+        raise await by_ref.unknown(state.database, ref)
     return reply(found)
 
 
@@ -133,7 +133,7 @@ async def past_facts(request: Request, state: SourceContext) -> JsonReply[Shown]
     start, end = _moment(request, "startDatetime"), _moment(request, "endDatetime")
     entity_id = await collectable.id_of(state.database, ref)
     if entity_id is None:
-        raise NotFoundError(f'There is no entity "{ref}" in the catalog.')
+        raise await by_ref.unknown(state.database, ref)
     rows = await time_series.history_page(
         state.database, wanted or None, entity_id, start, end, None, _MOST_ROWS
     )

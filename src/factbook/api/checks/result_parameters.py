@@ -21,7 +21,7 @@ STATE: Final = Texts(
     name="state",
     description="Only results in this state. Given more than once, in one of them.",
     pattern="|".join(map(re.escape, state.WORDS)),
-    wrong=f"has to be one of {', '.join(state.WORDS)}",
+    words=tuple(state.WORDS),
     most=len(state.WORDS),
     example=["fail"],
 )

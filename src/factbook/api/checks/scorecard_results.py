@@ -7,6 +7,7 @@ from factbook.api.checks.check_results import aged, fix_of, reads_values
 from factbook.api.checks.parameters import PAGE_LIMIT, SCORECARD_ID
 from factbook.api.openapi.parameters import ENTITY_WANTED
 from factbook.catalog import ref as refs
+from factbook.catalog.store import by_ref
 from factbook.checks import state
 from factbook.checks.levels import level_store
 from factbook.checks.levels.grader import GradedLevel, Step
@@ -95,7 +96,7 @@ async def plan(request: Request, state: HandlerContext) -> JsonReply[answers.Nex
     ref = str(refs.parse(ENTITY_WANTED.of(request) or ""))
     found = await next_steps.standing(state.database, given, ref, state.clock())
     if found is None:
-        raise NotFoundError(f'There is no entity "{ref}" in the catalog.')
+        raise await by_ref.unknown(state.database, ref)
     if found.graded is None:
         raise NotFoundError(f"The scorecard {given.card.id} does not apply to {ref}.")
     entity = _entity(given, ref, found.graded)

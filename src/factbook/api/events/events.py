@@ -33,7 +33,7 @@ TYPE: Final = Texts(
     name="type",
     description="Only events of this type. Given more than once, of one of them.",
     pattern="|".join(map(re.escape, TYPES)),
-    wrong=f"has to be one of {', '.join(TYPES)}",
+    words=tuple(TYPES),
     most=len(TYPES),
     example=["set.replaced"],
 )

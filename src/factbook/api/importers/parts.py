@@ -8,7 +8,7 @@ from factbook.api.openapi.parameter_types import AnswerHeader, Header, PathPart
 from factbook.audit.trail import About
 from factbook.catalog.store.apply import Actor
 from factbook.clock import iso, iso_or_none
-from factbook.errors import NotFoundError
+from factbook.errors import no_such
 from factbook.http import audit
 from factbook.http.context import HandlerContext
 from factbook.http.requests import JsonReply, Request, reply
@@ -46,7 +46,8 @@ async def get_part(request: Request, state: HandlerContext) -> JsonReply[ImportP
     importer, part = IMPORTER.of(request), PART.of(request)
     found = await part_store.part_record(state.database, importer, part)
     if found is None:
-        raise NotFoundError(f'There is no part "{importer}/{part}".')
+        known = await part_store.part_records(state.database)
+        raise no_such("part", f"{importer}/{part}", [f"{one.importer}/{one.part}" for one in known])
     return _answer(found)
 
 

@@ -6,7 +6,7 @@ from typing import Final
 from urllib.parse import parse_qsl
 
 from factbook.api.mcp import descriptions, resources
-from factbook.errors import InputError
+from factbook.errors import InputError, suggestion
 from factbook.http.context import ServerChoice, ToolContext, ToolServer
 from factbook.http.requests import Request
 from factbook.tools import Tool
@@ -77,8 +77,8 @@ def _choice(query: bytes, known: tuple[str, ...]) -> ServerChoice:
             known_names = f"{_TOOLSETS}, {_READ} and {_SCHEMAS}"
             raise InputError(f'The query takes {known_names}, not "{name[:100]}".')
     if unknown := sorted(names.difference(known)):
-        named = ", ".join(known)
-        raise InputError(f'There is no toolset "{unknown[0][:100]}". There are: {named}.')
+        there = suggestion(unknown[0], known)
+        raise InputError(f'There is no toolset "{unknown[0][:100]}".{there}')
     toolsets = tuple(name for name in known if not names or name in names)
     return ServerChoice(
         toolsets, is_compact=read == "compact", for_hosts=True, has_output_schemas=schemas

@@ -8,7 +8,7 @@ from msgspec import Struct, StructMeta
 
 from factbook import invisible
 from factbook.clock import milliseconds
-from factbook.errors import InputError, NotFoundError
+from factbook.errors import InputError, NotFoundError, meant, one_of
 from factbook.http.requests import Request
 from factbook.schemas import patterns
 
@@ -83,10 +83,11 @@ class Text(Parameter[str | None], frozen=True, kw_only=True):
 
 
 class Texts(Parameter[list[str]], frozen=True, kw_only=True):
-    """A text that can be given more than once, at most `most` times."""
+    """A text that can be given more than once, at most `most` times; with `words`, one of them."""
 
     pattern: str | None = None
     wrong: str | None = None
+    words: tuple[str, ...] = ()
     most: int | None = None
 
     def of(self, request: Request) -> list[str]:
@@ -95,8 +96,10 @@ class Texts(Parameter[list[str]], frozen=True, kw_only=True):
             raise InputError(f"{self.name} can be given {self.most} times at most.")
         if self.required and not values:
             raise InputError(f"{self.name} is required.")
-        if self.wrong and self.pattern:
-            for value in values:
+        for value in values:
+            if self.words and value not in self.words:
+                raise InputError(f'{self.name} {one_of(value, self.words)}, not "{value}".')
+            if self.wrong and self.pattern:
                 _match(self, value, self.pattern, self.wrong)
         return values
 
@@ -160,7 +163,10 @@ class Choice(Parameter[str | None], frozen=True, kw_only=True):
         text = self.text(request)
         if text is not None and text not in self.words:
             named = " or ".join(f'"{word}"' for word in self.words)
-            raise InputError(f'{self.name} has to be {named} when it is given, not "{text}".')
+            raise InputError(
+                f"{self.name} has to be {named} when it is given{meant(text, self.words)}, "
+                f'not "{text}".'
+            )
         return text
 
     @property

@@ -24,7 +24,7 @@ from factbook.auth.token_reach import SETS
 from factbook.catalog import ref as refs
 from factbook.catalog import sets
 from factbook.catalog.sets import Prepared, PreparedPush
-from factbook.catalog.store import stored_sets
+from factbook.catalog.store import by_ref, stored_sets
 from factbook.catalog.store.apply import Actor, WriteResult
 from factbook.catalog.store.diff import Guards
 from factbook.catalog.store.stored_sets import PushResult, StoredItem
@@ -189,7 +189,7 @@ async def get_entity_by_ref(request: Request, state: HandlerContext) -> JsonRepl
     text = str(refs.parse(request.parameter("ref")))
     item = await stored_sets.item_by_ref(state.database, text)
     if item is None:
-        raise NotFoundError(f"There is no pushed entity {text}.")
+        raise await by_ref.unknown(state.database, text)
     return reply(_item(item))
 
 

@@ -1,15 +1,16 @@
 """Reads of entities by reference or uid, their names and changes, and the catalog's own facts."""
 
-import difflib
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
 import msgspec
 
+from factbook.catalog import validation
 from factbook.catalog.compliance import HAS_OWNER_RELATION, OWNER_EXISTS
 from factbook.catalog.store.conditions import Condition, EntityRange, narrowed
 from factbook.catalog.store.documents import COLUMNS, DOCUMENT, StoredEntity
+from factbook.errors import NotFoundError, near, suggestion
 from factbook.storage import Database, Transaction
 
 # The stored bits of `entities e`, and that of its owner.
@@ -24,6 +25,8 @@ _PORTION = 2_000
 _LONGEST = 20_000
 # Revisions of the set that are looked at.
 _LOOKED_AT = 500
+# References that a refusal suggests.
+_SUGGESTED = 3
 
 
 class EntityDetail(NamedTuple):
@@ -127,26 +130,60 @@ def _named(ref: str, document: str | None) -> DisplayName:
 async def nearest(database: Database, kind: str, name: str, limit: int = 100) -> list[str]:
     """References of this kind whose names are neighbours of `name` or share a prefix with it."""
     found: dict[str, None] = {}
+    for sql, values in _neighbors(kind, name, limit):
+        found.update(dict.fromkeys(row[0] for row in await database.all(sql, values)))
+    return list(found)
+
+
+def _neighbors(kind: str, name: str, limit: int) -> Iterator[tuple[str, tuple[str | int, ...]]]:
     for condition, order, text in (
         ("e.name >= ?", "e.name", name),
         ("e.name < ?", "e.name DESC", name),
         ("e.name >= ?", "e.name", name[:2]),
     ):
-        rows = await database.all(
+        yield (
             "SELECT e.ref FROM entities e "
             f"WHERE e.kind = ? AND {condition} ORDER BY {order} LIMIT ?",
             (kind, text, limit),
         )
-        found.update(dict.fromkeys(row[0] for row in rows))
-    return list(found)
 
 
 async def similar(database: Database, kind: str, name: str, most: int) -> list[str]:
     """References of this kind with one of the names most like `name`, of which up to `most`."""
-    known = await nearest(database, kind, name)
+    return _alike(name, await nearest(database, kind, name), most)
+
+
+async def unknown(database: Database, ref: str, plain: str | None = None) -> NotFoundError:
+    """The error for an entity that is not in the catalog; who may read gets those like it."""
+    kind, name = _meant(ref)
+    return _unknown(ref, await similar(database, kind, name, _SUGGESTED), plain)
+
+
+def unknown_within(transaction: Transaction, ref: str) -> NotFoundError:
+    """As `unknown`."""
+    kind, name = _meant(ref)
+    rows = [
+        row for sql, values in _neighbors(kind, name, 100) for row in transaction.all(sql, values)
+    ]
+    return _unknown(ref, _alike(name, list(dict.fromkeys(row[0] for row in rows)), _SUGGESTED))
+
+
+def _meant(ref: str) -> tuple[str, str]:
+    """The kind and the name; a kind that is one letter off a well-known one is taken for that."""
+    kind, name = ref.partition(":")[0], ref.partition("/")[2]
+    return (validation.nearest_kind(kind) or kind).lower(), name
+
+
+def _alike(name: str, known: Sequence[str], most: int) -> list[str]:
     names = list(dict.fromkeys(ref.partition("/")[2] for ref in known))
-    close = difflib.get_close_matches(name, names, n=most, cutoff=0.5)
-    return [ref for found in close for ref in known if ref.partition("/")[2] == found]
+    close = near(name, names, most)
+    return [ref for found in close for ref in known if ref.partition("/")[2] == found][:most]
+
+
+def _unknown(ref: str, close: Sequence[str], plain: str | None = None) -> NotFoundError:
+    plain = plain or f"There is no entity {ref} in the catalog."
+    refused = NotFoundError(f"{plain.removesuffix('.')}.{suggestion('', (), close)}")
+    return (refused if close else NotFoundError(plain)).unless_read(NotFoundError(plain))
 
 
 async def revisions(

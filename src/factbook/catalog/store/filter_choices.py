@@ -47,6 +47,13 @@ async def values_from(database: Database, key: str, prefix: str, limit: int) -> 
     return [row[0] for row in rows]
 
 
+async def keys_from(database: Database, path: str, limit: int) -> list[str]:
+    """The first paths of fields: of one, those below it and itself; all for an empty one."""
+    # Paths below one continue with a dot.
+    bounds = (path, f"{path}.", f"{path}/") if path else ("", "", _LAST)
+    return [key for (key,) in await database.all(_PATHS, (*bounds, limit))]
+
+
 async def label_names(database: Database, limit: int) -> list[str]:
     """The first names of labels."""
     first, end = _LABELS, f"{_LABELS[:-1]}/"  # what follows a dot
@@ -103,6 +110,9 @@ GROUP BY value ORDER BY count(*) DESC, value LIMIT ?
 """
 
 _LABELS: Final = "metadata.labels."
+_PATHS: Final = (
+    "SELECT key FROM search_keys WHERE key = ? OR (key >= ? AND key < ?) ORDER BY key LIMIT ?"
+)
 _KEYS: Final = "SELECT key FROM search_keys WHERE key >= ? AND key < ? ORDER BY key LIMIT ?"
 
 _SETS = (

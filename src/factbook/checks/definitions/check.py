@@ -12,7 +12,7 @@ from factbook.checks.readers import DocumentMember
 from factbook.checks.rules import condition
 from factbook.checks.rules.condition import Rule
 from factbook.checks.state import FAIL, PASS, UNKNOWN
-from factbook.errors import InputError
+from factbook.errors import InputError, one_of
 from factbook.facts import entity_filter
 from factbook.facts.entity_filter import EntityFilter
 from factbook.facts.members import Report
@@ -124,7 +124,7 @@ def _applies_to(value: object, path: str, report: Report) -> EntityFilter:
 def _on_unknown(value: object, path: str, report: Report) -> int:
     if isinstance(value, str) and value in _ON_UNKNOWN:
         return _ON_UNKNOWN[value]
-    report(path, f"has to be one of {', '.join(_ON_UNKNOWN)}")
+    report(path, one_of(value, _ON_UNKNOWN))
     return UNKNOWN
 
 
@@ -135,7 +135,7 @@ def _texts(
         report(path, "has to be an object")
         return {}
     for name in value.keys() - names.keys():
-        report(f"{path}.{name}", f"is not one of {', '.join(names)}")
+        report(f"{path}.{name}", one_of(name, names))
     return {
         attribute: readers.words(value[name], f"{path}.{name}", report)
         for name, attribute in names.items()
@@ -171,7 +171,7 @@ def _fix(value: object, path: str, report: Report) -> Fix:
 def _severity(value: object, path: str, report: Report) -> str:
     if isinstance(value, str) and value in SEVERITIES:
         return value
-    report(path, f"has to be one of {', '.join(SEVERITIES)}")
+    report(path, one_of(value, SEVERITIES))
     return ""
 
 

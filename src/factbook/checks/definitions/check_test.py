@@ -8,6 +8,7 @@ from msgspec import Struct
 from factbook.catalog.validation import deeper_than
 from factbook.checks import state
 from factbook.checks.rules import wanted_values
+from factbook.errors import not_a_member, one_of
 from factbook.facts.members import Report
 
 _DEEPEST: Final = 20
@@ -38,7 +39,7 @@ def read(value: object, path: str, report: Report) -> CheckTest:
         report(path, "has to be an object")
         return CheckTest("")
     for name in value.keys() - MEMBERS:
-        report(f"{path}.{name}", f"is not one of {', '.join(sorted(MEMBERS))}")
+        report(f"{path}.{name}", not_a_member(name, "test", sorted(MEMBERS)))
     return CheckTest(
         _word(value.get("expect"), f"{path}.expect", report),
         str(value["title"]) if "title" in value else None,
@@ -52,7 +53,7 @@ def read(value: object, path: str, report: Report) -> CheckTest:
 
 def _word(value: object, path: str, report: Report) -> str:
     if not isinstance(value, str) or value not in _WORDS:
-        report(path, f"has to be one of {', '.join(_WORDS)}")
+        report(path, one_of(value, _WORDS))
     return str(value)
 
 

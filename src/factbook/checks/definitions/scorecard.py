@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 from factbook.checks import readers
 from factbook.checks.readers import DocumentMember
 from factbook.clock import DAY, iso
+from factbook.errors import meant, one_of
 from factbook.facts import entity_filter
 from factbook.facts.entity_filter import EntityFilter
 from factbook.facts.members import Report
@@ -160,7 +161,7 @@ def _check_relations(
         _check_entry(entry, f"entries[{place}]", levels, checks, report)
     target: ScorecardTarget | None = values.get("target")
     if target is not None and target.level and target.level not in levels:
-        report("target.level", _no_level(levels))
+        report("target.level", _no_level(target.level, levels))
 
 
 def _check_entry(
@@ -171,15 +172,15 @@ def _check_entry(
     report: Report,
 ) -> None:
     if checks is not None and entry.check and entry.check not in checks:
-        report(f"{path}.check", f'there is no check "{entry.check}"')
+        report(f"{path}.check", f'there is no check "{entry.check}"{meant(entry.check, checks)}')
     if entry.level and entry.level not in levels:
-        report(f"{path}.level", _no_level(levels))
+        report(f"{path}.level", _no_level(entry.level, levels))
 
 
-def _no_level(levels: Collection[str]) -> str:
+def _no_level(level: str, levels: Collection[str]) -> str:
     if not levels:
         return "names a level, but the scorecard has no levels"
-    return f"has to be one of the levels: {', '.join(levels)}"
+    return one_of(level, levels)
 
 
 def _levels(value: object, path: str, report: Report) -> tuple[ScorecardLevel, ...]:

@@ -12,7 +12,7 @@ from factbook.checks.rules.contradictions import report_constant
 from factbook.checks.rules.fact_reference import CHECKS, ENTITY, FactReference
 from factbook.checks.rules.operators import OPERATORS, Operator
 from factbook.checks.rules.wanted_values import ValueForm
-from factbook.errors import Problem, Problems, suggestion
+from factbook.errors import Problem, Problems, one_of, suggestion
 from factbook.facts.datasource import DataSource
 from factbook.facts.members import Report
 from factbook.facts.schema import TYPES, Fact, FactType
@@ -83,13 +83,13 @@ def _check_leaf(leaf: FactCondition, path: str, context: CheckContext, report: R
 
 def _check_state(leaf: FactCondition, path: str, context: CheckContext, report: Report) -> None:
     if leaf.operator not in _STATE_OPERATORS:
-        words = ", ".join(_STATE_OPERATORS)
-        report(f"{path}.operator", f"has to be one of {words} for the state of a check")
+        words = one_of(leaf.operator, _STATE_OPERATORS)
+        report(f"{path}.operator", f"{words} for the state of a check")
     elif leaf.value is not None:
         for one in leaf.value if isinstance(leaf.value, list) else [leaf.value]:
             if one not in _STATES:
                 hint = "; ask with isUnknown if it is unknown"
-                report(f"{path}.value", f"has to be one of {', '.join(_STATES)}{hint}")
+                report(f"{path}.value", f"{one_of(one, _STATES)}{hint}")
     if leaf.fact.fact not in context.checks:
         known = _near(leaf.fact.fact, list(context.checks))
         report(f"{path}.fact", f"names no check{known}")

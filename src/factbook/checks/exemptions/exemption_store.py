@@ -8,7 +8,7 @@ import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, Literal, NamedTuple
 
-from factbook.catalog.store import collectable
+from factbook.catalog.store import by_ref, collectable
 from factbook.checks.definitions import definition_lock
 from factbook.checks.definitions.scorecard import DEFAULT_DAYS, ExemptionRules
 from factbook.checks.exemptions import exemption
@@ -69,7 +69,7 @@ def request(
     transaction.lock(MOVES, shared=True)
     transaction.lock(f"exemptions of {wanted.entity}")
     if not collectable.ids_of(transaction, [wanted.entity]):
-        raise NotFoundError(f'There is no entity "{wanted.entity}" in the catalog.')
+        raise by_ref.unknown_within(transaction, wanted.entity)
     for other in _read(transaction.all(_OPEN, (wanted.entity,))):
         if (other.check, other.scorecard) == (wanted.check, wanted.scorecard):
             raise ConflictError(

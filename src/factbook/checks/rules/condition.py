@@ -18,7 +18,7 @@ from factbook import user_patterns
 from factbook.checks.rules import comparisons, operators
 from factbook.checks.rules.comparisons import Test
 from factbook.checks.rules.fact_reference import FactReference, read_reference
-from factbook.errors import InputError
+from factbook.errors import InputError, not_a_member
 from factbook.facts.members import Report
 
 # More than any rule that people can follow.
@@ -172,7 +172,7 @@ def _read_leaf(document: dict[str, Any], path: str, report: Report) -> Rule | No
         report(where, message)
 
     for name in document.keys() - _LEAF:
-        told(f"{path}.{name}", "is not a member of a condition")
+        told(f"{path}.{name}", not_a_member(name, "condition", sorted(_LEAF)))
     fact = read_reference(document, path, told)
     operator = document.get("operator")
     value = operators.read_value(operator, document, path, told)

@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 from factbook.checks.rules import comparisons, wanted_values
 from factbook.checks.rules.fact_reference import FactReference, read_reference
 from factbook.checks.rules.wanted_values import ValueForm
-from factbook.errors import near_names
+from factbook.errors import not_a_member, one_of
 from factbook.facts.members import Report
 from factbook.facts.schema import FactType
 
@@ -131,6 +131,9 @@ _ELSEWHERE: Final[Mapping[str, str]] = {
 KNOWLEDGE: Final = frozenset({"isKnown", "isUnknown", "reasonIs"})
 
 
+_REFERENCE: Final = ("source", "fact", "path")
+
+
 def read_value(operator: object, document: Mapping[str, Any], path: str, report: Report) -> Any:
     """Parse the members `operator` and `value` of a condition; reports mistakes with their path."""
     if "operator" not in document:
@@ -139,9 +142,7 @@ def read_value(operator: object, document: Mapping[str, Any], path: str, report:
     found = OPERATORS.get(operator) if isinstance(operator, str) else None
     if found is None:
         ours = _ELSEWHERE.get(str(operator).lower())
-        near = f" Did you mean {ours}?" if ours else near_names(str(operator), list(OPERATORS))
-        start = f"is no operator.{near} It has" if near else "has"
-        report(f"{path}.operator", f"{start} to be one of {', '.join(OPERATORS)}")
+        report(f"{path}.operator", one_of(operator, OPERATORS, [ours] if ours else None))
         return None
     if found.form is ValueForm.NOTHING:
         if document.get("value") is not None:
@@ -165,6 +166,6 @@ def _read_other(
 ) -> FactReference:
     if not operator.takes_fact:
         report(path, f"cannot be another fact for the operator {operator.name}")
-    for name in value.keys() - {"source", "fact", "path"}:
-        report(f"{path}.{name}", "is not a member of the name of a fact")
+    for name in value.keys() - set(_REFERENCE):
+        report(f"{path}.{name}", not_a_member(name, "reference to a fact", _REFERENCE))
     return read_reference(value, path, report)

@@ -9,6 +9,7 @@ from typing import Any, Final
 from factbook import clock
 from factbook.checks.rules import version_order
 from factbook.clock import DAY
+from factbook.errors import one_of
 from factbook.facts import datasource
 from factbook.facts.datasource import LIFETIME_UNITS, TIMEOUT_UNITS, Duration
 from factbook.facts.members import Report
@@ -134,7 +135,7 @@ def _version(value: object) -> str | None:
 
 def _reason(value: object) -> str | None:
     fits = isinstance(value, str) and value in REASONS
-    return None if fits else f"has to be one of {', '.join(REASONS)}"
+    return None if fits else one_of(value, REASONS)
 
 
 _READERS: Final[dict[ValueForm, Callable[[object], str | None]]] = {

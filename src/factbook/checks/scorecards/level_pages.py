@@ -8,7 +8,7 @@ from factbook.checks.definitions.scorecard import NO_LEVEL_WORD, Scorecard
 from factbook.checks.levels import level_store
 from factbook.checks.levels.grader import GradedLevel
 from factbook.checks.scorecards.scorecard_figures import ScorecardInEffect
-from factbook.errors import InputError
+from factbook.errors import InputError, one_of
 from factbook.storage import Database
 
 # Entities that a page looks at: with a filter that few of them meet it holds few.
@@ -30,7 +30,7 @@ def at_level(card: Scorecard, level: str | None, owners: Sequence[str]) -> Level
     if level == NO_LEVEL_WORD:
         return LevelFilter(owners, 0)
     if level not in card.ranks:
-        raise InputError(f"level has to be one of {', '.join([*card.ranks, NO_LEVEL_WORD])}.")
+        raise InputError(f"level {one_of(level, [*card.ranks, NO_LEVEL_WORD])}.")
     return LevelFilter(owners, card.rank(level))
 
 

@@ -13,7 +13,7 @@ from factbook.checks.scorecards import trend
 from factbook.checks.scorecards.trend import EVERYBODY, TrendPoint
 from factbook.checks.versions.scorecard_store import scorecard_store
 from factbook.clock import DAY
-from factbook.errors import InputError, NotFoundError
+from factbook.errors import InputError, NotFoundError, one_of
 from factbook.storage import Database
 
 BY: Final = ("owner", "system", "domain", "kind")
@@ -89,7 +89,7 @@ async def rolled_up(
         tree = GroupHierarchy(await hierarchy.group_parents(database))
         return _groups(own, tree, group, depth)
     if by not in BY:
-        raise InputError(f"by: has to be one of {', '.join(BY)}, or label: and the name of one.")
+        raise InputError(f"by: {one_of(by, BY)}, or label: and the name of one.")
     if by == "kind":
         return _flat(await level_store.by_kind(database, given.slot))
     systems = await level_store.by_system(database, given.slot)

@@ -25,7 +25,7 @@ from factbook.datasources.custom import extraction, templates
 from factbook.datasources.custom.documents import FORMATS, Format
 from factbook.datasources.custom.extraction import LANGUAGE, Extractor
 from factbook.datasources.custom.templates import Template
-from factbook.errors import InputError, Problems
+from factbook.errors import InputError, Problems, not_a_member, one_of
 from factbook.facts import datasource
 from factbook.facts.datasource import DataSource, Handler
 from factbook.facts.schema import Fact
@@ -164,7 +164,9 @@ class _Reader:
     def _check_members(self) -> None:
         for name, given in (self._document.get("schema") or {}).items():
             for member in given.keys() - _MEMBERS:
-                self._report(f"schema.{name}.{member}", "is not a member of a fact")
+                self._report(
+                    f"schema.{name}.{member}", not_a_member(member, "fact", sorted(_MEMBERS))
+                )
 
     def _request(self) -> RequestTemplate:
         return RequestTemplate(
@@ -277,7 +279,7 @@ class _Reader:
     def _one_of(self, path: str, given: str, known: tuple[Any, ...]) -> Any:
         if given in known:
             return given
-        self._report(path, f"has to be one of {', '.join(known)}")
+        self._report(path, one_of(given, known))
         return known[0]
 
 

@@ -13,7 +13,7 @@ from factbook.datasources.custom.connections import SourceConnection, Unusable, 
 from factbook.datasources.custom.definition import CustomSourceDefinition, RequestTemplate
 from factbook.datasources.custom.fact_extraction import ClientMaker, SourceReply
 from factbook.datasources.custom.templates import NoValueError, Template
-from factbook.errors import InputError
+from factbook.errors import InputError, suggestion
 from factbook.integrations.integration import Collected, Integration, portions
 from factbook.outbound import Answer, HttpClient
 from factbook.outbound.outcomes import Missing, Outcome
@@ -91,8 +91,8 @@ def connection_of(
         raise InputError(refusal)
     connection = connections.get(request.connection)
     if connection is None:
-        known = ", ".join(sorted(connections)) or "none"
-        raise InputError(f"There is no connection {request.connection!r}. There are: {known}.")
+        known = suggestion(request.connection, sorted(connections)) or " There are none."
+        raise InputError(f"There is no connection {request.connection!r}.{known}")
     if isinstance(connection, Unusable):
         raise InputError(connection.problem)
     if request.method not in connection.methods:

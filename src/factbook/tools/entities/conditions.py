@@ -102,6 +102,12 @@ class FactConditions(NamedTuple):
         out = set(asked) - await collectable.matching(database, filters, asked)
         return [OUT if id_ in out else state for id_, state in zip(entities, states, strict=True)]
 
+    @property
+    def paths(self) -> list[str]:
+        """The paths of the entity's document that it reads, in lower case."""
+        of_entity = [one.fact for one in self.facts if one.source == ENTITY]
+        return [fact.lower() for fact in of_entity if not _is_essential(fact)]
+
     def values(self, entity: CheckedEntity) -> dict[str, Any]:
         """The collected values that the answer rests on, by fact."""
         found = {one.fact: entity.value(one) for one in self.facts if one.source in self.sources}

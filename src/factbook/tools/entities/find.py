@@ -131,6 +131,9 @@ async def run(arguments: FindArguments, context: Context) -> str:
         asked = await conditions.read(arguments.where, context)
         search = Search(part, asked, context.now, arguments.unknown)
         found = await _matching(arguments, search, context)
+    if found.get("total") == 0 and arguments.where is not UNSET:
+        for path in asked.paths:
+            await selection.refuse_path(context.database, path)
     if found.get("total") == 0 and not found.get("unknown"):
         await selection.refuse_unknown(context.database, arguments.searched())
     if arguments.dangling is not UNSET and (rows := found.get("entities")):

@@ -32,6 +32,9 @@ _KEYS: Final = {
     "lifecycle": "spec.lifecycle",
     "tag": "metadata.tags",
 }
+_BY_PATH: Final = {path: name for name, path in _KEYS.items()}
+# Fields that every entity has, and that the index of fields lacks.
+_UNLISTED: Final = ("kind", "metadata.name", "metadata.namespace", "metadata.uid")
 
 
 async def condition(database: Database, given: dict[str, Any]) -> Condition:
@@ -60,13 +63,19 @@ async def condition(database: Database, given: dict[str, Any]) -> Condition:
 
 
 async def refuse_unknown(database: Database, given: Mapping[str, Any]) -> None:
-    """Raise ToolError if no entity has a kind, namespace, type, lifecycle, tag or label.
+    """Raise ToolError if no entity has a kind, namespace, type, lifecycle, tag, label or path.
 
     To be called where nothing was found: an agent that misspelled one would say that there is none.
     """
     for name, key in _KEYS.items():
         if name in given:
             await _refuse_value(database, name, key, given[name])
+    if "query" in given:
+        for path, value in predicates.fields(given["query"]):
+            await refuse_path(database, path)
+            values = value.get("$in", ()) if isinstance(value, dict) else [value]
+            if len(values) == 1 and isinstance(values[0], str) and path in _BY_PATH:
+                await _refuse_value(database, _BY_PATH[path], path, values[0])
     if "label" not in given:
         return
     label, equals, value = given["label"].strip().lower().partition("=")
@@ -76,6 +85,15 @@ async def refuse_unknown(database: Database, given: Mapping[str, Any]) -> None:
     if equals:
         key = f"metadata.labels.{label.strip()}"
         await _refuse_value(database, f"label {label.strip()} with the value", key, value)
+
+
+async def refuse_path(database: Database, path: str) -> None:
+    """Raise ToolError if no entity has a field at a path, or below it."""
+    if path in _UNLISTED or path.startswith("relations"):
+        return
+    if not await filter_choices.keys_from(database, path, 1):
+        known = await filter_choices.keys_from(database, "", _COMPARED)
+        raise _unknown("field", path, known)
 
 
 async def _refuse_value(database: Database, name: str, key: str, given: str) -> None:
@@ -126,7 +144,9 @@ async def owners_named(database: Database, text: str) -> list[str]:
     name = ref.rpartition("/")[2]
     close = await filter_choices.owners_named(database, name, _SUGGESTED)
     close = close or await by_ref.similar(database, ref.partition(":")[0], name, _SUGGESTED)
-    raise ToolError(f"No entity is owned by {ref}, which is not in the catalog.{_meant(close)}")
+    there = [one.value for one in await filter_choices.owners(database, _COMPARED)]
+    known = suggestion(name, there, close) or " No entity has an owner."
+    raise ToolError(f"No entity is owned by {ref}, which is not in the catalog.{known}")
 
 
 async def _ownership(database: Database, ownership: str) -> Condition:
@@ -143,7 +163,9 @@ async def _system(database: Database, text: str) -> str:
     name = ref.rpartition("/")[2]
     close = await filter_choices.systems_named(database, name, _SUGGESTED)
     close = close or await by_ref.similar(database, "system", name, _SUGGESTED)
-    raise ToolError(f"There is no system {ref}.{_meant(close)}")
+    there = await filter_choices.systems_named(database, "", _COMPARED)
+    known = suggestion(name, there, close) or " There are none."
+    raise ToolError(f"There is no system {ref}.{known}")
 
 
 async def _is_there(database: Database, type_: str, ref: str) -> bool:
@@ -165,7 +187,3 @@ def _query(query: object) -> Condition:
         return predicates.parse(query)
     except InputError as error:
         raise ToolError(f"query: {error.message}") from None
-
-
-def _meant(close: list[str]) -> str:
-    return f" Did you mean {', '.join(close[:_SUGGESTED])}?" if close else ""
