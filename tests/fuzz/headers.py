@@ -18,7 +18,7 @@ from factbook.outbound.calls import address, expiry, moved
 from factbook.outbound.outcomes import Answer, HostReply, Outcome
 from factbook.outbound.rate_limits import Governor, allowance_of, retry_at
 from factbook.settings import Settings
-from factbook.web.site import cookies, forms
+from factbook.web.site import cookies, page_context
 from tests.fuzz.promises import check_told, lines, text, tried
 from tests.fuzz.target import Target
 from tests.service import NOON
@@ -137,7 +137,7 @@ def _parameters() -> list[Parameter[Any]]:
 def of_forms(data: bytes) -> None:
     """A form is read, and every field of it is a text."""
     sent = request(b"content-type: application/x-www-form-urlencoded", body=data)
-    form = tried(lambda: asyncio.run(forms.read(sent)))
+    form = tried(lambda: asyncio.run(page_context.read(sent)))
     if form is not None:
         assert all(isinstance(form.one(name), str) for name in form.values())
 
@@ -174,7 +174,7 @@ TARGETS = (
     Target("addresses", of_addresses, (), share=60),
     Target("cursors", of_cursors, ("api.catalog.cursors.decode",), share=40),
     Target("query", of_queries, (), share=20),
-    Target("form", of_forms, ("web.site.forms.read",), share=10),
+    Target("form", of_forms, ("web.site.page_context.read",), share=10),
     Target("jsonrpc", of_messages, ("api.mcp.jsonrpc.parse",), share=60),
     Target("batches", of_batches, ("api.mcp.jsonrpc.parse_batch",), share=60),
 )  # fmt: skip

@@ -52,7 +52,7 @@ NO_PARSERS: Final[dict[str, str]] = {
     "operations.doctor.key.read": "looks whether there is a key",
     "operations.import_snapshot.read_once": "calls the reader of an importer",
     "scheduling.retention_clock.read": _ROWS,
-    "web.checks.check_list.read": _DOCUMENTS,
+    "web.checks.check_page.read": _DOCUMENTS,
     "web.checks.scorecard_list.read": _DOCUMENTS,
     "tools.entities.conditions.read": "calls checks.rules.condition.read, which has a target",
     "webhooks.digest_store.opened": "calls auth.encryption.opened, which has a target",

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from factbook.web.entity.outward_links import outward_links
+from factbook.web.entity.page import outward_links
 from tests.service import Service, component
 from tests.web.entities import WEB
 from tests.web.markup import HOSTILE, is_harmless, links

@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from factbook.web.site import documentation, navigation
+from factbook.web.site import documentation, page_context
 from tests.docs.parts import DOCS
 from tests.service import Service, component
 from tests.web.markup import hrefs
@@ -66,7 +66,7 @@ async def test_every_page_has_a_link_to_the_help_that_is_about_it(service: Servi
         answer = await visitor.open(path)
         if not answer.headers.get("content-type", "").startswith("text/html"):
             continue
-        href = navigation.help_with(path)
+        href = page_context.help_with(path)
         assert href in hrefs(answer.text), path
         target = urlsplit(href)
         told = await visitor.open(target.path)
@@ -80,7 +80,7 @@ async def test_where_there_is_nothing_yet_the_help_is_linked(service: Service) -
     for path in ("/sets", "/catalog", "/administration/webhooks", "/data-sources?q=none"):
         html = await visitor.text(path)
         empty = html.partition('<div class="empty">')[2].partition("Read more about this")[0]
-        assert hrefs(empty)[-1] == navigation.help_with(path), path
+        assert hrefs(empty)[-1] == page_context.help_with(path), path
 
 
 @ON_SQLITE

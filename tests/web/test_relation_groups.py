@@ -6,7 +6,7 @@ import pytest
 
 from factbook.catalog import relations
 from factbook.web.charts import kind_glyph
-from factbook.web.entity.relation_list import CAPTIONS, RelatedEntity, RelationGroup, grouped
+from factbook.web.entity.page import CAPTIONS, RelatedEntity, RelationGroup, grouped
 
 Related = list[tuple[str, RelatedEntity]]
 

@@ -21,7 +21,7 @@ from factbook.settings.loader import environment
 from factbook.storage import migrations
 from factbook.storage.database_url import is_there
 from factbook.telemetry import logs
-from factbook.web.sign_in import first_start
+from factbook.web.sign_in import password_sign_in
 
 log = structlog.get_logger("factbook")
 
@@ -61,7 +61,7 @@ def _serve_here(settings: Settings, sockets: list[socket.socket]) -> bool:
         # Opened here and not by the server, so that errors are raised as they are.
         state = await application.open()
         try:
-            sys.stderr.write(await first_start.words(state))
+            sys.stderr.write(await password_sign_in.words(state))
             _listen(sockets)
             await server.serve(sockets)
         finally:
@@ -96,7 +96,7 @@ async def _opened_once(settings: Settings) -> str:
     """
     with app.Application.traced_meanwhile(settings) as application:
         async with application.running() as state:
-            return await first_start.words(state)
+            return await password_sign_in.words(state)
 
 
 def _listen(sockets: list[socket.socket]) -> None:

@@ -41,7 +41,7 @@ from factbook.web.data_sources import fact_across
 from factbook.web.data_sources import list as source_list
 from factbook.web.data_sources.fact_across import Share
 from factbook.web.data_sources.table_rows import SourceRow
-from factbook.web.entity import about, contents, team_scorecards
+from factbook.web.entity import contents, page, team_scorecards
 from factbook.web.entity.contents import ContentsTable
 from factbook.web.site import formats
 from factbook.web.site.endpoint import PageRoute
@@ -478,7 +478,7 @@ def _points(counts: Mapping[int, int], kind: str | None) -> list[Share]:
             whole,
             fact_across.path_of(point.source, point.fact) + query,
         )
-        for point in about.points_of(kind)
+        for point in page.points_of(kind)
     ]
 
 

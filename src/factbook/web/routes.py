@@ -18,8 +18,7 @@ from factbook.web.admin.digests import DIGESTS
 from factbook.web.admin.people import PEOPLE
 from factbook.web.admin.status import STATUS
 from factbook.web.admin.webhooks import WEBHOOKS
-from factbook.web.checks.check_list import CHECK_LIST
-from factbook.web.checks.check_page import CHECK_PAGE
+from factbook.web.checks.check_page import CHECK_LIST, CHECK_PAGE
 from factbook.web.checks.definition_editor import DEFINITION_EDITORS
 from factbook.web.checks.exemptions import EXEMPTIONS
 from factbook.web.checks.matrix_pages import SCORECARD_MATRICES
@@ -34,15 +33,12 @@ from factbook.web.data_sources.editor import SOURCE_EDITOR
 from factbook.web.data_sources.fact_across import FACT_ACROSS
 from factbook.web.data_sources.list import DATA_SOURCES
 from factbook.web.data_sources.runs import SOURCE_RUNS
-from factbook.web.entity.catalog_export import CATALOG_EXPORT
 from factbook.web.entity.contents import ENTITY_CONTENTS
 from factbook.web.entity.fact_history import FACTS
-from factbook.web.entity.importers import IMPORTERS
-from factbook.web.entity.imports import IMPORTS
-from factbook.web.entity.list import CATALOG
+from factbook.web.entity.importers import IMPORTERS, IMPORTS
+from factbook.web.entity.list import CATALOG, CATALOG_EXPORT
 from factbook.web.entity.page import ENTITY
-from factbook.web.entity.revisions import ENTITY_HISTORY
-from factbook.web.entity.sets import SETS
+from factbook.web.entity.sets import ENTITY_HISTORY, SETS
 from factbook.web.entity.summary import ENTITY_SUMMARY
 from factbook.web.live_stream import LIVE
 from factbook.web.overview import OVERVIEW

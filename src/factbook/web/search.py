@@ -17,7 +17,7 @@ from factbook.web.data_sources import fact_across
 from factbook.web.entity import entity_rows
 from factbook.web.entity.catalog_query import CatalogQuery
 from factbook.web.entity.entity_rows import EntityListRow
-from factbook.web.site import documentation, fact_display, formats, navigation
+from factbook.web.site import documentation, fact_display, formats, page_context
 from factbook.web.site.endpoint import PageRoute
 from factbook.web.site.page_context import PageContext
 
@@ -245,7 +245,7 @@ def _pages(visit: PageContext, text: str) -> list[HitGroup]:
     """Sections that the person sees, and what the documentation has headings about."""
     sections = [
         Hit(section.title, section.path)
-        for group in navigation.groups(visit.request.path, visit.may)
+        for group in page_context.groups(visit.request.path, visit.may)
         for section in group.sections
     ]
     headings = [

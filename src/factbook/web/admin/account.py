@@ -14,7 +14,7 @@ from factbook.clock import DAY, SECOND
 from factbook.errors import InputError, NotFoundError, TooManyRequestsError
 from factbook.http.requests import Reply
 from factbook.storage import Transaction
-from factbook.web.sign_in import guesses
+from factbook.web.sign_in import password_sign_in
 from factbook.web.site import cookies
 from factbook.web.site.endpoint import PageRoute
 from factbook.web.site.page_context import THEMES, PageContext
@@ -101,7 +101,7 @@ async def change_password(visit: PageContext) -> Reply:
         consents.end_all(transaction, ref)
 
     await visit.writing(AuditEntry("person.change", ref, {"changed": "password"}))(work)
-    guesses.know(visit, ref, hashed)
+    password_sign_in.know(visit, ref, hashed)
     ended = "every other session has ended, and every client has to ask again."
     return visit.redirect(PATH, f"Your password was changed; {ended}")
 
@@ -150,7 +150,7 @@ async def _new_password(visit: PageContext) -> str:
     stored = await users.password_of(visit.state.database, ref)
     async with visit.site.hashing:
         # Here, so that many that come at once are not all let through before the first has failed.
-        tried = guesses.in_session(visit)
+        tried = password_sign_in.in_session(visit)
         tried.check()
         if not await asyncio.to_thread(passwords.fits, stored, form.raw("current")):
             tried.count()

@@ -17,8 +17,7 @@ from factbook.http import audit
 from factbook.http.requests import Reply
 from factbook.web.site.endpoint import PageRoute
 from factbook.web.site.formats import segment
-from factbook.web.site.forms import Form
-from factbook.web.site.page_context import PageContext
+from factbook.web.site.page_context import Form, PageContext
 
 PATH: Final = "/administration/connections"
 _ONE: Final = f"{PATH}/{{name}}"

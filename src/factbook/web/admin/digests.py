@@ -10,8 +10,7 @@ from factbook.http.requests import Reply
 from factbook.schemas.digests import DigestForm, Weekday
 from factbook.web.site.endpoint import PageRoute
 from factbook.web.site.formats import segment
-from factbook.web.site.forms import Form
-from factbook.web.site.page_context import PageContext
+from factbook.web.site.page_context import Form, PageContext
 from factbook.webhooks import DigestCadence, StoredDigest, WantedDigest, digests
 from factbook.webhooks.digest_cadence import WEEKDAYS
 

@@ -1,17 +1,31 @@
-"""Page of a check: its rule as a sentence, who fails with what was seen, its past and its use."""
+"""Checks: their list, and the page of each with its rule, results, past and use."""
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import dropwhile
 from typing import Any, Final, NamedTuple
 
-from factbook.auth.permissions import CATALOG_READ, CHECK_READ, CHECK_WRITE
-from factbook.catalog.store import collectable
+from factbook.auth.permissions import (
+    CATALOG_READ,
+    CHECK_READ,
+    CHECK_WRITE,
+    EXEMPTION_REQUEST,
+    SOURCE_READ,
+)
+from factbook.catalog import ref as refs
+from factbook.catalog.store import collectable, hierarchy, membership
 from factbook.checks import state
 from factbook.checks.background import days
-from factbook.checks.definitions.check import Check
-from factbook.checks.results import result_age, result_pages
-from factbook.checks.results.result_queries import ResultFilter
+from factbook.checks.definitions.check import Check, parse_stored_check
+from factbook.checks.evaluation.explanation import Evidence, Explanation
+from factbook.checks.exemptions import exemption
+from factbook.checks.exemptions.exemption import ExemptionActor
+from factbook.checks.levels.group_hierarchy import GroupHierarchy
+from factbook.checks.results import explained_rows, result_age, result_pages, result_queries
+from factbook.checks.results.explained_rows import ExplainedRow
+from factbook.checks.results.result_queries import CheckedRow, ResultFilter
 from factbook.checks.rules import sentence
+from factbook.checks.rules.fact_reference import CHECKS, ENTITY
 from factbook.checks.state import UNKNOWN
 from factbook.checks.states import change_store, count_store
 from factbook.checks.states.count_store import StateCounts
@@ -19,14 +33,303 @@ from factbook.checks.versions.check_store import StoredCheck, check_store
 from factbook.checks.versions.scorecard_store import scorecard_store
 from factbook.clock import DAY
 from factbook.datasources.custom import yaml_text
-from factbook.errors import NotFoundError
+from factbook.datasources.fact_columns import NOTHING
+from factbook.errors import FactbookError, InputError, NotFoundError
 from factbook.http import csv_lines
 from factbook.http.requests import Reply
+from factbook.schemas import patterns
 from factbook.web.charts import Point, line_chart
-from factbook.web.checks import authors, check_list, filters, result_rows, scorecard_list, shares
+from factbook.web.checks import authors, scorecard_list, shares
 from factbook.web.checks.shares import ResultFigures
+from factbook.web.data_sources.fact_across import Address
+from factbook.web.entity import check_results
+from factbook.web.site import formats
 from factbook.web.site.endpoint import PageRoute
+from factbook.web.site.formats import segment
 from factbook.web.site.page_context import PageContext
+
+STATES: Final = [
+    ("", "Any"),
+    *((word, word.replace("-", " ").capitalize()) for word in state.WORDS),
+]
+_LARGEST_PAGE: Final = 10_000
+
+
+def definition_id(visit: PageContext, noun: str) -> str:
+    """The id in the address; raises NotFoundError for what no check or scorecard is called."""
+    text = visit.request.parameter("id")
+    if not re.fullmatch(patterns.SOURCE_ID, text):
+        raise NotFoundError(f"There is no {noun} of this name.")
+    return text
+
+
+def filter_address(visit: PageContext, path: str, names: Iterable[str]) -> Address:
+    """The address of a page with those of its parameters that are given."""
+    return Address(path, {name: text for name in names if (text := visit.query(name))})
+
+
+def team(visit: PageContext) -> str | None:
+    """The team that is asked for; raises InputError for what is no reference."""
+    text = visit.query("team")
+    return refs.canonical(text, kind="group") if text else None
+
+
+async def owner_choices(visit: PageContext) -> Sequence[str]:
+    """The owners that are asked for: one, or a team with all groups below it; all if empty.
+
+    Raises InputError for what is no reference.
+    """
+    group, owner = team(visit), visit.query("owner")
+    if group is not None:
+        tree = GroupHierarchy(await hierarchy.group_parents(visit.state.database))
+        return sorted(tree.within(group))
+    if owner == NOTHING:
+        return [""]
+    return [refs.canonical(owner, kind="group")] if owner else []
+
+
+def state_asked(visit: PageContext) -> str | None:
+    """The state that is asked for; raises InputError for another word."""
+    word = visit.query("state") or None
+    if word is not None and word not in state.WORDS:
+        raise InputError(f"A result is {', '.join(state.WORDS)}.")
+    return word
+
+
+def place(visit: PageContext) -> int:
+    """The id of the entity that a page begins after; raises InputError."""
+    return _number(visit.query("after"), 2**53, 0)
+
+
+def page_number(visit: PageContext) -> int:
+    """The number of a page of a list, from 1; raises InputError."""
+    return max(1, _number(visit.query("page"), _LARGEST_PAGE, 1))
+
+
+def _number(text: str, most: int, default: int) -> int:
+    if not text:
+        return default
+    is_number = text.isascii() and text.isdigit() and len(text) <= len(str(most))
+    if not is_number or int(text) > most:
+        raise InputError("The address of this page is incomplete.")
+    return int(text)
+
+
+PATH: Final = "/checks"
+_PAGE: Final = 50
+_SHOWN: Final = (
+    ("", "All"),
+    ("failing", "Failing somewhere"),
+    ("unknown", "Unknown somewhere"),
+    ("draft", "With a draft"),
+)
+
+
+class CheckLine(NamedTuple):
+    """A check of the list; `check` is None of one that this release cannot read."""
+
+    stored: StoredCheck
+    check: Check | None
+    sentence: str
+    figures: ResultFigures
+
+
+async def list_checks(visit: PageContext) -> Reply:
+    """Page of the checks."""
+    database = visit.state.database
+    counts = await count_store.totals(database)
+    stored = await check_store.everything(database)
+    query, shown = visit.query("q"), visit.query("show")
+    found = [
+        one
+        for one in stored
+        if _is_named(one, query.casefold()) and _is_meant(one, counts.get(one.id), shown)
+    ]
+    found.sort(key=lambda one: (-counts.get(one.id, StateCounts()).failing, one.id))
+    number = page_number(visit)
+    address = filter_address(visit, PATH, ("q", "show"))
+    page = found[(number - 1) * _PAGE : number * _PAGE]
+    return visit.page(
+        "checks.html",
+        rows=[_line(one, counts.get(one.id, StateCounts())) for one in page],
+        number=len(stored),
+        age=await result_age.of_checks(database, [one.id for one in page], visit.now),
+        found=len(found),
+        query=query,
+        show=shown if shown in dict(_SHOWN) else "",
+        choices=_SHOWN,
+        before=address.to(page=str(number - 1)) if number > 1 else None,
+        after=address.to(page=str(number + 1)) if number * _PAGE < len(found) else None,
+        may_write=authors.may_define(visit, CHECK_WRITE),
+    )
+
+
+def read(stored: StoredCheck) -> Check | None:
+    """The check in effect, or what comes closest; None if this release cannot read it."""
+    try:
+        return parse_stored_check(stored.current)
+    except FactbookError:
+        return None
+
+
+def _line(stored: StoredCheck, counts: StateCounts) -> CheckLine:
+    check = read(stored)
+    words = sentence.of(check.rule) if check else ""
+    return CheckLine(stored, check, words, ResultFigures(counts))
+
+
+def _is_named(stored: StoredCheck, text: str) -> bool:
+    names = (stored.id, stored.title, str(stored.current.get("owner", "")))
+    return any(text in name.casefold() for name in names)
+
+
+def _is_meant(stored: StoredCheck, counts: StateCounts | None, shown: str) -> bool:
+    match shown:
+        case "failing":
+            return counts is not None and counts.failing > 0
+        case "unknown":
+            return counts is not None and counts.undecided > 0
+        case "draft":
+            return stored.draft is not None
+    return True
+
+
+CHECK_LIST: Sequence[PageRoute] = (PageRoute("GET", PATH, list_checks, (CATALOG_READ, CHECK_READ)),)
+
+
+_LONGEST: Final = 120
+_MOST_SEEN: Final = 6
+
+
+class SeenValue(NamedTuple):
+    """The words of what a comparison saw, and the value with its time, or why there is none."""
+
+    words: str
+    word: str
+    path: str | None
+    value: str | None
+    at: int | None
+    reason: str | None
+    stale: bool
+
+
+class ResultRow(NamedTuple):
+    """An entity with its result; `fix` is an address for a link, if it is one."""
+
+    ref: str
+    title: str
+    owner: str
+    word: str
+    since: int | None
+    message: str | None
+    fix: str | None
+    instructions: str | None
+    seen: list[SeenValue]
+    more: int
+    exempt: str | None
+
+
+async def page(
+    visit: PageContext, check: Check, wanted: ResultFilter, limit: int, number: int | None
+) -> tuple[list[ResultRow], str | None]:
+    """Up to `limit` results by reference, and the reference that the next page begins after.
+
+    `number` is that of all of them, if it is counted.
+    """
+    after = visit.query("cursor")
+    if "\0" in after:
+        raise InputError("The address of this page is incomplete.")
+    asked = (visit.state.database, check.id, wanted, limit + 1, after)
+    if number is None:
+        found = await result_queries.of_check(*asked)
+    else:
+        found = await result_queries.counted_of_check(*asked, number)
+    rows = await shown(visit, check, found[:limit])
+    return rows, found[limit - 1].ref if len(found) > limit else None
+
+
+async def of_entity(visit: PageContext, check: Check, entity: str) -> list[ResultRow]:
+    """The result of one entity; raises InputError for what is no reference."""
+    ref = str(refs.parse(entity))
+    found = await result_queries.of_entity(
+        visit.state.database, ref, visit.now, only=[check.id], explained=()
+    )
+    if found is None or not found.results:
+        return []
+    [result] = found.results
+    row = CheckedRow(found.ref, found.entity_id, found.owner, result.state)
+    return await shown(visit, check, [row])
+
+
+async def shown(visit: PageContext, check: Check, found: Sequence[CheckedRow]) -> list[ResultRow]:
+    """The rows with what each rests on, if the person may read values of facts."""
+    database, person, reads = visit.state.database, visit.person.ref, visit.may(SOURCE_READ)
+    explained = await explained_rows.of_rows(database, check, found, visit.now)
+    groups = await membership.read_groups(database, person, visit.state.trust)
+    actor = ExemptionActor(person, groups, may_request=visit.may(EXEMPTION_REQUEST))
+    return [_row(check, one, actor, reads=reads) for one in explained]
+
+
+def _row(check: Check, one: ExplainedRow, actor: ExemptionActor, *, reads: bool) -> ResultRow:
+    word, told = state.word(one.row.state), one.explanation if reads else None
+    asks = None
+    if word in {"fail", "unknown"} and exemption.may_request(actor, [one.row.owner]):
+        asks = f"/exemptions/-/new?check={segment(check.id)}&entity={segment(one.row.ref)}"
+    seen = [_seen(each, one.row.ref) for each in _open(told)]
+    return ResultRow(
+        one.row.ref,
+        one.title or formats.short_ref(one.row.ref),
+        one.row.owner,
+        word,
+        one.since,
+        told.message if told else None,
+        _address(told.fix_link) if told else None,
+        told.fix_instructions if told else None,
+        seen[:_MOST_SEEN],
+        max(0, len(seen) - _MOST_SEEN),
+        asks,
+    )
+
+
+def _open(told: Explanation | None) -> list[Evidence]:
+    """The comparisons that a result rests on; of one that does not pass, those that do not."""
+    if told is None:
+        return []
+    if told.state == state.PASS:
+        return told.because
+    return [one for one in told.because if one.state != state.PASS] or told.because
+
+
+def _seen(one: Evidence, ref: str) -> SeenValue:
+    leaf = one.leaf
+    path = None
+    if leaf.fact.source == CHECKS:
+        path = shares.check_path(leaf.fact.fact, entity=ref)
+    elif leaf.fact.source != ENTITY:
+        place = f"{segment(leaf.fact.source)}/{segment(leaf.fact.fact)}"
+        path = f"{formats.entity_path(ref)}/facts/{place}"
+    return SeenValue(
+        sentence.of(leaf).removesuffix("."),
+        state.word(one.state),
+        path,
+        None if one.value is None else _brief(one.value),
+        one.collected_at,
+        one.reason and check_results.reason_in_words(one.reason).short,
+        one.stale,
+    )
+
+
+def _brief(value: Any) -> str:
+    text = formats.word_of(value)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+
+
+def _address(link: str | None) -> str | None:
+    """The address of a fix if a page may link it: of the web, or of a mail."""
+    if link is not None and link.lower().startswith("mailto:"):
+        return link
+    return formats.external(link)
+
 
 NOUN: Final = "check"
 _ROWS: Final = 25
@@ -56,10 +359,10 @@ class CheckUse(NamedTuple):
 async def show(visit: PageContext) -> Reply:
     """Page of a check."""
     stored, check = await of_address(visit)
-    database, owners = visit.state.database, await filters.owners(visit)
+    database, owners = visit.state.database, await owner_choices(visit)
     counts = await _counts(visit, check.id, owners)
-    address = filters.address(visit, shares.check_path(check.id), (*_FILTERS, "cursor"))
-    word = filters.state_asked(visit) or _first_state(counts)
+    address = filter_address(visit, shares.check_path(check.id), (*_FILTERS, "cursor"))
+    word = state_asked(visit) or _first_state(counts)
     rows, more = await _rows(visit, check, word, owners, counts)
     query = {name: address.query[name] for name in ("owner", "team") if name in address.query}
     return visit.page(
@@ -93,8 +396,8 @@ async def show(visit: PageContext) -> Reply:
 async def export(visit: PageContext) -> Reply:
     """The results of a check as CSV."""
     _, check = await of_address(visit)
-    word = filters.state_asked(visit)
-    wanted = ResultFilter([word] if word else [], await filters.owners(visit))
+    word = state_asked(visit)
+    wanted = ResultFilter([word] if word else [], await owner_choices(visit))
 
     async def lines() -> Any:
         yield csv_lines.line(("entity", "owner", "state", "stale")).encode()
@@ -111,9 +414,9 @@ async def export(visit: PageContext) -> Reply:
 
 async def of_address(visit: PageContext) -> tuple[StoredCheck, Check]:
     """The check in the address; raises NotFoundError, also if this release cannot read it."""
-    id_ = filters.definition_id(visit, NOUN)
+    id_ = definition_id(visit, NOUN)
     stored = await check_store.existing(visit.state.database, id_)
-    check = check_list.read(stored)
+    check = read(stored)
     if check is None:
         raise NotFoundError(f"The check {id_} was made by another release, which reads it.")
     return stored, check
@@ -138,15 +441,15 @@ def _first_state(counts: StateCounts) -> str:
 
 async def _rows(
     visit: PageContext, check: Check, word: str, owners: Sequence[str], counts: StateCounts
-) -> tuple[list[result_rows.ResultRow], str | None]:
+) -> tuple[list[ResultRow], str | None]:
     if entity := visit.query("entity"):
-        return await result_rows.of_entity(visit, check, entity), None
+        return await of_entity(visit, check, entity), None
     # Entities that a check is not about are not counted.
     counted = dict(zip(shares.KINDS, counts, strict=True))
     number = None if word == "not-applicable" else counted[word]
     if number == 0:
         return [], None
-    return await result_rows.page(visit, check, ResultFilter([word], owners), _ROWS, number)
+    return await page(visit, check, ResultFilter([word], owners), _ROWS, number)
 
 
 def _about(stored: StoredCheck) -> str | None:

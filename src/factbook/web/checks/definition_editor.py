@@ -22,7 +22,7 @@ from factbook.errors import FactbookError, PreconditionFailedError, problem
 from factbook.http import audit
 from factbook.http.requests import Reply
 from factbook.storage import Transaction
-from factbook.web.checks import filters, previews, skeletons
+from factbook.web.checks import check_page, previews, skeletons
 from factbook.web.checks.previews import DefinitionPreview
 from factbook.web.site.endpoint import Handler, PageRoute
 from factbook.web.site.formats import segment
@@ -169,7 +169,7 @@ class DefinitionEditor:
 
     async def _stored(self, visit: PageContext) -> StagedDefinition:
         kind = self._kind
-        id_ = filters.definition_id(visit, kind.noun)
+        id_ = check_page.definition_id(visit, kind.noun)
         found: StagedDefinition = await kind.store.existing(visit.state.database, id_)
         return found
 

@@ -16,7 +16,7 @@ from factbook.checks.versions.check_store import check_store
 from factbook.errors import InputError
 from factbook.http import csv_lines
 from factbook.http.requests import Reply
-from factbook.web.checks import filters, scorecard_page, shares
+from factbook.web.checks import check_page, scorecard_page, shares
 from factbook.web.data_sources.fact_across import Address
 from factbook.web.site import formats
 from factbook.web.site.endpoint import PageRoute
@@ -61,15 +61,15 @@ class MatrixLine(NamedTuple):
 async def entities(visit: PageContext) -> Reply:
     """Matrix of the entities of a scorecard and its checks."""
     shown, given = await scorecard_page.in_effect(visit)
-    address = filters.address(
+    address = check_page.filter_address(
         visit, shares.scorecard_path(shown.card.id, "entities"), (*_FILTERS, "columns")
     )
     columns = await columns_of(visit, given.card)
     start = first_column(visit)
-    wanted = MatrixFilter(await _levels(visit, given), filters.state_asked(visit))
+    wanted = MatrixFilter(await _levels(visit, given), check_page.state_asked(visit))
     chosen = columns[start : start + MOST_COLUMNS]
     ids = [one.id for one in chosen]
-    after, database = filters.place(visit), visit.state.database
+    after, database = check_page.place(visit), visit.state.database
     page = await matrix.page(database, given, ids, wanted, after, _ROWS)
     return visit.page(
         "scorecard-matrix.html",
@@ -80,7 +80,7 @@ async def entities(visit: PageContext) -> Reply:
         address=address,
         chosen=[(name, address.query[name]) for name in _FILTERS if name in address.query],
         levels=[("", "Any"), *_level_choices(given.card)],
-        states=filters.STATES,
+        states=check_page.STATES,
         asked={name: visit.query(name) for name in _FILTERS},
         before=address.to() if after else None,
         after=address.to(after=str(page.next)) if page.next else None,
@@ -119,7 +119,7 @@ async def columns_of(visit: PageContext, card: Scorecard) -> list[MatrixColumn]:
 
 
 async def _levels(visit: PageContext, given: ScorecardInEffect) -> LevelFilter:
-    owners = await filters.owners(visit)
+    owners = await check_page.owner_choices(visit)
     return level_pages.at_level(given.card, visit.query("level") or None, owners)
 
 

@@ -13,7 +13,7 @@ from factbook.checks.versions.scorecard_store import scorecard_store
 from factbook.errors import PreconditionFailedError
 from factbook.http.requests import Reply
 from factbook.storage import Transaction
-from factbook.web.checks import filters, shares
+from factbook.web.checks import check_page, shares
 from factbook.web.site.endpoint import PageRoute
 from factbook.web.site.page_context import PageContext
 
@@ -30,7 +30,7 @@ async def publish(visit: PageContext) -> Reply:
 
     The form carries the tag of each that the person saw: others are neither more nor newer.
     """
-    id_, seen = filters.definition_id(visit, "scorecard"), visit.sent.one("seen")
+    id_, seen = check_page.definition_id(visit, "scorecard"), visit.sent.one("seen")
     seen_drafts = set(visit.sent.all("draft"))
     actor, now = visit.person.ref, visit.now
 

@@ -21,7 +21,7 @@ from factbook.clock import DAY
 from factbook.errors import NotFoundError
 from factbook.http.requests import Reply
 from factbook.web.charts import line_chart
-from factbook.web.checks import authors, filters, scorecard_list, shares
+from factbook.web.checks import authors, check_page, scorecard_list, shares
 from factbook.web.checks.shares import ResultFigures
 from factbook.web.data_sources.fact_across import Address, Share
 from factbook.web.site import formats
@@ -80,8 +80,8 @@ async def show(visit: PageContext) -> Reply:
     shown = await of_address(visit)
     card, given, database = shown.card, shown.given, visit.state.database
     stored = {one.id: one for one in await check_store.everything(database)}
-    team = filters.team(visit)
-    owners = await filters.owners(visit) if team else None
+    team = check_page.team(visit)
+    owners = await check_page.owner_choices(visit) if team else None
     counts = await _counts(visit, card, owners)
     query = {"team": team} if team else {}
     entries = [_entry(card, one, stored, counts, query) for one in card.entries]
@@ -100,8 +100,8 @@ async def show(visit: PageContext) -> Reply:
         return visit.page("scorecard.html", tally=None, team=None, **common)
     tally = await level_store.total(database, given.slot, owners)
     rows, has_more = await team_rows(visit, given, team, _TEAMS)
-    address = filters.address(visit, shares.scorecard_path(card.id), ("team",))
-    number = filters.page_number(visit)
+    address = check_page.filter_address(visit, shares.scorecard_path(card.id), ("team",))
+    number = check_page.page_number(visit)
     return visit.page(
         "scorecard.html",
         tally=tally,
@@ -122,7 +122,7 @@ async def show(visit: PageContext) -> Reply:
 
 async def of_address(visit: PageContext) -> OpenedScorecard:
     """The scorecard in the address; raises NotFoundError, also if this release cannot read it."""
-    id_ = filters.definition_id(visit, NOUN)
+    id_ = check_page.definition_id(visit, NOUN)
     stored = await scorecard_store.existing(visit.state.database, id_)
     card = scorecard_list.read(stored)
     if card is None:
@@ -220,7 +220,7 @@ async def team_rows(
     """A page of the teams below one, or of those at the top, each with those right below it."""
     found = await scorecard_figures.rolled_up(visit.state.database, given, "owner", team)
     rows = list(_flat(given.card, found))
-    start = (filters.page_number(visit) - 1) * most
+    start = (check_page.page_number(visit) - 1) * most
     return rows[start : start + most], len(rows) > start + most
 
 

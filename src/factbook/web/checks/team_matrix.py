@@ -11,7 +11,7 @@ from factbook.checks.states import count_store
 from factbook.checks.states.count_store import StateCounts
 from factbook.http.requests import Reply
 from factbook.storage import Database
-from factbook.web.checks import filters, matrix_pages, scorecard_page, shares
+from factbook.web.checks import check_page, matrix_pages, scorecard_page, shares
 from factbook.web.checks.matrix_pages import MOST_COLUMNS, MatrixCell, MatrixColumn, MatrixLine
 from factbook.web.checks.scorecard_page import TeamRow
 from factbook.web.checks.shares import ResultFigures
@@ -26,17 +26,17 @@ async def teams(visit: PageContext) -> Reply:
     """Matrix of the teams at the top, or of one, with those right below, and the checks."""
     shown, given = await scorecard_page.in_effect(visit)
     database, path = visit.state.database, shares.scorecard_path(shown.card.id, "teams")
-    address = filters.address(visit, path, ("team", "columns"))
+    address = check_page.filter_address(visit, path, ("team", "columns"))
     columns = await matrix_pages.columns_of(visit, given.card)
-    start, number = matrix_pages.first_column(visit), filters.page_number(visit)
+    start, number = matrix_pages.first_column(visit), check_page.page_number(visit)
     chosen = columns[start : start + MOST_COLUMNS]
-    rows, has_more = await scorecard_page.team_rows(visit, given, filters.team(visit), _ROWS)
+    rows, has_more = await scorecard_page.team_rows(visit, given, check_page.team(visit), _ROWS)
     tree = GroupHierarchy(await hierarchy.group_parents(database))
     sums = await _sums(database, {row.name: tree.within(row.name) for row in rows})
     lines = []
     for row in rows:
         leads = address._replace(query={"team": row.name}).to()
-        has_below = row.name in tree.children and row.name != filters.team(visit)
+        has_below = row.name in tree.children and row.name != check_page.team(visit)
         lines.append(_line(row, leads if has_below else row.entities, chosen, sums[row.name]))
     return visit.page(
         "scorecard-matrix.html",

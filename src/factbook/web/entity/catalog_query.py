@@ -1,12 +1,32 @@
-"""Search parameters of the catalog, and addresses with others."""
+"""Search parameters of the catalog, their filter, and addresses with others."""
 
+import asyncio
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Any, Final, Self, cast, get_args
+from typing import Any, Final, NamedTuple, Self, cast, get_args
 from urllib.parse import quote, urlencode
 
-from factbook.catalog.store import browse, overview
-from factbook.catalog.store.broken_references import ANY, Field
+from factbook.auth.permissions import CHECK_READ
+from factbook.catalog.store import (
+    affiliation,
+    broken_references,
+    browse,
+    filter_choices,
+    frequent_targets,
+    membership,
+    overview,
+)
+from factbook.catalog.store.broken_references import ANY, BrokenEntity, Dangling, Field
+from factbook.catalog.store.browse import EntityRow, Filter
+from factbook.catalog.store.conditions import Condition
+from factbook.checks.definitions.scorecard import NO_LEVEL_TITLE, NO_LEVEL_WORD
+from factbook.checks.levels import level_store
+from factbook.checks.levels.level_store import AtLevel
+from factbook.checks.scorecards.scorecard_figures import ScorecardInEffect
 from factbook.errors import InputError
+from factbook.storage import Database
+from factbook.web.entity import team_scorecards
+from factbook.web.site import formats
 from factbook.web.site.page_context import PageContext
 
 PATH: Final = "/catalog"
@@ -114,3 +134,146 @@ _WORDS: Final = {
     "ownership": [word for word, _ in OWNERSHIPS if word],
     "dangling": get_args(Field),
 }
+
+
+# Names that a part of one may mean, and owners that are not in the catalog.
+_MATCHES: Final = 50
+_MISSING: Final = 1_000
+_GROUPS: Final = 50  # of a person
+# Of a level of more than one in so many, entities are probed until there are enough.
+_FREQUENT: Final = 8
+
+
+class CatalogFilter(NamedTuple):
+    """The filter, and what is to be said of it."""
+
+    filter: Filter
+    hints: list[str]
+
+
+class _Matches(NamedTuple):
+    values: Sequence[str] | None
+    hint: str = ""
+
+
+_ANY: Final = _Matches(None)
+
+
+async def of(
+    visit: PageContext, asked: CatalogQuery, cards: Sequence[ScorecardInEffect]
+) -> CatalogFilter:
+    """The filter; raises InputError for a level that is none."""
+    database = visit.state.database
+    owners = await _owners(database, asked.owner)
+    systems = await _systems(database, asked.system)
+    tags = await _tags(database, asked.tag.lower())
+    others, said = await _of_ownership(visit, asked.ownership)
+    for type_, found in (("ownedBy", owners), ("partOf", systems)):
+        if found.values is not None:
+            others.append(await frequent_targets.related(database, type_, found.values))
+    if asked.dangling:
+        others.append(Dangling(cast("Field", asked.dangling)))
+    if asked.level:
+        others.append(await at_level(database, cards, asked.level))
+    hints = [owners.hint, systems.hint, tags.hint, said]
+    wanted = Filter(
+        kind=asked.kind.lower(),
+        namespace=asked.namespace.lower(),
+        tags=tags.values,
+        set=asked.set,
+        text=asked.q.lower(),
+        type=asked.type.lower(),
+        lifecycle=asked.lifecycle.lower(),
+        others=tuple(others),
+    )
+    return CatalogFilter(wanted, [hint for hint in hints if hint])
+
+
+async def broken(
+    database: Database, asked: CatalogQuery, rows: Sequence[EntityRow]
+) -> Mapping[str, BrokenEntity] | None:
+    """The references of these entities that lead nowhere; None if they aren't asked for."""
+    if asked.broken is None:
+        return None
+    return await broken_references.of_entities(database, [row.ref for row in rows], asked.broken)
+
+
+async def scorecards(visit: PageContext) -> list[ScorecardInEffect]:
+    """The scorecards whose levels the person may see."""
+    return await team_scorecards.in_effect(visit.state.database) if visit.may(CHECK_READ) else []
+
+
+def level_choices(cards: Sequence[ScorecardInEffect]) -> list[tuple[str, str]]:
+    """Options for the levels of scorecards, the highest first."""
+    found = [("", "Any")]
+    for card, _ in cards:
+        levels = [(one.id, one.title) for one in reversed(card.levels)]
+        for id_, title in (*levels, (NO_LEVEL_WORD, NO_LEVEL_TITLE)):
+            found.append((f"{card.id}/{id_}", f"{card.title}: {title}"))
+    return found
+
+
+async def _owners(database: Database, text: str) -> _Matches:
+    """The owner that the text names, or else those that have it in their references."""
+    if not text:
+        return _ANY
+    exact = formats.reference(text, "group", "default")
+    if exact and await filter_choices.is_target(database, "ownedBy", exact):
+        return _Matches([exact])
+    found = await filter_choices.owners_named(database, text.lower(), _MATCHES + 1)
+    return _some(found, "owners")
+
+
+async def _systems(database: Database, text: str) -> _Matches:
+    if not text:
+        return _ANY
+    exact = formats.reference(text, "system", "default")
+    if exact and await filter_choices.is_target(database, "partOf", exact):
+        return _Matches([exact])
+    found = await filter_choices.systems_named(database, text.lower(), _MATCHES + 1)
+    return _some(found, "systems")
+
+
+async def _tags(database: Database, text: str) -> _Matches:
+    if not text:
+        return _ANY
+    found = await filter_choices.values_from(database, "metadata.tags", text, _MATCHES + 1)
+    return _Matches([text]) if found[:1] == [text] else _some(found, "tags")
+
+
+def _some(found: Sequence[str], noun: str) -> _Matches:
+    if not found:
+        return _Matches([], f"There are no such {noun}.")
+    if len(found) > _MATCHES:
+        return _Matches(found[:_MATCHES], f"The first {_MATCHES} of these {noun}. Type more.")
+    return _Matches(found)
+
+
+async def _of_ownership(visit: PageContext, ownership: str) -> tuple[list[Condition], str]:
+    database = visit.state.database
+    if ownership == NONE:
+        return [browse.LacksOwner()], ""
+    if ownership == MISSING:
+        missing = await filter_choices.missing_owners(database, _MISSING + 1)
+        hint = f"Those of the first {_MISSING:,} owners." if len(missing) > _MISSING else ""
+        return [await frequent_targets.related(database, "ownedBy", missing[:_MISSING])], hint
+    if ownership == MINE:
+        person = visit.person.ref
+        groups = sorted(await membership.stated_groups(database, person))[:_GROUPS]
+        below = await asyncio.gather(*(affiliation.groups_below(database, one) for one in groups))
+        refs = dict.fromkeys([person, *(ref for some in below for ref in some)])
+        hint = "" if groups else f"The catalog has {formats.short_ref(person)} in no group."
+        return [await frequent_targets.related(database, "ownedBy", list(refs))], hint
+    return [], ""
+
+
+async def at_level(database: Database, cards: Sequence[ScorecardInEffect], text: str) -> AtLevel:
+    """The condition in `scorecard/level`; raises InputError for a level that is none."""
+    wanted, _, level = text.partition("/")
+    for card, slot in cards:
+        if card.id == wanted and (level == NO_LEVEL_WORD or level in card.ranks):
+            rank = 0 if level == NO_LEVEL_WORD else card.rank(level)
+            tally = await level_store.total(database, slot)
+            is_frequent = tally.levels.get(rank, 0) * _FREQUENT >= tally.total > 0
+            return AtLevel(slot, rank, is_frequent)
+    raise InputError("No scorecard with results has this level.")

@@ -21,8 +21,8 @@ from factbook.facts.key_values import KeyValue
 from factbook.facts.schema import Fact
 from factbook.http.requests import Reply, offloaded
 from factbook.storage import Database
-from factbook.web.checks import filters
-from factbook.web.entity import catalog_filter, page, team_scorecards
+from factbook.web.checks import check_page
+from factbook.web.entity import catalog_query, page, team_scorecards
 from factbook.web.entity.page import EntityView
 from factbook.web.site import fact_display, formats
 from factbook.web.site.endpoint import PageRoute
@@ -95,7 +95,7 @@ async def table(
     """
     database = visit.state.database
     cards = await team_scorecards.in_effect(database)
-    also = [await catalog_filter.at_level(database, cards, level)] if level else []
+    also = [await catalog_query.at_level(database, cards, level)] if level else []
     found = await related_entities.page(database, about, after, limit, also)
     shown = await of_entities(visit, found.entities, cards[:_SCORECARDS])
     return shown._replace(
@@ -145,7 +145,7 @@ async def show(visit: PageContext, found: EntityView) -> Reply:
         # Levels of a domain are those of what its systems contain.
         about = about._replace(targets=about.targets[1:])
     shown = await table(visit, about, ON_PAGE, after or None, level)
-    address = filters.address(visit, f"{found.path}/contents", ("level",))
+    address = check_page.filter_address(visit, f"{found.path}/contents", ("level",))
     return visit.page(
         "entity-contents.html",
         **page.frame(found, page.CONTENTS[found.ref.partition(":")[0]]),

@@ -1,23 +1,179 @@
-"""Importers made in the browser: create, change and delete them.
+"""Importers: those made in the browser, their form, and the imports of each.
 
 Secrets are accepted and never shown again, not even beside a problem with them.
 """
 
-from collections.abc import Sequence
-from dataclasses import replace
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from http import HTTPStatus
-from typing import Final
+from typing import Any, Final, NamedTuple, Self
 
-from factbook.auth.permissions import SET_WRITE, SOURCE_WRITE
-from factbook.errors import ConflictError, InvalidItemsError, no_such
+from factbook.audit import trail
+from factbook.auth.permissions import AUDIT_READ, CATALOG_READ, SET_WRITE, SOURCE_WRITE
+from factbook.catalog.store.apply import Actor
+from factbook.clock import DAY
+from factbook.errors import ConflictError, FactbookError, InvalidItemsError, NotFoundError, no_such
 from factbook.http import audit
+from factbook.http.refusals import REFUSED
 from factbook.http.requests import Reply
-from factbook.importers import importer_store, management
-from factbook.importers.importer_store import StoredImporter
-from factbook.web.entity.importer_form import OWN, FormProblem, ImporterForm
+from factbook.importers import (
+    held,
+    importer_store,
+    management,
+    option_fields,
+    part_store,
+    run_store,
+    status,
+)
+from factbook.importers.file_pages import file_page
+from factbook.importers.importer import ImporterKind
+from factbook.importers.importer_store import ImporterInput, StoredImporter
+from factbook.importers.option_fields import ACCOUNT, INTEGRATION, OptionField
+from factbook.importers.part_store import ImportPartRecord
+from factbook.importers.snapshot import ReadingProblem, set_name
+from factbook.importers.writer import ImportTarget
+from factbook.settings.option_tables import DEFAULT
+from factbook.web.site import formats
 from factbook.web.site.endpoint import PageRoute
 from factbook.web.site.formats import segment
-from factbook.web.site.page_context import PageContext
+from factbook.web.site.page_context import Form, PageContext
+
+# What a select has for credentials of its own.
+OWN: Final = ""
+_NEEDED: Final = re.compile(r"(Secret\. )?Needed\.")
+_NEEDED_OF_OWN: Final = "is needed with a credential of its own"
+_NAMES: Final = re.compile(r"[a-z_]+")
+_SPELLINGS: Final = {"Api": "API", "Graphql": "GraphQL", "url": "URL", "Id": "ID", "id": "ID"}
+
+
+class FormProblem(NamedTuple):
+    """Problem with a field, by the path of its option; "" if no field has it."""
+
+    path: str
+    message: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImporterForm:
+    """Values of the form's fields by path, as typed: lists have a line for each text.
+
+    `integration` is the table of the settings with the credential, "" for an account of its own.
+    """
+
+    kind: ImporterKind[Any]
+    name: str = DEFAULT
+    integration: str = OWN
+    values: Mapping[str, str] = field(default_factory=dict)
+    secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
+    removed: frozenset[str] = frozenset()
+
+    @classmethod
+    def new(cls, kind: ImporterKind[Any], integration: str = OWN) -> Self:
+        """Form of a new importer, with the defaults of its options."""
+        values = {one.path: _typed(one.default) for one in cls._public(kind)}
+        return cls(kind=kind, integration=integration, values=values)
+
+    @classmethod
+    def shown(cls, kind: ImporterKind[Any], stored: StoredImporter) -> Self:
+        """Form of a stored importer."""
+        kept = stored.options.values
+        values = {one.path: _typed(kept.get(one.path, one.default)) for one in cls._public(kind)}
+        integration = kept.get(INTEGRATION, OWN)
+        return cls(kind=kind, name=stored.name, integration=integration, values=values)
+
+    @classmethod
+    def of(cls, kind: ImporterKind[Any], sent: Form, name: str | None = None) -> Self:
+        """Form as sent; with `name`, that of the importer with this name."""
+        every = option_fields.fields(kind)
+        return cls(
+            kind=kind,
+            name=sent.one("name") if name is None else name,
+            integration=sent.one(INTEGRATION),
+            values={one.path: sent.one(one.path) for one in every if not one.is_secret},
+            secrets={one.path: sent.one(one.path) for one in every if one.is_secret},
+            removed=frozenset(sent.all("remove")),
+        )
+
+    @property
+    def fields(self) -> list[OptionField]:
+        """The fields, those of the account last."""
+        return option_fields.fields(self.kind)
+
+    def label(self, path: str) -> str:
+        """The label of a field."""
+        words = path.rpartition(".")[2].replace("_", " ").capitalize().split()
+        return " ".join(_SPELLINGS.get(word, word) for word in words)
+
+    def lacking(self, kept: Iterable[str] = ()) -> list[FormProblem]:
+        """The fields that have to have a value and have none; `kept` secrets have one."""
+        stays = set(kept) - self.removed
+        return [
+            FormProblem(one.path, _NEEDED_OF_OWN if one.path == self.kind.owners else "is needed")
+            for one in self.fields
+            if self._counts(one) and self._needs(one) and one.path not in stays
+            if not (self.secrets if one.is_secret else self.values).get(one.path, "").strip()
+        ]
+
+    def placed(self, problems: Iterable[Mapping[str, str]]) -> list[FormProblem]:
+        """Problems at their fields: one without a path is that of the first option it names."""
+        paths = {one.path.rpartition(".")[2]: one.path for one in self.fields} | {"name": "name"}
+        found = []
+        for one in problems:
+            words = _NAMES.findall(one["message"])
+            path = one["path"] or next((paths[word] for word in words if word in paths), "")
+            found.append(FormProblem(path, one["message"]))
+        return found
+
+    def wanted(self) -> ImporterInput:
+        """Importer from the form; an empty secret keeps the stored one."""
+        every = [one for one in self.fields if self._counts(one)]
+        values = {one.path: value for one in every for value in self._values(one)}
+        if self.kind.vendor and self.integration:
+            values[INTEGRATION] = self.integration
+        secrets = {
+            one.path: self.secrets.get(one.path) or None
+            for one in every
+            if one.is_secret and one.path not in self.removed
+        }
+        return ImporterInput(kind=self.kind.id, name=self.name, values=values, secrets=secrets)
+
+    def _counts(self, one: OptionField) -> bool:
+        """False for an option of an account that is not used."""
+        return not (self.integration and one.path.startswith(f"{ACCOUNT}."))
+
+    def _needs(self, one: OptionField) -> bool:
+        """True for an option that has to have a value; an account of its own names no owners."""
+        is_owners = one.path == self.kind.owners and not self.integration
+        return is_owners or bool(_NEEDED.match(one.about))
+
+    def _values(self, one: OptionField) -> Iterator[Any]:
+        """The value of a field; none where it is empty, which has the default."""
+        text = self.values.get(one.path, "")
+        if one.is_secret:
+            return
+        if one.type == "switch":
+            yield text == "yes"
+        elif one.type == "list":
+            if lines := [line.strip() for line in text.splitlines() if line.strip()]:
+                yield lines
+        elif text:
+            yield text
+
+    @staticmethod
+    def _public(kind: ImporterKind[Any]) -> Iterator[OptionField]:
+        return (one for one in option_fields.fields(kind) if not one.is_secret)
+
+
+def _typed(value: Any) -> str:
+    """A value as a person types it."""
+    if isinstance(value, bool):
+        return "yes" if value else ""
+    if isinstance(value, list | tuple):
+        return "\n".join(map(str, value))
+    return "" if value is None else str(value)
+
 
 PATH: Final = "/importers"
 LIST: Final = "/imports"
@@ -134,4 +290,161 @@ IMPORTERS: Sequence[PageRoute] = (
     PageRoute("GET", f"{_ONE}/edit", edit, MAY_MAKE),
     PageRoute("POST", f"{_ONE}/edit", change, MAY_MAKE),
     PageRoute("POST", f"{_ONE}/delete", delete, MAY_MAKE),
+)
+
+
+_SHOWN = 200
+# On the page of an importer, beside all else that it shows.
+_FEW = 20
+_EVENTS = "/api/importers/v1/importers/{}/events"
+_READ_AGAIN = "The part was read again since this page was shown. Look at it once more."
+
+
+class RefusedEvents(NamedTuple):
+    """Events that were refused: the number, counted up to a bound, and the time of the last."""
+
+    path: str
+    number: int
+    is_more: bool
+    last_at: int
+
+
+async def listed(visit: PageContext) -> Reply:
+    """Page of every importer, and of every part that was imported."""
+    state = visit.state
+    importers = await state.importers.current()
+    return visit.page(
+        "imports.html",
+        importers=await status.statuses(state.database, importers.values(), visit.now),
+        parts_read=await part_store.part_records(state.database),
+        unusable=sorted(state.importers.problems.items()),
+        can_run=visit.may(SET_WRITE),
+        can_make=all(map(visit.may, MAY_MAKE)),
+    )
+
+
+async def run(visit: PageContext) -> Reply:
+    """Ask for a run of an importer."""
+    asked = await visit.state.importers.one(visit.request.parameter("importer"))
+    write = visit.writing(audit.of_import("import.run", asked.id))
+    await write(partial(run_store.ask, importer=asked.id, now=visit.now))
+    return visit.redirect(_importer_path(asked.id), f"{asked.title} is imported now.")
+
+
+async def importer(visit: PageContext) -> Reply:
+    """Page of an importer: its runs, and all that is known of its parts."""
+    state = visit.state
+    id_ = visit.request.parameter("importer")
+    found = await status.detail(state.database, state.importers, id_, visit.now)
+    stored = found.stored
+    return visit.page(
+        "importer.html",
+        found=found,
+        paths={part.part: _path(part) for part in found.parts},
+        problems=_linked([(part, one) for part in found.current for one in part.problems][:_SHOWN]),
+        problem_count=sum(part.problem_count for part in found.current),
+        most_held=_FEW,
+        most_runs=_FEW,
+        known=await visit.known([stored.created_by, stored.updated_by] if stored else []),
+        can_run=visit.may(SET_WRITE),
+        can_decide=visit.may(SET_WRITE),
+        can_make=all(map(visit.may, MAY_MAKE)),
+        refused=await _refused_events(visit, found.id),
+        can_audit=visit.may(AUDIT_READ),
+    )
+
+
+async def part(visit: PageContext, status: int = 200, problem: str | None = None) -> Reply:
+    """Page of a part: its last reading, its problems, and what is held."""
+    found = await _part(visit)
+    return visit.page(
+        "import-part.html",
+        status,
+        part=found,
+        set_path=f"/sets/{formats.segment(set_name(found.importer, found.part))}",
+        path=_path(found),
+        importer_path=_importer_path(found.importer),
+        problems=_linked([(found, one) for one in found.problems[:_SHOWN]]),
+        held=found.held[:_SHOWN],
+        problem=problem,
+        can_decide=visit.may(SET_WRITE) and bool(found.held),
+    )
+
+
+async def apply(visit: PageContext) -> Reply:
+    """Remove what is held, as it was shown."""
+    found = await _part(visit)
+    try:
+        _check_seen(visit, found)
+        target = _target(visit, found, "import.apply")
+        actor = Actor(visit.person.ref, visit.now)
+        await held.apply(target, found.importer, found.part, actor, found.tag)
+    except FactbookError as error:
+        return await part(visit, error.status, error.message)
+    return visit.redirect(_importer_path(found.importer), f"Removed: {len(found.held):,}.")
+
+
+async def discard(visit: PageContext) -> Reply:
+    """Keep what is held."""
+    found = await _part(visit)
+    try:
+        _check_seen(visit, found)
+        target = _target(visit, found, "import.discard")
+        await held.discard(target, found.importer, found.part, found.tag)
+    except FactbookError as error:
+        return await part(visit, error.status, error.message)
+    return visit.redirect(_importer_path(found.importer), f"Kept: {len(found.held):,}.")
+
+
+async def _refused_events(visit: PageContext, id_: str) -> RefusedEvents | None:
+    """Events of the last day that were not signed with the importer's secret; None without any."""
+    path, since = _EVENTS.format(formats.segment(id_)), visit.now - DAY
+    rows, more = await trail.page(
+        visit.state.database, action=REFUSED, object=path, since=since, limit=_SHOWN
+    )
+    return RefusedEvents(path, len(rows), more, rows[0].at) if rows else None
+
+
+def _check_seen(visit: PageContext, found: ImportPartRecord) -> None:
+    """Raise ConflictError if the part was read after the page was shown."""
+    if visit.sent.one("seen") != found.tag:
+        raise ConflictError(_READ_AGAIN)
+
+
+def _target(visit: PageContext, found: ImportPartRecord, action: str) -> ImportTarget:
+    state, name = visit.state, set_name(found.importer, found.part)
+    write = visit.writing(audit.of_import(action, name))
+    return ImportTarget(state.database, state.rules, state.settings.revisions_kept, write)
+
+
+async def _part(visit: PageContext) -> ImportPartRecord:
+    importer, name = visit.request.parameter("importer"), visit.request.parameter("part")
+    found = await part_store.part_record(visit.state.database, importer, name)
+    if found is None:
+        raise NotFoundError("No importer has read such a part.")
+    return found
+
+
+def _linked(
+    found: Sequence[tuple[ImportPartRecord, ReadingProblem]],
+) -> list[tuple[ReadingProblem, str | None]]:
+    """Problems of parts, each with the address of its file's page."""
+    return [(problem, file_page(part.importer, problem)) for part, problem in found]
+
+
+def _importer_path(id_: str) -> str:
+    return f"/imports/{formats.segment(id_)}"
+
+
+def _path(found: ImportPartRecord) -> str:
+    return f"{_importer_path(found.importer)}/{formats.segment(found.part)}"
+
+
+IMPORTS: Sequence[PageRoute] = (
+    PageRoute("GET", "/imports", listed, (CATALOG_READ,)),
+    PageRoute("GET", "/imports/{importer}", importer, (CATALOG_READ,)),
+    PageRoute("POST", "/imports/{importer}/run", run, (SET_WRITE,)),
+    PageRoute("GET", "/imports/{importer}/{part}", part, (CATALOG_READ,)),
+    PageRoute("POST", "/imports/{importer}/{part}/apply", apply, (SET_WRITE,)),
+    PageRoute("POST", "/imports/{importer}/{part}/discard", discard, (SET_WRITE,)),
 )

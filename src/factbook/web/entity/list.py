@@ -1,23 +1,35 @@
-"""The catalog: search for entities by text, by what they have and by whose they are."""
+"""The catalog: search for entities by text, values and owner, with chosen columns, and its CSV."""
 
 import asyncio
 import base64
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from factbook.auth.permissions import CATALOG_READ
-from factbook.catalog.store import browse, filter_choices, overview, totals
-from factbook.catalog.store.browse import Order
+from factbook.auth.permissions import CATALOG_READ, SOURCE_READ
+from factbook.catalog.store import browse, by_ref, filter_choices, overview, totals
+from factbook.catalog.store.broken_references import BrokenEntity
+from factbook.catalog.store.browse import EntityRow, Filter, Order
 from factbook.catalog.store.filter_choices import FilterChoice
 from factbook.catalog.store.sort_order import Place
+from factbook.checks.definitions.scorecard import NO_LEVEL_TITLE
+from factbook.checks.levels import level_store
+from factbook.checks.levels.grader import decoded
+from factbook.checks.scorecards.scorecard_figures import ScorecardInEffect
 from factbook.errors import InputError
-from factbook.http.requests import Reply
+from factbook.facts import key_values
+from factbook.facts.datasource import DataSource
+from factbook.facts.entity_filter import Matcher
+from factbook.facts.freshness import Latest, reason_of
+from factbook.facts.reasons import NEVER_COLLECTED, word
+from factbook.facts.schema import Fact
+from factbook.http import csv_lines
+from factbook.http.requests import Reply, offloaded
+from factbook.integrations import catalog
 from factbook.storage import Database
-from factbook.web.entity import catalog_columns, catalog_filter, entity_rows
-from factbook.web.entity.catalog_export import EXPORT
+from factbook.web.entity import catalog_query, entity_rows
 from factbook.web.entity.catalog_query import (
     DANGLING,
     EXACT,
@@ -26,8 +38,260 @@ from factbook.web.entity.catalog_query import (
     PATH,
     CatalogQuery,
 )
+from factbook.web.site import fact_display, formats
 from factbook.web.site.endpoint import PageRoute
+from factbook.web.site.formats import segment
 from factbook.web.site.page_context import PageContext
+
+# Begins the name of a column with levels; no source has a colon in its id.
+_LEVELS: Final = "scorecard:"
+_CHOICES: Final = 200
+
+
+class FactOfSource(NamedTuple):
+    """A fact of a source; `bit` is the one that holds it where the catalog itself knows it."""
+
+    source: DataSource
+    fact: Fact
+    bit: int | None
+
+
+class CatalogColumn(NamedTuple):
+    """A column: `name` as in the address, and what it shows."""
+
+    name: str
+    title: str
+    shows: FactOfSource | ScorecardInEffect
+
+
+class ColumnValue(NamedTuple):
+    """The value about an entity, or the stored reason for none; neither if nothing tells of it."""
+
+    value: Any = None
+    reason: str | None = None
+    stale: bool = False
+
+
+class ColumnCell(NamedTuple):
+    """A value in words or the reason in short, with the path of the page about it."""
+
+    text: str
+    reason: str
+    path: str
+    stale: bool = False
+
+
+class ChosenColumns(NamedTuple):
+    """The columns, and what is to be said of those that are none."""
+
+    columns: list[CatalogColumn]
+    hints: list[str]
+
+
+_Found = Mapping[int, Mapping[str, Latest]]
+
+
+async def chosen_columns(
+    visit: PageContext, names: Sequence[str], cards: Sequence[ScorecardInEffect]
+) -> ChosenColumns:
+    """The columns with these names that the person may see."""
+    columns, hints = list[CatalogColumn](), list[str]()
+    sources = await _sources(visit) if names else {}
+    for name in names:
+        column = _levels(name, cards) if name.startswith(_LEVELS) else _fact(name, sources)
+        if column is None:
+            hints.append(f"There is no column {name}.")
+        else:
+            columns.append(column)
+    return ChosenColumns(columns, hints)
+
+
+async def column_choices(
+    visit: PageContext, cards: Sequence[ScorecardInEffect]
+) -> list[tuple[str, str]]:
+    """Names and titles of columns: the levels, and the facts of the first sources."""
+    found = [(f"{_LEVELS}{card.id}", f"Level of {card.title}") for card, _ in cards]
+    for source in (await _sources(visit)).values():
+        found += [
+            (f"{source.id}/{fact.name}", f"{fact_display.title(fact)} · {source.title}")
+            for fact in source.schema
+        ]
+        if len(found) >= _CHOICES:
+            break
+    return found[:_CHOICES]
+
+
+async def column_values(
+    database: Database, columns: Sequence[CatalogColumn], rows: Sequence[EntityRow]
+) -> list[list[ColumnValue]]:
+    """The values of the entities, row by row."""
+    if not columns:
+        return [[] for _ in rows]
+    ids = [row.id for row in rows]
+    facts = [one.shows for one in columns if isinstance(one.shows, FactOfSource)]
+    sources = sorted({one.source.id for one in facts if one.bit is None})
+    latest = await key_values.latest_of_entities(database, sources, ids)
+    has_bits, has_levels = any(one.bit for one in facts), len(facts) < len(columns)
+    bits = await by_ref.compliance_of_ids(database, ids) if has_bits else {}
+    levels = await level_store.of_entities(database, ids) if has_levels else {}
+    found: list[list[ColumnValue]] = await offloaded(_values, columns, rows, latest, bits, levels)
+    return found
+
+
+def column_cells(
+    columns: Sequence[CatalogColumn], row: EntityRow, found: Sequence[ColumnValue]
+) -> list[ColumnCell]:
+    """The cells of an entity."""
+    path = formats.entity_path(row.ref)
+    return [_cell(path, column, one) for column, one in zip(columns, found, strict=True)]
+
+
+async def _sources(visit: PageContext) -> Mapping[str, DataSource]:
+    if not visit.may(SOURCE_READ):
+        return {}
+    return (await visit.state.registry.current()).sources
+
+
+def _fact(name: str, sources: Mapping[str, DataSource]) -> CatalogColumn | None:
+    source_id, _, fact_name = name.partition("/")
+    source = sources.get(source_id)
+    fact = next((one for one in source.schema if one.name == fact_name), None) if source else None
+    if source is None or fact is None:
+        return None
+    shows = FactOfSource(source, fact, catalog.bit(source_id, fact_name))
+    return CatalogColumn(name, fact_display.title(fact), shows)
+
+
+def _levels(name: str, cards: Sequence[ScorecardInEffect]) -> CatalogColumn | None:
+    wanted = name.removeprefix(_LEVELS)
+    found = (CatalogColumn(name, one.card.title, one) for one in cards if one.card.id == wanted)
+    return next(found, None)
+
+
+def _values(
+    columns: Sequence[CatalogColumn],
+    rows: Sequence[EntityRow],
+    latest: _Found,
+    bits: Mapping[int, int],
+    levels: Mapping[int, bytes],
+) -> list[list[ColumnValue]]:
+    return [
+        [
+            _of_fact(one.shows, row, latest.get(row.id, {}), bits.get(row.id, 0))
+            if isinstance(one.shows, FactOfSource)
+            else _of_level(one.shows, levels.get(row.id, b""))
+            for one in columns
+        ]
+        for row in rows
+    ]
+
+
+def _of_fact(
+    shows: FactOfSource, row: EntityRow, latest: Mapping[str, Latest], bits: int
+) -> ColumnValue:
+    source, fact, bit = shows
+    if bit is not None:
+        return ColumnValue(bool(bits & bit))
+    known = latest.get(source.id)
+    if known is None:
+        matcher = Matcher(msgspec.json.decode(row.document))
+        is_asked = matcher.lets_through(source.selection)
+        return ColumnValue(reason=NEVER_COLLECTED if is_asked else None)
+    value = known.facts.get(fact.name)
+    if value is None:
+        return ColumnValue(reason=reason_of(fact.name, known.reasons) or NEVER_COLLECTED)
+    return ColumnValue(value, stale=fact.name in known.kept)
+
+
+def _of_level(given: ScorecardInEffect, levels: bytes) -> ColumnValue:
+    graded = decoded(levels, given.slot)
+    if graded is None or graded.coverage is None:
+        return ColumnValue()
+    titles = [NO_LEVEL_TITLE, *(level.title for level in given.card.levels)]
+    return ColumnValue(titles[graded.level])
+
+
+def _cell(path: str, column: CatalogColumn, found: ColumnValue) -> ColumnCell:
+    if not isinstance(column.shows, FactOfSource):
+        return ColumnCell(found.value or "", "", f"{path}#checks")
+    source, fact, _ = column.shows
+    text = "" if found.value is None else fact_display.in_words(fact, found.value) or "empty"
+    reason = "" if found.reason is None else fact_display.plain(found.reason).short
+    fact_path = f"{path}/facts/{segment(source.id)}/{segment(fact.name)}"
+    return ColumnCell(text, reason, fact_path, found.stale)
+
+
+EXPORT = f"{PATH}/export"
+_BROKEN: Final = ("dangling", "set", "pushedBy")
+
+
+async def export(visit: PageContext) -> Reply:
+    """The matching entities as CSV, by reference."""
+    asked = await CatalogQuery.of(visit)
+    cards = await catalog_query.scorecards(visit)
+    wanted, _ = await catalog_query.of(visit, asked, cards)
+    columns, _ = await chosen_columns(visit, asked.column, cards)
+    return Reply(
+        _lines(visit.state.database, asked, wanted, columns),
+        headers=csv_lines.attachment("catalog"),
+        content_type=csv_lines.CONTENT_TYPE,
+    )
+
+
+async def _lines(
+    database: Database, asked: CatalogQuery, wanted: Filter, columns: Sequence[CatalogColumn]
+) -> AsyncIterator[bytes]:
+    yield csv_lines.line(
+        [*entity_rows.EXPORTED, *(_BROKEN if asked.broken else ()), *_titles(columns)]
+    ).encode()
+    async for rows in browse.stream(database, wanted):
+        values = await column_values(database, columns, rows)
+        broken = await catalog_query.broken(database, asked, rows)
+        yield await offloaded(_portion, rows, columns, values, broken)
+
+
+def _portion(
+    rows: Sequence[EntityRow],
+    columns: Sequence[CatalogColumn],
+    values: Sequence[Sequence[ColumnValue]],
+    broken: Mapping[str, BrokenEntity] | None,
+) -> bytes:
+    lines = (
+        csv_lines.line(
+            [*entity_rows.exported(row), *_of_broken(row, broken), *_cells(columns, found)]
+        )
+        for row, found in zip(rows, values, strict=True)
+    )
+    return "".join(lines).encode()
+
+
+def _of_broken(row: EntityRow, broken: Mapping[str, BrokenEntity] | None) -> Iterator[object]:
+    if broken is not None:
+        found = broken.get(row.ref)
+        yield found and " ".join(f"{field}={target}" for field, target in found.references)
+        yield found and found.set
+        yield found and found.pushed_by
+
+
+def _titles(columns: Sequence[CatalogColumn]) -> Iterator[str]:
+    """The name of each column, and for a fact those beside it: why it is unknown, and stale."""
+    for column in columns:
+        yield column.name
+        if isinstance(column.shows, FactOfSource):
+            yield f"{column.name} unknownReason"
+            yield f"{column.name} stale"
+
+
+def _cells(columns: Sequence[CatalogColumn], found: Sequence[ColumnValue]) -> Iterator[object]:
+    for column, one in zip(columns, found, strict=True):
+        yield csv_lines.plain(one.value)
+        if isinstance(column.shows, FactOfSource):
+            yield one.reason and word(one.reason)
+            yield None if one.value is None else ("true" if one.stale else "false")
+
+
+CATALOG_EXPORT: Sequence[PageRoute] = (PageRoute("GET", EXPORT, export, (CATALOG_READ,)),)
+
 
 _ITEMS: Final = 40
 _LONGEST_PLACE: Final = 4_000  # characters of a position in an address
@@ -54,13 +318,13 @@ async def show(visit: PageContext) -> Reply:
     asked, database = await CatalogQuery.of(visit), visit.state.database
     order = next(order for order in browse.ORDERS if order == (asked.order or "name"))
     place, backward = _place(visit, order)
-    cards = await catalog_filter.scorecards(visit)
-    wanted, hints = await catalog_filter.of(visit, asked, cards)
-    columns, unknown = await catalog_columns.chosen(visit, asked.column, cards)
+    cards = await catalog_query.scorecards(visit)
+    wanted, hints = await catalog_query.of(visit, asked, cards)
+    columns, unknown = await chosen_columns(visit, asked.column, cards)
     exact = asked.count == EXACT
     listed = browse.find(database, wanted, order, _ITEMS, place, backward=backward, exact=exact)
     found, choices = await asyncio.gather(listed, _choices(visit))
-    values = await catalog_columns.values(database, columns, found.page.items)
+    values = await column_values(database, columns, found.page.items)
     before, after = _beside(found.page.places, order, found.page.before, found.page.after)
     return visit.page(
         "catalog.html",
@@ -68,10 +332,10 @@ async def show(visit: PageContext) -> Reply:
         rows=(rows := [entity_rows.row(each) for each in found.page.items]),
         columns=columns,
         cells=[
-            catalog_columns.cells(columns, row, own)
+            column_cells(columns, row, own)
             for row, own in zip(found.page.items, values, strict=True)
         ],
-        column_choices=await catalog_columns.choices(visit, cards) if choices.is_asked else [],
+        column_choices=await column_choices(visit, cards) if choices.is_asked else [],
         most_columns=MOST_COLUMNS,
         row_kinds=sorted({row.kind for row in rows}),
         found=found,
@@ -84,10 +348,10 @@ async def show(visit: PageContext) -> Reply:
         sets=_counted(choices.sets, asked.set, "Any set"),
         types=_plain(choices.types, asked.type.lower(), "Any type"),
         lifecycles=_plain(choices.lifecycles, asked.lifecycle.lower(), "Any"),
-        levels=catalog_filter.level_choices(cards),
+        levels=catalog_query.level_choices(cards),
         ownerships=OWNERSHIPS,
         danglings=DANGLING,
-        broken=await catalog_filter.broken(database, asked, found.page.items),
+        broken=await catalog_query.broken(database, asked, found.page.items),
         orders=_ORDERS,
         order=order,
         order_of={name: asked.address(order=name) for name, _ in _ORDERS},
@@ -145,10 +409,10 @@ async def _choices(visit: PageContext) -> ListChoices:
     if visit.request.header(b"sec-fetch-dest") == "empty":
         return ListChoices(is_asked=False)
     database = visit.state.database
-    return await overview.kept(database, visit.now, "choices", partial(_read, database))
+    return await overview.kept(database, visit.now, "choices", partial(_read_choices, database))
 
 
-async def _read(database: Database) -> ListChoices:
+async def _read_choices(database: Database) -> ListChoices:
     counted = asyncio.gather(
         filter_choices.namespaces(database, _MOST_CHOICES),
         filter_choices.owners(database, _MOST_CHOICES),

@@ -1,27 +1,558 @@
-"""Pages of one entity: their frame, its relations, its document, and the facts of a source."""
+"""Pages of one entity: frame, head with links to other systems, relations, document, facts."""
 
-from collections.abc import Awaitable, Callable, Sequence
+import re
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from heapq import nsmallest
 from typing import Any, Final, NamedTuple
+from urllib.parse import quote
 
 import msgspec
 
 from factbook.auth.permissions import CATALOG_READ, SOURCE_READ
+from factbook.catalog import url
+from factbook.catalog.kinds import RELATIONS
 from factbook.catalog.ref import EntityRef
 from factbook.catalog.store import by_ref
-from factbook.catalog.store.by_ref import EntityDetail
+from factbook.catalog.store.by_ref import DisplayName, EntityDetail
 from factbook.datasources.custom import yaml_text
 from factbook.errors import InputError, UnsupportedError
 from factbook.facts import store
 from factbook.http.requests import Reply, offloaded
 from factbook.integrations import catalog
 from factbook.scheduling import runs
+from factbook.storage import Database
 from factbook.web.data_sources import source_labels
-from factbook.web.entity import facts, relation_list
-from factbook.web.entity.about import email_of, spec_of
-from factbook.web.entity.outward_links import OutwardLink, outward_links
-from factbook.web.site import formats
+from factbook.web.entity import facts
+from factbook.web.site import fact_display, formats
 from factbook.web.site.endpoint import Handler, PageRoute
+from factbook.web.site.formats import entity_path, name_of, naturally
 from factbook.web.site.page_context import PageContext
+
+_ITEMS = 20  # of a list of the spec
+_ENTRIES = 200  # annotations, labels, links and tags
+_LONG = 240  # characters of a text that is shown whole
+_LONGEST = 20_000  # of all that a field shows
+
+_HEAD = frozenset({"type", "lifecycle", "owner"})  # what the page's head says
+_EMAIL: Final = re.compile(r"[\w.+-]+@[\w.-]+", re.ASCII)
+
+
+class Point(NamedTuple):
+    """A fact of the catalog's own, with its meaning, and the fix where it is not true."""
+
+    source: str
+    fact: str
+    title: str
+    fix: str
+
+    def is_met(self, compliance: int) -> bool:
+        """True if an entity with these compliance bits meets it."""
+        facts = msgspec.json.decode(catalog.facts(self.source, compliance), type=dict[str, bool])
+        return facts[self.fact]
+
+
+# In the order of the tool get-entity-compliance.
+POINTS: Final = (
+    Point("entity-metadata", "hasTitle", "Has a title", "Give it one in metadata.title."),
+    Point(
+        "entity-metadata",
+        "hasDescription",
+        "Has a description",
+        "Say in metadata.description what it is for.",
+    ),
+    Point("entity-metadata", "hasTags", "Has tags", "Name at least one in metadata.tags."),
+    Point("entity-metadata", "hasOwner", "Names an owner", "Name a group or a user in spec.owner."),
+    Point(
+        "techdocs",
+        "hasTechdocsRef",
+        "Has documentation",
+        "Add the annotation backstage.io/techdocs-ref.",
+    ),
+    Point(
+        "entity-ownership",
+        "hasOwner",
+        "Owner is a reference",
+        "Let spec.owner be a reference, such as group:default/team.",
+    ),
+    Point(
+        "entity-ownership",
+        "hasGroupOwner",
+        "Owned by a group",
+        "Let spec.owner name a group rather than a user.",
+    ),
+    Point(
+        "entity-ownership",
+        "hasRelationships",
+        "Related to others",
+        "Name its system, its APIs or what it depends on in spec.",
+    ),
+)
+# Beside them of one entity: of all it would have to be looked for.
+OWNER_EXISTS: Final = Point(
+    "entity-ownership",
+    "ownerExists",
+    "Owner is in the catalog",
+    "Push the owner, or name one that is there in spec.owner.",
+)
+
+
+def points_of(kind: str | None, points: Sequence[Point] = POINTS) -> list[Point]:
+    """The points for entities of a kind, None for any; groups and users have no owner."""
+    is_owned = kind is None or any(one.type == "ownedBy" for one in RELATIONS.get(kind, ()))
+    return [point for point in points if is_owned or "wner" not in point.fact]
+
+
+class EntityLink(NamedTuple):
+    """A link of the entity; `href` is None for an address that is no web page."""
+
+    title: str
+    url: str
+    href: str | None
+
+
+class Part(NamedTuple):
+    """A value of the spec: its text, its link, and flags for folded and cut."""
+
+    text: str
+    href: str | None = None
+    folded: bool = False
+    cut: bool = False
+
+
+class SpecField(NamedTuple):
+    """A field of the spec, its values, and the number of further ones."""
+
+    label: str
+    parts: list[Part]
+    left: int
+
+    @property
+    def is_long(self) -> bool:
+        """True if it needs a line of its own."""
+        return any(part.folded for part in self.parts)
+
+
+class CompliancePoint(NamedTuple):
+    """A point of the catalog's own compliance; `fix` is the advice where it is not met."""
+
+    title: str
+    met: bool
+    fix: str
+    path: str
+
+
+class About(NamedTuple):
+    """Description of an entity."""
+
+    description: str
+    tags: list[str]
+    links: list[EntityLink]
+    labels: list[tuple[str, str]]
+    annotations: list[tuple[str, str, str | None]]
+    fields: list[SpecField]
+    long_fields: list[SpecField]
+    points: list[CompliancePoint]
+    problems: list[str]
+
+    @property
+    def met(self) -> int:
+        """Number of compliance points met."""
+        return sum(check.met is True for check in self.points)
+
+
+def spec_of(entity: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The spec; of a person or a group with the members of the profile among its own."""
+    spec: Mapping[str, Any] = entity.get("spec") or {}
+    profile = spec.get("profile")
+    if entity["kind"].lower() not in {"user", "group"} or not isinstance(profile, dict):
+        return spec
+    return {**profile, **{name: value for name, value in spec.items() if name != "profile"}}
+
+
+def email_of(entity: Mapping[str, Any]) -> str:
+    """The email address in the profile of a person or a group; "" without one to write to."""
+    found = spec_of(entity).get("email")
+    if entity["kind"].lower() not in {"user", "group"} or not isinstance(found, str):
+        return ""
+    return found if len(found) <= _LONG and _EMAIL.fullmatch(found) else ""
+
+
+def about(shown: EntityDetail, entity: Mapping[str, Any], told: Collection[str]) -> About:
+    """Describe an entity, given as the catalog shows it, without the addresses told already."""
+    metadata: Mapping[str, Any] = entity["metadata"]
+    spec, email = spec_of(entity), email_of(entity)
+    ref = shown.stored.ref
+    kind, namespace = ref.partition(":")[0], ref.partition(":")[2].partition("/")[0]
+    fields = [
+        _field(kind, namespace, name, spec[name])
+        for name in spec
+        if not _is_in_head(name, spec[name]) and not (email and name == "email")
+    ]
+    return About(
+        description=metadata.get("description") or "",
+        tags=list(metadata.get("tags") or ())[:_ENTRIES],
+        links=[link for link in _links(metadata) if link.href not in told],
+        labels=list((metadata.get("labels") or {}).items())[:_ENTRIES],
+        annotations=[
+            (name, text, formats.external(text))
+            for name, text in list((metadata.get("annotations") or {}).items())[:_ENTRIES]
+        ],
+        fields=[field for field in fields if not field.is_long],
+        long_fields=[field for field in fields if field.is_long],
+        points=_points(shown, kind),
+        problems=[item["message"] for item in (entity.get("status") or {}).get("items", ())],
+    )
+
+
+def _is_in_head(name: str, value: Any) -> bool:
+    return name in _HEAD and isinstance(value, str)
+
+
+def _links(metadata: Mapping[str, Any]) -> list[EntityLink]:
+    return [
+        EntityLink(link.get("title") or link["url"], link["url"], formats.external(link["url"]))
+        for link in list(metadata.get("links") or ())[:_ENTRIES]
+    ]
+
+
+def _field(kind: str, namespace: str, name: str, value: Any) -> SpecField:
+    values = value if isinstance(value, list) else [value]
+    target = next((field for field in RELATIONS.get(kind, ()) if field.name == name), None)
+    parts, room = list[Part](), _LONGEST
+    for one in values[:_ITEMS]:
+        href = None
+        if target is not None and isinstance(one, str):
+            ref = formats.reference(one, target.target_kind, namespace)
+            href = ref and formats.entity_path(ref)
+        parts.append(_part(one, href, room))
+        room = max(0, room - len(parts[-1].text))
+    return SpecField(fact_display.label(name), parts, max(0, len(values) - _ITEMS))
+
+
+def _part(value: Any, href: str | None, room: int) -> Part:
+    if isinstance(value, bool) or value is None:
+        return Part({True: "yes", False: "no", None: "none"}[value])
+    if isinstance(value, int | float):
+        return Part(formats.number(value))
+    text = value if isinstance(value, str) else formats.json_text(value)
+    folded = not isinstance(value, str) or len(text) > _LONG or "\n" in text.strip()
+    return Part(text[:room], href or formats.external(text), folded=folded, cut=len(text) > room)
+
+
+def _points(shown: EntityDetail, kind: str) -> list[CompliancePoint]:
+    path = formats.entity_path(shown.stored.ref)
+    return [
+        CompliancePoint(
+            point.title,
+            point.is_met(shown.compliance),
+            point.fix,
+            f"{path}/facts/{point.source}/{point.fact}",
+        )
+        for point in points_of(kind, (*POINTS, OWNER_EXISTS))
+    ]
+
+
+_MOST: Final = 8
+_LINKS: Final = 200  # of an entity that are looked at
+
+SOURCE: Final = "Source code"
+DOCUMENTATION: Final = "Documentation"
+RUNBOOK: Final = "Runbook"
+ON_CALL: Final = "On-call"
+DASHBOARD: Final = "Dashboard"
+_LINK_ORDER: Final = (SOURCE, DOCUMENTATION, RUNBOOK, ON_CALL, DASHBOARD)
+
+_SLUG: Final = re.compile(r"(?!\.+/)[\w.-]+(/(?!\.+(/|\Z))[\w.-]+){1,20}", re.ASCII)
+_NAME: Final = re.compile(r"[\w.-]{1,100}", re.ASCII)
+_HOST: Final = re.compile(r"[a-z0-9-]+(\.[a-z0-9-]+)+")
+_PROJECT_SLUG: Final = "/project-slug"
+
+# What annotations below a domain lead to, where their value is an address.
+_VENDORS: Final[Mapping[str, str]] = {
+    "pagerduty.com": ON_CALL,
+    "opsgenie.com": ON_CALL,
+    "splunk.com": ON_CALL,
+    "rootly.com": ON_CALL,
+    "firehydrant.com": ON_CALL,
+    "grafana": DASHBOARD,
+    "grafana.com": DASHBOARD,
+    "datadoghq.com": DASHBOARD,
+    "newrelic.com": DASHBOARD,
+    "dynatrace.com": DASHBOARD,
+    "sentry.io": DASHBOARD,
+}
+# What a link leads to, by a word of its type, its icon or its title.
+_WORDS: Final[Mapping[str, str]] = {
+    "source": SOURCE,
+    "repo": SOURCE,
+    "repository": SOURCE,
+    "github": SOURCE,
+    "gitlab": SOURCE,
+    "bitbucket": SOURCE,
+    "docs": DOCUMENTATION,
+    "documentation": DOCUMENTATION,
+    "techdocs": DOCUMENTATION,
+    "wiki": DOCUMENTATION,
+    "runbook": RUNBOOK,
+    "runbooks": RUNBOOK,
+    "playbook": RUNBOOK,
+    "oncall": ON_CALL,
+    "pager": ON_CALL,
+    "pagerduty": ON_CALL,
+    "opsgenie": ON_CALL,
+    "dashboard": DASHBOARD,
+    "dashboards": DASHBOARD,
+    "grafana": DASHBOARD,
+    "datadog": DASHBOARD,
+    "kibana": DASHBOARD,
+    "monitoring": DASHBOARD,
+}
+
+
+class OutwardLink(NamedTuple):
+    """A link to what `purpose` says."""
+
+    purpose: str
+    title: str
+    href: str
+
+    @property
+    def host(self) -> str:
+        """The host that a browser opens."""
+        return url.host(self.href)
+
+
+def outward_links(entity: Mapping[str, Any]) -> list[OutwardLink]:
+    """The links of an entity in the order of their purposes, each address once."""
+    metadata: Mapping[str, Any] = entity["metadata"]
+    found: dict[str, OutwardLink] = {}
+    annotations = metadata.get("annotations") or {}
+    for link in (*_of_annotations(annotations), *_of_links(metadata.get("links") or ())):
+        address = link.href.rstrip("/")
+        found.setdefault(address, link)
+    ordered = sorted(found.values(), key=lambda link: _LINK_ORDER.index(link.purpose))
+    return ordered[:_MOST]
+
+
+def _of_annotations(annotations: Mapping[str, str]) -> Iterator[OutwardLink]:
+    """The links of well-known annotations; one repository is enough."""
+    located = _address(annotations.get("backstage.io/source-location"))
+    slugs = (_repository(name, text) for name, text in annotations.items())
+    source = located or next((address for address in slugs if address), None)
+    if source:
+        yield OutwardLink(SOURCE, SOURCE, source)
+    if documented := _address(annotations.get("backstage.io/techdocs-ref")):
+        yield OutwardLink(DOCUMENTATION, DOCUMENTATION, documented)
+    for name, text in annotations.items():
+        purpose = _VENDORS.get(name.partition("/")[0])
+        if purpose and (address := _address(text)):
+            yield OutwardLink(purpose, purpose, address)
+    if address := _pagerduty(annotations):
+        yield OutwardLink(ON_CALL, ON_CALL, address)
+    if address := _datadog(annotations):
+        yield OutwardLink(DASHBOARD, "Datadog", address)
+
+
+def _of_links(links: Any) -> Iterator[OutwardLink]:
+    for link in list(links)[:_LINKS]:
+        address = formats.external(link["url"])
+        purpose = _purpose(link)
+        if address and purpose:
+            yield OutwardLink(purpose, link.get("title") or purpose, address)
+
+
+def _purpose(link: Mapping[str, Any]) -> str | None:
+    """The purpose of a link; None if nothing says it."""
+    for name in ("type", "icon", "title"):
+        text = str(link.get(name) or "")[:200].lower()
+        words = re.findall(r"[a-z]+", re.sub(r"on[- ]call", "oncall", text))
+        if found := next((_WORDS[word] for word in words if word in _WORDS), None):
+            return found
+    return None
+
+
+def _address(text: object) -> str | None:
+    """An address of the web, also one with `url:` before it."""
+    return formats.external(text.removeprefix("url:")) if isinstance(text, str) else None
+
+
+def _repository(name: str, text: str) -> str | None:
+    """The address of the repository that `HOST/project-slug` names."""
+    host = name.removesuffix(_PROJECT_SLUG)
+    if host == name or not _HOST.fullmatch(host):
+        return None
+    if address := _address(text):
+        return address
+    return f"https://{host}/{text}" if _SLUG.fullmatch(text) else None
+
+
+def _pagerduty(annotations: Mapping[str, str]) -> str | None:
+    service = annotations.get("pagerduty.com/service-id", "")
+    account = annotations.get("pagerduty.com/account", "")
+    if not (_NAME.fullmatch(service) and _NAME.fullmatch(account)):
+        return None
+    return f"https://{account}.pagerduty.com/service-directory/{service}"
+
+
+def _datadog(annotations: Mapping[str, str]) -> str | None:
+    service = annotations.get("datadoghq.com/service-name", "")
+    site = annotations.get("datadoghq.com/site") or "datadoghq.com"
+    if not service or not _HOST.fullmatch(site):
+        return None
+    host = site if site.count(".") > 1 else f"app.{site}"
+    return formats.external(f"https://{host}/apm/services/{quote(service, safe='')}")
+
+
+# For each type of relation of the catalog, how it reads after the entity's name. The order is
+# that of the groups.
+CAPTIONS: Final = {
+    "dependencyOf": "dependency of",
+    "hasPart": "has part",
+    "apiProvidedBy": "API provided by",
+    "apiConsumedBy": "API consumed by",
+    "ownerOf": "owner of",
+    "parentOf": "parent of",
+    "hasMember": "has member",
+    "ownedBy": "owned by",
+    "partOf": "part of",
+    "dependsOn": "depends on",
+    "providesApi": "provides API",
+    "consumesApi": "consumes API",
+    "childOf": "child of",
+    "memberOf": "member of",
+}
+_RELATION_ORDER: Final = {type_: place for place, type_ in enumerate(CAPTIONS)}
+
+# Of these the titles are looked up, and whether they exist.
+_LOOKED_UP: Final = 200
+_SHOWN: Final = 8  # of a group
+
+
+class EntityRelation(msgspec.Struct, rename="camel", frozen=True):
+    """A relation as the catalog shows it."""
+
+    type: str
+    target_ref: str
+
+
+class RelatedEntity(NamedTuple):
+    """The other entity of a relation; one that is not in the catalog has no page."""
+
+    ref: str
+    kind: str
+    title: str
+    href: str
+    exists: bool = True
+
+
+class RelationGroup(NamedTuple):
+    """The first relations of one type, the number of all, and the page that lists them."""
+
+    type: str
+    caption: str
+    entities: list[RelatedEntity]
+    total: int
+    href: str
+
+    @property
+    def left(self) -> int:
+        """Number of relations that are not shown."""
+        return self.total - len(self.entities)
+
+
+_read = msgspec.json.Decoder(list[EntityRelation]).decode
+
+
+def relations_of(shown: EntityDetail) -> list[EntityRelation]:
+    """Every relation of the entity, by type and target."""
+    return _read(shown.stored.relations)
+
+
+async def relation_groups(
+    database: Database, relations: Sequence[EntityRelation], path: str
+) -> list[RelationGroup]:
+    """The first relations of each type; `path` is the page that lists all of them.
+
+    A few relations are all looked up; of many only the displayed ones, by the names that they were
+    chosen by.
+    """
+    chosen = await offloaded(_chosen, relations)
+    refs = sorted({each.target_ref for each in chosen})
+    names = await by_ref.display_names(database, refs)
+    if len(chosen) < len(relations):
+        names = {ref: DisplayName(name_of(ref), name_of(ref)) for ref in names}
+    counts = {type_: count for type_, _, count in relation_types(relations)}
+    return grouped(((each.type, entity(each.target_ref, names)) for each in chosen), path, counts)
+
+
+def grouped(
+    related: Iterable[tuple[str, RelatedEntity]], path: str, counts: Mapping[str, int]
+) -> list[RelationGroup]:
+    """Group entities by the type of their relation, in the order of the types and of the titles.
+
+    `counts` has the number of all relations of each type; of many the first eight are kept.
+    """
+    by_type: dict[str, set[RelatedEntity]] = {}
+    for type_, one in related:
+        by_type.setdefault(type_, set()).add(one)
+    found = []
+    for type_ in sorted(
+        by_type, key=lambda type_: (_RELATION_ORDER.get(type_, len(_RELATION_ORDER)), type_)
+    ):
+        # A row that says "and 1 more" would take as much room as the one itself.
+        kept = _SHOWN if counts[type_] > _SHOWN + 1 else _SHOWN + 1
+        entities = sorted(by_type[type_], key=_by_title)[:kept]
+        href = f"{path}?type={quote(type_)}"
+        found.append(RelationGroup(type_, caption(type_), entities, counts[type_], href))
+    return found
+
+
+async def listed(
+    database: Database, relations: Sequence[EntityRelation]
+) -> list[tuple[str, RelatedEntity]]:
+    """(caption, entity) of some relations."""
+    refs = list(dict.fromkeys(relation.target_ref for relation in relations))
+    names = await by_ref.display_names(database, refs)
+    return [(caption(one.type), entity(one.target_ref, names)) for one in relations]
+
+
+def relation_types(relations: Sequence[EntityRelation]) -> list[tuple[str, str, int]]:
+    """(type, caption, number) of the relations of each type."""
+    counts: dict[str, int] = {}
+    for relation in relations:
+        counts[relation.type] = counts.get(relation.type, 0) + 1
+    return [(type_, caption(type_), count) for type_, count in sorted(counts.items())]
+
+
+def caption(type_: str) -> str:
+    """Caption for a type of relation; for an unknown one its words."""
+    return CAPTIONS.get(type_) or re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", type_).lower()
+
+
+def entity(ref: str, names: Mapping[str, DisplayName]) -> RelatedEntity:
+    """The related entity of a reference; one without a name is not in the catalog."""
+    named = names.get(ref)
+    title = named.title if named else name_of(ref)
+    return RelatedEntity(ref, ref.partition(":")[0], title, entity_path(ref), named is not None)
+
+
+def _chosen(relations: Sequence[EntityRelation]) -> Sequence[EntityRelation]:
+    """All relations if few, else the first of each type by name."""
+    if len(relations) <= _LOOKED_UP:
+        return relations
+    by_type: dict[str, set[EntityRelation]] = {}
+    for each in relations:
+        by_type.setdefault(each.type, set()).add(each)
+    return [each for some in by_type.values() for each in nsmallest(_SHOWN + 1, some, _by_name)]
+
+
+def _by_name(relation: EntityRelation) -> tuple[str, str]:
+    return naturally(name_of(relation.target_ref)), relation.target_ref
+
+
+def _by_title(related: RelatedEntity) -> tuple[str, str]:
+    return naturally(related.title), related.ref
+
 
 # Kinds that hold others, each with the title of what it holds.
 CONTENTS: Final = {"group": "Owns", "system": "Contains", "domain": "Contains"}
@@ -39,7 +570,7 @@ class EntityView(NamedTuple):
 
     shown: EntityDetail
     entity: dict[str, Any]
-    relations: list[relation_list.EntityRelation]
+    relations: list[EntityRelation]
     links: list[OutwardLink]
 
     @property
@@ -84,7 +615,7 @@ async def _find(visit: PageContext) -> EntityView | Reply:
 
 def _decoded(shown: EntityDetail) -> EntityView:
     entity = msgspec.json.decode(shown.stored.render())
-    return EntityView(shown, entity, relation_list.of(shown), outward_links(entity))
+    return EntityView(shown, entity, relations_of(shown), outward_links(entity))
 
 
 async def relations(visit: PageContext, found: EntityView) -> Reply:
@@ -99,9 +630,9 @@ async def relations(visit: PageContext, found: EntityView) -> Reply:
     return visit.page(
         "entity-relations.html",
         **frame(found, "Relations"),
-        types=relation_list.types(everything),
+        types=relation_types(everything),
         type=type_,
-        rows=await relation_list.listed(visit.state.database, shown),
+        rows=await listed(visit.state.database, shown),
         total=len(asked),
         first=first,
         before=f"{path}{number - 1}" if number > 1 else None,

@@ -13,19 +13,9 @@ from factbook.facts.schema import TYPES, Fact
 from factbook.http.requests import Reply
 from factbook.web import charts
 from factbook.web.data_sources import source_labels
-from factbook.web.entity import (
-    check_results,
-    contents,
-    facts,
-    page,
-    relation_list,
-    revisions,
-    team_scorecards,
-)
-from factbook.web.entity.about import about
+from factbook.web.entity import check_results, contents, facts, page, sets, team_scorecards
 from factbook.web.entity.facts import Facts
-from factbook.web.entity.page import EntityView
-from factbook.web.entity.relation_list import RelationGroup
+from factbook.web.entity.page import EntityView, RelationGroup, about
 from factbook.web.site import fact_display, formats
 from factbook.web.site.endpoint import PageRoute
 from factbook.web.site.fact_display import Value
@@ -81,7 +71,7 @@ async def show(visit: PageContext, found: EntityView) -> Reply:
     """Page of an entity."""
     database = visit.state.database
     known_facts = await facts.of_entity(visit, found.shown.id, found.ref, found.entity)
-    changes = await revisions.latest(database, found, _CHANGES)
+    changes = await sets.latest(database, found, _CHANGES)
     people = [found.shown.updated_by, *(each.revision.created_by for each in changes)]
     head = page.frame(found, "Overview")
     has_parts = head["kind"] in page.CONTENTS
@@ -123,7 +113,7 @@ async def _relations(
     """The relations but for the owner that the head of the page names."""
     told = ("ownedBy", owner)
     others = [one for one in found.relations if (one.type, one.target_ref) != told]
-    return await relation_list.groups(visit.state.database, others, f"{found.path}/relations")
+    return await page.relation_groups(visit.state.database, others, f"{found.path}/relations")
 
 
 async def _figures(visit: PageContext, found: EntityView, everything: Facts) -> list[KeyFigure]:

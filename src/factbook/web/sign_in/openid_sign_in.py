@@ -15,7 +15,7 @@ from factbook.http import refusals
 from factbook.http.requests import Reply
 from factbook.scim import identity as names
 from factbook.storage import Transaction
-from factbook.web.sign_in import guesses
+from factbook.web.sign_in import password_sign_in
 from factbook.web.sign_in.password_sign_in import safe_path
 from factbook.web.site import cookies, session
 from factbook.web.site.endpoint import OPEN, PageRoute
@@ -31,7 +31,7 @@ _NEXT = "factbook-next"
 async def begin(visit: PageContext) -> Reply:
     """Redirect to the provider, which sends the person back to `finish`."""
     provider = _provider(visit)
-    guesses.elsewhere(visit).check()
+    password_sign_in.elsewhere(visit).check()
     try:
         url, attempt = await provider.begin(_back(visit))
     except SignInError as error:
@@ -45,7 +45,7 @@ async def begin(visit: PageContext) -> Reply:
 async def finish(visit: PageContext) -> Reply:
     """Sign in the person whom the provider has authenticated."""
     provider = _provider(visit)
-    guesses.elsewhere(visit).check()
+    password_sign_in.elsewhere(visit).check()
     sealed = visit.cookie(cookies.ATTEMPT)
     back = safe_path(cookies.unpacked(visit.cookie(_NEXT) or ""))
     visit.drop_cookie(cookies.ATTEMPT)
@@ -61,7 +61,7 @@ async def finish(visit: PageContext) -> Reply:
         person = await _person(visit, provider, identity)
         await visit.state.database.write(partial(_note, visit, provider, person, identity))
         await session.start(visit, person.ref, "openid")
-        guesses.know(visit, guesses.ELSEWHERE, "")
+        password_sign_in.know(visit, password_sign_in.ELSEWHERE, "")
     except SignInError as error:
         return await _refused(visit, error)
     except NotFoundError:
@@ -160,7 +160,7 @@ def _back(visit: PageContext) -> str:
 
 
 async def _refused(visit: PageContext, error: SignInError) -> Reply:
-    guesses.elsewhere(visit).count()
+    password_sign_in.elsewhere(visit).count()
     refusals.record(
         visit.state,
         actor="",

@@ -1,28 +1,96 @@
-"""Sign-in, sign-out, and the links that create an account or set a new password."""
+"""Sign-in, sign-out, the first start, and links that create an account or set a password."""
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
 from factbook.audit.trail import AuditEntry
-from factbook.auth import invitations, passwords, provider_accounts, users
+from factbook.auth import invitations, known_browsers, passwords, provider_accounts, users
 from factbook.auth.invitations import Invitation
+from factbook.clock import SECOND
 from factbook.errors import (
     ConflictError,
     FactbookError,
     InputError,
     NotFoundError,
     TooManyRequestsError,
+    UnavailableError,
 )
 from factbook.http import refusals, urls
+from factbook.http.admission import RateLimit
+from factbook.http.context import HandlerContext
 from factbook.http.requests import Reply
 from factbook.scim import identity
 from factbook.storage import Transaction
-from factbook.web.sign_in import guesses
-from factbook.web.site import session
+from factbook.web.site import cookies, session
 from factbook.web.site.endpoint import OPEN, PageRoute
 from factbook.web.site.page_context import PageContext
+
+_WAY = ", or with a browser that you have signed in with before"
+# Stands for whoever signs in with the provider, where no name is known beforehand.
+ELSEWHERE = "openid"
+
+
+@dataclass(frozen=True)
+class Guesses:
+    """Limits of one request, each with its key, and the known browser's way around them."""
+
+    limits: tuple[tuple[RateLimit, str], ...]
+    way: str = ""
+
+    def check(self) -> None:
+        """Raise TooManyRequestsError if no further guess is allowed now; counts nothing."""
+        if seconds := max(limit.waits(key) for limit, key in self.limits):
+            raise TooManyRequestsError(
+                f"Too many attempts. Try again in {seconds} seconds{self.way}.",
+                retry_after=seconds,
+            )
+
+    def count(self) -> None:
+        """Count a wrong guess."""
+        for limit, key in self.limits:
+            limit.take(key)
+
+
+def at_sign_in(visit: PageContext, ref: str, stored: str | None) -> Guesses:
+    """Limits for the password of this person with this hash; None where there is none."""
+    if (id_ := _known(visit, ref, stored)) is not None:
+        return Guesses(((visit.site.known_browsers, id_),))
+    by_address = (visit.state.failures, visit.address)
+    return Guesses((by_address, (visit.site.wrong_passwords, ref)), _WAY)
+
+
+def elsewhere(visit: PageContext) -> Guesses:
+    """Limits for answers of the provider, whoever they are about."""
+    if (id_ := _known(visit, ELSEWHERE, "")) is not None:
+        return Guesses(((visit.site.known_browsers, id_),))
+    return Guesses(((visit.state.failures, visit.address),), _WAY)
+
+
+def in_session(visit: PageContext) -> Guesses:
+    """Limits for the password of the person signed in, apart from those at sign-in."""
+    return Guesses(((visit.site.known_browsers, visit.person.hash),))
+
+
+def know(visit: PageContext, ref: str, stored: str) -> None:
+    """Mark the browser as known to this person, whose password has this hash."""
+    key = visit.state.token_key
+    value = known_browsers.mark(key, ref, stored, visit.now)
+    visit.keep_cookie(_cookie(key, ref), value, known_browsers.LIFETIME // SECOND)
+
+
+def _known(visit: PageContext, ref: str, stored: str | None) -> str | None:
+    """Id of the browser, if it is known to this person."""
+    key = visit.state.token_key
+    value = visit.cookie(_cookie(key, ref))
+    return known_browsers.recognized(key, value, ref, stored, visit.now)
+
+
+def _cookie(key: bytes, ref: str) -> str:
+    return f"{cookies.KNOWN}-{known_browsers.name(key, ref)}"
+
 
 _WRONG = "The name or the password is wrong."
 
@@ -55,7 +123,7 @@ async def sign_in(visit: PageContext) -> Reply:
         status = 429 if wrong is error else 403
         return await _form(visit, back, status, name=name, problem=wrong.message)
     stored = await _renewed(visit, proven, visit.sent.raw("password"))
-    guesses.know(visit, proven.ref, stored)
+    know(visit, proven.ref, stored)
     return visit.redirect(back)
 
 
@@ -87,7 +155,7 @@ async def accept(visit: PageContext) -> Reply:
         shown = {"name": form.one("name"), "display_name": form.one("display_name")}
         return _welcome(visit, invitation, error.status, problem=error.message, **shown)
     await session.start(visit, ref, "invitation")
-    guesses.know(visit, ref, hashed)
+    know(visit, ref, hashed)
     return visit.redirect("/")
 
 
@@ -107,7 +175,7 @@ async def _proven(visit: PageContext, name: str, password: str) -> Proven:
     """
     ref = users.reference(name)
     stored = await users.password_of(visit.state.database, ref)
-    tried = guesses.at_sign_in(visit, ref, stored)
+    tried = at_sign_in(visit, ref, stored)
     async with visit.site.hashing:
         # Here, so that many who come at once are not all let through before the first has failed.
         tried.check()
@@ -217,13 +285,13 @@ async def _note_refusal(visit: PageContext, name: str, error: FactbookError) -> 
         actor="",
         address=visit.address,
         action="session.start",
-        object=await _known(visit, name),
+        object=await _known_object(visit, name),
         status=error.status,
         detail={"error": error.name},
     )
 
 
-async def _known(visit: PageContext, name: str) -> str:
+async def _known_object(visit: PageContext, name: str) -> str:
     """Reference of the person of this name; none for other words, which may be a password."""
     try:
         found = await users.find(visit.state.database, users.reference(name))
@@ -239,3 +307,49 @@ SIGNING_IN: Sequence[PageRoute] = (
     PageRoute("GET", urls.WELCOME, welcome, OPEN),
     PageRoute("POST", urls.WELCOME, accept, OPEN),
 )
+
+
+_NOBODY = """
+Nobody has an account yet. This link makes the first administrator, once, within a day:
+
+    {link}
+
+`factbook people invite` prints another.
+"""
+_NO_ADDRESS = """
+Nobody has an account yet. With the address of this service in place of ADDRESS,
+
+    factbook people invite --server ADDRESS
+
+prints a link that makes the first administrator.
+"""
+_NO_LINK = """
+Nobody has an account yet, and no link can be made now: {reason}
+Afterwards `factbook people invite` prints one.
+"""
+
+
+async def words(state: HandlerContext) -> str:
+    """Notice for the person who starts the service; empty if there are people already.
+
+    Its link replaces the one of an earlier start. Never log it: it gives access to anybody who
+    reads it.
+    """
+    database, server = state.database, urls.server(state.settings)
+    if server is None:
+        return "" if await users.any_there(database) else _NO_ADDRESS
+    if await users.any_there(database):
+        return ""
+    secret, now = invitations.generate(), state.clock()
+    try:
+        made = await database.write(
+            lambda transaction: invitations.replace_first(
+                transaction,
+                invitations.digest(secret, state.token_key),
+                now,
+                invitations.FIRST_LIFETIME,
+            )
+        )
+    except UnavailableError as error:
+        return _NO_LINK.format(reason=error.message)
+    return _NOBODY.format(link=urls.welcome(server, secret)) if made else ""

@@ -29,9 +29,8 @@ from factbook.http import refusals
 from factbook.http.admission import client_address
 from factbook.http.pipeline import Pipeline
 from factbook.http.requests import Reply, Request, offloaded
-from factbook.web.site import cookies, forms
-from factbook.web.site.forms import CSRF
-from factbook.web.site.page_context import PageContext, Site
+from factbook.web.site import cookies, page_context
+from factbook.web.site.page_context import CSRF, PageContext, Site
 
 Handler = Callable[[PageContext], Awaitable[Reply]]
 
@@ -123,7 +122,7 @@ class PageEndpoint(Pipeline[PageRoute, PageContext]):
             if not visit.own_only:
                 visit.require(*page.needs)
         if _is_form(visit.request):
-            visit.form = await forms.read(visit.request)
+            visit.form = await page_context.read(visit.request)
             _check_form(visit)
         return await self._finished(visit, await page.handler(visit))
 

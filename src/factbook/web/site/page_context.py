@@ -1,11 +1,12 @@
-"""The site and one request for a page of it: its person, their permissions, and its response."""
+"""The site, its navigation, and one request for a page: person, permissions, form, response."""
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from urllib.parse import parse_qsl
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.types import ASGIApp
@@ -18,11 +19,21 @@ from factbook.auth.oauth.client_documents import (
     FetchDocument,
     GuardedDocumentFetch,
 )
-from factbook.auth.permissions import TITLES, suffices
+from factbook.auth.permissions import (
+    AUDIT_READ,
+    CATALOG_READ,
+    CHECK_READ,
+    EVENTS_READ,
+    OPERATIONS_MANAGE,
+    SOURCE_WRITE,
+    TITLES,
+    TOKEN_MANAGE,
+    suffices,
+)
 from factbook.auth.sessions import Session
 from factbook.catalog.store import by_ref
 from factbook.clock import MINUTE, SECOND
-from factbook.errors import NotAllowedError
+from factbook.errors import InputError, NotAllowedError, UnsupportedMediaTypeError
 from factbook.http import urls
 from factbook.http.admission import RateLimit
 from factbook.http.context import State
@@ -31,8 +42,147 @@ from factbook.storage import Write
 from factbook.web import charts
 from factbook.web.charts import kind_glyph, kind_shape
 from factbook.web.live import ChangeTail
-from factbook.web.site import assets, cookies, fact_display, formats, navigation
-from factbook.web.site.forms import Form
+from factbook.web.site import assets, cookies, fact_display, formats
+
+
+class Section(NamedTuple):
+    """A place in the navigation; `current` while one of its pages is shown."""
+
+    title: str
+    path: str
+    icon: str
+    current: bool
+
+
+class SectionGroup(NamedTuple):
+    """A group of sections, with a title or without."""
+
+    title: str | None
+    sections: list[Section]
+
+
+_MAIN = (
+    ("Overview", "/", "overview"),
+    ("Catalog", "/catalog", "catalog"),
+    ("Sets", "/sets", "sets"),
+    ("Scorecards", "/scorecards", "scorecards"),
+    ("Checks", "/checks", "checks"),
+    ("Exemptions", "/exemptions", "exemptions"),
+    ("Data sources", "/data-sources", "sources"),
+    ("Connect an agent", "/connect", "connect"),
+)
+# With the permission that each needs; none: whoever is signed in.
+_ADMINISTRATION = (
+    ("Account", "/administration/account", "account", ()),
+    ("People", "/administration/people", "people", (TOKEN_MANAGE,)),
+    ("Connections", "/administration/connections", "connections", (SOURCE_WRITE,)),
+    ("Webhooks", "/administration/webhooks", "webhooks", (EVENTS_READ, OPERATIONS_MANAGE)),
+    (
+        "Digests",
+        "/administration/digests",
+        "digests",
+        (CATALOG_READ, CHECK_READ, OPERATIONS_MANAGE),
+    ),
+    ("Audit", "/administration/audit", "audit", (AUDIT_READ,)),
+    ("Status", "/status", "status", (OPERATIONS_MANAGE,)),
+)
+
+
+# Which part of the documentation is about the pages below a path; the first that fits counts.
+_HELP = (
+    ("/catalog/", "/help/pages#an-entity"),
+    ("/catalog", "/help/pages#catalog"),
+    ("/sets", "/help/how-to/push"),
+    ("/imports", "/help/how-to/import"),
+    ("/importers", "/help/how-to/import"),
+    ("/scorecards", "/help/how-to/scorecards"),
+    ("/checks/", "/help/reference/checks"),
+    ("/checks", "/help/pages#checks"),
+    ("/exemptions", "/help/how-to/scorecards#exempt-an-entity"),
+    ("/data-sources/new", "/help/how-to/define-sources"),
+    ("/data-sources", "/help/pages#data-sources"),
+    ("/connect/tools", "/help/reference/tools"),
+    ("/connect", "/help/how-to/connect"),
+    ("/administration/account/api-access", "/help/pages#api-access"),
+    ("/administration/account", "/help/how-to/people#local-accounts"),
+    ("/administration/people", "/help/how-to/people"),
+    ("/administration/connections", "/help/how-to/define-sources#make-a-connection"),
+    ("/administration/webhooks", "/help/how-to/events#webhooks"),
+    ("/administration/digests", "/help/how-to/scorecards#tell-teams-what-changed"),
+    ("/administration/audit", "/help/how-to/people#the-audit"),
+    ("/status", "/help/pages#status"),
+    ("/oauth", "/help/how-to/sign-in-agents"),
+    ("/help", "/help"),
+    ("/", "/help/pages"),
+)
+
+
+def help_with(path: str) -> str:
+    """Address of the documentation of the page at `path`."""
+    return next(address for below, address in _HELP if path.startswith(below))
+
+
+def groups(path: str, may: Callable[..., bool]) -> list[SectionGroup]:
+    """Navigation for a person with these permissions, on the page at `path`."""
+    main = [Section(*one, current=_is_current(path, one[1])) for one in _MAIN]
+    administration = [
+        Section(title, where, icon, current=_is_current(path, where))
+        for title, where, icon, needs in _ADMINISTRATION
+        if may(*needs)
+    ]
+    return [SectionGroup(None, main), SectionGroup("Administration", administration)]
+
+
+def _is_current(path: str, section: str) -> bool:
+    return path == section or (section != "/" and path.startswith(f"{section}/"))
+
+
+_LARGEST = 512 * 1024
+_MOST_FIELDS = 1000
+_TYPE = b"application/x-www-form-urlencoded"
+
+CSRF = "csrf"
+
+
+class Form:
+    """Fields of a form as sent."""
+
+    def __init__(self, fields: list[tuple[str, str]]) -> None:
+        self._fields = fields
+
+    def one(self, name: str, default: str = "") -> str:
+        """Last value of a field, stripped."""
+        return self.raw(name, default).strip()
+
+    def raw(self, name: str, default: str = "") -> str:
+        """Last value of a field as typed: blanks of a password count."""
+        return dict(self._fields).get(name, default)
+
+    def all(self, name: str) -> list[str]:
+        """Every value of a field that may be sent several times, such as checkboxes."""
+        return [value for key, value in self._fields if key == name]
+
+    def values(self) -> Mapping[str, str]:
+        """Last value of every field except the CSRF token."""
+        return {name: value for name, value in self._fields if name != CSRF}
+
+
+async def read(request: Request) -> Form:
+    """Form in the body; raises InputError, UnsupportedMediaTypeError, PayloadTooLargeError."""
+    type_ = request.headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
+    if type_ != _TYPE:
+        raise UnsupportedMediaTypeError("A form has to be sent the way a browser sends it.")
+    body = await request.body(_LARGEST, "a form")
+    try:
+        text = bytes(body).decode("ascii")
+        fields = parse_qsl(
+            text, keep_blank_values=True, max_num_fields=_MOST_FIELDS, errors="strict"
+        )
+    except (UnicodeDecodeError, ValueError):
+        raise InputError("The form cannot be read.") from None
+    # Browsers end the lines of a text with two characters, whatever the system.
+    return Form([(name, value.replace("\r\n", "\n")) for name, value in fields])
+
 
 if TYPE_CHECKING:
     # Heavy to import, and few configure a provider.
@@ -171,8 +321,8 @@ class PageContext:
             "now": self.now,
             "theme": self._theme(),
             "notice": self._taken_notice(),
-            "navigation": navigation.groups(self.request.path, self.may) if self.session else [],
-            "help": navigation.help_with(self.request.path) if self.session else "",
+            "navigation": groups(self.request.path, self.may) if self.session else [],
+            "help": help_with(self.request.path) if self.session else "",
         }
         body = _environment().get_template(template).render({**shared, **values})
         return Reply(body.encode(), status, content_type=b"text/html; charset=utf-8")
