@@ -50,9 +50,13 @@ async def test_no_document_is_fetched_from_an_inner_address(
         "[::1]": "outgoing_networks",
         "10.0.0.1": "outgoing_networks",
         "169.254.169.254": "outgoing_networks",
+        "0.0.0.0": "outgoing_networks",  # noqa: S104 - called, not bound
+        "[64:ff9b::a00:1]": "outgoing_networks",
+        "[fd00::1]": "outgoing_networks",
         # Browsers read these as 127.0.0.1.
         "2130706433": "not the address of a document",
         "0x7f.1": "not the address of a document",
+        "[::ffff:127.0.0.1]": "not the address of a document",
     }.items():
         with subtests.test(host=host):
             told = await refusal(over_the_network(), f"https://{host}:{port}/client.json")
