@@ -110,12 +110,12 @@ class Shown:
 @pytest.mark.slow
 def test_the_demo_asks_shows_serves_and_stops(demo: Demo, folder: Path) -> None:
     shown = Shown(demo)
-    answer = re.search(
+    printed = re.search(
         r"Question: which services of Logistics .*\nAnswer:\n({.*?\n})\n", shown.text, re.DOTALL
     )
-    assert answer, shown.text
+    assert printed, shown.text
     [in_readme] = re.findall(r"```json\n(.*?)```", README.read_text(), re.DOTALL)
-    assert json_differs(in_readme, answer[1]) is None
+    assert json_differs(in_readme, printed[1]) is None
     assert shown.link.startswith(f"{shown.url}/welcome/")
     assert shown.text.count("/welcome/") == 1
     assert httpx2.get(shown.link, timeout=60).status_code == 200

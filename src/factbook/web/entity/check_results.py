@@ -156,7 +156,7 @@ def _message(check: Check, explanation: Explanation | None) -> str:
 
 
 def reason_in_words(reason: str) -> Reason:
-    """Why a comparison is unknown, for the pages."""
+    """The reason for an unknown comparison, in words for the pages."""
     own = _OWN_REASONS.get(word(reason))
     return own or fact_display.plain(reason)
 
