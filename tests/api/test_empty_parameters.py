@@ -6,14 +6,28 @@ from typing import Any
 import pytest
 
 from factbook.api.routes import ROUTES
+from factbook.tools import TOOLS, checks
 from tests.api import checking
 from tests.api.checking import CHECKS, EXEMPTIONS, SCORECARDS
+from tests.api.messages import message, tool_call
+from tests.conftest import StartService
 from tests.service import PUSH, Service, component
 
 SET = f"{PUSH}/sets/all"
 USER = "/scim/v2/Users/1"
 CATALOG = "/api/catalog"
 SOURCES = "/api/tech-insights/v1"
+# What a tool needs although its schema can't say so, and tools that lack figures here.
+_ONE_OF = {
+    "get-codehost-metrics": ["name"],
+    "get-security-metrics": ["name"],
+    "get-fact-history": ["name"],
+    "get-entity-check-results": ["name"],
+    "get-check-results": ["checkId"],
+    "get-check-preview": ["checkId"],
+    "request-check-exemption": ["checkId", "until"],
+}
+_LACKING = ("get-repository-info", "get-observability-metrics")
 _EMPTY = "is empty. Give it a value, or leave it out."
 
 
@@ -76,7 +90,7 @@ async def test_an_exemption_and_its_rules_are_refused_with_an_empty_end_or_nobod
     rules = {"permanent": True}
     await service.http.put(f"{SCORECARDS}/readiness", json=checking.scorecard(exemptions=rules))
     empty = "is empty; give it a value, or leave it out"
-    for until, message in (
+    for until, words in (
         (None, empty),
         ("", empty),
         ("tomorrow", "has to be a date from 1970 on, such as 2027-03-31"),
@@ -85,7 +99,7 @@ async def test_an_exemption_and_its_rules_are_refused_with_an_empty_end_or_nobod
         with subtests.test(until=until):
             answer = await service.http.post(EXEMPTIONS, json=checking.wish(until=until))
             assert answer.status_code == 400
-            assert answer.json()["error"]["problems"] == [{"path": "until", "message": message}]
+            assert answer.json()["error"]["problems"] == [{"path": "until", "message": words}]
     nothings: tuple[Any, ...] = (None, "", [], {}, 0)
     members = (".approvers", ".maxDays", ".enabled", ".permanent", "")
     for member, value in product(members, nothings):
@@ -134,3 +148,46 @@ async def test_an_empty_parameter_of_a_read_is_the_same_as_none(
                 answer = await service.http.get(path, params={**needed, name: ""})
                 assert answer.status_code == 400
                 assert f"{name} is required" in answer.text
+
+
+@pytest.mark.slow
+async def test_each_empty_argument_of_a_reading_tool_is_none_and_a_guard_is_refused(
+    start: StartService, subtests: pytest.Subtests
+) -> None:
+    service = await start(agent_writes=True)
+    await service.push("all", component("payments"), component("ledger"))
+    await checking.with_source(service)
+    await checking.put(service, checking.check(), publish=True)
+    await service.http.put(
+        f"{SCORECARDS}/readiness", json=checking.scorecard(), params={"publish": "true"}
+    )
+    await checking.evaluated(service)
+    known: dict[str, Any] = {
+        "name": "payments",
+        "entityRef": "component:default/payments",
+        "checkId": "covered",
+        "scorecardId": "readiness",
+        "dataSourceId": "coverage",
+        "reason": "Shut down soon",
+        "until": "2027-01-31",
+        "since": "1d",
+        "rule": checking.COVERED,
+    }
+
+    async def said(tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        body = message("tools/call", tool_call(tool, arguments))
+        answer: dict[str, Any] = (await service.http.post("/mcp", json=body)).json()
+        return answer["result"]
+
+    for tool in (*TOOLS, *checks.READING, *checks.WRITING):
+        properties = tool.input_schema["properties"]
+        required = [*tool.input_schema["required"], *_ONE_OF.get(tool.name, ())]
+        needed = {name: known[name] for name in required}
+        plain = None if tool.writes else await said(tool.name, needed)
+        assert plain is None or plain["isError"] is (tool.name in _LACKING), (tool.name, plain)
+        for name in properties.keys() - (() if tool.writes else needed.keys()):
+            for empty in (None, ""):
+                with subtests.test(tool.name, name=name, empty=empty):
+                    answer = await said(tool.name, {**needed, name: empty})
+                    assert answer == plain if plain else answer["isError"], answer
+        assert plain or not (await said(tool.name, needed))["isError"]
