@@ -46,9 +46,11 @@ CHANGED: Final[Mapping[str, tuple[str, str]]] = {
 TOOLS = f"{', '.join(NINE)}, get-fact-history, get-changed-facts, get-entity, find-entities"
 # A namespace that nothing is in may have been emptied by a push: the answer has no entities.
 NO_ENTITIES = 'get-all-entities-facts {"dataSourceId": "entity-metadata", "namespace": "nowhere"}'
-# Members of results that were added since. Issue 35, B: staleness and the two reasons. Issue 36, 7:
-# groups of entities without a value, and how many groups are left out.
-ADDED: Final = frozenset(["stale", "staleFacts", "staleCount", "otherGroups"])
+# Members of results that were added since. Issue 35, B: staleness, the age of numbers and the two
+# reasons. Issue 36, 7: groups of entities without a value, and how many groups are left out.
+ADDED: Final = frozenset(
+    ["asOf", "otherGroups", "stale", "staleCount", "staleFacts", "staleSources"]
+)
 REASONS: Final = frozenset(["not-sent", "bad-definition"])
 
 
