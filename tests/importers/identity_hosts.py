@@ -31,6 +31,8 @@ class IdentityHost(ABC):
     kind: ClassVar[str]
     group: ClassVar[str] = "group:default/{}"
     owners: ClassVar[str] = "organizations"
+    # Whether each person is a member of the group with their number.
+    has_members = True
 
     def __init__(self, service: Service, *owners: str, **options: Any) -> None:
         self.service = service
@@ -118,6 +120,8 @@ class GitlabHost(IdentityHost):
     kind = "gitlab"
     group = "group:default/g-{}"
     owners = "groups"
+    # With some, removals of people are held when a group goes.
+    has_members = False
 
     def _made(self) -> tuple[Any, Asking]:
         token = gitlab.Token(of_gitlab.TOKEN, limit=1_000_000)
@@ -130,7 +134,10 @@ class GitlabHost(IdentityHost):
         plain = {number: name for number, name in things.items() if "/" not in name}
         tops = [gitlab.Group("acme", 1, [*plain.values()]), gitlab.Group("other", 2)]
         # No group has the path of a project.
-        below = [gitlab.Group(f"acme/g-{name}", 100 + n) for n, name in plain.items()]
+        below = [
+            gitlab.Group(f"acme/g-{name}", 100 + n, [name] if self.has_members else [])
+            for n, name in plain.items()
+        ]
         self.fake.groups[:] = [*tops, *below]
         self.fake.accounts[:] = [gitlab.Account(name, 100 + n) for n, name in plain.items()]
 

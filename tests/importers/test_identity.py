@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
@@ -9,12 +10,27 @@ import pytest
 
 from factbook import sweeps
 from factbook.auth import users
+from factbook.auth.permissions import OWN_WRITE
 from factbook.clock import DAY
 from factbook.importers import part_store
-from tests.api.checking import EXEMPTIONS, RESULTS, check, evaluated, put, with_source
+from factbook.importers.github.events import hints
+from factbook.importers.kinds import KINDS
+from tests.api.checking import (
+    CHECKS,
+    EXEMPTIONS,
+    RESULTS,
+    SCORECARDS,
+    check,
+    evaluated,
+    put,
+    scorecard,
+    shown,
+    with_source,
+)
 from tests.api.defining import history, item, latest, push
 from tests.conftest import StartService
-from tests.importers.deliveries import SECRET
+from tests.fakes.github.state import Repository
+from tests.importers.deliveries import SECRET, push_to
 from tests.importers.identity_hosts import GiteaHost, GithubHost, GitlabHost, IdentityHost, Things
 from tests.service import Service, component
 
@@ -36,6 +52,11 @@ TABLE: Final[dict[str, Sequence[Things]]] = {
     "split": ({1: "a"}, {1: "a", 3: "b"}),
     "merged": ({1: "a", 2: "b"}, {1: "a"}),
 }
+# What GitHub sends about things that have names.
+EVENTS: Final = (
+    "create", "delete", "member", "membership", "organization", "public", "push", "repository",
+    "team", "team_add",
+)  # fmt: skip
 # Of others that stay, so that what goes is a small part.
 OTHERS: Final = {1_000 + number: f"other-{number}" for number in range(40)}
 
@@ -219,6 +240,58 @@ async def test_nothing_goes_to_a_namesake_of_what_was_forgotten(service: Service
     host.set({2: "web", 3: "shop"})
     await host.poll()
     assert (await possessions.of(SHOP))[SHOP][1:] == (None, [], ["unknown"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", [GithubHost, GitlabHost, GiteaHost])
+async def test_rights_of_a_group_stay_with_the_group_and_never_go_to_its_namesake(
+    service: Service, kind: type[IdentityHost]
+) -> None:
+    host = kind(service)
+    host.has_members = True
+    host.set(step(0))
+    await host.poll()
+    first = {word: f"{word}-{steps[0][1]}" for word, steps in TABLE.items()}
+    for word, name in first.items():
+        owner = host.group.format(name)
+        await put(service, check(f"of-{word}", owner=owner), publish=True)
+        card = scorecard(f"of-{word}", exemptions={"approvers": [owner]})
+        card["entries"] = [{"check": f"of-{word}", "level": "bronze"}]
+        answer = await service.http.put(
+            f"{SCORECARDS}/of-{word}", json=card, params={"publish": "true"}
+        )
+        assert answer.status_code < 300, answer.text
+    for place in (1, 2):
+        host.set(step(place))
+        await host.poll()
+    for word, steps in TABLE.items():
+        now = steps[-1].get(1)
+        owner = (await shown(service, f"of-{word}"))["owner"]
+        card = (await service.http.get(f"{SCORECARDS}/of-{word}")).json()
+        [approver] = card["exemptions"]["approvers"]
+        wanted = host.group.format(f"{word}-{now}") if now else f"{host.group.format(first[word])}#"
+        assert (owner.rstrip("0123456789") if not now else owner, approver) == (wanted, owner)
+        # Its members may change it, and those of whatever has its name now may not.
+        names = {f"{word}-{name}" for name in steps[-1].values()}
+        for name in names | {first[word]}:
+            token = await service.token(
+                "tech-insights.data-source.read", OWN_WRITE, owner=f"user:default/{name}"
+            )
+            document = check(f"of-{word}", owner=host.group.format(name))
+            async with service.client(token) as http:
+                answer = await http.put(f"{CHECKS}/of-{word}", json=document)
+            is_theirs = bool(now) and name == f"{word}-{now}"
+            assert answer.status_code == (200 if is_theirs else 403), answer.text
+
+
+def test_events_of_every_importer_that_takes_them_are_in_the_table() -> None:
+    """Only GitHub sends events, about repositories; groups and people are polled everywhere."""
+    kinds = [import_module(f"factbook.importers.{kind.id}").IMPORTER for kind in KINDS]
+    takes = {one.id for one in kinds if one.reread is not None}
+    assert takes == {GithubHost.kind}
+    body = push_to(Repository("acme/shop"))
+    about = {name for name in EVENTS if hints({b"x-github-event": name.encode()}, body)}
+    assert about == {"push", "repository"}
 
 
 async def test_an_account_loses_the_rights_of_a_name_that_another_person_has(

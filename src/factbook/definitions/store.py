@@ -3,7 +3,9 @@
 Readers see the document that was published last; before the first publication, its draft.
 """
 
+import re
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 import msgspec
@@ -208,6 +210,23 @@ class DefinitionStore(ABC, Generic[S]):
         self.raise_revision(transaction)
         return True
 
+    def rename(self, transaction: Transaction, names: Mapping[str, str]) -> None:
+        """Replace texts, such as owners, in every document but those of earlier versions."""
+        columns = [name for name in _DOCUMENTS if name in self._form.__struct_fields__]
+        changed = ", ".join(f"{name} = REPLACE({name}, ?, ?)" for name in columns)
+        some = " OR ".join(f"{name} LIKE ? ESCAPE '!'" for name in columns)
+        sql = self._sql(f"UPDATE {{definitions}} SET {changed} WHERE {some}")
+        is_changed = False
+        # By way of texts that no document has, as two may swap theirs.
+        steps = [(_text(old), f'"\t{place}"') for place, old in enumerate(names)]
+        steps += [(f'"\t{place}"', _text(new)) for place, new in enumerate(names.values())]
+        for old, new in steps:
+            pattern = "%" + re.sub("([!%_])", r"!\1", old) + "%"
+            given = [*[old, new] * len(columns), *[pattern] * len(columns)]
+            is_changed |= bool(transaction.run(sql, given))
+        if is_changed:
+            self.raise_revision(transaction)
+
     def missing(self, transaction: Transaction, id_: str) -> NotFoundError:
         """The error for an unknown definition."""
         return no_such(self.noun, id_, [one for (one,) in transaction.all(self._sql(_IDS))])
@@ -250,6 +269,10 @@ class DefinitionStore(ABC, Generic[S]):
             if text := members.get(name):
                 members[name] = msgspec.json.decode(text)
         return self._form(**members)
+
+
+def _text(value: str) -> str:
+    return msgspec.json.encode(value).decode()
 
 
 def _numbers(version: str) -> list[int]:

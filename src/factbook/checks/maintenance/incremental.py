@@ -35,7 +35,10 @@ from factbook.checks.states import change_events, change_store, state_store
 from factbook.checks.states.change_store import ChangeRow
 from factbook.checks.states.count_store import CountDeltas
 from factbook.checks.states.state_store import EntityStates
+from factbook.checks.versions.check_store import check_store
+from factbook.checks.versions.scorecard_store import scorecard_store
 from factbook.clock import Clock
+from factbook.datasources.source_store import source_store
 from factbook.errors import InputError
 from factbook.facts import changes
 from factbook.facts.entity_filter import Matcher
@@ -135,7 +138,9 @@ def _touched(transaction: Transaction, cache: CheckCache) -> tuple[CheckSet, lis
         return cache.known, []
     definition_lock.share(transaction)
     if entity_ids:  # what moves is among them
-        exemption_moves.follow(transaction, removed.moved(transaction.touched))
+        moved = removed.moved(transaction.touched)
+        exemption_moves.follow(transaction, moved)
+        _rename_groups(transaction, {ref: id_ for ref, id_ in moved.items() if _is_group(ref)})
     known = cache.current(transaction)
     if known.is_empty:
         return known, []
@@ -144,6 +149,22 @@ def _touched(transaction: Transaction, cache: CheckCache) -> tuple[CheckSet, lis
         for source_id in catalog.owner_sources():
             changes.touch_values(transaction, source_id, owned)
     return known, list(_tasks(known, entity_ids, transaction.touched))
+
+
+def _is_group(ref: str) -> bool:
+    return ref.startswith("group:")
+
+
+def _rename_groups(transaction: Transaction, moved: Mapping[str, int]) -> None:
+    """Have owners and approvers name groups as they are called now: rights are of the group.
+
+    Another group that has such a name now gets none of them. One that has no name any more, and may
+    return, is named as exemptions name an entity that waits.
+    """
+    now = removed.refs_of(transaction, moved.values()) if moved else {}
+    names = {ref: now.get(id_) or removed.aside(ref, id_) for ref, id_ in moved.items()}
+    for store in (check_store, scorecard_store, source_store):
+        store.rename(transaction, names)
 
 
 def _tasks(known: CheckSet, entity_ids: set[int], touched: Touched) -> Iterator[Task]:
