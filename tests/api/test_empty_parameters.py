@@ -176,8 +176,8 @@ async def test_each_empty_argument_of_a_reading_tool_is_none_and_a_guard_is_refu
 
     async def said(tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
         body = message("tools/call", tool_call(tool, arguments))
-        answer: dict[str, Any] = (await service.http.post("/mcp", json=body)).json()
-        return answer["result"]
+        result: dict[str, Any] = (await service.http.post("/mcp", json=body)).json()["result"]
+        return result
 
     for tool in (*TOOLS, *checks.READING, *checks.WRITING):
         properties = tool.input_schema["properties"]

@@ -179,14 +179,12 @@ async def test_rest_suggests_what_a_name_in_a_path_or_body_may_mean(
         )
     )
     entity = "There is no entity component:default/payment in the catalog. Did you mean component:d"
-    by_name = "in namespace 'default'. Did you mean component:default/payments?"
     event, digests = "/api/events", f"{SOURCES}/digests"
     rule = {"source": "coverage", "fact": "lines", "operator": "equals", "value": 1}
     hook = {"url": "https://hooks.example/x", "types": ["check.change"]}
     digest = {"url": "https://hooks.slack.example/x", "form": "slak"}
     card = checking.scorecard()
     cases: list[tuple[str, str, object, int, str]] = [
-        ("GET", "/api/catalog/entities/by-name/component/default/payment", None, 404, by_name),
         ("GET", f"{PUSH}/entities/by-ref/component:payment", None, 404, entity),
         ("GET", f"{RESULTS}?entity=component:payment", None, 404, entity),
         ("GET", f"{RESULTS}/covered/component:default/payment/history", None, 404, entity),

@@ -87,7 +87,7 @@ async def _named(request: Request, state: HandlerContext) -> StoredEntity:
     found = await by_ref.entity(state.database, ref)
     if found is None:
         text = f"No entity named '{name}' found, with kind '{kind}' in namespace '{namespace}'"
-        raise await by_ref.unknown(state.database, ref, text)
+        raise NotFoundError(text)
     return found
 
 

@@ -153,10 +153,10 @@ async def similar(database: Database, kind: str, name: str, most: int) -> list[s
     return _alike(name, await nearest(database, kind, name), most)
 
 
-async def unknown(database: Database, ref: str, plain: str | None = None) -> NotFoundError:
+async def unknown(database: Database, ref: str) -> NotFoundError:
     """The error for an entity that is not in the catalog; who may read gets those like it."""
     kind, name = _meant(ref)
-    return _unknown(ref, await similar(database, kind, name, _SUGGESTED), plain)
+    return _unknown(ref, await similar(database, kind, name, _SUGGESTED))
 
 
 def unknown_within(transaction: Transaction, ref: str) -> NotFoundError:
@@ -180,10 +180,10 @@ def _alike(name: str, known: Sequence[str], most: int) -> list[str]:
     return [ref for found in close for ref in known if ref.partition("/")[2] == found][:most]
 
 
-def _unknown(ref: str, close: Sequence[str], plain: str | None = None) -> NotFoundError:
-    plain = plain or f"There is no entity {ref} in the catalog."
-    refused = NotFoundError(f"{plain.removesuffix('.')}.{suggestion('', (), close)}")
-    return (refused if close else NotFoundError(plain)).unless_read(NotFoundError(plain))
+def _unknown(ref: str, close: Sequence[str]) -> NotFoundError:
+    plain = f"There is no entity {ref} in the catalog."
+    refused = NotFoundError(f"{plain}{suggestion('', (), close)}")
+    return refused.unless_read(NotFoundError(plain))
 
 
 async def revisions(
