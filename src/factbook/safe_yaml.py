@@ -78,7 +78,11 @@ class Loader(yaml.CSafeLoader):
     _depth = 0
 
     def __init__(self, stream: str | bytes) -> None:
-        stream = _without_marks(text_files.utf_8(stream) if isinstance(stream, bytes) else stream)
+        if isinstance(stream, bytes):
+            stream = text_files.utf_8(stream)
+            if text_files.is_marked(stream):
+                raise yaml.reader.ReaderError("", 0, stream[0], "utf-16", "is cut off")
+        stream = _without_marks(stream)
         if _NO_TEXT.match(stream) if isinstance(stream, str) else _NO_BYTES.match(stream):
             stream = ""
         self._hidden = has_breaks(stream)

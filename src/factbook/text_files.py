@@ -24,3 +24,8 @@ def utf_8(data: bytes) -> bytes:
             except UnicodeDecodeError:
                 return data
     return data.removeprefix(codecs.BOM_UTF8)
+
+
+def is_marked(data: bytes) -> bool:
+    """True for content of `utf_8` that is not in the encoding of its mark."""
+    return data.startswith(tuple(mark for mark, _ in _ENCODINGS))

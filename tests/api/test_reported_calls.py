@@ -161,7 +161,8 @@ async def test_a_name_that_entities_have_is_answered_with_none_if_nothing_else_f
         {"kind": "component", "text": "nothing like it"},
         {"type": "service", "ownership": "none", "text": "nothing like it"},
     ):
-        assert await service.facts("find-entities", **arguments) == {"entities": [], "total": 0}
+        found = await service.facts("find-entities", **arguments)
+        assert (found["entities"], found["total"]) == ([], 0)
     source = {"dataSourceId": "entity-metadata"}
     assert (await service.facts("get-all-entities-facts", **source, kind="api"))["entities"] == []
 

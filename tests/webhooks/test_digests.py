@@ -1,6 +1,7 @@
 """Digests sent to a receiver: in their time, once, and again where it did not take them."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
@@ -168,7 +169,8 @@ async def test_what_a_receiver_does_not_take_is_told_an_hour_later_and_then_less
     # Each is about the same period, and says so.
     keys = {one.headers["idempotency-key"] for one in receiver.messages}
     assert keys == {f"{made.id}.{made.next_at - MINUTE}"}
-    assert len({one.body for one in receiver.messages}) == 1
+    bodies = {re.sub(rb"As of [^\"]+", b"", one.body) for one in receiver.messages}
+    assert len(bodies) == 1
     found = await stored(database)
     assert (found.error, found.failures, found.next_at) == (None, 0, made.next_at + 7 * DAY)
 
