@@ -36,10 +36,12 @@ DAYS: Final = 90
 VIEWER: Final = "ada"
 _ADMINISTRATOR: Final = "mia"
 _PUSHED: Final = ("code-host", "coverage", "monitors", "scanner")
-# The last days of the build server, of three services at the rota, and of people in the directory.
+# So many days ago the build server went away, and the rota stopped answering for some services.
 _BUILDS_END: Final = 1
 _ROTA_ENDS: Final = 9
+# People whom the directory still has today.
 _STAFF_KEPT: Final = 18
+# Rounds of a collection: what fails is tried again.
 _ATTEMPTS: Final = 6
 # The last days, on which sources are collected each day; before, every fortnight.
 _RECENT: Final = 5

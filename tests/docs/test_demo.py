@@ -179,6 +179,7 @@ async def test_the_demo_and_the_pictures_show_the_same_faults(demo: Demo, tmp_pa
 
     assert "Mine: team-payments" in in_demo["overview"]
     assert "Builds custom down upstream-error: 127.0.0.1: no connection" in in_demo["overview"]
+    assert "22 of 22 entities, \N{MINUS SIGN}1 point " in in_demo["overview"]
     assert "without an owner 1 0%" in in_demo["scorecard"]
     assert "Critical findings in ledger: 2." in in_demo["entity"]
     assert "Tests cover 65." in in_demo["check"]

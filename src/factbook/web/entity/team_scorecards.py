@@ -187,4 +187,4 @@ def change(scores: Sequence[tuple[int, float]], days: int) -> str:
     if not difference:
         return f"as {days} days ago"
     sign = "+" if difference > 0 else "\N{MINUS SIGN}"
-    return f"{sign}{abs(difference)} points in {days} days"
+    return f"{sign}{formats.counted(abs(difference), 'point')} in {days} days"
