@@ -79,7 +79,7 @@ async def test_a_system_and_a_domain_show_what_they_contain(service: Service) ->
     await with_checks(service, *ENTITIES, lines=40)
     visitor = await signed_in(service)
     shop = await visitor.text("/catalog/system/default/shop/contents")
-    assert "Contains 2 entities Entity" in words(shop)
+    assert "Contains 2 entities · as of now Entity" in words(shop)
     retail = await visitor.text("/catalog/domain/default/retail/contents")
     assert "Contains 3 entities, with all below" in words(retail)
     for page in (shop, retail):
