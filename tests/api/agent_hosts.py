@@ -1,4 +1,4 @@
-"""How agent hosts introduce themselves to OAuth, by public reports and their own sources."""
+"""Introductions of agent hosts to OAuth, from public reports and their own sources."""
 
 from typing import Any, Final, NamedTuple
 
