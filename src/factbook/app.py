@@ -23,11 +23,12 @@ from factbook.clock import Clock
 from factbook.datasources.clients import Connect
 from factbook.errors import FactbookError
 from factbook.facts.datasource import DataSource
-from factbook.http.admission import Admission, Hosts, Proxies, RateLimit
+from factbook.http.admission import Admission, Hosts, RateLimit
 from factbook.http.background_tasks import Tasks
 from factbook.http.context import State
 from factbook.http.pipeline import IncompleteAnswers, made_late, router
 from factbook.http.refusals import Refusals
+from factbook.http.requests import Proxies
 from factbook.http.usage_meter import UsageMeter
 from factbook.importers.importer import Importer
 from factbook.integrations import SOURCES

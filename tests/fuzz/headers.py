@@ -11,8 +11,8 @@ from factbook.api.mcp import jsonrpc
 from factbook.api.openapi import parameters
 from factbook.api.openapi.parameter_types import Parameter
 from factbook.auth.oidc import attempt
-from factbook.http.admission import Hosts, Proxies
-from factbook.http.requests import Request
+from factbook.http.admission import Hosts
+from factbook.http.requests import Proxies, Request
 from factbook.outbound.address_guard import Guard, literal
 from factbook.outbound.calls import address, expiry, moved
 from factbook.outbound.outcomes import Answer, HostReply, Outcome

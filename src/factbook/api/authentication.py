@@ -6,9 +6,8 @@ from factbook.auth import tokens
 from factbook.auth.permissions import TITLES
 from factbook.auth.tokens import Grant
 from factbook.errors import AuthenticationError, NotAllowedError, TooManyRequestsError
-from factbook.http.admission import client_address
 from factbook.http.context import State
-from factbook.http.requests import Request
+from factbook.http.requests import Request, client_address
 from factbook.storage import Transaction
 
 Verify = Callable[[Request, State, str], Awaitable[Grant]]

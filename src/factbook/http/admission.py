@@ -25,11 +25,9 @@ from typing import Final, Literal
 from urllib.parse import urlsplit
 
 import structlog
-from starlette.types import Scope
 
 from factbook.clock import SECOND, Clock
 from factbook.errors import (
-    ConfigurationError,
     MisdirectedRequestError,
     NotAllowedError,
     OverloadedError,
@@ -315,8 +313,6 @@ _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 # A host with or without its port; an address of IPv6 stands in brackets.
 _HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([^\[\]:]*))(?::[0-9]*)?", re.ASCII)
 
-Network = ipaddress.IPv4Network | ipaddress.IPv6Network
-
 
 class Hosts:
     """Hosts that this server answers for, and browser origins that may call it.
@@ -378,59 +374,9 @@ class Hosts:
             return False
 
 
-class Proxies:
-    """Proxies trusted to report a client's address."""
-
-    def __init__(self, settings: Settings) -> None:
-        try:
-            self._trusted: list[Network] = [
-                ipaddress.ip_network(text, strict=False) for text in settings.trusted_proxies
-            ]
-        except ValueError as error:
-            raise ConfigurationError(f"trusted_proxies: {error}.") from None
-
-    def client(self, peer: str, forwarded_for: str | None) -> str:
-        """The client's address: the peer's own, or the one reported by trusted proxies.
-
-        Each proxy appends the address of its peer: the last one that is no trusted proxy is the
-        client's, and anything before it is made up by the client.
-        """
-        if not self._trusted or forwarded_for is None:
-            return peer
-        address = peer
-        for hop in reversed(forwarded_for.split(",")):
-            if not self._is_trusted(address):
-                break
-            address = _without_port(hop.strip())
-        return address
-
-    def _is_trusted(self, text: str) -> bool:
-        try:
-            address = ipaddress.ip_address(text)
-        except ValueError:
-            return False
-        return any(address in network for network in self._trusted)
-
-
-def client_address(scope: Scope, proxies: Proxies) -> str:
-    """The address that a request comes from."""
-    client = scope.get("client")
-    # Proxies add to the one header or add one of their own.
-    hops = [text for name, text in scope["headers"] if name == b"x-forwarded-for"]
-    forwarded_for = b",".join(hops).decode("latin-1") if hops else None
-    return proxies.client(client[0] if client else "", forwarded_for)
-
-
 def _is_address(name: str) -> bool:
     try:
         ipaddress.ip_address(name)
     except ValueError:
         return False
     return True
-
-
-def _without_port(hop: str) -> str:
-    """Strip the port that some proxies add: `192.0.2.1:5000`, `[2001:db8::1]:5000`."""
-    if hop.startswith("["):
-        return hop[1:].partition("]")[0]
-    return hop.partition(":")[0] if hop.count(":") == 1 else hop

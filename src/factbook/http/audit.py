@@ -5,9 +5,8 @@ from typing import TYPE_CHECKING
 
 from factbook.audit import trail
 from factbook.audit.trail import About, AuditEntry, Caller
-from factbook.http.admission import client_address
 from factbook.http.context import HandlerContext
-from factbook.http.requests import Request
+from factbook.http.requests import Request, client_address
 from factbook.storage import Write
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from factbook.catalog.people_trust import PeopleTrust
 from factbook.catalog.push_rules import PushRules
 from factbook.clock import Clock
-from factbook.http.admission import Proxies
+from factbook.http.requests import Proxies
 from factbook.settings import Settings
 from factbook.storage import Database
 

@@ -21,9 +21,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from factbook.errors import FactbookError, MethodNotAllowedError, UnavailableError
 from factbook.http import error_responses
-from factbook.http.admission import client_address
 from factbook.http.context import State
-from factbook.http.requests import ClientGoneError, Reply, Request
+from factbook.http.requests import ClientGoneError, Reply, Request, client_address
 from factbook.observability.metrics import Metrics
 from factbook.schemas.patterns import IMPORTED_SET
 

@@ -11,9 +11,9 @@ from factbook.audit import trail
 from factbook.audit.trail import AuditEntry, Caller, Record
 from factbook.clock import Clock
 from factbook.errors import FactbookError, NotAllowedError, UnavailableError
-from factbook.http.admission import RateLimit, client_address
+from factbook.http.admission import RateLimit
 from factbook.http.context import State
-from factbook.http.requests import Request
+from factbook.http.requests import Request, client_address
 from factbook.observability.metrics import Metrics
 from factbook.storage import Database
 

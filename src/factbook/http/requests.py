@@ -1,6 +1,7 @@
 """Requests as handlers see them, and the replies that they return."""
 
 import asyncio
+import ipaddress
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
 from contextlib import asynccontextmanager
@@ -12,6 +13,7 @@ from starlette.types import Receive, Scope
 
 from factbook import json_parts
 from factbook.errors import (
+    ConfigurationError,
     InputError,
     PayloadTooLargeError,
     TooSlowError,
@@ -22,6 +24,7 @@ from factbook.errors import (
 if TYPE_CHECKING:
     from factbook.auth.token_reach import Narrowing
     from factbook.auth.tokens import Grant
+    from factbook.settings import Settings
 
 JSON = b"application/json; charset=utf-8"
 
@@ -311,3 +314,53 @@ def _check_size(body: bytes | bytearray, limit: int, setting: str) -> None:
 
 def _too_large(limit: int, setting: str) -> PayloadTooLargeError:
     return PayloadTooLargeError(f"The body is larger than {limit} bytes: {setting}.")
+
+
+class Proxies:
+    """Proxies trusted to report a client's address."""
+
+    def __init__(self, settings: "Settings") -> None:
+        try:
+            self._trusted = [
+                ipaddress.ip_network(text, strict=False) for text in settings.trusted_proxies
+            ]
+        except ValueError as error:
+            raise ConfigurationError(f"trusted_proxies: {error}.") from None
+
+    def client(self, peer: str, forwarded_for: str | None) -> str:
+        """The client's address: the peer's own, or the one reported by trusted proxies.
+
+        Each proxy appends the address of its peer: the last one that is no trusted proxy is the
+        client's, and anything before it is made up by the client.
+        """
+        if not self._trusted or forwarded_for is None:
+            return peer
+        address = peer
+        for hop in reversed(forwarded_for.split(",")):
+            if not self._is_trusted(address):
+                break
+            address = _without_port(hop.strip())
+        return address
+
+    def _is_trusted(self, text: str) -> bool:
+        try:
+            address = ipaddress.ip_address(text)
+        except ValueError:
+            return False
+        return any(address in network for network in self._trusted)
+
+
+def client_address(scope: Scope, proxies: Proxies) -> str:
+    """The address that a request comes from."""
+    client = scope.get("client")
+    # Proxies add to the one header or add one of their own.
+    hops = [text for name, text in scope["headers"] if name == b"x-forwarded-for"]
+    forwarded_for = b",".join(hops).decode("latin-1") if hops else None
+    return proxies.client(client[0] if client else "", forwarded_for)
+
+
+def _without_port(hop: str) -> str:
+    """Strip the port that some proxies add: `192.0.2.1:5000`, `[2001:db8::1]:5000`."""
+    if hop.startswith("["):
+        return hop[1:].partition("]")[0]
+    return hop.partition(":")[0] if hop.count(":") == 1 else hop

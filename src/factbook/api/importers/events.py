@@ -5,9 +5,8 @@ from typing import Final
 
 from factbook.api.importers.parts import IMPORTER
 from factbook.errors import InputError, NotAllowedError, TooManyRequestsError
-from factbook.http.admission import client_address
 from factbook.http.context import State
-from factbook.http.requests import Reply, Request, offloaded
+from factbook.http.requests import Reply, Request, client_address, offloaded
 from factbook.importers import hint_store
 from factbook.importers.events import EventRules
 from factbook.scheduling import lease

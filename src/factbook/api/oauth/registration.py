@@ -13,9 +13,8 @@ from factbook.auth.oauth.refusal import OAuthError
 from factbook.auth.oauth.registrations import Registration
 from factbook.clock import SECOND
 from factbook.errors import NotFoundError, TooManyRequestsError
-from factbook.http.admission import client_address
 from factbook.http.context import State
-from factbook.http.requests import Reply, Request, reply
+from factbook.http.requests import Reply, Request, client_address, reply
 
 _LARGEST: Final = 16 * 1024
 _CREATED: Final = 201

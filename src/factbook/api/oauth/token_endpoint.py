@@ -22,9 +22,8 @@ from factbook.errors import (
     UnsupportedMediaTypeError,
 )
 from factbook.http import error_responses, urls
-from factbook.http.admission import client_address
 from factbook.http.context import State
-from factbook.http.requests import Reply, Request, reply
+from factbook.http.requests import Reply, Request, client_address, reply
 from factbook.storage import Transaction
 
 _LARGEST: Final = 16 * 1024

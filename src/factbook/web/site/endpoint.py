@@ -26,9 +26,8 @@ from factbook.errors import (
     TooManyRequestsError,
 )
 from factbook.http import refusals
-from factbook.http.admission import client_address
 from factbook.http.pipeline import Pipeline
-from factbook.http.requests import Reply, Request, offloaded
+from factbook.http.requests import Reply, Request, client_address, offloaded
 from factbook.web.site import cookies, page_context
 from factbook.web.site.page_context import CSRF, PageContext, Site
 
