@@ -102,13 +102,13 @@ async def test_a_profile_is_told_as_a_contact_and_not_as_json(service: Service) 
 
 async def test_an_unknown_entity_names_near_ones(service: Service) -> None:
     visitor = await signed_in(service)
-    await service.push("all", component("checkout"), component("checkout-api"), component("zebra"))
+    await service.push("all", component("checkout"), component("checkouts"), component("zebra"))
     page = await visitor.text("/catalog/component/default/chekout", 404)
     assert "There is no such entity" in page
     found = [href for href in hrefs(page) if href.startswith("/catalog/component")]
     assert found == [
         "/catalog/component/default/checkout",
-        "/catalog/component/default/checkout-api",
+        "/catalog/component/default/checkouts",
     ]
     other = await visitor.text("/catalog/resource/elsewhere/checkout", 404)
     assert "/catalog/component/default/checkout" in hrefs(other)
