@@ -308,6 +308,7 @@ SYSTEM: Final[dict[str, tuple[str, ...]]] = {
     ".gitignore": NOTHING,
     ".pre-commit-config.yaml": NOTHING,
     "CHANGELOG.md": NOTHING,
+    "ARCHITECTURE.md": NOTHING,
     "CONTRIBUTING.md": NOTHING,
     "LICENSE": NOTHING,
     "README.md": NOTHING,
