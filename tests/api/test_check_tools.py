@@ -416,6 +416,10 @@ async def test_an_exemption_that_holds_is_told_with_its_reason_and_end(service: 
     [one] = found["results"]
     assert one["exemption"]["reason"] == "Shut down soon"
     assert one["exemption"]["until"].startswith("2027-04-01")
+    lenient = {"rule": {"source": "coverage", "fact": "lines", "operator": "isKnown"}}
+    preview = await ask(service, "get-check-preview", checkId="covered", changes=lenient)
+    assert preview["now"]["exempt"] == preview["then"]["exempt"] == 1
+    assert API not in {each["entityRef"] for each in preview["entities"]}
 
 
 async def test_a_request_that_cannot_be_taken_is_told_why(

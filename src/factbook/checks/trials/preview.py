@@ -109,7 +109,9 @@ async def _previewed(
         changed += (
             PreviewedChange(ref, before, then)
             for (_, ref), (before, then) in zip(portion, pairs, strict=True)
-            if before != then and (before != NONE or then != OUT)
+            if before != then
+            and (before != NONE or then != OUT)
+            and not before & then & EXEMPT  # shown as exempt before and after
         )
         await asyncio.sleep(0)
     some = sorted(changed, key=lambda one: (one.after != FAIL, one.ref))[:limit]
