@@ -9,7 +9,7 @@ import pytest
 from factbook.auth import users
 from factbook.auth.oauth import addresses
 from factbook.auth.permissions import CATALOG_READ, SOURCE_READ
-from factbook.clock import DAY, HOUR, MINUTE
+from factbook.clock import DAY, HOUR, MINUTE, SECOND
 from factbook.storage import Transaction
 from tests.api.authorizing import (
     CALLBACK,
@@ -275,6 +275,21 @@ async def test_of_many_who_refresh_at_once_at_most_one_gets_tokens_and_they_end(
     given = [answer.json() for answer in await asyncio.gather(*sent_) if answer.status_code == 200]
     assert len(given) == 1
     await expect_ended(service, given[0])
+
+
+@pytest.mark.slow
+@pytest.mark.both_databases
+async def test_a_client_that_renews_without_pause_keeps_its_newest_hundred_access_tokens(
+    service: Service,
+) -> None:
+    tokens = await tokens_for(service, await signed_in(service))
+    first = [tokens["access_token"]]
+    for _ in range(100):
+        service.time.advance(SECOND)
+        tokens = (await refreshed(service, tokens["refresh_token"])).json()
+        first.append(tokens["access_token"])
+    statuses = [(await at_mcp(service, first[number])).status_code for number in (0, 1, 100)]
+    assert statuses == [401, 200, 200]
 
 
 async def test_a_refresh_token_of_another_client_ends_its_consent(service: Service) -> None:

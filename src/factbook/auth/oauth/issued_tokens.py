@@ -22,6 +22,14 @@ SELECT t.consent, t.challenge, t.expires_at, t.used_at, p.role, p.disabled_at
 FROM oauth_tokens t JOIN oauth_consents c ON c.id = t.consent JOIN people p ON p.ref = c.person
 WHERE t.hash = ? AND t.kind = ?
 """
+# Of one consent. A client that renews without pause would fill the table otherwise; refresh tokens
+# that were used are kept to recognize one that comes twice.
+_MOST: Final = {CODE: 100, ACCESS: 100, REFRESH: 1_000}
+_OLDER: Final = """
+DELETE FROM oauth_tokens WHERE consent = ? AND kind = ? AND (used_at IS NOT NULL OR kind = 'access')
+AND expires_at < (SELECT expires_at FROM oauth_tokens WHERE consent = ? AND kind = ?
+    ORDER BY expires_at DESC LIMIT 1 OFFSET ?)
+"""
 _KNOWN: Final = "SELECT hash FROM oauth_tokens WHERE hash IN LIST(?)"
 
 
@@ -93,13 +101,17 @@ def store(
     now: int,
     challenge: str = "",
 ) -> int:
-    """Store a new token of a consent and return when it expires."""
+    """Store a new token of a consent and return when it expires.
+
+    Of its kind, only the newest stay: 100 access tokens, and 1,000 refresh tokens that were used.
+    """
     expires_at = now + LIFETIMES[kind]
     transaction.run(
         "INSERT INTO oauth_tokens (hash, consent, kind, challenge, permissions, expires_at) "
         "VALUES (?, ?, ?, ?, ?, ?)",
         (digest, consent, kind, challenge, encoded(permissions), expires_at),
     )
+    transaction.run(_OLDER, (consent, kind, consent, kind, _MOST[kind] - 1))
     return expires_at
 
 
