@@ -104,7 +104,7 @@ async def test_an_unknown_entity_names_near_ones(service: Service) -> None:
     visitor = await signed_in(service)
     await service.push("all", component("checkout"), component("checkouts"), component("zebra"))
     page = await visitor.text("/catalog/component/default/chekout", 404)
-    assert "There is no such entity" in page
+    assert "Entity not found" in page
     found = [href for href in hrefs(page) if href.startswith("/catalog/component")]
     assert found == [
         "/catalog/component/default/checkout",
