@@ -151,7 +151,7 @@ def test_an_exemption_is_asked_for_by_the_owner_and_approved_by_another(
         asking.link("wait")
         row = asking.main.get_by_role("row").filter(has_text="switched off")
         row.get_by_label(f"Comment on component:{name}").fill("Agreed.")
-        asking.press(row.get_by_role("button", name=f"Approve that of component:{name}"))
+        asking.press(row.get_by_role("button", name=f"Approve the exemption of component:{name}"))
         expect(asking.main).to_contain_text(f"The exemption of component:{name} is approved")
         assert asking.presses == 2
         exempt = asking.main.get_by_role("rowheader", name=title)
