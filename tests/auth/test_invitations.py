@@ -62,13 +62,13 @@ async def test_an_invitation_works_once(database: Database) -> None:
     made = await make(database, "d1", role=roles.ADMINISTRATOR)
     assert await take(database, "d1") == made
     assert await invitations.find(database, "d1", NOON) is None
-    with pytest.raises(NotFoundError, match="used already or has ended"):
+    with pytest.raises(NotFoundError, match="been used or has expired"):
         await take(database, "d1")
 
 
 async def test_an_invitation_that_has_ended_cannot_be_used(database: Database) -> None:
     await make(database, "d1")
-    with pytest.raises(NotFoundError, match="used already or has ended"):
+    with pytest.raises(NotFoundError, match="been used or has expired"):
         await take(database, "d1", NOON + DAY)
 
 

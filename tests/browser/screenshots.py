@@ -142,7 +142,7 @@ async def sign_in(page: Page, link: str) -> None:
     await page.goto(link)
     await page.get_by_label("Full name").fill("Ada Moreau")
     await page.get_by_label("Password", exact=True).fill(PASSWORD)
-    await page.get_by_label("Password once more").fill(PASSWORD)
+    await page.get_by_label("Confirm password").fill(PASSWORD)
     async with page.expect_navigation():
         await page.get_by_role("button", name="Create account").click()
     assert urlsplit(page.url).path == "/"

@@ -298,7 +298,7 @@ def make_account(shown: Window, link: str, name: str) -> None:
         field.fill(name)
     page.get_by_label("Full name").fill(f"{name.title()} Example")
     page.get_by_label("Password", exact=True).fill(PASSWORD)
-    page.get_by_label("Password once more").fill(PASSWORD)
+    page.get_by_label("Confirm password").fill(PASSWORD)
     shown.follow(page.get_by_role("button", name="Create account"))
     assert shown.path == "/"
 

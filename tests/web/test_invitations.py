@@ -99,6 +99,6 @@ async def test_the_address_of_a_link_is_told_to_no_other_page_and_recorded_nowhe
 
 async def test_the_welcome_page_says_what_the_link_makes(service: Service) -> None:
     page = words(await browser(service).text(await link(service)))
-    assert "This link creates one account, as viewer, and works once." in page
+    assert "This link creates one account, with the role viewer. It works once." in page
     gone = await browser(service).text("/welcome/gone", 404)
-    assert "This link was used already or has ended" in gone
+    assert "This link has been used or has expired" in gone

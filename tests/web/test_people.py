@@ -101,7 +101,7 @@ async def test_an_invitation_is_withdrawn_by_its_row(service: Service) -> None:
     assert (await browser(service).open(path)).status_code == 404
     again = await ada.send(f"{PATH}/-/withdraw", invitation=id_)
     assert again.status_code == 404
-    assert "was used already or has ended" in again.text
+    assert "has been used or has expired" in again.text
     assert await actions(service, id_) == ["person.withdraw", "person.invite"]
 
 

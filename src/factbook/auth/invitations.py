@@ -92,7 +92,7 @@ def take(transaction: Transaction, digest: str, now: int) -> Invitation:
         f"SELECT {_COLUMNS} FROM invitations WHERE hash = ? AND ends_at > ?", (digest, now)
     )
     if row is None:
-        raise NotFoundError("This link was used already or has ended; ask for a new one.")
+        raise NotFoundError("This link has been used or has expired. Ask for a new one.")
     transaction.run("DELETE FROM invitations WHERE hash = ?", (digest,))
     return _invitation(row)
 
@@ -121,7 +121,7 @@ def withdraw(transaction: Transaction, id_: str) -> None:
     """End an invitation by its id; raises NotFoundError when there is none."""
     lock(transaction)
     if not transaction.run("DELETE FROM invitations WHERE substr(hash, 1, ?) = ?", (ID, id_)):
-        raise NotFoundError("This invitation was used already or has ended.")
+        raise NotFoundError("This invitation has been used or has expired.")
 
 
 def withdraw_of(transaction: Transaction, ref: str) -> None:

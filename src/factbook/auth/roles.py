@@ -43,8 +43,8 @@ DESCRIPTIONS: Mapping[str, str] = {
     ADMINISTRATOR: "Reads everything, changes everything and manages people and tokens.",
     OPERATOR: "Runs the service: sets, data sources, importers, webhooks and digests; manages "
     "neither people nor tokens of others, and does not read the audit.",
-    EDITOR: "Reads what a viewer does, and writes checks, scorecards, data sources and sets of the "
-    "own groups.",
+    EDITOR: "Reads what a viewer does, and writes checks, scorecards, data sources and sets that "
+    "their groups own.",
     VIEWER: "Reads the catalog, the data sources with their facts, and the checks with their "
     "results, and changes nothing.",
 }

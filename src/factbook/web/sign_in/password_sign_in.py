@@ -246,7 +246,7 @@ async def _invitation(visit: PageContext) -> Invitation:
     found = await invitations.find(visit.state.database, _digest(visit), visit.now)
     if found is None:
         visit.state.failures.take(visit.address)
-        raise NotFoundError("This link was used already or has ended; ask for a new one.")
+        raise NotFoundError("This link has been used or has expired. Ask for a new one.")
     return found
 
 
