@@ -194,7 +194,7 @@ async def ages(world: World) -> dict[str, tuple[Any, Any]]:
     ):
         page = await browser.text(path)
         moment = re.search(r'class="as-of">[^<]*<time datetime="([^"]+)"', page)
-        stale = re.search(r"stale nothing new from (\S+)", words(page))
+        stale = re.search(r"stale no new data from (\S+)", words(page))
         told[path] = moment and moment[1], [stale[1]] if stale else []
     return told
 

@@ -102,7 +102,7 @@ def age(moment: int | str | None, at: int | None = None) -> str | None:
 
 def as_of(answer: "AgedAnswer | NextSteps") -> str:
     """The age of figures, as the end of a sentence; empty if the server doesn't say."""
-    stale = f", stale: nothing new from {', '.join(answer.stale_sources)}"
+    stale = f", stale: no new data from {', '.join(answer.stale_sources)}"
     at = answer.as_of and milliseconds(answer.as_of)
     return f"; as of {minute(at)}{stale if answer.stale_sources else ''}" if at else ""
 

@@ -158,7 +158,7 @@ def _as_of(digest: Digest) -> str:
     """The age of the results and levels."""
     stale = ", ".join(digest.age.stale_sources[:_NAMED])
     return f"As of {minute(digest.age.as_of)}" + (
-        f", stale: nothing new from {stale}" if stale else ""
+        f", stale: no new data from {stale}" if stale else ""
     )
 
 
