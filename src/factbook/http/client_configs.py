@@ -34,7 +34,7 @@ class Agent(NamedTuple):
     file: str
     render: Callable[[str, str | None], str]
     secret: str
-    use: str = "Put it into that file; where there is one, add the entry to it."
+    use: str = "Put the output into that file. If the file exists, add the entry to it."
     link: Callable[[str], str] | None = None
 
 
