@@ -11,12 +11,14 @@ import pytest
 from factbook import sweeps
 from factbook.auth import users
 from factbook.auth.permissions import OWN_WRITE
+from factbook.catalog import ref as refs
 from factbook.clock import DAY
 from factbook.importers import part_store
 from factbook.importers.github.events import hints
 from factbook.importers.kinds import KINDS
 from tests.api.checking import (
     CHECKS,
+    DIGESTS,
     EXEMPTIONS,
     RESULTS,
     SCORECARDS,
@@ -27,12 +29,21 @@ from tests.api.checking import (
     shown,
     with_source,
 )
-from tests.api.defining import history, item, latest, push
+from tests.api.defining import (
+    CONNECTIONS,
+    SOURCES,
+    define,
+    history,
+    item,
+    latest,
+    push,
+    pushed,
+)
 from tests.conftest import StartService
 from tests.fakes.github.state import Repository
 from tests.importers.deliveries import SECRET, push_to
 from tests.importers.identity_hosts import GiteaHost, GithubHost, GitlabHost, IdentityHost, Things
-from tests.service import Service, component
+from tests.service import PUSH, Service, component
 
 pytestmark = pytest.mark.both_databases
 
@@ -242,35 +253,73 @@ async def test_nothing_goes_to_a_namesake_of_what_was_forgotten(service: Service
     assert (await possessions.of(SHOP))[SHOP][1:] == (None, [], ["unknown"])
 
 
+async def give_rights(service: Service, word: str, owner: str) -> None:
+    """Give a group every right, with its name as people may write it."""
+    id_, written = f"of-{word}", owner.title()
+    short = written.rpartition("/")[2]
+    await put(service, check(id_, owner=short), publish=True)
+    await define(service, pushed(f"from-{word}", owner=short))
+    entries = [{"check": id_, "level": "bronze"}]
+    card = scorecard(id_, owner=written, exemptions={"approvers": [written]}, entries=entries)
+    shared = {"baseUrl": "https://ci.example.com", "sharedWith": [short]}
+    # Its hour tells it from the others.
+    hour = list(TABLE).index(word)
+    digest = {"owner": short, "url": "https://127.0.0.1/", "form": "slack", "hour": hour}
+    for answer in (
+        await service.http.put(f"{SCORECARDS}/{id_}", json=card, params={"publish": "true"}),
+        await service.http.put(f"{CONNECTIONS}/{id_}", json=shared),
+        await service.http.post(DIGESTS, json=digest),
+        await service.push(id_, component(f"mine-{word}", owner=short)),
+    ):
+        assert answer.status_code < 300, answer.text
+    await service.token("catalog.entity.read", owner=owner, name=id_)
+
+
+async def rights(service: Service, word: str) -> dict[str, str]:
+    """The group that has each right, as a reference."""
+    id_, http = f"of-{word}", service.http
+    card = (await http.get(f"{SCORECARDS}/{id_}")).json()
+    source = (await http.get(f"{SOURCES}/from-{word}")).json()
+    [approver] = card["exemptions"]["approvers"]
+    [shared] = (await http.get(f"{CONNECTIONS}/{id_}")).json()["sharedWith"]
+    made = (await http.get("/api/access/v1/tokens")).json()["tokens"]
+    sent = (await http.get(DIGESTS)).json()["digests"]
+    found = {
+        "check": (await shown(service, id_))["owner"],
+        "scorecard": card["owner"],
+        "exemptions": approver,
+        "source": source["owner"],
+        "connection": shared,
+        "digest": next(one["owner"] for one in sent if one["hour"] == [*TABLE].index(word)),
+        "token": next(one["owner"] for one in made if one["name"] == id_),
+    }
+    return {right: refs.canonical(name, kind="group") for right, name in found.items()}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", [GithubHost, GitlabHost, GiteaHost])
 async def test_rights_of_a_group_stay_with_the_group_and_never_go_to_its_namesake(
-    service: Service, kind: type[IdentityHost]
+    start: StartService, kind: type[IdentityHost]
 ) -> None:
+    service = await start(outgoing_networks=["127.0.0.0/8"])
+    await with_source(service)
     host = kind(service)
     host.has_members = True
     host.set(step(0))
     await host.poll()
     first = {word: f"{word}-{steps[0][1]}" for word, steps in TABLE.items()}
     for word, name in first.items():
-        owner = host.group.format(name)
-        await put(service, check(f"of-{word}", owner=owner), publish=True)
-        card = scorecard(f"of-{word}", exemptions={"approvers": [owner]})
-        card["entries"] = [{"check": f"of-{word}", "level": "bronze"}]
-        answer = await service.http.put(
-            f"{SCORECARDS}/of-{word}", json=card, params={"publish": "true"}
-        )
-        assert answer.status_code < 300, answer.text
+        await give_rights(service, word, host.group.format(name))
     for place in (1, 2):
         host.set(step(place))
         await host.poll()
     for word, steps in TABLE.items():
         now = steps[-1].get(1)
-        owner = (await shown(service, f"of-{word}"))["owner"]
-        card = (await service.http.get(f"{SCORECARDS}/of-{word}")).json()
-        [approver] = card["exemptions"]["approvers"]
         wanted = host.group.format(f"{word}-{now}") if now else f"{host.group.format(first[word])}#"
-        assert (owner.rstrip("0123456789") if not now else owner, approver) == (wanted, owner)
+        found = await rights(service, word)
+        assert {
+            right: name if now else name.rstrip("0123456789") for right, name in found.items()
+        } == dict.fromkeys(found, wanted)
         # Its members may change it, and those of whatever has its name now may not.
         names = {f"{word}-{name}" for name in steps[-1].values()}
         for name in names | {first[word]}:
@@ -278,10 +327,23 @@ async def test_rights_of_a_group_stay_with_the_group_and_never_go_to_its_namesak
                 "tech-insights.data-source.read", OWN_WRITE, owner=f"user:default/{name}"
             )
             document = check(f"of-{word}", owner=host.group.format(name))
+            mine = component(f"mine-{word}", owner=host.group.format(name))
             async with service.client(token) as http:
                 answer = await http.put(f"{CHECKS}/of-{word}", json=document)
+                pushed_set = await http.put(f"{PUSH}/sets/of-{word}", json={"items": [mine]})
             is_theirs = bool(now) and name == f"{word}-{now}"
             assert answer.status_code == (200 if is_theirs else 403), answer.text
+            # Pushed entities name the group. No group may write them once that has another name.
+            keeps = is_theirs and name == first[word] and word in {"split", "merged"}
+            assert pushed_set.status_code == (200 if keeps else 403), pushed_set.text
+        # A push by somebody who may write every set names the owner anew.
+        name = first[word]
+        mine = component(f"mine-{word}", owner=host.group.format(name), type="library")
+        assert (await service.push(f"of-{word}", mine)).status_code == 200
+        token = await service.token(OWN_WRITE, owner=f"user:default/{name}")
+        async with service.client(token) as http:
+            answer = await http.put(f"{PUSH}/sets/of-{word}", json={"items": [mine]})
+        assert answer.status_code == (200 if name in names else 403), answer.text
 
 
 def test_events_of_every_importer_that_takes_them_are_in_the_table() -> None:

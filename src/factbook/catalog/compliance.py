@@ -19,6 +19,8 @@ HAS_OWNER_RELATION = 32  # an ownedBy relation is derived; its target need not e
 HAS_GROUP_OWNER = 64  # and its target is a group
 HAS_RELATIONSHIPS = 128  # any relation but ownedBy, in either direction
 OWNER_EXISTS = 256  # a target of an ownedBy relation is in the catalog
+# An owner got another name since the entity was written, so its name may be of another group now.
+OWNER_RENAMED = 512
 
 RELATION_BITS = HAS_OWNER_RELATION | HAS_GROUP_OWNER | HAS_RELATIONSHIPS
 TECHDOCS_ANNOTATION = "backstage.io/techdocs-ref"

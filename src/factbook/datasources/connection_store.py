@@ -123,6 +123,21 @@ def put(
     return _stored(row)
 
 
+def rename(transaction: Transaction, names: Mapping[str, str]) -> None:
+    """Share connections with the same owners under their other names."""
+    transaction.lock("connections")
+    changed = []
+    for row in transaction.all(_EVERY):
+        options = _stored(row).options
+        shared = tuple(sorted({names.get(one, one) for one in options.shared_with}))
+        if shared != options.shared_with:
+            options = msgspec.structs.replace(options, shared_with=shared)
+            changed.append((_json(options), row[0]))
+    transaction.many("UPDATE connections SET options = ? WHERE name = ?", changed)
+    if changed:
+        source_store.raise_revision(transaction)
+
+
 def remove(transaction: Transaction, name: str) -> None:
     """Remove a connection."""
     transaction.run("DELETE FROM connections WHERE name = ?", (name,))

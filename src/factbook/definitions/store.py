@@ -3,14 +3,13 @@
 Readers see the document that was published last; before the first publication, its draft.
 """
 
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 import msgspec
 
-from factbook.definitions import documents
+from factbook.definitions import documents, owners
 from factbook.definitions.documents import Document, same
 from factbook.errors import ConflictError, NotFoundError, no_such
 from factbook.storage import Database, Row, Transaction, counters
@@ -211,20 +210,14 @@ class DefinitionStore(ABC, Generic[S]):
         return True
 
     def rename(self, transaction: Transaction, names: Mapping[str, str]) -> None:
-        """Replace texts, such as owners, in every document but those of earlier versions."""
-        columns = [name for name in _DOCUMENTS if name in self._form.__struct_fields__]
-        changed = ", ".join(f"{name} = REPLACE({name}, ?, ?)" for name in columns)
-        some = " OR ".join(f"{name} LIKE ? ESCAPE '!'" for name in columns)
-        sql = self._sql(f"UPDATE {{definitions}} SET {changed} WHERE {some}")
-        is_changed = False
-        # By way of texts that no document has, as two may swap theirs.
-        steps = [(_text(old), f'"\t{place}"') for place, old in enumerate(names)]
-        steps += [(f'"\t{place}"', _text(new)) for place, new in enumerate(names.values())]
-        for old, new in steps:
-            pattern = "%" + re.sub("([!%_])", r"!\1", old) + "%"
-            given = [*[old, new] * len(columns), *[pattern] * len(columns)]
-            is_changed |= bool(transaction.run(sql, given))
-        if is_changed:
+        """Give owners and approvers their other names, in all documents but earlier versions."""
+        ids = [one.id for one in self.all_within(transaction) if _renamed(one, names)]
+        for id_ in ids:
+            stored = self.read(transaction, id_)
+            for column, text in _renamed(stored, names).items():
+                sql = self._sql(f"UPDATE {{definitions}} SET {column} = ? WHERE id = ?")
+                transaction.run(sql, (text, id_))
+        if ids:
             self.raise_revision(transaction)
 
     def missing(self, transaction: Transaction, id_: str) -> NotFoundError:
@@ -271,8 +264,11 @@ class DefinitionStore(ABC, Generic[S]):
         return self._form(**members)
 
 
-def _text(value: str) -> str:
-    return msgspec.json.encode(value).decode()
+def _renamed(stored: StoredDefinition | None, names: Mapping[str, str]) -> dict[str, str]:
+    """The documents in which somebody gets another name, by column."""
+    found = {name: getattr(stored, name, None) or {} for name in _DOCUMENTS}
+    after = {name: owners.renamed(document, names) for name, document in found.items()}
+    return {name: documents.json(one) for name, one in after.items() if one != found[name]}
 
 
 def _numbers(version: str) -> list[int]:

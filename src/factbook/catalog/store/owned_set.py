@@ -3,6 +3,7 @@
 from typing import Final, NoReturn
 
 from factbook.auth.permissions import SET_WRITE, TITLES
+from factbook.catalog.compliance import OWNER_RENAMED
 from factbook.catalog.people_trust import PeopleTrust
 from factbook.catalog.store import membership
 from factbook.catalog.store.locks import WriteLocks
@@ -60,12 +61,12 @@ def _refuse() -> NoReturn:
     )
 
 
-_FOREIGN: Final = """
+_FOREIGN: Final = f"""
 SELECT 1 FROM entities e JOIN sets s ON s.id = e.set_id
-WHERE s.name = ? AND NOT EXISTS (
+WHERE s.name = ? AND ((e.compliance & {OWNER_RENAMED}) <> 0 OR NOT EXISTS (
     SELECT 1 FROM relations r
     WHERE r.source_id = e.id AND r.type = 'ownedBy' AND r.target_ref IN LIST(?)
-) LIMIT 1
+)) LIMIT 1
 """
 
 _OWNER: Final = """

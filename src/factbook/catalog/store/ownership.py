@@ -5,9 +5,11 @@ is known of others. A write that names an owner and one that adds or removes it 
 (catalog/store/locks.py): whoever is second sees what the first has committed.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
+from factbook.catalog.compliance import OWNER_RENAMED
+from factbook.catalog.people_trust import IMPORTED
 from factbook.catalog.piecewise import slices
 from factbook.catalog.store import apply, removed
 from factbook.storage import Transaction
@@ -23,6 +25,14 @@ def owned(transaction: Transaction) -> set[int]:
     return found
 
 
+def mark_renamed(transaction: Transaction, refs: Iterable[str]) -> None:
+    """Note at pushed entities that these owners have other names, until they are written anew."""
+    for names in slices(refs, _AT_ONCE):
+        ids = sorted({id_ for (id_,) in transaction.all(_PUSHED, (names, f"{IMPORTED}%"))})
+        for some in slices(ids, _AT_ONCE):
+            transaction.run(_MARK, (some,))
+
+
 def _references(transaction: Transaction) -> Iterator[str]:
     """The references, before and after, of what comes and goes."""
     yield from removed.moved(transaction.touched)
@@ -36,3 +46,9 @@ UNION SELECT ref FROM removed_entities WHERE id IN LIST(?)
 """
 
 _OWNED: Final = "SELECT source_id FROM relations WHERE type = 'ownedBy' AND target_ref IN LIST(?)"
+_PUSHED: Final = f"""
+{_OWNED} AND source_id IN (
+    SELECT e.id FROM entities e JOIN sets s ON s.id = e.set_id WHERE s.name NOT LIKE ?
+)
+"""
+_MARK: Final = f"UPDATE entities SET compliance = compliance | {OWNER_RENAMED} WHERE id IN LIST(?)"

@@ -82,7 +82,10 @@ class RelationRenderer:
     def _render(self, ids: dict[str, int]) -> None:
         rows = list(_rendered(self._transaction, ids, self._asked or {}))
         self._transaction.many(
-            "UPDATE entities SET relations = ?, compliance = ? WHERE id = ?", rows
+            "UPDATE entities SET relations = ?, "
+            # Another write may have set the bit since the others were read.
+            f"compliance = (compliance & {compliance.OWNER_RENAMED}) | ? WHERE id = ?",
+            rows,
         )
         self.rendered.update(row[2] for row in rows)
 

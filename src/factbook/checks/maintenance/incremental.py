@@ -38,6 +38,7 @@ from factbook.checks.states.state_store import EntityStates
 from factbook.checks.versions.check_store import check_store
 from factbook.checks.versions.scorecard_store import scorecard_store
 from factbook.clock import Clock
+from factbook.datasources import connection_store
 from factbook.datasources.source_store import source_store
 from factbook.errors import InputError
 from factbook.facts import changes
@@ -52,6 +53,8 @@ AT_ONCE: Final = 500
 # the other entities are due at once instead, and evaluated in transactions of their own.
 TRANSACTION_STEPS: Final = 25_000_000
 
+_OWNERS: Final = "SELECT id, owner FROM {} WHERE owner IN LIST(?) ORDER BY id"
+_SET_OWNER: Final = "UPDATE {} SET owner = ? WHERE id = ?"
 _NO_STATES: Final = EntityStates(0, "", b"", None)
 _BY_ENTITY: Final = msgspec.json.encode({"entity": True}).decode()
 _BY_EXEMPTION: Final = msgspec.json.encode({"exemption": True}).decode()
@@ -156,15 +159,23 @@ def _is_group(ref: str) -> bool:
 
 
 def _rename_groups(transaction: Transaction, moved: Mapping[str, int]) -> None:
-    """Have owners and approvers name groups as they are called now: rights are of the group.
+    """Have all that gives rights to groups name them as they are called now.
 
     Another group that has such a name now gets none of them. One that has no name any more, and may
     return, is named as exemptions name an entity that waits.
     """
-    now = removed.refs_of(transaction, moved.values()) if moved else {}
+    if not moved:
+        return
+    now = removed.refs_of(transaction, moved.values())
     names = {ref: now.get(id_) or removed.aside(ref, id_) for ref, id_ in moved.items()}
+    connection_store.rename(transaction, names)
     for store in (check_store, scorecard_store, source_store):
         store.rename(transaction, names)
+    for table in ("digests", "tokens"):
+        transaction.lock(table)
+        rows = transaction.all(_OWNERS.format(table), (sorted(names),))
+        transaction.many(_SET_OWNER.format(table), [(names[owner], id_) for id_, owner in rows])
+    ownership.mark_renamed(transaction, names)
 
 
 def _tasks(known: CheckSet, entity_ids: set[int], touched: Touched) -> Iterator[Task]:
