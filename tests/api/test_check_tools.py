@@ -451,3 +451,23 @@ async def test_who_neither_owns_an_entity_nor_has_the_permission_may_not_ask(
     held = (CATALOG_READ, CHECK_READ, EXEMPTION_REQUEST)
     async with service.client(await service.token(*held)) as client:
         assert (await client.post(MANAGE, json=body)).status_code == 200
+
+
+async def test_an_owner_that_nobody_is_called_is_refused_with_near_ones(
+    service: Service, subtests: pytest.Subtests
+) -> None:
+    for tool, arguments in (
+        ("get-check-results", {"checkId": "owned", "owner": "team-c"}),
+        ("get-check-results", {"scorecardId": "readiness", "owner": "team-c"}),
+        ("get-scorecard-rollup", {"scorecardId": "readiness", "group": "team-c"}),
+    ):
+        with subtests.test(tool=tool, arguments=arguments):
+            said = await refused(service, tool, **arguments)
+            assert (
+                "No entity is owned by group:default/team-c, which is not in the catalog." in said
+            )
+            assert "group:default/team-b" in said
+    # A group of the catalog may own nothing.
+    await service.push("more", group("team-d"))
+    found = await ask(service, "get-check-results", checkId="owned", owner="team-d")
+    assert (found["counts"], found["entities"]) == ({}, [])

@@ -5,7 +5,6 @@ from typing import Annotated, TypeVar
 
 from msgspec import Meta, UnsetType
 
-from factbook.catalog import ref as refs
 from factbook.catalog.store import hierarchy
 from factbook.checks import state
 from factbook.checks.levels.group_hierarchy import GroupHierarchy
@@ -13,6 +12,7 @@ from factbook.checks.scorecards import scorecard_figures
 from factbook.checks.scorecards.scorecard_figures import ScorecardInEffect
 from factbook.errors import InputError, NotFoundError, ToolError
 from factbook.storage import Database
+from factbook.tools.entities import selection
 from factbook.tools.tool import argument
 
 T = TypeVar("T")
@@ -75,11 +75,14 @@ def states_checked(given: list[str]) -> list[str]:
 
 
 async def owners_of(database: Database, owner: str | UnsetType) -> list[str]:
-    """The references of an owner and of all groups below it; none for any owner."""
+    """The references of an owner and of all groups below it; none for any owner.
+
+    Raises ToolError if nobody is called so.
+    """
     if not isinstance(owner, str):
         return []
     try:
-        group = refs.canonical(owner, kind="group")
+        first, *_ = await selection.owners_named(database, owner)
     except InputError as error:
         raise ToolError(f"owner: {error.message}") from None
-    return sorted(GroupHierarchy(await hierarchy.group_parents(database)).within(group))
+    return sorted(GroupHierarchy(await hierarchy.group_parents(database)).within(first))

@@ -15,6 +15,7 @@ from factbook.errors import InputError, ToolError
 from factbook.tools import times
 from factbook.tools.checks import arguments as given
 from factbook.tools.checks.shown import SCORED, said
+from factbook.tools.entities import selection
 from factbook.tools.result_schema import AGE, SIZE_NOTE, array, record, text
 from factbook.tools.tool import Context, Tool, argument, encode
 
@@ -57,7 +58,10 @@ async def run(arguments: RollupArguments, context: Context) -> str:
     database = context.database
     found = await given.scorecard_in_effect(database, arguments.scorecard_id)
     try:
-        group = refs.canonical(arguments.group, kind="group") if arguments.group else None
+        group = None
+        if arguments.group:
+            group = refs.canonical(arguments.group, kind="group")
+            await selection.owners_named(database, group)
         groups = await scorecard_figures.rolled_up(
             database, found, arguments.by, group, arguments.depth
         )
