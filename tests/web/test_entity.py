@@ -116,6 +116,16 @@ async def test_an_unknown_entity_names_near_ones(service: Service) -> None:
         await visitor.text(f"/catalog/component/default/nowhere/{path}", 404)
 
 
+async def test_an_owner_that_is_not_in_the_catalog_leads_to_what_it_owns(service: Service) -> None:
+    visitor = await signed_in(service)
+    await service.push("all", component("checkout", owner="team-gone"))
+    page = await visitor.text("/catalog/group/default/team-gone", 404)
+    [owned] = [href for href in hrefs(page) if href.startswith("/catalog?owner=")]
+    assert "/catalog/component/default/checkout" in hrefs(await visitor.text(owned))
+    other = await visitor.text("/catalog/group/default/nobody", 404)
+    assert not [href for href in hrefs(other) if "owner=" in href]
+
+
 async def test_an_entity_that_is_too_large_for_yaml_is_there_as_json(service: Service) -> None:
     visitor = await signed_in(service)
     await service.push("all", component("web", notes=["x" * 1_000] * 1_100))

@@ -12,7 +12,7 @@ from factbook.auth.permissions import CATALOG_READ, SOURCE_READ
 from factbook.catalog import url
 from factbook.catalog.kinds import RELATIONS
 from factbook.catalog.ref import EntityRef
-from factbook.catalog.store import by_ref
+from factbook.catalog.store import by_ref, filter_choices
 from factbook.catalog.store.by_ref import DisplayName, EntityDetail
 from factbook.datasources.custom import yaml_text
 from factbook.errors import InputError, UnsupportedError
@@ -727,14 +727,20 @@ def _file(found: EntityView, ending: str, text: str, content_type: bytes) -> Rep
 
 async def _missing(visit: PageContext, ref: EntityRef) -> Reply:
     """Page for an unknown entity, with suggestions."""
-    near: list[str] = []
+    near, is_owner = list[str](), False
     if all(part.isprintable() for part in ref):
         database = visit.state.database
+        is_owner = await filter_choices.is_target(database, "ownedBy", str(ref))
         near = await by_ref.same_name(database, ref.name, _NEAR)
         similar = await by_ref.similar(database, ref.kind, ref.name, _NEAR)
         near += [one for one in similar if one not in near]
     return visit.page(
-        "entity-missing.html", 404, ref=str(ref), name=ref.name, near=near[: 2 * _NEAR]
+        "entity-missing.html",
+        404,
+        ref=str(ref),
+        name=ref.name,
+        is_owner=is_owner,
+        near=near[: 2 * _NEAR],
     )
 
 
