@@ -54,7 +54,7 @@ async def test_a_team_shows_what_it_and_the_groups_below_own(service: Service) -
     assert "/catalog/component/default/else" not in hrefs(page)
     assert {"/catalog/component/default/web#checks", f"{DEPARTMENT}/contents"} <= set(hrefs(page))
     own = words(await visitor.text(f"{DEPARTMENT}/contents"))
-    assert "Owns 5 entities, with all below" in own
+    assert "Owns 5 entities, including subteams" in own
 
 
 async def test_the_scorecards_of_a_team_are_those_of_all_below(service: Service) -> None:
@@ -81,7 +81,7 @@ async def test_a_system_and_a_domain_show_what_they_contain(service: Service) ->
     shop = await visitor.text("/catalog/system/default/shop/contents")
     assert "Contains 2 entities · as of now Entity" in words(shop)
     retail = await visitor.text("/catalog/domain/default/retail/contents")
-    assert "Contains 3 entities, with all below" in words(retail)
+    assert "Contains 3 entities, including subdomains" in words(retail)
     for page in (shop, retail):
         assert "web Bronze 2 1" in words(page)
     overview = await visitor.text("/catalog/domain/default/retail")
@@ -115,7 +115,7 @@ async def test_groups_below_each_other_are_counted_once(service: Service) -> Non
         thing("Group", "b", type="team", parent="a", children=[]),
     )
     text = words(await (await signed_in(service)).text("/catalog/group/default/b/contents"))
-    assert "Owns 1 entity, with all below Entity Failing Unknown web — not checked" in text
+    assert "Owns 1 entity, including subteams Entity Failing Unknown web — not checked" in text
 
 
 async def test_the_trend_of_a_team_is_told(service: Service) -> None:

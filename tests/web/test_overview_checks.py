@@ -38,7 +38,7 @@ async def test_scorecards_are_shown_by_level_and_team_and_lead_to_each_count(
     assert "25% pass · 67% known" in text
     assert "silver 0 entities: silver bronze 1 entities: bronze no level 2" in text
     # One group holds all others, so those below it are the teams; the lowest score first.
-    assert re.search(r"Team, with all below \S+ team-b 0% of 1 team-a 25% of 1", text), text
+    assert re.search(r"Team, including subteams \S+ team-b 0% of 1 team-a 25% of 1", text), text
     found = set(hrefs(page))
     assert f"/scorecards/readiness?team={TEAM_A}" in found
     assert {
@@ -168,7 +168,7 @@ async def test_without_scorecards_one_line_leads_to_them(service: Service) -> No
     page = await (await signed_in(service)).text("/")
     assert "No scorecard has been published yet" in words(page)
     assert "/scorecards" in hrefs(page)
-    for heading in ("Needs attention", "Fails most", "Team, with all below"):
+    for heading in ("Needs attention", "Fails most", "Team, including subteams"):
         assert heading not in page
 
 

@@ -163,7 +163,7 @@ async def test_pages_show_the_numbers_of_an_owner_beside_it(service: Service) ->
         f"/checks/covered?owner={UNIT}": ["1 entity Failing entities of 90 days, of all owners"],
         "/catalog?owner=unit": ["1 entity found"],
         "/catalog/group/default/unit": ["of all below", "mean score of 6 of 6", "Owns 6 entities"],
-        "/catalog/group/default/unit/contents": ["6 entities, with all below"],
+        "/catalog/group/default/unit/contents": ["6 entities, including subteams"],
         f"/data-sources/coverage/facts/lines?owner={UNIT}": [
             "6 of 6 entities known",
             "each without the groups below it",
