@@ -113,7 +113,7 @@ async def test_what_a_query_cannot_choose_is_400_and_told(
     service: Service, subtests: pytest.Subtests
 ) -> None:
     for query, text in [
-        ("toolsets=fact", 'no toolset "fact". There are: facts'),
+        ("toolsets=fact", 'no toolset "fact". Did you mean facts? There are: facts'),
         ("toolsets=facts,everything", 'no toolset "everything"'),
         ("toolsets=", 'no toolset ""'),
         ("toolsets=facts%00", "no toolset"),

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -105,7 +106,9 @@ def test_it_calls_tools_of_several_servers_at_once_at_one_address(
             ]
             for name, result in zip(names, found, strict=True):
                 valid(tools[name], result)
-            assert found == found[:2] * 5
+            # Counts say as of when they are.
+            timeless = [re.sub(r"\d{4}-\d\d-\d\dT[\d:.]+", "", str(result)) for result in found]
+            assert timeless == timeless[:2] * 5
 
     asyncio.run(talk())
 

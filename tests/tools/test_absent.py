@@ -129,9 +129,9 @@ async def test_nothing_of_the_catalog_is_unknown_where_an_entity_has_none(
             assert await names(service, leaf) == (expected, 0)
             others = [name for name in both if name not in expected]
             assert await names(service, {"not": leaf}) == (others, 0)
-    # A name that no field has is still reported as unknown.
     misspelled = {"source": "entity", "fact": "metadata.tgas", "operator": "isEmpty"}
-    assert await names(service, misspelled) == ([], 2)
+    refusal = await service.refusal("find-entities", where=misspelled)
+    assert "Did you mean metadata.tags?" in refusal
 
 
 async def test_answers_leave_out_what_an_entity_does_not_have(service: Service) -> None:

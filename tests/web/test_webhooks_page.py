@@ -36,7 +36,7 @@ async def made(visitor: Browser, url: str = ADDRESS, **fields: object) -> str:
 async def test_without_a_webhook_it_says_what_one_is_for(service: Service) -> None:
     shown = words(await (await signed_in(service)).text(PATH))
     assert "No webhook yet" in shown
-    assert "source.down A run of all that a source is about" in shown
+    assert "source.down Everything failed in a full run of a source." in shown
 
 
 async def test_the_secret_is_shown_once(service: Service) -> None:

@@ -15,13 +15,13 @@ from uvicorn.supervisors import Multiprocess
 
 from factbook import app, backend, clock, listeners, process
 from factbook.auth.encryption import token_key
+from factbook.operations import first_start
 from factbook.operations.database_session import on_database
 from factbook.settings import Settings
 from factbook.settings.loader import environment
 from factbook.storage import migrations
 from factbook.storage.database_url import is_there
 from factbook.telemetry import logs
-from factbook.web.sign_in import password_sign_in
 
 log = structlog.get_logger("factbook")
 
@@ -61,7 +61,7 @@ def _serve_here(settings: Settings, sockets: list[socket.socket]) -> bool:
         # Opened here and not by the server, so that errors are raised as they are.
         state = await application.open()
         try:
-            sys.stderr.write(await password_sign_in.words(state))
+            sys.stderr.write(await first_start.words(state))
             _listen(sockets)
             await server.serve(sockets)
         finally:
@@ -96,7 +96,7 @@ async def _opened_once(settings: Settings) -> str:
     """
     with app.Application.traced_meanwhile(settings) as application:
         async with application.running() as state:
-            return await password_sign_in.words(state)
+            return await first_start.words(state)
 
 
 def _listen(sockets: list[socket.socket]) -> None:

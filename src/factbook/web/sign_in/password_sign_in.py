@@ -1,4 +1,4 @@
-"""Sign-in, sign-out, the first start, and links that create an account or set a password."""
+"""Sign-in, sign-out, and links that create an account or set a password."""
 
 import asyncio
 from collections.abc import Sequence
@@ -16,11 +16,9 @@ from factbook.errors import (
     InputError,
     NotFoundError,
     TooManyRequestsError,
-    UnavailableError,
 )
 from factbook.http import refusals, urls
 from factbook.http.admission import RateLimit
-from factbook.http.context import HandlerContext
 from factbook.http.requests import Reply
 from factbook.scim import identity
 from factbook.storage import Transaction
@@ -307,49 +305,3 @@ SIGNING_IN: Sequence[PageRoute] = (
     PageRoute("GET", urls.WELCOME, welcome, OPEN),
     PageRoute("POST", urls.WELCOME, accept, OPEN),
 )
-
-
-_NOBODY = """
-Nobody has an account yet. This link makes the first administrator, once, within a day:
-
-    {link}
-
-`factbook people invite` prints another.
-"""
-_NO_ADDRESS = """
-Nobody has an account yet. With the address of this service in place of ADDRESS,
-
-    factbook people invite --server ADDRESS
-
-prints a link that makes the first administrator.
-"""
-_NO_LINK = """
-Nobody has an account yet, and no link can be made now: {reason}
-Afterwards `factbook people invite` prints one.
-"""
-
-
-async def words(state: HandlerContext) -> str:
-    """Notice for the person who starts the service; empty if there are people already.
-
-    Its link replaces the one of an earlier start. Never log it: it gives access to anybody who
-    reads it.
-    """
-    database, server = state.database, urls.server(state.settings)
-    if server is None:
-        return "" if await users.any_there(database) else _NO_ADDRESS
-    if await users.any_there(database):
-        return ""
-    secret, now = invitations.generate(), state.clock()
-    try:
-        made = await database.write(
-            lambda transaction: invitations.replace_first(
-                transaction,
-                invitations.digest(secret, state.token_key),
-                now,
-                invitations.FIRST_LIFETIME,
-            )
-        )
-    except UnavailableError as error:
-        return _NO_LINK.format(reason=error.message)
-    return _NOBODY.format(link=urls.welcome(server, secret)) if made else ""
