@@ -163,7 +163,7 @@ def show(url: str, token: str, link: str, answer: str) -> None:
     message = json.dumps({"jsonrpc": "2.0", "method": "tools/call", "params": call, "id": 1})
     say(
         f"""
-Question: which services of Logistics would page nobody tonight?   ({TOOL})
+Question: which Logistics services have no one on call tonight?   ({TOOL})
 Answer:
 {answer}
 

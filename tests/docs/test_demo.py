@@ -111,7 +111,7 @@ class Shown:
 def test_the_demo_asks_shows_serves_and_stops(demo: Demo, folder: Path) -> None:
     shown = Shown(demo)
     printed = re.search(
-        r"Question: which services of Logistics .*\nAnswer:\n({.*?\n})\n", shown.text, re.DOTALL
+        r"Question: which Logistics services .*\nAnswer:\n({.*?\n})\n", shown.text, re.DOTALL
     )
     assert printed, shown.text
     [in_readme] = re.findall(r"```json\n(.*?)```", README.read_text(), re.DOTALL)

@@ -1,4 +1,4 @@
-"""Not applicable, unknown and absent are told apart, wherever they are counted or shown."""
+"""Not applicable, unknown and absent are counted and shown as three different things."""
 
 import re
 from typing import Any

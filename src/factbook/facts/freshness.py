@@ -144,7 +144,7 @@ def _last(source: DataSource, path: str, before: Latest, reason: str, now: int) 
     earlier = reason_of(path, before.reasons)
     if earlier is not None and word(earlier) == EXPIRED:
         return f"{EXPIRED}: {reason}"
-    # What was said once still holds; failing to ask says nothing new.
+    # A failed attempt does not change the stored reason.
     return reason if earlier is None or word(earlier) in PASSING else earlier
 
 

@@ -545,7 +545,7 @@ def _edges(columns: Sequence[Column], left: float, room: float, bottom: float) -
 
 
 NO_NOTES: Final[Mapping[int, str]] = {}
-_FEW = 40  # so many points can be told apart as dots
+_FEW = 40  # more points than this merge into a line
 
 
 class _Frame(NamedTuple):

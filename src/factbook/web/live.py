@@ -139,7 +139,7 @@ class TopicChanges:
     def note(self, topics: Iterable[str], at: int | None) -> None:
         """Note a change, at a time that counts in the first look alone.
 
-        What is under way has none: nobody knows what it was when the page was made.
+        Runs in progress have none: their state may have changed since the page was rendered.
         """
         time = at if self._is_first and at is not None else self._now
         for topic in topics:

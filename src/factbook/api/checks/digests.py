@@ -32,7 +32,7 @@ async def get(request: Request, state: WebhookContext) -> JsonReply[ShownDigest]
 async def create(request: Request, state: WebhookContext) -> JsonReply[ShownDigest]:
     """Send what changes from now on to a channel of Slack or Microsoft Teams.
 
-    Nothing is sent when nothing changed. The address is public, or in a network that the setting
+    Periods without changes are skipped. The address is public, or in a network that the setting
     `outgoing_networks` names.
     """
     wanted = _wanted(await request.json(NewDigest, _LARGEST))
