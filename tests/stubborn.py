@@ -20,7 +20,8 @@ from factbook.settings import Settings
 from factbook.settings.loader import load
 from factbook.storage import Database
 from factbook.telemetry import logs
-from factbook.webhooks import GuardedPost, WebhookSender
+from factbook.webhooks.sender import WebhookSender
+from factbook.webhooks.transport import GuardedPost
 
 # Seconds within which the process has to end.
 SECONDS = 3.0

@@ -43,7 +43,8 @@ from factbook.storage import Database
 from factbook.storage.observation import observed
 from factbook.tools import TOOLS, Tool
 from factbook.tools.toolsets import toolsets as toolset_list
-from factbook.webhooks import GuardedPost, adopt
+from factbook.webhooks.adoption import adopt
+from factbook.webhooks.transport import GuardedPost
 
 if TYPE_CHECKING:
     from factbook.auth.oauth.client_documents import FetchDocument

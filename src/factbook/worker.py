@@ -27,7 +27,8 @@ from factbook.settings import Settings
 from factbook.storage import Database, migrations
 from factbook.sweeps import PARTS, Part, Round
 from factbook.telemetry.logs import without_secrets
-from factbook.webhooks import DigestSender, WebhookSender
+from factbook.webhooks.digest_sender import DigestSender
+from factbook.webhooks.sender import WebhookSender
 
 log = structlog.get_logger("factbook.worker")
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from factbook.clock import SECOND
-from factbook.webhooks import WebhookSender
+from factbook.webhooks.sender import WebhookSender
 from tests.conftest import StartService
 from tests.service import Service
 from tests.webhooks.receiver import NETWORKS, Receiver, receiving

@@ -15,11 +15,12 @@ from factbook.outbound import HostReply
 from factbook.schemas.digests import DigestForm
 from factbook.settings import Settings
 from factbook.storage import Database
-from factbook.webhooks import GuardedPost, Post, digest_store, digests
+from factbook.webhooks import digest_store, digests
 from factbook.webhooks.digest_cadence import DigestCadence
 from factbook.webhooks.digest_sender import DigestSender
 from factbook.webhooks.digest_store import StoredDigest
 from factbook.webhooks.digests import WantedDigest
+from factbook.webhooks.transport import GuardedPost, Post
 from tests.checks.scorecards import add_checks
 from tests.facts.test_store import add_entities
 from tests.service import NOON, Time
@@ -82,7 +83,7 @@ def sender(database: Database, post: Post, time: Time, key: bytes = KEY) -> Dige
 
 
 async def stored(database: Database) -> StoredDigest:
-    [found] = await digests.listed(database)
+    [found] = await digest_store.listed(database)
     return found
 
 
@@ -108,7 +109,7 @@ async def test_a_team_gets_what_changed_on_monday_and_only_once(
     database: Database, post: GuardedPost, receiver: Receiver, time: Time
 ) -> None:
     made = await make(database, post, f"{receiver.url}/secret")
-    assert "secret" not in repr(await digests.listed(database))
+    assert "secret" not in repr(await digest_store.listed(database))
     assert made.owner == TEAM
     await fail(database, NOON + HOUR)
     two = [sender(database, post, time) for _ in range(2)]
@@ -191,7 +192,7 @@ async def test_of_three_addresses_the_one_that_fails_keeps_no_other_waiting(
     time.advance(made[0].next_at - NOON)
     courier = sender(database, post, time)
     assert await courier.tick() == 3
-    errors = {one.url: one.error for one in await digests.listed(database)}
+    errors = {one.url: one.error for one in await digest_store.listed(database)}
     assert errors == {
         "https://bad.example.com": "answered 200: no_service",
         "https://busy.example.com": "answered 429",
@@ -239,7 +240,7 @@ async def test_a_message_leads_to_the_scorecards_of_its_team(
     await fail(database, NOON + HOUR)
     row = ("group:default/gone",)
     await database.write(lambda tx: tx.run("UPDATE check_states SET owner = ?", row))
-    made = await digests.listed(database)
+    made = await digest_store.listed(database)
     time.advance(made[0].next_at - NOON)
     courier = DigestSender(database, post, lambda: KEY, time, "https://facts.example.com")
     assert await courier.tick() == 3

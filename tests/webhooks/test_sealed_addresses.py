@@ -9,7 +9,8 @@ import structlog
 
 from factbook.clock import MINUTE, SECOND
 from factbook.storage import Database, Transaction
-from factbook.webhooks import adopt, queue
+from factbook.webhooks import queue
+from factbook.webhooks.adoption import adopt
 from tests.api.auditing import records
 from tests.service import NOON, component
 from tests.web.visiting import signed_in

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from factbook.facts.pushed_facts import FactItemResult
     from factbook.importers.importer_store import StoredImporter
     from factbook.scheduling.run_queue import Begun
-    from factbook.webhooks import StoredDigest, StoredWebhook
+    from factbook.webhooks.digest_store import StoredDigest
+    from factbook.webhooks.store import StoredWebhook
 
 
 def caller(request: Request, state: HandlerContext) -> Caller:

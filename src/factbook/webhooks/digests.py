@@ -17,8 +17,6 @@ from factbook.webhooks.digest_store import StoredDigest
 from factbook.webhooks.management import DeliveryResult
 from factbook.webhooks.transport import Post
 
-listed = digest_store.listed
-
 _OWNERS: Final = frozenset({"group", "user"})
 
 

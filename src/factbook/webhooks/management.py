@@ -21,8 +21,6 @@ log = structlog.get_logger("factbook.webhooks")
 
 TEST = "webhook.test"
 
-listed = store.listed
-
 
 class Made(NamedTuple):
     """A new webhook with its address and its secret, which are never shown again."""

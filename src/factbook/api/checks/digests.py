@@ -11,7 +11,10 @@ from factbook.http.context import WebhookContext
 from factbook.http.requests import JsonReply, Reply, Request, reply
 from factbook.schemas.digests import ChangedDigest, NewDigest, ShownDigest, ShownDigests
 from factbook.schemas.events import TriedWebhook
-from factbook.webhooks import DigestCadence, StoredDigest, WantedDigest, digests
+from factbook.webhooks import digest_store, digests
+from factbook.webhooks.digest_cadence import DigestCadence
+from factbook.webhooks.digest_store import StoredDigest
+from factbook.webhooks.digests import WantedDigest
 
 _LARGEST: Final = 16 * 1024
 
@@ -20,7 +23,7 @@ ID: Final = PathPart(name="id", description="The digest's id.", format="digest-i
 
 async def list_all(request: Request, state: WebhookContext) -> JsonReply[ShownDigests]:
     """Every digest, and of its address the scheme and host alone."""
-    found = await digests.listed(state.database)
+    found = await digest_store.listed(state.database)
     return reply(ShownDigests([_shown(one) for one in found]))
 
 

@@ -11,8 +11,10 @@ from factbook.schemas.digests import DigestForm, Weekday
 from factbook.web.site.endpoint import PageRoute
 from factbook.web.site.formats import segment
 from factbook.web.site.page_context import Form, PageContext
-from factbook.webhooks import DigestCadence, StoredDigest, WantedDigest, digests
-from factbook.webhooks.digest_cadence import WEEKDAYS
+from factbook.webhooks import digest_store, digests
+from factbook.webhooks.digest_cadence import WEEKDAYS, DigestCadence
+from factbook.webhooks.digest_store import StoredDigest
+from factbook.webhooks.digests import WantedDigest
 
 PATH: Final = "/administration/digests"
 _ONE: Final = f"{PATH}/{{id}}"
@@ -39,7 +41,7 @@ async def listed(visit: PageContext, status: int = 200, problem: str = "") -> Re
     return visit.page(
         "digests.html",
         status,
-        digests=await digests.listed(visit.state.database),
+        digests=await digest_store.listed(visit.state.database),
         filled=_fields(visit.form) if visit.form else DigestFields(),
         problem=problem,
         path=PATH,

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import Final, get_args
 
-from factbook import webhooks
 from factbook.auth.permissions import EVENTS_READ, OPERATIONS_MANAGE
 from factbook.errors import ConflictError, InputError
 from factbook.events.event import TYPES, EventType
@@ -12,6 +11,8 @@ from factbook.http.requests import Reply
 from factbook.web.site.endpoint import PageRoute
 from factbook.web.site.formats import segment
 from factbook.web.site.page_context import PageContext
+from factbook.webhooks import management
+from factbook.webhooks import store as stored_webhooks
 
 PATH: Final = "/administration/webhooks"
 _ONE: Final = f"{PATH}/{{id}}"
@@ -24,7 +25,7 @@ async def listed(visit: PageContext, status: int = 200, problem: str = "") -> Re
     return visit.page(
         "webhooks.html",
         status,
-        webhooks=await webhooks.listed(visit.state.database),
+        webhooks=await stored_webhooks.listed(visit.state.database),
         types=[(type_, TYPES[type_][1]) for type_ in _TYPES],
         url=form.one("url") if form else "",
         chosen=form.all("types") if form else [],
@@ -38,7 +39,7 @@ async def create(visit: PageContext) -> Reply:
     state, url = visit.state, visit.sent.one("url")
     write = visit.writing(audit.of_webhook("webhook.create"), 201)
     try:
-        made = await webhooks.create(
+        made = await management.create(
             state.database,
             state.post,
             state.token_key,
@@ -55,7 +56,7 @@ async def create(visit: PageContext) -> Reply:
 
 async def show(visit: PageContext, status: int = 200, problem: str = "") -> Reply:
     """Page of one webhook, with its undelivered messages."""
-    hook, lost = await webhooks.one(visit.state.database, _id(visit))
+    hook, lost = await management.one(visit.state.database, _id(visit))
     return visit.page(
         "webhook.html",
         status,
@@ -71,7 +72,9 @@ async def try_out(visit: PageContext) -> Reply:
     """Send a test message and show the result."""
     state, id_ = visit.state, _id(visit)
     try:
-        tried = await webhooks.try_out(state.database, state.post, state.token_key, id_, visit.now)
+        tried = await management.try_out(
+            state.database, state.post, state.token_key, id_, visit.now
+        )
     except ConflictError as error:
         return await show(visit, error.status, error.message)
     if tried.error is not None:
@@ -83,13 +86,13 @@ async def try_out(visit: PageContext) -> Reply:
 async def enable(visit: PageContext) -> Reply:
     """Enable a webhook again, and resend given-up messages."""
     write = visit.writing(audit.of_webhook("webhook.enable"))
-    await webhooks.enable(_id(visit), now=visit.now, write=write)
+    await management.enable(_id(visit), now=visit.now, write=write)
     return visit.redirect(_path(_id(visit)), "The webhook is enabled.")
 
 
 async def delete(visit: PageContext) -> Reply:
     """Remove a webhook and its pending messages."""
-    await webhooks.remove(_id(visit), write=visit.writing(audit.of_webhook("webhook.delete")))
+    await management.remove(_id(visit), write=visit.writing(audit.of_webhook("webhook.delete")))
     return visit.redirect(PATH, "The webhook was deleted.")
 
 
