@@ -9,7 +9,7 @@ from factbook.api.openapi import openapi
 from factbook.api.routes import all_routes
 from factbook.auth import permissions
 from factbook.events.event import TYPES
-from factbook.schemas import events, push, tokens
+from factbook.schemas import access, catalog, events
 from factbook.settings import Settings
 from factbook.webhooks import transport
 
@@ -25,7 +25,7 @@ def described(name: str) -> dict[str, Any]:
 
 
 def test_the_values_of_the_schemas_are_those_of_the_service() -> None:
-    assert set(tokens.PERMISSIONS) == permissions.NAMES
+    assert set(access.PERMISSIONS) == permissions.NAMES
     assert set(get_args(events.EventType)) == TYPES.keys()
     assert events.LONGEST_URL == transport.LONGEST
 
@@ -33,7 +33,7 @@ def test_the_values_of_the_schemas_are_those_of_the_service() -> None:
 def test_a_member_that_is_left_out_is_none_for_a_client_and_never_null_in_the_description() -> None:
     summary = {"revision": 1, "createdBy": "a", "createdAt": "b"}
     changes = {"added": 0, "updated": 0, "removed": 0, "unchanged": 0}
-    revision = msgspec.convert({**summary, "changes": changes}, push.Revision)
+    revision = msgspec.convert({**summary, "changes": changes}, catalog.Revision)
     assert revision.restored is None
     assert msgspec.to_builtins(revision).keys() == {*summary, "changes"}
     assert described("Revision")["restored"] == {

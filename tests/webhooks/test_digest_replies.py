@@ -3,7 +3,7 @@
 import pytest
 
 from factbook.outbound import HostReply
-from factbook.schemas.digests import DigestForm
+from factbook.schemas.events import DigestForm
 from factbook.webhooks import digest_replies
 
 

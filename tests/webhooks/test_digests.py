@@ -12,7 +12,7 @@ from factbook.checks import state
 from factbook.clock import DAY, HOUR, MINUTE
 from factbook.errors import ConflictError, InputError, NotFoundError
 from factbook.outbound import HostReply
-from factbook.schemas.digests import DigestForm
+from factbook.schemas.events import DigestForm
 from factbook.settings import Settings
 from factbook.storage import Database
 from factbook.webhooks import digest_store, digests

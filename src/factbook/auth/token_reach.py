@@ -13,7 +13,7 @@ import msgspec
 
 from factbook import invisible
 from factbook.errors import InputError, NotAllowedError
-from factbook.schemas import patterns as texts
+from factbook.schemas import patterns
 
 SETS: Final = "sets"
 NAMESPACES: Final = "namespaces"
@@ -25,9 +25,9 @@ MOST_PATTERNS: Final = 50
 _LONGEST: Final = 128
 # What each can be at all; of sets, whatever is seen.
 _FORMS: Final[Mapping[str, re.Pattern[str]]] = {
-    NAMESPACES: re.compile(texts.REACHED_NAMESPACE),
-    SOURCES: re.compile(texts.REACHED_SOURCE),
-    TOOLS: re.compile(texts.REACHED_TOOL),
+    NAMESPACES: re.compile(patterns.REACHED_NAMESPACE),
+    SOURCES: re.compile(patterns.REACHED_SOURCE),
+    TOOLS: re.compile(patterns.REACHED_TOOL),
 }
 _decoder = msgspec.json.Decoder(dict[str, list[str]])
 

@@ -16,7 +16,7 @@ from factbook.catalog.push_rules import MOST_ITEMS, EntityLimits, PushRules
 from factbook.catalog.ref import DEFAULT_NAMESPACE, EntityRef
 from factbook.catalog.validation import Problem
 from factbook.errors import InputError, InvalidItemsError, PayloadTooLargeError, in_words, problem
-from factbook.schemas.push import Notice
+from factbook.schemas.catalog import Notice
 
 _encode = msgspec.json.Encoder().encode
 

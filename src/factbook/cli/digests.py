@@ -8,10 +8,10 @@ import typer
 from factbook.cli.connection import DEFAULT_SERVER, Server, Token, connected
 from factbook.cli.failures import EXIT_CODES, CommandError
 from factbook.cli.output import Json, age, print_answer, print_json, say
-from factbook.schemas.digests import CadenceUnit, DigestForm, Weekday
+from factbook.schemas.events import CadenceUnit, DigestForm, Weekday
 
 if TYPE_CHECKING:
-    from factbook.schemas.digests import ShownDigest
+    from factbook.schemas.events import ShownDigest
 
 app = typer.Typer(
     no_args_is_help=True,

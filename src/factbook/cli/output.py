@@ -12,7 +12,7 @@ from factbook.clock import ago, milliseconds, minute, now
 
 if TYPE_CHECKING:
     from factbook.schemas.common import AgedAnswer
-    from factbook.schemas.scorecard_results import NextSteps
+    from factbook.schemas.results import NextSteps
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 

@@ -28,17 +28,32 @@ from factbook.client.errors import (
     ToolCallError,
     UnexpectedAnswer,
 )
-from factbook.schemas.digests import ShownDigest as Digest
-from factbook.schemas.distributions import FactDistribution, ValuePage
-from factbook.schemas.entities import Ancestor, Ancestry, FacetValue, PageInfo
-from factbook.schemas.entities import EntityPage as QueryPage
+from factbook.schemas.catalog import (
+    Ancestor,
+    Ancestry,
+    Changes,
+    Difference,
+    FacetValue,
+    Notice,
+    PageInfo,
+    Revision,
+    SetSummary,
+)
+from factbook.schemas.catalog import EntityPage as QueryPage
 from factbook.schemas.events import Event, TriedWebhook, Undelivered
 from factbook.schemas.events import Events as EventPage
-from factbook.schemas.facts import EntityFacts, PastFacts, PushedFacts, PushedItem
+from factbook.schemas.events import ShownDigest as Digest
+from factbook.schemas.facts import (
+    EntityFacts,
+    FactDistribution,
+    PastFacts,
+    PushedFacts,
+    PushedItem,
+    ValuePage,
+)
 from factbook.schemas.facts import History as HistoryPage
 from factbook.schemas.facts import ItemProblem as Problem
 from factbook.schemas.facts import LatestFacts as FactsPage
-from factbook.schemas.push import Changes, Difference, Notice, Revision, SetSummary
 from factbook.schemas.sources import Answered as TriedAnswer
 from factbook.schemas.sources import Definition as SourceDefinition
 from factbook.schemas.sources import OneSource as DataSource

@@ -4,9 +4,9 @@ from typing import Any
 
 import msgspec
 
+from factbook.schemas.catalog import Changes, Difference, Notice
 from factbook.schemas.common import WireAnswer
 from factbook.schemas.events import Undelivered, Webhook
-from factbook.schemas.push import Changes, Difference, Notice
 from factbook.schemas.sources import Answered, OneSource
 
 Entity = dict[str, Any]

@@ -14,7 +14,7 @@ import msgspec
 
 from factbook.client.answers import PushAnswer, SetItemPage
 from factbook.client.responses import decode
-from factbook.schemas.push import Revision, Revisions, Sets, SetSummary
+from factbook.schemas.catalog import Revision, Revisions, Sets, SetSummary
 
 T = TypeVar("T")
 Parameters = list[tuple[str, str]]

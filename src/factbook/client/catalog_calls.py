@@ -12,7 +12,7 @@ import msgspec
 from factbook.client.answers import Entity
 from factbook.client.calls import Call, Parameters, get, parameters, segment, send
 from factbook.client.responses import decode, nothing, refusal
-from factbook.schemas.entities import Ancestry, EntitiesByRefs, EntityPage, FacetValue, FacetValues
+from factbook.schemas.catalog import Ancestry, EntitiesByRefs, EntityPage, FacetValue, FacetValues
 
 _CATALOG = "/api/catalog"
 _WARNINGS = "factbook-warnings"

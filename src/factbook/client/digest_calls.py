@@ -4,8 +4,7 @@ from typing import Any
 
 from factbook.client.calls import Call, get, segment, send
 from factbook.client.responses import decode, nothing
-from factbook.schemas.digests import ShownDigest, ShownDigests
-from factbook.schemas.events import TriedWebhook
+from factbook.schemas.events import ShownDigest, ShownDigests, TriedWebhook
 
 _DIGESTS = "/api/tech-insights/v1/digests"
 

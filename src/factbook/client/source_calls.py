@@ -6,8 +6,7 @@ from typing import Any
 from factbook.client.answers import DataSourcePage, TrialAnswer
 from factbook.client.calls import Call, get, parameters, segment, send
 from factbook.client.responses import decode, nothing
-from factbook.schemas.distributions import FactDistribution, ValuePage
-from factbook.schemas.facts import History, LatestFacts, PushedFacts
+from factbook.schemas.facts import FactDistribution, History, LatestFacts, PushedFacts, ValuePage
 from factbook.schemas.sources import OneSource, Run, Runs
 
 PATH = "/api/tech-insights/v1"

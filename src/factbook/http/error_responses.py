@@ -12,7 +12,7 @@ from factbook.errors import (
     UnavailableError,
 )
 from factbook.http.requests import Reply, Request, reply
-from factbook.schemas.errors import ErrorAnswer, ErrorDetails, ErrorRequest, ErrorStatus
+from factbook.schemas.common import ErrorAnswer, ErrorDetails, ErrorRequest, ErrorStatus
 from factbook.telemetry.logs import without_secrets
 
 log = structlog.get_logger("factbook.api")

@@ -18,7 +18,7 @@ from factbook.importers.candidates import CheckedPart, ImportMarks, checked
 from factbook.importers.merge import Doubt, MergedPart, StoredMember, merged
 from factbook.importers.part_store import ImportPartRecord
 from factbook.importers.snapshot import PREFIX, ReadingProblem, Snapshot, set_name
-from factbook.schemas.push import Difference
+from factbook.schemas.catalog import Difference
 from factbook.storage import Database, Transaction, Write
 
 T = TypeVar("T")

@@ -21,7 +21,7 @@ from factbook.importers.candidates import CheckedPart, ImportMarks, checked
 from factbook.importers.merge import Candidate, Doubt, MergedPart, StoredMember, merged
 from factbook.importers.snapshot import ReadingProblem, Snapshot, SnapshotPart
 from factbook.operations.pushed_rights import RememberedRights, marked
-from factbook.schemas.push import Changes, Difference
+from factbook.schemas.catalog import Changes, Difference
 from factbook.settings import Settings
 
 _PAGE: Final = 1_000

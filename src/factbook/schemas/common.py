@@ -1,4 +1,4 @@
-"""Texts, numbers and base classes that several subjects share."""
+"""Texts, numbers and base classes that several subjects share, and the form of every refusal."""
 
 from typing import Annotated, Any
 
@@ -6,7 +6,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from factbook.schemas import patterns
 
-# The member of a JSON Schema that `described_as` leaves for the description.
+# The member of a JSON Schema that `describe_as` leaves for the description.
 DESCRIBED_AS = "x-described-as"
 
 Text = Annotated[str, Meta(min_length=1)]
@@ -26,10 +26,10 @@ Count = Annotated[int, Meta(extra_json_schema={"minimum": 0})]
 Predicate = Annotated[
     dict[str, Any], Meta(extra_json_schema={"$ref": "#/components/schemas/Predicate"})
 ]
-FieldPath = Annotated[str, patterns.of(patterns.FIELDS)]
+FieldPath = Annotated[str, patterns.describe_text(patterns.FIELDS)]
 AnyRef = Annotated[
     str,
-    patterns.of(
+    patterns.describe_text(
         patterns.REFERENCE,
         "entity-reference",
         description="`kind:[namespace/]name`.",
@@ -73,11 +73,65 @@ class Link(Wire):
     type: Text | UnsetType = UNSET
 
 
-def described_as(schema: dict[str, Any]) -> Meta:
+def describe_as(schema: dict[str, Any]) -> Meta:
     """Describe a member by this JSON Schema; clients read it as the wider type that it has."""
     return Meta(extra_json_schema={DESCRIBED_AS: schema})
 
 
-def known(*values: str) -> Meta:
+def describe_known(*values: str) -> Meta:
     """Describe a text as one of these; clients take others too, which a newer server may send."""
-    return described_as({"enum": sorted(values)})
+    return describe_as({"enum": sorted(values)})
+
+
+class Problem(WireAnswer):
+    """A problem in a part of the body."""
+
+    path: str
+    message: str
+
+
+class Conflict(WireAnswer):
+    """An entity that another set holds."""
+
+    entity_ref: Ref
+    owner: Annotated[
+        str,
+        Meta(
+            description="The set, or `no set`; `another owner` for a token that may not read the "
+            "catalog."
+        ),
+    ]
+
+
+class ErrorDetails(WireAnswer):
+    """Name, message and details of an error."""
+
+    name: Annotated[str, Meta(description="The kind of error, such as `InputError`.")]
+    message: Annotated[str, Meta(description="What is wrong and what to do about it.")]
+    problems: list[Problem] | None = None
+    conflicts: list[Conflict] | None = None
+    removals: Annotated[int, Meta(description="How many entities a push would remove.")] | None = (
+        None
+    )
+    revision: Annotated[int, Meta(description="The set's present revision.")] | None = None
+
+
+class ErrorRequest(WireAnswer):
+    """The request that was refused."""
+
+    method: str
+    url: str
+
+
+class ErrorStatus(WireAnswer):
+    """The status of the refusal."""
+
+    status_code: int
+
+
+class ErrorAnswer(WireAnswer):
+    """Any refusal."""
+
+    error: ErrorDetails
+    request: ErrorRequest
+    response: ErrorStatus

@@ -1,10 +1,11 @@
-"""Bodies and answers of the interface of events."""
+"""Events, and the webhooks and digests that send them."""
 
 from typing import Annotated, Any, Literal, get_args
 
-from msgspec import Meta, Struct, field
+from msgspec import UNSET, Meta, Struct, UnsetType, field
 
-from factbook.schemas.common import Count, Time, WireAnswer, known
+from factbook.schemas import patterns
+from factbook.schemas.common import Count, Time, Wire, WireAnswer, describe_known
 
 LONGEST_URL = 2_000
 
@@ -25,7 +26,7 @@ EventType = Literal[
     "source.down",
     "source.up",
 ]
-_KnownType = Annotated[str, known(*get_args(EventType))]
+_KnownType = Annotated[str, describe_known(*get_args(EventType))]
 _TYPES = "Only events of these types; empty for every type."
 _Url = Annotated[
     str,
@@ -120,3 +121,86 @@ class TriedWebhook(WireAnswer):
     status: Annotated[int, Meta(description="What the receiver answered; 0 without an answer.")]
     milliseconds: Count
     error: str | None
+
+
+DigestForm = Literal["slack", "teams"]
+CadenceUnit = Literal["weekly", "daily"]
+Weekday = Literal["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
+_Owner = Annotated[
+    str,
+    patterns.describe_text(
+        patterns.REFERENCE,
+        "entity-reference",
+        description="A group, with those below it. Without one it is about the whole catalog.",
+        examples=["group:default/payments"],
+    ),
+]
+_Form = Annotated[DigestForm, Meta(description="What the address takes.")]
+_DigestUrl = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        max_length=LONGEST_URL,
+        description="The incoming webhook of a channel. It is a secret, and never shown again.",
+        examples=["https://events.example.com/services/T0/B0/key"],
+        extra_json_schema={"format": "webhook-address"},
+    ),
+]
+
+
+class _Digest(Wire, forbid_unknown_fields=True, kw_only=True):
+    owner: _Owner | UnsetType = UNSET
+    cadence: CadenceUnit = "weekly"
+    day: Annotated[Weekday, Meta(description="Of a weekly one.")] = "monday"
+    hour: Annotated[int, Meta(ge=0, le=23, description="In its time zone.")] = 8
+    time_zone: Annotated[
+        str,
+        Meta(
+            max_length=64,
+            description="Such as UTC or Europe/Paris.",
+            examples=["Europe/Paris"],
+            extra_json_schema={"format": "time-zone"},
+        ),
+    ] = "UTC"
+
+
+class NewDigest(_Digest, kw_only=True):
+    """A digest as it is wanted."""
+
+    form: _Form = "slack"
+    url: _DigestUrl
+
+
+class ChangedDigest(_Digest, kw_only=True):
+    """A digest as it is wanted instead; without `url` its address stays, and so does `form`."""
+
+    form: _Form | UnsetType = UNSET
+    url: _DigestUrl | UnsetType = UNSET
+
+
+class ShownDigest(WireAnswer):
+    """A digest, without its address."""
+
+    id: str
+    owner: Annotated[str | None, Meta(description="Null for the whole catalog.")]
+    form: Annotated[str, describe_known("slack", "teams")]
+    url: Annotated[
+        str, Meta(description="Of the address the scheme and host, as the rest is a secret.")
+    ]
+    cadence: Annotated[str, describe_known("weekly", "daily")]
+    hour: Count
+    time_zone: str
+    created_at: Time
+    created_by: str
+    told_up_to: Annotated[Time, Meta(description="Changes until then were told.")]
+    next_at: Annotated[Time, Meta(description="When the next one is due, or was.")]
+    last_success_at: Annotated[Time | None, Meta(description="When a message last arrived.")]
+    last_failure_at: Annotated[Time | None, Meta(description="Of a message that is to be sent.")]
+    last_error: str | None
+    day: Annotated[str, Meta(description="Of a weekly one.")] | None = None
+
+
+class ShownDigests(WireAnswer):
+    """Every digest, by owner."""
+
+    digests: list[ShownDigest]

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from factbook.schemas.common import Count, Time, WireAnswer, known
+from factbook.schemas.common import Count, Time, WireAnswer, describe_known
 
 
 class ImportRunSummary(WireAnswer):
@@ -13,12 +13,12 @@ class ImportRunSummary(WireAnswer):
     id: int
     reason: Annotated[
         str,
-        known("cadence", "asked", "command"),
+        describe_known("cadence", "asked", "command"),
         Meta(description="`command`: from the command line of the service."),
     ]
     state: Annotated[
         str,
-        known("complete", "partial", "held", "failed"),
+        describe_known("complete", "partial", "held", "failed"),
         Meta(description="`failed`: nothing could be read; everything stays as it was."),
     ]
     started_at: Time
@@ -38,7 +38,9 @@ class ShownImporter(WireAnswer):
     title: str
     state: Annotated[
         str,
-        known("new", "waiting", "running", "complete", "partial", "held", "failed", "unusable"),
+        describe_known(
+            "new", "waiting", "running", "complete", "partial", "held", "failed", "unusable"
+        ),
         Meta(
             description="`waiting` and `running` are of a run that has not ended. An importer that "
             "is `unusable` does not run; `problem` has the reason."
@@ -80,7 +82,7 @@ class ImportPartSummary(WireAnswer):
     set: Annotated[str, Meta(description="The set that its entities are in.")]
     state: Annotated[
         str,
-        known("complete", "partial", "held"),
+        describe_known("complete", "partial", "held"),
         Meta(description="`held`: removals wait for a decision."),
     ]
     read_at: Time

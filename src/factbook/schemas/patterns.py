@@ -1,4 +1,4 @@
-r"""The formats of texts, as JSON Schema writes them.
+"""The formats of texts, as JSON Schema writes them.
 
 These only describe: the rooms below check. They are ECMAScript's regular
 expressions with Unicode's classes, which Python's own lack. What Python calls printable is a
@@ -14,17 +14,17 @@ _SIGN_OR_SPACE: Final = r"[\p{L}\p{M}\p{N}\p{P}\p{S} ]"
 # What Python cuts off around a text.
 _BLANK: Final = r"[\t-\r\x1c- \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]"
 # The same without the brackets, and NUL, which filters leave out.
-_NOTHING: Final = r"\x00" + _BLANK[1:-1]
+_MATCHES_NONE: Final = r"\x00" + _BLANK[1:-1]
 _SIGN_OF_KIND: Final = rf"(?![:/]){_SIGN}"
 _SIGN_OF_NAMESPACE: Final = rf"(?!/){_SIGN}"
 
 
-def _trimmed(sign: str) -> str:
+def _allow_outer_blanks(sign: str) -> str:
     """Printable text of these signs and inner spaces, with blanks around it."""
     return rf"\s*(?:{sign})(?:(?:{sign}| )*(?:{sign}))?\s*"
 
 
-_CONDITION: Final = rf"(?:[{_NOTHING}]*|[^,=]*[^,={_NOTHING}][^,=]*(?:=[^,]*)?)"
+_CONDITION: Final = rf"(?:[{_MATCHES_NONE}]*|[^,=]*[^,={_MATCHES_NONE}][^,=]*(?:=[^,]*)?)"
 
 # What importers write has such a name, and nobody else can give it to a set.
 IMPORTED_SET: Final = "import/[^/]+/[^/]+"
@@ -32,8 +32,8 @@ SET_ID: Final = rf"(?![\s\S]*/){_SIGN_OR_SPACE}{{1,128}}"
 NAME: Final = rf"(?![\s\S]*[/:]){_BLANK}*{_SIGN}(?:{_SIGN_OR_SPACE}{{0,251}}{_SIGN})?{_BLANK}*"
 TOKEN_NAME: Final = rf"{_BLANK}*{_SIGN}(?:{_SIGN_OR_SPACE}{{0,198}}{_SIGN})?{_BLANK}*"
 REFERENCE: Final = (
-    f"{_trimmed(_SIGN_OF_KIND)}:"
-    f"(?:{_trimmed(_SIGN_OF_NAMESPACE)}/{_trimmed(_SIGN)}|{_trimmed(_SIGN_OF_NAMESPACE)})"
+    f"{_allow_outer_blanks(_SIGN_OF_KIND)}:"
+    f"(?:{_allow_outer_blanks(_SIGN_OF_NAMESPACE)}/{_allow_outer_blanks(_SIGN)}|{_allow_outer_blanks(_SIGN_OF_NAMESPACE)})"
 )
 _LABEL: Final = "[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
 NAMESPACE: Final = _LABEL
@@ -59,12 +59,12 @@ _READING: Final = "[0-9]{1,15}(?:-[0-9]{1,9})?"
 PART_TAG: Final = f'(?:W/)?(?:"{_READING}"|{_READING})'
 
 
-def of(pattern: str | None, format: str | None = None, **more: Any) -> Meta:
+def describe_text(pattern: str | None, format: str | None = None, **more: Any) -> Meta:
     """Describe a text of some pattern and format."""
-    return Meta(extra_json_schema=text(pattern, format), **more)
+    return Meta(extra_json_schema=build_text_schema(pattern, format), **more)
 
 
-def text(pattern: str | None, format: str | None = None) -> dict[str, Any]:
+def build_text_schema(pattern: str | None, format: str | None = None) -> dict[str, Any]:
     """The JSON Schema of a text that matches the whole pattern, of a format of some name."""
     schema = {"type": "string"}
     if pattern is not None:

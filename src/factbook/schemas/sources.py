@@ -1,21 +1,33 @@
-"""Bodies and answers of the interface of data sources, their trials and runs."""
+"""Bodies and answers of the interface of data sources, their runs, and connections."""
 
 from typing import Annotated, Any, Literal
 
-from msgspec import UNSET, Meta, UnsetType
+from msgspec import UNSET, Meta, UnsetType, field
 
 from factbook.schemas import patterns
-from factbook.schemas.common import Count, Ref, Text, Time, Wire, WireAnswer, described_as, known
+from factbook.schemas.common import (
+    AnyRef,
+    Count,
+    Ref,
+    Text,
+    Time,
+    Wire,
+    WireAnswer,
+    describe_as,
+    describe_known,
+)
 
 SourceId = Annotated[
     str,
-    patterns.of(patterns.SOURCE_ID, "data-source-id", description="Its id.", examples=["coverage"]),
+    patterns.describe_text(
+        patterns.SOURCE_ID, "data-source-id", description="Its id.", examples=["coverage"]
+    ),
 ]
 _OptionalText = str | UnsetType | None
 _OptionalObject = dict[str, Any] | UnsetType | None
 # Of a definition: null says that there is none, and left out that it is not shown.
 _Document = Annotated[
-    dict[str, Any] | None, described_as({"anyOf": [{"type": "object"}, {"type": "null"}]})
+    dict[str, Any] | None, describe_as({"anyOf": [{"type": "object"}, {"type": "null"}]})
 ]
 
 # Data sources as they are defined
@@ -99,7 +111,7 @@ class NewRun(Wire, forbid_unknown_fields=True):
     entity: (
         Annotated[
             str,
-            patterns.of(
+            patterns.describe_text(
                 patterns.REFERENCE,
                 "entity-reference",
                 description="Only this entity; everything when it is left out.",
@@ -160,7 +172,9 @@ class ShownSource(WireAnswer):
     id: str
     title: str
     origin: Annotated[
-        str, known("builtin", "custom"), Meta(description="Whether it was defined by a user.")
+        str,
+        describe_known("builtin", "custom"),
+        Meta(description="Whether it was defined by a user."),
     ]
     draft: Annotated[bool, Meta(description="It was never published.")]
     version: str
@@ -231,7 +245,7 @@ class Run(WireAnswer):
     id: Count
     whole: Annotated[bool, Meta(description="Of every entity, not of some that were asked for.")]
     reason: Annotated[str, Meta(description="`cadence` or `asked`.")]
-    state: Annotated[str, known("done", "failed", "partial", "running")]
+    state: Annotated[str, describe_known("done", "failed", "partial", "running")]
     started_at: Time
     finished_at: Time | None
     entities: Count
@@ -258,7 +272,7 @@ class Gap(WireAnswer):
     reason: Annotated[str, Meta(description="One of the reasons, and what there is to say of it.")]
     kind: Annotated[
         str,
-        known("final", "passing", "skipped"),
+        describe_known("final", "passing", "skipped"),
         Meta(
             description="`passing`: could not be asked for, the last values are kept for a while. "
             "`final`: the vendor says so. `skipped`: the entity does not say where to ask."
@@ -277,3 +291,92 @@ class Runs(WireAnswer):
     """The last runs of a source, newest first: 50 of everything and 50 of some entities."""
 
     runs: list[Run]
+
+
+_Method = Literal["GET", "POST"]
+_AtOnce = Annotated[int, Meta(ge=1, le=100, description="Requests under way at the same time.")]
+_Header = Annotated[str, patterns.describe_text(patterns.HEADER, "connection-header")]
+_Value = Annotated[str, patterns.describe_text(patterns.HEADER_VALUE)]
+_BaseUrl = Annotated[
+    str,
+    patterns.describe_text(
+        None,
+        "connection-address",
+        min_length=1,
+        max_length=2_000,
+        description="Address that paths of sources are appended to.",
+        examples=["https://ci.example.com/api"],
+    ),
+]
+
+
+class NewConnection(Wire, forbid_unknown_fields=True):
+    """A connection as it is wanted."""
+
+    base_url: _BaseUrl
+    headers: Annotated[
+        dict[_Header, _Value | None],
+        Meta(
+            max_length=20,
+            description="What is sent with each request, by name, such as `authorization`. The "
+            "values are secret. `null` keeps the value that is stored, as long as `baseUrl` stays "
+            "on its scheme, host and port. A header that is not named is removed.",
+        ),
+    ] = field(default_factory=dict)
+    methods: Annotated[
+        list[_Method], Meta(min_length=1, description="Methods that sources may use; GET alone.")
+    ] = field(default_factory=lambda: ["GET"])
+    at_once: _AtOnce = 4
+    shared_with: Annotated[
+        list[AnyRef],
+        Meta(
+            max_length=500,
+            description="Owners whose data sources may use it; nobody when it is left out. Sources "
+            "without an owner may use every connection.",
+        ),
+    ] = field(default_factory=list)
+
+    def __repr__(self) -> str:
+        """Without the secrets."""
+        return f"NewConnection(base_url={self.base_url!r})"
+
+
+class ShownHeader(WireAnswer):
+    """A header of a connection; its value is never shown."""
+
+    name: str
+    set_at: Annotated[Time | None, Meta(description="Not known of those of the settings.")]
+
+
+class ShownConnection(WireAnswer):
+    """A connection, without its secrets."""
+
+    name: str
+    base_url: str
+    methods: list[Annotated[str, describe_known("GET", "POST")]]
+    at_once: int
+    headers: list[ShownHeader]
+    shared_with: Annotated[list[Ref], Meta(description="Owners whose data sources may use it.")]
+    origin: Annotated[
+        Literal["settings", "stored"],
+        Meta(description="One of the settings is changed there alone."),
+    ]
+    used_by: Annotated[
+        list[str],
+        Meta(
+            description="The ids of the data sources that ask it; empty for a token that may not "
+            "read data sources."
+        ),
+    ]
+    used_by_count: Annotated[Count, Meta(description="How many data sources ask it.")]
+    problem: Annotated[str, Meta(description="Why it cannot be used.")] | None = None
+    created_at: Time | None = None
+    created_by: str | None = None
+    updated_at: Time | None = None
+    updated_by: str | None = None
+
+
+class Connections(WireAnswer):
+    """Every connection, by its name."""
+
+    connections: list[ShownConnection]

@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 
 from factbook.clock import SECOND
 from factbook.errors import InputError
-from factbook.schemas.digests import CadenceUnit, Weekday
+from factbook.schemas.events import CadenceUnit, Weekday
 
 WEEKDAYS: Final[tuple[Weekday, ...]] = get_args(Weekday)
 LONGEST_ZONE: Final = 64

@@ -10,7 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from factbook.outbound import HostReply
-from factbook.schemas.digests import DigestForm
+from factbook.schemas.events import DigestForm
 
 _WORD: Final = re.compile(rb"[A-Za-z][A-Za-z_]{1,59}")
 _ACCEPTED: Final = frozenset({b"", b"ok"})

@@ -17,7 +17,7 @@ from factbook.checks.digests import digest, digest_figures
 from factbook.checks.digests.digest import Digest
 from factbook.clock import DAY, HOUR, MINUTE, Clock
 from factbook.outbound.client import USER_AGENT
-from factbook.schemas.digests import DigestForm
+from factbook.schemas.events import DigestForm
 from factbook.storage import Database
 from factbook.webhooks import digest_replies, digest_store, sender
 from factbook.webhooks.digest_store import ClaimedDigest

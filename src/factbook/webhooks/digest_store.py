@@ -8,7 +8,7 @@ import msgspec
 from factbook.auth import encryption
 from factbook.checks.digests.digest import DigestLevels
 from factbook.errors import ConflictError, no_such
-from factbook.schemas.digests import DigestForm
+from factbook.schemas.events import DigestForm
 from factbook.storage import Database, Row, Transaction
 from factbook.webhooks.digest_cadence import DigestCadence
 

@@ -9,7 +9,7 @@ from factbook.catalog import ref
 from factbook.checks.digests import digest_figures
 from factbook.checks.digests.digest import EVERYTHING
 from factbook.errors import ConflictError, InputError
-from factbook.schemas.digests import DigestForm
+from factbook.schemas.events import DigestForm
 from factbook.storage import Database, Transaction, Write
 from factbook.webhooks import digest_cadence, digest_sender, digest_store, secrets
 from factbook.webhooks.digest_cadence import DigestCadence

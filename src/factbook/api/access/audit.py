@@ -10,7 +10,7 @@ from factbook.audit import json_lines, trail
 from factbook.audit.trail import ACTIONS, LONGEST
 from factbook.http.context import State
 from factbook.http.requests import JsonReply, Request, reply
-from factbook.schemas.audit import AuditLine, AuditPage
+from factbook.schemas.access import AuditLine, AuditPage
 
 _PAGE = 100
 NDJSON: Final = "application/x-ndjson"

@@ -16,7 +16,7 @@ from factbook.http import audit
 from factbook.http.context import HandlerContext
 from factbook.http.requests import JsonReply, Reply, Request, reply
 from factbook.schemas import patterns
-from factbook.schemas.tokens import (
+from factbook.schemas.access import (
     MadeToken,
     PermissionName,
     Token,
@@ -34,7 +34,7 @@ class NewToken(msgspec.Struct, forbid_unknown_fields=True):
 
     name: Annotated[
         str,
-        patterns.of(
+        patterns.describe_text(
             patterns.TOKEN_NAME,
             "token-name",
             description="Spaces around it are cut off.",
@@ -46,7 +46,7 @@ class NewToken(msgspec.Struct, forbid_unknown_fields=True):
     permissions: list[PermissionName] = []
     expires: Annotated[
         str,
-        patterns.of(
+        patterns.describe_text(
             patterns.LIFETIME,
             description="Days, hours or minutes, such as `90d`, `12h` or `30m`, or `never`.",
         ),

@@ -25,8 +25,8 @@ from factbook.errors import NotFoundError
 from factbook.http import audit
 from factbook.http.context import HandlerContext
 from factbook.http.requests import JsonReply, Reply, Request
+from factbook.schemas.catalog import Ancestry, EntitiesByRefs, Entity, EntityParts
 from factbook.schemas.common import AnyRef, FieldPath, Predicate
-from factbook.schemas.entities import Ancestry, EntitiesByRefs, Entity, EntityParts
 
 # Bytes of a list of references: those of some hundred thousand.
 _LARGEST_LIST = 16 * 1024 * 1024

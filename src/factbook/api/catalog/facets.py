@@ -12,8 +12,8 @@ from factbook.catalog.store.conditions import EVERYTHING, Condition
 from factbook.catalog.store.facets import Facet
 from factbook.http.context import HandlerContext
 from factbook.http.requests import JsonReply, Request, reply
+from factbook.schemas.catalog import FacetValue, FacetValues
 from factbook.schemas.common import Predicate
-from factbook.schemas.entities import FacetValue, FacetValues
 
 
 class Facets(Struct, forbid_unknown_fields=True):

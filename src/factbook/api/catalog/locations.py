@@ -7,8 +7,8 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from factbook.errors import NotFoundError, UnsupportedError
 from factbook.http.context import HandlerContext
 from factbook.http.requests import JsonReply, Reply, Request, reply
+from factbook.schemas.catalog import PageInfo
 from factbook.schemas.common import Wire
-from factbook.schemas.entities import PageInfo
 
 _PUSH = (
     "This catalog does not read entities from locations: push them with "

@@ -35,8 +35,8 @@ from factbook.errors import InputError
 from factbook.http.context import HandlerContext
 from factbook.http.requests import JsonReply, Request, decode
 from factbook.schemas import patterns
+from factbook.schemas.catalog import EntityPage, PageInfo
 from factbook.schemas.common import FieldPath, Predicate
-from factbook.schemas.entities import EntityPage, PageInfo
 from factbook.storage import Database
 
 _LIMIT = 200
@@ -54,7 +54,7 @@ class ByQuery(Struct, forbid_unknown_fields=True, rename="camel"):
     full_text_filter: FullTextFilter = FullTextFilter()
     fields: list[FieldPath] = []
     total_items: Literal["include", "exclude", "bounded"] = "include"
-    cursor: Annotated[str, patterns.of(None, "query-cursor")] | UnsetType = UNSET
+    cursor: Annotated[str, patterns.describe_text(None, "query-cursor")] | UnsetType = UNSET
 
 
 class _QueryRequest(Struct):

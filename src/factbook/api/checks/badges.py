@@ -21,7 +21,7 @@ from factbook.clock import minute
 from factbook.errors import InputError, NotFoundError
 from factbook.http.context import HandlerContext
 from factbook.http.requests import JsonReply, Request
-from factbook.schemas.badges import ShieldsBadge
+from factbook.schemas.results import ShieldsBadge
 
 SVG: Final = "image/svg+xml"
 # Proxies of images ask again after so many seconds.

@@ -32,14 +32,14 @@ from factbook.errors import InputError, NotFoundError
 from factbook.http import csv_lines
 from factbook.http.context import HandlerContext
 from factbook.http.requests import JsonReply, Request, reply
-from factbook.schemas import check_results as answers
+from factbook.schemas import results
 
 _PAGE: Final = 100
 _HEADER: Final = ("check", "entity", "owner", "state", "stale")
 _EXEMPTIONS: Final = 20
 
 
-async def list_all(request: Request, state: HandlerContext) -> JsonReply[answers.CheckResults]:
+async def list_all(request: Request, state: HandlerContext) -> JsonReply[results.CheckResults]:
     """Results by check and reference, of every check in effect or of some.
 
     Entities that a check is not about come where `state` is `not-applicable`. A page looks at 20
@@ -51,11 +51,11 @@ async def list_all(request: Request, state: HandlerContext) -> JsonReply[answers
     if entity is not None:
         found = await _of_entity(state, str(refs.parse(entity)), only)
         shown = [row for row in _rows_of(found) if _meets(row, found, wanted)]
-        return reply(answers.CheckResults(shown))
+        return reply(results.CheckResults(shown))
     place = _place(parameters.CURSOR.of(request))
     page = await result_pages.page(state.database, only, wanted, place, limit)
     cursor = None if page.next is None else "/".join(page.next)
-    return reply(answers.CheckResults([_row(*one) for one in page.rows], cursor))
+    return reply(results.CheckResults([_row(*one) for one in page.rows], cursor))
 
 
 async def export(request: Request, state: HandlerContext) -> JsonReply[str]:
@@ -70,7 +70,7 @@ async def export(request: Request, state: HandlerContext) -> JsonReply[str]:
     )
 
 
-async def overview(request: Request, state: HandlerContext) -> JsonReply[answers.CheckOverview]:
+async def overview(request: Request, state: HandlerContext) -> JsonReply[results.CheckOverview]:
     """The numbers of entities by their state, kept as results change."""
     id_ = CHECK_ID.of(request)
     stored = await check_store.existing(state.database, id_)
@@ -79,7 +79,7 @@ async def overview(request: Request, state: HandlerContext) -> JsonReply[answers
     known = counts.passing + counts.failing
     times = [at for at in (changed, stored.in_effect_at) if at is not None]
     return reply(
-        answers.CheckOverview(
+        results.CheckOverview(
             check_id=id_,
             title=stored.current["title"],
             version=stored.version,
@@ -96,7 +96,7 @@ async def overview(request: Request, state: HandlerContext) -> JsonReply[answers
     )
 
 
-async def get(request: Request, state: HandlerContext) -> JsonReply[answers.OneCheckResult]:
+async def get(request: Request, state: HandlerContext) -> JsonReply[results.OneCheckResult]:
     """The result of a check for an entity: each comparison with what it saw and wanted.
 
     A token that may not read data sources is shown no values, nor texts that may hold some.
@@ -116,7 +116,7 @@ async def get(request: Request, state: HandlerContext) -> JsonReply[answers.OneC
     return reply(shown)
 
 
-async def history(request: Request, state: HandlerContext) -> JsonReply[answers.ResultHistory]:
+async def history(request: Request, state: HandlerContext) -> JsonReply[results.ResultHistory]:
     """The changes of a result, newest first, with what was written at each."""
     parts = (request.parameter(name) for name in ("kind", "namespace", "name"))
     ref, id_ = str(refs.parse("{}:{}/{}".format(*parts))), CHECK_ID.of(request)
@@ -130,10 +130,10 @@ async def history(request: Request, state: HandlerContext) -> JsonReply[answers.
     page = found[:limit]
     further = f"{page[-1].at}-{page[-1].id}" if len(found) > limit else None
     changes = [
-        answers.ResultChange(iso(one.at), _word(one.after), one.why, _word(one.before))
+        results.ResultChange(iso(one.at), _word(one.after), one.why, _word(one.before))
         for one in page
     ]
-    return reply(answers.ResultHistory(id_, ref, changes, further))
+    return reply(results.ResultHistory(id_, ref, changes, further))
 
 
 def reads_values(request: Request) -> bool:
@@ -141,16 +141,16 @@ def reads_values(request: Request) -> bool:
     return request.token is not None and SOURCE_READ in request.token.permissions
 
 
-def _without_value(seen: answers.SeenFact) -> answers.SeenFact:
+def _without_value(seen: results.SeenFact) -> results.SeenFact:
     """A comparison without the values of facts; what is wanted may be that of another fact."""
     return msgspec.structs.replace(seen, value=None, wanted=None)
 
 
-def fix_of(told: Explanation) -> answers.ResultFix | None:
+def fix_of(told: Explanation) -> results.ResultFix | None:
     """The way to make a check pass."""
     if not (told.fix_link or told.fix_instructions):
         return None
-    return answers.ResultFix(told.fix_link, told.fix_instructions)
+    return results.ResultFix(told.fix_link, told.fix_instructions)
 
 
 def aged(age: ResultAge) -> dict[str, Any]:
@@ -199,7 +199,7 @@ def _wanted(request: Request) -> ResultFilter:
     )
 
 
-def _meets(row: answers.CheckResultRow, found: EntityResults, wanted: ResultFilter) -> bool:
+def _meets(row: results.CheckResultRow, found: EntityResults, wanted: ResultFilter) -> bool:
     words = wanted.states or state.WORDS[:-1]
     since = next((one.since for one in found.results if one.check.id == row.check_id), None)
     return (
@@ -222,23 +222,23 @@ def _moment(cursor: str) -> tuple[int, int]:
     return int(at), int(id_)
 
 
-def _rows_of(found: EntityResults) -> list[answers.CheckResultRow]:
+def _rows_of(found: EntityResults) -> list[results.CheckResultRow]:
     return [
-        answers.CheckResultRow(
+        results.CheckResultRow(
             one.check.id, found.ref, _word(one.state), found.owner or None, one.is_stale
         )
         for one in found.results
     ]
 
 
-def _row(check_id: str, row: CheckedRow) -> answers.CheckResultRow:
-    return answers.CheckResultRow(check_id, row.ref, _word(row.state), row.owner or None, row.stale)
+def _row(check_id: str, row: CheckedRow) -> results.CheckResultRow:
+    return results.CheckResultRow(check_id, row.ref, _word(row.state), row.owner or None, row.stale)
 
 
-def _shown(found: EntityResults, result: CheckResult) -> answers.OneCheckResult:
+def _shown(found: EntityResults, result: CheckResult) -> results.OneCheckResult:
     check, told = result.check, result.explanation
     effective = check.effective_from
-    return answers.OneCheckResult(
+    return results.OneCheckResult(
         check_id=check.id,
         title=check.title,
         entity_ref=found.ref,
@@ -255,9 +255,9 @@ def _shown(found: EntityResults, result: CheckResult) -> answers.OneCheckResult:
     )
 
 
-def seen(one: Evidence) -> answers.SeenFact:
+def seen(one: Evidence) -> results.SeenFact:
     """Evidence of a comparison, as interfaces show it."""
-    return answers.SeenFact(
+    return results.SeenFact(
         path=one.path,
         source=one.leaf.fact.source,
         fact=one.leaf.fact.fact,

@@ -6,7 +6,7 @@ from factbook.api.checks import digests
 from factbook.api.endpoint import NOTHING_STORED, Route
 from factbook.auth.permissions import CATALOG_READ, CHECK_READ, OPERATIONS_MANAGE
 from factbook.errors import ConflictError
-from factbook.schemas import digests as schemas
+from factbook.schemas import events
 
 # A digest takes results out of the service, and outlives the token of whoever made it.
 _NEEDS = (CATALOG_READ, CHECK_READ, OPERATIONS_MANAGE)
@@ -22,7 +22,7 @@ DIGEST_ROUTES: Sequence[Route] = (
         _ALL,
         digests.create,
         _NEEDS,
-        body=schemas.NewDigest,
+        body=events.NewDigest,
         status=201,
         refusals=(ConflictError,),
         reading=NOTHING_STORED,
@@ -34,7 +34,7 @@ DIGEST_ROUTES: Sequence[Route] = (
         digests.replace,
         _NEEDS,
         _ID,
-        body=schemas.ChangedDigest,
+        body=events.ChangedDigest,
         reading=NOTHING_STORED,
     ),
     Route("DELETE", _ONE, digests.delete, _NEEDS, _ID, status=204, reading=NOTHING_STORED),

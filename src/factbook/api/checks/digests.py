@@ -9,8 +9,13 @@ from factbook.clock import iso, iso_or_none
 from factbook.http import audit
 from factbook.http.context import WebhookContext
 from factbook.http.requests import JsonReply, Reply, Request, reply
-from factbook.schemas.digests import ChangedDigest, NewDigest, ShownDigest, ShownDigests
-from factbook.schemas.events import TriedWebhook
+from factbook.schemas.events import (
+    ChangedDigest,
+    NewDigest,
+    ShownDigest,
+    ShownDigests,
+    TriedWebhook,
+)
 from factbook.webhooks import digest_store, digests
 from factbook.webhooks.digest_cadence import DigestCadence
 from factbook.webhooks.digest_store import StoredDigest

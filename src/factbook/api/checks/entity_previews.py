@@ -16,12 +16,12 @@ from factbook.checks.trials.entity_trial import (
 from factbook.http.context import SourceContext
 from factbook.http.requests import JsonReply, Request, decode, reply
 from factbook.outbound.outcomes import Missing
-from factbook.schemas.check_results import ResultFix
-from factbook.schemas.entity_previews import (
+from factbook.schemas.results import (
     EntityPreview,
     EntityPreviewResult,
     NewEntityPreview,
     PreviewedEntity,
+    ResultFix,
 )
 
 _LARGEST: Final = 4 * 1024 * 1024

@@ -23,7 +23,7 @@ from factbook.checks.submissions.exemption_writes import ExemptionCaller
 from factbook.http import audit
 from factbook.http.context import HandlerContext
 from factbook.http.requests import JsonReply, Request, decode, reply
-from factbook.schemas.exemptions import Exemptions, NewDecision, ShownExemption
+from factbook.schemas.checks import Exemptions, NewDecision, ShownExemption
 
 _SMALL = 16 * 1024
 _PAGE = 100

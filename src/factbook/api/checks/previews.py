@@ -25,7 +25,7 @@ from factbook.errors import InputError
 from factbook.facts import store
 from factbook.http.context import SourceContext
 from factbook.http.requests import JsonReply, Request, decode, reply
-from factbook.schemas.previews import NewPreview, Preview, PreviewCounts, PreviewedResult
+from factbook.schemas.results import NewPreview, Preview, PreviewCounts, PreviewedResult
 
 _LARGEST: Final = 512 * 1024
 _EXPLAINED: Final = 20

@@ -10,7 +10,7 @@ from factbook.api.openapi.parameters import ENTITY_WANTED
 from factbook.auth.permissions import CATALOG_READ, CHECK_READ, SOURCE_READ
 from factbook.errors import NotFoundError
 from factbook.http.csv_lines import CSV
-from factbook.schemas import entity_previews as preview_schemas
+from factbook.schemas import results as result_schemas
 
 _READ = (CHECK_READ,)
 # Results name entities, and say what is known of them.
@@ -51,7 +51,7 @@ RESULT_ROUTES: Sequence[Route] = (
         entity_previews.create,
         # Messages tell facts, and who may read these may read checks.
         (CATALOG_READ, SOURCE_READ),
-        body=preview_schemas.NewEntityPreview,
+        body=result_schemas.NewEntityPreview,
         reading=_READ,
     ),
     Route("GET", _ONE, check_results.overview, _READ, (CHECK_ID,)),

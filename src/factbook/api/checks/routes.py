@@ -33,9 +33,7 @@ from factbook.auth.permissions import (
 )
 from factbook.errors import ConflictError, NotFoundError, PreconditionFailedError
 from factbook.schemas import checks as check_schemas
-from factbook.schemas import exemptions as exemption_schemas
-from factbook.schemas import previews as preview_schemas
-from factbook.schemas import scorecards as scorecard_schemas
+from factbook.schemas import results as result_schemas
 from factbook.schemas.common import Wire
 
 _READ = (CHECK_READ,)
@@ -77,13 +75,13 @@ CHECK_ROUTES: Sequence[Route] = (
         previews.create,
         # Rules can ask for every fact of every entity.
         (CATALOG_READ, SOURCE_READ),
-        body=preview_schemas.NewPreview,
+        body=result_schemas.NewPreview,
         refusals=(NotFoundError,),
         reading=_READ,
     ),
     *_definitions(_CHECKS, checks, CHECK_ID, CHECK_WRITE, check_schemas.NewCheck),
     *_definitions(
-        _SCORECARDS, scorecards, SCORECARD_ID, SCORECARD_WRITE, scorecard_schemas.NewScorecard
+        _SCORECARDS, scorecards, SCORECARD_ID, SCORECARD_WRITE, check_schemas.NewScorecard
     ),
     Route("GET", _STARTER, starter_scorecard.get, (SOURCE_READ,)),
     Route(
@@ -114,7 +112,7 @@ CHECK_ROUTES: Sequence[Route] = (
         _EXEMPTIONS,
         exemptions.create,
         _READ,
-        body=exemption_schemas.NewExemption,
+        body=check_schemas.NewExemption,
         status=201,
         refusals=(ConflictError, NotFoundError),
         reading=_READ,
@@ -128,7 +126,7 @@ CHECK_ROUTES: Sequence[Route] = (
             handler,
             _READ,
             (EXEMPTION_ID,),
-            body=exemption_schemas.NewDecision,
+            body=check_schemas.NewDecision,
             needs_body=False,
             refusals=(ConflictError,),
             reading=_READ,

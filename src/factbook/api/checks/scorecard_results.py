@@ -22,21 +22,21 @@ from factbook.errors import NotFoundError
 from factbook.http import csv_lines
 from factbook.http.context import HandlerContext
 from factbook.http.requests import JsonReply, Request, reply
-from factbook.schemas import scorecard_results as answers
+from factbook.schemas import results
 
 _PAGE: Final = 100
 _DAYS: Final = 90
 _MOST_STEPS: Final = 100
 
 
-async def list_all(request: Request, state: HandlerContext) -> JsonReply[answers.ScorecardResults]:
+async def list_all(request: Request, state: HandlerContext) -> JsonReply[results.ScorecardResults]:
     """The figures of every scorecard in effect, from counts that are kept as levels change."""
     stored = await scorecard_store.everything(state.database)
     ids = [one.id for one in stored if one.slot is not None and one.published is not None]
-    return reply(answers.ScorecardResults([await _figures(state, id_) for id_ in ids]))
+    return reply(results.ScorecardResults([await _figures(state, id_) for id_ in ids]))
 
 
-async def get(request: Request, state: HandlerContext) -> JsonReply[answers.OneScorecardResults]:
+async def get(request: Request, state: HandlerContext) -> JsonReply[results.OneScorecardResults]:
     """The figures of a scorecard, and the levels of its entities.
 
     A page looks at a bounded number of entities, so it may hold few, or none, while there is a
@@ -47,7 +47,7 @@ async def get(request: Request, state: HandlerContext) -> JsonReply[answers.OneS
     after, limit = parameters.ENTITY_CURSOR.of(request) or 0, PAGE_LIMIT.of(request) or _PAGE
     page = await level_pages.page(state.database, given, _wanted(request, given), after, limit)
     return reply(
-        answers.OneScorecardResults(
+        results.OneScorecardResults(
             **{name: getattr(figures, name) for name in figures.__struct_fields__},
             entities=[_entity(given, *one) for one in page.entities],
             next_cursor=None if page.next is None else str(page.next),
@@ -65,7 +65,7 @@ async def export(request: Request, state: HandlerContext) -> JsonReply[str]:
     )
 
 
-async def roll_up(request: Request, state: HandlerContext) -> JsonReply[answers.Rollup]:
+async def roll_up(request: Request, state: HandlerContext) -> JsonReply[results.Rollup]:
     """A scorecard by owner, system, domain, kind or label; groups with all that is below them."""
     given, by = await _in_effect(request, state), parameters.BY.of(request) or "owner"
     group, depth = _group(request), parameters.DEPTH.of(request)
@@ -73,10 +73,10 @@ async def roll_up(request: Request, state: HandlerContext) -> JsonReply[answers.
         state.database, given, by, group, 1 if depth is None else depth
     )
     groups = [one.render(given.names) for one in found]
-    return reply(answers.Rollup(given.card.id, by, groups, **await _age(state, given)))
+    return reply(results.Rollup(given.card.id, by, groups, **await _age(state, given)))
 
 
-async def follow(request: Request, state: HandlerContext) -> JsonReply[answers.Trend]:
+async def follow(request: Request, state: HandlerContext) -> JsonReply[results.Trend]:
     """The figures of a scorecard day by day, of everybody or of a group; today as it is now."""
     given, now = await _in_effect(request, state), state.clock()
     start, step = parameters.TREND_START.of(request), parameters.STEP.of(request) or 1
@@ -84,10 +84,10 @@ async def follow(request: Request, state: HandlerContext) -> JsonReply[answers.T
     group = _group(request)
     found = await scorecard_figures.over_time(state.database, given, group, first, now, step)
     points, age = [one.render() for one in found], await _age(state, given)
-    return reply(answers.Trend(given.card.id, group, points, **age))
+    return reply(results.Trend(given.card.id, group, points, **age))
 
 
-async def plan(request: Request, state: HandlerContext) -> JsonReply[answers.NextSteps]:
+async def plan(request: Request, state: HandlerContext) -> JsonReply[results.NextSteps]:
     """Steps of an entity to the next level of a scorecard, the cheapest first.
 
     Messages and fixes, which may hold values of facts, take the right to read data sources.
@@ -101,7 +101,7 @@ async def plan(request: Request, state: HandlerContext) -> JsonReply[answers.Nex
         raise NotFoundError(f"The scorecard {given.card.id} does not apply to {ref}.")
     entity = _entity(given, ref, found.graded)
     return reply(
-        answers.NextSteps(
+        results.NextSteps(
             **{name: getattr(entity, name) for name in entity.__struct_fields__},
             scorecard_id=given.card.id,
             **await _age(state, given),
@@ -120,11 +120,11 @@ async def _age(state: HandlerContext, given: ScorecardInEffect) -> dict[str, Any
     return aged(await result_age.of_checks(state.database, given.card.checks, state.clock()))
 
 
-async def _figures(state: HandlerContext, scorecard_id: str) -> answers.ScorecardFigures:
+async def _figures(state: HandlerContext, scorecard_id: str) -> results.ScorecardFigures:
     stored = await scorecard_store.one(state.database, scorecard_id)
     given = await scorecard_figures.in_effect(state.database, scorecard_id)
     shown = (await level_store.total(state.database, given.slot)).render(given.names)
-    return answers.ScorecardFigures(
+    return results.ScorecardFigures(
         scorecard_id=scorecard_id,
         title=given.card.title,
         version="" if stored is None else stored.version,
@@ -147,15 +147,15 @@ def _group(request: Request) -> str | None:
     return None if group is None else refs.canonical(group, kind="group")
 
 
-def _entity(given: ScorecardInEffect, ref: str, graded: GradedLevel) -> answers.EntityLevel:
-    return answers.EntityLevel(ref, *given.named(graded), graded.score, graded.coverage)
+def _entity(given: ScorecardInEffect, ref: str, graded: GradedLevel) -> results.EntityLevel:
+    return results.EntityLevel(ref, *given.named(graded), graded.score, graded.coverage)
 
 
 def _step(
     given: ScorecardInEffect, step: Step, result: CheckResult, *, shows: bool
-) -> answers.NextStep:
+) -> results.NextStep:
     told = result.explanation if shows else None
-    return answers.NextStep(
+    return results.NextStep(
         check_id=step.check,
         title=result.check.title,
         state=state.word(step.state),

@@ -10,8 +10,7 @@ from factbook.checks.submissions import check_documents
 from factbook.checks.versions.scorecard_store import scorecard_store
 from factbook.http.context import HandlerContext, SourceContext
 from factbook.http.requests import JsonReply, Reply, Request, reply
-from factbook.schemas.checks import DefinitionVersions
-from factbook.schemas.scorecards import Scorecards, ShownScorecard
+from factbook.schemas.checks import DefinitionVersions, Scorecards, ShownScorecard
 
 
 async def list_all(request: Request, state: HandlerContext) -> JsonReply[Scorecards]:

@@ -10,7 +10,7 @@ from factbook.facts.datasource import DataSource
 from factbook.http import audit
 from factbook.http.context import SourceContext
 from factbook.http.requests import JsonReply, Request, reply
-from factbook.schemas.starter import AdoptedStarter, StarterCheck, StarterDocuments
+from factbook.schemas.checks import AdoptedStarter, StarterCheck, StarterDocuments
 from factbook.storage import Transaction
 
 

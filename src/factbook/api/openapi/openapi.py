@@ -31,8 +31,7 @@ from factbook.errors import (
 )
 from factbook.http.context import HandlerContext
 from factbook.http.requests import Reply, Request
-from factbook.schemas.common import DESCRIBED_AS
-from factbook.schemas.errors import ErrorAnswer
+from factbook.schemas.common import DESCRIBED_AS, ErrorAnswer
 
 _PART = re.compile(r"{(\w+)(?::path)?}")
 _SCHEMAS = "#/components/schemas/"
@@ -212,7 +211,7 @@ def _components(types: Sequence[Any]) -> tuple[Sequence[Schema], dict[str, Schem
 
 
 def _exact(schema: Any) -> Any:
-    """The schema with each `described_as` in the place of the type that clients read."""
+    """The schema with each `describe_as` in the place of the type that clients read."""
     if isinstance(schema, dict):
         if DESCRIBED_AS in schema:
             about = {key: schema[key] for key in ("description",) if key in schema}

@@ -78,7 +78,7 @@ class Text(Parameter[str | None], frozen=True, kw_only=True):
 
     @property
     def schema(self) -> Schema:
-        schema = patterns.text(self.pattern, self.format)
+        schema = patterns.build_text_schema(self.pattern, self.format)
         return schema if self.longest is None else {**schema, "maxLength": self.longest}
 
 
@@ -105,7 +105,7 @@ class Texts(Parameter[list[str]], frozen=True, kw_only=True):
 
     @property
     def schema(self) -> Schema:
-        schema: Schema = {"type": "array", "items": patterns.text(self.pattern)}
+        schema: Schema = {"type": "array", "items": patterns.build_text_schema(self.pattern)}
         if self.most is not None:
             schema["maxItems"] = self.most
         if self.required:
@@ -192,7 +192,7 @@ class Moment(Parameter[int | None], frozen=True, kw_only=True):
 
     @property
     def schema(self) -> Schema:
-        return patterns.text(None, "moment")
+        return patterns.build_text_schema(None, "moment")
 
 
 class Header(Text, frozen=True, kw_only=True):
@@ -221,7 +221,7 @@ class PathPart(Parameter[str], frozen=True, kw_only=True):
 
     @property
     def schema(self) -> Schema:
-        return {"minLength": 1, **patterns.text(self.pattern, self.format)}
+        return {"minLength": 1, **patterns.build_text_schema(self.pattern, self.format)}
 
 
 class SetId(PathPart, frozen=True, kw_only=True):

@@ -9,7 +9,7 @@ from factbook.catalog.store.stored_sets import PushResult
 from factbook.errors import InputError, NotAllowedError
 from factbook.http.context import HandlerContext
 from factbook.http.requests import JsonReply, Request, reply
-from factbook.schemas import push as schemas
+from factbook.schemas import catalog
 
 if TYPE_CHECKING:
     # Of the pushes, few are trials.
@@ -36,15 +36,15 @@ def answer(
     push: PreparedPush,
     outcome: PushResult,
     made: "WriteTrial | None",
-) -> JsonReply[schemas.Tried]:
+) -> JsonReply[catalog.Tried]:
     """The difference that the push would make."""
     plan, sent = outcome.plan, {item.ref for item in push.items}
     return reply(
-        schemas.Tried(
+        catalog.Tried(
             set=name,
             dry_run=True,
             revision=plan.set.revision if plan.set else 0,
-            changes=schemas.Changes(**plan.changes),
+            changes=catalog.Changes(**plan.changes),
             difference=[
                 one for one in plan.difference() if request.may_read or one.entity_ref in sent
             ],
@@ -54,10 +54,10 @@ def answer(
     )
 
 
-def _checks(made: "WriteTrial") -> schemas.TriedChecks:
+def _checks(made: "WriteTrial") -> catalog.TriedChecks:
     found = made.differences
     results = [
-        schemas.TriedResult(one.check_id, one.ref, one.after, one.before)
+        catalog.TriedResult(one.check_id, one.ref, one.after, one.before)
         for one in found[:_MOST_RESULTS]
     ]
-    return schemas.TriedChecks(len(found), sum(one.after == "fail" for one in found), results)
+    return catalog.TriedChecks(len(found), sum(one.after == "fail" for one in found), results)

@@ -18,7 +18,7 @@ from factbook.api.push import sets
 from factbook.auth.permissions import CATALOG_READ, SET_WRITE
 from factbook.auth.token_reach import OF_SET
 from factbook.errors import ConflictError, PreconditionFailedError
-from factbook.schemas import push as push_schemas
+from factbook.schemas import catalog
 
 _READ = (CATALOG_READ,)
 _WRITE = (SET_WRITE,)
@@ -36,7 +36,7 @@ PUSH_ROUTES: Sequence[Route] = (
         sets.put_set,
         _WRITE,
         (DRY_RUN, CHECKS, ON_CONFLICT, MAX_REMOVALS, IF_MATCH),
-        body=push_schemas.NewSet,
+        body=catalog.NewSet,
         headers=(ETAG,),
         refusals=_REFUSALS,
         reading=_READ,
@@ -50,7 +50,7 @@ PUSH_ROUTES: Sequence[Route] = (
         sets.post_to_set,
         _WRITE,
         (ON_CONFLICT, IF_MATCH),
-        body=push_schemas.NewEntity,
+        body=catalog.NewEntity,
         refusals=_REFUSALS,
         reading=_READ,
         reach=OF_SET,
@@ -106,7 +106,7 @@ PUSH_ROUTES: Sequence[Route] = (
         sets.post_entity,
         _WRITE,
         (ON_CONFLICT,),
-        body=push_schemas.NewEntity,
+        body=catalog.NewEntity,
         refusals=(ConflictError,),
         reading=_READ,
         reach=OF_SET,

@@ -33,7 +33,7 @@ from factbook.errors import InputError, NotFoundError
 from factbook.http import audit
 from factbook.http.context import HandlerContext
 from factbook.http.requests import JsonReply, Reply, Request, listed, offloaded, reply, stored
-from factbook.schemas import push as schemas
+from factbook.schemas import catalog
 
 if TYPE_CHECKING:
     # Of the pushes, few are trials.
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 log = structlog.get_logger("factbook.push")
 
 _PAGE = 1000
-_Pushed = schemas.Pushed | schemas.Tried
+_Pushed = catalog.Pushed | catalog.Tried
 
 
 async def put_set(request: Request, state: HandlerContext) -> JsonReply[_Pushed]:
@@ -91,60 +91,60 @@ async def _replace(
     return _answer(request, state, name, push, outcome)
 
 
-async def post_to_set(request: Request, state: HandlerContext) -> JsonReply[schemas.WrittenItem]:
+async def post_to_set(request: Request, state: HandlerContext) -> JsonReply[catalog.WrittenItem]:
     """Add or update the one entity of the body in a set."""
     return await _put_one(request, state, SET_ID.new(request))
 
 
-async def post_entity(request: Request, state: HandlerContext) -> JsonReply[schemas.WrittenItem]:
+async def post_entity(request: Request, state: HandlerContext) -> JsonReply[catalog.WrittenItem]:
     """Add or update the one entity of the body outside any set."""
     return await _put_one(request, state, None)
 
 
-async def list_sets(request: Request, state: HandlerContext) -> JsonReply[schemas.Sets]:
+async def list_sets(request: Request, state: HandlerContext) -> JsonReply[catalog.Sets]:
     """Every set that has items; to a token that is narrowed to sets, of those alone."""
     narrowing = request.narrowing
     found = [
-        schemas.SetSummary(
+        catalog.SetSummary(
             item.id, item.item_count, item.revision, item.updated_by, iso(item.updated_at)
         )
         for item in await stored_sets.summaries(state.database)
         if narrowing is None or narrowing.allows(SETS, item.id)
     ]
-    return reply(schemas.Sets(found))
+    return reply(catalog.Sets(found))
 
 
-async def get_set(request: Request, state: HandlerContext) -> JsonReply[schemas.SetPage]:
+async def get_set(request: Request, state: HandlerContext) -> JsonReply[catalog.SetPage]:
     """A set as its last push answered it; whole, or `limit` items from `cursor` on."""
     name = SET_ID.of(request)
     limit, cursor = LIMIT.of(request), CURSOR.of(request)
     if limit is None and cursor is None:
         content = await stored_sets.content(state.database, name)
-        head = schemas.SetPage(name, content.revision, [])
+        head = catalog.SetPage(name, content.revision, [])
         return JsonReply(listed(head, content.portions, _item), headers=_etag(content.revision))
     after = -1 if cursor is None else cursor
     page = await stored_sets.page(state.database, name, limit or _PAGE, after)
     next_cursor = None if page.more is None else str(page.more)
-    shown = schemas.SetPage(name, page.revision, [*map(_item, page.items)], next_cursor)
+    shown = catalog.SetPage(name, page.revision, [*map(_item, page.items)], next_cursor)
     return reply(shown)._replace(headers=_etag(page.revision))
 
 
-async def list_revisions(request: Request, state: HandlerContext) -> JsonReply[schemas.Revisions]:
+async def list_revisions(request: Request, state: HandlerContext) -> JsonReply[catalog.Revisions]:
     """Revisions of a set, newest first."""
     found = [
-        schemas.Revision(
+        catalog.Revision(
             revision=item.number,
             created_by=item.created_by,
             created_at=iso(item.created_at),
-            changes=schemas.Changes(item.added, item.updated, item.removed, item.unchanged),
+            changes=catalog.Changes(item.added, item.updated, item.removed, item.unchanged),
             restored=item.restored or None,
         )
         for item in await stored_sets.set_revisions(state.database, SET_ID.of(request))
     ]
-    return reply(schemas.Revisions(found))
+    return reply(catalog.Revisions(found))
 
 
-async def restore_revision(request: Request, state: HandlerContext) -> JsonReply[schemas.Pushed]:
+async def restore_revision(request: Request, state: HandlerContext) -> JsonReply[catalog.Pushed]:
     """Make a set what it was at an earlier revision, as a new one."""
     name, number = SET_ID.of(request), NUMBER.of(request)
     push, outcome = await stored_sets.restore(
@@ -162,7 +162,7 @@ async def restore_revision(request: Request, state: HandlerContext) -> JsonReply
     return _answer(request, state, name, shown, outcome)
 
 
-async def list_entities(request: Request, state: HandlerContext) -> JsonReply[schemas.Items]:
+async def list_entities(request: Request, state: HandlerContext) -> JsonReply[catalog.Items]:
     """Pushed entities, of one set or all."""
     name = SET.of(request)
     token_reach.check_owners(request.narrowing, [name])
@@ -171,11 +171,11 @@ async def list_entities(request: Request, state: HandlerContext) -> JsonReply[sc
         try:
             portions = (await stored_sets.content(state.database, name)).portions
         except NotFoundError:
-            return reply(schemas.Items([]))
-    return JsonReply(listed(schemas.Items([]), portions, _item))
+            return reply(catalog.Items([]))
+    return JsonReply(listed(catalog.Items([]), portions, _item))
 
 
-async def get_entity(request: Request, state: HandlerContext) -> JsonReply[schemas.Item]:
+async def get_entity(request: Request, state: HandlerContext) -> JsonReply[catalog.Item]:
     """One pushed entity by its id."""
     uid = _uid(request)
     item = await stored_sets.item_by_uid(state.database, uid)
@@ -184,7 +184,7 @@ async def get_entity(request: Request, state: HandlerContext) -> JsonReply[schem
     return reply(_item(item))
 
 
-async def get_entity_by_ref(request: Request, state: HandlerContext) -> JsonReply[schemas.Item]:
+async def get_entity_by_ref(request: Request, state: HandlerContext) -> JsonReply[catalog.Item]:
     """One pushed entity by its reference."""
     text = str(refs.parse(request.parameter("ref")))
     item = await stored_sets.item_by_ref(state.database, text)
@@ -215,7 +215,7 @@ async def refuse_set_id(request: Request, state: HandlerContext) -> Reply:
 
 async def _put_one(
     request: Request, state: HandlerContext, name: str | None
-) -> JsonReply[schemas.WrittenItem]:
+) -> JsonReply[catalog.WrittenItem]:
     async with state.admission.room_for_body(request, state.settings.max_body_bytes):
         body = await request.json_body(state.settings.max_body_bytes, "max_body_bytes")
         push: PreparedPush = await offloaded(sets.prepare_one, msgspec.Raw(body), name, state.rules)
@@ -232,7 +232,7 @@ async def _put_one(
     )
     written = _note(request, state, name, outcome)
     shown = msgspec.structs.asdict(_item(_written(item, name, written)))
-    return reply(schemas.WrittenItem(**shown, warnings=push.warnings or None))
+    return reply(catalog.WrittenItem(**shown, warnings=push.warnings or None))
 
 
 def _etag(revision: int) -> dict[str, str]:
@@ -252,10 +252,10 @@ def _uid(request: Request) -> str:
 
 def _answer(
     request: Request, state: HandlerContext, name: str, push: PreparedPush, outcome: PushResult
-) -> JsonReply[schemas.Pushed]:
+) -> JsonReply[catalog.Pushed]:
     written = _note(request, state, name, outcome)
-    changes = schemas.Changes(**outcome.plan.changes)
-    head = schemas.Pushed(name, written.revision, changes, push.warnings, [])
+    changes = catalog.Changes(**outcome.plan.changes)
+    head = catalog.Pushed(name, written.revision, changes, push.warnings, [])
 
     async def items() -> AsyncIterator[Iterable[StoredItem]]:
         yield (_written(item, name, written) for item in push.items)
@@ -279,11 +279,11 @@ def _written(item: Prepared, name: str | None, written: WriteResult) -> StoredIt
     return StoredItem(uid, item.ref, item.document, name, updated_by, updated_at)
 
 
-def _item(item: StoredItem) -> schemas.Item:
+def _item(item: StoredItem) -> catalog.Item:
     uid, ref, document, set_name, updated_by, updated_at = item
     entity = stored(document)
     at = iso(updated_at)
-    return schemas.Item(uid, entity, ref, entity, set_name, updated_by, "api-entity", at)
+    return catalog.Item(uid, entity, ref, entity, set_name, updated_by, "api-entity", at)
 
 
 def _guards(request: Request, state: HandlerContext) -> Guards:

@@ -8,7 +8,7 @@ from factbook.datasources.connections import ConnectionDetail
 from factbook.http import audit
 from factbook.http.context import SourceContext
 from factbook.http.requests import JsonReply, Reply, Request, decode, reply
-from factbook.schemas.connections import Connections, NewConnection, ShownConnection, ShownHeader
+from factbook.schemas.sources import Connections, NewConnection, ShownConnection, ShownHeader
 
 _LARGEST = 256 * 1024
 

@@ -16,14 +16,14 @@ from factbook.facts.value_conditions import ValueFilter
 from factbook.http import csv_lines
 from factbook.http.context import SourceContext
 from factbook.http.requests import JsonReply, Request, reply
-from factbook.schemas import distributions as answers
+from factbook.schemas import facts
 
 _TOP = 20
 _ENDS = 5
 _PAGE = 100
 
 
-async def show(request: Request, state: SourceContext) -> JsonReply[answers.FactDistribution]:
+async def show(request: Request, state: SourceContext) -> JsonReply[facts.FactDistribution]:
     """The distribution of a fact over the entities that its source is about.
 
     What is unknown is counted by its reason, and is no value. `lowest` and `highest` are the
@@ -47,7 +47,7 @@ async def show(request: Request, state: SourceContext) -> JsonReply[answers.Fact
     return reply(_shown(asked.column, found, by))
 
 
-async def values(request: Request, state: SourceContext) -> JsonReply[answers.ValuePage]:
+async def values(request: Request, state: SourceContext) -> JsonReply[facts.ValuePage]:
     """The entities that a source is about with their value of a fact, or why they have none.
 
     By value, those without one come last, and `asOf` says when the others were read, as for
@@ -65,7 +65,7 @@ async def values(request: Request, state: SourceContext) -> JsonReply[answers.Va
         state.database, state.clock, asked, after, limit, anew=request.wants_fresh
     )
     return reply(
-        answers.ValuePage(
+        facts.ValuePage(
             data_source_id=column.source.id,
             fact=_fact(column.fact),
             entities=[_entity(row) for row in found.rows],
@@ -109,10 +109,10 @@ def _filter(request: Request, fact: Fact) -> ValueFilter:
 
 def _shown(
     column: FactColumn, kept: KeptAnswer[CatalogFigures], by: By | None
-) -> answers.FactDistribution:
+) -> facts.FactDistribution:
     fact, found = column.fact, kept.value.distribution
     lowest, highest = ([_entity(row) for row in rows] for rows in kept.value.ends)
-    shown = answers.FactDistribution(
+    shown = facts.FactDistribution(
         data_source_id=column.source.id,
         fact=_fact(fact),
         entities=found.entities,
@@ -137,23 +137,23 @@ def _shown(
 
 
 def _add_values(
-    shown: answers.FactDistribution, fact: Fact, found: distribution.Distribution
+    shown: facts.FactDistribution, fact: Fact, found: distribution.Distribution
 ) -> None:
     if found.true is not None:
         shown.booleans = {"true": found.true, "false": found.known - found.true}
     if found.spread is not None:
         shown.spread = _spread(fact, found.spread)
         shown.histogram = [
-            answers.HistogramBin(one.number, _figure(fact, one.start), _figure(fact, one.end))
+            facts.HistogramBin(one.number, _figure(fact, one.start), _figure(fact, one.end))
             for one in found.histogram
         ]
     if fact.type in {"string", "set"}:
-        shown.top = [answers.FrequentValue(value, count) for value, count in found.top]
+        shown.top = [facts.FrequentValue(value, count) for value, count in found.top]
         shown.distinct = found.distinct
 
 
-def _spread(fact: Fact, spread: distribution.Spread) -> answers.ValueSpread:
-    return answers.ValueSpread(
+def _spread(fact: Fact, spread: distribution.Spread) -> facts.ValueSpread:
+    return facts.ValueSpread(
         min=_figure(fact, spread.least),
         lower_quartile=_figure(fact, spread.lower_quartile),
         median=_figure(fact, spread.median),
@@ -163,18 +163,18 @@ def _spread(fact: Fact, spread: distribution.Spread) -> answers.ValueSpread:
     )
 
 
-def _group(fact: Fact, group: distribution.GroupFigures) -> answers.GroupShare:
-    return answers.GroupShare(
+def _group(fact: Fact, group: distribution.GroupFigures) -> facts.GroupShare:
+    return facts.GroupShare(
         group.entities, group.known, group.name, group.true, _figure(fact, group.median)
     )
 
 
-def _fact(fact: Fact) -> answers.FactShown:
-    return answers.FactShown(fact.name, fact.type, fact.description, fact.unit)
+def _fact(fact: Fact) -> facts.FactShown:
+    return facts.FactShown(fact.name, fact.type, fact.description, fact.unit)
 
 
-def _entity(row: EntityValue) -> answers.ValueOfEntity:
-    return answers.ValueOfEntity(
+def _entity(row: EntityValue) -> facts.ValueOfEntity:
+    return facts.ValueOfEntity(
         row.ref, row.value, row.reason, iso_or_none(row.at), row.kept, row.kept
     )
 

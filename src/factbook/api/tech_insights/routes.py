@@ -41,7 +41,6 @@ from factbook.auth.permissions import (
 from factbook.auth.token_reach import OF_PUSHED_FACTS, OF_SOURCE
 from factbook.errors import ConflictError, NotFoundError
 from factbook.http.csv_lines import CSV
-from factbook.schemas import connections as connection_schemas
 from factbook.schemas import facts as fact_schemas
 from factbook.schemas import sources as source_schemas
 
@@ -149,7 +148,7 @@ TECH_INSIGHTS_ROUTES: Sequence[Route] = (
         connections.put,
         _WRITE,
         (CONNECTION,),
-        body=connection_schemas.NewConnection,
+        body=source_schemas.NewConnection,
         refusals=_CONFLICT,
         reading=_READ,
     ),

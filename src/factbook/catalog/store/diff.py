@@ -13,7 +13,7 @@ from factbook.catalog.store import locks
 from factbook.catalog.store.documents import DOCUMENT
 from factbook.catalog.store.locks import WriteGuard
 from factbook.errors import ConflictError, PreconditionFailedError
-from factbook.schemas.push import Difference
+from factbook.schemas.catalog import Difference
 from factbook.storage import Transaction
 
 OUTSIDE = "no set"  # who owns an entity that was pushed outside any set

@@ -13,7 +13,7 @@ from factbook.checks.definitions.scorecard import NO_LEVEL_TITLE
 from factbook.checks.results.result_age import ResultAge
 from factbook.checks.states import flaps
 from factbook.clock import iso, minute
-from factbook.schemas.digests import DigestForm
+from factbook.schemas.events import DigestForm
 
 # Entities by the id of their level, by scorecard.
 DigestLevels = Mapping[str, Mapping[str, int]]

@@ -10,7 +10,7 @@ from factbook.cli.definition_plan import DELETION, PlanStep, StoredDocuments, ch
 from factbook.client import ApiError, Client
 from factbook.client.calls import Call, get, segment, send
 from factbook.client.responses import nothing
-from factbook.schemas.previews import Preview
+from factbook.schemas.results import Preview
 
 Kind = Literal["check", "scorecard"]
 Document = dict[str, Any]

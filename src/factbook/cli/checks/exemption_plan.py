@@ -17,7 +17,7 @@ from factbook.cli.definition_plan import Action, DefinitionChange, FieldDifferen
 from factbook.client import Client
 from factbook.client.calls import get, segment, send
 from factbook.clock import iso
-from factbook.schemas.exemptions import Exemptions, ShownExemption
+from factbook.schemas.checks import Exemptions, ShownExemption
 
 _PATH: Final = "/api/tech-insights/v1/exemptions"
 _OPEN: Final = ("requested", "approved")

@@ -6,8 +6,8 @@ from factbook.cli.output import age_members, as_of, say
 from factbook.client import Client
 from factbook.client.calls import get, segment
 from factbook.errors import InputError
-from factbook.schemas.scorecard_results import NextSteps
-from factbook.schemas.scorecards import ShownScorecard
+from factbook.schemas.checks import ShownScorecard
+from factbook.schemas.results import NextSteps
 
 _PATH = "/api/tech-insights/v1"
 

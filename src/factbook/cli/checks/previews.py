@@ -7,7 +7,7 @@ from factbook.cli.checks.files import ReadDocument
 from factbook.cli.output import age_members, as_of
 from factbook.client import Client
 from factbook.client.calls import send
-from factbook.schemas.previews import Preview, PreviewedResult
+from factbook.schemas.results import Preview, PreviewedResult
 
 _PREVIEW: Final = "/api/tech-insights/v1/checks/preview"
 _MOST: Final = 500

@@ -10,7 +10,7 @@ from factbook.cli.connection import DEFAULT_SERVER, Server, Token, connected
 from factbook.cli.output import note, say
 
 if TYPE_CHECKING:
-    from factbook.schemas.starter import StarterCheck
+    from factbook.schemas.checks import StarterCheck
 
 _PATH: Final = "/api/tech-insights/v1/starter-scorecard"
 
@@ -40,7 +40,7 @@ def starter(
     from factbook.checks.definitions.files import DefinitionDocument
     from factbook.cli.checks import takeovers
     from factbook.client.calls import get, send
-    from factbook.schemas.starter import AdoptedStarter, StarterDocuments
+    from factbook.schemas.checks import AdoptedStarter, StarterDocuments
 
     with connected(context, server, token) as client:
         if adopt:

@@ -10,7 +10,7 @@ from factbook.cli.checks.working_tree import TreeContent, TreeEntity
 from factbook.client import ApiError, Client
 from factbook.client.calls import send
 from factbook.errors import InputError
-from factbook.schemas.entity_previews import EntityPreview, EntityPreviewResult
+from factbook.schemas.results import EntityPreview, EntityPreviewResult
 
 _PREVIEW: Final = "/api/tech-insights/v1/check-results/preview"
 # What the service takes at once.

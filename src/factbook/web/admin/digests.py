@@ -7,7 +7,7 @@ from factbook.auth.permissions import CATALOG_READ, CHECK_READ, OPERATIONS_MANAG
 from factbook.errors import ConflictError, InputError
 from factbook.http import audit
 from factbook.http.requests import Reply
-from factbook.schemas.digests import DigestForm, Weekday
+from factbook.schemas.events import DigestForm, Weekday
 from factbook.web.site.endpoint import PageRoute
 from factbook.web.site.formats import segment
 from factbook.web.site.page_context import Form, PageContext

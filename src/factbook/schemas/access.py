@@ -1,11 +1,11 @@
-"""Tokens as the access interface shows them."""
+"""Tokens and records of the audit log, as the access interface shows them."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, UnsetType
 
 from factbook.schemas import patterns
-from factbook.schemas.common import Time, Uuid, WireAnswer
+from factbook.schemas.common import Time, Uuid, Wire, WireAnswer
 
 PERMISSIONS = (
     "access.token.manage",
@@ -48,10 +48,10 @@ _NAMES = Meta(
 )
 
 
-_Set = Annotated[str, patterns.of(patterns.REACHED_SET)]
-_Namespace = Annotated[str, patterns.of(patterns.REACHED_NAMESPACE)]
-_Source = Annotated[str, patterns.of(patterns.REACHED_SOURCE)]
-_Tool = Annotated[str, patterns.of(patterns.REACHED_TOOL)]
+_Set = Annotated[str, patterns.describe_text(patterns.REACHED_SET)]
+_Namespace = Annotated[str, patterns.describe_text(patterns.REACHED_NAMESPACE)]
+_Source = Annotated[str, patterns.describe_text(patterns.REACHED_SOURCE)]
+_Tool = Annotated[str, patterns.describe_text(patterns.REACHED_TOOL)]
 
 
 class TokenNarrowing(WireAnswer, forbid_unknown_fields=True):
@@ -87,3 +87,39 @@ class Tokens(WireAnswer):
     """Every token that was not revoked."""
 
     tokens: list[Token]
+
+
+class AuditRecord(Wire):
+    """Something that was done, or was refused."""
+
+    id: str
+    at: Time
+    actor: str
+    action: str
+    object: str
+    outcome: str
+    status: int
+    address: str
+    token: str
+    detail: dict[str, Any]
+    grant: Annotated[
+        str,
+        Meta(
+            description="What allowed it: `role`, with the group that gave the role if one did, "
+            "`token`, or `group` with the one that owns what was written. Empty for what was "
+            "refused, and where nothing had to allow it."
+        ),
+    ]
+
+
+class AuditLine(AuditRecord):
+    """Something that was done, or was refused, on a line of its own."""
+
+    cursor: str
+
+
+class AuditPage(Wire):
+    """Records, newest first."""
+
+    records: list[AuditRecord]
+    next_cursor: str | UnsetType = UNSET

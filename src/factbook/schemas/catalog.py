@@ -1,11 +1,134 @@
-"""Bodies and answers of the push interface."""
+"""Entities as they are read, their queries, and the bodies and answers of pushes."""
 
 from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, UnsetType, field
 
 from factbook.schemas import patterns
-from factbook.schemas.common import Count, Link, Ref, Text, Time, Uuid, Wire, WireAnswer, known
+from factbook.schemas.common import (
+    Count,
+    Link,
+    Ref,
+    Text,
+    Time,
+    Uuid,
+    Wire,
+    WireAnswer,
+    describe_as,
+    describe_known,
+)
+
+# An entity has members that no type here has: a client reads it as it is.
+Document = Annotated[dict[str, Any], describe_as({"$ref": "#/components/schemas/Entity"})]
+PartsDocument = Annotated[dict[str, Any], describe_as({"$ref": "#/components/schemas/EntityParts"})]
+
+
+class Relation(WireAnswer):
+    """A relation to another entity, which need not exist."""
+
+    type: str
+    target_ref: Ref
+
+
+class Metadata(WireAnswer):
+    """Metadata of an entity; other fields than these are kept."""
+
+    uid: Uuid
+    etag: Annotated[str, Meta(description="Changes when the entity changes.")]
+    name: str
+    annotations: dict[str, str]
+    namespace: str | None = None
+    title: Text | None = None
+    description: str | None = None
+    labels: dict[str, str] | None = None
+    tags: list[Text] | None = None
+    links: list[Link] | None = None
+
+
+class StatusItem(WireAnswer):
+    """Something that the spec of an entity misses."""
+
+    type: str
+    level: str
+    message: str
+    error: dict[str, Any]
+
+
+class Status(WireAnswer):
+    """Problems in the spec of an entity; left out when there are none."""
+
+    items: list[StatusItem]
+
+
+class Entity(WireAnswer):
+    """An entity of the catalog."""
+
+    api_version: str
+    kind: str
+    metadata: Metadata
+    relations: list[Relation]
+    spec: dict[str, Any] | None = None
+    status: Status | None = None
+
+
+class EntityParts(WireAnswer):
+    """An entity, or those parts of it that `fields` names."""
+
+    api_version: str | None = None
+    kind: str | None = None
+    metadata: dict[str, Any] | None = None
+    relations: list[Relation] | None = None
+    spec: dict[str, Any] | None = None
+    status: dict[str, Any] | None = None
+
+
+class EntitiesByRefs(WireAnswer):
+    """Entities in the order of the references, null for each that there is not."""
+
+    items: list[PartsDocument | None]
+
+
+class Ancestor(WireAnswer):
+    """An entity, and the references of those that led to it."""
+
+    entity: Document
+    parent_entity_refs: list[Ref]
+
+
+class Ancestry(WireAnswer):
+    """The origin of an entity: the entity itself, as entities are pushed."""
+
+    root_entity_ref: Ref
+    items: list[Ancestor]
+
+
+class PageInfo(WireAnswer):
+    """Cursors of the pages beside this one; left out where there is none."""
+
+    next_cursor: str | None = None
+    prev_cursor: str | None = None
+
+
+class EntityPage(WireAnswer):
+    """A page of entities; `totalItems` counts those on all pages, and is 0 when excluded."""
+
+    items: list[PartsDocument]
+    total_items: Count
+    page_info: PageInfo
+
+
+class FacetValue(WireAnswer):
+    """A value as it was written, and in how many entities."""
+
+    value: str
+    count: Annotated[int, Meta(extra_json_schema={"minimum": 1})]
+
+
+class FacetValues(WireAnswer):
+    """For each path that was asked for, its values in their order."""
+
+    facets: dict[str, list[FacetValue]]
+
 
 # Entities as they are pushed
 
@@ -18,14 +141,14 @@ class NewMetadata(Wire):
 
     name: Annotated[
         str,
-        patterns.of(
+        patterns.describe_text(
             patterns.NAME,
             "entity-name",
             description="Spaces around it are cut off.",
             examples=["payments"],
         ),
     ]
-    namespace: Annotated[str, patterns.of(patterns.NAMESPACE)] | UnsetType = UNSET
+    namespace: Annotated[str, patterns.describe_text(patterns.NAMESPACE)] | UnsetType = UNSET
     title: Text | UnsetType = UNSET
     description: str | UnsetType = UNSET
     labels: dict[str, str] | UnsetType = UNSET
@@ -39,13 +162,13 @@ class NewEntity(Wire, forbid_unknown_fields=True):
 
     api_version: Annotated[
         str,
-        patterns.of(
+        patterns.describe_text(
             patterns.API_VERSION,
             description="`[prefix/]version`, such as `backstage.io/v1alpha1`. Kept as it comes.",
             examples=["backstage.io/v1alpha1"],
         ),
     ]
-    kind: Annotated[str, patterns.of(patterns.KIND, examples=["Component"])]
+    kind: Annotated[str, patterns.describe_text(patterns.KIND, examples=["Component"])]
     metadata: NewMetadata
     spec: dict[str, Any] | UnsetType = UNSET
     relations: Any = UNSET
@@ -135,7 +258,7 @@ class Difference(WireAnswer):
     """The change that a push would make to one entity."""
 
     entity_ref: Ref
-    change: Annotated[str, known("added", "removed", "updated")]
+    change: Annotated[str, describe_known("added", "removed", "updated")]
 
 
 class TriedResult(WireAnswer):
