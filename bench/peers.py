@@ -11,6 +11,7 @@ import asyncio
 import sqlite3
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -89,7 +90,7 @@ def stored(answer: bytes) -> ASGIApp:
     """The same as `writer`, from rows of a SQLite file as long as an entity is."""
     path = Path(sys.argv[3] + ".db")
     path.unlink(missing_ok=True)
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("CREATE TABLE rows (id INTEGER PRIMARY KEY, text BLOB NOT NULL)")
         rows = ((answer[start : start + _ROW],) for start in range(0, len(answer), _ROW))
         connection.executemany("INSERT INTO rows (text) VALUES (?)", rows)

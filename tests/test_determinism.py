@@ -280,6 +280,15 @@ def helpers(path: str, modules: Mapping[str, Module]) -> set[str]:
     return reached
 
 
+def connections_left_open(tree: ast.AST) -> Iterator[int]:
+    """Lines of `with sqlite3.connect(…)`, which ends a transaction and closes nothing."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.With):
+            for item in node.items:
+                if ast.unparse(item.context_expr).startswith("sqlite3.connect("):
+                    yield node.lineno
+
+
 def orders_by_id(text: str) -> Iterator[str]:
     """The orders of the statements in a module that end with an id."""
     for node in ast.walk(ast.parse(text)):
@@ -350,6 +359,22 @@ def test_the_runner_waits_longer_than_a_chain_of_waits(modules: dict[str, Module
             if (limit := min(one.limits, default=usual)) < CHAIN * longest:
                 short.append(f"{path}: ends after {limit:.0f} s, and waits for {longest:.0f} s")
     assert short == []
+
+
+def test_every_sqlite_connection_of_a_test_is_closed() -> None:
+    """Python 3.13 warns when it collects an open one, in whichever test runs by then."""
+    trees = {path: ast.parse(path.read_text()) for path in TESTS.rglob("*.py")}
+    found = {
+        str(path.relative_to(TESTS)): lines
+        for path, tree in trees.items()
+        if (lines := list(connections_left_open(tree)))
+    }
+    assert found == {}
+
+
+def test_a_connection_that_is_left_open_is_seen() -> None:
+    assert list(connections_left_open(ast.parse("with sqlite3.connect(path) as it: pass"))) == [1]
+    assert not list(connections_left_open(ast.parse("with closing(sqlite3.connect(path)): pass")))
 
 
 def test_no_order_by_an_id_is_unknown() -> None:

@@ -3,6 +3,7 @@
 import json
 import sqlite3
 from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -60,13 +61,13 @@ class Catalog:
 
     def forget(self) -> None:
         """Leave what importers remember as an earlier release had it, which kept no names."""
-        with sqlite3.connect(self._path) as connection:
+        with closing(sqlite3.connect(self._path)) as connection, connection:
             connection.execute("DELETE FROM memories WHERE source_id LIKE 'import/%'")
 
     @property
     def entities(self) -> dict[str, Any]:
         """The entities in the catalog by reference."""
-        with sqlite3.connect(self._path) as connection:
+        with closing(sqlite3.connect(self._path)) as connection:
             rows = connection.execute(_DOCUMENTS)
             return {ref: json.loads(document) for ref, document in rows}
 
