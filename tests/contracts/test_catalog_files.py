@@ -2,7 +2,7 @@
 
 FACTBOOK_CATALOG_FILES names a directory that `python -m tests.contracts.catalog_files` has filled:
 every file of its manifest is compared, and has to be there. Without it, those of the test data are.
-Differences that stay are in docs/decisions/0028-yaml.md: files with a placeholder without quotes
+Differences that stay are in docs/decisions/catalog.md#yaml: files with a placeholder without quotes
 are left out.
 """
 

@@ -3,7 +3,7 @@
 `HttpConnection` extends a class that uvicorn does not promise to keep. When one of these tests
 fails, read what changed in `uvicorn/protocols/http`, compare it with `http/uvicorn_protocol.py`,
 run the tests of this folder and of `tests/fuzz`, and then write down the new fingerprint.
-Decision: docs/decisions/0031-libraries.md.
+Decision: docs/decisions/http.md#our-connection-class.
 """
 
 import ast

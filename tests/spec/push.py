@@ -247,7 +247,7 @@ REQUIREMENTS: dict[str, Requirement] = {
     # Limits
     "limits.body-is-413": Requirement(
         "decisions §2.8; seed §8",
-        "A pushed body past the limit is 413: 128 MB by default (decision 0067).",
+        "A pushed body past the limit is 413: 128 MB by default.",
     ),
     "limits.items-is-413": Requirement(
         "decisions §2.8; seed §8", "A set of more than 100,000 items is 413."

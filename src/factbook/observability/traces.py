@@ -1,7 +1,7 @@
 """Traces in the form of OpenTelemetry, sent to a collector over OTLP.
 
 When traces are off, nothing of OpenTelemetry is imported and neither requests nor queries are
-wrapped. Decision: docs/decisions/0019-traces.md.
+wrapped. Decision: docs/decisions/operations.md#traces.
 """
 
 import os

@@ -1,7 +1,7 @@
 """The columns in which a reference, a name or an address of a person may be left.
 
 `tests/operations/test_erasure.py` fails for a column of text that is neither here nor among those
-that hold nothing personal. docs/decisions/0068 has the reasons.
+that hold nothing personal. docs/decisions/people.md#erasure has the reasons.
 """
 
 from typing import Final
