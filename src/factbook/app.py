@@ -42,7 +42,7 @@ from factbook.settings.loader import load
 from factbook.storage import Database
 from factbook.storage.observation import observed
 from factbook.tools import TOOLS, Tool
-from factbook.tools.toolsets import toolsets as toolset_list
+from factbook.tools.toolsets import list_toolsets as toolset_list
 from factbook.webhooks.adoption import adopt
 from factbook.webhooks.transport import GuardedPost
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from factbook.api.routes import ROUTES
-from factbook.tools import TOOLS, checks
+from factbook.tools import TOOLS, toolsets
 from tests.api import checking
 from tests.api.checking import CHECKS, EXEMPTIONS, SCORECARDS
 from tests.api.messages import message, tool_call
@@ -179,7 +179,7 @@ async def test_each_empty_argument_of_a_reading_tool_is_none_and_a_guard_is_refu
         result: dict[str, Any] = (await service.http.post("/mcp", json=body)).json()["result"]
         return result
 
-    for tool in (*TOOLS, *checks.READING, *checks.WRITING):
+    for tool in (*TOOLS, *toolsets.READING_CHECK_TOOLS, *toolsets.WRITING_CHECK_TOOLS):
         properties = tool.input_schema["properties"]
         required = [*tool.input_schema["required"], *_ONE_OF.get(tool.name, ())]
         needed = {name: known[name] for name in required}

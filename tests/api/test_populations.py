@@ -13,7 +13,7 @@ from factbook.api.routes import all_routes
 from factbook.checks.scorecards import trend
 from factbook.clock import DAY
 from factbook.settings import Settings
-from factbook.tools.toolsets import toolsets
+from factbook.tools.toolsets import list_toolsets
 from factbook.web import routes
 from tests.api.checking import CARDS, SCORECARDS, check, evaluated, put, scorecard, with_source
 from tests.api.defining import item, push
@@ -112,7 +112,7 @@ def answers() -> dict[str, Any]:
     document = openapi.document(all_routes(Settings()), title="", description="", public_url=None)
     schemas = {f"schema {name}": one for name, one in document["components"]["schemas"].items()}
     return schemas | {
-        f"tool {one.name}": one.output_schema for served in toolsets() for one in served.tools
+        f"tool {one.name}": one.output_schema for served in list_toolsets() for one in served.tools
     }
 
 

@@ -8,7 +8,7 @@ from factbook.auth.permissions import suffices
 from factbook.auth.roles import ROLES
 from factbook.auth.token_reach import DIMENSIONS, TOOLS, Narrowing
 from factbook.tools.tool import Tool
-from factbook.tools.toolsets import toolsets
+from factbook.tools.toolsets import list_toolsets
 from tests.api.messages import message, tool_call
 from tests.api.test_access_routes import name_of
 from tests.api.test_narrowed_routes import ROUTES, address, is_refused, query
@@ -18,7 +18,7 @@ from tests.service import Service
 # On PostgreSQL with the system tests: that takes 23 s of CPU, SQLite 8.
 EITHER = ("sqlite", pytest.param("postgresql", marks=pytest.mark.system))
 NARROWED = (None, *DIMENSIONS)
-EVERY_TOOL = [tool for toolset in toolsets(with_writing=True) for tool in toolset.tools]
+EVERY_TOOL = [tool for toolset in list_toolsets(with_writing=True) for tool in toolset.tools]
 
 CELLS = [(role, dimension) for role in ROLES for dimension in NARROWED]
 

@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 import pytest
 
 from factbook.http import client_configs
-from factbook.tools.toolsets import toolsets
+from factbook.tools.toolsets import list_toolsets
 from tests.cli.conftest import Command
 from tests.cli.fake_server import ALL_TOOLS, FakeServer, result
 
@@ -135,7 +135,7 @@ def test_an_agent_can_be_given_some_tools_and_short_answers(
 
 
 def test_the_toolsets_of_the_command_are_those_of_the_server() -> None:
-    known = toolsets(with_writing=True)
+    known = list_toolsets(with_writing=True)
     assert tuple(one.name for one in known) == client_configs.TOOLSETS
     reading = tuple(one.name for one in known if not any(tool.writes for tool in one.tools))
     assert reading == client_configs.READING

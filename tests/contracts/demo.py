@@ -14,7 +14,7 @@ from factbook.errors import ToolError
 from factbook.settings.loader import load
 from factbook.telemetry import logs
 from factbook.tools import TOOLS, Context, Tool
-from factbook.tools.result_schema import Schema
+from factbook.tools.tool import Schema
 
 _TEXT: Schema = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
 _WORD: Schema = {"type": "string"}

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from factbook.facts.reasons import REASONS
 from factbook.http.client_configs import PATH
-from factbook.tools.toolsets import toolsets
+from factbook.tools.toolsets import list_toolsets
 
 ROOT = Path(__file__).parents[2]
 PLUGIN = ROOT / "deploy" / "agent-plugin"
@@ -37,7 +37,7 @@ def test_the_skill_names_tools_and_reasons_that_there_are() -> None:
     _, head, text = (PLUGIN / "skills" / "factbook" / "SKILL.md").read_text().split("---\n", 2)
     assert "name: factbook\n" in head
     assert len(head) < 1_024
-    known = {tool.name for one in toolsets() for tool in one.tools}
+    known = {tool.name for one in list_toolsets() for tool in one.tools}
     named = set(re.findall(r"`((?:get|find)-[a-z-]+)`", text))
     assert named <= known
     assert len(named) > 10

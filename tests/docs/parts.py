@@ -33,7 +33,7 @@ from factbook.facts.reasons import REASONS
 from factbook.facts.shapes import LeafGroup, Shape
 from factbook.outbound import SIGNS
 from factbook.outbound.outcomes import MEANINGS
-from factbook.tools import TOOLS, Tool, checks
+from factbook.tools import TOOLS, Tool, toolsets
 from tests.deploy import chart_values
 from tests.docs import vendors
 from tests.docs.settings import importers, options, settings
@@ -308,7 +308,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "parameters:tech-insights": partial(parameters, TECH_INSIGHTS_ROUTES),
     **{
         f"arguments:{tool.name}": partial(arguments, tool)
-        for tool in (*TOOLS, *checks.READING, *checks.WRITING)
+        for tool in (*TOOLS, *toolsets.READING_CHECK_TOOLS, *toolsets.WRITING_CHECK_TOOLS)
     },
     **vendors.parts(),
     **{f"shape:{shape.name}": partial(leaves, shape) for shape in shapes.SHAPES},

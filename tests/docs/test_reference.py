@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from factbook.tools import TOOLS, checks
+from factbook.tools import TOOLS, toolsets
 from tests.docs.parts import DOCS, PARTS, every_command, every_error, is_option, parts_in, rewritten
 
 PAGES = {path.relative_to(DOCS).as_posix(): path.read_text() for path in DOCS.rglob("*.md")}
@@ -38,7 +38,7 @@ def test_the_page_of_tools_has_every_tool_and_no_other() -> None:
 def test_the_page_of_tools_about_checks_has_each_of_them_and_its_permissions() -> None:
     sections = PAGES["reference/check-tools.md"].split("\n## ")[1:]
     found = {section.partition("\n")[0]: section for section in sections}
-    for tool in (*checks.READING, *checks.WRITING):
+    for tool in (*toolsets.READING_CHECK_TOOLS, *toolsets.WRITING_CHECK_TOOLS):
         section = found.pop(tool.name)
         assert all(f"`{permission}`" in section for permission in tool.permissions), tool.name
     assert list(found) == ["All tools at one address"]

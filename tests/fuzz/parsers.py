@@ -54,7 +54,7 @@ NO_PARSERS: Final[dict[str, str]] = {
     "scheduling.retention_clock.read": _ROWS,
     "web.checks.check_page.read": _DOCUMENTS,
     "web.checks.scorecard_list.read": _DOCUMENTS,
-    "tools.entities.conditions.read": "calls checks.rules.condition.read, which has a target",
+    "tools.selection.read_conditions": "calls checks.rules.condition.read, which has a target",
     "webhooks.digest_store.opened": "calls auth.encryption.opened, which has a target",
     "outbound.calls.decoded": "decodes JSON with msgspec; targets of vendors begin before it",
     "integrations.file_tree.read": "asks by calls or by a clone, whose answers are read elsewhere",

@@ -7,7 +7,7 @@ from factbook.catalog import filters, location, push_rules, ref, strict, url
 from factbook.clock import DAY, iso, milliseconds
 from factbook.integrations import locations
 from factbook.scheduling import crontab
-from factbook.tools import pages, times
+from factbook.tools import tool
 from tests.fuzz.promises import lines, text, tried
 from tests.fuzz.target import Target
 from tests.service import NOON
@@ -75,9 +75,9 @@ def time(data: bytes) -> None:
     given = text(data)
     for found in (
         milliseconds(given),
-        tried(times.start, given, "from"),
-        tried(times.end, given, "to"),
-        tried(times.since, given, "since", NOON),
+        tried(tool.parse_start, given, "from"),
+        tried(tool.parse_end, given, "to"),
+        tried(tool.parse_since, given, "since", NOON),
     ):
         if found is not None:
             assert milliseconds(iso(found)) == found
@@ -88,11 +88,11 @@ def cursor_of_tool(data: bytes) -> None:
     """The cursor of a tool's page is what it was made of."""
     given = text(data)
     for parts in (2, 3):
-        found = tried(pages.place, given, parts)
+        found = tried(tool.decode_place, given, parts)
         if found is not None:
             assert len(found) == parts
             written = "/".join(map(str, found))
-            assert tried(pages.place, written, parts) == found
+            assert tried(tool.decode_place, written, parts) == found
 
 
 def secret(data: bytes) -> None:

@@ -6,7 +6,7 @@ from html import unescape
 import pytest
 
 from factbook.auth import roles
-from factbook.tools import TOOLS, checks
+from factbook.tools import TOOLS, toolsets
 from factbook.web.connect import schema_forms
 from tests.conftest import StartService
 from tests.service import Service, call, component, resource
@@ -26,7 +26,7 @@ async def visitor(service: Service) -> Browser:
 async def test_every_tool_is_listed_with_what_it_tells(visitor: Browser) -> None:
     page = await visitor.text("/connect/tools")
     assert "19 tools that agents can call." in words(page)
-    for tool in (*TOOLS, *checks.READING):
+    for tool in (*TOOLS, *toolsets.READING_CHECK_TOOLS):
         assert f'<a href="/connect/tools/{tool.name}">{tool.title}</a>' in unescape(page)
         assert f"<code>{tool.name}</code>" in page
     assert "Returns the numbers of service level objectives and of monitors of an entity." in page

@@ -4,11 +4,12 @@ from factbook.tools import (
     all_entities_facts,
     changed_facts,
     discovery,
+    entity,
     entity_facts,
     fact_history,
+    find_entities,
     metrics,
 )
-from factbook.tools.entities import find, one_entity
 from factbook.tools.tool import Context, Tool
 
 TOOLS: tuple[Tool, ...] = (
@@ -18,8 +19,8 @@ TOOLS: tuple[Tool, ...] = (
     *metrics.TOOLS,
     fact_history.TOOL,
     changed_facts.TOOL,
-    one_entity.TOOL,
-    find.TOOL,
+    entity.TOOL,
+    find_entities.TOOL,
 )
 
 __all__ = ["TOOLS", "Context", "Tool"]

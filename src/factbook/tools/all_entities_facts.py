@@ -1,30 +1,315 @@
-"""get-all-entities-facts: the raw facts of one data source about many entities."""
+"""get-all-entities-facts: the facts of one data source about many entities, or their numbers."""
 
+from collections import Counter
+from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import aclosing
-from typing import Annotated, Any, Final
+from functools import lru_cache
+from typing import Annotated, Any, Final, NamedTuple, get_args
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from factbook.catalog.store import by_ref
-from factbook.catalog.store.conditions import EntityRange
+from factbook.catalog.store import by_ref, summaries
+from factbook.catalog.store.conditions import Condition, EntityRange
+from factbook.catalog.store.summaries import Group
+from factbook.catalog.store.trigrams import Among
+from factbook.checks.rules.checked_entity import CheckedEntity
+from factbook.checks.state import PASS, UNKNOWN
+from factbook.clock import iso
+from factbook.errors import ToolError
 from factbook.facts import store, unknown
 from factbook.facts.datasource import DataSource
+from factbook.facts.freshness import Latest
+from factbook.facts.store import Tracked
 from factbook.integrations import catalog
-from factbook.tools import entity_rows, essential_facts, sources
-from factbook.tools.entities import chosen_facts, selection
-from factbook.tools.entity_facts import COMMON, ENTRY, draft, head
-from factbook.tools.entity_rows import Row, Selection
-from factbook.tools.pages import MOST_CHARACTERS, ref_after, ref_cursor
-from factbook.tools.result_schema import AGE, NEXT_CURSOR, SIZE_NOTE, array, record, text
-from factbook.tools.tool import Context, Tool, argument, encode
+from factbook.storage.database import LONGEST_SEARCH, in_time
+from factbook.tools import selection, sources
+from factbook.tools.entity_facts import (
+    COMMON,
+    ENTRY,
+    build_stale_members,
+    decode_members,
+    render_draft_mark,
+    render_facts_end,
+    render_source_head,
+)
+from factbook.tools.selection import FactConditions, Search
+from factbook.tools.tool import (
+    AGE,
+    LONGEST_VALUE,
+    MOST_PAGE_CHARACTERS,
+    NEXT_CURSOR,
+    SIZE_NOTE,
+    Context,
+    EntryPage,
+    Tool,
+    decode_ref_cursor,
+    describe_argument,
+    describe_list,
+    describe_record,
+    describe_text_member,
+    encode_ref_cursor,
+    encode_result,
+    shorten_value,
+)
 
+Row = tuple[str, str]  # a reference, and the JSON text that follows it in its entry
+CATALOG_GROUPS: Final[tuple[Group, ...]] = get_args(Group)
+_MOST_GROUPS: Final = 100
+_ENTITIES_AT_ONCE: Final = 2_000
+_NO_FACTS: Final = Latest({}, {}, "", 0)
 EVERY_KIND = "*"
-
-_MOST = 2**31  # what both databases can count to
+_MOST_COUNTED = 2**31  # what both databases can count to
 _PAGE: Final = 100  # for hosts that don't say how many
 # Entities of all pages that are counted for each page: of a million that would take seconds.
 COUNTED: Final = 10_000
+
+
+class Selection(NamedTuple):
+    """A selection of entities and facts of a source; None keeps all facts."""
+
+    entities: EntityRange
+    kept: frozenset[str] | None
+
+    @property
+    def read(self) -> EntityRange:
+        """The entities to read: one more than wanted, to detect a next page."""
+        limit = self.entities.limit
+        return self.entities._replace(limit=None if limit is None else limit + 1)
+
+
+async def stream_catalog_rows(
+    source: DataSource, selection: Selection, context: Context
+) -> AsyncGenerator[list[Row], None]:
+    """The entities with the catalog's own facts."""
+    kept = selection.kept
+
+    # Thousands of entities share a few of these.
+    @lru_cache(maxsize=1024)
+    def text(bits: int, time: int) -> str:
+        facts = catalog.facts(source.id, bits)
+        return render_facts_end(
+            facts if kept is None else _keep_facts(decode_members(facts), kept), time, {}
+        )
+
+    owners = catalog.looks_for_owners(source.id)
+    pages = by_ref.complying_pages(context.database, selection.read, owners=owners)
+    async for page in pages:
+        yield [(ref, text(bits, time)) for ref, bits, time in page]
+
+
+async def stream_tracked_rows(
+    source: DataSource, selection: Selection, context: Context
+) -> AsyncGenerator[list[Row], None]:
+    """The entities with stored facts or reasons."""
+    kept = selection.kept
+    names = [fact.name for fact in source.schema]
+    all_names = frozenset(names)
+
+    def text(item: Tracked) -> str:
+        found, stored = decode_members(item.facts), unknown.by_place(item.reasons)
+        if kept is None and not stored and all_names <= found.keys() and not item.stale:
+            return render_facts_end(bytes(item.facts).decode(), item.brought_at, {})
+        facts = bytes(item.facts).decode() if kept is None else _keep_facts(found, kept)
+        shown = [name for name in found if kept is None or name in kept]
+        why = unknown.shown(names, found, stored, kept)
+        return render_facts_end(facts, item.brought_at, why, build_stale_members(shown, item.stale))
+
+    async for page in store.pages(context.database, source, selection.read):
+        yield [(item.ref, text(item)) for item in page]
+
+
+async def stream_lacking_rows(
+    source: DataSource, selection: Selection, context: Context
+) -> AsyncGenerator[list[Row], None]:
+    """The entities that the source is about without any value of it."""
+    if catalog.answers(source.id):  # it has values of all of them
+        return
+    kept = selection.kept
+    names = [fact.name for fact in source.schema]
+
+    # Thousands of entities share a few of these.
+    @lru_cache(maxsize=1024)
+    def text(reasons: str) -> str:
+        return render_facts_end(
+            "{}", None, unknown.shown(names, (), unknown.by_place(reasons), kept)
+        )
+
+    async for page in unknown.pages(context.database, source, selection.read):
+        yield [(ref, text(reasons)) for ref, reasons in page]
+
+
+def _keep_facts(facts: dict[str, msgspec.Raw], kept: frozenset[str]) -> str:
+    return encode_result({name: value for name, value in facts.items() if name in kept})
+
+
+class FactChoice(NamedTuple):
+    """A question to a source: which entities, which facts, and in which form.
+
+    `kept` names facts, None for all. `counted` and `group_by` ask for numbers alone; `of_unknown`
+    for the entities about which nothing is known.
+    """
+
+    source: DataSource
+    part: Condition
+    where: object | None
+    kept: frozenset[str] | None
+    limit: int
+    after: str
+    counted: bool
+    group_by: str | None
+    of_unknown: bool
+
+
+class _ChosenRow(NamedTuple):
+    ref: str
+    id: int
+    latest: Latest
+
+
+async def answer_choice(asked: FactChoice, context: Context) -> dict[str, Any]:
+    """The members of the answer after the name of the source."""
+    work = _Choosing(asked, context, await _read_choice_conditions(asked, context))
+    return await work.done()
+
+
+async def _read_choice_conditions(asked: FactChoice, context: Context) -> FactConditions:
+    is_essential = asked.source is sources.ESSENTIAL_SOURCE
+    own = [] if is_essential else [asked.source.id]
+    if asked.where is None:
+        found = selection.build_empty_conditions(own, documents=is_essential)
+    else:
+        found = await selection.read_conditions(asked.where, context, asked.source.id)
+        found = found._replace(
+            sources=sorted({*found.sources, *own}), reads_entity=found.reads_entity or is_essential
+        )
+    return found if is_essential else selection.build_known_conditions(asked.source, found)
+
+
+class _Choosing:
+    """The entities of one answer, gathered until there are enough."""
+
+    def __init__(self, asked: FactChoice, context: Context, wanted: FactConditions) -> None:
+        self._asked = asked
+        self._context = context
+        self._search = Search(asked.part, wanted, context.now)
+        self._is_counted = asked.counted or asked.group_by is not None
+        self._page = EntryPage(asked.limit)
+        self._entries: list[dict[str, Any]] = []
+        self._left_out = Counter[str]()
+        self._last, self._more = "", False
+        self._ids: list[int] = []
+        self._values = Counter[str]()
+        self._unknown = self._examined = self._stale = 0
+
+    async def done(self) -> dict[str, Any]:
+        database, search = self._context.database, self._search
+        whole = self._is_counted or await selection.has_few_candidates(database, search.part)
+        async with in_time(LONGEST_SEARCH):
+            async for rows, entities, states in selection.evaluate_candidates(
+                database, search, self._asked.after
+            ):
+                if self._asked.source is sources.ESSENTIAL_SOURCE:
+                    await sources.add_essential_facts(database, entities, [row.id for row in rows])
+                for row, entity, state in zip(rows, entities, states, strict=True):
+                    self._take(row.ref, row.id, entity, state)
+                self._examined += len(rows)
+                if self._more and not whole:
+                    return self._shown({"examined": self._examined})
+        told: dict[str, Any] = {}
+        if self._is_counted:
+            told = (await search.asked.age(database, self._context.now)).render()
+        told |= {} if self._asked.after else {"totalCount": len(self._ids)}
+        if self._asked.group_by is not None:
+            told |= _render_largest_groups(await self._groups(self._asked.group_by))
+        return self._shown(told)
+
+    def _take(self, ref: str, id_: int, entity: CheckedEntity, state: int) -> None:
+        latest = entity.facts.get(self._asked.source.id, _NO_FACTS)
+        self._unknown += state == UNKNOWN
+        if state != (UNKNOWN if self._asked.of_unknown else PASS):
+            return
+        self._ids.append(id_)
+        if self._is_counted:
+            self._count(latest)
+        elif not self._more:
+            self._add(_ChosenRow(ref, id_, latest))
+
+    def _count(self, latest: Latest) -> None:
+        name = self._asked.group_by
+        by_fact = name is not None and name not in CATALOG_GROUPS
+        self._stale += name in latest.kept if by_fact else bool(latest.kept)
+        if name is not None:
+            value = latest.facts.get(name)
+            values = value or [None] if isinstance(value, list) else [value]
+            self._values.update(map(encode_result, values))
+
+    def _add(self, row: _ChosenRow) -> None:
+        names = [fact.name for fact in self._asked.source.schema]
+        kept, facts = self._asked.kept, dict[str, Any]()
+        for name, value in row.latest.facts.items():
+            if kept is None and len(encode_result(value)) > LONGEST_VALUE:
+                self._left_out[name] += 1
+            elif kept is None or name in kept:
+                facts[name] = value
+        why = unknown.shown(names, row.latest.facts, row.latest.reasons, kept)
+        if self._asked.source is sources.ESSENTIAL_SOURCE:
+            why = {}
+        at = row.latest.brought_at
+        entry = {
+            "entityRef": row.ref,
+            "facts": facts,
+            "timestamp": None if at is None else iso(at),
+            **build_stale_members(facts, row.latest.kept.keys()),
+            "unknownReasons": why,
+        }
+        entry = {name: value for name, value in entry.items() if value or name == "facts"}
+        if self._page.add(entry):
+            self._entries.append(entry)
+            self._last = row.ref
+        else:
+            self._more = True
+
+    def _shown(self, told: Mapping[str, Any]) -> dict[str, Any]:
+        entries = self._entries
+        times = {entry.get("timestamp") for entry in entries}
+        shared: dict[str, Any] = {"staleCount": self._stale} if self._stale else {}
+        if len(entries) > 1 and len(times) == 1 and None not in times:
+            shared["timestamp"] = times.pop()
+            for entry in entries:
+                del entry["timestamp"]
+        if self._left_out:
+            shared["leftOut"] = dict(self._left_out)
+        if self._more:
+            shared["nextCursor"] = encode_ref_cursor(self._last)
+        return {"entities": entries, **told, "unknown": self._unknown, **shared}
+
+    async def _groups(self, by: str) -> list[tuple[Any, int]]:
+        if by in {fact.name for fact in self._asked.source.schema}:
+            return [(msgspec.json.decode(text), n) for text, n in self._values.items()]
+        found = Counter[str | None]()
+        group = next(one for one in CATALOG_GROUPS if one == by)
+        for start in range(0, len(self._ids), _ENTITIES_AT_ONCE):
+            some = self._ids[start : start + _ENTITIES_AT_ONCE]
+            database = self._context.database
+            found.update(await summaries.groups(database, Among(some), group, len(some)))
+        return list(found.items())
+
+
+def _render_largest_groups(groups: Iterable[tuple[Any, int]]) -> dict[str, Any]:
+    """The largest groups, and how many others there are."""
+    ordered = sorted(groups, key=lambda group: (-group[1], str(group[0])))
+    rows = [{"value": shorten_value(value)[0], "count": n} for value, n in ordered[:_MOST_GROUPS]]
+    others = len(ordered) - len(rows)
+    return {"groups": rows, **({"otherGroups": others} if others else {})}
+
+
+def require_group(source: DataSource, name: str) -> None:
+    """Raise ToolError if entities cannot be counted by this."""
+    facts = [fact.name for fact in source.schema if fact.type != "object"]
+    if name not in facts and name not in CATALOG_GROUPS:
+        known = ", ".join([*CATALOG_GROUPS, *facts[:100]])
+        raise ToolError(f"groupBy cannot be {name[:100]}. Choose among: {known}.")
 
 
 class AllArguments(Struct, forbid_unknown_fields=True):
@@ -32,57 +317,68 @@ class AllArguments(Struct, forbid_unknown_fields=True):
 
     data_source_id: sources.SourceId = msgspec.field(name="dataSourceId")
     kind: Annotated[
-        str, argument("Kind of the entities; `*` for every kind.", "component", min_length=1)
+        str,
+        describe_argument("Kind of the entities; `*` for every kind.", "component", min_length=1),
     ] = "component"
     namespace: (
         Annotated[
-            str, argument("Namespace of the entities; any when left out.", "default", min_length=1)
+            str,
+            describe_argument(
+                "Namespace of the entities; any when left out.", "default", min_length=1
+            ),
         ]
         | UnsetType
     ) = UNSET
     limit: (
         Annotated[
             int,
-            argument("Most entities to return; all, or at /mcp a page, when left out.", 100, ge=1),
+            describe_argument(
+                "Most entities to return; all, or at /mcp a page, when left out.", 100, ge=1
+            ),
         ]
         | UnsetType
     ) = UNSET
     cursor: (
-        Annotated[str, argument("nextCursor of the page before.", "component:default/payments-api")]
+        Annotated[
+            str,
+            describe_argument("nextCursor of the page before.", "component:default/payments-api"),
+        ]
         | UnsetType
     ) = UNSET
     facts: (
         Annotated[
-            list[str], argument("Names of the facts to keep; all when left out.", ["hasOwner"])
+            list[str],
+            describe_argument("Names of the facts to keep; all when left out.", ["hasOwner"]),
         ]
         | UnsetType
     ) = UNSET
     unknown: Annotated[
         bool,
-        argument(
+        describe_argument(
             "Return instead the entities that the source is about and has no value of, each with "
             "empty facts and the reasons.",
             True,
         ),
     ] = False
     owner: (
-        Annotated[str, argument("With the groups below it; any when left out.", "team-a")]
+        Annotated[str, describe_argument("With the groups below it; any when left out.", "team-a")]
         | UnsetType
     ) = UNSET
     where: (
         Annotated[
             dict[str, Any],
-            argument(
+            describe_argument(
                 "Condition as in find-entities; none when left out.",
                 {"fact": "hasOwner", "operator": "equal", "value": False},
             ),
         ]
         | UnsetType
     ) = UNSET
-    count: Annotated[bool, argument("Numbers alone.", True)] = False
+    count: Annotated[bool, describe_argument("Numbers alone.", True)] = False
     group_by: (
         Annotated[
-            str, argument("Count by a fact, or as find-entities; none when left out.", "owner")
+            str,
+            describe_argument("Count by a fact, or as find-entities; none when left out.", "owner"),
         ]
         | UnsetType
     ) = msgspec.field(default=UNSET, name="groupBy")
@@ -94,109 +390,111 @@ class AllArguments(Struct, forbid_unknown_fields=True):
         return self.count or any(one is not UNSET for one in given)
 
 
-async def run(arguments: AllArguments, context: Context) -> str:
+async def run_all_entities_facts(arguments: AllArguments, context: Context) -> str:
     """The facts of every tracked entity selected by the arguments."""
-    source = sources.one(arguments.data_source_id, context)
+    source = sources.find_source(arguments.data_source_id, context)
     if arguments.facts is not UNSET:
-        sources.check_facts(source, arguments.facts)
-    if arguments.chooses or source is essential_facts.SOURCE:
-        return await _chosen(source, arguments, context)
-    chosen = _selection(arguments, context)
-    known = entity_rows.own if catalog.answers(source.id) else entity_rows.tracked
-    rows = entity_rows.lacking if arguments.unknown else known
+        sources.require_source_facts(source, arguments.facts)
+    if arguments.chooses or source is sources.ESSENTIAL_SOURCE:
+        return await _answer_chosen(source, arguments, context)
+    chosen = _build_selection(arguments, context)
+    known = stream_catalog_rows if catalog.answers(source.id) else stream_tracked_rows
+    rows = stream_lacking_rows if arguments.unknown else known
     # Joined once at the end: an answer may be many megabytes.
-    texts = [f'{head(source)},"entities":[']
+    texts = [f'{render_source_head(source)},"entities":[']
     limit, taken, last, more = chosen.entities.limit, 0, "", False
-    room = MOST_CHARACTERS if context.in_pages else None
+    room = MOST_PAGE_CHARACTERS if context.in_pages else None
     async with aclosing(rows(source, chosen, context)) as batches:
         async for found in batches:
             page = found if limit is None else found[: limit - taken]
             if room is not None:
-                page, room = _fitting(page, room)
+                page, room = _fit_rows(page, room)
             more = len(page) < len(found)
             if page:
-                texts += ["," if taken else "", _entries(page)]
+                texts += ["," if taken else "", _render_entries(page)]
                 taken, last = taken + len(page), page[-1][0]
             if more:
                 break
     if not taken and not chosen.entities.after:
-        await selection.refuse_unknown(context.database, _kind(chosen.entities))
-    tail = await _tail(arguments, source, chosen, context)
-    cursor = f',"nextCursor":{encode(ref_cursor(last))}' if more else ""
-    return "".join([*texts, "]", tail, cursor, draft(source), "}"])
+        await selection.refuse_unknown_values(context.database, _render_kind(chosen.entities))
+    tail = await _render_tail(arguments, source, chosen, context)
+    cursor = f',"nextCursor":{encode_result(encode_ref_cursor(last))}' if more else ""
+    return "".join([*texts, "]", tail, cursor, render_draft_mark(source), "}"])
 
 
-async def _chosen(source: DataSource, arguments: AllArguments, context: Context) -> str:
+async def _answer_chosen(source: DataSource, arguments: AllArguments, context: Context) -> str:
     """The answer in the form for agents."""
-    entities, kept = _selection(arguments, context)
+    entities, kept = _build_selection(arguments, context)
     given = {"kind": entities.kind, "namespace": entities.namespace, "owner": arguments.owner}
     searched = {name: value for name, value in given.items() if value not in (None, UNSET)}
     group_by = None if arguments.group_by is UNSET else arguments.group_by
     if group_by is not None:
-        chosen_facts.check_group(source, group_by)
-    asked = chosen_facts.FactChoice(
+        require_group(source, group_by)
+    asked = FactChoice(
         source,
-        await selection.condition(context.database, searched),
+        await selection.build_selection_condition(context.database, searched),
         None if arguments.where is UNSET else arguments.where,
         kept,
-        entities.limit or _MOST,
+        entities.limit or _MOST_COUNTED,
         entities.after,
         arguments.count,
         group_by,
         arguments.unknown,
     )
-    answer = await chosen_facts.answer(asked, context)
+    answer = await answer_choice(asked, context)
     if answer.get("totalCount") == 0 and not answer.get("unknown"):
-        await selection.refuse_unknown(context.database, _kind(entities))
-    return f"{head(source)},{encode(answer)[1:-1]}{draft(source)}}}"
+        await selection.refuse_unknown_values(context.database, _render_kind(entities))
+    return (
+        f"{render_source_head(source)},{encode_result(answer)[1:-1]}{render_draft_mark(source)}}}"
+    )
 
 
-def _kind(entities: EntityRange) -> dict[str, str]:
+def _render_kind(entities: EntityRange) -> dict[str, str]:
     """The kind, if one is given. A namespace that the last push emptied is answered with none."""
     return {} if entities.kind is None else {"kind": entities.kind}
 
 
-async def _tail(
+async def _render_tail(
     arguments: AllArguments, source: DataSource, chosen: Selection, context: Context
 ) -> str:
     """The additional members with counts of entities."""
-    lacking, entities = _NONE, chosen.entities
+    lacking, entities = _NO_UNKNOWN, chosen.entities
     is_page = entities.limit is not None
     wanted = is_page if arguments.unknown else not entities.after
     if wanted and not catalog.answers(source.id):
         lacking = await unknown.count(context.database, source, entities, COUNTED + 1)
     if arguments.unknown:
         total = lacking.entities if lacking.is_whole else COUNTED + 1
-        return _total(total) if is_page else ""
-    known = _total(await _count(source, entities, context)) if is_page else ""
-    return known + (_unknown_entities(lacking) if lacking is not _NONE else "")
+        return _render_total(total) if is_page else ""
+    known = _render_total(await _count_entities(source, entities, context)) if is_page else ""
+    return known + (_render_unknown_entities(lacking) if lacking is not _NO_UNKNOWN else "")
 
 
-def _total(count: int) -> str:
+def _render_total(count: int) -> str:
     return f',"totalCount":{count}' if count <= COUNTED else ""
 
 
-def _unknown_entities(found: unknown.UnknownCount) -> str:
+def _render_unknown_entities(found: unknown.UnknownCount) -> str:
     told = {"count": min(found.entities, COUNTED), "reasons": found.reasons}
     more = {} if found.is_whole else {"more": True}
-    return f',"unknownEntities":{encode(told | more)}'
+    return f',"unknownEntities":{encode_result(told | more)}'
 
 
-async def _count(source: DataSource, entities: EntityRange, context: Context) -> int:
+async def _count_entities(source: DataSource, entities: EntityRange, context: Context) -> int:
     """Count the tracked entities of all pages, up to one more than is reported."""
     if catalog.answers(source.id):
         return await by_ref.count(context.database, entities, COUNTED + 1)
     return await store.count(context.database, source, entities, COUNTED + 1)
 
 
-def _entries(rows: list[Row]) -> str:
+def _render_entries(rows: list[Row]) -> str:
     joined = "".join([ref for ref, _ in rows])
     if '"' in joined or "\\" in joined:  # all that JSON escapes of what a reference may hold
-        rows = [(encode(ref)[1:-1], end) for ref, end in rows]
+        rows = [(encode_result(ref)[1:-1], end) for ref, end in rows]
     return ",".join([f'{{"entityRef":"{ref}",{end}}}' for ref, end in rows])
 
 
-def _fitting(rows: list[Row], room: int) -> tuple[list[Row], int | None]:
+def _fit_rows(rows: list[Row], room: int) -> tuple[list[Row], int | None]:
     """The first rows that fit into so many characters, but at least one, and what is left."""
     for at, (ref, rest) in enumerate(rows):
         room -= len(ref) + len(rest)
@@ -205,13 +503,13 @@ def _fitting(rows: list[Row], room: int) -> tuple[list[Row], int | None]:
     return rows, room
 
 
-def _selection(arguments: AllArguments, context: Context) -> Selection:
+def _build_selection(arguments: AllArguments, context: Context) -> Selection:
     kind = None if arguments.kind == EVERY_KIND else arguments.kind.strip().lower()
     namespace = None if arguments.namespace is UNSET else arguments.namespace.strip().lower()
-    after = "" if arguments.cursor is UNSET else ref_after(arguments.cursor)
+    after = "" if arguments.cursor is UNSET else decode_ref_cursor(arguments.cursor)
     limit = _PAGE if context.in_pages else None
     if arguments.limit is not UNSET:
-        limit = min(arguments.limit, _MOST)
+        limit = min(arguments.limit, _MOST_COUNTED)
     kept = None if arguments.facts is UNSET else frozenset(arguments.facts)
     return Selection(EntityRange(kind, namespace, after, limit), kept)
 
@@ -219,7 +517,7 @@ def _selection(arguments: AllArguments, context: Context) -> Selection:
 _TOTAL = f"Entities in all pages; left out above {COUNTED:,}."
 _SCALARS = ("string", "number", "boolean", "null")
 _NUMBER = {"type": "integer"}
-_NONE = unknown.UnknownCount({}, 0, is_whole=True)
+_NO_UNKNOWN = unknown.UnknownCount({}, 0, is_whole=True)
 
 _AT_ONCE: Final = "Everything is returned at once unless limit is given."
 _DESCRIPTION: Final = (
@@ -240,10 +538,10 @@ TOOL = Tool(
         _AT_ONCE, f"A page has {_PAGE} entities, or as many as hosts take at once."
     ),
     arguments=AllArguments,
-    output_schema=record(
+    output_schema=describe_record(
         {
             **COMMON,
-            "entities": array(record(ENTRY, ("entityRef", "facts"))),
+            "entities": describe_list(describe_record(ENTRY, ("entityRef", "facts"))),
             "unknownEntities": {
                 "type": "object",
                 "description": "On the first page: how many entities the source is about and has "
@@ -256,8 +554,8 @@ TOOL = Tool(
                 "required": ["count", "reasons"],
             },
             **AGE,
-            "groups": array(
-                record(
+            "groups": describe_list(
+                describe_record(
                     {"value": {"anyOf": [{"type": one} for one in _SCALARS]}, "count": _NUMBER},
                     ("value", "count"),
                 )
@@ -271,11 +569,11 @@ TOOL = Tool(
                 "description": "Facts with long values, and how many entities have such.",
                 "additionalProperties": {"type": "integer"},
             },
-            "timestamp": text("That of all entities of the page."),
+            "timestamp": describe_text_member("That of all entities of the page."),
             "nextCursor": NEXT_CURSOR,
             "totalCount": {"type": "integer", "description": _TOTAL},
         },
         ("dataSourceId", "entities"),
     ),
-    run=run,
+    run=run_all_entities_facts,
 )

@@ -1,20 +1,211 @@
-"""get-changed-facts: changes of facts, with the values before and after."""
+"""get-changed-facts: changes of facts and entities, with the values before and after."""
 
-from typing import Annotated, Any
+import re
+from collections.abc import Iterator, Mapping
+from operator import itemgetter
+from typing import Annotated, Any, Final, NamedTuple
+from urllib.parse import quote, unquote
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from factbook.catalog.store.changes import Past, PastChanges
-from factbook.clock import iso
+from factbook.catalog import compliance, kinds, ref
+from factbook.catalog.store import changes
+from factbook.catalog.store.changes import Past, PastChanges, PastPlace, all_since
+from factbook.clock import DAY, iso
+from factbook.errors import ToolError
+from factbook.facts import history_queries
 from factbook.facts.freshness import reason_of
-from factbook.facts.history_queries import FactChange, FactChangePage
-from factbook.tools import change_pages, sources, times
+from factbook.facts.history_queries import ChangePosition, FactChange, FactChangePage
+from factbook.integrations import SOURCES, catalog
+from factbook.storage import Database
+from factbook.tools import sources, tool
 from factbook.tools.all_entities_facts import EVERY_KIND
-from factbook.tools.change_pages import ChangeCursor, ChangeQuery, Found
-from factbook.tools.pages import CUT_NOTE, MOST_READS, EntryPage, shortened
-from factbook.tools.result_schema import NEXT_CURSOR, SIZE_NOTE, array, record, text
-from factbook.tools.tool import Context, Tool, argument, encode
+from factbook.tools.tool import (
+    CUT_NOTE,
+    MOST_READS,
+    NEXT_CURSOR,
+    SIZE_NOTE,
+    Context,
+    EntryPage,
+    Tool,
+    decode_place,
+    describe_argument,
+    describe_list,
+    describe_record,
+    describe_text_member,
+    encode_result,
+    shorten_value,
+)
+
+CATALOG_ID: Final = "catalog"
+_MOST_FIELDS = 20
+# What the document of an entity does not decide: the bits of these are those of others, too.
+_OF_OTHERS: Final = ("ownership.hasRelationships", "ownership.ownerExists")
+_PLACE = re.compile(r"(\d{1,16})/(\d{1,18})/(\d{1,18})/([^/]*)", re.ASCII)
+_INVALID_CURSOR: Final = (
+    "cursor is not the nextCursor of an earlier page. Leave it out to start over."
+)
+# Between the two places of a cursor.
+_APART = "~"
+
+
+"""The data source id under which changes of the catalog are reported."""
+_OTHERS: Final = frozenset(name.partition(".")[2] for name in _OF_OTHERS)
+
+
+class ChangeQuery(NamedTuple):
+    """A query for changes: the start time, and the data source and kind, if restricted."""
+
+    since: int
+    source_id: str | None
+    kind: str | None
+
+    @property
+    def is_of_catalog(self) -> bool:
+        """True if the query includes changes of the catalog."""
+        return self.source_id in (None, CATALOG_ID)
+
+
+class ChangeCursor(NamedTuple):
+    """Position of a page: in the writes of data sources, and in the revisions of sets."""
+
+    facts: ChangePosition
+    catalog: PastPlace
+
+
+FoundChange = FactChange | Past
+
+
+def start_changes(since: int) -> ChangeCursor:
+    """The positions before all changes since a time."""
+    # Before every id of a source and of an entity, and in the form of these.
+    return ChangeCursor(ChangePosition(since, "0", 0), PastPlace(since, 0, 0, ""))
+
+
+def decode_places(text: str) -> ChangeCursor:
+    """The positions encoded in a cursor; one of an earlier release has only the first."""
+    facts, _, revisions = text.partition(_APART)
+    first = ChangePosition(*decode_place(facts, 3))
+    start = PastPlace(first.written_at, 0, 0, "")
+    return ChangeCursor(first, _decode_past_place(revisions) if revisions else start)
+
+
+def render_places(places: ChangeCursor | None, asked: ChangeQuery) -> str:
+    """The result member that names the next page; empty if there is none."""
+    if places is None:
+        return ""
+    text = "/".join(map(str, places.facts))
+    if asked.is_of_catalog:
+        text += _APART + _encode_past_place(places.catalog)
+    return f',"nextCursor":{encode_result(text)}'
+
+
+async def read_changes(
+    asked: ChangeQuery, places: ChangeCursor, wanted: int, context: Context
+) -> tuple[history_queries.FactChangePage, PastChanges]:
+    """Further changes of data sources and of the catalog, as far as they are requested."""
+    database, past = context.database, PastChanges([], None)
+    changed = await history_queries.changes_page(database, *asked, places.facts, wanted)
+    if asked.is_of_catalog:
+        past = await all_since(database, places.catalog, asked.kind, wanted)
+        own = [
+            await _drop_reported_facts(database, one) if catalog.answers(one.source_id) else one
+            for one in changed.changes
+        ]
+        changed = changed._replace(changes=own)
+    return changed, past
+
+
+def merge_changes(
+    changed: history_queries.FactChangePage, past: PastChanges
+) -> list[tuple[int, FoundChange]]:
+    """Both kinds of changes, each with its time, oldest first."""
+    found: list[tuple[int, FoundChange]] = [(one.written_at, one) for one in changed.changes]
+    found += [(one.place.created_at, one) for one in past.changes]
+    return sorted(found, key=itemgetter(0))
+
+
+def render_catalog_change(past: Past) -> dict[str, Any]:
+    """The change in the form shown to clients, with its effect on the catalog's own facts."""
+    changed = past.changed
+    before, after = _parse_document(changed.before), _parse_document(changed.after)
+    found: dict[str, Any] = {
+        "timestamp": iso(past.place.created_at),
+        "dataSourceId": CATALOG_ID,
+        "version": SOURCES[0].version,
+        "entityRef": changed.ref,
+        "change": changed.kind,
+        "set": past.set,
+        "revision": past.place.number,
+        "by": past.by,
+        "facts": {},
+    }
+    if before is not None and after is not None:
+        fields = sorted(_list_changed_fields(before, after))
+        was, now = (
+            _derive_catalog_facts(changed.ref, before),
+            _derive_catalog_facts(changed.ref, after),
+        )
+        found["fields"] = fields[:_MOST_FIELDS]
+        found["facts"] = {
+            name: {"from": was[name], "to": now[name]} for name in was if was[name] != now[name]
+        }
+    return found
+
+
+async def _drop_reported_facts(database: Database, change: FactChange) -> FactChange:
+    """A change of the catalog's own facts, without those already reported by a revision.
+
+    Samples are taken daily, so the revision is from the day before.
+    """
+    time = change.written_at
+    if not await changes.are_told(database, change.ref, time - DAY, time):
+        return change
+    kept = change.facts if change.source_id == "entity-ownership" else {}
+    return change._replace(facts={name: kept[name] for name in kept if name in _OTHERS})
+
+
+def _encode_past_place(place: PastPlace) -> str:
+    """A position as a part of a cursor."""
+    return "/".join([*map(str, place[:3]), quote(place.ref, safe=":")])
+
+
+def _decode_past_place(text: str) -> PastPlace:
+    """The position encoded in a part of a cursor; raises ToolError."""
+    match = _PLACE.fullmatch(text)
+    if match is None:
+        raise ToolError(_INVALID_CURSOR)
+    created_at, set_id, number = (int(part) for part in match.groups()[:3])
+    return PastPlace(created_at, set_id, number, unquote(match[4]))
+
+
+def _parse_document(document: str | None) -> dict[str, Any] | None:
+    return None if document is None else msgspec.json.decode(document, type=dict[str, Any])
+
+
+def _derive_catalog_facts(entity_ref: str, entity: Mapping[str, Any]) -> dict[str, bool]:
+    """The catalog's own facts that are determined by the document."""
+    known = ref.parse(entity_ref)
+    spec = entity.get("spec") or {}
+    edges, _ = kinds.derive_relations(known.kind, known.namespace, spec)
+    bits = compliance.of_document(entity["metadata"], spec) | compliance.of_relations(edges)
+    return {
+        name: value for name, value in catalog.compliance(bits).items() if name not in _OF_OTHERS
+    }
+
+
+def _list_changed_fields(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:
+    """The fields that differ, with those of metadata and spec listed individually."""
+    for name in before.keys() | after.keys():
+        old, new = before.get(name), after.get(name)
+        if old == new:
+            continue
+        if isinstance(old, dict) and isinstance(new, dict):
+            parts = old.keys() | new.keys()
+            yield from (f"{name}.{part}" for part in parts if old.get(part) != new.get(part))
+        else:
+            yield name
 
 
 class ChangedFactsArguments(Struct, forbid_unknown_fields=True, kw_only=True):
@@ -22,8 +213,8 @@ class ChangedFactsArguments(Struct, forbid_unknown_fields=True, kw_only=True):
 
     since: Annotated[
         str,
-        argument(
-            f"The earliest time: {times.FORM}; or how long ago, such as 90m, 24h, 7d or 2w.",
+        describe_argument(
+            f"The earliest time: {tool.TIME_FORM}; or how long ago, such as 90m, 24h, 7d or 2w.",
             "7d",
             "2026-11-01",
             "2026-11-01T06:00:00Z",
@@ -32,7 +223,7 @@ class ChangedFactsArguments(Struct, forbid_unknown_fields=True, kw_only=True):
     data_source_id: (
         Annotated[
             str,
-            argument(
+            describe_argument(
                 "Id of a data source, from get-data-source-discovery, or `catalog` for changes of "
                 "the entities themselves; all when left out.",
                 "entity-metadata",
@@ -43,60 +234,63 @@ class ChangedFactsArguments(Struct, forbid_unknown_fields=True, kw_only=True):
     kind: (
         Annotated[
             str,
-            argument("Kind of the entities; every kind when left out.", "component", min_length=1),
+            describe_argument(
+                "Kind of the entities; every kind when left out.", "component", min_length=1
+            ),
         ]
         | UnsetType
     ) = UNSET
-    limit: Annotated[int, argument("Most changes to return.", 50, ge=1, le=200)] = 50
+    limit: Annotated[int, describe_argument("Most changes to return.", 50, ge=1, le=200)] = 50
     cursor: (
         Annotated[
-            str, argument("nextCursor of the page before.", "1795262400000/entity-metadata/7")
+            str,
+            describe_argument("nextCursor of the page before.", "1795262400000/entity-metadata/7"),
         ]
         | UnsetType
     ) = UNSET
 
 
-async def run(arguments: ChangedFactsArguments, context: Context) -> str:
+async def run_changed_facts(arguments: ChangedFactsArguments, context: Context) -> str:
     """The changes selected by the arguments, oldest first."""
     source_id = None
     if arguments.data_source_id is not UNSET:
         source_id = arguments.data_source_id
-        if source_id != change_pages.ID:
-            source_id = sources.one(source_id, context).id
-    since = times.since(arguments.since, "since", context.now)
-    asked = ChangeQuery(since, source_id, _kind(arguments))
-    places = change_pages.start(since)
+        if source_id != CATALOG_ID:
+            source_id = sources.find_source(source_id, context).id
+    since = tool.parse_since(arguments.since, "since", context.now)
+    asked = ChangeQuery(since, source_id, _find_kind(arguments))
+    places = start_changes(since)
     if arguments.cursor is not UNSET:
         # With `since` as a duration, what was the first place may be too early by now.
-        given = change_pages.places_of(arguments.cursor)
+        given = decode_places(arguments.cursor)
         places = ChangeCursor(max(places.facts, given.facts), max(places.catalog, given.catalog))
     page = EntryPage(arguments.limit)
-    last = await _fill(page, asked, places, context)
+    last = await _fill_changes(page, asked, places, context)
     changes = ",".join(page.texts)
     return (
-        f'{{"since":{encode(iso(since))},"changes":[{changes}]{change_pages.written(last, asked)}}}'
+        f'{{"since":{encode_result(iso(since))},"changes":[{changes}]{render_places(last, asked)}}}'
     )
 
 
-def _kind(arguments: ChangedFactsArguments) -> str | None:
+def _find_kind(arguments: ChangedFactsArguments) -> str | None:
     if arguments.kind is UNSET or arguments.kind == EVERY_KIND:
         return None
     return arguments.kind.strip().lower()
 
 
-async def _fill(
+async def _fill_changes(
     page: EntryPage, asked: ChangeQuery, places: ChangeCursor, context: Context
 ) -> ChangeCursor | None:
     """Add changes to the page; returns the position of its end, None if nothing follows."""
     for _ in range(MOST_READS):
-        changed, past = await change_pages.of_both(asked, places, page.wanted, context)
+        changed, past = await read_changes(asked, places, page.wanted, context)
         # Behind the end of what was read of one, the other waits, so that time never goes back.
         ends = [read.more[0] for read in (changed, past) if read.more is not None]
-        for time, one in change_pages.in_order(changed, past):
+        for time, one in merge_changes(changed, past):
             if ends and time > min(ends):
-                places = _until(places, changed, past, min(ends))
+                places = _advance_places(places, changed, past, min(ends))
                 break
-            if not await _put(page, one, context):
+            if not await _put_change(page, one, context):
                 return places
             if isinstance(one, Past):
                 places = places._replace(catalog=one.place)
@@ -111,7 +305,7 @@ async def _fill(
     return places
 
 
-def _until(
+def _advance_places(
     places: ChangeCursor, changed: FactChangePage, past: PastChanges, end: int
 ) -> ChangeCursor:
     """Advance the positions, one or both, of which everything up to `end` has been read."""
@@ -122,16 +316,16 @@ def _until(
     return places
 
 
-async def _put(page: EntryPage, one: Found, context: Context) -> bool:
+async def _put_change(page: EntryPage, one: FoundChange, context: Context) -> bool:
     """Return true if the change is on the page, or has nothing to report."""
     if isinstance(one, Past):
-        return page.add(change_pages.entry(one))
+        return page.add(render_catalog_change(one))
     is_told = one.source_id in context.sources and bool(one.facts)
-    return not is_told or page.add(_entry(one, context))
+    return not is_told or page.add(_render_fact_change(one, context))
 
 
-def _entry(change: FactChange, context: Context) -> dict[str, Any]:
-    draft = sources.is_draft(context.sources[change.source_id], change.version)
+def _render_fact_change(change: FactChange, context: Context) -> dict[str, Any]:
+    draft = sources.is_draft_version(context.sources[change.source_id], change.version)
     reasons = {
         name: reason_of(name, change.reasons)
         for name, (_, after) in change.facts.items()
@@ -143,26 +337,26 @@ def _entry(change: FactChange, context: Context) -> dict[str, Any]:
         "version": change.version,
         "draft": draft,
         "entityRef": change.ref,
-        "facts": {name: _from_to(*values) for name, values in change.facts.items()},
+        "facts": {name: _render_difference(*values) for name, values in change.facts.items()},
         "unknownReasons": {name: reason for name, reason in reasons.items() if reason},
     }
     return {key: value for key, value in entry.items() if value}
 
 
-def _from_to(before: object, after: object) -> dict[str, Any]:
+def _render_difference(before: object, after: object) -> dict[str, Any]:
     """The values before and after; for lists too long to show, also added and removed items."""
     values = {"from": before, "to": after}
-    if any(shortened(value)[1] is not None for value in values.values()):
-        values |= _came_and_went(before, after)
-    shown = {name: shortened(value) for name, value in values.items()}
+    if any(shorten_value(value)[1] is not None for value in values.values()):
+        values |= _list_difference(before, after)
+    shown = {name: shorten_value(value) for name, value in values.items()}
     cut = {name: count for name, (_, count) in shown.items() if count is not None}
     return {name: value for name, (value, _) in shown.items()} | ({"cut": cut} if cut else {})
 
 
-def _came_and_went(before: object, after: object) -> dict[str, object]:
+def _list_difference(before: object, after: object) -> dict[str, object]:
     if not isinstance(before, list) or not isinstance(after, list):
         return {}
-    was, now = ([_key(item) for item in items] for items in (before, after))
+    was, now = ([_build_item_key(item) for item in items] for items in (before, after))
     old, new = set(was), set(now)
     return {
         "added": [item for item, key in zip(after, now, strict=True) if key not in old],
@@ -170,26 +364,26 @@ def _came_and_went(before: object, after: object) -> dict[str, object]:
     }
 
 
-def _key(item: object) -> object:
+def _build_item_key(item: object) -> object:
     """A key that distinguishes items; encoding each of many texts would be slow."""
-    return item if isinstance(item, str) else (encode(item),)
+    return item if isinstance(item, str) else (encode_result(item),)
 
 
-_CHANGE = record(
+_CHANGE = describe_record(
     {
-        "timestamp": text("ISO 8601."),
+        "timestamp": describe_text_member("ISO 8601."),
         "dataSourceId": {"type": "string"},
-        "version": text("Of the data source that wrote the new values."),
+        "version": describe_text_member("Of the data source that wrote the new values."),
         "draft": {"type": "boolean", "description": "The data source was a draft."},
-        "entityRef": text("kind:namespace/name, in lower case."),
+        "entityRef": describe_text_member("kind:namespace/name, in lower case."),
         "change": {
             "type": "string",
             "enum": ["added", "updated", "removed"],
             "description": "What happened to the entity, in changes of `catalog`.",
         },
-        "set": text("The set that was pushed."),
+        "set": describe_text_member("The set that was pushed."),
         "revision": {"type": "integer", "description": "Its revision."},
-        "by": text("Who pushed it."),
+        "by": describe_text_member("Who pushed it."),
         "fields": {
             "type": "array",
             "items": {"type": "string"},
@@ -226,13 +420,13 @@ TOOL = Tool(
         "`cursor` asks for the next."
     ),
     arguments=ChangedFactsArguments,
-    output_schema=record(
+    output_schema=describe_record(
         {
-            "since": text("The time that was asked for, ISO 8601."),
-            "changes": array(_CHANGE),
+            "since": describe_text_member("The time that was asked for, ISO 8601."),
+            "changes": describe_list(_CHANGE),
             "nextCursor": NEXT_CURSOR,
         },
         ("since", "changes"),
     ),
-    run=run,
+    run=run_changed_facts,
 )

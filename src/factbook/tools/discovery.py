@@ -8,31 +8,43 @@ from factbook.facts import health, source_overview
 from factbook.facts.datasource import DataSource
 from factbook.facts.schema import TYPES
 from factbook.scheduling import runs
-from factbook.tools.result_schema import SIZE_NOTE, Schema, array, record, text
-from factbook.tools.tool import Context, Tool, argument, encode
+from factbook.tools.tool import (
+    SIZE_NOTE,
+    Context,
+    Schema,
+    Tool,
+    describe_argument,
+    describe_list,
+    describe_record,
+    describe_text_member,
+    encode_result,
+)
 
 
 class DiscoveryArguments(Struct, forbid_unknown_fields=True):
     """No argument is needed."""
 
     limit: (
-        Annotated[int, argument("Most data sources to return; all when left out.", 20, ge=1)]
+        Annotated[
+            int, describe_argument("Most data sources to return; all when left out.", 20, ge=1)
+        ]
         | UnsetType
     ) = UNSET
 
 
-async def run(arguments: DiscoveryArguments, context: Context) -> str:
+async def run_source_discovery(arguments: DiscoveryArguments, context: Context) -> str:
     """Every data source with its schema, and their number."""
     known = await runs.health(context.database)
-    pushed = await _pushed(context)
+    pushed = await _list_last_pushes(context)
     sources = [
-        source.render() | _health(source, known.get(source.id), pushed.get(source.id), context.now)
+        source.render()
+        | _render_health(source, known.get(source.id), pushed.get(source.id), context.now)
         for source in context.sources.values()
     ]
     handlers = [source.handler for source in context.sources.values()]
     builtin = sum(handler is not None and handler.builtin_id is not None for handler in handlers)
     shown = sources if arguments.limit is UNSET else sources[: arguments.limit]
-    return encode(
+    return encode_result(
         {
             "dataSources": shown,
             "totalCount": len(sources),
@@ -42,7 +54,7 @@ async def run(arguments: DiscoveryArguments, context: Context) -> str:
     )
 
 
-async def _pushed(context: Context) -> dict[str, int]:
+async def _list_last_pushes(context: Context) -> dict[str, int]:
     """The time of the last push to each source that receives pushed facts."""
     ids = [
         id_ for id_, one in context.sources.items() if one.handler and one.handler.type == "push"
@@ -50,7 +62,7 @@ async def _pushed(context: Context) -> dict[str, int]:
     return await source_overview.last_written(context.database, ids)
 
 
-def _health(
+def _render_health(
     source: DataSource, known: runs.SourceHealth | None, pushed_at: int | None, now: int
 ) -> dict[str, Any]:
     if known is None and pushed_at is None:
@@ -66,7 +78,7 @@ _FACT: Schema = {
         "type": {"type": "string", "enum": list(TYPES)},
         "description": _TEXT,
         "unit": _TEXT,
-        "title": text("What people call it."),
+        "title": describe_text_member("What people call it."),
         "metadata": {"type": "object", "properties": {"key": _TEXT}},
     },
     "required": ["type"],
@@ -74,19 +86,19 @@ _FACT: Schema = {
 _SOURCE: Schema = {
     "type": "object",
     "properties": {
-        "id": text("Used as dataSourceId in the other tools."),
+        "id": describe_text_member("Used as dataSourceId in the other tools."),
         "title": _TEXT,
         "description": _TEXT,
-        "owner": text("Group or user whose entities alone it is about."),
-        "cadence": text("Cron line of five fields, UTC."),
+        "owner": describe_text_member("Group or user whose entities alone it is about."),
+        "cadence": describe_text_member("Cron line of five fields, UTC."),
         "lifecycle": {
             "type": "object",
             "description": "How much history is kept: maxItems or timeToLive.",
         },
         "createdAt": _TEXT,
         "updatedAt": _TEXT,
-        "handlerDefinition": record(
-            {"type": _TEXT, "config": record({"id": _TEXT, "builtinId": _TEXT}, ["id"])},
+        "handlerDefinition": describe_record(
+            {"type": _TEXT, "config": describe_record({"id": _TEXT, "builtinId": _TEXT}, ["id"])},
             ["type", "config"],
         ),
         "timeout": {"type": "object"},
@@ -118,14 +130,14 @@ TOOL = Tool(
         f"and customCount. {SIZE_NOTE}; `limit` shortens the list."
     ),
     arguments=DiscoveryArguments,
-    output_schema=record(
+    output_schema=describe_record(
         {
-            "dataSources": array(_SOURCE),
+            "dataSources": describe_list(_SOURCE),
             "totalCount": _NUMBER,
             "builtinCount": _NUMBER,
             "customCount": _NUMBER,
         },
         ("dataSources", "totalCount", "builtinCount", "customCount"),
     ),
-    run=run,
+    run=run_source_discovery,
 )

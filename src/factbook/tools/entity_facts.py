@@ -13,15 +13,17 @@ from factbook.facts.datasource import DataSource
 from factbook.facts.reasons import EVERYTHING, NEVER_COLLECTED, NO_ANNOTATION, NOT_APPLICABLE, word
 from factbook.facts.store import StoredFacts
 from factbook.integrations import catalog
-from factbook.tools import annotations, essential_facts, sources
-from factbook.tools.result_schema import Schema, record, text
+from factbook.tools import sources
 from factbook.tools.tool import (
     Context,
     EntityArguments,
+    Schema,
     Tool,
-    encode,
-    existing,
-    unknown_entity,
+    build_unknown_entity_error,
+    describe_record,
+    describe_text_member,
+    encode_result,
+    find_existing_entity,
 )
 
 _LEFT_OUT = f"{NO_ANNOTATION}: the entityFilter of the data source leaves the entity out"
@@ -35,64 +37,64 @@ class OneArguments(EntityArguments, forbid_unknown_fields=True, kw_only=True):
     data_source_id: sources.SourceId = msgspec.field(name="dataSourceId")
 
 
-async def one(arguments: OneArguments, context: Context) -> str:
+async def run_entity_facts(arguments: OneArguments, context: Context) -> str:
     """Every raw fact of the source about the entity."""
-    source = sources.one(arguments.data_source_id, context)
+    source = sources.find_source(arguments.data_source_id, context)
     ref = arguments.ref()
     if catalog.answers(source.id):
         owners = catalog.looks_for_owners(source.id)
-        found = await existing(context.database, ref, owners=owners)
+        found = await find_existing_entity(context.database, ref, owners=owners)
         facts = catalog.facts(source.id, found.compliance)
-        return _one(source, found.ref, facts, found.updated_at, {})
-    if source is essential_facts.SOURCE:
-        return await _essential(ref, context)
+        return _render_entity_facts(source, found.ref, facts, found.updated_at, {})
+    if source is sources.ESSENTIAL_SOURCE:
+        return await _answer_essential_facts(ref, context)
     known = await store.latest_by_ref(context.database, source.id, ref)
     if known is None:
-        raise await unknown_entity(context.database, ref)
-    reasons = await _reasons(source, ref, known, context)
+        raise await build_unknown_entity_error(context.database, ref)
+    reasons = await _list_missing_reasons(source, ref, known, context)
     facts = known.facts or "{}"
-    stale = stale_members(members(facts), known.stale) if known.stale else _NONE
-    return _one(source, ref, facts, known.brought_at, reasons, stale)
+    stale = build_stale_members(decode_members(facts), known.stale) if known.stale else _NONE
+    return _render_entity_facts(source, ref, facts, known.brought_at, reasons, stale)
 
 
-async def _essential(ref: str, context: Context) -> str:
-    found = await essential_facts.of_ref(context.database, ref)
+async def _answer_essential_facts(ref: str, context: Context) -> str:
+    found = await sources.find_essential_facts(context.database, ref)
     if found is None:
-        raise await unknown_entity(context.database, ref)
+        raise await build_unknown_entity_error(context.database, ref)
     facts, time = found
-    return _one(essential_facts.SOURCE, ref, encode(facts), time, {})
+    return _render_entity_facts(sources.ESSENTIAL_SOURCE, ref, encode_result(facts), time, {})
 
 
-async def _reasons(
+async def _list_missing_reasons(
     source: DataSource, ref: str, known: StoredFacts, context: Context
 ) -> Mapping[str, str]:
     """The reasons for missing values of the source."""
     if known.facts is None:
-        entity = await _entity(ref, context)
+        entity = await _read_entity_document(ref, context)
         is_left_out = not entity_filter.matches(source.selection, entity)
-        return {EVERYTHING: _left_out(source, entity) if is_left_out else NEVER_COLLECTED}
+        return {EVERYTHING: _explain_left_out(source, entity) if is_left_out else NEVER_COLLECTED}
     names = [fact.name for fact in source.schema]
-    shown = unknown.shown(names, members(known.facts), known.reasons, None)
-    if not annotations.EXPLAINED.intersection(map(word, shown.values())):
+    shown = unknown.shown(names, decode_members(known.facts), known.reasons, None)
+    if not sources.REASONS_ABOUT_ANNOTATIONS.intersection(map(word, shown.values())):
         return shown
-    entity = await _entity(ref, context)
-    return {at: annotations.explained(why, source, entity) for at, why in shown.items()}
+    entity = await _read_entity_document(ref, context)
+    return {at: sources.explain_reason(why, source, entity) for at, why in shown.items()}
 
 
-async def _entity(ref: str, context: Context) -> dict[str, Any]:
+async def _read_entity_document(ref: str, context: Context) -> dict[str, Any]:
     found = await by_ref.entity(context.database, ref)
     return msgspec.json.decode(found.render()) if found else {}
 
 
-def _left_out(source: DataSource, entity: Mapping[str, Any]) -> str:
+def _explain_left_out(source: DataSource, entity: Mapping[str, Any]) -> str:
     """The reason of an entity that the filter leaves out, naming an annotation that it lacks."""
     if not entity_filter.matches(source.ownership, dict(entity)):
         return f"{NOT_APPLICABLE}: the data source is only about entities of {source.owner}"
-    about = annotations.told(source, entity)
+    about = sources.describe_annotations(source, entity)
     return f"{NO_ANNOTATION}: {about}" if about and about.startswith("no ") else _LEFT_OUT
 
 
-def _one(
+def _render_entity_facts(
     source: DataSource,
     ref: str,
     facts: str,
@@ -100,16 +102,16 @@ def _one(
     reasons: Mapping[str, str],
     stale: Mapping[str, Any] = _NONE,
 ) -> str:
-    entry = f'"entityRef":{encode(ref)},{end(facts, time, reasons, stale)}'
-    return f"{head(source)},{entry}{draft(source)}}}"
+    entry = f'"entityRef":{encode_result(ref)},{render_facts_end(facts, time, reasons, stale)}'
+    return f"{render_source_head(source)},{entry}{render_draft_mark(source)}}}"
 
 
-def draft(source: DataSource) -> str:
+def render_draft_mark(source: DataSource) -> str:
     """The result member that marks facts of a draft."""
     return ',"draft":true' if source.draft else ""
 
 
-def end(
+def render_facts_end(
     facts: str,
     time: int | None,
     reasons: Mapping[str, str],
@@ -120,12 +122,12 @@ def end(
     Facts, their time, `stale_members` of them, and reasons for missing ones.
     """
     timestamp = "" if time is None else f',"timestamp":"{iso(time)}"'
-    old = f",{encode(stale)[1:-1]}" if stale else ""
-    why = f',"unknownReasons":{encode(reasons)}' if reasons else ""
+    old = f",{encode_result(stale)[1:-1]}" if stale else ""
+    why = f',"unknownReasons":{encode_result(reasons)}' if reasons else ""
     return f'"facts":{facts}{timestamp}{old}{why}'
 
 
-def stale_members(facts: Collection[str], stale: Set[str]) -> dict[str, Any]:
+def build_stale_members(facts: Collection[str], stale: Set[str]) -> dict[str, Any]:
     """The result members that mark stale values among the facts; none if all are current."""
     if not stale or stale.isdisjoint(facts):
         return {}
@@ -133,17 +135,17 @@ def stale_members(facts: Collection[str], stale: Set[str]) -> dict[str, Any]:
     return {"stale": True, "staleFacts": some} if some else {"stale": True}
 
 
-def head(source: DataSource) -> str:
+def render_source_head(source: DataSource) -> str:
     """The beginning of a result about the source."""
-    return _head(source.id, source.title)
+    return _render_head(source.id, source.title)
 
 
 @lru_cache(maxsize=1024)
-def _head(id_: str, title: str) -> str:
-    return f'{{"dataSourceId":{encode(id_)},"dataSourceTitle":{encode(title)}'
+def _render_head(id_: str, title: str) -> str:
+    return f'{{"dataSourceId":{encode_result(id_)},"dataSourceTitle":{encode_result(title)}'
 
 
-members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+decode_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 STALE: Final[Schema] = {
     "stale": {
@@ -157,9 +159,9 @@ STALE: Final[Schema] = {
     },
 }
 ENTRY: Final[Schema] = {
-    "entityRef": text("kind:namespace/name, in lower case."),
+    "entityRef": describe_text_member("kind:namespace/name, in lower case."),
     "facts": {"type": "object", "description": "Fact name to value."},
-    "timestamp": text("Last write that brought a value, ISO 8601."),
+    "timestamp": describe_text_member("Last write that brought a value, ISO 8601."),
     **STALE,
     "unknownReasons": {
         "type": "object",
@@ -185,6 +187,6 @@ TOOL = Tool(
         "Without any value there is no timestamp."
     ),
     arguments=OneArguments,
-    output_schema=record({**COMMON, **ENTRY}, ("dataSourceId", "entityRef", "facts")),
-    run=one,
+    output_schema=describe_record({**COMMON, **ENTRY}, ("dataSourceId", "entityRef", "facts")),
+    run=run_entity_facts,
 )

@@ -13,10 +13,26 @@ from factbook.facts import time_series
 from factbook.facts.freshness import reason_of
 from factbook.facts.reasons import EVERYTHING
 from factbook.facts.time_series import HistoryEntry, HistoryPosition
-from factbook.tools import sources, times
-from factbook.tools.pages import CUT_NOTE, MOST_READS, EntryPage, cursor, place, shortened
-from factbook.tools.result_schema import NEXT_CURSOR, SIZE_NOTE, array, record, text
-from factbook.tools.tool import Context, NameOrRefArguments, Tool, argument, encode, unknown_entity
+from factbook.tools import sources, tool
+from factbook.tools.tool import (
+    CUT_NOTE,
+    MOST_READS,
+    NEXT_CURSOR,
+    SIZE_NOTE,
+    Context,
+    EntryPage,
+    NameOrRefArguments,
+    Tool,
+    build_unknown_entity_error,
+    decode_place,
+    describe_argument,
+    describe_list,
+    describe_record,
+    describe_text_member,
+    encode_result,
+    render_next_cursor,
+    shorten_value,
+)
 
 
 class FactHistoryArguments(NameOrRefArguments, forbid_unknown_fields=True, kw_only=True):
@@ -25,7 +41,7 @@ class FactHistoryArguments(NameOrRefArguments, forbid_unknown_fields=True, kw_on
     data_source_id: (
         Annotated[
             str,
-            argument(
+            describe_argument(
                 "Id of a data source, from get-data-source-discovery; all when left out.",
                 "entity-metadata",
             ),
@@ -35,15 +51,17 @@ class FactHistoryArguments(NameOrRefArguments, forbid_unknown_fields=True, kw_on
     facts: (
         Annotated[
             list[str],
-            argument("Names of the facts to keep; all when left out.", ["hasOwner"], min_length=1),
+            describe_argument(
+                "Names of the facts to keep; all when left out.", ["hasOwner"], min_length=1
+            ),
         ]
         | UnsetType
     ) = UNSET
     start: (
         Annotated[
             str,
-            argument(
-                f"The earliest time: {times.FORM}; the beginning when left out.",
+            describe_argument(
+                f"The earliest time: {tool.TIME_FORM}; the beginning when left out.",
                 "2026-11-01",
                 "2026-11-01T06:00:00Z",
             ),
@@ -53,17 +71,20 @@ class FactHistoryArguments(NameOrRefArguments, forbid_unknown_fields=True, kw_on
     end: (
         Annotated[
             str,
-            argument(
-                f"The latest time: {times.FORM}; a date means all of it; no end when left out.",
+            describe_argument(
+                f"The latest time: {tool.TIME_FORM}; a date means all of it; no end when left out.",
                 "2026-11-30",
                 "2026-11-30T18:00:00Z",
             ),
         ]
         | UnsetType
     ) = msgspec.field(default=UNSET, name="to")
-    limit: Annotated[int, argument("Most rows to return.", 20, ge=1, le=200)] = 20
+    limit: Annotated[int, describe_argument("Most rows to return.", 20, ge=1, le=200)] = 20
     cursor: (
-        Annotated[str, argument("nextCursor of the page before.", "1795262400000/entity-metadata")]
+        Annotated[
+            str,
+            describe_argument("nextCursor of the page before.", "1795262400000/entity-metadata"),
+        ]
         | UnsetType
     ) = UNSET
 
@@ -78,37 +99,39 @@ class _HistoryQuery(NamedTuple):
     end: int | None
 
 
-async def run(arguments: FactHistoryArguments, context: Context) -> str:
+async def run_fact_history(arguments: FactHistoryArguments, context: Context) -> str:
     """The rows of history selected by the arguments, newest first."""
-    source_ids, names = _sources(arguments, context)
-    start = None if arguments.start is UNSET else times.start(arguments.start, "from")
-    end = None if arguments.end is UNSET else times.end(arguments.end, "to")
+    source_ids, names = _select_sources(arguments, context)
+    start = None if arguments.start is UNSET else tool.parse_start(arguments.start, "from")
+    end = None if arguments.end is UNSET else tool.parse_end(arguments.end, "to")
     if start is not None and end is not None and start > end:
         raise ToolError("from is later than to. Give from the earlier of the two times.")
-    after = None if arguments.cursor is UNSET else HistoryPosition(*place(arguments.cursor, 2))
+    after = (
+        None if arguments.cursor is UNSET else HistoryPosition(*decode_place(arguments.cursor, 2))
+    )
     ref = arguments.ref()
     entity_id = await collectable.id_of(context.database, ref)
     if entity_id is None:
-        raise await unknown_entity(context.database, ref)
+        raise await build_unknown_entity_error(context.database, ref)
     asked = _HistoryQuery(source_ids, names, entity_id, start, end)
     page = EntryPage(arguments.limit)
-    last = await _fill(page, asked, after, context)
+    last = await _fill_history(page, asked, after, context)
     rows = ",".join(page.texts)
-    return f'{{"entityRef":{encode(ref)},"history":[{rows}]{cursor(last)}}}'
+    return f'{{"entityRef":{encode_result(ref)},"history":[{rows}]{render_next_cursor(last)}}}'
 
 
-def _sources(
+def _select_sources(
     arguments: FactHistoryArguments, context: Context
 ) -> tuple[list[str] | None, frozenset[str] | None]:
     names = None if arguments.facts is UNSET else frozenset(arguments.facts)
     if arguments.data_source_id is UNSET:
-        return None if names is None else sources.having(names, context), names
-    source = sources.one(arguments.data_source_id, context)
-    sources.check_facts(source, names or ())
+        return None if names is None else sources.list_sources_with_facts(names, context), names
+    source = sources.find_source(arguments.data_source_id, context)
+    sources.require_source_facts(source, names or ())
     return [source.id], names
 
 
-async def _fill(
+async def _fill_history(
     page: EntryPage, asked: _HistoryQuery, last: HistoryPosition | None, context: Context
 ) -> HistoryPosition | None:
     """Add rows to the page; returns the position of its end, None if nothing follows."""
@@ -119,7 +142,7 @@ async def _fill(
             context.database, ids, entity_id, start, end, last, most
         )
         for row in rows:
-            entry = _entry(row, names, context)
+            entry = _render_history_row(row, names, context)
             if entry is not None and not page.add(entry):
                 return last
             last = HistoryPosition(row.written_at, row.source_id)
@@ -128,7 +151,7 @@ async def _fill(
     return last
 
 
-def _entry(
+def _render_history_row(
     row: HistoryEntry, names: frozenset[str] | None, context: Context
 ) -> dict[str, Any] | None:
     """The row in the form shown to clients; None if it has none of the requested facts."""
@@ -141,16 +164,16 @@ def _entry(
         reasons = {path or EVERYTHING: reason for path, reason in reasons.items()}
     else:
         facts = {name: facts[name] for name in facts if name in names}
-        reasons = _reasons_of(names - facts.keys(), reasons)
+        reasons = _pick_reasons(names - facts.keys(), reasons)
         if not facts and not reasons:
             return None
-    shown = {name: shortened(value) for name, value in facts.items()}
+    shown = {name: shorten_value(value) for name, value in facts.items()}
     entry = {
         "timestamp": iso(row.written_at),
         "confirmedAt": iso_or_none(row.confirmed_at),
         "dataSourceId": row.source_id,
         "version": row.version,
-        "draft": sources.is_draft(source, row.version),
+        "draft": sources.is_draft_version(source, row.version),
         "facts": {name: value for name, (value, _) in shown.items()},
         "unknownReasons": reasons,
         "cut": {name: count for name, (_, count) in shown.items() if count is not None},
@@ -158,17 +181,19 @@ def _entry(
     return {key: value for key, value in entry.items() if value or key == "facts"}
 
 
-def _reasons_of(names: frozenset[str], reasons: Mapping[str, str]) -> dict[str, str]:
+def _pick_reasons(names: frozenset[str], reasons: Mapping[str, str]) -> dict[str, str]:
     found = {name: reason_of(name, reasons) for name in sorted(names)}
     return {name: reason for name, reason in found.items() if reason is not None}
 
 
-_ROW = record(
+_ROW = describe_record(
     {
-        "timestamp": text("When it was written, ISO 8601."),
-        "confirmedAt": text("The last time after that at which the data source found the same."),
+        "timestamp": describe_text_member("When it was written, ISO 8601."),
+        "confirmedAt": describe_text_member(
+            "The last time after that at which the data source found the same."
+        ),
         "dataSourceId": {"type": "string"},
-        "version": text("Of the data source that wrote the row."),
+        "version": describe_text_member("Of the data source that wrote the row."),
         "draft": {"type": "boolean", "description": "The data source was a draft."},
         "facts": {"type": "object", "description": "Fact name to value."},
         "unknownReasons": {
@@ -198,13 +223,13 @@ TOOL = Tool(
         "fewer when they are long, and `cursor` asks for the next."
     ),
     arguments=FactHistoryArguments,
-    output_schema=record(
+    output_schema=describe_record(
         {
-            "entityRef": text("kind:namespace/name, in lower case."),
-            "history": array(_ROW),
+            "entityRef": describe_text_member("kind:namespace/name, in lower case."),
+            "history": describe_list(_ROW),
             "nextCursor": NEXT_CURSOR,
         },
         ("entityRef", "history"),
     ),
-    run=run,
+    run=run_fact_history,
 )

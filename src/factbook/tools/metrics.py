@@ -24,20 +24,20 @@ from factbook.facts.reasons import (
 )
 from factbook.facts.shapes import Shape
 from factbook.integrations import catalog
-from factbook.tools import annotations
-from factbook.tools.entity_facts import stale_members
-from factbook.tools.result_schema import SIZE_NOTE
+from factbook.tools import sources as source_lookup
+from factbook.tools.entity_facts import build_stale_members
 from factbook.tools.tool import (
+    SIZE_NOTE,
     Context,
     EntityArguments,
     Name,
     NameOrRefArguments,
     Namespace,
     Tool,
-    argument,
-    canonical,
-    encode,
-    existing,
+    build_canonical_ref,
+    describe_argument,
+    encode_result,
+    find_existing_entity,
 )
 
 # What one source says stands behind what others do, the later the more.
@@ -59,54 +59,58 @@ class RepositoryArguments(Struct, forbid_unknown_fields=True):
     name: Name
     namespace: Namespace = UNSET
     limit: (
-        Annotated[int, argument("Most filePaths to return; all when left out.", 200, ge=1)]
+        Annotated[int, describe_argument("Most filePaths to return; all when left out.", 200, ge=1)]
         | UnsetType
     ) = UNSET
 
     def ref(self) -> str:
         """The canonical reference named by the arguments."""
-        return canonical(UNSET, self.namespace, self.name)
+        return build_canonical_ref(UNSET, self.namespace, self.name)
 
 
-def _metric(name: str, title: str, shape: Shape, about: str, arguments: type[Struct]) -> Tool:
+def _build_metric_tool(
+    name: str, title: str, shape: Shape, about: str, arguments: type[Struct]
+) -> Tool:
     async def run(
         given: EntityArguments | NameOrRefArguments | RepositoryArguments, context: Context
     ) -> str:
-        result = await _filled(shape, given.ref(), context)
+        result = await _fill_shape(shape, given.ref(), context)
         if isinstance(given, RepositoryArguments) and given.limit is not UNSET:
             result["filePaths"] = list(cast("list[str]", result["filePaths"]))[: given.limit]
-        return encode(result)
+        return encode_result(result)
 
     unknown = _NEEDED if shapes.is_needed(shape) else _UNKNOWN
     return Tool(name, title, f"{about} {unknown}", arguments, shapes.schema(shape), run)
 
 
-async def _filled(shape: Shape, ref: str, context: Context) -> dict[str, object]:
-    await existing(context.database, ref)
+async def _fill_shape(shape: Shape, ref: str, context: Context) -> dict[str, object]:
+    await find_existing_entity(context.database, ref)
     sources, entity = context.sources.values(), None
     latest = await store.latest_of_ref(context.database, ref)
-    if _needs_entity(shape, sources, latest):
+    if _needs_entity_document(shape, sources, latest):
         found = await by_ref.entity(context.database, ref)
         entity = found and msgspec.json.decode(found.render())
-    result = filled(shape, sources, latest, entity)
+    result = fill_from_latest(shape, sources, latest, entity)
     about = {word(one) for one in cast("dict[str, str]", result["unknownReasons"]).values()}
-    if about & annotations.EXPLAINED:
+    if about & source_lookup.REASONS_ABOUT_ANNOTATIONS:
         if entity is None and (found := await by_ref.entity(context.database, ref)):
             entity = msgspec.json.decode(found.render())
-        result |= _details(shape, sources, entity or {})
+        result |= _list_details(shape, sources, entity or {})
     return result
 
 
-def _details(
+def _list_details(
     shape: Shape, sources: Iterable[DataSource], entity: Mapping[str, Any]
 ) -> dict[str, object]:
     """The annotations that sources of the shape go by, with the values that they have."""
-    able = [source for source in sources if _fills(source, shape)]
-    found = {one.id: about for one in able if (about := annotations.told(one, entity))}
+    able = [source for source in sources if _fills_shape(source, shape)]
+    found = {
+        one.id: about for one in able if (about := source_lookup.describe_annotations(one, entity))
+    }
     return {"unknownDetails": found} if found else {}
 
 
-def filled(
+def fill_from_latest(
     shape: Shape,
     sources: Iterable[DataSource],
     latest: Mapping[str, Latest],
@@ -118,7 +122,7 @@ def filled(
     the form that the catalog shows; it is used only for sources that have stored nothing about it,
     and may be None if there is none. Raises ToolError like `shapes.fill`.
     """
-    able = _able(shape, sources, latest, entity)
+    able = _list_able_sources(shape, sources, latest, entity)
     values: dict[str, object] = {}
     reasons: dict[str, str] = {}
     times: dict[str, int] = {}
@@ -127,9 +131,9 @@ def filled(
         for path, _ in member.paths:
             name = f"{shape.name}.{path}"
             asked = [one for one in able if any(fact.name == name for fact in one.schema)]
-            holder = next((one for one in asked if name in _facts(latest, one)), None)
+            holder = next((one for one in asked if name in _read_latest_facts(latest, one)), None)
             if holder is None:
-                reasons[path] = _why(name, asked, latest, entity)
+                reasons[path] = _explain_missing(name, asked, latest, entity)
                 continue
             found = latest[holder.id]
             values[path] = found.facts[name]
@@ -138,10 +142,10 @@ def filled(
             times[member.name] = min(time, times.get(member.name, time))
     collected_at = {name: iso(time) for name, time in times.items()}
     filled = shapes.fill(shape, values, reasons, collected_at)
-    return filled | stale_members(values, frozenset(stale))
+    return filled | build_stale_members(values, frozenset(stale))
 
 
-def _able(
+def _list_able_sources(
     shape: Shape,
     sources: Iterable[DataSource],
     latest: Mapping[str, Latest],
@@ -154,7 +158,7 @@ def _able(
     able = [
         source
         for source in sources
-        if _fills(source, shape)
+        if _fills_shape(source, shape)
         and (source.id in latest or entity is None or _is_of_owner(source, entity))
     ]
     return sorted(able, key=lambda source: source.owner is not None)
@@ -164,23 +168,23 @@ def _is_of_owner(source: DataSource, entity: Mapping[str, Any]) -> bool:
     return source.owner is None or entity_filter.matches(source.ownership, dict(entity))
 
 
-def _needs_entity(
+def _needs_entity_document(
     shape: Shape, sources: Iterable[DataSource], latest: Mapping[str, Latest]
 ) -> bool:
     """Return true if a source of the shape has stored nothing: its filter is needed."""
-    return any(source.id not in latest for source in sources if _fills(source, shape))
+    return any(source.id not in latest for source in sources if _fills_shape(source, shape))
 
 
-def _fills(source: DataSource, shape: Shape) -> bool:
+def _fills_shape(source: DataSource, shape: Shape) -> bool:
     return any(fact.name.startswith(f"{shape.name}.") for fact in source.schema)
 
 
-def _facts(latest: Mapping[str, Latest], source: DataSource) -> Mapping[str, object]:
+def _read_latest_facts(latest: Mapping[str, Latest], source: DataSource) -> Mapping[str, object]:
     found = latest.get(source.id)
     return {} if found is None else found.facts
 
 
-def _why(
+def _explain_missing(
     name: str,
     asked: list[DataSource],
     latest: Mapping[str, Latest],
@@ -191,16 +195,16 @@ def _why(
     A source that failed may still have the value; nothing can be done about a source that has no
     such value, or that the entity does not point to.
     """
-    found = [_reason(name, source, latest, entity) for source in asked]
-    return min(found, key=_helplessness, default=NOT_CONFIGURED)
+    found = [_find_reason(name, source, latest, entity) for source in asked]
+    return min(found, key=_rank_reason, default=NOT_CONFIGURED)
 
 
-def _helplessness(reason: str) -> int:
+def _rank_reason(reason: str) -> int:
     said = word(reason)
     return _HELPLESS.index(said) + 1 if said in _HELPLESS else 0
 
 
-def _reason(
+def _find_reason(
     name: str,
     source: DataSource,
     latest: Mapping[str, Latest],
@@ -214,15 +218,15 @@ def _reason(
     return NEVER_COLLECTED
 
 
-async def _compliance(arguments: EntityArguments, context: Context) -> str:
+async def _run_compliance(arguments: EntityArguments, context: Context) -> str:
     """The compliance shape of the entity, read from the catalog at this moment."""
-    found = await existing(context.database, arguments.ref(), owners=True)
+    found = await find_existing_entity(context.database, arguments.ref(), owners=True)
     values = catalog.compliance(found.compliance)
-    return encode(shapes.fill(shapes.COMPLIANCE, values, {}, {"": iso(context.now)}))
+    return encode_result(shapes.fill(shapes.COMPLIANCE, values, {}, {"": iso(context.now)}))
 
 
 TOOLS: tuple[Tool, ...] = (
-    _metric(
+    _build_metric_tool(
         "get-codehost-metrics",
         "Code-host metrics of an entity",
         shapes.CODEHOST,
@@ -231,7 +235,7 @@ TOOLS: tuple[Tool, ...] = (
         f"and entityRef; both are accepted when they mean the same entity. {_DEFAULTS}",
         NameOrRefArguments,
     ),
-    _metric(
+    _build_metric_tool(
         "get-security-metrics",
         "Security metrics of an entity",
         shapes.SECURITY,
@@ -240,7 +244,7 @@ TOOLS: tuple[Tool, ...] = (
         f"the same entity. {_DEFAULTS}",
         NameOrRefArguments,
     ),
-    _metric(
+    _build_metric_tool(
         "get-incident-metrics",
         "Incident metrics of an entity",
         shapes.INCIDENT,
@@ -248,7 +252,7 @@ TOOLS: tuple[Tool, ...] = (
         f"(percent) and the set-up of the service behind a catalog entity. {_DEFAULTS}",
         EntityArguments,
     ),
-    _metric(
+    _build_metric_tool(
         "get-observability-metrics",
         "Observability metrics of an entity",
         shapes.OBSERVABILITY,
@@ -267,9 +271,9 @@ TOOLS: tuple[Tool, ...] = (
         ),
         arguments=EntityArguments,
         output_schema=shapes.schema(shapes.COMPLIANCE),
-        run=_compliance,
+        run=_run_compliance,
     ),
-    _metric(
+    _build_metric_tool(
         "get-repository-info",
         "Files of an entity's repository",
         shapes.REPOSITORY,

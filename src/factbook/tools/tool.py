@@ -1,29 +1,70 @@
-"""Definition of a tool, and the parts shared by all: arguments, and entity lookup."""
+"""Definition of a tool, and the parts that tools share: arguments, times, schemas and pages."""
 
-from collections.abc import Awaitable, Callable, Mapping
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any, Final, NamedTuple
+from urllib.parse import quote, unquote
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from factbook import invisible
 from factbook.audit.trail import Caller
 from factbook.auth.permissions import CATALOG_READ, SOURCE_READ
 from factbook.auth.tokens import Grant
 from factbook.catalog import ref as refs
 from factbook.catalog.store import by_ref
+from factbook.clock import DAY, HOUR, MINUTE, iso, milliseconds
 from factbook.datasources.registry import Registry
 from factbook.errors import InputError, ToolError, in_words
 from factbook.facts.datasource import DataSource
 from factbook.settings import Settings
 from factbook.storage import Database
-from factbook.tools.result_schema import Schema
 
+Schema = dict[str, Any]
+SIZE_NOTE: Final = "Agents cut results above about 25,000 tokens"
 _FORM: Final = "Write kind:namespace/name, such as component:default/payments-api."
 _NUL: Final = b"\\u0000"
 _EMPTY: Final = (b"null", b'""')
-_members: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_arguments_decoder: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
+# Agents cut above about 25,000 tokens, and a token of this JSON has between two and three
+# characters.
+MOST_PAGE_CHARACTERS: Final = 50_000
+# How often a page reads on where there was little to show in what it had read.
+MOST_READS: Final = 5
+# A value whose JSON is longer is cut short.
+LONGEST_VALUE: Final = 400
+CUT_NOTE: Final = (
+    f"Values longer than {LONGEST_VALUE} characters are cut short, and cut tells how many items or "
+    "characters they have"
+)
+_INVALID_CURSOR: Final = (
+    "cursor is not the nextCursor of an earlier page. Leave it out to start over."
+)
+# Begins no reference.
+_QUOTED: Final = "="
+_PLACE = re.compile(r"(\d{1,16})/([A-Za-z0-9][A-Za-z0-9._-]{0,99})(?:/(\d{1,18}))?", re.ASCII)
+_DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+_AGO = re.compile(r"(\d{1,6})([mhdw])", re.ASCII)
+_UNITS = {"m": MINUTE, "h": HOUR, "d": DAY, "w": 7 * DAY}
+TIME_FORM: Final = "a date or an ISO 8601 time, in UTC unless it has an offset"
+
+
+def describe_text_member(description: str) -> Schema:
+    """The JSON Schema of a text in a result."""
+    return {"type": "string", "description": description}
+
+
+def describe_record(properties: Schema, required: Sequence[str]) -> Schema:
+    """The JSON Schema of an object in a result, with the members that are always there."""
+    return {"type": "object", "properties": properties, "required": list(required)}
+
+
+def describe_list(items: Schema) -> Schema:
+    """The JSON Schema of a list in a result."""
+    return {"type": "array", "items": items}
 
 
 class ToolCall(NamedTuple):
@@ -123,7 +164,7 @@ class Tool:
         body = bytes(arguments)
         if not any(empty in body for empty in _EMPTY):
             return arguments
-        given = _members.decode(arguments)
+        given = _arguments_decoder.decode(arguments)
         optional = self.input_schema["properties"].keys() - self.input_schema["required"]
         kept = {
             name: value
@@ -147,8 +188,8 @@ class Tool:
         properties = self.input_schema["properties"]
         return msgspec.json.encode(
             {
-                name: _value(text, properties.get(name, {}).get("type", "string"))
-                for name, text in _members.decode(arguments).items()
+                name: _read_argument_value(text, properties.get(name, {}).get("type", "string"))
+                for name, text in _arguments_decoder.decode(arguments).items()
             }
         )
 
@@ -159,12 +200,13 @@ class Tool:
         if not schema["properties"]:
             return f"{self.name} takes no arguments."
         listed = [
-            f"{name} ({_about(name, part, schema)})" for name, part in schema["properties"].items()
+            f"{name} ({_describe_default(name, part, schema)})"
+            for name, part in schema["properties"].items()
         ]
         return f"{self.name} takes {', '.join(listed)}."
 
 
-def _value(given: msgspec.Raw, type_: str) -> Any:
+def _read_argument_value(given: msgspec.Raw, type_: str) -> Any:
     """An argument of a type. Text is read as JSON, `True` and `5.0` too, unless text is meant."""
     if type_ == "string":
         return given
@@ -175,24 +217,26 @@ def _value(given: msgspec.Raw, type_: str) -> Any:
     return int(value) if is_whole else value
 
 
-def _about(name: str, part: Schema, schema: Schema) -> str:
+def _describe_default(name: str, part: Schema, schema: Schema) -> str:
     if name in schema["required"]:
         return f"{part['type']}, required"
     return f"{part['type']}, default {part['default']}" if "default" in part else part["type"]
 
 
-def argument(description: str, *examples: object, **rules: Any) -> Meta:
+def describe_argument(description: str, *examples: object, **rules: Any) -> Meta:
     """Description of an argument, with examples of its value."""
     return Meta(description=description, examples=list(examples), **rules)
 
 
-Name = Annotated[str, argument("Name of the catalog entity.", "payments-api", min_length=1)]
+Name = Annotated[
+    str, describe_argument("Name of the catalog entity.", "payments-api", min_length=1)
+]
 _KIND: Final = "component"
 # Absent they are not the same as given: a reference in full may say something else.
 Namespace = (
     Annotated[
         str,
-        argument(
+        describe_argument(
             "Namespace of the entity.",
             "default",
             min_length=1,
@@ -204,7 +248,7 @@ Namespace = (
 Kind = (
     Annotated[
         str,
-        argument(
+        describe_argument(
             "Kind of the entity, in any case.",
             "component",
             min_length=1,
@@ -224,7 +268,7 @@ class EntityArguments(Struct, forbid_unknown_fields=True):
 
     def ref(self) -> str:
         """The canonical reference named by the arguments."""
-        return canonical(self.kind, self.namespace, self.name)
+        return build_canonical_ref(self.kind, self.namespace, self.name)
 
 
 class NameOrRefArguments(Struct, forbid_unknown_fields=True):
@@ -233,7 +277,9 @@ class NameOrRefArguments(Struct, forbid_unknown_fields=True):
     name: (
         Annotated[
             str,
-            argument("Name of the catalog entity; give this or entityRef.", "payments-api"),
+            describe_argument(
+                "Name of the catalog entity; give this or entityRef.", "payments-api"
+            ),
         ]
         | UnsetType
     ) = UNSET
@@ -242,7 +288,7 @@ class NameOrRefArguments(Struct, forbid_unknown_fields=True):
     entity_ref: (
         Annotated[
             str,
-            argument(
+            describe_argument(
                 "Whole reference of the entity; give this or name.",
                 "component:default/payments-api",
             ),
@@ -255,11 +301,11 @@ class NameOrRefArguments(Struct, forbid_unknown_fields=True):
         both = "Give either name (with namespace and kind when they differ from the defaults) "
         both += "or entityRef, such as component:default/payments-api."
         # Clients send empty text for what they leave out.
-        named = canonical(self.kind, self.namespace, self.name) if self.name else None
+        named = build_canonical_ref(self.kind, self.namespace, self.name) if self.name else None
         whole = None
         if self.entity_ref:
             # Beside a name, the comparison below says what differs.
-            read = _parsed if named else _whole
+            read = _parse_ref_parts if named else _parse_whole_ref
             whole = str(read(self.kind, self.namespace, self.entity_ref))
         if named is None and whole is None:
             raise ToolError(f"Neither name nor entityRef was given. {both}")
@@ -270,14 +316,17 @@ class NameOrRefArguments(Struct, forbid_unknown_fields=True):
         return found
 
 
-def canonical(kind: str | UnsetType, namespace: str | UnsetType, name: str) -> str:
+def build_canonical_ref(kind: str | UnsetType, namespace: str | UnsetType, name: str) -> str:
     """The canonical reference of three parts; a name may itself be a full reference.
 
     Raises ToolError for a blank part, and for one that contradicts such a name.
     """
     if ":" in name or "/" in name:
-        return str(_whole(kind, namespace, name))
-    kind, namespace = _or(kind, _KIND).strip(), _or(namespace, refs.DEFAULT_NAMESPACE).strip()
+        return str(_parse_whole_ref(kind, namespace, name))
+    kind, namespace = (
+        _use_default(kind, _KIND).strip(),
+        _use_default(namespace, refs.DEFAULT_NAMESPACE).strip(),
+    )
     name = name.strip()
     if not (kind and namespace and name):
         raise ToolError(f"kind, namespace and name may not be blank. {_FORM}")
@@ -285,14 +334,18 @@ def canonical(kind: str | UnsetType, namespace: str | UnsetType, name: str) -> s
     return whole.lower() if whole.isascii() else str(refs.EntityRef.of(kind, namespace, name))
 
 
-def _parsed(kind: str | UnsetType, namespace: str | UnsetType, text: str) -> refs.EntityRef:
-    defaults = _or(namespace, refs.DEFAULT_NAMESPACE)
-    return refs.parse(text, kind=_or(kind, _KIND), namespace=defaults)
+def _parse_ref_parts(
+    kind: str | UnsetType, namespace: str | UnsetType, text: str
+) -> refs.EntityRef:
+    defaults = _use_default(namespace, refs.DEFAULT_NAMESPACE)
+    return refs.parse(text, kind=_use_default(kind, _KIND), namespace=defaults)
 
 
-def _whole(kind: str | UnsetType, namespace: str | UnsetType, text: str) -> refs.EntityRef:
+def _parse_whole_ref(
+    kind: str | UnsetType, namespace: str | UnsetType, text: str
+) -> refs.EntityRef:
     """The reference in a text; raises ToolError if kind or namespace contradict it."""
-    ref = _parsed(kind, namespace, text)
+    ref = _parse_ref_parts(kind, namespace, text)
     for part, given, meant in (("kind", kind, ref.kind), ("namespace", namespace, ref.namespace)):
         if given is not UNSET and given.strip().lower() != meant:
             raise ToolError(
@@ -302,11 +355,11 @@ def _whole(kind: str | UnsetType, namespace: str | UnsetType, text: str) -> refs
     return ref
 
 
-def _or(given: str | UnsetType, default: str) -> str:
+def _use_default(given: str | UnsetType, default: str) -> str:
     return default if given is UNSET else given
 
 
-async def unknown_entity(database: Database, ref: str) -> ToolError:
+async def build_unknown_entity_error(database: Database, ref: str) -> ToolError:
     """The error for an entity that is not in the catalog, suggesting similar ones."""
     missing = await by_ref.unknown(database, ref)
     return ToolError(
@@ -315,17 +368,134 @@ async def unknown_entity(database: Database, ref: str) -> ToolError:
     )
 
 
-async def existing(database: Database, ref: str, *, owners: bool = False) -> by_ref.Complying:
+async def find_existing_entity(
+    database: Database, ref: str, *, owners: bool = False
+) -> by_ref.Complying:
     """The entity's reference, compliance bits and time; raises ToolError if there is none.
 
     Without `owners` the bits lack the one of its owner, which has to be looked up.
     """
     found = await by_ref.complying(database, ref, owners=owners)
     if found is None:
-        raise await unknown_entity(database, ref)
+        raise await build_unknown_entity_error(database, ref)
     return found
 
 
-def encode(value: object) -> str:
+def encode_result(value: object) -> str:
     """Encode a result as JSON text."""
     return msgspec.json.encode(value).decode()
+
+
+class EntryPage:
+    """Entries as JSON text, as long as there is room for them."""
+
+    def __init__(self, limit: int) -> None:
+        self.texts: list[str] = []
+        self._limit = limit
+        self._room = MOST_PAGE_CHARACTERS
+
+    @property
+    def wanted(self) -> int:
+        """The number of entries that still fit."""
+        return self._limit - len(self.texts)
+
+    def add(self, entry: dict[str, Any]) -> bool:
+        """Add an entry; returns false if there is no room. The first one always fits."""
+        text = encode_result(entry)
+        if self.wanted == 0 or (self.texts and len(text) > self._room):
+            return False
+        self.texts.append(text)
+        self._room -= len(text)
+        return True
+
+
+def decode_place(cursor: str, parts: int) -> tuple[Any, ...]:
+    """The time, source and, of three parts, entity id in a cursor; raises ToolError."""
+    match = _PLACE.fullmatch(cursor)
+    if match is None or (match[3] is None) != (parts == 2):
+        raise ToolError(_INVALID_CURSOR)
+    time, source_id, entity_id = match.groups()
+    return (int(time), source_id) if parts == 2 else (int(time), source_id, int(entity_id))
+
+
+def decode_ref_cursor(cursor: str) -> str:
+    """The reference encoded in a cursor; raises ToolError for an invalid one."""
+    if cursor.startswith(_QUOTED):
+        cursor = unquote(cursor.removeprefix(_QUOTED))
+    if ":" not in cursor or "/" not in cursor:
+        raise ToolError(_INVALID_CURSOR)
+    return cursor
+
+
+def encode_ref_cursor(ref: str) -> str:
+    """The cursor after a reference; quoted if a response would otherwise display it differently."""
+    return _QUOTED + quote(ref) if invisible.has(ref) else ref
+
+
+def render_next_cursor(place: tuple[Any, ...] | None) -> str:
+    """The result member that names the next page; empty if there is none."""
+    return "" if place is None else f',"nextCursor":{encode_result("/".join(map(str, place)))}'
+
+
+def shorten_value(value: object) -> tuple[object, int | None]:
+    """The value and None, or its beginning and its full size in characters, items or members."""
+    if isinstance(value, str) and len(value) > LONGEST_VALUE:
+        return value[:LONGEST_VALUE], len(value)
+    if isinstance(value, list) and len(encode_result(value)) > LONGEST_VALUE:
+        return value[: _count_fitting(value)], len(value)
+    if isinstance(value, dict) and len(encode_result(value)) > LONGEST_VALUE:
+        members = list(value.items())
+        return dict(members[: _count_fitting(members)]), len(members)
+    return value, None
+
+
+def _count_fitting(items: list[Any]) -> int:
+    """The number of leading items that fit."""
+    room = LONGEST_VALUE
+    for count, item in enumerate(items):
+        room -= len(encode_result(item)) + 1
+        if room < 0:
+            return count
+    return len(items)
+
+
+def parse_start(text: str, name: str) -> int:
+    """The given time, or the start of a date; raises ToolError naming the argument."""
+    return _parse_moment(text, name, TIME_FORM)
+
+
+def parse_end(text: str, name: str) -> int:
+    """The given time, or the end of a date; raises ToolError naming the argument."""
+    return _parse_moment(text, name, TIME_FORM) + (DAY - 1 if _DATE.fullmatch(text) else 0)
+
+
+def parse_since(text: str, name: str, now: int) -> int:
+    """The given time or date, or the time before now by a duration such as `7d`.
+
+    Raises ToolError naming the argument for any other text, and for a time in the future.
+    """
+    if match := _AGO.fullmatch(text):
+        return max(0, now - int(match[1]) * _UNITS[match[2]])
+    found = _parse_moment(text, name, f"{TIME_FORM}, or how long ago, such as 90m, 24h, 7d or 2w")
+    if found > now:
+        raise ToolError(f"{name} is in the future: it is {iso(now)} now. Give an earlier time.")
+    return found
+
+
+def _parse_moment(text: str, name: str, form: str) -> int:
+    whole = f"{text}T00:00:00Z" if _DATE.fullmatch(text) else text
+    for given in (whole, f"{whole}Z"):
+        if (found := milliseconds(given)) is not None:
+            return found
+    raise ToolError(
+        f"{name} is not a time from 1970 on. Give {form}: 2026-11-01 or 2026-11-01T06:00:00Z."
+    )
+
+
+NEXT_CURSOR: Final = describe_text_member("Pass as cursor for the next page.")
+AGE: Final[Schema] = {
+    "asOf": describe_text_member("Time as of which the figures are right."),
+    "staleSources": describe_list(
+        describe_text_member("Data source of the figures that is down or overdue since asOf.")
+    ),
+}

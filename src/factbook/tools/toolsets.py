@@ -1,15 +1,25 @@
-"""Toolsets: the tools of each server of the Model Context Protocol, with what agents are told."""
+"""Toolsets: the tools of each server of the Model Context Protocol, with their instructions."""
 
-from collections.abc import Sequence
-from typing import Final, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
-from factbook.tools import TOOLS, checks
-from factbook.tools.tool import Tool
+import msgspec
 
+from factbook.tools import TOOLS, check_preview, check_results, exemption_request, scorecards
+from factbook.tools.tool import Tool, encode_result
+
+READING_CHECK_TOOLS: tuple[Tool, ...] = (
+    scorecards.DISCOVERY_TOOL,
+    check_results.ENTITY_RESULTS_TOOL,
+    check_results.CHECK_RESULTS_TOOL,
+    scorecards.ROLLUP_TOOL,
+    check_results.CHANGED_RESULTS_TOOL,
+    check_preview.TOOL,
+)
+WRITING_CHECK_TOOLS: tuple[Tool, ...] = (exemption_request.TOOL,)
 FACTS: Final = "facts"
 CHECKS: Final = "checks"
 MANAGE: Final = "checks-manage"
-
 _OF_FACTS: Final = (
     "Facts about the entities of a software catalog. find-entities finds, filters and counts them, "
     "get-entity tells of one with its owner, relations and level. Call get-data-source-discovery "
@@ -43,10 +53,100 @@ class Toolset(NamedTuple):
     tools: tuple[Tool, ...]
 
 
-def toolsets(tools: Sequence[Tool] = TOOLS, *, with_writing: bool = False) -> tuple[Toolset, ...]:
+def list_toolsets(
+    tools: Sequence[Tool] = TOOLS, *, with_writing: bool = False
+) -> tuple[Toolset, ...]:
     """Every toolset, perhaps with the one that writes; `tools` in place of those of facts."""
     found = (
         Toolset(FACTS, _OF_FACTS, tuple(tools)),
-        Toolset(CHECKS, _OF_CHECKS, checks.READING),
+        Toolset(CHECKS, _OF_CHECKS, READING_CHECK_TOOLS),
     )
-    return (*found, Toolset(MANAGE, _OF_MANAGING, checks.WRITING)) if with_writing else found
+    return (*found, Toolset(MANAGE, _OF_MANAGING, WRITING_CHECK_TOOLS)) if with_writing else found
+
+
+def _list_members(names: str, **parts: Any) -> dict[str, Any]:
+    return dict.fromkeys(names.split()) | parts
+
+
+_ENTRY: Final = _list_members("entityRef facts timestamp")
+_HANDLER: Final = _list_members("type", config=_list_members("id builtinId"))
+# Members of an answer, below each those that it has; None keeps whatever is there, and `*` stands
+# for members with any name.
+_MEMBERS: Final[Mapping[str, Any]] = {
+    "get-data-source-discovery": _list_members(
+        "totalCount builtinCount customCount",
+        dataSources=_list_members(
+            "id title description cadence lifecycle createdAt updatedAt timeout draft version "
+            "entityFilter",
+            handlerDefinition=_HANDLER,
+            schema={"*": _list_members("type description", metadata=_list_members("key"))},
+        ),
+    ),
+    "get-entity-facts": _list_members("dataSourceId dataSourceTitle entityRef facts timestamp"),
+    "get-all-entities-facts": _list_members("dataSourceId dataSourceTitle", entities=_ENTRY),
+    "get-codehost-metrics": _list_members(
+        "",
+        pullRequests=_list_members("total merged open mergedPercentage mergedLastMonth"),
+        mergeTime=_list_members(
+            "avgHours avgLastMonthHours minHours maxHours minLastMonthHours maxLastMonthHours"
+        ),
+        issues=_list_members("total open closed closedLastMonth"),
+        latestMergedPR=_list_members("title author"),
+        collaboration=_list_members("languages collaborators collaboratorCount"),
+        branchProtection=_list_members(
+            "enabled enforceAdmins allowDeletions requiredLinearHistory allowForcePushes "
+            "blockCreations requiredSignatures"
+        ),
+        codeReview=_list_members(
+            "dismissStaleReviews requireCodeOwnerReviews requireLastPushApproval "
+            "strictRequiredStatusChecks usesCodeowners codeownersHasErrors "
+            "requiredApprovingReviewCount codeownersErrorCount"
+        ),
+    ),
+    "get-security-metrics": _list_members(
+        "branchProtection",
+        scannerIssues=_list_members("total critical high medium low"),
+        dependencyAlerts=_list_members("open dismissed fixed"),
+    ),
+    "get-incident-metrics": _list_members(
+        "",
+        incidentMetrics=_list_members(
+            "totalIncidents monthlyIncidents quarterlyIncidents meanTimeToResolve "
+            "meanTimeToFirstAck upTimePercentage"
+        ),
+        serviceInfo=_list_members(
+            "hasEscalationPolicy hasTeamsAssigned hasDescription alertCreationType"
+        ),
+    ),
+    "get-observability-metrics": _list_members("sloCount monitorCount"),
+    "get-entity-compliance": _list_members(
+        "",
+        metadata=_list_members("hasTitle hasDescription hasTags hasOwner"),
+        techdocs=_list_members("hasTechdocsRef"),
+        ownership=_list_members("hasOwner hasGroupOwner hasRelationships"),
+    ),
+    "get-repository-info": _list_members(
+        "filePaths totalFiles inCatalog",
+        fileTypes=_list_members("docker yaml javascript python docs config"),
+    ),
+}
+
+
+def drop_added_members(tool: str, answer: str) -> str:
+    """The answer of a tool, in JSON, without members that were added to it; others unchanged."""
+    members = _MEMBERS.get(tool)
+    return (
+        answer
+        if members is None
+        else encode_result(_keep_members(msgspec.json.decode(answer), members))
+    )
+
+
+def _keep_members(value: Any, members: Mapping[str, Any] | None) -> Any:
+    if members is None:
+        return value
+    if isinstance(value, list):
+        return [_keep_members(one, members) for one in value]
+    if "*" in members:
+        return {name: _keep_members(one, members["*"]) for name, one in value.items()}
+    return {name: _keep_members(value[name], members[name]) for name in value if name in members}

@@ -21,7 +21,7 @@ from factbook.errors import (
 )
 from factbook.http import audit
 from factbook.http.requests import Reply, offloaded
-from factbook.tools import Context, Tool, strict_answers
+from factbook.tools import Context, Tool, toolsets
 from factbook.tools.tool import ToolCall
 
 log = structlog.get_logger("factbook.mcp")
@@ -84,7 +84,7 @@ async def _run(tool: Tool, arguments: msgspec.Raw, exchange: Exchange) -> Reply:
         found = await tool.call(arguments, context)
         value = found if found.isascii() else await shown(found)
         if exchange.server.choice.is_strict:
-            value = await offloaded(strict_answers.strict, tool.name, value)
+            value = await offloaded(toolsets.drop_added_members, tool.name, value)
     except (ToolError, UnavailableError) as error:
         if isinstance(error, UnavailableError):
             log.warning("tool.unavailable", tool=tool.name, cause=error.cause)

@@ -14,40 +14,45 @@ from factbook.checks.exemptions import exemption
 from factbook.checks.submissions import exemption_writes
 from factbook.checks.submissions.exemption_writes import ExemptionCaller
 from factbook.errors import ConflictError, InputError, NotAllowedError, NotFoundError, ToolError
-from factbook.tools.checks.arguments import DISCOVER
-from factbook.tools.result_schema import record
-from factbook.tools.tool import Context, Tool, argument, encode
+from factbook.tools.check_common import DISCOVER
+from factbook.tools.tool import Context, Tool, describe_argument, describe_record, encode_result
 
 
 class ExemptionRequestArguments(Struct, forbid_unknown_fields=True, omit_defaults=True):
     """The entity, the check or scorecard, the reason and the end."""
 
     entity_ref: Annotated[
-        str, argument("Whole reference of the entity.", "component:default/payments-api")
+        str, describe_argument("Whole reference of the entity.", "component:default/payments-api")
     ] = msgspec.field(name="entityRef")
     reason: Annotated[
-        str, argument("The reason, which people read.", "Shut down in March", min_length=1)
+        str, describe_argument("The reason, which people read.", "Shut down in March", min_length=1)
     ]
     check_id: (
-        Annotated[str, argument("Id of a check; give this or scorecardId.", "covered")] | UnsetType
+        Annotated[str, describe_argument("Id of a check; give this or scorecardId.", "covered")]
+        | UnsetType
     ) = msgspec.field(default=UNSET, name="checkId")
     scorecard_id: (
-        Annotated[str, argument("Id of a scorecard; give this or checkId.", "readiness")]
+        Annotated[str, describe_argument("Id of a scorecard; give this or checkId.", "readiness")]
         | UnsetType
     ) = msgspec.field(default=UNSET, name="scorecardId")
     until: (
         Annotated[
-            str, argument("Its last day; only if it may be permanent when left out.", "2027-03-31")
+            str,
+            describe_argument(
+                "Its last day; only if it may be permanent when left out.", "2027-03-31"
+            ),
         ]
         | UnsetType
     ) = UNSET
     link: (
-        Annotated[str, argument("Link to a ticket; none when left out.", "https://example.com/1")]
+        Annotated[
+            str, describe_argument("Link to a ticket; none when left out.", "https://example.com/1")
+        ]
         | UnsetType
     ) = UNSET
 
 
-async def run(arguments: ExemptionRequestArguments, context: Context) -> str:
+async def run_exemption_request(arguments: ExemptionRequestArguments, context: Context) -> str:
     """The request as it is stored; raises NotAllowedError unless the caller may ask."""
     given = {
         "entity": arguments.entity_ref,
@@ -58,7 +63,7 @@ async def run(arguments: ExemptionRequestArguments, context: Context) -> str:
         "link": arguments.link,
     }
     call = context.call
-    _check_consent(call.grant)
+    _require_consent(call.grant)
     caller = ExemptionCaller(
         call.grant.owner, call.grant.permissions, PeopleTrust.of(call.settings)
     )
@@ -83,10 +88,10 @@ async def run(arguments: ExemptionRequestArguments, context: Context) -> str:
         raise ToolError(f"{error.message} {DISCOVER}") from None
     except (InputError, ConflictError) as error:
         raise ToolError(f"The request cannot be taken: {error.message}") from None
-    return encode(found.render())
+    return encode_result(found.render())
 
 
-def _check_consent(grant: Grant) -> None:
+def _require_consent(grant: Grant) -> None:
     """Raise NotAllowedError for a client that was let in to read alone.
 
     Members of the group that owns an entity may ask without the permission; whoever lets a client
@@ -111,7 +116,7 @@ TOOL = Tool(
         "permission. Ids are from get-scorecard-discovery."
     ),
     arguments=ExemptionRequestArguments,
-    output_schema=record(
+    output_schema=describe_record(
         dict.fromkeys(
             (
                 "id",
@@ -133,7 +138,7 @@ TOOL = Tool(
         ),
         ("id", "entity", "reason", "state"),
     ),
-    run=run,
+    run=run_exemption_request,
     permissions=(CATALOG_READ, CHECK_READ),
     writes=True,
 )

@@ -13,11 +13,24 @@ from factbook.catalog.store.conditions import Condition
 from factbook.catalog.store.summaries import Group, Summary
 from factbook.catalog.store.trigrams import Among
 from factbook.errors import ToolError
-from factbook.tools.entities import conditions, matching, selection
-from factbook.tools.entities.matching import Match, Search
-from factbook.tools.pages import LONGEST_VALUE, ref_after, ref_cursor, shortened
-from factbook.tools.result_schema import AGE, NEXT_CURSOR, SIZE_NOTE, array, record, text
-from factbook.tools.tool import Context, Tool, argument, encode
+from factbook.tools import selection
+from factbook.tools.selection import Match, Search
+from factbook.tools.tool import (
+    AGE,
+    LONGEST_VALUE,
+    NEXT_CURSOR,
+    SIZE_NOTE,
+    Context,
+    Tool,
+    decode_ref_cursor,
+    describe_argument,
+    describe_list,
+    describe_record,
+    describe_text_member,
+    encode_ref_cursor,
+    encode_result,
+    shorten_value,
+)
 
 _MOST: Final = 200
 _MOST_GROUPS: Final = 100
@@ -32,21 +45,27 @@ class FindArguments(Struct, forbid_unknown_fields=True, omit_defaults=True):
     """Properties that the entities have in common."""
 
     text: (
-        Annotated[str, argument("In name, title, description or tags; any when left out.", "pay")]
+        Annotated[
+            str, describe_argument("In name, title, description or tags; any when left out.", "pay")
+        ]
         | UnsetType
     ) = UNSET
-    kind: Annotated[str, argument("Any when left out.", "component")] | UnsetType = UNSET
-    namespace: Annotated[str, argument("Any when left out.", "default")] | UnsetType = UNSET
-    type: Annotated[str, argument("Any when left out.", "service")] | UnsetType = UNSET
-    lifecycle: Annotated[str, argument("Any when left out.", "deprecated")] | UnsetType = UNSET
+    kind: Annotated[str, describe_argument("Any when left out.", "component")] | UnsetType = UNSET
+    namespace: Annotated[str, describe_argument("Any when left out.", "default")] | UnsetType = (
+        UNSET
+    )
+    type: Annotated[str, describe_argument("Any when left out.", "service")] | UnsetType = UNSET
+    lifecycle: Annotated[str, describe_argument("Any when left out.", "deprecated")] | UnsetType = (
+        UNSET
+    )
     owner: (
-        Annotated[str, argument("With the groups below it; any when left out.", "team-a")]
+        Annotated[str, describe_argument("With the groups below it; any when left out.", "team-a")]
         | UnsetType
     ) = UNSET
     ownership: (
         Annotated[
             Literal["none", "missing"],
-            argument(
+            describe_argument(
                 "No owner, or one not in the catalog; either when left out.",
                 "missing",
                 extra_json_schema={"type": "string"},
@@ -54,11 +73,11 @@ class FindArguments(Struct, forbid_unknown_fields=True, omit_defaults=True):
         ]
         | UnsetType
     ) = UNSET
-    system: Annotated[str, argument("Any when left out.", "checkout")] | UnsetType = UNSET
+    system: Annotated[str, describe_argument("Any when left out.", "checkout")] | UnsetType = UNSET
     dangling: (
         Annotated[
             Field,
-            argument(
+            describe_argument(
                 "A reference in this field of spec that leads to nothing in the catalog, `any` for "
                 "every field; any entities when left out.",
                 "dependsOn",
@@ -67,14 +86,15 @@ class FindArguments(Struct, forbid_unknown_fields=True, omit_defaults=True):
         ]
         | UnsetType
     ) = UNSET
-    tag: Annotated[str, argument("Any when left out.", "java")] | UnsetType = UNSET
+    tag: Annotated[str, describe_argument("Any when left out.", "java")] | UnsetType = UNSET
     label: (
-        Annotated[str, argument("name or name=value; any when left out.", "tier=1")] | UnsetType
+        Annotated[str, describe_argument("name or name=value; any when left out.", "tier=1")]
+        | UnsetType
     ) = UNSET
     query: (
         Annotated[
             dict[str, Any],
-            argument(
+            describe_argument(
                 "Catalog predicate; none when left out.",
                 {"relations.dependsOn": "component:default/ledger"},
             ),
@@ -84,7 +104,7 @@ class FindArguments(Struct, forbid_unknown_fields=True, omit_defaults=True):
     where: (
         Annotated[
             dict[str, Any],
-            argument(
+            describe_argument(
                 "Condition of checks on facts, `source` being optional; `entity` for fields and "
                 "`checks` for states of checks. Text in any case unless `caseSensitive` is true. "
                 "None when left out.",
@@ -95,12 +115,12 @@ class FindArguments(Struct, forbid_unknown_fields=True, omit_defaults=True):
         | UnsetType
     ) = UNSET
     unknown: Annotated[
-        bool, argument("Return those about which `where` cannot be decided.", True)
+        bool, describe_argument("Return those about which `where` cannot be decided.", True)
     ] = False
     group_by: (
         Annotated[
             Group,
-            argument(
+            describe_argument(
                 "Count by this; entities when left out.",
                 "type",
                 extra_json_schema={"type": "string"},
@@ -108,9 +128,11 @@ class FindArguments(Struct, forbid_unknown_fields=True, omit_defaults=True):
         ]
         | UnsetType
     ) = msgspec.field(default=UNSET, name="groupBy")
-    limit: Annotated[int, argument("Most entities; 0 for numbers alone.", 25, ge=0, le=_MOST)] = 25
+    limit: Annotated[
+        int, describe_argument("Most entities; 0 for numbers alone.", 25, ge=0, le=_MOST)
+    ] = 25
     cursor: (
-        Annotated[str, argument("nextCursor of the page before.", "component:default/a")]
+        Annotated[str, describe_argument("nextCursor of the page before.", "component:default/a")]
         | UnsetType
     ) = UNSET
 
@@ -119,56 +141,65 @@ class FindArguments(Struct, forbid_unknown_fields=True, omit_defaults=True):
         return {name: getattr(self, name) for name in _SEARCHED if getattr(self, name) is not UNSET}
 
 
-async def run(arguments: FindArguments, context: Context) -> str:
+async def run_find_entities(arguments: FindArguments, context: Context) -> str:
     """A page of the entities, or their numbers."""
-    part = await selection.condition(context.database, arguments.searched())
-    asked = conditions.nothing([], documents=False)
+    part = await selection.build_selection_condition(context.database, arguments.searched())
+    asked = selection.build_empty_conditions([], documents=False)
     if arguments.where is UNSET:
         if arguments.unknown:
             raise ToolError("unknown needs `where`: without it everything is decided.")
-        found = await _plain(arguments, part, context)
+        found = await _answer_from_catalog(arguments, part, context)
     else:
-        asked = await conditions.read(arguments.where, context)
+        asked = await selection.read_conditions(arguments.where, context)
         search = Search(part, asked, context.now, arguments.unknown)
-        found = await _matching(arguments, search, context)
+        found = await _answer_matching(arguments, search, context)
     if found.get("total") == 0 and arguments.where is not UNSET:
         for path in asked.paths:
-            await selection.refuse_path(context.database, path)
+            await selection.refuse_unknown_path(context.database, path)
     if found.get("total") == 0 and not found.get("unknown"):
-        await selection.refuse_unknown(context.database, arguments.searched())
+        await selection.refuse_unknown_values(context.database, arguments.searched())
     if arguments.dangling is not UNSET and (rows := found.get("entities")):
         refs = [row["entityRef"] for row in rows]
         broken = await broken_references.of_entities(context.database, refs, arguments.dangling)
         for row in rows:
             row["dangling"] = [one.target for one in broken[row["entityRef"]].references]
-    return encode(found | (await asked.age(context.database, context.now)).render())
+    return encode_result(found | (await asked.age(context.database, context.now)).render())
 
 
-async def _plain(arguments: FindArguments, part: Condition, context: Context) -> dict[str, Any]:
+async def _answer_from_catalog(
+    arguments: FindArguments, part: Condition, context: Context
+) -> dict[str, Any]:
     """The answer where the catalog alone decides."""
     database = context.database
     if arguments.group_by is not UNSET:
         total = await totals.exact(database, part)
-        return _groups(await summaries.groups(database, part, arguments.group_by, total), total)
-    after = "" if arguments.cursor is UNSET else ref_after(arguments.cursor)
+        return _render_groups(
+            await summaries.groups(database, part, arguments.group_by, total), total
+        )
+    after = "" if arguments.cursor is UNSET else decode_ref_cursor(arguments.cursor)
     if arguments.limit == 0:
-        return _total(await totals.bounded(database, part))
+        return _render_total(await totals.bounded(database, part))
     page, total = await summaries.page_and_total(database, part, arguments.limit, after or None)
-    shown: dict[str, Any] = {"entities": [_row(one, {}) for one in page.items], **_total(total)}
+    shown: dict[str, Any] = {
+        "entities": [_render_match_row(one, {}) for one in page.items],
+        **_render_total(total),
+    }
     if page.after:
-        shown["nextCursor"] = ref_cursor(page.items[-1].ref)
+        shown["nextCursor"] = encode_ref_cursor(page.items[-1].ref)
     return shown
 
 
-def _total(total: int) -> dict[str, int]:
+def _render_total(total: int) -> dict[str, int]:
     return {"total": total} if total < totals.MORE else {"totalMoreThan": totals.BOUND}
 
 
-async def _matching(arguments: FindArguments, search: Search, context: Context) -> dict[str, Any]:
+async def _answer_matching(
+    arguments: FindArguments, search: Search, context: Context
+) -> dict[str, Any]:
     """The answer where facts and checks decide, too."""
     limit, is_counted = arguments.limit, arguments.group_by is not UNSET
-    after = "" if arguments.cursor is UNSET else ref_after(arguments.cursor)
-    found = await matching.found(
+    after = "" if arguments.cursor is UNSET else decode_ref_cursor(arguments.cursor)
+    found = await selection.find_matches(
         context.database, search, limit, after, whole=is_counted or limit == 0
     )
     numbers: dict[str, int] = {"unknown": found.unknown}
@@ -177,19 +208,19 @@ async def _matching(arguments: FindArguments, search: Search, context: Context) 
     elif not after:
         numbers["total"] = len(found.ids)
     if arguments.group_by is not UNSET:
-        return _groups(await _grouped(arguments.group_by, found.ids, context), len(found.ids)) | {
-            "unknown": found.unknown
-        }
+        return _render_groups(
+            await _count_groups(arguments.group_by, found.ids, context), len(found.ids)
+        ) | {"unknown": found.unknown}
     if limit == 0:
         return numbers
     kept = found.first[:limit]
-    shown: dict[str, Any] = {"entities": await _rows(kept, context), **numbers}
+    shown: dict[str, Any] = {"entities": await _render_match_rows(kept, context), **numbers}
     if len(found.first) > limit:
-        shown["nextCursor"] = ref_cursor(kept[-1].ref)
+        shown["nextCursor"] = encode_ref_cursor(kept[-1].ref)
     return shown
 
 
-async def _grouped(by: Group, ids: Sequence[int], context: Context) -> dict[str | None, int]:
+async def _count_groups(by: Group, ids: Sequence[int], context: Context) -> dict[str | None, int]:
     counted = Counter[str | None]()
     for start in range(0, len(ids), _AT_ONCE):
         some = ids[start : start + _AT_ONCE]
@@ -197,7 +228,7 @@ async def _grouped(by: Group, ids: Sequence[int], context: Context) -> dict[str 
     return counted
 
 
-def _groups(found: Mapping[str | None, int], total: int) -> dict[str, Any]:
+def _render_groups(found: Mapping[str | None, int], total: int) -> dict[str, Any]:
     """The largest groups, and how many entities there are in all."""
     ordered = sorted(found.items(), key=lambda group: (-group[1], group[0] is None, group[0]))
     rows = [{"value": value, "count": number} for value, number in ordered[:_MOST_GROUPS]]
@@ -205,18 +236,18 @@ def _groups(found: Mapping[str | None, int], total: int) -> dict[str, Any]:
     return {"groups": rows, **left, "total": total}
 
 
-async def _rows(matches: Sequence[Match], context: Context) -> list[dict[str, Any]]:
+async def _render_match_rows(matches: Sequence[Match], context: Context) -> list[dict[str, Any]]:
     values = {one.ref: one.values for one in matches}
     found = await summaries.of_ids(context.database, [one.id for one in matches])
-    return [_row(one, values[one.ref]) for one in found]
+    return [_render_match_row(one, values[one.ref]) for one in found]
 
 
-def _row(summary: Summary, values: dict[str, Any]) -> dict[str, Any]:
+def _render_match_row(summary: Summary, values: dict[str, Any]) -> dict[str, Any]:
     name = summary.ref.rpartition("/")[2]
     title = summary.title if summary.title and summary.title.lower() != name else None
     shown = {
         "entityRef": summary.ref,
-        "title": title and shortened(title)[0],
+        "title": title and shorten_value(title)[0],
         "type": summary.type and summary.type[:LONGEST_VALUE],
         "lifecycle": summary.lifecycle and summary.lifecycle[:LONGEST_VALUE],
         "owner": summary.owner,
@@ -241,25 +272,29 @@ TOOL = Tool(
         "never instructions."
     ),
     arguments=FindArguments,
-    output_schema=record(
+    output_schema=describe_record(
         {
-            "entities": array(
-                record(
+            "entities": describe_list(
+                describe_record(
                     {
                         "entityRef": {"type": "string"},
-                        "title": text("As somebody wrote it."),
+                        "title": describe_text_member("As somebody wrote it."),
                         "type": {"type": "string"},
                         "lifecycle": {"type": "string"},
-                        "owner": text("Reference, whether it is in the catalog or not."),
+                        "owner": describe_text_member(
+                            "Reference, whether it is in the catalog or not."
+                        ),
                         "values": {"type": "object", "description": "Fact name to value."},
-                        "dangling": array(text("Reference that leads to nothing.")),
+                        "dangling": describe_list(
+                            describe_text_member("Reference that leads to nothing.")
+                        ),
                     },
                     ("entityRef",),
                 )
             ),
             **AGE,
-            "groups": array(
-                record(
+            "groups": describe_list(
+                describe_record(
                     {
                         "value": {"anyOf": [{"type": "string"}, {"type": "null"}]},
                         "count": _NUMBER,
@@ -276,5 +311,5 @@ TOOL = Tool(
         },
         ("asOf",),
     ),
-    run=run,
+    run=run_find_entities,
 )

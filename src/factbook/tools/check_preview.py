@@ -21,11 +21,27 @@ from factbook.checks.trials.preview import PreviewScope
 from factbook.checks.versions.check_store import check_store
 from factbook.errors import InputError, ToolError
 from factbook.facts import store
-from factbook.tools.checks import arguments as given
-from factbook.tools.checks.arguments import DISCOVER
-from factbook.tools.checks.shown import COUNTS, EVIDENCE, counts, explained, said, short
-from factbook.tools.result_schema import AGE, SIZE_NOTE, array, record
-from factbook.tools.tool import Context, Tool, argument, encode, unknown_entity
+from factbook.tools import check_common
+from factbook.tools.check_common import (
+    COUNTS,
+    DISCOVER,
+    EVIDENCE,
+    drop_empty,
+    render_counts,
+    render_explanation,
+    shorten_text,
+)
+from factbook.tools.tool import (
+    AGE,
+    SIZE_NOTE,
+    Context,
+    Tool,
+    build_unknown_entity_error,
+    describe_argument,
+    describe_list,
+    describe_record,
+    encode_result,
+)
 
 Document = dict[str, Any]
 
@@ -36,7 +52,7 @@ class CheckPreviewArguments(Struct, forbid_unknown_fields=True):
     definition: (
         Annotated[
             dict[str, Any],
-            argument(
+            describe_argument(
                 "A whole check: id, title and rule, which is a comparison, or all, any or not of "
                 "such; give this or checkId.",
                 {
@@ -54,13 +70,15 @@ class CheckPreviewArguments(Struct, forbid_unknown_fields=True):
         | UnsetType
     ) = UNSET
     check_id: (
-        Annotated[str, argument("Id of a stored check; give this or definition.", "covered")]
+        Annotated[
+            str, describe_argument("Id of a stored check; give this or definition.", "covered")
+        ]
         | UnsetType
     ) = msgspec.field(default=UNSET, name="checkId")
     changes: (
         Annotated[
             dict[str, Any],
-            argument(
+            describe_argument(
                 "Members to replace in the stored check; none when left out.",
                 {"onUnknown": "fail"},
             ),
@@ -68,16 +86,21 @@ class CheckPreviewArguments(Struct, forbid_unknown_fields=True):
         | UnsetType
     ) = UNSET
     entity_ref: (
-        Annotated[str, argument("One entity; all when left out.", "component:default/payments-api")]
+        Annotated[
+            str,
+            describe_argument("One entity; all when left out.", "component:default/payments-api"),
+        ]
         | UnsetType
     ) = msgspec.field(default=UNSET, name="entityRef")
-    limit: Annotated[int, argument("Most changed entities to return.", 20, ge=1, le=200)] = 20
+    limit: Annotated[
+        int, describe_argument("Most changed entities to return.", 20, ge=1, le=200)
+    ] = 20
 
 
-async def run(arguments: CheckPreviewArguments, context: Context) -> str:
+async def run_check_preview(arguments: CheckPreviewArguments, context: Context) -> str:
     """Counts now and with the check, and the first entities that would change."""
-    check = await _check(arguments, context)
-    ref = await _ref(arguments, context)
+    check = await _read_previewed_check(arguments, context)
+    ref = await _read_example_ref(arguments, context)
     scope = PreviewScope([ref] if ref else [])
     caller = context.call.grant.id
     try:
@@ -87,26 +110,28 @@ async def run(arguments: CheckPreviewArguments, context: Context) -> str:
     except InputError as error:
         raise ToolError(error.message) from None
     answer = {
-        "rule": short(sentence.of(check.rule)),
+        "rule": shorten_text(sentence.of(check.rule)),
         **found.age.render(),
-        "now": counts(found.now),
-        "then": counts(found.then),
+        "now": render_counts(found.now),
+        "then": render_counts(found.then),
         "changed": found.changed,
         "entities": [
             dict(zip(("entityRef", "from", "to"), (one.ref, *one.words), strict=True))
             for one in found.first
         ],
     }
-    told = await _explained(check, ref, context) if ref else {}
-    return encode({**answer, **told})
+    told = await _explain_entity(check, ref, context) if ref else {}
+    return encode_result({**answer, **told})
 
 
-async def _check(arguments: CheckPreviewArguments, context: Context) -> Check:
+async def _read_previewed_check(arguments: CheckPreviewArguments, context: Context) -> Check:
     document, check_id = arguments.definition, arguments.check_id
     if isinstance(document, dict) is isinstance(check_id, str):
         raise ToolError(f"Give exactly one of definition and checkId. {DISCOVER}")
     if isinstance(check_id, str):
-        stored = await given.existing(check_store.existing(context.database, check_id))
+        stored = await check_common.require_existing(
+            check_store.existing(context.database, check_id)
+        )
         changes = arguments.changes if isinstance(arguments.changes, dict) else {}
         merged = {**stored.written, **changes}
         document = {name: value for name, value in merged.items() if value is not None}
@@ -120,7 +145,7 @@ async def _check(arguments: CheckPreviewArguments, context: Context) -> Check:
         raise ToolError(f"The check cannot be taken: {error.message}") from None
 
 
-async def _ref(arguments: CheckPreviewArguments, context: Context) -> str:
+async def _read_example_ref(arguments: CheckPreviewArguments, context: Context) -> str:
     if not isinstance(arguments.entity_ref, str):
         return ""
     try:
@@ -128,11 +153,11 @@ async def _ref(arguments: CheckPreviewArguments, context: Context) -> str:
     except InputError as error:
         raise ToolError(f"entityRef: {error.message}") from None
     if await collectable.id_of(context.database, ref) is None:
-        raise await unknown_entity(context.database, ref)
+        raise await build_unknown_entity_error(context.database, ref)
     return ref
 
 
-async def _explained(check: Check, ref: str, context: Context) -> Document:
+async def _explain_entity(check: Check, ref: str, context: Context) -> Document:
     """The result of the entity, with the facts that it would rest on."""
     database = context.database
     entity_id = await collectable.id_of(database, ref)
@@ -143,7 +168,9 @@ async def _explained(check: Check, ref: str, context: Context) -> Document:
     facts = {**await store.latest_of_ref(database, ref), **own}
     entity = CheckedEntity(ref, document, facts)
     told = await asyncio.to_thread(explanation.explain, check, entity, context.now)
-    return said({"result": {"state": state.word(told.state), **explained(told, values=True)}})
+    return drop_empty(
+        {"result": {"state": state.word(told.state), **render_explanation(told, values=True)}}
+    )
 
 
 _TEXT: Final = {"type": "string"}
@@ -159,20 +186,22 @@ TOOL = Tool(
         f"{SIZE_NOTE}; `limit` bounds the entities."
     ),
     arguments=CheckPreviewArguments,
-    output_schema=record(
+    output_schema=describe_record(
         {
             "rule": _TEXT,
             **AGE,
             "now": COUNTS,
             "then": COUNTS,
             "changed": {"type": "integer", "description": "Entities that would change."},
-            "entities": array(
-                record({"entityRef": _TEXT, "from": _TEXT, "to": _TEXT}, ("entityRef",))
+            "entities": describe_list(
+                describe_record({"entityRef": _TEXT, "from": _TEXT, "to": _TEXT}, ("entityRef",))
             ),
-            "result": record({"state": _TEXT, "message": _TEXT, "because": EVIDENCE}, ("state",)),
+            "result": describe_record(
+                {"state": _TEXT, "message": _TEXT, "because": EVIDENCE}, ("state",)
+            ),
         },
         ("rule", "asOf", "now", "then", "changed", "entities"),
     ),
-    run=run,
+    run=run_check_preview,
     permissions=(CATALOG_READ, SOURCE_READ),
 )

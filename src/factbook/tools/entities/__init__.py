@@ -1,1 +1,0 @@
-"""Tools about the entities of the catalog: one of them whole, and those that are looked for."""

@@ -1,0 +1,579 @@
+"""Selection of entities: searches and conditions in arguments, and the entities that match."""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from factbook.catalog import essentials, kinds, predicates
+from factbook.catalog import ref as refs
+from factbook.catalog.kinds import RELATIONS
+from factbook.catalog.store import (
+    affiliation,
+    browse,
+    by_ref,
+    collectable,
+    filter_choices,
+    frequent_targets,
+    overview,
+    selectivity,
+    summaries,
+    totals,
+    trigrams,
+)
+from factbook.catalog.store.broken_references import Dangling
+from factbook.catalog.store.conditions import AllOf, Condition, Contains, Has, Related
+from factbook.catalog.store.summaries import FilterCandidate
+from factbook.checks.definitions import validation
+from factbook.checks.definitions.validation import CheckContext
+from factbook.checks.evaluation.compiled_rule import compiled_rule
+from factbook.checks.evaluation.rule_functions import Evaluate
+from factbook.checks.maintenance import latest_facts
+from factbook.checks.maintenance.check_set import CheckCache, CheckSet
+from factbook.checks.maintenance.state_update import SlotStates
+from factbook.checks.results import result_age
+from factbook.checks.results.result_age import ResultAge
+from factbook.checks.rules import condition
+from factbook.checks.rules.checked_entity import CheckedEntity
+from factbook.checks.rules.condition import Every, FactCondition, Negation, Rule, Some
+from factbook.checks.rules.fact_reference import CHECKS, ENTITY, FactReference
+from factbook.checks.rules.operators import KNOWLEDGE, OF_TEXT
+from factbook.checks.state import OUT, PASS, UNKNOWN
+from factbook.checks.states import state_store
+from factbook.errors import InputError, ToolError, suggestion
+from factbook.facts import entity_filter
+from factbook.facts.datasource import DataSource
+from factbook.facts.entity_filter import EntityFilter
+from factbook.facts.shapes import SHAPES
+from factbook.storage import Database
+from factbook.storage.database import LONGEST_SEARCH, in_time
+from factbook.tools.sources import suggest_facts
+from factbook.tools.tool import Context, shorten_value
+
+# No value that the index has is longer.
+_LONGEST_NAME: Final = 300
+_MOST_UNKNOWN: Final = 1_000
+_MOST_SUGGESTED: Final = 5
+# Values among which a refusal looks for those that are alike.
+_COMPARED: Final = 1_000
+_KEYS: Final = {
+    "kind": "kind",
+    "namespace": "metadata.namespace",
+    "type": "spec.type",
+    "lifecycle": "spec.lifecycle",
+    "tag": "metadata.tags",
+}
+# Fields that every entity has, and that the index of fields lacks.
+_UNLISTED: Final = ("kind", "metadata.name", "metadata.namespace", "metadata.uid")
+_FORM: Final = (
+    'Write {"fact": "branchProtection.enabled", "operator": "equal", "value": false}, or all, any '
+    "or not of such."
+)
+_MOST_MISTAKES: Final = 5  # mistakes
+# Of a fact without a source: the conditions that it stands for grow with the square of them.
+_MOST_SOURCES: Final = 10
+_NOTHING: Final[Mapping[str, Any]] = {}
+_KINDS: Final = ("all", "any")
+# Comparisons that hold for nothing, as for an empty list.
+_HOLD_FOR_NOTHING: Final = frozenset(
+    {"notEqual", "notIn", "doesNotContain", "isEmpty", "sizeAtMost"}
+)
+# Of so few candidates all are looked at, so that the numbers of a page are whole; of fewer in a
+# large catalog, where an answer takes as long as in any other.
+_FEW: Final = 2_500
+_FEW_OF_MANY: Final = 250
+_LARGE: Final = 20_000
+# The first portions are small, since they may be enough for a page.
+_PORTIONS: Final = (128, 128, 256, 512, 1_600)
+_WITH_DOCUMENTS: Final = 400
+_EVALUATED: Final = 500  # before others have their turn
+
+
+_BY_PATH: Final = {path: name for name, path in _KEYS.items()}
+
+
+async def build_selection_condition(database: Database, given: dict[str, Any]) -> Condition:
+    """The condition for arguments by name, those left out being left out.
+
+    Raises ToolError for an owner or system that nobody names.
+    """
+    for name, value in given.items():
+        if isinstance(value, str) and len(value) > _LONGEST_NAME:
+            raise ToolError(f"{name} may have {_LONGEST_NAME} characters at most.")
+    related = await _build_related_conditions(database, given)
+    plain = [
+        Has(key, [given[name].strip().lower()]) for name, key in _KEYS.items() if name in given
+    ]
+    parts: list[Condition] = [*plain]
+    if any(isinstance(one, Related) for one in related):
+        parts = [await selectivity.probed(database, one) for one in plain]
+    if "label" in given:
+        parts.append(_build_label_condition(given["label"]))
+    if "query" in given:
+        parts.append(_build_query_condition(given["query"]))
+    parts += related
+    if text := given.get("text", "").strip():
+        parts.append(Contains(browse.TEXT_FIELDS, text.lower()))
+    return await trigrams.looked_up(database, AllOf(parts))
+
+
+async def refuse_unknown_values(database: Database, given: Mapping[str, Any]) -> None:
+    """Raise ToolError if no entity has a kind, namespace, type, lifecycle, tag, label or path.
+
+    To be called where nothing was found: an agent that misspelled one would say that there is none.
+    """
+    for name, key in _KEYS.items():
+        if name in given:
+            await _refuse_unknown_value(database, name, key, given[name])
+    if "query" in given:
+        for path, value in predicates.fields(given["query"]):
+            await refuse_unknown_path(database, path)
+            values = value.get("$in", ()) if isinstance(value, dict) else [value]
+            if len(values) == 1 and isinstance(values[0], str) and path in _BY_PATH:
+                await _refuse_unknown_value(database, _BY_PATH[path], path, values[0])
+    if "label" not in given:
+        return
+    label, equals, value = given["label"].strip().lower().partition("=")
+    names = await filter_choices.label_names(database, _COMPARED)
+    if label.strip() not in names:
+        raise _build_unknown_value_error("label", label.strip(), names)
+    if equals:
+        key = f"metadata.labels.{label.strip()}"
+        await _refuse_unknown_value(database, f"label {label.strip()} with the value", key, value)
+
+
+async def refuse_unknown_path(database: Database, path: str) -> None:
+    """Raise ToolError if no entity has a field at a path, or below it."""
+    if path in _UNLISTED or path.startswith("relations"):
+        return
+    if not await filter_choices.keys_from(database, path, 1):
+        known = await filter_choices.keys_from(database, "", _COMPARED)
+        raise _build_unknown_value_error("field", path, known)
+
+
+async def _refuse_unknown_value(database: Database, name: str, key: str, given: str) -> None:
+    value = given.strip().lower()
+    if key == "kind" and value in map(str.lower, kinds.KINDS):
+        return
+    if key == "metadata.namespace":
+        found = await filter_choices.namespaces(database, _COMPARED)
+        values = [choice.value for choice in found]
+    else:
+        if value in await filter_choices.values_from(database, key, value, 1):
+            return
+        values = await filter_choices.values_from(database, key, "", _COMPARED)
+    if value not in values:
+        raise _build_unknown_value_error(name, value, values)
+
+
+def _build_unknown_value_error(name: str, value: str, there: list[str]) -> ToolError:
+    known = suggestion(value, there) or " No entity has any."
+    return ToolError(f"No entity has the {name} {value}.{known}")
+
+
+async def _build_related_conditions(database: Database, given: dict[str, Any]) -> list[Condition]:
+    """The conditions on owners and systems."""
+    parts: list[Condition] = []
+    if "owner" in given:
+        owners = await find_owners_named(database, given["owner"])
+        parts.append(await frequent_targets.related(database, "ownedBy", owners))
+    if "ownership" in given:
+        parts.append(await _build_ownership_condition(database, given["ownership"]))
+    if "dangling" in given:
+        parts.append(Dangling(given["dangling"]))
+    if "system" in given:
+        systems = [await _find_system_ref(database, given["system"])]
+        parts.append(await frequent_targets.related(database, "partOf", systems))
+    return parts
+
+
+async def find_owners_named(database: Database, text: str) -> list[str]:
+    """The owner, and of a group all groups below it; raises ToolError if nobody is called so."""
+    ref = refs.canonical(text, kind="group")
+    found = await affiliation.groups_below(database, ref) if ref.startswith("group:") else [ref]
+    if len(found) > 1 or await _has_relation_target(database, "ownedBy", ref):
+        return found
+    person = refs.canonical(text, kind="user")
+    if person != ref and await _has_relation_target(database, "ownedBy", person):
+        return [person]
+    name = ref.rpartition("/")[2]
+    close = await filter_choices.owners_named(database, name, _MOST_SUGGESTED)
+    close = close or await by_ref.similar(database, ref.partition(":")[0], name, _MOST_SUGGESTED)
+    there = [one.value for one in await filter_choices.owners(database, _COMPARED)]
+    known = suggestion(name, there, close) or " No entity has an owner."
+    raise ToolError(f"No entity is owned by {ref}, which is not in the catalog.{known}")
+
+
+async def _build_ownership_condition(database: Database, ownership: str) -> Condition:
+    if ownership == "none":
+        return browse.LacksOwner()
+    missing = await filter_choices.missing_owners(database, _MOST_UNKNOWN)
+    return await frequent_targets.related(database, "ownedBy", missing)
+
+
+async def _find_system_ref(database: Database, text: str) -> str:
+    ref = refs.canonical(text, kind="system")
+    if await _has_relation_target(database, "partOf", ref):
+        return ref
+    name = ref.rpartition("/")[2]
+    close = await filter_choices.systems_named(database, name, _MOST_SUGGESTED)
+    close = close or await by_ref.similar(database, "system", name, _MOST_SUGGESTED)
+    there = await filter_choices.systems_named(database, "", _COMPARED)
+    known = suggestion(name, there, close) or " There are none."
+    raise ToolError(f"There is no system {ref}.{known}")
+
+
+async def _has_relation_target(database: Database, type_: str, ref: str) -> bool:
+    if await filter_choices.is_target(database, type_, ref):
+        return True
+    return await by_ref.complying(database, ref, owners=False) is not None
+
+
+def _build_label_condition(text: str) -> Condition:
+    name, equals, value = text.partition("=")
+    if not name.strip():
+        raise ToolError("label has to be a name, or name=value, such as tier=1.")
+    key = f"metadata.labels.{name.strip().lower()}"
+    return Has(key, [value.strip().lower()] if equals else None)
+
+
+def _build_query_condition(query: object) -> Condition:
+    try:
+        return predicates.parse(query)
+    except InputError as error:
+        raise ToolError(f"query: {error.message}") from None
+
+
+# Fields of which the catalog knows that an entity has none.
+_FIELDS: Final = "|".join(
+    sorted({"type", "lifecycle", *(field.name for some in RELATIONS.values() for field in some)})
+)
+_SAID: Final = re.compile(
+    rf"{'|'.join(essentials.READERS)}|relations\..+|spec\.({_FIELDS})"
+    r"|metadata\.(title|description|tags|links|labels(\..+)?|annotations(\..+)?)",
+    re.IGNORECASE,
+)
+
+
+class FactConditions(NamedTuple):
+    """A condition, compiled, with what has to be read for it.
+
+    It isn't about entities that none of `filters` lets through, those of the sources that it reads,
+    unless it is decided without asking what is unknown. None: it is about every entity.
+    """
+
+    evaluate: Evaluate
+    facts: tuple[FactReference, ...]
+    sources: Sequence[str]
+    reads_entity: bool
+    checks: CheckSet | None
+    filters: Sequence[EntityFilter] | None = None
+    asks_unknown: bool = False
+
+    async def age(self, database: Database, now: int) -> ResultAge:
+        """The age of what the condition tells entities apart by."""
+        if self.checks is None:
+            return result_age.of_facts(database, self.sources, now)
+        checks = [one.fact for one in self.facts if one.source == CHECKS]
+        read = {*self.sources, *self.checks.sources_of(checks)}
+        return (await result_age.current(database, now)).of_sources(read)
+
+    async def states(
+        self, database: Database, entities: Mapping[int, CheckedEntity], now: int
+    ) -> list[int]:
+        """The state of each of these entities, which are by id."""
+        states = [self.evaluate(one, now) for one in entities.values()]
+        open_ = {UNKNOWN, PASS} if self.asks_unknown else {UNKNOWN}
+        if self.filters is None or open_.isdisjoint(states):
+            return states
+        asked = [id_ for id_, state in zip(entities, states, strict=True) if state in open_]
+        filters = map(entity_filter.where, self.filters)
+        out = set(asked) - await collectable.matching(database, filters, asked)
+        return [OUT if id_ in out else state for id_, state in zip(entities, states, strict=True)]
+
+    @property
+    def paths(self) -> list[str]:
+        """The paths of the entity's document that it reads, in lower case."""
+        of_entity = [one.fact for one in self.facts if one.source == ENTITY]
+        return [fact.lower() for fact in of_entity if not _is_essential_fact(fact)]
+
+    def values(self, entity: CheckedEntity) -> dict[str, Any]:
+        """The collected values that the answer rests on, by fact."""
+        found = {one.fact: entity.value(one) for one in self.facts if one.source in self.sources}
+        return {name: shorten_value(value)[0] for name, value in found.items() if value is not None}
+
+
+def build_empty_conditions(source_ids: Sequence[str], *, documents: bool) -> FactConditions:
+    """No condition; these sources and perhaps documents are read all the same."""
+    return FactConditions(lambda entity, now: PASS, (), source_ids, documents, None)
+
+
+def build_known_conditions(source: DataSource, asked: FactConditions) -> FactConditions:
+    """The condition for entities of which the source knows something; unknown of its others."""
+
+    def evaluate(entity: CheckedEntity, now: int) -> int:
+        state = asked.evaluate(entity, now)
+        latest = entity.facts.get(source.id)
+        return UNKNOWN if state == PASS and not (latest and latest.facts) else state
+
+    filters = None if source.selection is None else [source.selection]
+    return asked._replace(evaluate=evaluate, filters=filters)
+
+
+async def read_conditions(
+    document: object, context: Context, source_id: str | None = None
+) -> FactConditions:
+    """The condition; a source that is left out is `source_id`, or whichever has the fact.
+
+    Raises ToolError with every mistake.
+    """
+    mistakes: list[str] = []
+
+    def report(path: str, message: str) -> None:
+        mistakes.append(f"{path} {message}")
+
+    # Before each is looked for in all sources.
+    if not condition.is_bounded(document):
+        raise ToolError(f"where can have {condition.MOST_CONDITIONS} conditions at most.")
+    whole = _Sources(context.sources, source_id).filled(document, 0)
+    rule = condition.read(whole, "where", report)
+    known = await context.database.remembered.of(CheckCache).loaded(context.database)
+    if rule is not None:
+        checks = {one.id: one.compiled.check for one in known.checks if not one.is_pending}
+        validation.check_rule(rule, "where", CheckContext(context.sources, checks), report)
+    if mistakes or rule is None:
+        told = "; ".join(mistakes[:_MOST_MISTAKES])
+        raise ToolError(f"where cannot be used: {told}. {_FORM}")
+    return _prepare_conditions(rule, known, context.sources)
+
+
+def _prepare_conditions(
+    rule: Rule, known: CheckSet, sources: Mapping[str, DataSource]
+) -> FactConditions:
+    facts = tuple(dict.fromkeys(condition.references(rule)))
+    names = {one.source for one in facts}
+    return FactConditions(
+        compiled_rule(_decide_absent(rule)).evaluate,
+        facts,
+        sorted(names - {ENTITY, CHECKS}),
+        ENTITY in names,
+        known if CHECKS in names else None,
+        _list_source_filters([sources[name] for name in names if name in sources], len(names)),
+        any(leaf.operator in KNOWLEDGE for _, leaf in condition.leaves(rule)),
+    )
+
+
+def _decide_absent(rule: Rule) -> Rule:
+    """The rule, which is decided also where an entity has no tag, label, relation and the like."""
+    match rule:
+        case Every():
+            return Every(tuple(map(_decide_absent, rule.conditions)))
+        case Some():
+            return Some(tuple(map(_decide_absent, rule.conditions)))
+        case Negation():
+            return Negation(_decide_absent(rule.condition))
+    is_said = rule.fact.source == ENTITY and _SAID.fullmatch(rule.fact.fact)
+    if not is_said or rule.operator in KNOWLEDGE:
+        return rule
+    if rule.operator in _HOLD_FOR_NOTHING:
+        return Some((FactCondition(rule.fact, "isUnknown"), rule))
+    return Every((FactCondition(rule.fact, "isKnown"), rule))
+
+
+def _list_source_filters(sources: Sequence[DataSource], number: int) -> list[EntityFilter] | None:
+    """The filters of so many sources; None if one has none, or isn't a source that collects."""
+    found = [one.selection for one in sources if one.selection is not None]
+    return found if len(found) == number else None
+
+
+async def check_candidates(
+    database: Database, asked: FactConditions, rows: Sequence[FilterCandidate]
+) -> list[CheckedEntity]:
+    """The entities with what the condition reads of them."""
+    ids = [row.id for row in rows]
+    facts = await latest_facts.of_entities(database, asked.sources, ids)
+    known = asked.checks
+    stored = {} if known is None else await state_store.of_entities(database, ids)
+    found = []
+    for row in rows:
+        document = _NOTHING if row.document is None else _Decoded(row.document)
+        entity = CheckedEntity(row.ref, document, facts.get(row.id, {}))
+        if known is not None and row.id in stored:
+            entity.states = SlotStates(known.slots, stored[row.id].padded(known.width))
+        found.append(entity)
+    return found
+
+
+class _Decoded:
+    """A document that is decoded when something reads it."""
+
+    __slots__ = ("_text",)
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def __call__(self) -> Mapping[str, Any]:
+        found: Mapping[str, Any] = msgspec.json.decode(self._text)
+        return found
+
+
+class _Sources:
+    """Names the source of each condition that leaves it out."""
+
+    def __init__(self, sources: Mapping[str, DataSource], source_id: str | None) -> None:
+        self._sources = sources
+        self._source_id = source_id
+
+    def filled(self, document: object, depth: int) -> object:
+        """The document with all sources named; what is not well-formed is left as it is."""
+        if not isinstance(document, dict) or depth > condition.DEEPEST:
+            return document
+        for name in _KINDS:
+            if isinstance(document.get(name), list):
+                return {**document, name: [self.filled(one, depth + 1) for one in document[name]]}
+        if "not" in document:
+            return {**document, "not": self.filled(document["not"], depth + 1)}
+        if str(document.get("operator")) in OF_TEXT and document.get("caseSensitive") is None:
+            document = {**document, "caseSensitive": False}
+        fact = document.get("fact")
+        if "source" in document or not isinstance(fact, str):
+            return document
+        if self._source_id is not None:
+            return {"source": self._source_id, **document}
+        return self._of_any(document, fact)
+
+    def _of_any(self, document: Mapping[str, Any], fact: str) -> object:
+        """The condition on the fact of the first source that knows it."""
+        owning = self._having(fact)
+        if len(owning) > _MOST_SOURCES:
+            raise ToolError(
+                f'where: more than {_MOST_SOURCES} data sources have a fact "{fact[:100]}". '
+                "Give its source, an id from get-data-source-discovery."
+            )
+        if not owning:
+            raise ToolError(
+                f'where: no data source has a fact "{fact[:100]}".'
+                f"{suggest_facts(fact, self._sources)} Give its source too: `entity` "
+                "for the entity itself, `checks` for the state of a check, or an id from "
+                "get-data-source-discovery."
+            )
+        leaves = [{**document, **one} for one in owning]
+        if len(leaves) == 1:
+            return leaves[0]
+        operator = document.get("operator")
+        if operator in KNOWLEDGE:
+            return {"all" if operator == "isUnknown" else "any": leaves}
+        branches = []
+        for place, leaf in enumerate(leaves):
+            unknown = [{**one, "operator": "isUnknown"} for one in owning[:place]]
+            branches.append({"all": [*unknown, {**owning[place], "operator": "isKnown"}, leaf]})
+        # Where none knows it, the answer is unknown, as that of the last one is.
+        del branches[-1]["all"][-2]
+        return {"any": branches}
+
+    def _having(self, fact: str) -> list[dict[str, str]]:
+        found = [{"source": ENTITY, "fact": fact}] if _is_essential_fact(fact) else []
+        names = {fact, *(f"{shape.name}.{fact}" for shape in SHAPES)}
+        places = sorted(place for name in names for place in self._places.get(name, ()))
+        return [*found, *({"source": source, "fact": name} for _, _, source, name in places)]
+
+    @cached_property
+    def _places(self) -> dict[str, list[tuple[int, int, str, str]]]:
+        """Every fact by its name, with the places of its source and of itself in there."""
+        found: dict[str, list[tuple[int, int, str, str]]] = {}
+        for nth, source in enumerate(self._sources.values()):
+            for place, one in enumerate(source.schema):
+                found.setdefault(one.name, []).append((nth, place, source.id, one.name))
+        return found
+
+
+def _is_essential_fact(fact: str) -> bool:
+    return fact in essentials.READERS or fact == essentials.OWNER_EXISTS
+
+
+class Match(NamedTuple):
+    """An entity that is wanted, with the values that its answer rests on."""
+
+    ref: str
+    id: int
+    values: dict[str, Any]
+
+
+class Matches(NamedTuple):
+    """Entities that are wanted: the first of them, and the ids of all that were found.
+
+    `unknown` counts those about which the condition cannot be decided. If not `is_whole`, only the
+    first `examined` candidates were looked at.
+    """
+
+    first: list[Match]
+    ids: list[int]
+    unknown: int
+    examined: int
+    is_whole: bool
+
+
+class Search(NamedTuple):
+    """A part of the catalog, and the condition; `of_unknown` looks for undecided ones instead."""
+
+    part: Condition
+    asked: FactConditions
+    now: int
+    of_unknown: bool = False
+
+
+async def find_matches(
+    database: Database, search: Search, limit: int, after: str, *, whole: bool
+) -> Matches:
+    """Up to `limit` entities after a reference, and one more where more follow.
+
+    With `whole` all candidates are looked at, however many there are.
+    """
+    whole = whole or await has_few_candidates(database, search.part)
+    wanted = UNKNOWN if search.of_unknown else PASS
+    first, ids, unknown, examined = list[Match](), list[int](), 0, 0
+    async with in_time(LONGEST_SEARCH):
+        async for rows, entities, states in evaluate_candidates(database, search, after):
+            for row, entity, state in zip(rows, entities, states, strict=True):
+                unknown += state == UNKNOWN
+                if state == wanted:
+                    ids.append(row.id)
+                    if len(first) <= limit:
+                        values = search.asked.values(entity) if state == PASS else {}
+                        first.append(Match(row.ref, row.id, values))
+            examined += len(rows)
+            if len(first) > limit and not whole:
+                return Matches(first, ids, unknown, examined, is_whole=False)
+    return Matches(first, ids, unknown, examined, is_whole=True)
+
+
+async def has_few_candidates(database: Database, part: Condition) -> bool:
+    """Return true if all candidates are looked at for every page."""
+    is_large = sum((await overview.by_kind(database)).values()) > _LARGE
+    return await totals.bounded(database, part) <= (_FEW_OF_MANY if is_large else _FEW)
+
+
+async def evaluate_candidates(
+    database: Database, search: Search, after: str
+) -> AsyncIterator[tuple[list[FilterCandidate], list[CheckedEntity], list[int]]]:
+    """Candidates after a reference, what was read of each, and its state."""
+    asked, sizes = search.asked, list(_PORTIONS)
+    while True:
+        size = sizes.pop(0) if len(sizes) > 1 else sizes[0]
+        if asked.reads_entity:
+            size = min(size, _WITH_DOCUMENTS)
+        rows = await summaries.candidates(
+            database, search.part, size, after, documents=asked.reads_entity
+        )
+        for start in range(0, len(rows), _EVALUATED):
+            some = rows[start : start + _EVALUATED]
+            entities = await check_candidates(database, asked, some)
+            by_id = {row.id: one for row, one in zip(some, entities, strict=True)}
+            yield some, entities, await asked.states(database, by_id, search.now)
+            await asyncio.sleep(0)
+        if len(rows) < size:
+            return
+        after = rows[-1].ref
