@@ -25,8 +25,8 @@ from factbook.catalog.store import stored_sets
 from factbook.catalog.store.apply import Actor
 from factbook.catalog.store.diff import Guards
 from factbook.checks.background import publication
-from factbook.checks.definitions.check import parse_check
 from factbook.checks.maintenance import incremental
+from factbook.checks.rules.check_definition import parse_check
 from factbook.checks.trials.preview import preview
 from factbook.checks.versions.check_store import check_store
 from factbook.facts import store

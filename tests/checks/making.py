@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from factbook.checks.definitions.check import Check, parse_check
-from factbook.checks.evaluation.compiled_check import CheckOutcome, CompiledCheck
+from factbook.checks.rules.check_definition import Check, parse_check
 from factbook.checks.rules.checked_entity import CheckedEntity
+from factbook.checks.rules.rule_evaluation import CheckOutcome, CompiledCheck
 from factbook.errors import InvalidItemsError
 from factbook.facts.freshness import Latest
 

@@ -1,8 +1,8 @@
 """Data sources that checks of tests refer to."""
 
 from factbook.checks.definitions import validation
-from factbook.checks.definitions.check import Check
 from factbook.checks.definitions.validation import CheckContext
+from factbook.checks.rules.check_definition import Check
 from factbook.facts.datasource import DataSource
 from factbook.facts.schema import Fact
 from tests.checks import making, random_rules

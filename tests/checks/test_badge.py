@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from factbook.checks import readers
+from factbook.checks import document_readers
 from factbook.checks.definitions.scorecard import Scorecard, ScorecardEntry, ScorecardLevel
 from factbook.checks.levels.grader import GradedLevel
 from factbook.checks.scorecards import badge
@@ -73,5 +73,5 @@ def test_any_title_makes_an_image_that_can_be_read_aloud(label: str, message: st
 @pytest.mark.parametrize("text", ["a\x00b", "a\x1b", "\x85", "\ufffe", "\u202e", " ", "x" * 201])
 def test_a_title_that_no_image_can_hold_is_refused_before(text: str) -> None:
     mistakes: list[str] = []
-    readers.title(text, "title", lambda path, message: mistakes.append(message))
+    document_readers.read_title(text, "title", lambda path, message: mistakes.append(message))
     assert mistakes

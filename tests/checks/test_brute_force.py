@@ -4,10 +4,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from factbook.checks.evaluation.compiled_check import compiled
 from factbook.checks.rules.checked_entity import CheckedEntity
-from factbook.checks.rules.condition import leaves, read
-from factbook.checks.rules.operators import KNOWLEDGE
+from factbook.checks.rules.language import KNOWLEDGE_OPERATORS, read_condition, walk_leaves
+from factbook.checks.rules.rule_evaluation import compile_check
 from factbook.checks.state import FAIL, PASS, UNKNOWN
 from factbook.clock import DAY
 from tests.checks import random_rules
@@ -33,11 +32,11 @@ def test_a_rule_is_evaluated_as_its_description_says(rule: Any, facts: Any, reas
 @settings(max_examples=100)
 @given(random_rules.rules(), random_rules.reasons())
 def test_without_facts_only_questions_about_knowledge_are_answered(rule: Any, reasons: Any) -> None:
-    operators = {leaf.operator for _, leaf in leaves(check(rule).rule)}
+    operators = {leaf.operator for _, leaf in walk_leaves(check(rule).rule)}
 
     found = evaluated(check(rule), entity({}, reasons))
 
-    if not operators & KNOWLEDGE:
+    if not operators & KNOWLEDGE_OPERATORS:
         assert found.state == UNKNOWN
 
 
@@ -46,13 +45,13 @@ def test_without_facts_only_questions_about_knowledge_are_answered(rule: Any, re
 @given(random_rules.rules(), random_rules.facts(), st.data())
 def test_one_fact_more_turns_no_pass_into_a_fail(rule: Any, facts: Any, data: Any) -> None:
     """What is known already decides: a value that is found later changes only what was unknown."""
-    operators = {leaf.operator for _, leaf in leaves(check(rule).rule)}
+    operators = {leaf.operator for _, leaf in walk_leaves(check(rule).rule)}
     later = data.draw(random_rules.facts())
     more = {source: later.get(source, {}) | facts.get(source, {}) for source in {*facts, *later}}
 
     before, after = (evaluated(check(rule), entity(one)).state for one in (facts, more))
 
-    assert before in (UNKNOWN, after) or operators & KNOWLEDGE
+    assert before in (UNKNOWN, after) or operators & KNOWLEDGE_OPERATORS
 
 
 @pytest.mark.slow
@@ -81,7 +80,7 @@ def test_nothing_changes_before_it_is_due(rule: Any, facts: Any, later: int) -> 
 def test_what_values_alone_decide_has_the_same_outcome_without_reasons_and_times(
     rule: Any, facts: Any, reasons: Any, age: int
 ) -> None:
-    found = compiled(check(rule), 0)
+    found = compile_check(check(rule), 0)
     whole = found.evaluate(entity(facts, reasons), NOW + age)
 
     if found.reads_values_only:
@@ -95,7 +94,7 @@ def test_what_values_alone_decide_has_the_same_outcome_without_reasons_and_times
 def test_every_rule_is_read_without_a_mistake(rule: Any) -> None:
     mistakes = list[tuple[str, str]]()
 
-    read(rule, "rule", lambda path, message: mistakes.append((path, message)))
+    read_condition(rule, "rule", lambda path, message: mistakes.append((path, message)))
 
     assert mistakes == []
 

@@ -50,7 +50,7 @@ def test_net_changes_lead_from_the_first_state_to_the_last(
             told.append(change(check, entity, day * 4 * DAY, before, after))
             now[entity, check] = after
     found = {(one.entity, one.check): one.after for one in digest.net(told, NOON + 60 * DAY)}
-    assert found == {key: state.word(last) for key, last in now.items() if last != state.PASS}
+    assert found == {key: state.name_state(last) for key, last in now.items() if last != state.PASS}
 
 
 def test_what_flaps_is_left_out_until_it_is_quiet() -> None:

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from factbook.checks.evaluation.explanation import Evidence, explain
+from factbook.checks.rules.explanation import Evidence, explain_check
 from factbook.checks.state import FAIL, INAPPLICABLE, PASS, UNKNOWN
 from tests.checks.making import NOW, check, entity
 from tests.checks.sources import leaf
@@ -13,7 +13,7 @@ RULE = {"all": [leaf("protected", "equal", True), leaf("approvals", "greaterThan
 def test_an_explanation_has_what_each_comparison_saw() -> None:
     subject = entity({"code": {"protected": True, "approvals": 1}})
 
-    found = explain(check(RULE), subject, NOW)
+    found = explain_check(check(RULE), subject, NOW)
 
     first, second = found.because
     assert found.state == FAIL
@@ -36,7 +36,7 @@ def test_an_explanation_has_what_each_comparison_saw() -> None:
     ],
 )
 def test_what_is_unknown_has_its_reason(facts: Any, reasons: Any, reason: str) -> None:
-    found = explain(check(RULE), entity({"code": facts}, {"code": reasons}), NOW)
+    found = explain_check(check(RULE), entity({"code": facts}, {"code": reasons}), NOW)
 
     assert (found.state, found.reasons) == (UNKNOWN, [reason])
 
@@ -44,7 +44,7 @@ def test_what_is_unknown_has_its_reason(facts: Any, reasons: Any, reason: str) -
 def test_a_value_missing_in_an_object_has_its_reason() -> None:
     rule = leaf("manifest", "equal", "esm", path="type")
 
-    found = explain(check(rule), entity({"code": {"manifest": {}}}), NOW)
+    found = explain_check(check(rule), entity({"code": {"manifest": {}}}), NOW)
 
     assert found.reasons == ["not-applicable: manifest has nothing at type"]
 
@@ -52,7 +52,7 @@ def test_a_value_missing_in_an_object_has_its_reason() -> None:
 def test_a_missing_annotation_has_its_reason() -> None:
     rule = {"source": "entity", "fact": "metadata.title", "operator": "equal", "value": "a"}
 
-    found = explain(check(rule), entity(), NOW)
+    found = explain_check(check(rule), entity(), NOW)
 
     assert found.reasons == ["not-applicable: the entity has no metadata.title"]
 
@@ -60,8 +60,10 @@ def test_a_missing_annotation_has_its_reason() -> None:
 def test_the_other_fact_of_a_comparison_is_shown() -> None:
     rule = leaf("age", "lessThan", {"source": "code", "fact": "longest"})
 
-    known = explain(check(rule), entity({"code": {"age": 1, "longest": 2}}), NOW)
-    unknown = explain(check(rule), entity({"code": {"age": 1}}, {"code": {"": "expired"}}), NOW)
+    known = explain_check(check(rule), entity({"code": {"age": 1, "longest": 2}}), NOW)
+    unknown = explain_check(
+        check(rule), entity({"code": {"age": 1}}, {"code": {"": "expired"}}), NOW
+    )
 
     assert (known.because[0].value, known.because[0].wanted) == (1, 2)
     assert (unknown.state, unknown.reasons) == (UNKNOWN, ["expired"])
@@ -70,14 +72,16 @@ def test_the_other_fact_of_a_comparison_is_shown() -> None:
 def test_a_check_on_another_that_is_unknown_says_so() -> None:
     rule = {"source": "checks", "fact": "two", "operator": "equal", "value": "pass"}
 
-    assert explain(check(rule), entity(states={"two": UNKNOWN}), NOW).reasons == ["check-unknown"]
-    assert explain(check(rule), entity(), NOW).reasons == ["never-collected"]
+    assert explain_check(check(rule), entity(states={"two": UNKNOWN}), NOW).reasons == [
+        "check-unknown"
+    ]
+    assert explain_check(check(rule), entity(), NOW).reasons == ["never-collected"]
 
 
 def test_a_value_kept_while_its_vendor_fails_is_stale() -> None:
     facts = {"code": {"protected": True, "approvals": 2}}
 
-    found = explain(check(RULE), entity(facts, kept={"code": {"approvals": NOW - 5}}), NOW)
+    found = explain_check(check(RULE), entity(facts, kept={"code": {"approvals": NOW - 5}}), NOW)
 
     assert (found.state, found.stale) == (PASS, True)
     assert [(one.stale, one.collected_at) for one in found.because] == [
@@ -94,7 +98,7 @@ def test_the_message_and_the_fix_are_those_of_the_state() -> None:
     )
     document = {"kind": "Component", "metadata": {"name": "shop"}}
     results = [
-        explain(one, entity({"code": {"protected": True, **more}}, document=document), NOW)
+        explain_check(one, entity({"code": {"protected": True, **more}}, document=document), NOW)
         for more in ({"approvals": 2}, {"approvals": 1}, {})
     ]
 
@@ -106,7 +110,7 @@ def test_the_message_and_the_fix_are_those_of_the_state() -> None:
 def test_a_check_that_is_not_applied_shows_why() -> None:
     one = check(RULE, applicableWhen=leaf("language", "equal", "go"))
 
-    found = explain(one, entity({"code": {"language": "c"}}), NOW)
+    found = explain_check(one, entity({"code": {"language": "c"}}), NOW)
 
     assert found.state == INAPPLICABLE
     assert [(e.path, e.value) for e in found.because] == [("applicableWhen", "c")]
@@ -116,7 +120,7 @@ def test_a_long_value_is_cut() -> None:
     facts = {"languages": ["go"] * 1_000, "language": "x" * 10_000, "manifest": {"a": ["b"] * 999}}
     names = [leaf(name, "isKnown") for name in facts]
 
-    found = explain(check({"all": names}), entity({"code": facts}), NOW)
+    found = explain_check(check({"all": names}), entity({"code": facts}), NOW)
 
     assert all(len(str(shown(one))) < 700 for one in found.because)
 

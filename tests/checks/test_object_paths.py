@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from factbook.checks.evaluation.explanation import explain
 from factbook.checks.rules.checked_entity import CheckedEntity
+from factbook.checks.rules.explanation import explain_check
 from factbook.checks.state import FAIL, PASS, UNKNOWN
 from tests.checks.making import NOW, check, entity, evaluated, problems
 
@@ -21,7 +21,7 @@ FEW_ITEMS = {"items": list(range(FEW_STEPS))}
 @pytest.fixture
 def few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """A hundredth of the steps that a path may take: objects past the bound are soon explained."""
-    monkeypatch.setattr("factbook.checks.evaluation.rule_functions._MOST_STEPS", FEW_STEPS)
+    monkeypatch.setattr("factbook.checks.rules.rule_evaluation._MOST_EXPRESSION_STEPS", FEW_STEPS)
 
 
 def leaf(path: str, operator: str, value: Any = None) -> dict[str, Any]:
@@ -63,7 +63,7 @@ def test_an_object_that_is_too_large_for_a_path_is_unknown_with_its_reason(
     ]
     for rule in rules:
         with subtests.test(rule=rule):
-            explained = explain(check(rule), having(FEW_ITEMS), NOW)
+            explained = explain_check(check(rule), having(FEW_ITEMS), NOW)
             assert evaluated(check(rule), having(FEW_ITEMS)).state == UNKNOWN
             assert explained.state == UNKNOWN
             [reason] = explained.reasons
@@ -91,7 +91,9 @@ def test_every_kind_of_expression_is_bounded(subtests: pytest.Subtests) -> None:
     ]
     for path in paths:
         with subtests.test(path=path):
-            explained = explain(check(leaf(path, "isEmpty")), having([0] * (4 * FEW_STEPS)), NOW)
+            explained = explain_check(
+                check(leaf(path, "isEmpty")), having([0] * (4 * FEW_STEPS)), NOW
+            )
             assert explained.reasons == [f"check-error: report is too large for {path}"]
 
 
@@ -101,7 +103,7 @@ def test_a_fact_compared_with_a_part_that_is_too_large_is_unknown() -> None:
     rule = {"source": "scan", "fact": "count", "operator": "equal", "value": other}
     given = entity({"scan": {"count": 0, "report": ITEMS}})
     assert evaluated(check(rule), given).state == UNKNOWN
-    assert explain(check({"not": rule}), given, NOW).state == UNKNOWN
+    assert explain_check(check({"not": rule}), given, NOW).state == UNKNOWN
 
 
 def test_paths_that_could_need_more_stack_than_there_is_are_refused() -> None:

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from factbook.checks.rules.operators import OPERATORS
+from factbook.checks.rules.language import OPERATORS
 from factbook.checks.state import FAIL, PASS, UNKNOWN
 from tests.checks.making import NOW, check, entity, evaluated, problems
 

@@ -6,11 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from factbook.checks.definitions.check import Check
-from factbook.checks.evaluation.compiled_check import compiled
-from factbook.checks.evaluation.partial_evaluation import PartialEvaluation
-from factbook.checks.rules.condition import references
-from factbook.checks.rules.fact_reference import FactReference
+from factbook.checks.rules.check_definition import Check
+from factbook.checks.rules.language import FactReference, walk_references
+from factbook.checks.rules.rule_evaluation import PartialEvaluation, compile_check
 from factbook.checks.state import FAIL, INAPPLICABLE, OUT, PASS, UNKNOWN
 from tests.checks import random_rules
 from tests.checks.making import NOW, check, entity, evaluated
@@ -22,7 +20,7 @@ def decided(*checks: Check, **facts: Any) -> int | None:
     def counts(fact: FactReference) -> bool:
         return fact.source != "two"
 
-    by_id = {one.id: compiled(one, 0) for one in checks}
+    by_id = {one.id: compile_check(one, 0) for one in checks}
     return PartialEvaluation(by_id, entity(facts, states={"first": PASS}), counts, NOW).state(
         checks[-1].id
     )
@@ -46,7 +44,7 @@ def test_what_is_decided_is_so_whatever_else_is_known(
         if found is not None:
             of_others = {"two": reasons.get("two", {})}
             assert evaluated(one, entity(known, of_others)).state == found
-    if all(fact.source == "one" for fact in references(one.rule)):
+    if all(fact.source == "one" for fact in walk_references(one.rule)):
         assert found == evaluated(one, entity(facts)).state
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from factbook.checks import state
-from factbook.checks.definitions.check import parse_check
+from factbook.checks.rules.check_definition import parse_check
 from factbook.checks.states.count_store import StateCounts
 from factbook.checks.trials.preview import PreviewScope, preview
 from factbook.checks.versions.check_store import check_store

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from factbook.checks.definitions.check import parse_check
+from factbook.checks.rules.check_definition import parse_check
 from factbook.errors import InvalidItemsError
 from tests.checks.making import problems
 

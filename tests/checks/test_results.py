@@ -48,7 +48,7 @@ async def of(catalog: CheckedCatalog, name: str) -> EntityResults:
 
 async def words(catalog: CheckedCatalog, name: str) -> dict[str, str]:
     """The words of the results of a component."""
-    return {one.check.id: state.word(one.state) for one in (await of(catalog, name)).results}
+    return {one.check.id: state.name_state(one.state) for one in (await of(catalog, name)).results}
 
 
 async def history(
@@ -64,7 +64,7 @@ async def test_an_entity_has_results_with_what_they_rest_on(catalog: CheckedCata
     found = await of(catalog, "b")
     assert (found.ref, found.owner) == ("component:default/b", "group:default/blue")
     [few, on] = found.results
-    assert (state.word(few.state), state.word(on.state)) == ("unknown", "fail")
+    assert (state.name_state(few.state), state.name_state(on.state)) == ("unknown", "fail")
     assert few.explanation is not None
     assert on.explanation is not None
     assert few.explanation.reasons == ["forbidden"]

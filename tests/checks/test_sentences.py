@@ -2,8 +2,8 @@ from typing import Any
 
 import pytest
 
-from factbook.checks.rules import sentence
-from factbook.checks.rules.operators import OPERATORS
+from factbook.checks.rules import language
+from factbook.checks.rules.language import OPERATORS
 from tests.checks.making import check
 from tests.checks.sources import leaf
 from tests.checks.test_operators import WANTED
@@ -55,7 +55,7 @@ def test_a_rule_is_told_as_a_sentence(subtests: pytest.Subtests) -> None:
     ]
     for rule, text in cases:
         with subtests.test(rule=rule):
-            assert sentence.of(check(rule).rule) == text
+            assert language.describe_rule(check(rule).rule) == text
 
 
 def test_every_operator_has_words(subtests: pytest.Subtests) -> None:
@@ -63,7 +63,7 @@ def test_every_operator_has_words(subtests: pytest.Subtests) -> None:
         with subtests.test(operator=operator):
             wanted = WANTED.get(OPERATORS[operator].form.name)
 
-            found = sentence.of(check(leaf("language", operator, wanted)).rule)
+            found = language.describe_rule(check(leaf("language", operator, wanted)).rule)
 
             assert found.startswith("language (code) ")
             assert "{" not in found
@@ -72,4 +72,4 @@ def test_every_operator_has_words(subtests: pytest.Subtests) -> None:
 def test_a_long_rule_is_cut() -> None:
     rule = {"all": [leaf("language", "in", ["a" * 3] * 100)] * 200}
 
-    assert len(sentence.of(check(rule).rule)) < 4_000
+    assert len(language.describe_rule(check(rule).rule)) < 4_000

@@ -39,7 +39,7 @@ async def words(catalog: CheckedCatalog) -> dict[str, str]:
         catalog.database, "component:default/shop", catalog.time()
     )
     assert found is not None
-    return {one.check.id: state.word(one.state) for one in found.results}
+    return {one.check.id: state.name_state(one.state) for one in found.results}
 
 
 async def test_checks_whose_ids_differ_in_case_stay_apart(catalog: CheckedCatalog) -> None:

@@ -3,9 +3,9 @@
 import pytest
 
 from factbook.checks.definitions import scorecard, validation
-from factbook.checks.definitions.check import parse_check
-from factbook.checks.definitions.files import DefinitionDocument
 from factbook.checks.definitions.validation import CheckContext
+from factbook.checks.document_readers import DefinitionDocument
+from factbook.checks.rules.check_definition import parse_check
 from factbook.checks.submissions import starter
 from factbook.checks.trials import trial
 from factbook.checks.versions.check_store import check_store

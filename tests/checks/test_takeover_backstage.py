@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from factbook.checks.definitions.check import parse_check
+from factbook.checks.rules.check_definition import parse_check
 from factbook.checks.takeover import backstage
 from factbook.checks.takeover.taken_over import TakenOver
 from factbook.checks.trials import trial

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from factbook.checks.definitions import templates
+from factbook.checks.rules import check_definition
 from factbook.errors import InputError
 from tests.checks.making import entity
 
@@ -35,7 +35,7 @@ def test_a_message_shows_values_of_the_entity() -> None:
         "{{ metadata.title }} {{ metadata.name.x }} {{ spec.deep }}": "unknown unknown unknown",
     }
     assert {
-        template: templates.parse(template).text(entity(FACTS, document=DOCUMENT))
+        template: check_definition.parse_template(template).text(entity(FACTS, document=DOCUMENT))
         for template in expected
     } == expected
 
@@ -63,7 +63,12 @@ def test_a_link_is_an_address_or_none(subtests: pytest.Subtests) -> None:
     ]
     for template, link in cases:
         with subtests.test(template=template):
-            assert templates.parse_link(template).link(entity(FACTS, document=DOCUMENT)) == link
+            assert (
+                check_definition.parse_link_template(template).link(
+                    entity(FACTS, document=DOCUMENT)
+                )
+                == link
+            )
 
 
 @pytest.mark.parametrize(
@@ -73,9 +78,12 @@ def test_a_link_is_an_address_or_none(subtests: pytest.Subtests) -> None:
 def test_a_link_that_shows_another_address_than_it_leads_to_is_none(link: str) -> None:
     document = {"spec": {"link": link}}
 
-    assert templates.parse_link("{{ spec.link }}").link(entity(document=document)) is None
+    assert (
+        check_definition.parse_link_template("{{ spec.link }}").link(entity(document=document))
+        is None
+    )
     with pytest.raises(InputError, match="backslash"):
-        templates.parse_link(f"{link}{{{{ metadata.name }}}}")
+        check_definition.parse_link_template(f"{link}{{{{ metadata.name }}}}")
 
 
 def test_a_template_that_breaks_is_refused(subtests: pytest.Subtests) -> None:
@@ -94,7 +102,7 @@ def test_a_template_that_breaks_is_refused(subtests: pytest.Subtests) -> None:
     ]
     for text, words in cases:
         with subtests.test(text=text), pytest.raises(InputError, match=words):
-            templates.parse(text)
+            check_definition.parse_template(text)
 
 
 def test_a_long_value_is_cut() -> None:
@@ -102,5 +110,10 @@ def test_a_long_value_is_cut() -> None:
 
     for path in ("name", "tags"):
         assert (
-            len(templates.parse(f"{{{{ metadata.{path} }}}}").text(entity(document=long))) == 1000
+            len(
+                check_definition.parse_template(f"{{{{ metadata.{path} }}}}").text(
+                    entity(document=long)
+                )
+            )
+            == 1000
         )

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from factbook.checks.state import UNKNOWN, word
+from factbook.checks.state import UNKNOWN, name_state
 from factbook.checks.takeover.json_rules_engine import Translation
 from factbook.checks.takeover.remarks import Remarks
 from tests.checks.making import check, entity, evaluated
@@ -79,7 +79,7 @@ def ours(rule: PublicRule, facts: Sequence[Facts]) -> list[str]:
     translation = Translation(lambda fact: {"source": "s", "fact": fact}, remarks, rule.shared)
     one = check(translation.of(rule.conditions, "conditions"))
     assert not remarks.found
-    return [word(evaluated(one, entity({"s": known})).state) for known in facts]
+    return [name_state(evaluated(one, entity({"s": known})).state) for known in facts]
 
 
 def every_value(facts: Mapping[str, Sequence[Any]]) -> list[Facts]:
@@ -163,10 +163,10 @@ def test_a_rule_is_unknown_where_the_engine_throws_or_guesses(
     thrown, guessed = engine.ask(rule, facts), engine.ask(rule, facts, guess=True)
 
     assert "throws" in thrown
-    assert word(UNKNOWN) in found
+    assert name_state(UNKNOWN) in found
     assert "throws" not in guessed
     for (_, known), state in zip(cases, found, strict=True):
-        if state != word(UNKNOWN):
+        if state != name_state(UNKNOWN):
             assert set(engine.ask(rule, known)) == {state}
 
 

@@ -25,7 +25,7 @@ from factbook.auth.group_roles import GroupRoleOptions
 from factbook.auth.oauth.options import OAuthOptions
 from factbook.auth.oidc.options import ProviderOptions as OpenIDOptions
 from factbook.auth.permissions import NAMES, PERMISSIONS, PRESETS
-from factbook.checks.rules.operators import OPERATORS
+from factbook.checks.rules.language import OPERATORS
 from factbook.cli.commands import app
 from factbook.errors import FactbookError
 from factbook.facts import shapes

@@ -6,9 +6,11 @@ from typing import Any
 import pytest
 import yaml
 
-from factbook.checks.definitions import check_test, files, validation
-from factbook.checks.definitions.check import MEMBERS, parse_check
+from factbook.checks import document_readers
+from factbook.checks.definitions import validation
 from factbook.checks.definitions.validation import CheckContext
+from factbook.checks.rules import check_definition
+from factbook.checks.rules.check_definition import CHECK_MEMBERS, parse_check
 from factbook.checks.trials import trial
 from factbook.facts.datasource import DataSource
 from factbook.facts.shapes import CODEHOST
@@ -24,7 +26,7 @@ GITHUB = DataSource(id="github", title="GitHub", schema=facts_of(CODEHOST))
 def example() -> dict[str, Any]:
     """The check of the page."""
     [text] = re.findall(r"^```yaml\n(check: .*?)^```", PAGE, re.DOTALL | re.MULTILINE)
-    return files.parse(yaml.safe_load(text)).document
+    return document_readers.parse_file_document(yaml.safe_load(text)).document
 
 
 def test_the_example_is_a_check_whose_tests_hold(example: dict[str, Any]) -> None:
@@ -36,7 +38,7 @@ def test_the_example_is_a_check_whose_tests_hold(example: dict[str, Any]) -> Non
 
 
 def test_the_page_names_every_member_of_a_check_and_of_its_tests() -> None:
-    members = {member.key for member in MEMBERS}
-    expected = {f"`{name}`" for name in members | check_test.MEMBERS}
+    members = {member.key for member in CHECK_MEMBERS}
+    expected = {f"`{name}`" for name in members | check_definition.TEST_MEMBERS}
 
     assert {name for name in expected if name not in PAGE} == set()

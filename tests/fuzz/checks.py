@@ -4,15 +4,15 @@ from typing import Any
 
 import msgspec
 
-from factbook.checks import state
-from factbook.checks.definitions import files, scorecard, templates, validation
-from factbook.checks.definitions.check import parse_check
+from factbook.checks import document_readers, state
+from factbook.checks.definitions import scorecard, validation
 from factbook.checks.definitions.validation import CheckContext
-from factbook.checks.evaluation.compiled_check import compiled
-from factbook.checks.evaluation.explanation import explain
 from factbook.checks.exemptions import exemption
-from factbook.checks.rules import sentence, version_order
+from factbook.checks.rules import check_definition, comparisons, language
+from factbook.checks.rules.check_definition import parse_check
 from factbook.checks.rules.checked_entity import CheckedEntity
+from factbook.checks.rules.explanation import explain_check
+from factbook.checks.rules.rule_evaluation import compile_check
 from factbook.checks.takeover import backstage, rhdh, roadie, thresholds
 from factbook.checks.trials import trial
 from factbook.datasources import value_filters
@@ -41,19 +41,22 @@ _ENTITY = CheckedEntity(
 def check(data: bytes) -> None:
     """What is taken as a check has a state, a sentence and an explanation for any entity."""
     given = json(data)
-    file = tried(files.parse, given) if isinstance(given, dict) else None
+    file = tried(document_readers.parse_file_document, given) if isinstance(given, dict) else None
     if file is not None:
-        assert tried(files.parse, files.of_document(*file)) == file
+        assert (
+            tried(document_readers.parse_file_document, document_readers.make_file_document(*file))
+            == file
+        )
     found = tried(parse_check, file.document if file else given)
     if found is None:
         return
-    outcome = compiled(found, 1).evaluate(_ENTITY, NOON)
+    outcome = compile_check(found, 1).evaluate(_ENTITY, NOON)
     assert outcome.state in (state.PASS, state.FAIL, state.UNKNOWN, state.INAPPLICABLE)
     assert outcome.due is None or outcome.due > NOON
-    explanation = explain(found, _ENTITY, NOON)
+    explanation = explain_check(found, _ENTITY, NOON)
     assert explanation.state == outcome.state
     assert msgspec.json.encode([(one.value, one.wanted) for one in explanation.because])
-    assert sentence.of(found.rule).endswith(".")
+    assert language.describe_rule(found.rule).endswith(".")
     assert len(trial.tried(found, NOON)) == len(found.tests)
     assert all(message for _, message in trial.gaps(found))
     for problem in validation.problems(found, CheckContext(SOURCES, {})):
@@ -63,9 +66,9 @@ def check(data: bytes) -> None:
 def template(data: bytes) -> None:
     """A message is text; a link is an address that a browser opens without running anything."""
     for given in lines(data, 2):
-        found = tried(templates.parse, given)
+        found = tried(check_definition.parse_template, given)
         assert found is None or isinstance(found.text(_ENTITY), str)
-        address = tried(templates.parse_link, given)
+        address = tried(check_definition.parse_link_template, given)
         link = address.link(_ENTITY) if address else None
         assert link is None or link.lower().startswith(("http:", "https:", "mailto:"))
 
@@ -105,10 +108,10 @@ def takeover(data: bytes) -> None:
 
 def version(data: bytes) -> None:
     """Two versions are in one order, whichever is asked about first."""
-    first, second = map(version_order.parse, lines(data, 2))
+    first, second = map(comparisons.parse_version, lines(data, 2))
     if first is not None and second is not None:
         assert (first < second) + (first == second) + (first > second) == 1
-    version_order.parse(text(data))
+    comparisons.parse_version(text(data))
 
 
 TARGETS = [
@@ -116,30 +119,33 @@ TARGETS = [
         "check",
         check,
         (
-            "checks.definitions.check_test.read",
-            "checks.rules.condition.read",
-            "checks.definitions.check.parse_check",
-            "checks.definitions.files.parse",
-            "checks.rules.fact_reference.read_reference",
-            "checks.rules.operators.read_value",
-            "checks.rules.wanted_values.read",
+            "checks.rules.check_definition.read_check_test",
+            "checks.rules.language.read_condition",
+            "checks.rules.check_definition.parse_check",
+            "checks.document_readers.parse_file_document",
+            "checks.rules.language.read_fact_reference",
+            "checks.rules.language.read_operator_value",
+            "checks.rules.language.read_form",
         ),
     ),
     Target(
         "check-template",
         template,
-        ("checks.definitions.templates.parse", "checks.definitions.templates.parse_link"),
+        (
+            "checks.rules.check_definition.parse_template",
+            "checks.rules.check_definition.parse_link_template",
+        ),
     ),
     Target(
         "scorecard",
         document,
         (
             "checks.exemptions.exemption.parse",
-            "checks.readers.read",
+            "checks.document_readers.read_members",
             "checks.definitions.scorecard.parse",
         ),
     ),
     Target("value-filter", value_filter, ("datasources.value_filters.read",)),
     Target("check-takeover", takeover, ("checks.takeover.thresholds.parse",)),
-    Target("version", version, ("checks.rules.version_order.parse",)),
+    Target("version", version, ("checks.rules.comparisons.parse_version",)),
 ]

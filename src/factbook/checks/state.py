@@ -29,6 +29,6 @@ _EXEMPT_WORD: Final = "exempt"
 WORDS: Final = ("pass", "fail", "unknown", _EXEMPT_WORD, "not-applicable")
 
 
-def word(state: int) -> str:
+def name_state(state: int) -> str:
     """The state as every interface shows it."""
     return _EXEMPT_WORD if state & EXEMPT else _WORDS[state]

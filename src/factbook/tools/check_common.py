@@ -8,9 +8,9 @@ from msgspec import Meta, UnsetType
 
 from factbook.catalog.store import hierarchy
 from factbook.checks import state
-from factbook.checks.evaluation.explanation import Evidence, Explanation
 from factbook.checks.levels.grader import GradedLevel
 from factbook.checks.levels.group_hierarchy import GroupHierarchy
+from factbook.checks.rules.explanation import Evidence, Explanation
 from factbook.checks.scorecards import scorecard_figures
 from factbook.checks.scorecards.scorecard_figures import ScorecardInEffect
 from factbook.checks.states.count_store import StateCounts
@@ -185,7 +185,7 @@ def _render_evidence(one: Evidence, *, values: bool) -> dict[str, Any]:
         "operator": one.leaf.operator,
         "wanted": wanted if values else None,
         "value": found if values else None,
-        "state": state.word(one.state),
+        "state": state.name_state(one.state),
         "reason": one.reason,
         "collectedAt": iso_or_none(one.collected_at),
         "stale": one.stale or None,

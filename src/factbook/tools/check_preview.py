@@ -10,10 +10,9 @@ from factbook.auth.permissions import CATALOG_READ, SOURCE_READ
 from factbook.catalog import ref as refs
 from factbook.catalog.store import collectable
 from factbook.checks import state
-from factbook.checks.definitions.check import Check
-from factbook.checks.evaluation import explanation
 from factbook.checks.maintenance import latest_facts
-from factbook.checks.rules import sentence
+from factbook.checks.rules import explanation, language
+from factbook.checks.rules.check_definition import Check
 from factbook.checks.rules.checked_entity import CheckedEntity
 from factbook.checks.submissions import check_documents
 from factbook.checks.trials import preview
@@ -110,7 +109,7 @@ async def run_check_preview(arguments: CheckPreviewArguments, context: Context) 
     except InputError as error:
         raise ToolError(error.message) from None
     answer = {
-        "rule": shorten_text(sentence.of(check.rule)),
+        "rule": shorten_text(language.describe_rule(check.rule)),
         **found.age.render(),
         "now": render_counts(found.now),
         "then": render_counts(found.then),
@@ -167,9 +166,9 @@ async def _explain_entity(check: Check, ref: str, context: Context) -> Document:
     own = await latest_facts.own_of(database, entity_id)
     facts = {**await store.latest_of_ref(database, ref), **own}
     entity = CheckedEntity(ref, document, facts)
-    told = await asyncio.to_thread(explanation.explain, check, entity, context.now)
+    told = await asyncio.to_thread(explanation.explain_check, check, entity, context.now)
     return drop_empty(
-        {"result": {"state": state.word(told.state), **render_explanation(told, values=True)}}
+        {"result": {"state": state.name_state(told.state), **render_explanation(told, values=True)}}
     )
 
 

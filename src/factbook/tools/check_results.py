@@ -12,7 +12,6 @@ from factbook.catalog import ref as refs
 from factbook.catalog.store import collectable
 from factbook.checks import state
 from factbook.checks.definitions import scorecard
-from factbook.checks.definitions.check import parse_stored_check
 from factbook.checks.exemptions import exemption_store
 from factbook.checks.exemptions.exemption import Exemption
 from factbook.checks.exemptions.exemption_store import ExemptionFilter
@@ -22,6 +21,7 @@ from factbook.checks.results import explained_rows, result_age, result_pages, re
 from factbook.checks.results.explained_rows import ExplainedRow
 from factbook.checks.results.result_pages import ResultPlace
 from factbook.checks.results.result_queries import CheckResult, EntityResults, ResultFilter
+from factbook.checks.rules.check_definition import parse_stored_check
 from factbook.checks.scorecards import level_pages, next_steps
 from factbook.checks.scorecards.scorecard_figures import ScorecardInEffect
 from factbook.checks.states import change_store, count_store
@@ -153,7 +153,7 @@ def _render_entity_row(one: ExplainedRow, *, values: bool) -> dict[str, Any]:
         {
             "entityRef": one.row.ref,
             "owner": one.row.owner,
-            "state": state.word(one.row.state),
+            "state": state.name_state(one.row.state),
             "since": iso_or_none(one.since),
             "message": shorten_text(told.message) if told and values else None,
             "reasons": told.reasons if told and one.row.state == state.UNKNOWN else None,
@@ -220,7 +220,7 @@ async def run_entity_results(arguments: EntityResultsArguments, context: Context
     levels = await level_store.of_entity(database, found.entity_id)
     graded = [(one, decoded(levels, one.slot)) for one in cards]
     about = [one for one in found.results if one.state != state.OUT]
-    wanted = [one for one in found.results if state.word(one.state) in words]
+    wanted = [one for one in found.results if state.name_state(one.state) in words]
     shown = wanted[: arguments.limit]
     exempt = await _find_exemptions(found, context) if any(_is_exempt(one) for one in shown) else {}
     age = await result_age.of_checks(database, [one.check.id for one in about], context.now)
@@ -233,7 +233,7 @@ async def run_entity_results(arguments: EntityResultsArguments, context: Context
             if own is not None
         ],
         **age.render(),
-        "counts": Counter(state.word(one.state) for one in about),
+        "counts": Counter(state.name_state(one.state) for one in about),
         "results": [
             _render_entity_result(one, exempt, values=context.reads_values) for one in shown
         ],
@@ -276,7 +276,7 @@ def _render_entity_result(
         {
             "check": result.check.id,
             "title": result.check.title,
-            "state": state.word(result.state),
+            "state": state.name_state(result.state),
             "since": iso_or_none(result.since),
             "advisory": result.check.severity == "advisory" or None,
             "flapping": result.is_flapping or None,
@@ -402,8 +402,8 @@ def _render_change(one: Change, ref: str) -> dict[str, Any]:
             "at": iso(one.at),
             "check": one.check_id,
             "entityRef": ref,
-            "from": state.word(one.before),
-            "to": state.word(one.after),
+            "from": state.name_state(one.before),
+            "to": state.name_state(one.after),
             "why": one.why if len(encode_result(one.why)) < 400 else None,
         }
     )

@@ -191,7 +191,7 @@ def _render_check_counts(found: Iterable[CheckResult]) -> dict[str, Any]:
     """The number of checks by state, and the first that fail or are unknown."""
     by_word: dict[str, list[CheckResult]] = {}
     for one in found:
-        by_word.setdefault(states.word(one.state), []).append(one)
+        by_word.setdefault(states.name_state(one.state), []).append(one)
     counts = {word: len(by_word[word]) for word in states.WORDS[:-1] if word in by_word}
     shown = {
         "failing": [_render_failing_check(one) for one in by_word.get("fail", ())[:_MOST_CHECKS]],

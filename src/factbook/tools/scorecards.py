@@ -9,12 +9,12 @@ from msgspec import UNSET, Struct, UnsetType
 from factbook.auth.permissions import CATALOG_READ, CHECK_READ
 from factbook.catalog import ref as refs
 from factbook.checks.definitions import scorecard
-from factbook.checks.definitions.check import parse_stored_check
 from factbook.checks.definitions.scorecard import Scorecard
 from factbook.checks.levels import level_store
 from factbook.checks.results import result_age
 from factbook.checks.results.result_age import ResultAges
-from factbook.checks.rules import sentence
+from factbook.checks.rules import language
+from factbook.checks.rules.check_definition import parse_stored_check
 from factbook.checks.scorecards import scorecard_figures
 from factbook.checks.scorecards.scorecard_figures import RollupGroup, ScorecardInEffect
 from factbook.checks.states import count_store
@@ -133,7 +133,7 @@ def _render_check_summary(
         {
             "id": check.id,
             "title": check.title,
-            "rule": shorten_text(sentence.of(check.rule)),
+            "rule": shorten_text(language.describe_rule(check.rule)),
             "severity": None if check.severity == "required" else check.severity,
             "counts": shown_counts(counts.get(check.id, StateCounts())),
             **_render_older_age(ages, [check.id]),

@@ -29,18 +29,26 @@ from factbook.catalog.store.conditions import AllOf, Condition, Contains, Has, R
 from factbook.catalog.store.summaries import FilterCandidate
 from factbook.checks.definitions import validation
 from factbook.checks.definitions.validation import CheckContext
-from factbook.checks.evaluation.compiled_rule import compiled_rule
-from factbook.checks.evaluation.rule_functions import Evaluate
 from factbook.checks.maintenance import latest_facts
 from factbook.checks.maintenance.check_set import CheckCache, CheckSet
 from factbook.checks.maintenance.state_update import SlotStates
 from factbook.checks.results import result_age
 from factbook.checks.results.result_age import ResultAge
-from factbook.checks.rules import condition
+from factbook.checks.rules import language
 from factbook.checks.rules.checked_entity import CheckedEntity
-from factbook.checks.rules.condition import Every, FactCondition, Negation, Rule, Some
-from factbook.checks.rules.fact_reference import CHECKS, ENTITY, FactReference
-from factbook.checks.rules.operators import KNOWLEDGE, OF_TEXT
+from factbook.checks.rules.language import (
+    CHECKS,
+    ENTITY,
+    KNOWLEDGE_OPERATORS,
+    TEXT_OPERATORS,
+    Every,
+    FactCondition,
+    FactReference,
+    Negation,
+    Rule,
+    Some,
+)
+from factbook.checks.rules.rule_evaluation import Evaluate, compile_rule
 from factbook.checks.state import OUT, PASS, UNKNOWN
 from factbook.checks.states import state_store
 from factbook.errors import InputError, ToolError, suggestion
@@ -336,10 +344,10 @@ async def read_conditions(
         mistakes.append(f"{path} {message}")
 
     # Before each is looked for in all sources.
-    if not condition.is_bounded(document):
-        raise ToolError(f"where can have {condition.MOST_CONDITIONS} conditions at most.")
+    if not language.is_bounded(document):
+        raise ToolError(f"where can have {language.MOST_CONDITIONS} conditions at most.")
     whole = _Sources(context.sources, source_id).filled(document, 0)
-    rule = condition.read(whole, "where", report)
+    rule = language.read_condition(whole, "where", report)
     known = await context.database.remembered.of(CheckCache).loaded(context.database)
     if rule is not None:
         checks = {one.id: one.compiled.check for one in known.checks if not one.is_pending}
@@ -353,16 +361,16 @@ async def read_conditions(
 def _prepare_conditions(
     rule: Rule, known: CheckSet, sources: Mapping[str, DataSource]
 ) -> FactConditions:
-    facts = tuple(dict.fromkeys(condition.references(rule)))
+    facts = tuple(dict.fromkeys(language.walk_references(rule)))
     names = {one.source for one in facts}
     return FactConditions(
-        compiled_rule(_decide_absent(rule)).evaluate,
+        compile_rule(_decide_absent(rule)).evaluate,
         facts,
         sorted(names - {ENTITY, CHECKS}),
         ENTITY in names,
         known if CHECKS in names else None,
         _list_source_filters([sources[name] for name in names if name in sources], len(names)),
-        any(leaf.operator in KNOWLEDGE for _, leaf in condition.leaves(rule)),
+        any(leaf.operator in KNOWLEDGE_OPERATORS for _, leaf in language.walk_leaves(rule)),
     )
 
 
@@ -376,7 +384,7 @@ def _decide_absent(rule: Rule) -> Rule:
         case Negation():
             return Negation(_decide_absent(rule.condition))
     is_said = rule.fact.source == ENTITY and _SAID.fullmatch(rule.fact.fact)
-    if not is_said or rule.operator in KNOWLEDGE:
+    if not is_said or rule.operator in KNOWLEDGE_OPERATORS:
         return rule
     if rule.operator in _HOLD_FOR_NOTHING:
         return Some((FactCondition(rule.fact, "isUnknown"), rule))
@@ -429,14 +437,17 @@ class _Sources:
 
     def filled(self, document: object, depth: int) -> object:
         """The document with all sources named; what is not well-formed is left as it is."""
-        if not isinstance(document, dict) or depth > condition.DEEPEST:
+        if not isinstance(document, dict) or depth > language.DEEPEST_CONDITION:
             return document
         for name in _KINDS:
             if isinstance(document.get(name), list):
                 return {**document, name: [self.filled(one, depth + 1) for one in document[name]]}
         if "not" in document:
             return {**document, "not": self.filled(document["not"], depth + 1)}
-        if str(document.get("operator")) in OF_TEXT and document.get("caseSensitive") is None:
+        if (
+            str(document.get("operator")) in TEXT_OPERATORS
+            and document.get("caseSensitive") is None
+        ):
             document = {**document, "caseSensitive": False}
         fact = document.get("fact")
         if "source" in document or not isinstance(fact, str):
@@ -464,7 +475,7 @@ class _Sources:
         if len(leaves) == 1:
             return leaves[0]
         operator = document.get("operator")
-        if operator in KNOWLEDGE:
+        if operator in KNOWLEDGE_OPERATORS:
             return {"all" if operator == "isUnknown" else "any": leaves}
         branches = []
         for place, leaf in enumerate(leaves):

@@ -12,7 +12,6 @@ from factbook.catalog import ref as refs
 from factbook.catalog.store import by_ref, collectable
 from factbook.checks import state
 from factbook.checks.definitions import scorecard
-from factbook.checks.evaluation.explanation import Evidence, Explanation
 from factbook.checks.exemptions import exemption_store
 from factbook.checks.exemptions.exemption_store import ExemptionFilter
 from factbook.checks.results import result_age, result_pages, result_queries
@@ -24,6 +23,7 @@ from factbook.checks.results.result_queries import (
     EntityResults,
     ResultFilter,
 )
+from factbook.checks.rules.explanation import Evidence, Explanation
 from factbook.checks.states import change_store, count_store
 from factbook.checks.states.count_store import StateCounts
 from factbook.checks.versions.check_store import check_store
@@ -272,4 +272,4 @@ def seen(one: Evidence) -> results.SeenFact:
     )
 
 
-_word = state.word
+_word = state.name_state

@@ -6,8 +6,8 @@ from factbook.api.authentication import authorize
 from factbook.api.checks.definitions import DefinitionHandlers
 from factbook.api.checks.parameters import CHECK_ID
 from factbook.checks.definitions import author_permissions
-from factbook.checks.definitions.check import Check, parse_stored_check
-from factbook.checks.rules import sentence
+from factbook.checks.rules import language
+from factbook.checks.rules.check_definition import Check, parse_stored_check
 from factbook.checks.submissions import check_documents
 from factbook.checks.versions.check_store import StoredCheck, check_store
 from factbook.errors import FactbookError
@@ -80,7 +80,7 @@ async def _verify(
 
 def _sentence(stored: StoredCheck) -> dict[str, Any]:
     try:
-        return {"sentence": sentence.of(parse_stored_check(stored.current).rule)}
+        return {"sentence": language.describe_rule(parse_stored_check(stored.current).rule)}
     except FactbookError:
         return {}  # another release took it
 

@@ -14,13 +14,12 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from factbook.catalog import ref as refs
 from factbook.catalog.store import by_ref, collectable
 from factbook.checks import state
-from factbook.checks.definitions.check import Check, parse_stored_check
-from factbook.checks.evaluation.explanation import Explanation
 from factbook.checks.maintenance.check_set import CheckCache
 from factbook.checks.results import result_queries
 from factbook.checks.results.result_queries import CheckResult
-from factbook.checks.rules.condition import leaves
-from factbook.checks.rules.fact_reference import CHECKS, ENTITY
+from factbook.checks.rules.check_definition import Check, parse_stored_check
+from factbook.checks.rules.explanation import Explanation
+from factbook.checks.rules.language import CHECKS, ENTITY, walk_leaves
 from factbook.checks.versions.check_store import check_store
 from factbook.clock import iso, milliseconds
 from factbook.errors import FactbookError, InputError
@@ -184,7 +183,7 @@ async def _results(
 def _result(found: CheckResult, schemas: FactSchemas) -> Shown:
     told, value = found.explanation, _RESULTS[found.state]
     check = _check(found.check)
-    metadata: Shown = {"state": state.word(found.state)}
+    metadata: Shown = {"state": state.name_state(found.state)}
     if told is not None:
         if value is None and told.reasons:
             check["description"] = f"Unknown: {', '.join(told.reasons)}. {check['description']}"
@@ -223,7 +222,7 @@ def _check(check: Check) -> Shown:
 
 
 def _sources(check: Check) -> list[str]:
-    from_rule = {leaf.fact.source for _, leaf in leaves(check.rule)}
+    from_rule = {leaf.fact.source for _, leaf in walk_leaves(check.rule)}
     return sorted(from_rule - {ENTITY, CHECKS})
 
 

@@ -11,10 +11,10 @@ from factbook.catalog import ref as refs
 from factbook.catalog.store import collectable
 from factbook.catalog.validation import deeper_than, too_deep
 from factbook.checks import state
-from factbook.checks.definitions.check import Check
-from factbook.checks.evaluation.explanation import Explainer
 from factbook.checks.maintenance import latest_facts
+from factbook.checks.rules.check_definition import Check
 from factbook.checks.rules.checked_entity import CheckedEntity
+from factbook.checks.rules.explanation import Explainer
 from factbook.checks.states.count_store import StateCounts
 from factbook.checks.submissions import check_documents
 from factbook.checks.trials import preview
@@ -115,4 +115,4 @@ def _counts(found: StateCounts) -> PreviewCounts:
     return PreviewCounts(*found)
 
 
-_OUT: Final = state.word(state.OUT)
+_OUT: Final = state.name_state(state.OUT)

@@ -158,7 +158,7 @@ def _step(
     return results.NextStep(
         check_id=step.check,
         title=result.check.title,
-        state=state.word(step.state),
+        state=state.name_state(step.state),
         level=given.names.get(step.rank),
         gain=round(step.gain, 4),
         effort=step.effort,

@@ -7,10 +7,9 @@ could find it by saving checks.
 from collections.abc import Iterator
 
 from factbook.auth.permissions import CATALOG_READ, CHECK_READ, SOURCE_READ
-from factbook.checks.definitions import templates
-from factbook.checks.definitions.check import Check
-from factbook.checks.rules import condition
-from factbook.checks.rules.fact_reference import CHECKS, ENTITY
+from factbook.checks.rules import check_definition, language
+from factbook.checks.rules.check_definition import Check
+from factbook.checks.rules.language import CHECKS, ENTITY
 
 _OF_SOURCES = {ENTITY: CATALOG_READ, CHECKS: CHECK_READ}
 
@@ -25,6 +24,6 @@ def needed(check: Check) -> tuple[str, ...]:
 
 def _sources(check: Check) -> Iterator[str]:
     for _, rule in check.rules():
-        yield from (fact.source for fact in condition.references(rule))
+        yield from (fact.source for fact in language.walk_references(rule))
     for _, text in check.templates():
-        yield from templates.parse(text).sources()
+        yield from check_definition.parse_template(text).sources()

@@ -8,8 +8,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from factbook.checks import readers
-from factbook.checks.readers import DocumentMember
+from factbook.checks import document_readers
+from factbook.checks.document_readers import DocumentMember
 from factbook.clock import DAY, iso
 from factbook.errors import meant, one_of
 from factbook.facts import entity_filter
@@ -128,7 +128,7 @@ def parse(document: object, checks: Collection[str] | None = None) -> Scorecard:
             _check_guards(document, report)
         _check_relations(values, checks, report)
 
-    return Scorecard(**readers.members(document, _MEMBERS, "scorecard", further))
+    return Scorecard(**document_readers.read_document(document, _MEMBERS, "scorecard", further))
 
 
 def checks_of(document: Mapping[str, Any]) -> set[str]:
@@ -146,10 +146,10 @@ def _check_guards(document: Mapping[str, Any], report: Report) -> None:
     """Report empty rules of exemptions: they would let more people decide, or for longer."""
     rules = document.get("exemptions", NO_RULES)
     if not rules:
-        report("exemptions", readers.EMPTY)
+        report("exemptions", document_readers.EMPTY_GUARD)
     for name, value in rules.items() if isinstance(rules, dict) else ():
         if value in (None, "", []):
-            report(f"exemptions.{name}", readers.EMPTY)
+            report(f"exemptions.{name}", document_readers.EMPTY_GUARD)
 
 
 def _check_relations(
@@ -184,9 +184,9 @@ def _no_level(level: str, levels: Collection[str]) -> str:
 
 
 def _levels(value: object, path: str, report: Report) -> tuple[ScorecardLevel, ...]:
-    given = readers.array(value, path, report, MOST_LEVELS)
+    given = document_readers.read_array(value, path, report, MOST_LEVELS)
     found = tuple(_level(one, f"{path}[{place}]", report) for place, one in enumerate(given))
-    readers.distinct([level.id for level in found], path, report, "level")
+    document_readers.report_repeated([level.id for level in found], path, report, "level")
     if NO_LEVEL_WORD in (level.id for level in found):
         report(path, f'cannot have the level "{NO_LEVEL_WORD}": so what has no level is called')
     return found
@@ -194,54 +194,56 @@ def _levels(value: object, path: str, report: Report) -> tuple[ScorecardLevel, .
 
 def _level(value: object, path: str, report: Report) -> ScorecardLevel:
     if isinstance(value, str):
-        return ScorecardLevel(readers.identifier(value, path, report), value)
-    given = readers.read(value, path, report, _LEVEL, "level")
+        return ScorecardLevel(document_readers.read_identifier(value, path, report), value)
+    given = document_readers.read_members(value, path, report, _LEVEL, "level")
     return ScorecardLevel(given.get("id", ""), given.get("title") or given.get("id", ""))
 
 
 def _entries(value: object, path: str, report: Report) -> tuple[ScorecardEntry, ...]:
-    given = readers.array(value, path, report, MOST_ENTRIES)
+    given = document_readers.read_array(value, path, report, MOST_ENTRIES)
     if isinstance(value, list) and not value:
         report(path, "has to name a check at least")
     found = tuple(_entry(one, f"{path}[{place}]", report) for place, one in enumerate(given))
-    readers.distinct([entry.check for entry in found], path, report, "check")
+    document_readers.report_repeated([entry.check for entry in found], path, report, "check")
     return found
 
 
 def _entry(value: object, path: str, report: Report) -> ScorecardEntry:
     if isinstance(value, str):
-        return ScorecardEntry(readers.identifier(value, path, report))
-    given = readers.read(value, path, report, _ENTRY, "entry of a scorecard")
+        return ScorecardEntry(document_readers.read_identifier(value, path, report))
+    given = document_readers.read_members(value, path, report, _ENTRY, "entry of a scorecard")
     return ScorecardEntry(**{"check": "", **given})
 
 
 def _weight(value: object, path: str, report: Report) -> float:
-    return readers.number(value, path, report, 0, MOST_WEIGHT, above=True)
+    return document_readers.read_number(value, path, report, 0, MOST_WEIGHT, above=True)
 
 
 def _exemptions(value: object, path: str, report: Report) -> ExemptionRules:
-    return ExemptionRules(**readers.read(value, path, report, _RULES, "rule of exemptions"))
+    return ExemptionRules(
+        **document_readers.read_members(value, path, report, _RULES, "rule of exemptions")
+    )
 
 
 def _max_days(value: object, path: str, report: Report) -> int:
-    return readers.whole(value, path, report, 1, MOST_DAYS)
+    return document_readers.read_whole_number(value, path, report, 1, MOST_DAYS)
 
 
 def _approvers(value: object, path: str, report: Report) -> tuple[str, ...]:
-    given = readers.array(value, path, report, MOST_APPROVERS)
+    given = document_readers.read_array(value, path, report, MOST_APPROVERS)
     return tuple(
-        readers.reference(one, f"{path}[{place}]", report, kind="group")
+        document_readers.read_entity_reference(one, f"{path}[{place}]", report, kind="group")
         for place, one in enumerate(given)
     )
 
 
 def _target(value: object, path: str, report: Report) -> ScorecardTarget:
-    given = readers.read(value, path, report, _TARGET, "target")
+    given = document_readers.read_members(value, path, report, _TARGET, "target")
     return ScorecardTarget(**{"level": "", "by": 0, **given})
 
 
 def _share(value: object, path: str, report: Report) -> float:
-    return readers.number(value, path, report, 0, 1)
+    return document_readers.read_number(value, path, report, 0, 1)
 
 
 def _applies_to(value: object, path: str, report: Report) -> EntityFilter:
@@ -249,37 +251,37 @@ def _applies_to(value: object, path: str, report: Report) -> EntityFilter:
 
 
 _LEVEL: Final = (
-    DocumentMember("id", "id", readers.identifier, required=True),
-    DocumentMember("title", "title", readers.title),
+    DocumentMember("id", "id", document_readers.read_identifier, required=True),
+    DocumentMember("title", "title", document_readers.read_title),
 )
 _ENTRY: Final = (
-    DocumentMember("check", "check", readers.identifier, required=True),
-    DocumentMember("level", "level", readers.identifier),
+    DocumentMember("check", "check", document_readers.read_identifier, required=True),
+    DocumentMember("level", "level", document_readers.read_identifier),
     DocumentMember("weight", "weight", _weight),
-    DocumentMember("advisory", "advisory", readers.boolean),
+    DocumentMember("advisory", "advisory", document_readers.read_boolean),
     DocumentMember("effort", "effort", _weight),
 )
 _RULES: Final = (
-    DocumentMember("enabled", "enabled", readers.boolean),
+    DocumentMember("enabled", "enabled", document_readers.read_boolean),
     DocumentMember("maxDays", "max_days", _max_days),
     DocumentMember("approvers", "approvers", _approvers),
-    DocumentMember("permanent", "permanent", readers.boolean),
+    DocumentMember("permanent", "permanent", document_readers.read_boolean),
 )
 _TARGET: Final = (
-    DocumentMember("level", "level", readers.identifier, required=True),
-    DocumentMember("by", "by", readers.day, required=True),
+    DocumentMember("level", "level", document_readers.read_identifier, required=True),
+    DocumentMember("by", "by", document_readers.read_day, required=True),
 )
 _MEMBERS: Final = (
-    DocumentMember("id", "id", readers.identifier, required=True),
-    DocumentMember("title", "title", readers.title, required=True),
-    DocumentMember("description", "description", readers.text),
-    DocumentMember("owner", "owner", readers.reference),
+    DocumentMember("id", "id", document_readers.read_identifier, required=True),
+    DocumentMember("title", "title", document_readers.read_title, required=True),
+    DocumentMember("description", "description", document_readers.read_text),
+    DocumentMember("owner", "owner", document_readers.read_entity_reference),
     DocumentMember("appliesTo", "applies_to", _applies_to),
     DocumentMember("levels", "levels", _levels),
     DocumentMember("entries", "entries", _entries, required=True),
     DocumentMember("exemptions", "exemptions", _exemptions),
-    DocumentMember("public", "public", readers.boolean),
+    DocumentMember("public", "public", document_readers.read_boolean),
     DocumentMember("target", "target", _target),
-    DocumentMember("effectiveFrom", "effective_from", readers.day),
+    DocumentMember("effectiveFrom", "effective_from", document_readers.read_day),
     DocumentMember("minimumCoverage", "minimum_coverage", _share),
 )

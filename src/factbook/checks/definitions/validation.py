@@ -4,14 +4,19 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from factbook.checks import state
-from factbook.checks.definitions import dependencies, templates
-from factbook.checks.definitions.check import Check
-from factbook.checks.rules import condition
-from factbook.checks.rules.condition import FactCondition, Rule
+from factbook.checks.rules import check_definition, language
+from factbook.checks.rules.check_definition import Check
 from factbook.checks.rules.contradictions import report_constant
-from factbook.checks.rules.fact_reference import CHECKS, ENTITY, FactReference
-from factbook.checks.rules.operators import OPERATORS, Operator
-from factbook.checks.rules.wanted_values import ValueForm
+from factbook.checks.rules.language import (
+    CHECKS,
+    ENTITY,
+    OPERATORS,
+    FactCondition,
+    FactReference,
+    Operator,
+    Rule,
+    ValueForm,
+)
 from factbook.errors import Problem, Problems, one_of, suggestion
 from factbook.facts.datasource import DataSource
 from factbook.facts.members import Report
@@ -45,7 +50,7 @@ def problems(check: Check, context: CheckContext) -> list[Problem]:
 
 def _shown_facts(check: Check) -> Iterator[tuple[str, FactReference]]:
     for path, text in check.templates():
-        for fact in templates.parse(text).facts():
+        for fact in check_definition.parse_template(text).facts():
             yield path, fact
 
 
@@ -58,7 +63,7 @@ def check_rule(rule: Rule, path: str, context: CheckContext, report: Report) -> 
         mistakes += 1
         report(where, message)
 
-    for where, leaf in condition.leaves(rule, path):
+    for where, leaf in language.walk_leaves(rule, path):
         _check_leaf(leaf, where, context, told)
     if not mistakes:
         report_constant(rule, path, lambda fact: _type(fact, context), report)
@@ -185,12 +190,12 @@ def _check_cycle(check: Check, context: CheckContext, report: Report) -> None:
     checks = {**context.checks, check.id: check}
 
     def reads(check_id: str) -> Iterable[str]:
-        return dependencies.read_by(checks[check_id]) if check_id in checks else ()
+        return check_definition.list_checks_read(checks[check_id]) if check_id in checks else ()
 
     for path, rule in check.rules():
-        for where, leaf in condition.leaves(rule, path):
+        for where, leaf in language.walk_leaves(rule, path):
             if leaf.fact.source == CHECKS:
-                way = dependencies.way_back(check.id, leaf.fact.fact, reads)
+                way = check_definition.find_way_back(check.id, leaf.fact.fact, reads)
                 if way:
                     report(f"{where}.fact", f"makes a cycle: {' → '.join(way)}")
 

@@ -85,7 +85,7 @@ def net(changes: Iterable[StateChange], now: int) -> list[NetChange]:
         found.setdefault((one.entity, one.check), []).append(one)
     left = []
     for (entity, check), some in sorted(found.items()):
-        before, after = state.word(some[0].before), state.word(some[-1].after)
+        before, after = state.name_state(some[0].before), state.name_state(some[-1].after)
         if before != after and not flaps.is_flapping([one.at for one in some], now):
             left.append(NetChange(check, entity, before, after))
     return left

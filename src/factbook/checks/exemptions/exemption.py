@@ -11,9 +11,9 @@ from typing import Any, Final, Literal, NamedTuple, get_args
 
 from factbook import clock
 from factbook.auth.permissions import EXEMPTION_DECIDE
-from factbook.checks import readers
+from factbook.checks import document_readers
 from factbook.checks.definitions.scorecard import DEFAULT_DAYS, NO_RULES, ExemptionRules
-from factbook.checks.readers import DocumentMember
+from factbook.checks.document_readers import DocumentMember
 from factbook.clock import DAY, iso_or_none
 from factbook.errors import ConflictError, InputError, InvalidItemsError, NotAllowedError, problem
 from factbook.facts.members import Report
@@ -129,11 +129,11 @@ def parse(document: object, now: int) -> ExemptionRequest:
             report("check", "has to be given, or `scorecard`, and not both")
         until = values.get("until")
         if until is None and isinstance(document, dict) and "until" in document:
-            report("until", readers.EMPTY)
+            report("until", document_readers.EMPTY_GUARD)
         if until is not None and until <= max(now, values.get("starts_at", 0)):
             report("until", "has to be after the start, and not over")
 
-    values = readers.members(document, _MEMBERS, "exemption", further)
+    values = document_readers.read_document(document, _MEMBERS, "exemption", further)
     blank = {"check": None, "scorecard": None, "starts_at": now, "until": None}
     return ExemptionRequest(**{**blank, **values})
 
@@ -247,7 +247,7 @@ def _distinct(problems: list[dict[str, str]]) -> list[dict[str, str]]:
 def _start(value: object, path: str, report: Report) -> int:
     """A time, or the start of a day."""
     found = _time(value)
-    return readers.day(value, path, report) if found is None else found
+    return document_readers.read_day(value, path, report) if found is None else found
 
 
 def _end(value: object, path: str, report: Report) -> int | None:
@@ -255,7 +255,7 @@ def _end(value: object, path: str, report: Report) -> int | None:
     if value == "":
         return None
     found = _time(value)
-    return readers.day(value, path, report) + DAY if found is None else found
+    return document_readers.read_day(value, path, report) + DAY if found is None else found
 
 
 def _time(value: object) -> int | None:
@@ -263,11 +263,11 @@ def _time(value: object) -> int | None:
 
 
 _MEMBERS: Final = (
-    DocumentMember("check", "check", readers.identifier),
-    DocumentMember("scorecard", "scorecard", readers.identifier),
-    DocumentMember("entity", "entity", readers.reference, required=True),
-    DocumentMember("reason", "reason", readers.words, required=True),
-    DocumentMember("link", "link", readers.address),
+    DocumentMember("check", "check", document_readers.read_identifier),
+    DocumentMember("scorecard", "scorecard", document_readers.read_identifier),
+    DocumentMember("entity", "entity", document_readers.read_entity_reference, required=True),
+    DocumentMember("reason", "reason", document_readers.read_words, required=True),
+    DocumentMember("link", "link", document_readers.read_address),
     DocumentMember("from", "starts_at", _start),
     DocumentMember("until", "until", _end),
 )

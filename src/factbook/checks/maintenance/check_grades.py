@@ -1,8 +1,8 @@
 """The grading that goes with a set of checks: since when each version in effect counts."""
 
-from factbook.checks.definitions.check import Check
 from factbook.checks.levels.grades import CountedCheck, Grading
 from factbook.checks.maintenance.check_set import CheckSet
+from factbook.checks.rules.check_definition import Check
 from factbook.checks.versions.scorecard_store import scorecard_store
 from factbook.storage import Transaction
 

@@ -10,12 +10,16 @@ import msgspec
 import structlog
 
 from factbook.checks.definitions import definition_lock
-from factbook.checks.definitions.check import Check, parse_stored_check, refused_patterns
-from factbook.checks.evaluation.compiled_check import CompiledCheck, compiled, in_order
-from factbook.checks.evaluation.explanation import Explainer
 from factbook.checks.levels.grades import Grading
-from factbook.checks.rules import condition
+from factbook.checks.rules import language
+from factbook.checks.rules.check_definition import (
+    Check,
+    find_refused_check_patterns,
+    parse_stored_check,
+)
 from factbook.checks.rules.checked_entity import CHECK_STEPS
+from factbook.checks.rules.explanation import Explainer
+from factbook.checks.rules.rule_evaluation import CompiledCheck, compile_check, order_checks
 from factbook.checks.versions import grade_slots, slots
 from factbook.checks.versions.check_store import StoredCheck, check_store
 from factbook.errors import FactbookError
@@ -278,7 +282,7 @@ def evaluated(document: object, slot: int, *, is_pending: bool) -> EvaluatedChec
     except FactbookError as error:
         log.error("check.unusable", slot=slot, reason=error.message)
         return None
-    for path, reason in refused_patterns(check):
+    for path, reason in find_refused_check_patterns(check):
         log.error("check.pattern-refused", check=check.id, path=path, reason=reason)
     return evaluated_check(check, slot, is_pending=is_pending)
 
@@ -286,11 +290,11 @@ def evaluated(document: object, slot: int, *, is_pending: bool) -> EvaluatedChec
 def evaluated_check(check: Check, slot: int, *, is_pending: bool) -> EvaluatedCheck:
     """The check, ready to be evaluated."""
     rules = [check.rule, *([check.applicable_when] if check.applicable_when else [])]
-    leaves = [leaf for rule in rules for _, leaf in condition.leaves(rule)]
+    leaves = [leaf for rule in rules for _, leaf in language.walk_leaves(rule)]
     return EvaluatedCheck(
         check.id,
         slot,
-        compiled(check, slot),
+        compile_check(check, slot),
         is_pending,
         any(leaf.operator in _TIMED for leaf in leaves),
         frozenset(leaf.fact.source for leaf in leaves if leaf.operator in _FRESH),
@@ -299,7 +303,7 @@ def evaluated_check(check: Check, slot: int, *, is_pending: bool) -> EvaluatedCh
 
 def _ordered(checks: list[EvaluatedCheck]) -> list[EvaluatedCheck]:
     by_id = {one.id: one for one in checks}
-    return [by_id[one.check.id] for one in in_order(one.compiled for one in checks)]
+    return [by_id[one.check.id] for one in order_checks(one.compiled for one in checks)]
 
 
 _json = msgspec.json.Encoder(order="deterministic").encode

@@ -5,10 +5,10 @@ from typing import Final, NamedTuple
 
 import structlog
 
-from factbook.checks.evaluation.compiled_check import CheckOutcome, CompiledCheck
 from factbook.checks.maintenance.check_set import CheckSelection, CheckSet, EvaluatedCheck
 from factbook.checks.maintenance.subjects import Subject
 from factbook.checks.rules.checked_entity import CheckedEntity
+from factbook.checks.rules.rule_evaluation import CheckOutcome, CompiledCheck
 from factbook.checks.state import EXEMPT, FAIL, NONE, OUT, PASS, UNKNOWN
 from factbook.errors import UnavailableError
 from factbook.storage.database import RestartError

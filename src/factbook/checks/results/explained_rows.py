@@ -5,16 +5,15 @@ from typing import Any, Final, NamedTuple
 
 from factbook.catalog.store import collectable
 from factbook.checks import state
-from factbook.checks.definitions import templates
-from factbook.checks.definitions.check import Check
-from factbook.checks.evaluation.explanation import Explainer, Explanation
 from factbook.checks.maintenance import latest_facts
 from factbook.checks.maintenance.check_set import CheckCache
 from factbook.checks.maintenance.state_update import SlotStates
 from factbook.checks.results.result_queries import CheckedRow
-from factbook.checks.rules import condition
+from factbook.checks.rules import check_definition, language
+from factbook.checks.rules.check_definition import Check
 from factbook.checks.rules.checked_entity import CheckedEntity
-from factbook.checks.rules.fact_reference import CHECKS, ENTITY
+from factbook.checks.rules.explanation import Explainer, Explanation
+from factbook.checks.rules.language import CHECKS, ENTITY
 from factbook.checks.states import change_store, state_store
 from factbook.storage import Database
 
@@ -59,8 +58,12 @@ async def of_rows(
 
 def _sources(check: Check) -> list[str]:
     """The data sources that the rules and the texts of a check read."""
-    facts = [one for _, rule in check.rules() for one in condition.references(rule)]
-    facts += [one for _, text in check.templates() for one in templates.parse(text).facts()]
+    facts = [one for _, rule in check.rules() for one in language.walk_references(rule)]
+    facts += [
+        one
+        for _, text in check.templates()
+        for one in check_definition.parse_template(text).facts()
+    ]
     return sorted({one.source for one in facts} - {ENTITY, CHECKS})
 
 

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 from factbook.checks.maintenance.check_set import CheckCache
 from factbook.checks.results import result_queries
 from factbook.checks.results.result_queries import CheckedRow, ResultFilter
-from factbook.checks.rules import condition
+from factbook.checks.rules import language
 from factbook.checks.versions.check_store import check_store
 from factbook.facts import latest_rows
 from factbook.storage import Database
@@ -67,7 +67,7 @@ async def _marked(
     compiled = next((one.compiled for one in known.checks if one.id == check_id), None)
     reads = defaultdict[str, set[str]](set)
     for _, rule in compiled.check.rules() if compiled else ():
-        for fact in condition.references(rule):
+        for fact in language.walk_references(rule):
             reads[fact.source].add(fact.fact)
     ids = [row.entity_id for row in rows]
     stale = await latest_rows.stale_of(database, reads, ids)

@@ -6,12 +6,12 @@ from typing import Any, Final, NamedTuple
 from factbook.catalog.store import collectable
 from factbook.checks import state
 from factbook.checks.definitions import definition_lock
-from factbook.checks.definitions.check import Check
-from factbook.checks.evaluation.explanation import Explanation
 from factbook.checks.maintenance import latest_facts
 from factbook.checks.maintenance.check_set import CheckCache, CheckSet, EvaluatedCheck
-from factbook.checks.rules import condition
+from factbook.checks.rules import language
+from factbook.checks.rules.check_definition import Check
 from factbook.checks.rules.checked_entity import CheckedEntity
+from factbook.checks.rules.explanation import Explanation
 from factbook.checks.states import change_store
 from factbook.checks.states.flaps import is_flapping, looks_back_to
 from factbook.facts import store
@@ -124,7 +124,7 @@ async def of_entity(
 
 
 def _reads_stale(check: Check, entity: CheckedEntity) -> bool:
-    facts = (fact for _, rule in check.rules() for fact in condition.references(rule))
+    facts = (fact for _, rule in check.rules() for fact in language.walk_references(rule))
     return any(map(entity.is_kept, facts))
 
 

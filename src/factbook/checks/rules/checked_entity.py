@@ -7,7 +7,7 @@ from typing import Any, Final, Self
 from factbook.catalog import essentials
 from factbook.catalog.ref import DEFAULT_NAMESPACE
 from factbook.checks import state
-from factbook.checks.rules.fact_reference import CHECKS, ENTITY, FactReference
+from factbook.checks.rules.language import CHECKS, ENTITY, FactReference
 from factbook.facts.freshness import Latest, reason_of
 from factbook.facts.reasons import NEVER_COLLECTED, NOT_APPLICABLE
 
@@ -106,13 +106,13 @@ class CheckedEntity:
         """The value of the document at a dotted path; None if there is none."""
         if path in self._at:
             return self._at[path]
-        found = self._at[path] = at(self.document, path)
+        found = self._at[path] = read_document_path(self.document, path)
         return found
 
     def state_word(self, check_id: str) -> str | None:
         """The state of another check as a word; None if it is unknown."""
         found = self.states.get(check_id, state.NONE)
-        return None if found in _SILENT else state.word(found)
+        return None if found in _SILENT else state.name_state(found)
 
     def reason(self, fact: FactReference) -> str:
         """The reason for a value that is unknown, which may be followed by details."""
@@ -138,7 +138,7 @@ class CheckedEntity:
         return latest is not None and fact.fact in latest.facts and fact.fact in latest.kept
 
 
-def at(document: Document, path: str) -> Any | None:
+def read_document_path(document: Document, path: str) -> Any | None:
     """The value of an entity at a dotted path, in any case, as the catalog's filters read paths.
 
     Keys may hold dots. A path through a list gives a list, as does `relations.TYPE`, whose values
@@ -147,14 +147,14 @@ def at(document: Document, path: str) -> Any | None:
     if read := essentials.READERS.get(path):
         return read(document)
     # Most paths are written as the document has them.
-    found = _exact(document, _keys(path))
+    found = _read_exact_path(document, _split_path(path))
     if found is None:
-        found = _loose(document, path.lower())
+        found = _read_caseless_path(document, path.lower())
     return DEFAULT_NAMESPACE if found is None and path.lower() == _NAMESPACE else found
 
 
 @lru_cache(maxsize=4096)
-def _keys(path: str) -> tuple[str, ...]:
+def _split_path(path: str) -> tuple[str, ...]:
     """The keys of a path; those of annotations and labels have dots of their own."""
     parts = path.split(".", 2)
     if len(parts) == 3 and parts[1] in ("annotations", "labels"):
@@ -162,7 +162,7 @@ def _keys(path: str) -> tuple[str, ...]:
     return tuple(path.split("."))
 
 
-def _exact(value: Any, keys: tuple[str, ...]) -> Any | None:
+def _read_exact_path(value: Any, keys: tuple[str, ...]) -> Any | None:
     for key in keys:
         if type(value) is not dict:
             return None
@@ -170,20 +170,20 @@ def _exact(value: Any, keys: tuple[str, ...]) -> Any | None:
     return value
 
 
-def _loose(document: Document, path: str) -> Any | None:
+def _read_caseless_path(document: Document, path: str) -> Any | None:
     head, _, type_ = path.partition(".")
     if head == "relations" and type_:
         listed = document.get("relations", ())
         targets = [one["targetRef"] for one in listed if one["type"].lower() == type_]
         return targets or None
-    return _below(document, path)
+    return _read_below(document, path)
 
 
-def _below(value: Any, path: str) -> Any | None:
+def _read_below(value: Any, path: str) -> Any | None:
     if not path:
         return value
     if isinstance(value, list):
-        found = [_below(one, path) for one in value]
+        found = [_read_below(one, path) for one in value]
         # An element without the value stays, so that nothing is said to be lacking from all.
         return None if all(one is None for one in found) else found
     if not isinstance(value, Mapping):
@@ -193,7 +193,7 @@ def _below(value: Any, path: str) -> Any | None:
         if path == name:
             return child
         if path.startswith(f"{name}."):
-            below = _below(child, path[len(name) + 1 :])
+            below = _read_below(child, path[len(name) + 1 :])
             if below is not None:
                 return below
     return None

@@ -1,27 +1,209 @@
 """Conditions that hold for every value, or for none: mistakes that no result would show.
 
-Each fact of a rule is tried with a value on either side of everything that the rule compares it
-with. What cannot be tried so, such as a pattern, counts as able to hold and not to hold.
+Each fact of a rule is tried with samples: a value on either side of everything that the rule
+compares it with. A comparison asks about one facet of a fact: its value, its size, its time, its
+age, or something that is tried as true and as false. What cannot be tried so, such as a pattern,
+counts as able to hold and not to hold.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import product
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise, product
 from math import prod
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from factbook.checks.rules import samples
-from factbook.checks.rules.condition import Every, FactCondition, Negation, Rule, Some
-from factbook.checks.rules.fact_reference import FactReference
-from factbook.checks.rules.operators import KNOWLEDGE
-from factbook.checks.rules.samples import SampleFacet
+from factbook.checks.rules import language
+from factbook.checks.rules.language import (
+    KNOWLEDGE_OPERATORS,
+    Every,
+    FactCondition,
+    FactReference,
+    Negation,
+    Rule,
+    Some,
+    walk_leaves,
+)
 from factbook.checks.state import FAIL, PASS, UNKNOWN
 from factbook.facts.members import Report
 from factbook.facts.schema import FactType
 
+# Not a value that anyone compares with.
+_OTHER_TEXT: Final = "\0"
+_OTHER_REASON: Final = "\0"
+_VALUES: Final = frozenset(
+    {
+        "equal",
+        "notEqual",
+        "in",
+        "notIn",
+        "lessThan",
+        "lessThanInclusive",
+        "greaterThan",
+        "greaterThanInclusive",
+    }
+)
+_SIZES: Final[dict[str, Callable[[int, int], bool]]] = {
+    "isEmpty": lambda size, _: size == 0,
+    "isNotEmpty": lambda size, _: size > 0,
+    "sizeAtLeast": lambda size, wanted: size >= wanted,
+    "sizeAtMost": lambda size, wanted: size <= wanted,
+}
+# A comparison, and the one that holds wherever it does not.
+_OPPOSITES: Final = {
+    "notEqual": "equal",
+    "notIn": "in",
+    "doesNotContain": "contains",
+    "greaterThanInclusive": "lessThan",
+    "greaterThan": "lessThanInclusive",
+    "versionBelow": "versionAtLeast",
+}
+
+
+class SampleFacet(NamedTuple):
+    """Aspect of a fact in a comparison; those that differ in `wanted` are tried on their own."""
+
+    fact: FactReference
+    name: str
+    wanted: str = ""
+
+
+def sample_rule(
+    rule: Rule, types: Callable[[FactReference], FactType | None]
+) -> dict[SampleFacet, list[Any]]:
+    """The samples to try of every facet that the rule asks about."""
+    found: dict[SampleFacet, list[FactCondition]] = {}
+    for _, leaf in walk_leaves(rule):
+        asked = (
+            knowledge_facet(leaf.fact) if leaf.operator in KNOWLEDGE_OPERATORS else find_facet(leaf)
+        )
+        found.setdefault(asked, []).append(leaf)
+    return {asked: _list_samples(asked, same, types(asked.fact)) for asked, same in found.items()}
+
+
+def knowledge_facet(fact: FactReference) -> SampleFacet:
+    """The facet whose samples are reasons for being unknown, and None for a known fact."""
+    return SampleFacet(fact, "knowledge")
+
+
+def holds_for_reason(leaf: FactCondition, reason: str | None) -> bool:
+    """The answer of a comparison about knowledge."""
+    if leaf.operator == "reasonIs":
+        return bool(reason == leaf.value)
+    return (reason is None) is (leaf.operator == "isKnown")
+
+
+def find_facet(leaf: FactCondition) -> SampleFacet:
+    """The facet that a comparison of a known value asks about."""
+    if isinstance(leaf.value, FactReference):
+        return _opaque_facet(leaf)
+    if leaf.operator in _VALUES:
+        return SampleFacet(leaf.fact, "value", "in any case" if leaf.ignores_case else "")
+    if leaf.operator in _SIZES:
+        return SampleFacet(leaf.fact, "size")
+    if leaf.operator == "freshWithin":
+        return SampleFacet(leaf.fact, "freshness")
+    if leaf.operator in ("olderThan", "newerThan") or isinstance(leaf.value, dict):
+        return SampleFacet(leaf.fact, "age")
+    return (
+        SampleFacet(leaf.fact, "moment")
+        if leaf.operator in ("before", "after")
+        else _opaque_facet(leaf)
+    )
+
+
+def sample_values(leaves: Iterable[FactCondition]) -> list[Any]:
+    """Values of a fact to try comparisons of its value with; texts can be shown to people."""
+    found = _surround_values([one for leaf in leaves for one in _as_list(leaf.value)], None)
+    return ["other" if one == _OTHER_TEXT else one for one in found]
+
+
+def holds_for_sample(leaf: FactCondition, sample: Any) -> bool:
+    """The answer of a comparison for a sample of its facet; raises TypeError if it has none."""
+    match find_facet(leaf).name:
+        case "value":
+            return leaf.test is not None and leaf.test(leaf.value)(sample)
+        case "size":
+            return _SIZES[leaf.operator](sample, leaf.value)
+        case "freshness":
+            return bool(sample <= _bound_of_comparison(leaf))
+        case "age":
+            is_older = leaf.operator in ("olderThan", "before")
+            return bool(
+                sample > _bound_of_comparison(leaf)
+                if is_older
+                else sample < _bound_of_comparison(leaf)
+            )
+        case "moment":
+            is_before = leaf.operator == "before"
+            return bool(
+                sample < _bound_of_comparison(leaf)
+                if is_before
+                else sample > _bound_of_comparison(leaf)
+            )
+    return bool(sample is (leaf.operator not in _OPPOSITES))
+
+
+def _opaque_facet(leaf: FactCondition) -> SampleFacet:
+    name = _OPPOSITES.get(leaf.operator, leaf.operator)
+    return SampleFacet(leaf.fact, name, repr((leaf.value, leaf.ignores_case)))
+
+
+def _list_samples(
+    asked: SampleFacet, same: Iterable[FactCondition], type_: FactType | None
+) -> list[Any]:
+    match asked.name:
+        case "knowledge":
+            reasons = {leaf.value for leaf in same if leaf.operator == "reasonIs"}
+            return [None, _OTHER_REASON, *sorted(reasons)]
+        case "value":
+            return _surround_values([one for leaf in same for one in _as_list(leaf.value)], type_)
+        case "size":
+            sizes = [leaf.value or 0 for leaf in same]
+            return [size for size in _surround_numbers(sizes, is_whole=True) if size >= 0]
+        case "freshness":
+            ages = [_bound_of_comparison(leaf) for leaf in same]
+            return [age for age in _surround_numbers(ages, is_whole=True) if age >= 0]
+        case "age" | "moment":
+            return _surround_numbers([_bound_of_comparison(leaf) for leaf in same], is_whole=True)
+    return [True, False]
+
+
+def _bound_of_comparison(leaf: FactCondition) -> int:
+    """The age that a comparison of times has as its bound, or the moment."""
+    if not isinstance(leaf.value, dict):
+        return language.parse_moment(leaf.value)
+    length = language.convert_duration(leaf.value)
+    return -length if leaf.operator in ("before", "after") else length
+
+
+def _surround_values(wanted: list[Any], type_: FactType | None) -> list[Any]:
+    numbers = [one for one in wanted if type(one) in (int, float)]
+    texts = {one for one in wanted if isinstance(one, str)}
+    found: list[Any] = _surround_numbers(numbers, is_whole=type_ == "integer") if numbers else []
+    if texts:
+        found += [*sorted(texts), _OTHER_TEXT]
+    if any(isinstance(one, bool) for one in wanted):
+        found += [True, False]
+    return found
+
+
+def _surround_numbers(bounds: Iterable[float], *, is_whole: bool) -> list[float]:
+    """The bounds, and a number below, between and above them."""
+    ordered = sorted(set(bounds))
+    if is_whole:
+        near = {int(one // 1) + shift for one in ordered for shift in (-1, 0, 1)}
+        return sorted(near)
+    between = [(low + high) / 2 for low, high in pairwise(ordered)]
+    return [ordered[0] - 1, *ordered, *between, ordered[-1] + 1]
+
+
+def _as_list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
 # Combinations of values that are tried for one part of a rule.
-_MOST: Final = 300
-_ALWAYS: Final = "holds for every value; to ask if there is one, use the operator isKnown"
-_NEVER: Final = "holds for no value"
+_MOST_COMBINATIONS: Final = 300
+_ALWAYS_HOLDS: Final = "holds for every value; to ask if there is one, use the operator isKnown"
+_NEVER_HOLDS: Final = "holds for no value"
 
 Types = Callable[[FactReference], FactType | None]
 # What is supposed: a value by facet, and the reason for which a fact is unknown, if it is.
@@ -30,18 +212,18 @@ _Supposed = Mapping[SampleFacet, Any]
 
 def report_constant(rule: Rule, path: str, types: Types, report: Report) -> None:
     """Report each part of a rule that always holds, or never does, innermost first."""
-    _report(rule, path, types, report)
+    _report_parts(rule, path, types, report)
 
 
-def _report(rule: Rule, path: str, types: Types, report: Report) -> bool:
+def _report_parts(rule: Rule, path: str, types: Types, report: Report) -> bool:
     """Return true if a part was reported; what is around it is not looked at then."""
-    parts = list(_parts(rule, path))
-    reported = [_report(part, where, types, report) for where, part in parts]
+    parts = list(_walk_parts(rule, path))
+    reported = [_report_parts(part, where, types, report) for where, part in parts]
     if True in reported:
         return True
-    found = _constant(rule, types)
+    found = _find_constant(rule, types)
     if found is not None:
-        report(path, _ALWAYS if found == PASS else _NEVER)
+        report(path, _ALWAYS_HOLDS if found == PASS else _NEVER_HOLDS)
         return True
     return _report_pairs(rule, parts, types, report)
 
@@ -57,16 +239,17 @@ def _report_pairs(
         if isinstance(part, FactCondition):
             by_fact.setdefault(part.fact, []).append((where, part))
     for same in by_fact.values():
-        found = _constant(type(rule)(tuple(part for _, part in same)), types)
+        found = _find_constant(type(rule)(tuple(part for _, part in same)), types)
         if len(same) > 1 and found is not None:
             report(
-                same[-1][0], f"together with {same[0][0]} {_ALWAYS if found == PASS else _NEVER}"
+                same[-1][0],
+                f"together with {same[0][0]} {_ALWAYS_HOLDS if found == PASS else _NEVER_HOLDS}",
             )
             return True
     return False
 
 
-def _parts(rule: Rule, path: str) -> Iterator[tuple[str, Rule]]:
+def _walk_parts(rule: Rule, path: str) -> Iterator[tuple[str, Rule]]:
     match rule:
         case Negation():
             yield f"{path}.not", rule.condition
@@ -76,38 +259,40 @@ def _parts(rule: Rule, path: str) -> Iterator[tuple[str, Rule]]:
                 yield f"{path}.{name}[{position}]", one
 
 
-def _constant(rule: Rule, types: Types) -> int | None:
+def _find_constant(rule: Rule, types: Types) -> int | None:
     """The only state among pass and fail that the rule can have; None if it can have both."""
-    tried = samples.of_rule(rule, types)
-    if prod(map(len, tried.values())) > _MOST:
+    tried = sample_rule(rule, types)
+    if prod(map(len, tried.values())) > _MOST_COMBINATIONS:
         return None
     seen = set[int]()
     for values in product(*tried.values()):
-        seen.add(_state(rule, dict(zip(tried, values, strict=True))))
+        seen.add(_evaluate_supposed(rule, dict(zip(tried, values, strict=True))))
         if {PASS, FAIL} <= seen:
             return None
     return FAIL if PASS not in seen else PASS
 
 
-def _state(rule: Rule, supposed: _Supposed) -> int:
+def _evaluate_supposed(rule: Rule, supposed: _Supposed) -> int:
     match rule:
         case FactCondition():
-            return _leaf_state(rule, supposed)
+            return _evaluate_supposed_leaf(rule, supposed)
         case Negation():
-            return {PASS: FAIL, FAIL: PASS}.get(_state(rule.condition, supposed), UNKNOWN)
+            return {PASS: FAIL, FAIL: PASS}.get(
+                _evaluate_supposed(rule.condition, supposed), UNKNOWN
+            )
         case Every() | Some():
-            states = {_state(one, supposed) for one in rule.conditions}
+            states = {_evaluate_supposed(one, supposed) for one in rule.conditions}
             first, last = (FAIL, PASS) if isinstance(rule, Every) else (PASS, FAIL)
             return next((one for one in (first, UNKNOWN) if one in states), last)
 
 
-def _leaf_state(leaf: FactCondition, supposed: _Supposed) -> int:
-    reason = supposed.get(samples.knowledge(leaf.fact))
-    if leaf.operator in KNOWLEDGE:
-        return PASS if samples.is_so(leaf, reason) else FAIL
+def _evaluate_supposed_leaf(leaf: FactCondition, supposed: _Supposed) -> int:
+    reason = supposed.get(knowledge_facet(leaf.fact))
+    if leaf.operator in KNOWLEDGE_OPERATORS:
+        return PASS if holds_for_reason(leaf, reason) else FAIL
     if reason is not None:
         return UNKNOWN
     try:
-        return PASS if samples.holds(leaf, supposed[samples.facet(leaf)]) else FAIL
+        return PASS if holds_for_sample(leaf, supposed[find_facet(leaf)]) else FAIL
     except (TypeError, ValueError):
         return UNKNOWN

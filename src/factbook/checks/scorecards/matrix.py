@@ -106,7 +106,7 @@ async def _meeting(
         own = states.get(id_, none)
         vector = own.padded(width)
         picked = tuple(vector[place] for place in places)
-        if wanted.state is None or wanted.state in map(state.word, picked):
+        if wanted.state is None or wanted.state in map(state.name_state, picked):
             found.append(_FoundEntity(id_, graded, own.owner, picked))
     return found
 

@@ -25,7 +25,7 @@ _IN_A_ROW: Final = 1_000
 def tell_changes(transaction: Transaction, changes: Sequence[ChangeRow], now: int) -> None:
     """Tell of results that changed now, which are stored already."""
     # Without the flag of an exemption a state may be another one and look the same.
-    shown = [one for one in changes if state.word(one[2]) != state.word(one[3])]
+    shown = [one for one in changes if state.name_state(one[2]) != state.name_state(one[3])]
     if not shown:
         return
     ids = {one[1] for one in shown}
@@ -34,7 +34,7 @@ def tell_changes(transaction: Transaction, changes: Sequence[ChangeRow], now: in
     told: dict[str, list[tuple[str, str, str, msgspec.Raw]]] = {}
     for check_id, entity_id, before, after, why in shown:
         if entity_id in refs and not is_flapping(times.get((entity_id, check_id), []), now):
-            words = state.word(before), state.word(after)
+            words = state.name_state(before), state.name_state(after)
             told.setdefault(check_id, []).append((refs[entity_id], *words, msgspec.Raw(why)))
     rows = [
         event.of_check(check_id, found[start : start + _IN_A_ROW])

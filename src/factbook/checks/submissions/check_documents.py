@@ -8,10 +8,10 @@ from typing import Any, Final
 import msgspec
 
 from factbook.checks.definitions import scorecard, validation
-from factbook.checks.definitions.check import Check, parse_check, parse_stored_check
 from factbook.checks.definitions.scorecard import Scorecard
 from factbook.checks.definitions.validation import CheckContext
-from factbook.checks.rules.fact_reference import CHECKS
+from factbook.checks.rules.check_definition import Check, parse_check, parse_stored_check
+from factbook.checks.rules.language import CHECKS
 from factbook.checks.versions.check_store import check_store
 from factbook.datasources.registry import Registry
 from factbook.definitions import documents

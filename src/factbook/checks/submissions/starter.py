@@ -9,7 +9,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Final, NamedTuple
 
-from factbook.checks.definitions.files import DefinitionDocument
+from factbook.checks.document_readers import DefinitionDocument
 from factbook.checks.versions.check_store import check_store
 from factbook.checks.versions.scorecard_store import scorecard_store
 from factbook.facts.datasource import DataSource

@@ -6,7 +6,7 @@ Configurations have them as texts, lists, objects or maps by name. Remarks name 
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final
 
-from factbook.checks.definitions import templates
+from factbook.checks.rules import check_definition
 from factbook.checks.takeover.remarks import Remarks
 from factbook.errors import InputError
 
@@ -78,7 +78,7 @@ def _links(given: object, path: str, remarks: Remarks) -> Iterator[tuple[str, st
         try:
             if not isinstance(link, str):
                 raise InputError("is no text")
-            templates.parse_link(link)
+            check_definition.parse_link_template(link)
         except InputError as error:
             remarks.change(place, f"is left out: its address {error.message}")
         else:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from factbook.checks.rules.condition import DEEPEST
+from factbook.checks.rules.language import DEEPEST_CONDITION
 from factbook.checks.takeover.remarks import Remarks
 
 # The members `source` and `fact` for a name; raises LookupError, whose text says what is wrong.
@@ -71,7 +71,7 @@ class Translation:
         if not isinstance(condition, dict):
             self._remarks.refuse(path, "is not a condition")
             return {}
-        if depth > 2 * DEEPEST:
+        if depth > 2 * DEEPEST_CONDITION:
             self._remarks.refuse(path, "is nested too deeply, or names itself")
             return {}
         for name in _IGNORED:

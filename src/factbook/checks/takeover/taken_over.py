@@ -7,12 +7,10 @@ from typing import Any, Final, NamedTuple
 
 from factbook.checks import state
 from factbook.checks.definitions import scorecard
-from factbook.checks.definitions.check import Check, parse_check
-from factbook.checks.definitions.check_test import CheckTest
-from factbook.checks.definitions.files import DefinitionDocument, Kind
-from factbook.checks.rules import condition, samples
-from factbook.checks.rules.condition import FactCondition
-from factbook.checks.rules.fact_reference import FactReference
+from factbook.checks.document_readers import DefinitionDocument, Kind
+from factbook.checks.rules import contradictions, language
+from factbook.checks.rules.check_definition import Check, CheckTest, parse_check
+from factbook.checks.rules.language import FactCondition, FactReference
 from factbook.checks.takeover.remarks import Remark, Remarks
 from factbook.checks.trials.trial import outcome
 from factbook.errors import InvalidItemsError
@@ -99,7 +97,7 @@ def _tests(check: Check) -> list[dict[str, Any]]:
 def _every(check: Check) -> Iterator[Facts]:
     """Every combination of the values to try of each fact."""
     by_fact: dict[FactReference, list[FactCondition]] = {}
-    for _, leaf in condition.leaves(check.rule):
+    for _, leaf in language.walk_leaves(check.rule):
         by_fact.setdefault(leaf.fact, []).append(leaf)
         if isinstance(leaf.value, FactReference):
             by_fact.setdefault(leaf.value, [])
@@ -116,13 +114,13 @@ def _values(leaves: list[FactCondition]) -> list[Any]:
     if sets:
         items = [one for value in sets for one in (value if isinstance(value, list) else [value])]
         return [list(dict.fromkeys(items)), [], *([one] for one in dict.fromkeys(items))]
-    plain = [leaf for leaf in leaves if samples.facet(leaf).name == "value"]
-    return samples.values(plain) or [1, 2, 3]
+    plain = [leaf for leaf in leaves if contradictions.find_facet(leaf).name == "value"]
+    return contradictions.sample_values(plain) or [1, 2, 3]
 
 
 def _with_tests(document: Mapping[str, Any], check: Check) -> dict[str, Any]:
     """The document of a check with tests, unless its facts are parts of objects."""
-    leaves = [leaf for _, leaf in condition.leaves(check.rule)]
-    if any(reference.path for reference in condition.references(check.rule)) or not leaves:
+    leaves = [leaf for _, leaf in language.walk_leaves(check.rule)]
+    if any(reference.path for reference in language.walk_references(check.rule)) or not leaves:
         return dict(document)
     return {**document, "tests": _tests(check)}

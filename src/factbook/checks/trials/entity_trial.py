@@ -19,12 +19,12 @@ from factbook.catalog.store.apply import Actor
 from factbook.catalog.store.diff import Existing, WritePlan
 from factbook.catalog.store.locks import WriteLocks
 from factbook.checks import state
-from factbook.checks.definitions.check import Check
-from factbook.checks.evaluation import explanation, narrowed_explanation
-from factbook.checks.evaluation.explanation import Explanation
-from factbook.checks.evaluation.partial_evaluation import PartialEvaluation
+from factbook.checks.rules import explanation
+from factbook.checks.rules.check_definition import Check
 from factbook.checks.rules.checked_entity import CheckedEntity
-from factbook.checks.rules.fact_reference import ENTITY, FactReference
+from factbook.checks.rules.explanation import Explanation
+from factbook.checks.rules.language import ENTITY, FactReference
+from factbook.checks.rules.rule_evaluation import PartialEvaluation
 from factbook.checks.trials.write_trial import EvaluatedTrial, ResultDifference, WriteTrial
 from factbook.errors import InputError
 from factbook.facts import latest_rows, store
@@ -187,15 +187,15 @@ class EntityTrial:
             is_shown = position < MOST_EXPLAINED and ref in self._own
             if is_shown and one.after in ("pass", "fail", "unknown"):
                 told = self._told(check, entities[ref], partial[ref])
-                told = told if told and state.word(told.state) == one.after else None
+                told = told if told and state.name_state(told.state) == one.after else None
             counts = fails and is_decided and check.is_effective(self._now)
             yield TriedEntityResult(one, check, is_decided, counts, told)
 
     def _told(self, check: Check, entity: CheckedEntity, partial: PartialEvaluation) -> Explanation:
         if entity.ref in self._in_named_set:
-            return explanation.explain(check, entity, self._now)
+            return explanation.explain_check(check, entity, self._now)
         document = self._own[entity.ref]
-        return narrowed_explanation.explain(check, entity, document, partial.is_given, self._now)
+        return explanation.explain_narrowed(check, entity, document, partial.is_given, self._now)
 
     def _counted(self, ref: str) -> Callable[[FactReference], bool]:
         """The facts that the catalog or the documents know."""

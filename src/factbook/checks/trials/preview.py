@@ -7,16 +7,16 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 
 from factbook.catalog.store import collectable
-from factbook.checks.definitions.check import Check
 from factbook.checks.maintenance import latest_facts
 from factbook.checks.maintenance.check_set import CheckCache, EvaluatedCheck, evaluated_check
 from factbook.checks.maintenance.state_update import SlotStates
 from factbook.checks.results import result_age
 from factbook.checks.results.result_age import ResultAge
-from factbook.checks.rules import condition
+from factbook.checks.rules import language
+from factbook.checks.rules.check_definition import Check
 from factbook.checks.rules.checked_entity import CheckedEntity
-from factbook.checks.rules.fact_reference import ENTITY
-from factbook.checks.state import EXEMPT, FAIL, NONE, OUT, PASS, UNKNOWN, word
+from factbook.checks.rules.language import ENTITY
+from factbook.checks.state import EXEMPT, FAIL, NONE, OUT, PASS, UNKNOWN, name_state
 from factbook.checks.states import state_store
 from factbook.checks.states.count_store import NO_PLACE, PLACES, StateCounts
 from factbook.checks.trials import trial_budget
@@ -42,8 +42,8 @@ class PreviewedChange(NamedTuple):
     @property
     def words(self) -> tuple[str, str]:
         """The states, before and after; `none` for an entity without a result so far."""
-        before = "none" if self.before == NONE else word(self.before)
-        return before, word(self.after)
+        before = "none" if self.before == NONE else name_state(self.before)
+        return before, name_state(self.after)
 
 
 class CheckPreview(NamedTuple):
@@ -135,7 +135,7 @@ class _Preview:
         self._check = evaluated.compiled
         self.sources, self.checks = evaluated.compiled.sources, evaluated.compiled.checks
         rules = [rule for _, rule in evaluated.compiled.check.rules()]
-        facts = [fact for rule in rules for fact in condition.references(rule)]
+        facts = [fact for rule in rules for fact in language.walk_references(rule)]
         self._has_paths = any(fact.path is not None for fact in facts)
         self._scope = scope
         self._now = now

@@ -4,21 +4,18 @@ from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 from factbook.checks import state
-from factbook.checks.definitions import templates
-from factbook.checks.definitions.check import Check
-from factbook.checks.definitions.check_test import CheckTest
-from factbook.checks.evaluation.compiled_check import compiled
-from factbook.checks.evaluation.explanation import Explanation, explain
-from factbook.checks.rules import condition
+from factbook.checks.rules import check_definition, language
+from factbook.checks.rules.check_definition import Check, CheckTest
 from factbook.checks.rules.checked_entity import CheckedEntity
 from factbook.checks.rules.contradictions import report_constant
-from factbook.checks.rules.fact_reference import FactReference
-from factbook.checks.rules.operators import KNOWLEDGE
+from factbook.checks.rules.explanation import Explanation, explain_check
+from factbook.checks.rules.language import KNOWLEDGE_OPERATORS, FactReference
+from factbook.checks.rules.rule_evaluation import compile_check
 from factbook.facts.entity_filter import Matcher
 from factbook.facts.freshness import Latest
 
 _ENTITY: Final[dict[str, Any]] = {"kind": "Component", "metadata": {"name": "test"}}
-_STATES: Final = {state.word(one): one for one in (state.PASS, state.FAIL, state.UNKNOWN)}
+_STATES: Final = {state.name_state(one): one for one in (state.PASS, state.FAIL, state.UNKNOWN)}
 
 
 class CheckTrial(NamedTuple):
@@ -44,7 +41,7 @@ def tried(check: Check, now: int) -> list[CheckTrial]:
 
 def outcome(check: Check, test: CheckTest, now: int) -> str:
     """The state that a test gives, as a word."""
-    return state.word(compiled(check, 0).evaluate(_entity(test, now), now).state)
+    return state.name_state(compile_check(check, 0).evaluate(_entity(test, now), now).state)
 
 
 def gaps(check: Check) -> Iterator[tuple[str, str]]:
@@ -62,8 +59,8 @@ def gaps(check: Check) -> Iterator[tuple[str, str]]:
 
 def _wanted(check: Check) -> list[str]:
     """The states that tests have to show; a check may not be able to be unknown."""
-    leaves = [leaf for _, rule in check.rules() for _, leaf in condition.leaves(rule)]
-    can_be_unknown = any(leaf.operator not in KNOWLEDGE for leaf in leaves)
+    leaves = [leaf for _, rule in check.rules() for _, leaf in language.walk_leaves(rule)]
+    can_be_unknown = any(leaf.operator not in KNOWLEDGE_OPERATORS for leaf in leaves)
     keeps_unknown = can_be_unknown and check.on_unknown == state.UNKNOWN
     return ["pass", "fail", *(["unknown"] if keeps_unknown else [])]
 
@@ -80,18 +77,18 @@ def _unread(check: Check) -> Iterator[tuple[str, str]]:
 
 def _read(check: Check) -> Iterator[FactReference]:
     for _, rule in check.rules():
-        yield from condition.references(rule)
+        yield from language.walk_references(rule)
     for _, text in check.templates():
-        yield from templates.parse(text).facts()
+        yield from check_definition.parse_template(text).facts()
 
 
 def _result(check: Check, test: CheckTest, now: int) -> CheckTrial:
     entity = _entity(test, now)
-    one = compiled(check, 0)
+    one = compile_check(check, 0)
     if test.entity is not None and not one.applies(Matcher(dict(test.entity))):
-        return CheckTrial(test, state.word(state.OUT), None)
-    explanation = explain(check, entity, now)
-    return CheckTrial(test, state.word(explanation.state), explanation)
+        return CheckTrial(test, state.name_state(state.OUT), None)
+    explanation = explain_check(check, entity, now)
+    return CheckTrial(test, state.name_state(explanation.state), explanation)
 
 
 def _entity(test: CheckTest, now: int) -> CheckedEntity:

@@ -11,8 +11,8 @@ from contextlib import asynccontextmanager
 from typing import Final, TypeVar
 
 from factbook import user_patterns
-from factbook.checks.evaluation.compiled_check import CompiledCheck
 from factbook.checks.rules.checked_entity import CheckedEntity
+from factbook.checks.rules.rule_evaluation import CompiledCheck
 from factbook.errors import InputError, TooManyRequestsError, UnavailableError
 
 T = TypeVar("T")

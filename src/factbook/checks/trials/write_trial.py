@@ -9,12 +9,12 @@ from functools import partial
 from typing import Final, NamedTuple, TypeVar, cast
 
 from factbook.checks import state
-from factbook.checks.evaluation.compiled_check import CompiledCheck
 from factbook.checks.maintenance import incremental
 from factbook.checks.maintenance.check_set import CheckCache, CheckSet
 from factbook.checks.maintenance.incremental import TouchedEntity
 from factbook.checks.maintenance.state_update import ActiveExemptions, SlotStates, evaluate
 from factbook.checks.rules.checked_entity import CheckedEntity
+from factbook.checks.rules.rule_evaluation import CompiledCheck
 from factbook.checks.states.state_store import EntityStates
 from factbook.checks.trials import trial_budget
 from factbook.checks.trials.trial_budget import TrialBudget, TrialRoom
@@ -115,7 +115,10 @@ class WriteTrial:
         entity.states = SlotStates(known.slots, now)
         found.entities[entity.ref] = entity
         for check_id, slot in known.slots.items():
-            words = None if one.before is None else state.word(was[slot]), state.word(now[slot])
+            words = (
+                None if one.before is None else state.name_state(was[slot]),
+                state.name_state(now[slot]),
+            )
             if words[0] != words[1] and (words[0] is not None or now[slot] != state.OUT):
                 yield ResultDifference(entity.ref, check_id, *words)
 

@@ -5,7 +5,7 @@ from typing import Final
 
 import msgspec
 
-from factbook.checks.definitions import dependencies
+from factbook.checks.rules import check_definition
 from factbook.checks.states import batch_order, change_events
 from factbook.checks.versions import slots
 from factbook.checks.versions.scorecard_store import scorecard_store
@@ -41,14 +41,14 @@ class CheckStore(StagedStore[StoredCheck]):
     def verify(self, transaction: Transaction, document: Document) -> None:
         """Raise InvalidItemsError if a check reads one that is missing, or itself in the end."""
         rows = transaction.all(_NEWEST)
-        dependencies.verify(document, _reading(rows), {id_ for id_, _ in rows})
+        check_definition.check_references(document, _reading(rows), {id_ for id_, _ in rows})
 
     def verify_publication(self, transaction: Transaction, document: Document) -> None:
         """Raise the same as what is published reads; a draft may no longer read what that does."""
         rows = transaction.all(_PUBLISHED)
         drafts = {id_ for id_, _, has_draft in rows if has_draft}
         others = _reading(row[:2] for row in rows)
-        dependencies.verify(document, others, {id_ for id_, _, _ in rows}, drafts)
+        check_definition.check_references(document, others, {id_ for id_, _, _ in rows}, drafts)
 
     def begin(self, transaction: Transaction, stored: StoredCheck, now: int) -> None:
         """Evaluate a version in a slot of its own, or a pending one once more from the start.
@@ -56,7 +56,7 @@ class CheckStore(StagedStore[StoredCheck]):
         So are the checks that read the state of this one: all come into effect together.
         """
         place = batch_order.first_place(transaction, self.progress(transaction).values())
-        for id_ in (stored.id, *dependencies.readers(transaction, stored.id)):
+        for id_ in (stored.id, *check_definition.list_readers(transaction, stored.id)):
             found = self.existing_within(transaction, id_)
             slot = found.pending_slot or slots.free(transaction)
             transaction.run(_BEGIN, (slot, place, id_))
@@ -71,7 +71,7 @@ class CheckStore(StagedStore[StoredCheck]):
             one.id: {
                 id_
                 for document in (one.pending, one.published)
-                for id_ in dependencies.referenced(document or {})
+                for id_ in check_definition.list_referenced_checks(document or {})
             }
             for one in pending
         }
@@ -107,7 +107,7 @@ class CheckStore(StagedStore[StoredCheck]):
     def forget(self, transaction: Transaction, stored: StoredCheck) -> None:
         """Delete the results and their history; raises ConflictError if others read the check."""
         id_ = stored.id
-        readers = dependencies.readers(transaction, id_, drafts=True)
+        readers = check_definition.list_readers(transaction, id_, drafts=True)
         if readers:
             raise _is_used(id_, ", ".join(readers), f"{len(readers)} others", "read")
         named = scorecard_store.naming(transaction, id_)

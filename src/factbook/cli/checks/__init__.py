@@ -159,7 +159,7 @@ def export(
     Examples:
       factbook checks export --to tech-insights
     """
-    from factbook.checks.definitions.files import DefinitionDocument
+    from factbook.checks.document_readers import DefinitionDocument
     from factbook.cli.checks import change_plan, exemption_plan, takeovers
 
     with connected(context, server, token) as client:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, NamedTuple
 
-from factbook.checks.definitions import dependencies
+from factbook.checks.rules import check_definition
 from factbook.cli.checks.files import ReadDocument
 from factbook.cli.definition_plan import DELETION, PlanStep, StoredDocuments, change
 from factbook.client import ApiError, Client
@@ -143,8 +143,12 @@ def _kind(one: ReadDocument) -> Kind:
 def _in_order(read: Sequence[ReadDocument]) -> list[ReadDocument]:
     """Checks, each after those that it reads, then scorecards; the server refuses a cycle."""
     checks = {one.id: one for one in read if one.check is not None}
-    reads = {id_: dependencies.read_by(one.check) for id_, one in checks.items() if one.check}
-    ordered = [checks[id_] for id_ in dependencies.in_order(reads)]
+    reads = {
+        id_: check_definition.list_checks_read(one.check)
+        for id_, one in checks.items()
+        if one.check
+    }
+    ordered = [checks[id_] for id_ in check_definition.order_by_reads(reads)]
     return [*ordered, *(one for one in read if one.kind == "scorecard")]
 
 

@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from factbook.catalog import ref
-from factbook.checks.definitions import files, scorecard
-from factbook.checks.definitions.check import Check, parse_check
-from factbook.checks.definitions.files import Kind
+from factbook.checks import document_readers
+from factbook.checks.definitions import scorecard
+from factbook.checks.document_readers import Kind
 from factbook.checks.exemptions import exemption
+from factbook.checks.rules.check_definition import Check, parse_check
 from factbook.cli import definition_files
 from factbook.errors import InvalidItemsError, problem
 
@@ -42,7 +43,7 @@ def read(places: Sequence[str]) -> list[ReadDocument]:
 
 
 def _parse(document: dict[str, Any], origin: str) -> ReadDocument:
-    found = files.parse(document)
+    found = document_readers.parse_file_document(document)
     return ReadDocument(found.kind, found.document, origin, _check(found.kind, found.document))
 
 

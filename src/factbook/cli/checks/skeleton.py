@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from factbook.checks import readers
+from factbook.checks import document_readers
 from factbook.errors import InputError
 
 
@@ -12,7 +12,7 @@ def skeleton(name: str) -> str:
     def refuse(path: str, message: str) -> None:
         raise InputError(f'"{name}" {message}.')
 
-    readers.identifier(name, "", refuse)
+    document_readers.read_identifier(name, "", refuse)
     title = name.replace("-", " ").replace("_", " ").replace(".", " ").strip()
     return _SKELETON.format(name=name, title=f"{title[:1].upper()}{title[1:]}")
 

@@ -37,7 +37,7 @@ def starter(
       factbook checks starter --to tech-insights
       factbook checks starter --adopt
     """
-    from factbook.checks.definitions.files import DefinitionDocument
+    from factbook.checks.document_readers import DefinitionDocument
     from factbook.cli.checks import takeovers
     from factbook.client.calls import get, send
     from factbook.schemas.checks import AdoptedStarter, StarterDocuments

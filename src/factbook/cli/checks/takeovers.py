@@ -6,8 +6,8 @@ from typing import Any, Final
 
 import msgspec
 
-from factbook.checks.definitions import files
-from factbook.checks.definitions.files import DefinitionDocument, Kind
+from factbook.checks import document_readers
+from factbook.checks.document_readers import DefinitionDocument, Kind
 from factbook.checks.takeover import backstage, rhdh, roadie
 from factbook.checks.takeover.fact_names import Sources
 from factbook.checks.takeover.remarks import REFUSED
@@ -49,7 +49,7 @@ def write_all(found: Sequence[DefinitionDocument], folder: Path, *, quiet: bool 
     taken: set[str] = set()
     for kind, document in found:
         file = folder / f"{kind}s" / f"{_distinct(_name(kind, document), kind, taken)}.yaml"
-        written[file] = files.of_document(kind, document)
+        written[file] = document_readers.make_file_document(kind, document)
     for file in written:
         if file.exists():
             raise InputError(f"{file} is there already; nothing was written.")
@@ -83,8 +83,11 @@ def refused(found: TakenOver) -> list[str]:
 
 def show(found: TakenOver) -> None:
     """Print how much was written, and every remark."""
-    ids = {kind: list(found.taken(kind)) for kind in files.KINDS}
-    say("; ".join(count(ids[kind], kind) for kind in files.KINDS if ids[kind]) or "nothing")
+    ids = {kind: list(found.taken(kind)) for kind in document_readers.KINDS}
+    say(
+        "; ".join(count(ids[kind], kind) for kind in document_readers.KINDS if ids[kind])
+        or "nothing"
+    )
     for one in found.remarks:
         say(_line(one))
 

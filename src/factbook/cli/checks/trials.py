@@ -4,10 +4,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from factbook.checks.definitions.check import Check
-from factbook.checks.evaluation.explanation import Evidence
-from factbook.checks.rules import sentence
-from factbook.checks.state import word
+from factbook.checks.rules import language
+from factbook.checks.rules.check_definition import Check
+from factbook.checks.rules.explanation import Evidence
+from factbook.checks.state import name_state
 from factbook.checks.trials import trial
 from factbook.checks.trials.trial import CheckTrial
 from factbook.cli.output import say
@@ -36,7 +36,7 @@ def show(found: TriedCheck) -> None:
     if not found.failed:
         say(f"{found.check.id}: {len(found.trials)} tests passed")
         return
-    say(f"{found.check.id}: {sentence.of(found.check.rule)}")
+    say(f"{found.check.id}: {language.describe_rule(found.check.rule)}")
     for path, message in found.gaps:
         say(f"  {path} {message}")
     for position, one in enumerate(found.trials):
@@ -70,4 +70,5 @@ def _show_failed(position: int, one: CheckTrial) -> None:
 def _line(evidence: Evidence) -> str:
     value = msgspec.json.encode(evidence.value).decode()
     saw = f"unknown, {evidence.reason}" if evidence.reason else f"it is {value}"
-    return f"{word(evidence.state)}: {sentence.of(evidence.leaf).removesuffix('.')}; {saw}"
+    rule = language.describe_rule(evidence.leaf).removesuffix(".")
+    return f"{name_state(evidence.state)}: {rule}; {saw}"

@@ -5,10 +5,14 @@ from typing import Any, Final
 
 from factbook import user_patterns
 from factbook.auth.permissions import SCORECARD_WRITE
-from factbook.checks.definitions import dependencies, scorecard
-from factbook.checks.definitions.check import Check, parse_stored_check, refused_patterns
-from factbook.checks.rules import condition
-from factbook.checks.rules.operators import PATTERNS
+from factbook.checks.definitions import scorecard
+from factbook.checks.rules import check_definition, language
+from factbook.checks.rules.check_definition import (
+    Check,
+    find_refused_check_patterns,
+    parse_stored_check,
+)
+from factbook.checks.rules.language import PATTERN_OPERATORS
 from factbook.checks.submissions import exemption_writes
 from factbook.checks.versions.check_store import StoredCheck, check_store
 from factbook.checks.versions.grade_slots import StoredScorecard
@@ -72,7 +76,7 @@ def _patterns(stored: Iterable[StoredCheck]) -> Iterator[Finding]:
         except FactbookError:
             continue
         owner = f", which belongs to {check.owner}," if check.owner else ""
-        for path, reason in refused_patterns(check):
+        for path, reason in find_refused_check_patterns(check):
             yield problem(
                 TOPIC,
                 f"The check {one.id}{owner} is unknown in this release: the pattern at {path} "
@@ -91,8 +95,8 @@ def _patterns(stored: Iterable[StoredCheck]) -> Iterator[Finding]:
 
 def _readable_patterns(check: Check) -> Iterator[tuple[str, str]]:
     for path, rule in check.rules():
-        for where, leaf in condition.leaves(rule, path):
-            if leaf.operator in PATTERNS and not any(condition.refused_patterns(leaf)):
+        for where, leaf in language.walk_leaves(rule, path):
+            if leaf.operator in PATTERN_OPERATORS and not any(language.find_refused_patterns(leaf)):
                 yield f"{where}.value", leaf.value
 
 
@@ -150,11 +154,14 @@ def _idle_rules(
 
 def _circles(published: Mapping[str, dict[str, Any]]) -> Iterator[Finding]:
     """A problem for each circle, which earlier releases let through."""
-    reads = {id_: dependencies.referenced(document) for id_, document in published.items()}
+    reads = {
+        id_: check_definition.list_referenced_checks(document)
+        for id_, document in published.items()
+    }
     told = set[frozenset[str]]()
     for id_, others in reads.items():
         for other in others:
-            circle = dependencies.way_back(id_, other, lambda one: reads.get(one, ()))
+            circle = check_definition.find_way_back(id_, other, lambda one: reads.get(one, ()))
             if not circle or frozenset(circle) in told:
                 continue
             told.add(frozenset(circle))

@@ -16,16 +16,16 @@ from factbook.catalog import ref as refs
 from factbook.catalog.store import collectable, hierarchy, membership
 from factbook.checks import state
 from factbook.checks.background import days
-from factbook.checks.definitions.check import Check, parse_stored_check
-from factbook.checks.evaluation.explanation import Evidence, Explanation
 from factbook.checks.exemptions import exemption
 from factbook.checks.exemptions.exemption import ExemptionActor
 from factbook.checks.levels.group_hierarchy import GroupHierarchy
 from factbook.checks.results import explained_rows, result_age, result_pages, result_queries
 from factbook.checks.results.explained_rows import ExplainedRow
 from factbook.checks.results.result_queries import CheckedRow, ResultFilter
-from factbook.checks.rules import sentence
-from factbook.checks.rules.fact_reference import CHECKS, ENTITY
+from factbook.checks.rules import language
+from factbook.checks.rules.check_definition import Check, parse_stored_check
+from factbook.checks.rules.explanation import Evidence, Explanation
+from factbook.checks.rules.language import CHECKS, ENTITY
 from factbook.checks.state import UNKNOWN
 from factbook.checks.states import change_store, count_store
 from factbook.checks.states.count_store import StateCounts
@@ -174,7 +174,7 @@ def read(stored: StoredCheck) -> Check | None:
 
 def _line(stored: StoredCheck, counts: StateCounts) -> CheckLine:
     check = read(stored)
-    words = sentence.of(check.rule) if check else ""
+    words = language.describe_rule(check.rule) if check else ""
     return CheckLine(stored, check, words, ResultFigures(counts))
 
 
@@ -271,7 +271,7 @@ async def shown(visit: PageContext, check: Check, found: Sequence[CheckedRow]) -
 
 
 def _row(check: Check, one: ExplainedRow, actor: ExemptionActor, *, reads: bool) -> ResultRow:
-    word, told = state.word(one.row.state), one.explanation if reads else None
+    word, told = state.name_state(one.row.state), one.explanation if reads else None
     asks = None
     if word in {"fail", "unknown"} and exemption.may_request(actor, [one.row.owner]):
         asks = f"/exemptions/-/new?check={segment(check.id)}&entity={segment(one.row.ref)}"
@@ -309,8 +309,8 @@ def _seen(one: Evidence, ref: str) -> SeenValue:
         place = f"{segment(leaf.fact.source)}/{segment(leaf.fact.fact)}"
         path = f"{formats.entity_path(ref)}/facts/{place}"
     return SeenValue(
-        sentence.of(leaf).removesuffix("."),
-        state.word(one.state),
+        language.describe_rule(leaf).removesuffix("."),
+        state.name_state(one.state),
         path,
         None if one.value is None else _brief(one.value),
         one.collected_at,
@@ -370,10 +370,10 @@ async def show(visit: PageContext) -> Reply:
         stored=stored,
         check=check,
         newest=stored.newest,
-        sentence=sentence.of(check.rule),
-        when=sentence.of(check.applicable_when) if check.applicable_when else None,
+        sentence=language.describe_rule(check.rule),
+        when=language.describe_rule(check.applicable_when) if check.applicable_when else None,
         about=_about(stored),
-        on_unknown=None if check.on_unknown == UNKNOWN else state.word(check.on_unknown),
+        on_unknown=None if check.on_unknown == UNKNOWN else state.name_state(check.on_unknown),
         figures=ResultFigures(counts),
         states=shares.of_states(check.id, counts, **query),
         word=word,
@@ -403,7 +403,7 @@ async def export(visit: PageContext) -> Reply:
         yield csv_lines.line(("entity", "owner", "state", "stale")).encode()
         async for found in result_pages.everything(visit.state.database, [check.id], wanted):
             rows = (
-                (row.ref, row.owner, state.word(row.state), csv_lines.plain(row.stale))
+                (row.ref, row.owner, state.name_state(row.state), csv_lines.plain(row.stale))
                 for _, row in found
             )
             yield "".join(map(csv_lines.line, rows)).encode()
@@ -488,7 +488,10 @@ async def _changes(visit: PageContext, check_id: str) -> list[ChangedResult]:
     names = await collectable.refs_of_ids(visit.state.database, {one.entity_id for one in found})
     return [
         ChangedResult(
-            names.get(one.entity_id), one.at, state.word(one.before), state.word(one.after)
+            names.get(one.entity_id),
+            one.at,
+            state.name_state(one.before),
+            state.name_state(one.after),
         )
         for one in found
     ]

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from factbook.auth.permissions import CATALOG_READ, CHECK_READ, CHECK_WRITE, SCORECARD_WRITE
 from factbook.checks.definitions import author_permissions, definition_lock
-from factbook.checks.definitions.check import Check
+from factbook.checks.rules.check_definition import Check
 from factbook.checks.submissions import check_documents, definition_writes
 from factbook.checks.submissions.owned_staged import OwnedStaged
 from factbook.checks.versions.check_store import check_store

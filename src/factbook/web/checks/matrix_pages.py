@@ -132,7 +132,7 @@ def _entity(card: Scorecard, check_ids: Sequence[str], row: matrix.MatrixRow) ->
     query = f"?entity={quote(row.ref, safe='')}"
     cells = []
     for id_, byte in zip(check_ids, row.states, strict=True):
-        word = state.word(byte)
+        word = state.name_state(byte)
         cells.append(MatrixCell(word, shares.check_path(id_) + query if word in _TELLING else None))
     return MatrixLine(
         formats.short_ref(row.ref),

@@ -5,11 +5,11 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from factbook.auth.permissions import CATALOG_READ, SOURCE_READ
-from factbook.checks.definitions.check import Check
 from factbook.checks.definitions.scorecard import NO_LEVEL_TITLE, Scorecard
 from factbook.checks.results import result_age
 from factbook.checks.results.result_age import ResultAge
-from factbook.checks.rules import sentence
+from factbook.checks.rules import language
+from factbook.checks.rules.check_definition import Check
 from factbook.checks.states.count_store import StateCounts
 from factbook.checks.trials import preview, scorecard_preview, trial
 from factbook.checks.trials.trial import CheckTrial
@@ -58,7 +58,7 @@ async def of_check(visit: PageContext, check: Check) -> DefinitionPreview:
         tests = await budget.work(partial(trial.tried, check, visit.now))
     first = [ChangedEntity(one.ref, *one.words) for one in found.first]
     return DefinitionPreview(
-        sentence.of(check.rule),
+        language.describe_rule(check.rule),
         _bars(found.then),
         list(_pairs(found.now, found.then)),
         found.changed,

@@ -5,16 +5,16 @@ from typing import Final, NamedTuple
 
 from factbook.checks import state as states
 from factbook.checks.definitions import scorecard
-from factbook.checks.definitions.check import Check
 from factbook.checks.definitions.scorecard import Scorecard
-from factbook.checks.evaluation.explanation import CHECK_ERROR, Explanation
 from factbook.checks.levels import level_store
 from factbook.checks.levels.grader import GradedLevel, Step, decoded
 from factbook.checks.maintenance.check_set import CheckCache
 from factbook.checks.results import result_age, result_queries
 from factbook.checks.results.result_age import ResultAge
 from factbook.checks.results.result_queries import CheckResult
+from factbook.checks.rules.check_definition import Check
 from factbook.checks.rules.checked_entity import CHECK_UNKNOWN
+from factbook.checks.rules.explanation import CHECK_ERROR, Explanation
 from factbook.checks.scorecards import next_steps
 from factbook.checks.versions.grade_slots import StoredScorecard
 from factbook.checks.versions.scorecard_store import scorecard_store
@@ -121,7 +121,7 @@ async def of_entity(database: Database, ref: str, now: int) -> EntityChecks | No
 def _groups(found: Iterable[CheckResult]) -> ResultGroups:
     by_word: dict[str, list[ShownResult]] = {name: [] for name in states.WORDS}
     for one in found:
-        by_word[states.word(one.state)].append(_shown(one))
+        by_word[states.name_state(one.state)].append(_shown(one))
     for group in by_word.values():
         group.sort(key=lambda one: (one.is_advisory, formats.naturally(one.title)))
     return ResultGroups(
@@ -138,7 +138,7 @@ def _shown(result: CheckResult) -> ShownResult:
     return ShownResult(
         check.title,
         f"/checks/{segment(check.id)}",
-        states.word(result.state),
+        states.name_state(result.state),
         _message(check, explanation),
         (explanation and explanation.fix_instructions) or "",
         formats.external(explanation.fix_link) if explanation else None,

@@ -1,29 +1,35 @@
-"""The explanation of a result: what each comparison of a check saw, and what is said about it."""
+"""The explanation of a result: what each comparison of a check saw, and what is said about it.
 
-from collections.abc import Iterator
+For readers who may see only some of the facts, the explanation is narrowed to those.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from factbook import user_patterns
-from factbook.checks.definitions import templates
-from factbook.checks.definitions.check import Check
-from factbook.checks.definitions.templates import MessageTemplate
-from factbook.checks.evaluation.compiled_check import CompiledCheck, compiled
-from factbook.checks.evaluation.compiled_rule import compiled_rule
-from factbook.checks.evaluation.rule_functions import Evaluate, reader
-from factbook.checks.rules import condition, operators
+from factbook.catalog.ref import DEFAULT_NAMESPACE
+from factbook.checks.rules import check_definition, language
+from factbook.checks.rules.check_definition import Check, MessageTemplate
 from factbook.checks.rules.checked_entity import CheckedEntity
-from factbook.checks.rules.condition import FactCondition, Rule
-from factbook.checks.rules.fact_reference import FactReference
+from factbook.checks.rules.language import CHECKS, FactCondition, FactReference, Rule
+from factbook.checks.rules.rule_evaluation import (
+    CompiledCheck,
+    Evaluate,
+    compile_check,
+    compile_rule,
+    make_fact_reader,
+)
 from factbook.checks.state import FAIL, INAPPLICABLE, PASS, UNKNOWN
+from factbook.facts.freshness import Latest
 from factbook.facts.reasons import NOT_APPLICABLE
 
 # The reason of a comparison that cannot be made, for instance since a fact has another type now.
 CHECK_ERROR: Final = "check-error"
 
-_LONGEST_TEXT: Final = 500
-_MOST_ITEMS: Final = 20
+_LONGEST_EXPLAINED_TEXT: Final = 500
+_MOST_EXPLAINED_ITEMS: Final = 20
 
 
 class Evidence(NamedTuple):
@@ -77,13 +83,15 @@ class Explainer:
     def __init__(self, check: Check, compiled_check: CompiledCheck | None = None) -> None:
         """`compiled_check` is the same check, where it is known already."""
         self._check = check
-        self._evaluate = (compiled_check or compiled(check, 0)).evaluate
+        self._evaluate = (compiled_check or compile_check(check, 0)).evaluate
         # By state, as the first result with it needs them.
         self._compared: dict[int, list[ComparedFact]] = {}
         self._messages: dict[int, MessageTemplate | None] = {}
         fix = check.fix
-        self._link = templates.parse_link(fix.link) if fix and fix.link else None
-        self._instructions = templates.parse(fix.instructions) if fix and fix.instructions else None
+        self._link = check_definition.parse_link_template(fix.link) if fix and fix.link else None
+        self._instructions = (
+            check_definition.parse_template(fix.instructions) if fix and fix.instructions else None
+        )
 
     def explained(self, entity: CheckedEntity, now: int) -> Explanation:
         """The result for an entity that the check applies to, explained."""
@@ -97,7 +105,7 @@ class Explainer:
             message.text(entity) if message else None,
             self._link.link(entity) if self._link and is_to_fix else None,
             self._instructions.text(entity) if self._instructions and is_to_fix else None,
-            [_evidence(one, entity, now) for one in self._compared[state]],
+            [_collect_evidence(one, entity, now) for one in self._compared[state]],
         )
 
     def _prepare(self, state: int) -> None:
@@ -105,70 +113,74 @@ class Explainer:
         text = {PASS: messages.passing, FAIL: messages.failing, UNKNOWN: messages.unknown}.get(
             state
         )
-        self._messages[state] = templates.parse(text) if text else None
+        self._messages[state] = check_definition.parse_template(text) if text else None
         self._compared[state] = [
-            ComparedFact(path, leaf, compiled_rule(leaf).evaluate)
-            for path, leaf in _leaves(self._check, state)
+            ComparedFact(path, leaf, compile_rule(leaf).evaluate)
+            for path, leaf in _walk_deciding_leaves(self._check, state)
         ]
 
 
-def explain(check: Check, entity: CheckedEntity, now: int) -> Explanation:
+def explain_check(check: Check, entity: CheckedEntity, now: int) -> Explanation:
     """The result for one entity that the check applies to, explained."""
     return Explainer(check).explained(entity, now)
 
 
-def _leaves(check: Check, state: int) -> Iterator[tuple[str, FactCondition]]:
+def _walk_deciding_leaves(check: Check, state: int) -> Iterator[tuple[str, FactCondition]]:
     """The comparisons that the state rests on: those of `applicableWhen` too, where it decided."""
     rules: list[tuple[str, Rule]] = [] if state == INAPPLICABLE else [("rule", check.rule)]
     if check.applicable_when is not None:
         rules.insert(0, ("applicableWhen", check.applicable_when))
     for path, rule in rules:
-        yield from condition.leaves(rule, path)
+        yield from language.walk_leaves(rule, path)
 
 
-def _evidence(compared: ComparedFact, entity: CheckedEntity, now: int) -> Evidence:
+def _collect_evidence(compared: ComparedFact, entity: CheckedEntity, now: int) -> Evidence:
     path, leaf, evaluate = compared
     entity.begin_check()
     state = evaluate(entity, now)
-    value = _read(leaf.fact, entity)
+    value = _read_compared_fact(leaf.fact, entity)
     other = leaf.value if isinstance(leaf.value, FactReference) else None
-    wanted = leaf.value if other is None else _read(other, entity)
-    asks_why = state == UNKNOWN or (value is None and leaf.operator in operators.KNOWLEDGE)
+    wanted = leaf.value if other is None else _read_compared_fact(other, entity)
+    asks_why = state == UNKNOWN or (value is None and leaf.operator in language.KNOWLEDGE_OPERATORS)
     facts = [leaf.fact] if other is None else [leaf.fact, other]
     return Evidence(
         path,
         leaf,
         state,
-        _brief(value),
-        _brief(wanted),
+        _shorten_value(value),
+        _shorten_value(wanted),
         entity.time(leaf.fact),
-        _reason(leaf, facts, entity) if asks_why else None,
+        _find_unknown_reason(leaf, facts, entity) if asks_why else None,
         any(map(entity.is_kept, facts)),
     )
 
 
-def _read(fact: FactReference, entity: CheckedEntity) -> Any | None:
+def _read_compared_fact(fact: FactReference, entity: CheckedEntity) -> Any | None:
     """The value of a fact; None if it is unknown, or too large to be read."""
     try:
-        return reader(fact)(entity)
+        return make_fact_reader(fact)(entity)
     except ValueError:
         return None
 
 
-def _reason(leaf: FactCondition, facts: list[FactReference], entity: CheckedEntity) -> str:
+def _find_unknown_reason(
+    leaf: FactCondition, facts: list[FactReference], entity: CheckedEntity
+) -> str:
     """The reason for which a comparison is unknown: of the first fact that is, or an error."""
-    for _, refusal in condition.refused_patterns(leaf):
-        return f"{CHECK_ERROR}: the pattern {_brief(leaf.value)} {refusal}"
+    for _, refusal in language.find_refused_patterns(leaf):
+        return f"{CHECK_ERROR}: the pattern {_shorten_value(leaf.value)} {refusal}"
     for fact in facts:
         if entity.value(fact) is None:
             return entity.reason(fact)
         try:
-            found = reader(fact)(entity)
+            found = make_fact_reader(fact)(entity)
         except ValueError:
             return f"{CHECK_ERROR}: {fact.fact} is too large for {fact.path}"
         if found is None:
             return f"{NOT_APPLICABLE}: {fact.fact} has nothing at {fact.path}"
-    value = reader(leaf.fact)(entity) if leaf.operator in operators.PATTERNS else None
+    value = (
+        make_fact_reader(leaf.fact)(entity) if leaf.operator in language.PATTERN_OPERATORS else None
+    )
     texts = value if isinstance(value, list) else [value]
     if texts and all(isinstance(one, str) for one in texts):
         longest = user_patterns.compile_pattern(leaf.pattern).longest
@@ -184,13 +196,53 @@ def _reason(leaf: FactCondition, facts: list[FactReference], entity: CheckedEnti
     return f"{CHECK_ERROR}: {leaf.operator} cannot be asked of this value"
 
 
-def _brief(value: Any) -> Any:
+def _shorten_value(value: Any) -> Any:
     """A value as it is, or its beginning if it is long."""
-    if isinstance(value, str) and len(value) > _LONGEST_TEXT:
-        return f"{value[:_LONGEST_TEXT]}…"
-    if isinstance(value, list) and len(value) > _MOST_ITEMS:
-        return [*map(_brief, value[:_MOST_ITEMS]), f"… of {len(value)}"]
+    if isinstance(value, str) and len(value) > _LONGEST_EXPLAINED_TEXT:
+        return f"{value[:_LONGEST_EXPLAINED_TEXT]}…"
+    if isinstance(value, list) and len(value) > _MOST_EXPLAINED_ITEMS:
+        return [*map(_shorten_value, value[:_MOST_EXPLAINED_ITEMS]), f"… of {len(value)}"]
     if isinstance(value, dict | list):
         text = msgspec.json.encode(value).decode()
-        return value if len(text) <= _LONGEST_TEXT else f"{text[:_LONGEST_TEXT]}…"
+        return (
+            value if len(text) <= _LONGEST_EXPLAINED_TEXT else f"{text[:_LONGEST_EXPLAINED_TEXT]}…"
+        )
     return value
+
+
+Counts = Callable[[FactReference], bool]
+
+
+def explain_narrowed(
+    check: Check, entity: CheckedEntity, document: Mapping[str, Any], counts: Counts, now: int
+) -> Explanation:
+    """The result by what the document says and by the facts that count.
+
+    The others are unknown, also in its texts, and comparisons of them are left out. Without them
+    the state may be another one.
+    """
+    metadata = {"namespace": DEFAULT_NAMESPACE, **document["metadata"]}
+    facts = {
+        source: _narrow_latest(source, latest, counts) for source, latest in entity.facts.items()
+    }
+    states = {id_: entity.states[id_] for id_ in entity.states if counts(_refer_to_check(id_))}
+    known = CheckedEntity(entity.ref, {**document, "metadata": metadata}, facts, states)
+    found = explain_check(check, known, now)
+    return found._replace(because=[one for one in found.because if _counts_whole(one, counts)])
+
+
+def _narrow_latest(source: str, latest: Latest, counts: Counts) -> Latest:
+    facts = {
+        name: value for name, value in latest.facts.items() if counts(FactReference(source, name))
+    }
+    return latest._replace(facts=facts, reasons={})
+
+
+def _refer_to_check(id_: str) -> FactReference:
+    return FactReference(CHECKS, id_)
+
+
+def _counts_whole(one: Evidence, counts: Counts) -> bool:
+    other = one.leaf.value
+    facts = [one.leaf.fact, *([other] if isinstance(other, FactReference) else [])]
+    return all(map(counts, facts))

@@ -1,20 +1,28 @@
-"""Readers of members of documents; each calls `report` with a path for what it cannot take."""
+"""Documents of checks, scorecards and exemptions: members and files.
+
+Each reader calls `report` with a path for what it cannot take. A file names the kind of a document
+where a document of the service has the member `id`:
+
+    check: has-runbook
+    title: There is a runbook
+    rule: {source: entity, fact: metadata.annotations.runbook, operator: isKnown}
+"""
 
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime, time
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from factbook import invisible
-from factbook.errors import Problems, not_a_member
+from factbook.errors import InputError, Problems, not_a_member
 from factbook.facts import members as fact_members
 from factbook.facts.members import Report
 
 MemberReader = Callable[[object, str, Report], Any]
 
 # Of a guard, for which null does not mean that it was left out.
-EMPTY: Final = "is empty; give it a value, or leave it out"
+EMPTY_GUARD: Final = "is empty; give it a value, or leave it out"
 LONGEST_TITLE: Final = 200
 LONGEST_TEXT: Final = 10_000
 LONGEST_ADDRESS: Final = 2_000
@@ -22,9 +30,9 @@ LONGEST_ADDRESS: Final = 2_000
 _CONTROL: Final = re.compile("[\\x00-\\x1f\\x7f-\\x9f\\ud800-\\udfff\\ufffe\\uffff]")
 _DAY: Final = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 # As in definitions of data sources.
-boolean: Final = fact_members.boolean
-identifier: Final = fact_members.identifier
-reference: Final = fact_members.reference
+read_boolean: Final = fact_members.boolean
+read_identifier: Final = fact_members.identifier
+read_entity_reference: Final = fact_members.reference
 _ADDRESS: Final = re.compile(r"https?://[!-~]+", re.IGNORECASE)
 
 
@@ -37,7 +45,7 @@ class DocumentMember(NamedTuple):
     required: bool = False
 
 
-def members(
+def read_document(
     document: object,
     wanted: Sequence[DocumentMember],
     name: str,
@@ -49,7 +57,7 @@ def members(
     problem.
     """
     problems = Problems()
-    values = read(document, "", problems.report, wanted, name)
+    values = read_members(document, "", problems.report, wanted, name)
     reported = {one["path"] for one in problems.found}
 
     def report(path: str, message: str) -> None:
@@ -62,7 +70,7 @@ def members(
     return values
 
 
-def read(
+def read_members(
     value: object, path: str, report: Report, wanted: Sequence[DocumentMember], name: str
 ) -> dict[str, Any]:
     """The attributes of an object; null is the same as not given."""
@@ -82,7 +90,7 @@ def read(
     return values
 
 
-def array(value: object, path: str, report: Report, most: int) -> list[Any]:
+def read_array(value: object, path: str, report: Report, most: int) -> list[Any]:
     """A list of `most` items at most; empty if it is not one."""
     if not isinstance(value, list):
         report(path, "has to be a list")
@@ -93,14 +101,14 @@ def array(value: object, path: str, report: Report, most: int) -> list[Any]:
     return value
 
 
-def distinct(names: Iterable[str], path: str, report: Report, what: str) -> None:
+def report_repeated(names: Iterable[str], path: str, report: Report, what: str) -> None:
     """Report each name that is in a list more than once."""
     for name, count in Counter(names).items():
         if name and count > 1:
             report(path, f'has the {what} "{name}" {count} times')
 
 
-def title(value: object, path: str, report: Report) -> str:
+def read_title(value: object, path: str, report: Report) -> str:
     """A line of text."""
     if isinstance(value, str) and value.strip() and len(value) <= LONGEST_TITLE:
         if not (invisible.has(value) or _CONTROL.search(value)):
@@ -111,7 +119,7 @@ def title(value: object, path: str, report: Report) -> str:
     return ""
 
 
-def text(value: object, path: str, report: Report) -> str:
+def read_text(value: object, path: str, report: Report) -> str:
     """A text of any number of lines."""
     if isinstance(value, str) and len(value) <= LONGEST_TEXT and "\0" not in value:
         return value
@@ -119,15 +127,15 @@ def text(value: object, path: str, report: Report) -> str:
     return ""
 
 
-def words(value: object, path: str, report: Report) -> str:
+def read_words(value: object, path: str, report: Report) -> str:
     """A text that is not blank."""
-    found = text(value, path, report)
+    found = read_text(value, path, report)
     if isinstance(value, str) and not value.strip():
         report(path, "has to say something")
     return found
 
 
-def number(
+def read_number(
     value: object, path: str, report: Report, least: float, most: float, *, above: bool = False
 ) -> float:
     """A number from `least` to `most`, or above `least`."""
@@ -140,7 +148,7 @@ def number(
     return most
 
 
-def whole(value: object, path: str, report: Report, least: int, most: int) -> int:
+def read_whole_number(value: object, path: str, report: Report, least: int, most: int) -> int:
     """A whole number from `least` to `most`."""
     if type(value) is int and least <= value <= most:
         return value
@@ -148,7 +156,7 @@ def whole(value: object, path: str, report: Report, least: int, most: int) -> in
     return least
 
 
-def day(value: object, path: str, report: Report) -> int:
+def read_day(value: object, path: str, report: Report) -> int:
     """The start of a day in UTC, in milliseconds since the epoch."""
     try:
         if isinstance(value, str) and _DAY.fullmatch(value):
@@ -161,9 +169,48 @@ def day(value: object, path: str, report: Report) -> int:
     return 0
 
 
-def address(value: object, path: str, report: Report) -> str:
+def read_address(value: object, path: str, report: Report) -> str:
     """An address of the web."""
     if isinstance(value, str) and len(value) <= LONGEST_ADDRESS and _ADDRESS.fullmatch(value):
         return value
     report(path, "has to be an address that begins with https:// or http://")
     return ""
+
+
+Kind = Literal["check", "scorecard", "exemption"]
+
+KINDS: Final[tuple[Kind, ...]] = ("check", "scorecard", "exemption")
+
+
+class DefinitionDocument(NamedTuple):
+    """A document of a file as the service takes it, and its kind."""
+
+    kind: Kind
+    document: dict[str, Any]
+
+
+def parse_file_document(document: Mapping[str, Any]) -> DefinitionDocument:
+    """The kind of a document of a file; raises InputError if it is of none, or of several."""
+    kinds = [kind for kind in KINDS if kind in document]
+    if len(kinds) != 1:
+        names = ", ".join(f"`{kind}:`" for kind in KINDS)
+        raise InputError(f"is nothing to read: it has to have one of {names}")
+    [kind] = kinds
+    rest = {name: value for name, value in document.items() if name != kind}
+    if kind != "exemption":
+        if "id" in rest:
+            raise InputError(f"has `id` beside `{kind}:`, which is the id")
+        return DefinitionDocument(kind, {"id": document[kind], **rest})
+    if rest or not isinstance(document[kind], dict):
+        raise InputError("has to have nothing but `exemption:`, with all members below it")
+    return DefinitionDocument(kind, dict(document[kind]))
+
+
+def make_file_document(kind: Kind, document: Mapping[str, Any]) -> dict[str, Any]:
+    """A document of the service as a file has it."""
+    if kind == "exemption":
+        return {kind: dict(document)}
+    return {
+        kind: document["id"],
+        **{name: value for name, value in document.items() if name != "id"},
+    }

@@ -1,1 +1,0 @@
-"""Evaluation of one check for one entity, and the explanation of its result."""

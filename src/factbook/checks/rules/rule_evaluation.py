@@ -1,0 +1,603 @@
+"""Evaluation of rules and checks for an entity, in three values: pass, fail and unknown.
+
+A rule is compiled to functions once. `all` fails if any part fails, and is unknown if any other is
+unknown; `any` is its mirror; `not` turns pass and fail round. A comparison of a value that is
+unknown, or that cannot be compared, is unknown. Comparisons with times may turn out otherwise as
+time goes by, and say when.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, NamedTuple, TypeVar
+
+from factbook import clock, user_patterns
+from factbook.checks.rules import check_definition, language
+from factbook.checks.rules.check_definition import Check
+from factbook.checks.rules.checked_entity import CheckedEntity
+from factbook.checks.rules.comparisons import Test
+from factbook.checks.rules.language import (
+    CHECKS,
+    ENTITY,
+    PATTERN_OPERATORS,
+    Every,
+    FactCondition,
+    FactReference,
+    Negation,
+    Rule,
+    Some,
+)
+from factbook.checks.state import FAIL, INAPPLICABLE, OUT, PASS, UNKNOWN
+from factbook.datasources.custom import extraction
+from factbook.errors import InputError
+from factbook.facts.entity_filter import Matcher
+from factbook.facts.reasons import NOT_APPLICABLE, word
+from factbook.integrations import catalog
+from factbook.outbound.outcomes import Missing
+from factbook.user_patterns import UserPattern
+
+# The state for an entity at a time.
+Evaluate = Callable[[CheckedEntity, int], int]
+# The time at which the state may change although nothing is written; None if there is none.
+Due = Callable[[CheckedEntity, int], int | None]
+# Raises ValueError for a value that cannot be read.
+Read = Callable[[CheckedEntity], Any]
+
+# About a tenth of a second.
+_MOST_EXPRESSION_STEPS: Final = 100_000
+# A step of an expression takes about a microsecond.
+_STEPS_OF_EXPRESSION: Final = 50
+
+
+class CompiledRule(NamedTuple):
+    """A rule as functions: its evaluation, and the times that its comparisons wait for."""
+
+    evaluate: Evaluate
+    dues: tuple[Due, ...]
+
+
+def make_fact_reader(fact: FactReference) -> Read:
+    """A function that reads the fact of an entity; it gives None for what is unknown.
+
+    It raises ValueError for an object that is too large for the expression of its path.
+    """
+    if fact.source == ENTITY:
+        place = fact.fact
+        return lambda entity: entity.at(place)
+    if fact.path is None:
+        return lambda entity: entity.value(fact)
+    expression = extraction.expression(fact.path)
+
+    def read(entity: CheckedEntity) -> Any:
+        value = entity.value(fact)
+        if value is None:
+            return None
+        most = min(_MOST_EXPRESSION_STEPS, entity.steps_left // _STEPS_OF_EXPRESSION)
+        found, steps = expression.measured(value, most)
+        entity.spend(steps * _STEPS_OF_EXPRESSION)
+        if found is extraction.TOO_SLOW or found is extraction.TOO_LARGE:
+            raise ValueError(fact.path)
+        return None if isinstance(found, Missing) else found
+
+    return read
+
+
+class _Deadline(NamedTuple):
+    """A comparison that holds up to a time, or from it on: the time is that of a fact."""
+
+    time: Callable[[CheckedEntity], int | None]
+    before: int
+    after: int
+
+    def evaluate(self, entity: CheckedEntity, now: int) -> int:
+        time = self.time(entity)
+        if time is None:
+            return UNKNOWN
+        return self.before if now < time else self.after
+
+    def due(self, entity: CheckedEntity, now: int) -> int | None:
+        time = self.time(entity)
+        return time if time is not None and now < time else None
+
+
+def _compile_deadline(
+    time: Callable[[CheckedEntity], int | None], shift: int, before: int, after: int
+) -> CompiledRule:
+    def shifted(entity: CheckedEntity) -> int | None:
+        found = time(entity)
+        return None if found is None else found + shift
+
+    found = _Deadline(shifted, before, after)
+    return CompiledRule(found.evaluate, (found.due,))
+
+
+def _make_moment_reader(fact: FactReference) -> Callable[[CheckedEntity], int | None]:
+    read = make_fact_reader(fact)
+
+    def time(entity: CheckedEntity) -> int | None:
+        try:
+            value = read(entity)
+        except ValueError:
+            return None
+        return clock.milliseconds(value) if isinstance(value, str) else None
+
+    return time
+
+
+def _compile_older(leaf: FactCondition) -> CompiledRule:
+    length = language.convert_duration(leaf.value)
+    return _compile_deadline(_make_moment_reader(leaf.fact), length + 1, FAIL, PASS)
+
+
+def _compile_newer(leaf: FactCondition) -> CompiledRule:
+    length = language.convert_duration(leaf.value)
+    return _compile_deadline(_make_moment_reader(leaf.fact), length, PASS, FAIL)
+
+
+def _compile_fresh(leaf: FactCondition) -> CompiledRule:
+    length, fact = language.convert_duration(leaf.value), leaf.fact
+    return _compile_deadline(lambda entity: entity.time(fact), length + 1, PASS, FAIL)
+
+
+def _compile_before(leaf: FactCondition) -> CompiledRule:
+    if isinstance(leaf.value, dict):
+        # From then on the fact is before the moment that moves on with the time.
+        shift = 1 - language.convert_duration(leaf.value)
+        return _compile_deadline(_make_moment_reader(leaf.fact), shift, FAIL, PASS)
+    return _compile_ordered(leaf, lambda time, wanted: time < wanted)
+
+
+def _compile_after(leaf: FactCondition) -> CompiledRule:
+    if isinstance(leaf.value, dict):
+        shift = -language.convert_duration(leaf.value)
+        return _compile_deadline(_make_moment_reader(leaf.fact), shift, PASS, FAIL)
+    return _compile_ordered(leaf, lambda time, wanted: time > wanted)
+
+
+def _compile_ordered(leaf: FactCondition, holds: Callable[[int, int], bool]) -> CompiledRule:
+    time = _make_moment_reader(leaf.fact)
+    other = _make_bound_reader(leaf.value)
+
+    def evaluate(entity: CheckedEntity, now: int) -> int:
+        found, wanted = time(entity), other(entity)
+        if found is None or wanted is None:
+            return UNKNOWN
+        return PASS if holds(found, wanted) else FAIL
+
+    return CompiledRule(evaluate, ())
+
+
+def _make_bound_reader(value: FactReference | str) -> Callable[[CheckedEntity], int | None]:
+    if isinstance(value, FactReference):
+        return _make_moment_reader(value)
+    wanted = language.parse_moment(value)
+    return lambda entity: wanted
+
+
+TIME_CONDITIONS: Final[Mapping[str, Callable[[FactCondition], CompiledRule]]] = {
+    "freshWithin": _compile_fresh,
+    "olderThan": _compile_older,
+    "newerThan": _compile_newer,
+    "before": _compile_before,
+    "after": _compile_after,
+}
+
+
+# A value that does not fit its operator, and an object that is too large for a path.
+_BROKEN: Final = (TypeError, ValueError)
+
+
+def compile_rule(rule: Rule) -> CompiledRule:
+    """The rule as functions."""
+    match rule:
+        case Every():
+            parts = [compile_rule(one) for one in rule.conditions]
+            evaluate = _compile_every(tuple(part.evaluate for part in parts))
+            return CompiledRule(evaluate, tuple(due for part in parts for due in part.dues))
+        case Some():
+            parts = [compile_rule(one) for one in rule.conditions]
+            evaluate = _compile_some(tuple(part.evaluate for part in parts))
+            return CompiledRule(evaluate, tuple(due for part in parts for due in part.dues))
+        case Negation():
+            part = compile_rule(rule.condition)
+            return CompiledRule(_compile_negation(part.evaluate), part.dues)
+        case FactCondition():
+            return _compile_leaf(rule)
+
+
+def _compile_every(parts: tuple[Evaluate, ...]) -> Evaluate:
+    if len(parts) == 2:
+        return _compile_both(*parts)
+
+    def evaluate(entity: CheckedEntity, now: int) -> int:
+        state = PASS
+        for part in parts:
+            found = part(entity, now)
+            if found != PASS:
+                if found == FAIL:
+                    return FAIL
+                state = UNKNOWN
+        return state
+
+    return evaluate
+
+
+def _compile_both(first: Evaluate, second: Evaluate) -> Evaluate:
+    """The same for two, as most rules are, without a loop."""
+
+    def evaluate(entity: CheckedEntity, now: int) -> int:
+        state = first(entity, now)
+        if state == FAIL:
+            return FAIL
+        other = second(entity, now)
+        return other if other == FAIL or state == PASS else UNKNOWN
+
+    return evaluate
+
+
+def _compile_some(parts: tuple[Evaluate, ...]) -> Evaluate:
+    def evaluate(entity: CheckedEntity, now: int) -> int:
+        state = FAIL
+        for part in parts:
+            found = part(entity, now)
+            if found != FAIL:
+                if found == PASS:
+                    return PASS
+                state = UNKNOWN
+        return state
+
+    return evaluate
+
+
+def _compile_negation(part: Evaluate) -> Evaluate:
+    opposite = {PASS: FAIL, FAIL: PASS, UNKNOWN: UNKNOWN}
+
+    def evaluate(entity: CheckedEntity, now: int) -> int:
+        return opposite[part(entity, now)]
+
+    return evaluate
+
+
+def _compile_leaf(leaf: FactCondition) -> CompiledRule:
+    special = _SPECIAL_OPERATORS.get(leaf.operator)
+    if special is not None:
+        return special(leaf)
+    test = leaf.test
+    assert test is not None, leaf.operator
+    if isinstance(leaf.value, FactReference):
+        return CompiledRule(
+            _compile_fact_to_fact(make_fact_reader(leaf.fact), make_fact_reader(leaf.value), test),
+            (),
+        )
+    holds = test(leaf.value)
+    if leaf.fact.source in (ENTITY, CHECKS) or leaf.fact.path is not None:
+        return CompiledRule(_compile_fact(make_fact_reader(leaf.fact), holds), ())
+    return CompiledRule(_compile_stored_fact(leaf.fact.source, leaf.fact.fact, holds), ())
+
+
+def _compile_stored_fact(source: str, fact: str, holds: Test) -> Evaluate:
+    def evaluate(entity: CheckedEntity, now: int) -> int:
+        found = entity.values.get(source)
+        value = None if found is None else found.get(fact)
+        if value is None:
+            return UNKNOWN
+        try:
+            return PASS if holds(value) else FAIL
+        except _BROKEN:
+            return UNKNOWN
+
+    return evaluate
+
+
+def _compile_fact(read: Read, holds: Test) -> Evaluate:
+    def evaluate(entity: CheckedEntity, now: int) -> int:
+        try:
+            value = read(entity)
+            if value is None:
+                return UNKNOWN
+            return PASS if holds(value) else FAIL
+        except _BROKEN:
+            return UNKNOWN
+
+    return evaluate
+
+
+def _compile_fact_to_fact(read: Read, other: Read, test: Callable[[Any], Test]) -> Evaluate:
+    def evaluate(entity: CheckedEntity, now: int) -> int:
+        try:
+            value, wanted = read(entity), other(entity)
+            if value is None or wanted is None:
+                return UNKNOWN
+            return PASS if test(wanted)(value) else FAIL
+        except _BROKEN:
+            return UNKNOWN
+
+    return evaluate
+
+
+def _compile_is_known(leaf: FactCondition) -> CompiledRule:
+    read = make_fact_reader(leaf.fact)
+
+    def evaluate(entity: CheckedEntity, now: int) -> int:
+        try:
+            return FAIL if read(entity) is None else PASS
+        except ValueError:
+            return UNKNOWN
+
+    return CompiledRule(evaluate, ())
+
+
+def _compile_is_unknown(leaf: FactCondition) -> CompiledRule:
+    return CompiledRule(_compile_negation(_compile_is_known(leaf).evaluate), ())
+
+
+def _compile_matches(leaf: FactCondition) -> CompiledRule:
+    """Search anywhere in the text, or in each of a set, unless the pattern has ^ and $."""
+    read, wanted, of_set = make_fact_reader(leaf.fact), leaf.pattern, leaf.operator == "anyMatches"
+    try:
+        user_patterns.compile_pattern(wanted)
+    except InputError:
+        # Of a check that an older release has stored.
+        return CompiledRule(lambda entity, now: UNKNOWN, ())
+
+    def evaluate(entity: CheckedEntity, now: int) -> int:
+        # Compiled patterns take memory, so only the last ones are kept.
+        pattern = user_patterns.compile_pattern(wanted)
+        try:
+            value = read(entity)
+        except _BROKEN:
+            return UNKNOWN
+        if not of_set:
+            return _search_text(pattern, value, entity)
+        if not isinstance(value, list):
+            return UNKNOWN
+        states = set()
+        for one in value:
+            # Numbers are no text, and are known not to match.
+            found = FAIL if type(one) in (int, float) else _search_text(pattern, one, entity)
+            if found == PASS:
+                return PASS
+            states.add(found)
+        return UNKNOWN if UNKNOWN in states else FAIL
+
+    return CompiledRule(evaluate, ())
+
+
+def _search_text(pattern: UserPattern, value: Any, entity: CheckedEntity) -> int:
+    if type(value) is not str or len(value) > pattern.longest:
+        return UNKNOWN
+    try:
+        text = value.encode()
+        entity.spend(pattern.size * len(text))
+    except _BROKEN:
+        return UNKNOWN
+    return PASS if pattern.occurs(text) else FAIL
+
+
+def _compile_reason_is(leaf: FactCondition) -> CompiledRule:
+    fact, wanted, read = leaf.fact, leaf.value, make_fact_reader(leaf.fact)
+
+    def evaluate(entity: CheckedEntity, now: int) -> int:
+        try:
+            if read(entity) is not None:
+                return FAIL
+        except ValueError:
+            return UNKNOWN
+        # What was collected has nothing at the path.
+        is_collected = fact.path is not None and entity.value(fact) is not None
+        reason = NOT_APPLICABLE if is_collected else word(entity.reason(fact))
+        return PASS if reason == wanted else FAIL
+
+    return CompiledRule(evaluate, ())
+
+
+_SPECIAL_OPERATORS: Final[dict[str, Callable[[FactCondition], CompiledRule]]] = {
+    "isKnown": _compile_is_known,
+    "isUnknown": _compile_is_unknown,
+    "reasonIs": _compile_reason_is,
+    **dict.fromkeys(PATTERN_OPERATORS, _compile_matches),
+    **TIME_CONDITIONS,
+}
+
+
+class CheckOutcome(NamedTuple):
+    """The state of a check for one entity.
+
+    `due` is the earliest time at which it may change although nothing is written, in milliseconds.
+    """
+
+    state: int
+    due: int | None = None
+
+
+_OUTCOMES: Final[Mapping[int, CheckOutcome]] = {
+    state: CheckOutcome(state) for state in (PASS, FAIL, UNKNOWN, INAPPLICABLE)
+}
+
+# Operators that read why a value is unknown, or when it was collected.
+_BEYOND_VALUES: Final = frozenset({"reasonIs", "freshWithin"})
+
+
+class CompiledCheck:
+    """A check as functions; `slot` is the place of its state among those of an entity.
+
+    `sources` are the data sources whose facts it reads, `checks` the other checks. It may
+    `reads_entity` for more than `appliesTo`, and `reads_owner`: whether the owner exists. If it
+    `reads_values_only`, the values of facts are all that decides, whatever their reasons and times.
+    It `is_costly` if it has patterns or paths, whose time depends on what they are applied to;
+    `patterns` are those that can be evaluated, each with its fact.
+    """
+
+    __slots__ = (
+        *("check", "checks", "evaluate", "has_failed", "is_costly", "patterns"),
+        *("reads_entity", "reads_owner", "reads_values_only", "rule", "slot", "sources"),
+    )
+
+    def __init__(self, check: Check, slot: int) -> None:
+        self.check = check
+        self.slot = slot
+        rules = [rule for _, rule in check.rules()]
+        facts = [fact for rule in rules for fact in language.walk_references(rule)]
+        leaves = [leaf for rule in rules for _, leaf in language.walk_leaves(rule)]
+        self.sources = frozenset(fact.source for fact in facts) - {ENTITY, CHECKS}
+        self.checks = frozenset(fact.fact for fact in facts if fact.source == CHECKS)
+        self.reads_entity = any(fact.source == ENTITY for fact in facts)
+        self.reads_owner = any(catalog.tells_of_owner(fact.source, fact.fact) for fact in facts)
+        self.reads_values_only = not (
+            self.checks
+            or self.reads_entity
+            or any(leaf.operator in _BEYOND_VALUES for leaf in leaves)
+        )
+        self.patterns = tuple(
+            (leaf.fact, leaf.pattern)
+            for leaf in leaves
+            if leaf.operator in PATTERN_OPERATORS and not any(language.find_refused_patterns(leaf))
+        )
+        self.is_costly = bool(self.patterns) or any(fact.path is not None for fact in facts)
+        # The state for such an entity where the rule alone gives it, whatever the time is.
+        self.rule = _compile_rule_alone(check)
+        # The outcome for an entity that the check applies to, at a time.
+        self.evaluate = (
+            _compile_evaluation(check) if self.rule is None else _compile_outcome(self.rule)
+        )
+        if self.is_costly:
+            self.rule = self.rule and _count_steps(self.rule)
+            self.evaluate = _count_steps(self.evaluate)
+        # An exception was raised by it, and has been logged.
+        self.has_failed = False
+
+    def applies(self, matcher: Matcher) -> bool:
+        """Return true if the check is about the entity."""
+        return matcher.lets_through(self.check.applies_to)
+
+
+T = TypeVar("T")
+
+
+def _count_steps(evaluate: Callable[[CheckedEntity, int], T]) -> Callable[[CheckedEntity, int], T]:
+    """The same evaluation, which counts its steps as those of one check."""
+
+    def counted(entity: CheckedEntity, now: int) -> T:
+        entity.begin_check()
+        return evaluate(entity, now)
+
+    return counted
+
+
+def _compile_rule_alone(check: Check) -> Evaluate | None:
+    """The rule of a check without a condition, of which no state changes as time passes."""
+    rule = compile_rule(check.rule)
+    is_plain = check.applicable_when is None and check.on_unknown == UNKNOWN and not rule.dues
+    return rule.evaluate if is_plain else None
+
+
+def _compile_evaluation(check: Check) -> Callable[[CheckedEntity, int], CheckOutcome]:
+    """The evaluation for an entity."""
+    rule = compile_rule(check.rule)
+    condition_rule = check.applicable_when and compile_rule(check.applicable_when)
+    dues = (*rule.dues, *(condition_rule.dues if condition_rule else ()))
+    applicable = condition_rule.evaluate if condition_rule else None
+
+    def evaluate(entity: CheckedEntity, now: int) -> CheckOutcome:
+        state = PASS if applicable is None else applicable(entity, now)
+        if state == PASS:
+            state = rule.evaluate(entity, now)
+        elif state == FAIL:
+            state = INAPPLICABLE
+        if state == UNKNOWN:
+            state = check.on_unknown
+        times = [time for due in dues if (time := due(entity, now)) is not None]
+        return CheckOutcome(state, min(times)) if times else _OUTCOMES[state]
+
+    return evaluate
+
+
+def _compile_outcome(evaluate_rule: Evaluate) -> Callable[[CheckedEntity, int], CheckOutcome]:
+    outcomes = _OUTCOMES
+
+    def evaluate(entity: CheckedEntity, now: int) -> CheckOutcome:
+        return outcomes[evaluate_rule(entity, now)]
+
+    return evaluate
+
+
+def compile_check(check: Check, slot: int) -> CompiledCheck:
+    """The check as functions; `slot` is the place of its state among those of an entity."""
+    return CompiledCheck(check, slot)
+
+
+def order_checks(checks: Iterable[CompiledCheck]) -> list[CompiledCheck]:
+    """The checks, each after those whose states it reads."""
+    by_id = {one.check.id: one for one in checks}
+    reads = {id_: one.checks for id_, one in by_id.items()}
+    return [by_id[id_] for id_ in check_definition.order_by_reads(reads)]
+
+
+_OPPOSITE = {PASS: FAIL, FAIL: PASS}
+
+
+class PartialEvaluation:
+    """The states of checks for one entity, as far as the facts that count decide them."""
+
+    def __init__(
+        self,
+        checks: Mapping[str, CompiledCheck],
+        entity: CheckedEntity,
+        counts: Callable[[FactReference], bool],
+        now: int,
+    ) -> None:
+        """`counts` tells of a fact, other than the state of a check, if it does."""
+        self._checks = checks
+        self._entity = entity
+        self._matcher = Matcher(dict(entity.document))
+        self._counts = counts
+        self._now = now
+        self._found: dict[str, int | None] = {}
+
+    def state(self, check_id: str) -> int | None:
+        """The state of a check; None if that depends on a fact that does not count."""
+        if check_id not in self._found:
+            self._found[check_id] = None  # of checks that read each other in a cycle
+            one = self._checks.get(check_id)
+            self._found[check_id] = UNKNOWN if one is None else self._state(one)
+        return self._found[check_id]
+
+    def _state(self, one: CompiledCheck) -> int | None:
+        if not one.applies(self._matcher):
+            return OUT
+        check = one.check
+        applicable = PASS if check.applicable_when is None else self._of(check.applicable_when)
+        if applicable == FAIL:
+            return INAPPLICABLE
+        found = self._of(check.rule) if applicable == PASS else UNKNOWN
+        if found != UNKNOWN:
+            return found
+        facts = (fact for _, rule in check.rules() for fact in language.walk_references(rule))
+        return check.on_unknown if all(map(self.is_given, facts)) else None
+
+    def _of(self, rule: Rule) -> int:
+        """The state of a rule, in which a comparison of what does not count is unknown."""
+        match rule:
+            case Every():
+                return self._first((FAIL, UNKNOWN), rule.conditions) or PASS
+            case Some():
+                return self._first((PASS, UNKNOWN), rule.conditions) or FAIL
+            case Negation():
+                found = self._of(rule.condition)
+                return _OPPOSITE.get(found, found)
+        return self._of_comparison(rule)
+
+    def _first(self, wanted: tuple[int, int], rules: tuple[Rule, ...]) -> int | None:
+        states = {self._of(rule) for rule in rules}
+        return next((one for one in wanted if one in states), None)
+
+    def _of_comparison(self, leaf: FactCondition) -> int:
+        facts = [leaf.fact, *([leaf.value] if isinstance(leaf.value, FactReference) else [])]
+        if not all(map(self.is_given, facts)):
+            return UNKNOWN
+        self._entity.begin_check()
+        return compile_rule(leaf).evaluate(self._entity, self._now)
+
+    def is_given(self, fact: FactReference) -> bool:
+        """Return true for a fact that counts, or the state of a check that depends on such."""
+        if fact.source == CHECKS:
+            return self.state(fact.fact) is not None
+        return self._counts(fact)
