@@ -165,8 +165,8 @@ def test_failing_requests_leave_no_secret_in_the_log(tmp_path: Path) -> None:
             assert http.get(f"{ENTITIES}/by-uid/{token}").status_code == 404
             given = {"authorization": f"Bearer {unknown}"}
             assert http.get(ENTITIES, headers=given).status_code == 401
-            with closing(sqlite3.connect(database)) as connection, connection:
-                connection.execute("DROP TABLE search")
+            with closing(sqlite3.connect(database)) as file, file:
+                file.execute("DROP TABLE search")
             for path in (f"{ENTITIES}?filter=spec.a={token}", f"{ENTITIES}?filter=spec.a&limit=1"):
                 assert http.get(path).status_code == 500
             assert http.post(TOOLS, json={"a": token}).status_code == 400
