@@ -35,7 +35,7 @@ async def fill(url: str, batches: int) -> None:
     for source in SOURCES:
         works = [f"work {number}" for number in range(batches)]
         order = RunOrder(source, Queue(source), works, "cadence", True, now() + FAR, batches)
-        await database.write(partial(run_queue.enqueue, order=order, now=now()))
+        await database.write(partial(run_queue.enqueue_run, order=order, now=now()))
     await database.close()
 
 
@@ -52,7 +52,7 @@ async def _drain(database: Database, holder: str, latency: float) -> int:
     slots, done = asyncio.Semaphore(SLOTS), 0
 
     async def serve(lane: Lane) -> int:
-        take = partial(run_queue.take, holder=holder, source_ids=SOURCES, lane=lane)
+        take = partial(run_queue.take_batch, holder=holder, source_ids=SOURCES, lane=lane)
         done = 0
         while True:
             async with slots:
@@ -63,11 +63,13 @@ async def _drain(database: Database, holder: str, latency: float) -> int:
                         return done
                     await asyncio.sleep(latency)
                     figures = BatchFigures(1)
-                    finish = partial(run_queue.finish, batch=batch, figures=figures, now=now())
+                    finish = partial(
+                        run_queue.finish_batch, batch=batch, figures=figures, now=now()
+                    )
                     await database.write(finish)
                     done += 1
 
-    while lanes := await run_queue.lanes(database, SOURCES, now()):
+    while lanes := await run_queue.list_ready_lanes(database, SOURCES, now()):
         done += sum(await asyncio.gather(*map(serve, lanes)))
     return done
 

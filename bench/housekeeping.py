@@ -17,7 +17,7 @@ from bench.service import settings as environment_of
 from factbook import sweeps
 from factbook.backend import Backend
 from factbook.clock import MINUTE, now
-from factbook.settings.loader import load
+from factbook.settings.table import load_settings
 from factbook.telemetry import logs
 
 _ROUND = 10 * MINUTE
@@ -70,8 +70,8 @@ def sweeper(database: Database, folder: Path, core: int) -> Iterator[Sweeper]:
 
 
 async def _main() -> None:
-    settings = load()
-    logs.configure(settings)
+    settings = load_settings()
+    logs.configure_logs(settings)
     app = Backend.of(settings)
     async with app.opened() as database:
         sources = tuple((await app.registry(database).current()).sources.values())

@@ -70,7 +70,7 @@ async def fill(url: str) -> None:
     for name in NAMES:
         works = [f'[["target-{number}", []]]' for number in range(BATCHES)]
         order = RunOrder(name, Queue(f"{name} token"), works, "asked", False, now() + FAR, BATCHES)
-        await database.write(partial(run_queue.enqueue, order=order, now=now()))
+        await database.write(partial(run_queue.enqueue_run, order=order, now=now()))
     await database.close()
 
 
@@ -80,7 +80,7 @@ async def prepare(url: str) -> None:
     await migrate(database, now())
     for name in NAMES:
         order = RunOrder(name, Queue(f"{name} token"), [], "cadence", True, now() + FAR, 0)
-        await database.write(partial(run_queue.enqueue, order=order, now=now()))
+        await database.write(partial(run_queue.enqueue_run, order=order, now=now()))
     await database.close()
 
 

@@ -17,5 +17,5 @@ def invoke(folder: Path, environment: Mapping[str, str], *arguments: str) -> Res
     """The result of a command in this folder, with these variables and no others."""
     variables = {name: environment.get(name) for name in os.environ.keys() | environment.keys()}
     # A thread has no event loop yet, which the test may have.
-    with chdir(folder), logs.configured(Settings()), ThreadPoolExecutor(1) as thread:
+    with chdir(folder), logs.configure_logs_within(Settings()), ThreadPoolExecutor(1) as thread:
         return thread.submit(CliRunner().invoke, app, arguments, env=variables).result()

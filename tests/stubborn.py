@@ -17,7 +17,7 @@ from factbook import clock, shutdown
 from factbook.app import Application
 from factbook.operations import collection_commands
 from factbook.settings import Settings
-from factbook.settings.loader import load
+from factbook.settings.table import load_settings
 from factbook.storage import Database
 from factbook.telemetry import logs
 from factbook.webhooks.sender import WebhookSender
@@ -65,8 +65,8 @@ def _tell(word: str) -> None:
 
 
 def main(count: str, port: str | None = None) -> None:
-    settings = load()
-    logs.configure(settings)
+    settings = load_settings()
+    logs.configure_logs(settings)
     app = Stubborn(settings, int(count))
     if port is None:
         asyncio.run(collection_commands.work(app))

@@ -16,7 +16,7 @@ import pytest
 import factbook
 from factbook.clock import SECOND
 from factbook.collection import arrivals, collector
-from factbook.scheduling import leadership
+from factbook.scheduling import lease
 from factbook.storage import short_locks
 from factbook.web import routes
 from factbook.webhooks import queue
@@ -333,11 +333,11 @@ def test_waits_are_ten_times_as_long_as_what_they_wait_for() -> None:
     script = (Path(routes.__file__).parent / "static" / "factbook.js").read_text()
     [longest] = re.findall(r"const LONGEST = ([\d_]+);", script)
     periods = [
-        (waiting.LONG, leadership.RENEWED_EVERY / SECOND),
+        (waiting.LONG, lease.LEADERSHIP_RENEWED_EVERY / SECOND),
         (waiting.LONG, arrivals.PAUSE / SECOND),
         (waiting.LONG, collector.POLL_SECONDS),
         (waiting.LONG, short_locks.PAUSE_SECONDS),
-        (waiting.TAKEN_OVER, leadership.HELD / SECOND),
+        (waiting.TAKEN_OVER, lease.LEADERSHIP_HELD / SECOND),
         (waiting.TAKEN_OVER, queue.HELD / SECOND),
     ]
     assert [(bound, period) for bound, period in periods if bound < 10 * period] == []

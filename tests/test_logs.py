@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from factbook.telemetry.logs import LineBound, redact, without_secrets
+from factbook.telemetry.logs import LineBound, redact_event, redact_text
 
 TOKEN = "fbk_" + "0aZ9" * 11 + "bY"
 PASSWORD = "pa55w0rd"
@@ -34,7 +34,7 @@ def test_tokens_and_passwords_are_blotted_out(subtests: pytest.Subtests) -> None
         ("the prefix is fbk_ and set:x/y@z", "the prefix is fbk_ and set:x/y@z"),
     ]:
         with subtests.test(text=text, expected=expected):
-            assert without_secrets(text) == expected
+            assert redact_text(text) == expected
 
 
 def test_secrets_are_found_however_deep_they_lie() -> None:
@@ -47,7 +47,7 @@ def test_secrets_are_found_however_deep_they_lie() -> None:
         "ok": True,
         "none": None,
     }
-    found = redact(None, "info", event)
+    found = redact_event(None, "info", event)
     assert TOKEN not in str(found)
     assert PASSWORD not in str(found)
     assert {key: found[key] for key in ("count", "ratio", "ok", "none")} == {

@@ -11,7 +11,7 @@ from factbook.cli.commands import app
 from factbook.datasources import custom
 from factbook.errors import ConfigurationError
 from factbook.settings import Settings
-from factbook.settings.loader import environment, load, refuse_misspelled
+from factbook.settings.table import load_settings, refuse_misspelled_variables, settings_environment
 
 
 def written(folder: Path, text: str) -> Path:
@@ -22,13 +22,13 @@ def written(folder: Path, text: str) -> Path:
 
 
 def test_without_anything_the_defaults_are_in_force(tmp_path: Path) -> None:
-    assert load({}, {}, tmp_path / "none.toml") == Settings()
+    assert load_settings({}, {}, tmp_path / "none.toml") == Settings()
 
 
 def test_a_flag_outweighs_the_environment_and_that_the_file(tmp_path: Path) -> None:
     file = written(tmp_path, 'port = 1\nhost = "file"\nworkers = 7\npush_word = "file"\n')
     environ = {"FACTBOOK_PORT": "2", "FACTBOOK_HOST": "environment", "FACTBOOK_WORKERS": "8"}
-    found = load({"port": 3, "host": None}, environ, file)
+    found = load_settings({"port": 3, "host": None}, environ, file)
     assert (found.port, found.host, found.workers) == (3, "environment", 8)
     assert found.push_word == "file"
     assert found.token_rate == Settings().token_rate
@@ -38,10 +38,10 @@ def test_the_environment_can_name_another_file(tmp_path: Path) -> None:
     other = tmp_path / "other.toml"
     other.write_text("port = 5\n")
     default = written(tmp_path, "port = 1\nworkers = 9\n")
-    found = load({}, {"FACTBOOK_CONFIG": str(other)}, default)
+    found = load_settings({}, {"FACTBOOK_CONFIG": str(other)}, default)
     assert (found.port, found.workers) == (5, 1)
     with pytest.raises(ConfigurationError, match=r"FACTBOOK_CONFIG names .*missing"):
-        load({}, {"FACTBOOK_CONFIG": str(tmp_path / "missing.toml")}, default)
+        load_settings({}, {"FACTBOOK_CONFIG": str(tmp_path / "missing.toml")}, default)
 
 
 def test_a_list_in_the_environment_is_parted_by_commas(subtests: pytest.Subtests) -> None:
@@ -54,7 +54,8 @@ def test_a_list_in_the_environment_is_parted_by_commas(subtests: pytest.Subtests
     for text, expected in cases:
         with subtests.test(text=text):
             assert (
-                load({}, {"FACTBOOK_ALLOWED_HOSTS": text}, Path("none")).allowed_hosts == expected
+                load_settings({}, {"FACTBOOK_ALLOWED_HOSTS": text}, Path("none")).allowed_hosts
+                == expected
             )
 
 
@@ -68,14 +69,14 @@ def test_a_file_may_hold_a_value_of_every_setting(tmp_path: Path) -> None:
         "port": 0,
     }
     lines = [f"{name} = {msgspec.json.encode(value).decode()}" for name, value in given.items()]
-    found = load({}, {}, written(tmp_path, "\n".join(lines)))
+    found = load_settings({}, {}, written(tmp_path, "\n".join(lines)))
     assert {name: getattr(found, name) for name in given} == given
 
 
 def test_an_unknown_name_in_the_file_is_refused_by_name(tmp_path: Path) -> None:
     file = written(tmp_path, "port = 1\nprot = 2\n[server]\nhost = 'x'\n")
     with pytest.raises(ConfigurationError, match=r"factbook.toml has unknown .*: prot, server\."):
-        load({}, {}, file)
+        load_settings({}, {}, file)
 
 
 def test_the_service_refuses_misspelled_variables(
@@ -113,7 +114,7 @@ def test_other_variables_only_cause_a_warning() -> None:
         "HOME": False,
     }
     wanted = sorted(name for name, is_unknown in names.items() if is_unknown)
-    assert refuse_misspelled(dict.fromkeys(names, "x")) == wanted
+    assert refuse_misspelled_variables(dict.fromkeys(names, "x")) == wanted
 
 
 def test_a_value_of_another_type_in_the_file_is_refused(
@@ -135,7 +136,7 @@ def test_a_value_of_another_type_in_the_file_is_refused(
                 ConfigurationError, match=rf"{text.partition(' ')[0]} from .*factbook.toml"
             ),
         ):
-            load({}, {}, written(tmp_path, text))
+            load_settings({}, {}, written(tmp_path, text))
 
 
 def test_a_value_of_another_type_in_the_environment_is_refused(subtests: pytest.Subtests) -> None:
@@ -150,7 +151,7 @@ def test_a_value_of_another_type_in_the_environment_is_refused(subtests: pytest.
             subtests.test(name=name),
             pytest.raises(ConfigurationError, match=f"{name.lower()} from FACTBOOK_{name}"),
         ):
-            load({}, {f"FACTBOOK_{name}": text}, Path("none"))
+            load_settings({}, {f"FACTBOOK_{name}": text}, Path("none"))
 
 
 def test_a_file_that_is_no_toml_is_refused(tmp_path: Path, subtests: pytest.Subtests) -> None:
@@ -159,14 +160,14 @@ def test_a_file_that_is_no_toml_is_refused(tmp_path: Path, subtests: pytest.Subt
         with subtests.test(content=content):
             file.write_bytes(content)
             with pytest.raises(ConfigurationError, match=r"factbook.toml is not valid TOML"):
-                load({}, {}, file)
+                load_settings({}, {}, file)
 
 
 def test_a_file_of_an_editor_on_windows_is_read(tmp_path: Path) -> None:
     file = tmp_path / "factbook.toml"
     for content in ("\ufeffport = 81".encode(), "port = 81".encode("utf-16")):
         file.write_bytes(content)
-        assert load({}, {}, file).port == 81
+        assert load_settings({}, {}, file).port == 81
 
 
 def test_a_value_that_no_service_can_run_with_is_refused_by_name(subtests: pytest.Subtests) -> None:
@@ -211,8 +212,8 @@ def test_server_processes_are_given_the_same_settings_through_the_environment() 
         integrations={"github": {"default": {"token": "a, b = c", "organizations": ["d"]}}},
         connections={"ci": {"base_url": "https://ci", "headers": {"a": "b"}}},
     )
-    assert load({}, environment(given), Path("none")) == given
-    assert load({}, environment(Settings()), Path("none")) == Settings()
+    assert load_settings({}, settings_environment(given), Path("none")) == given
+    assert load_settings({}, settings_environment(Settings()), Path("none")) == Settings()
 
 
 def test_an_option_of_a_table_may_be_a_variable_beside_those_of_the_file(tmp_path: Path) -> None:
@@ -226,7 +227,7 @@ def test_an_option_of_a_table_may_be_a_variable_beside_those_of_the_file(tmp_pat
         "FACTBOOK_CONNECTIONS__OTHER__BASE_URL": "https://other.example.com",
         "FACTBOOK_INTEGRATIONS__GITHUB__DEFAULT__TOKEN": "variable",
     }
-    found = load({}, variables, file)
+    found = load_settings({}, variables, file)
     connections = custom.configured(found.connections)
     assert connections["ci"].headers == {"authorization": "Bearer x"}
     assert connections["other"].base_url == "https://other.example.com"
@@ -245,7 +246,7 @@ def test_a_variable_that_names_no_option_is_refused_with_the_form(
     ]:
         with subtests.test(variable=variable, form=form):
             with pytest.raises(ConfigurationError, match=form) as raised:
-                load({}, {variable: "a secret"}, Path("none"))
+                load_settings({}, {variable: "a secret"}, Path("none"))
             assert "a secret" not in str(raised.value)
 
 

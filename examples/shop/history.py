@@ -24,8 +24,8 @@ from factbook.clock import DAY, HOUR, MINUTE, Throttle, iso
 from factbook.http import urls
 from factbook.http.context import State
 from factbook.importers import configuration
-from factbook.scheduling import retention_clock
-from factbook.settings.loader import load
+from factbook.scheduling import housekeeping
+from factbook.settings.table import load_settings
 from factbook.storage import Transaction
 
 from .tools import Tool
@@ -152,7 +152,7 @@ async def lived(
     """The service after 90 days, of which `now` is the last; its file is in the folder."""
     clock = Clock(now - DAYS * DAY)
     (folder / "staff.ldif").write_text(_text("staff.ldif"))
-    loaded = load(environ=environment(folder) | settings, path=folder / "factbook.toml")
+    loaded = load_settings(environ=environment(folder) | settings, path=folder / "factbook.toml")
     application = Application(
         loaded,
         clock=clock,
@@ -214,7 +214,9 @@ class _History:
                 self._say(f"  {ago} days ago")
         now = shop.clock.now = self._now
         # Deletes nothing of the days that it never saw, unless somebody says that they were.
-        await database.write(lambda transaction: retention_clock.confirm(transaction, now))
+        await database.write(
+            lambda transaction: housekeeping.confirm_retention_clock(transaction, now)
+        )
         await self._administer()
         await self._record()
 

@@ -38,7 +38,7 @@ from factbook.observability.metrics import Metrics
 from factbook.observability.traces import Tracing
 from factbook.scim.role_groups import settle_everybody
 from factbook.settings import Settings
-from factbook.settings.loader import load
+from factbook.settings.table import load_settings
 from factbook.storage import Database
 from factbook.storage.observation import observed
 from factbook.tools import TOOLS, Tool
@@ -73,7 +73,7 @@ class Application(Backend):
         openid: "OpenID | None" = None,
         fetch_document: "FetchDocument | None" = None,
         company: "CompanyTokens | None" = None,
-        tracing: Tracing = traces.OFF,
+        tracing: Tracing = traces.TRACING_OFF,
     ) -> None:
         super().__init__(
             settings,
@@ -256,7 +256,7 @@ def _routed(
 
 def create() -> Application:
     """Build the application of a server process, with settings from file and environment."""
-    return made(load())
+    return made(load_settings())
 
 
 def made(settings: Settings) -> Application:

@@ -25,7 +25,7 @@ from factbook.integrations.integration import Integration
 from factbook.observability import traces
 from factbook.observability.traces import Tracing
 from factbook.outbound import HttpClient
-from factbook.scheduling.leadership import Leadership, Role
+from factbook.scheduling.lease import Leadership, Role
 from factbook.settings import Settings
 from factbook.storage import Database, schema_check
 from factbook.storage.database_url import open_database
@@ -55,7 +55,7 @@ class Backend:
         integrations: tuple[Integration, ...] = (),
         importers: tuple[Importer, ...] = (),
         connect: Connect | None = None,
-        tracing: Tracing = traces.OFF,
+        tracing: Tracing = traces.TRACING_OFF,
     ) -> None:
         self.settings = settings
         self.integrations: Sequence[Integration] = integrations
@@ -70,7 +70,7 @@ class Backend:
         self._sent: Callable[[str], None] = lambda outcome: None
 
     @classmethod
-    def of(cls, settings: Settings, tracing: Tracing = traces.OFF) -> Self:
+    def of(cls, settings: Settings, tracing: Tracing = traces.TRACING_OFF) -> Self:
         """One with all integrations and importers of the settings, without logs and traces."""
         integrations = configured(settings.integrations)
         importers = configuration.configured(settings.importers, settings.integrations)
@@ -79,16 +79,16 @@ class Backend:
     @classmethod
     def traced(cls, settings: Settings) -> Self:
         """One with everything that the settings configure, logs and traces too."""
-        tracing = traces.start(settings)
-        logs.configure(settings, tracing.ids)
+        tracing = traces.start_tracing(settings)
+        logs.configure_logs(settings, tracing.ids)
         return cls.of(settings, tracing)
 
     @classmethod
     @contextmanager
     def traced_meanwhile(cls, settings: Settings) -> Iterator[Self]:
         """The same for a command that ends before its process may; logs are as before after it."""
-        tracing = traces.start(settings)
-        with logs.configured(settings, tracing.ids):
+        tracing = traces.start_tracing(settings)
+        with logs.configure_logs_within(settings, tracing.ids):
             yield cls.of(settings, tracing)
 
     @asynccontextmanager

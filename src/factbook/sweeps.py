@@ -107,7 +107,7 @@ async def _expire_values(given: Round) -> None:
 
 
 async def _sweep_runs(given: Round) -> None:
-    await runs.sweep(given.database, given.time)
+    await runs.sweep_runs(given.database, given.time)
     await given.pace.rest()
 
 

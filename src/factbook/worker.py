@@ -20,13 +20,13 @@ from factbook.datasources.registry import Registry, SourceSnapshot
 from factbook.errors import OutdatedError, UnavailableError
 from factbook.importers.runner import ImportRunner
 from factbook.integrations.integration import Integration
-from factbook.scheduling import housekeeping, lease, retention_clock
-from factbook.scheduling.leadership import Leadership
-from factbook.scheduling.retention_clock import RetentionClock
+from factbook.scheduling import housekeeping, lease
+from factbook.scheduling.housekeeping import RetentionClock
+from factbook.scheduling.lease import Leadership
 from factbook.settings import Settings
 from factbook.storage import Database, migrations
 from factbook.sweeps import PARTS, Part, Round
-from factbook.telemetry.logs import without_secrets
+from factbook.telemetry.logs import redact_text
 from factbook.webhooks.digest_sender import DigestSender
 from factbook.webhooks.sender import WebhookSender
 
@@ -95,7 +95,7 @@ class Worker:
 
     def _loops(self) -> Iterator[Coroutine[None, None, None]]:
         yield self._repeat("schema", self._check, _SOON)
-        yield self._repeat("housekeeping", self.work, housekeeping.EVERY)
+        yield self._repeat("housekeeping", self.work, housekeeping.HOUSEKEEPING_INTERVAL)
         yield self._repeat("requests", self.collect, _SOON)
         yield self._repeat("checks", self.evaluate, _SOON)
         if self._collector is not None:
@@ -179,24 +179,26 @@ class Worker:
         A failing part does not stop the others: it is logged, and recorded for the doctor.
         """
         # A process with a wrong clock would give up runs of others, or delete what is not old.
-        now = await lease.time(self._database, self._clock)
-        if not await lease.claim(self._database, _LEASE, self._holder, now, 2 * housekeeping.EVERY):
+        now = await lease.fetch_shared_time(self._database, self._clock)
+        if not await lease.claim_lease(
+            self._database, _LEASE, self._holder, now, 2 * housekeeping.HOUSEKEEPING_INTERVAL
+        ):
             return False
         sources = tuple((await self._registry.current()).sources.values())
         time = await self._retention_time(now)
         given = Round(self._database, self._settings, sources, time, now, self._throttle())
         for name, part in PARTS.items():
             error = await self._error(name, part, given)
-            ended_at = await lease.time(self._database, self._clock)
-            note = partial(housekeeping.note, part=name, error=error, now=ended_at)
+            ended_at = await lease.fetch_shared_time(self._database, self._clock)
+            note = partial(housekeeping.record_task_end, part=name, error=error, now=ended_at)
             await self._database.write(note)
-        await self._database.write(partial(housekeeping.forget_others, parts=PARTS))
+        await self._database.write(partial(housekeeping.delete_other_tasks, parts=PARTS))
         return True
 
     async def _retention_time(self, now: int) -> int:
         """Reference time for retention."""
         last = self._retention.trusted_at if self._retention else None
-        time, clock = await retention_clock.advance(self._database, now, last)
+        time, clock = await housekeeping.advance_retention_clock(self._database, now, last)
         if clock.refused_at is not None and not (self._retention and self._retention.refused_at):
             log.error("worker.clock_not_believed", clock=iso(now), trusted=iso(clock.trusted_at))
         self._retention = clock
@@ -213,7 +215,7 @@ class Worker:
                 trace = None if isinstance(error, UnavailableError) else error
                 log.error("worker.part_failed", part=name, error=str(error), exc_info=trace)
             self._failing.add(name)
-            return without_secrets(f"{type(error).__name__}: {error}")
+            return redact_text(f"{type(error).__name__}: {error}")
         if name in self._failing:
             log.info("worker.part_recovered", part=name)
         self._failing.discard(name)

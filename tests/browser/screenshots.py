@@ -174,7 +174,7 @@ async def shown(page: Page, name: str, path: str) -> None:
 
 async def main() -> None:
     """Make every picture anew, and remove what is no page any more."""
-    logs.configure(Settings(log_level="error"))
+    logs.configure_logs(Settings(log_level="error"))
     IMAGES.mkdir(exist_ok=True)
     for old in IMAGES.glob("*.png"):
         old.unlink()

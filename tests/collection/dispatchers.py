@@ -13,8 +13,8 @@ from factbook.collection import Collector
 from factbook.collection.lanes import LaneCollector
 from factbook.datasources.clients import Connect
 from factbook.integrations.integration import Integration
-from factbook.scheduling import backlog, run_queue
-from factbook.scheduling.leadership import Leadership
+from factbook.scheduling import run_queue
+from factbook.scheduling.lease import Leadership
 from tests.collection.tools import Dispatcher
 from tests.service import Service
 
@@ -58,8 +58,10 @@ class SharingWorker:
     async def _left(self) -> bool:
         """Whether a batch is ready, or one has been begun and has not ended."""
         now = self._clock()
-        found = await backlog.measure(self._database, now)
-        return bool(found.under_way or await run_queue.lanes(self._database, self._sources, now))
+        found = await run_queue.measure_backlog(self._database, now)
+        return bool(
+            found.under_way or await run_queue.list_ready_lanes(self._database, self._sources, now)
+        )
 
     async def stop(self) -> None:
         """Leave the work to others, and end DBOS."""

@@ -61,7 +61,7 @@ def main(
 ) -> None:
     advance(float(ahead))
     settings = Settings(database_url=database_url)
-    logs.configure(settings)
+    logs.configure_logs(settings)
     vendor = SlowVendor(Path(asked), float(latency))
     integrations = (made_up(vendor, int(at_once)),)
     app = Application(settings, integrations=integrations, connect=lambda _: vendor.client)

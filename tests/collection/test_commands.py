@@ -12,7 +12,7 @@ from factbook.cli import source_table
 from factbook.clock import HOUR
 from factbook.errors import InputError, NotFoundError
 from factbook.operations import collection_commands
-from factbook.scheduling.leadership import Role
+from factbook.scheduling.lease import Role
 from factbook.scheduling.runs import RunRecord
 from factbook.settings import Settings
 from factbook.worker import Worker

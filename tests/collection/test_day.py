@@ -120,10 +120,10 @@ async def test_a_day_of_several_sources_with_faults_leaves_nothing_behind(
     many = ENTITIES * len(CADENCES)
     assert found["facts_latest"] == many
     assert found["facts_history"] <= KEPT * many
-    assert found["runs"] <= runs.KEPT * len(CADENCES)
+    assert found["runs"] <= runs.RUNS_KEPT * len(CADENCES)
     assert found["memories"] == 2 * len(CADENCES)
     assert (found["queues"], found["leases"]) == (len(CADENCES), 1)
-    health = await runs.health(service.state.database)
+    health = await runs.fetch_health(service.state.database)
     assert health.keys() == CADENCES.keys()
     for name in CADENCES:
         last = health[name].last

@@ -12,7 +12,7 @@ import pytest
 from factbook.clock import MINUTE
 from factbook.facts import health, store
 from factbook.integrations import SOURCES
-from factbook.scheduling import gaps, runs
+from factbook.scheduling import runs
 from tests.collection.tools import ToolWorld
 from tests.conftest import StartService
 from tests.fakes import faults
@@ -316,7 +316,7 @@ async def next_run(world: ToolWorld) -> None:
     await world.next_run()
     source = world.askings[0].integration.source.id
     for _ in range(30):
-        found = await runs.health_of(world.service.state.database, source)
+        found = await runs.fetch_source_health(world.service.state.database, source)
         if found is None or found.running is None:
             break
         world.wait(world.service.time.now + 2 * MINUTE)
@@ -338,13 +338,13 @@ async def test_a_failure_is_said_counted_and_tried_again_as_the_table_says(
     fake.fail(case.kind, case.fault, times=10_000)
     await next_run(world)
     source = world.askings[0].integration.source
-    found = await runs.health_of(world.service.state.database, source.id)
+    found = await runs.fetch_source_health(world.service.state.database, source.id)
     assert found is not None
     assert found.last is not None
     state, sentence = health.condition(source, found, found.last.finished_at or 0)
     assert state == case.state
     assert case.sentence in sentence
-    listed = await gaps.listed(world.service.state.database, found.last.id)
+    listed = await runs.list_gaps(world.service.state.database, found.last.id)
     assert any(gap.reason.startswith(case.reason) for gap in listed)
     after = await latest(world)
     assert (after.facts.get(case.place) == before.facts[case.place]) is case.kept
@@ -360,7 +360,7 @@ async def test_only_the_calls_that_failed_are_made_again(make: Make) -> None:
     await next_run(world)
     assert fake.requests["graphql"] == 1
     assert fake.requests["tree"] == 4
-    found = await runs.health_of(world.service.state.database, "github")
+    found = await runs.fetch_source_health(world.service.state.database, "github")
     assert found is not None
     assert found.last is not None
     assert (found.last.state, found.last.incomplete) == ("done", 0)

@@ -4,7 +4,7 @@ from typing import Any
 
 from factbook.clock import HOUR, MINUTE, SECOND
 from factbook.integrations.integration import Integration
-from factbook.scheduling.schedule import next_start
+from factbook.scheduling.schedule import find_next_start
 from tests.collection.madeup import DOWN, LIMITED, collector
 from tests.collection.world import CLOSED, LATEST, OPEN, World
 from tests.service import NOON, Service
@@ -121,7 +121,7 @@ async def test_a_rate_limit_that_outlasts_the_run_keeps_the_last_values(service:
     await world.push("web", "shop")
     await world.collector.drain()
     world.vendor.faults[""] = LIMITED
-    start = next_start("vendor", "0 * * * *", NOON)
+    start = find_next_start("vendor", "0 * * * *", NOON)
     world.vendor.limit(0, start + 50 * MINUTE)
     await world.next_run()
     world.service.time.advance(20 * MINUTE)

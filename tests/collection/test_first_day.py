@@ -8,7 +8,7 @@ import pytest
 from factbook.clock import HOUR, MINUTE
 from factbook.facts import store
 from factbook.integrations import SOURCES
-from factbook.scheduling.runs import RunRecord, recent
+from factbook.scheduling.runs import RunRecord, list_recent_runs
 from tests.collection.tools import ToolWorld
 from tests.conftest import StartService
 from tests.fakes.github.app import FakeGitHub
@@ -43,7 +43,7 @@ def mapped(number: int) -> dict[str, Any]:
 
 async def the_run(world: ToolWorld) -> RunRecord:
     """The first run."""
-    return (await recent(world.service.state.database, "github", 9))[-1]
+    return (await list_recent_runs(world.service.state.database, "github", 9))[-1]
 
 
 async def with_files(world: ToolWorld) -> int:

@@ -3,7 +3,7 @@
 import pytest
 
 from factbook.collection import batches
-from factbook.scheduling import given_up
+from factbook.scheduling import runs
 from tests.collection.world import OPEN, World
 from tests.conftest import StartService
 from tests.service import Service
@@ -24,7 +24,7 @@ async def test_a_batch_that_ends_its_processes_is_given_up_and_listed(world: Wor
         1,
         "upstream-error: the collection ended without a result time and again",
     )
-    [listed] = await given_up.listed(world.database)
+    [listed] = await runs.list_given_up_batches(world.database)
     assert (listed.run_id, listed.attempts) == (run.id, batches.MOST_ATTEMPTS)
     assert "acme/web" in listed.work
 
@@ -35,7 +35,7 @@ async def test_one_attempt_fewer_gives_nothing_up(world: World) -> None:
     await world.lose(batches.MOST_ATTEMPTS - 1)
     await world.collector.drain()
     assert (await world.last()).covered == 1
-    assert await given_up.listed(world.database) == []
+    assert await runs.list_given_up_batches(world.database) == []
 
 
 async def test_what_ends_its_processes_costs_the_others_one_attempt_at_most(
@@ -59,7 +59,7 @@ async def test_a_later_run_of_everything_takes_what_it_has_collected_off_the_lis
     await world.collector.drain()
     await world.next_run()
     assert (await world.values("web"))[OPEN] == 0
-    assert await given_up.listed(world.database) == []
+    assert await runs.list_given_up_batches(world.database) == []
 
 
 async def test_the_page_of_runs_lists_what_was_given_up_and_tries_it_again(

@@ -7,7 +7,7 @@ import pytest
 from factbook.clock import MINUTE, SECOND
 from factbook.integrations import SOURCES
 from factbook.outbound.outcomes import Missing, Outcome
-from factbook.scheduling import gaps
+from factbook.scheduling import runs
 from tests.collection.madeup import DOWN, LIMITED, Vendor, integration
 from tests.collection.world import CLOSED, LATEST, OPEN, World
 from tests.service import NOON
@@ -31,7 +31,7 @@ async def test_a_run_in_which_one_fact_fails_for_a_passing_reason_is_partial(wor
     run = await world.last()
     assert (run.state, run.covered, run.failed, run.incomplete) == ("partial", 2, 0, 1)
     assert run.error == "upstream-error: vendor.test: answered 502"
-    [gap] = await gaps.listed(world.database, run.id)
+    [gap] = await runs.list_gaps(world.database, run.id)
     assert (gap.place, gap.kind, gap.entities) == (LATEST, "passing", 1)
 
 
@@ -134,6 +134,6 @@ async def test_skipped_entities_are_counted_by_their_reason(world: World) -> Non
     await service.push("other", entity | {"metadata": metadata, "spec": spec})
     await ended(world)
     run = await world.last()
-    [gap] = await gaps.listed(world.database, run.id)
+    [gap] = await runs.list_gaps(world.database, run.id)
     assert (run.state, gap.kind, gap.entities) == ("done", "skipped", 1)
     assert gap.reason.startswith("no-annotation")

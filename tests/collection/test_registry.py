@@ -9,7 +9,7 @@ from factbook.clock import HOUR, MINUTE, SECOND
 from factbook.collection import Collector
 from factbook.datasources.registry import Registry
 from factbook.scheduling import runs
-from factbook.scheduling.schedule import next_start
+from factbook.scheduling.schedule import find_next_start
 from factbook.storage import Transaction
 from tests.service import Service, Time, component, registry
 
@@ -152,7 +152,7 @@ async def test_what_is_new_is_begun_a_second_later_and_what_waits_at_its_moment(
     await publish(service, definition(id="other", handlerDefinition=_handler("other")))
     elsewhere.time.advance(SECOND)
     assert await begun() == ["own", "other"]
-    next_ = next_start("own", "*/10 * * * *", elsewhere.time() - SECOND)
+    next_ = find_next_start("own", "*/10 * * * *", elsewhere.time() - SECOND)
     elsewhere.time.advance(next_ - elsewhere.time() - SECOND)
     assert (await begun()).count("own") == 1
     elsewhere.time.advance(SECOND)
@@ -207,7 +207,7 @@ async def test_what_is_deleted_in_the_middle_of_a_run_is_not_collected_any_more(
     await elsewhere.after(10 * MINUTE)
     row = await service.state.database.one("SELECT COUNT(*) FROM facts_latest")
     assert row == (0,)
-    assert "own" not in await runs.health(service.state.database)
+    assert "own" not in await runs.fetch_health(service.state.database)
 
 
 async def test_a_source_that_cannot_be_collected_costs_the_others_nothing_and_is_told(

@@ -14,7 +14,7 @@ from factbook.facts.store import Latest
 from factbook.integrations import SOURCES
 from factbook.scheduling import run_queue
 from factbook.scheduling.run_queue import Lane
-from factbook.scheduling.schedule import next_start
+from factbook.scheduling.schedule import find_next_start
 from factbook.worker import Worker
 from tests.collection.madeup import Vendor, collector, integration, repository
 from tests.collection.world import CLOSED, LATEST, OPEN, World
@@ -44,7 +44,7 @@ async def test_a_source_runs_once_for_each_moment_of_its_cadence(world: World) -
     await world.collector.drain()
     await world.collector.drain()
     assert world.vendor.asked.total() == 1
-    start = next_start("vendor", "0 * * * *", NOON)
+    start = find_next_start("vendor", "0 * * * *", NOON)
     assert NOON < start < NOON + 15 * MINUTE
     world.service.time.now = start - 1
     await world.collector.drain()
@@ -128,7 +128,7 @@ async def test_what_was_not_collected_for_longest_comes_first(service: Service) 
     await world.push("old")
     await world.collector.drain()
     await world.push("old", "new")
-    world.service.time.now = next_start("vendor", "0 * * * *", world.service.time.now)
+    world.service.time.now = find_next_start("vendor", "0 * * * *", world.service.time.now)
     await world.collector.begin_due()
     rows = await world.database.all("SELECT work FROM batches ORDER BY number")
     assert ["new" in work for (work,) in rows] == [True, False]
@@ -166,7 +166,7 @@ async def test_what_is_asked_for_comes_before_the_rest_of_a_run(service: Service
     await world.service.http.post("/api/catalog/refresh", json={"entityRef": "component:c"})
     await worker(world).collect()
     lane = Lane("vendor token", 1, 0)
-    take = partial(run_queue.take, holder="x", source_ids=["vendor"], lane=lane, now=NOON)
+    take = partial(run_queue.take_batch, holder="x", source_ids=["vendor"], lane=lane, now=NOON)
     first = await world.database.write(take)
     assert first is not None
     assert "acme/c" in first.work

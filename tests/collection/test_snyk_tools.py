@@ -8,8 +8,8 @@ import pytest
 from factbook.clock import DAY, MINUTE, iso
 from factbook.facts import store
 from factbook.integrations import SOURCES
-from factbook.scheduling import gaps
-from factbook.scheduling.runs import RunRecord, health_of
+from factbook.scheduling import runs
+from factbook.scheduling.runs import RunRecord, fetch_source_health
 from tests.collection.tools import ToolWorld
 from tests.conftest import StartService
 from tests.fakes.faults import unavailable
@@ -186,7 +186,7 @@ async def test_a_repository_that_snyk_does_not_have_is_skipped_and_no_failure(ma
     run = await last(world)
     assert (run.entities, run.covered, run.failed, run.skipped) == (1, 1, 0, 1)
     assert (run.state, run.error) == ("done", None)
-    [gap] = await gaps.listed(world.service.state.database, run.id)
+    [gap] = await runs.list_gaps(world.service.state.database, run.id)
     assert (gap.kind, gap.entities) == ("skipped", 1)
 
 
@@ -204,7 +204,7 @@ async def test_a_project_without_one_figure_is_said_and_not_listed_again(make: M
 
 async def last(world: World) -> RunRecord:
     """The run that ended last."""
-    found = await health_of(world.service.state.database, "snyk")
+    found = await fetch_source_health(world.service.state.database, "snyk")
     assert found is not None
     assert found.last is not None
     return found.last

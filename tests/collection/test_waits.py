@@ -50,7 +50,7 @@ async def shown(world: World) -> dict[str, str]:
     [told] = [one["health"] for one in tool["dataSources"] if one["id"] == "vendor"]
     found["get-data-source-discovery"] = told.get("reason")
     browser = await signed_in(service, f"viewer-{now}", role="viewer")
-    [run, *_] = await runs.recent(database, "vendor", 1)
+    [run, *_] = await runs.list_recent_runs(database, "vendor", 1)
     for path in (
         "/data-sources",
         "/data-sources/vendor",

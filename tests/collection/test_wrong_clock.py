@@ -47,11 +47,11 @@ async def test_a_run_that_a_server_with_a_wrong_clock_begins_is_collected_at_onc
     async with serving(database_url, made) as service:
         database = service.state.database
         assert (await service.push("all", repository("web"))).status_code == 200
-        before = await lease.time(database)
+        before = await lease.fetch_shared_time(database)
         answer = await service.http.post(f"{SOURCES}/vendor/run", json={"entity": entity})
         assert answer.status_code == 202, answer.text
         monkeypatch.undo()
         await collector(database, (vendor, made)).drain()
-        [run] = await runs.recent(database, "vendor", 10)
+        [run] = await runs.list_recent_runs(database, "vendor", 10)
         assert (run.state, run.covered) == ("done", 1)
-        assert before <= run.started_at <= await lease.time(database)
+        assert before <= run.started_at <= await lease.fetch_shared_time(database)

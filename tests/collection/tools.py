@@ -6,7 +6,7 @@ from typing import Any, Protocol
 from factbook.collection import Collector
 from factbook.integrations.integration import Integration
 from factbook.outbound import HttpClient
-from factbook.scheduling.schedule import next_start
+from factbook.scheduling.schedule import find_next_start
 from tests.integrations.asking import Asking
 from tests.service import Service, component
 from tests.tools.checks import structured
@@ -81,7 +81,7 @@ class ToolWorld:
         """Go on to the next start of the first fake's source, and do what is due."""
         source = self.askings[0].integration.source
         assert source.cadence is not None
-        self.wait(next_start(source.id, source.cadence, self.service.time.now))
+        self.wait(find_next_start(source.id, source.cadence, self.service.time.now))
         await self.collector.drain()
 
     async def ask(self, shape: str, name: str = "app") -> dict[str, Any]:

@@ -9,7 +9,7 @@ from factbook.facts.store import Latest
 from factbook.scheduling import run_queue, runs
 from factbook.scheduling.run_queue import Lane
 from factbook.scheduling.runs import RunRecord
-from factbook.scheduling.schedule import next_start
+from factbook.scheduling.schedule import find_next_start
 from tests.collection.madeup import Vendor, collector, integration, repository
 from tests.service import Service
 
@@ -36,7 +36,7 @@ class World:
         for number in range(most):
             batch = await self.database.write(
                 partial(
-                    run_queue.take,
+                    run_queue.take_batch,
                     holder=f"dead-{number}",
                     source_ids=["vendor"],
                     lane=lane,
@@ -52,7 +52,7 @@ class World:
     async def next_run(self) -> int:
         """Go on to the source's next start, and do what is due."""
         time = self.service.time
-        time.now = next_start("vendor", "0 * * * *", time.now)
+        time.now = find_next_start("vendor", "0 * * * *", time.now)
         await self.collector.drain()
         return time.now
 
@@ -72,7 +72,7 @@ class World:
         return {} if found is None else found.reasons
 
     async def health(self) -> runs.SourceHealth:
-        return (await runs.health(self.database))["vendor"]
+        return (await runs.fetch_health(self.database))["vendor"]
 
     async def last(self) -> RunRecord:
         found = (await self.health()).last

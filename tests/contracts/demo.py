@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from factbook.app import Application
 from factbook.errors import ToolError
-from factbook.settings.loader import load
+from factbook.settings.table import load_settings
 from factbook.telemetry import logs
 from factbook.tools import TOOLS, Context, Tool
 from factbook.tools.tool import Schema
@@ -69,8 +69,8 @@ DEMO = (
 
 def main() -> None:
     """Serve on a port of loopback until stopped."""
-    settings = load()
-    logs.configure(settings)
+    settings = load_settings()
+    logs.configure_logs(settings)
     uvicorn.run(
         Application(settings, tools=(*TOOLS, *DEMO)),
         port=int(sys.argv[sys.argv.index("--port") + 1]),

@@ -20,7 +20,7 @@ from factbook.outbound import HttpClient
 from factbook.outbound.sender import Sender
 from factbook.scheduling import runs
 from factbook.scheduling.runs import RunRecord
-from factbook.scheduling.schedule import next_start
+from factbook.scheduling.schedule import find_next_start
 from tests.fakes.fake import Fake, path_of
 from tests.fakes.faults import as_json
 from tests.service import Service, component
@@ -101,7 +101,7 @@ class Custom:
     async def next_run(self) -> None:
         """Go on to the next start of the first source, and do what is due."""
         time, source = self.service.time, self.integrations[0].source
-        time.now = next_start(source.id, source.cadence or "", time.now)
+        time.now = find_next_start(source.id, source.cadence or "", time.now)
         await self.collector.drain()
 
     async def latest(self, name: str, source: str = "builds") -> Latest:
@@ -111,7 +111,7 @@ class Custom:
 
     async def last(self, source: str = "builds") -> RunRecord:
         """The last run that has ended."""
-        found = (await runs.health(self.database))[source].last
+        found = (await runs.fetch_health(self.database))[source].last
         assert found is not None
         return found
 

@@ -15,7 +15,7 @@ import yaml
 
 from factbook.cli.commands import app
 from factbook.settings import Settings
-from factbook.settings.loader import TABLES
+from factbook.settings.table import TABLE_DEPTHS
 from tests.processes import free_port, serving
 
 ROOT = Path(__file__).parents[2]
@@ -47,7 +47,7 @@ def unit(file: Path) -> configparser.RawConfigParser:
 def is_setting(variable: str) -> bool:
     match = _SETTING.fullmatch(variable)
     name = match[1].lower() if match else ""
-    return name in Settings.__struct_fields__ or name.partition("__")[0] in TABLES
+    return name in Settings.__struct_fields__ or name.partition("__")[0] in TABLE_DEPTHS
 
 
 def check_command(words: list[str]) -> None:

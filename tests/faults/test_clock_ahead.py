@@ -13,7 +13,7 @@ from factbook.clock import DAY, HOUR, MINUTE, SECOND
 from factbook.errors import InputError
 from factbook.operations import commands
 from factbook.operations.doctor.examination import examine
-from factbook.scheduling import retention_clock
+from factbook.scheduling import housekeeping
 from factbook.storage import Database, introspection
 from factbook.worker import Worker
 from tests.conftest import StartService
@@ -224,7 +224,7 @@ async def test_a_day_that_the_clock_does_not_show_confirms_nothing(start: StartS
     with pytest.raises(InputError, match="The clock of this machine shows 2027-12-26"):
         await commands.confirm_clock(service.application, right, service.time)
     assert (
-        await retention_clock.read(service.state.database)
+        await housekeeping.read_retention_clock(service.state.database)
     ).trusted_at < service.time() - FAR + 1
 
 

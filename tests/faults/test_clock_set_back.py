@@ -65,7 +65,9 @@ async def test_a_run_whose_worker_died_before_that_is_taken_over(world: World, s
     await world.collector.begin_due()
     time = world.service.time
     lane = Lane("vendor token", 1, 0)
-    take = partial(run_queue.take, holder="dead", source_ids=["vendor"], lane=lane, now=time())
+    take = partial(
+        run_queue.take_batch, holder="dead", source_ids=["vendor"], lane=lane, now=time()
+    )
     assert await world.database.write(take) is not None
     time.advance(-step)
     await passed(world, 3 * MINUTE)

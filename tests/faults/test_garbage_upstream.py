@@ -13,7 +13,7 @@ from factbook.facts.store import Latest
 from factbook.integrations.integration import Integration
 from factbook.scheduling import runs
 from factbook.scheduling.runs import SourceHealth
-from factbook.scheduling.schedule import next_start
+from factbook.scheduling.schedule import find_next_start
 from tests.collection.tools import Dispatcher, ToolWorld
 from tests.datasources import asking as custom
 from tests.fakes import garbage
@@ -51,7 +51,7 @@ class Upstream(NamedTuple):
         return found[self.integration.source.id]
 
     async def health(self) -> SourceHealth:
-        return (await runs.health(self.service.state.database))[self.integration.source.id]
+        return (await runs.fetch_health(self.service.state.database))[self.integration.source.id]
 
     async def pass_by(self, duration: int) -> None:
         for _ in range(duration // ROUND):
@@ -61,7 +61,7 @@ class Upstream(NamedTuple):
     async def next_run(self) -> None:
         source = self.integration.source
         assert source.cadence is not None
-        self.wait(next_start(source.id, source.cadence, self.service.time()))
+        self.wait(find_next_start(source.id, source.cadence, self.service.time()))
         await self.collector.drain()
 
     async def next_run_and_more(self) -> None:

@@ -61,7 +61,7 @@ def connection(data: bytes) -> None:
     events = _events(data if _BEGUN.match(data) else _made(chance), chance)
     sent = b"".join(event for event in events if isinstance(event, bytes))
     recorder = Recorder()
-    with logs.silenced():
+    with logs.silence_logs():
         converse(events, recorder, turns=number % 4)
     expected = requests(sent) if recorder.seen else []
     assert len(recorder.seen) <= len(expected), (recorder.seen, expected)

@@ -103,7 +103,7 @@ async def _asked(
     async def send(message: Any) -> None:
         sent.append(message)
 
-    with logs.silenced():
+    with logs.silence_logs():
         async with asyncio.timeout(_PROMPTLY):
             await world.service.application(scope, receive, send)
     head, *pieces = sent
@@ -153,7 +153,7 @@ def close() -> None:
 def _world() -> _World:
     loop = asyncio.new_event_loop()
     running = started(_settings())
-    with logs.silenced():
+    with logs.silence_logs():
         service = loop.run_until_complete(running.__aenter__())
         words = loop.run_until_complete(_filled_in(service))
     return _World(loop, running, service, words)

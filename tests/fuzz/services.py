@@ -23,7 +23,7 @@ from factbook.outbound.git.program import GitResult
 from factbook.outbound.git.replies import reply_of
 from factbook.outbound.outcomes import Missing, Outcome
 from factbook.settings import Settings, option_tables
-from factbook.settings.loader import environment, load
+from factbook.settings.table import load_settings, settings_environment
 from factbook.webhooks import signatures
 from tests.fuzz.folders import folder
 from tests.fuzz.promises import check_told, json, lines, text, tried
@@ -41,7 +41,9 @@ def settings(data: bytes) -> None:
     file.write_bytes(data)
     found = _loaded({}, file)
     if found is not None and _has_plain_lists(found):
-        assert load(environ=environment(found), path=folder() / "none.toml") == found
+        assert (
+            load_settings(environ=settings_environment(found), path=folder() / "none.toml") == found
+        )
     name, value = lines(data, 2)
     _loaded({name.replace("\0", "") or "x": value.replace("\0", "")}, folder() / "none.toml")
 
@@ -53,7 +55,7 @@ def _has_plain_lists(found: Settings) -> bool:
 
 
 def _loaded(environ: dict[str, str], file: Path) -> Settings | None:
-    return tried(load, environ=environ, path=file)
+    return tried(load_settings, environ=environ, path=file)
 
 
 def options(data: bytes) -> None:
@@ -66,7 +68,7 @@ def options(data: bytes) -> None:
     for type_ in types:
         for values in (table, table | {"token": f"{_MARK}\n", "client_secret": [_MARK]}):
             try:
-                option_tables.read_table("here", "default", values, type_)
+                option_tables.read_option_table("here", "default", values, type_)
             except ConfigurationError as error:
                 check_told(error, _MARK)
     for id_ in VENDORS:
@@ -214,11 +216,11 @@ def answer_to_client(data: bytes) -> None:
 
 
 TARGETS = (
-    Target("settings", settings, ("settings.loader.load",), share=20),
+    Target("settings", settings, ("settings.table.load_settings",), share=20),
     Target(
         "options",
         options,
-        ("settings.option_tables.read", "settings.option_tables.read_table"),
+        ("settings.option_tables.read_options", "settings.option_tables.read_option_table"),
         share=10,
     ),
     Target("openid", provider, ("auth.oidc.provider.decoded",), share=6, examples=10),

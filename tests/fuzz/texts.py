@@ -6,7 +6,7 @@ from factbook.auth import tokens, users
 from factbook.catalog import filters, location, push_rules, ref, strict, url
 from factbook.clock import DAY, iso, milliseconds
 from factbook.integrations import locations
-from factbook.scheduling import crontab
+from factbook.scheduling import schedule
 from factbook.tools import tool
 from tests.fuzz.promises import lines, text, tried
 from tests.fuzz.target import Target
@@ -63,11 +63,11 @@ def place(data: bytes) -> None:
 def cron(data: bytes) -> None:
     """A line of cron names a moment after any other, within the years that can pass without one."""
     line = text(data)
-    found = tried(crontab.parse, line)
+    found = tried(schedule.parse_cadence, line)
     if found is not None:
-        moment = crontab.following(found, NOON)
+        moment = schedule.find_next_time(found, NOON)
         assert NOON < moment <= NOON + 41 * 366 * DAY
-        assert crontab.following(found, moment - 1) == moment
+        assert schedule.find_next_time(found, moment - 1) == moment
 
 
 def time(data: bytes) -> None:
@@ -112,7 +112,7 @@ TARGETS = (
     Target(
         "location", place, ("catalog.location.parse", "integrations.locations.parsed"), share=80
     ),
-    Target("cadence", cron, ("scheduling.crontab.parse",), share=60),
+    Target("cadence", cron, ("scheduling.schedule.parse_cadence",), share=60),
     Target("time", time, (), share=60),
     Target("tool-cursor", cursor_of_tool, (), share=40),
     Target("token", secret, (), share=20),

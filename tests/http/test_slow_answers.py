@@ -16,7 +16,7 @@ from factbook.errors import UnavailableError
 from factbook.http.context import State
 from factbook.http.pipeline import IncompleteAnswers
 from factbook.http.requests import Reply, Request
-from factbook.observability import prometheus
+from factbook.observability import scrape
 from factbook.observability.metrics import Metrics
 from factbook.settings import Settings
 from tests.http import slow_reader
@@ -76,7 +76,7 @@ def taken(tmp_path: Any, body: Any, rate: int, *, counts: bool = True) -> tuple[
             client = SlowReader(endpoint, shared, rate, counts=counts)
             client.ask("/large")
             await client.ended.wait()
-            return bytes(client.received), prometheus.render(state.metrics).decode()
+            return bytes(client.received), scrape.render_metrics(state.metrics).decode()
 
     return slow_reader.run(answered())
 

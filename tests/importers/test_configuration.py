@@ -14,7 +14,7 @@ from factbook.errors import ConfigurationError
 from factbook.importers import configuration
 from factbook.importers.importer import Importer
 from factbook.importers.kinds import KINDS
-from factbook.settings import loader
+from factbook.settings import table
 
 TOKEN = "ghp_secret_of_tests"
 ACCOUNTS = {"github": {"default": {"token": TOKEN}, "ghe": {"token": TOKEN, "host": "ghe.test"}}}
@@ -101,11 +101,13 @@ def test_options_are_variables_too(tmp_path: Path) -> None:
         "FACTBOOK_IMPORTERS__GITHUB__DEFAULT__EVERY": "6h",
         "FACTBOOK_INTEGRATIONS__GITHUB__DEFAULT__TOKEN": TOKEN,
     }
-    settings = loader.load(environ=environ, path=tmp_path / "none.toml")
+    settings = table.load_settings(environ=environ, path=tmp_path / "none.toml")
     [one] = configuration.configured(settings.importers, settings.integrations)
     assert (one.id, one.every) == ("github", 6 * HOUR)
     with pytest.raises(ConfigurationError, match="KIND__NAME__OPTION"):
-        loader.load(environ={"FACTBOOK_IMPORTERS__GITHUB": "x"}, path=tmp_path / "none.toml")
+        table.load_settings(
+            environ={"FACTBOOK_IMPORTERS__GITHUB": "x"}, path=tmp_path / "none.toml"
+        )
 
 
 def test_every_kind_has_a_folder_and_describes_each_of_its_options(

@@ -465,7 +465,7 @@ async def test_a_server_whose_clock_is_ahead_delays_no_hint(
         async with Service(application, state, Time()).client(None) as http:
             answer = await http.post(EVENTS, content=body, headers=signed(body))
         assert answer.status_code == 202, answer.text
-        soon = await lease.time(state.database) + 6 * SECOND
+        soon = await lease.fetch_shared_time(state.database) + 6 * SECOND
         assert [one.hint for one in await hint_store.due(state.database, ["github"], soon)] != []
 
 

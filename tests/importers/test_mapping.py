@@ -9,7 +9,7 @@ from factbook.errors import ConfigurationError
 from factbook.importers import configuration, part_store
 from factbook.importers.snapshot import ImportedItem
 from factbook.importers.writer import write_snapshot
-from factbook.settings import loader
+from factbook.settings import table as settings_table
 from factbook.storage import Database
 from tests.fakes.backstage import FakeBackstage
 from tests.importers.organization import CATALOG, Organization, file, member, repository, team
@@ -161,7 +161,7 @@ def test_a_mapping_is_a_table_of_the_settings(tmp_path: Path) -> None:
         f'[{table}]\naddress = "{ADDRESS}"\n[{table}.mapping]\n"spec.owner" = "item.a"\n'
         f'[{table}.mapping.Component]\n"spec.owner" = "item.["\n'
     )
-    settings = loader.load(environ={}, path=path)
+    settings = settings_table.load_settings(environ={}, path=path)
     with pytest.raises(ConfigurationError) as caught:
         configuration.configured(settings.importers, {})
     assert 'default: mapping.Component."spec.owner" is not' in caught.value.message

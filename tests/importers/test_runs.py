@@ -15,7 +15,7 @@ from factbook.importers.run_store import ImportRun
 from factbook.importers.runner import MOST_ATTEMPTS
 from factbook.importers.snapshot import ReadingProblem
 from factbook.outbound.rate_limits import Allowance
-from factbook.scheduling import leadership
+from factbook.scheduling import lease
 from factbook.settings import Settings
 from factbook.storage import Database
 from factbook.sweeps import sweep
@@ -156,7 +156,7 @@ async def test_a_run_survives_the_process_that_began_it(world: ImportWorld) -> N
     world.system.fault = None
     await world.another("b").work()
     assert (await world.last()).state == "running"
-    world.time.advance(leadership.HELD)
+    world.time.advance(lease.LEADERSHIP_HELD)
     await world.another("b").work()
     [run] = await world.runs()
     assert (run.state, run.attempts) == ("complete", 2)
@@ -171,7 +171,7 @@ async def test_a_process_whose_run_was_taken_over_writes_nothing(world: ImportWo
     await read.wait()
     world.system.fault = None
     world.system.names = ["new"]
-    world.time.advance(leadership.HELD)
+    world.time.advance(lease.LEADERSHIP_HELD)
     await world.another("b").work()
     answer.set()
     await silent
@@ -205,7 +205,7 @@ async def test_a_run_that_ends_its_process_time_and_again_is_given_up(world: Imp
             run_store.begin, importer=ID, seen=seen, holder=f"dead-{number}", now=world.time()
         )
         await world.database.write(begin)
-    world.time.advance(leadership.HELD)
+    world.time.advance(lease.LEADERSHIP_HELD)
     await world.process.work()
     last = await world.last()
     assert (last.state, world.system.readings) == ("failed", 0)

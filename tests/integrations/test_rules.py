@@ -12,7 +12,7 @@ from factbook.integrations import VENDORS, vendor, vendors
 from factbook.integrations.integration import Collected, Integration
 from factbook.integrations.locations import SOURCE_LOCATION
 from factbook.outbound.outcomes import Missing, Outcome
-from factbook.settings.option_tables import is_address
+from factbook.settings.option_tables import is_web_address
 from tests.docs import first_runs
 from tests.fakes.fake import Fake
 from tests.fakes.faults import saying, unavailable
@@ -140,7 +140,7 @@ def test_each_instance_has_a_queue_of_its_own_and_asks_addresses_of_its_settings
         with subtests.test(id_):
             one, other = configured(id_), configured(id_, "work")
             assert one.credential != other.credential
-            assert all(map(is_address, (one.base_url, *one.further)))
+            assert all(map(is_web_address, (one.base_url, *one.further)))
             assert one.at_once >= 1
             assert one.calls_at_once >= 1
             assert all(most > 0 for most in one.pace.values())

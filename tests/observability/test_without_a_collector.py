@@ -116,7 +116,7 @@ def test_opentelemetry_is_loaded_for_traces_alone_and_named_where_it_is_missing(
 
 
 async def test_without_traces_nothing_stands_between(service: Service) -> None:
-    tracing = traces.start(service.state.settings, {})
+    tracing = traces.start_tracing(service.state.settings, {})
     endpoints, tools = api.endpoints(service.state), service.state.tools
     assert tracing.endpoints(endpoints) is endpoints
     assert tracing.tools(tools) is tools
@@ -133,4 +133,4 @@ async def test_without_traces_nothing_stands_between(service: Service) -> None:
 )
 def test_what_it_cannot_do_is_refused_at_the_start(variable: str, value: str, told: str) -> None:
     with pytest.raises(ConfigurationError, match=told):
-        traces.start(Settings(traces=True), {variable: value})
+        traces.start_tracing(Settings(traces=True), {variable: value})

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from factbook.clock import DAY, HOUR, MINUTE
 from factbook.errors import InputError
-from factbook.scheduling.crontab import following, parse
+from factbook.scheduling.schedule import find_next_time, parse_cadence
 
 
 def at(text: str) -> int:
@@ -35,35 +35,37 @@ def test_the_next_moment_is_the_first_that_fits(subtests: pytest.Subtests) -> No
     ]
     for line, after, expected in cases:
         with subtests.test(line=line, after=after):
-            assert following(parse(line), at(after)) == at(expected)
+            assert find_next_time(parse_cadence(line), at(after)) == at(expected)
 
 
 def test_of_two_restricted_day_fields_either_may_fit() -> None:
-    cadence = parse("0 0 13 * fri")
-    assert following(cadence, at("2026-11-07 00:00")) == at("2026-11-13 00:00")
-    assert following(cadence, at("2026-11-13 00:00")) == at("2026-11-20 00:00")
-    assert following(cadence, at("2026-12-11 00:00")) == at("2026-12-13 00:00")
+    cadence = parse_cadence("0 0 13 * fri")
+    assert find_next_time(cadence, at("2026-11-07 00:00")) == at("2026-11-13 00:00")
+    assert find_next_time(cadence, at("2026-11-13 00:00")) == at("2026-11-20 00:00")
+    assert find_next_time(cadence, at("2026-12-11 00:00")) == at("2026-12-13 00:00")
 
 
 def test_a_day_field_that_starts_with_a_star_narrows_the_other() -> None:
-    cadence = parse("0 0 */2 * mon")
-    assert following(cadence, at("2026-11-21 00:00")) == at("2026-11-23 00:00")
-    assert following(cadence, at("2026-11-23 00:00")) == at("2026-12-07 00:00")
+    cadence = parse_cadence("0 0 */2 * mon")
+    assert find_next_time(cadence, at("2026-11-21 00:00")) == at("2026-11-23 00:00")
+    assert find_next_time(cadence, at("2026-11-23 00:00")) == at("2026-12-07 00:00")
 
 
 def test_the_rarest_cadence_finds_its_next_moment_40_years_on() -> None:
-    assert following(parse("0 0 29 feb */7"), at("2088-02-29 00:00")) == at("2128-02-29 00:00")
+    assert find_next_time(parse_cadence("0 0 29 feb */7"), at("2088-02-29 00:00")) == at(
+        "2128-02-29 00:00"
+    )
 
 
 @pytest.mark.parametrize("line", ["0 0 31 2 *", "0 0 30,31 feb *", "0 0 31 apr,jun,sep,nov *"])
 def test_a_date_that_never_comes_is_refused(line: str) -> None:
     with pytest.raises(InputError, match="never run"):
-        parse(line)
+        parse_cadence(line)
 
 
 def test_every_problem_of_a_line_is_named() -> None:
     with pytest.raises(InputError) as raised:
-        parse("60 5-3 x */0 1-,mon")
+        parse_cadence("60 5-3 x */0 1-,mon")
     assert raised.value.message.split("; ") == [
         'minute: "60" is not between 0 and 59',
         "hour: 5-3 runs backwards",
@@ -76,19 +78,19 @@ def test_every_problem_of_a_line_is_named() -> None:
 
 def test_a_line_longer_than_anybody_writes_is_refused_unread() -> None:
     with pytest.raises(InputError, match="500 characters"):
-        parse("0," * 100_000 + "0 * * * *")
+        parse_cadence("0," * 100_000 + "0 * * * *")
 
 
 @pytest.mark.parametrize("line", ["", "@daily", "* * * *", "* * * * * *"])
 def test_a_line_without_five_fields_is_refused(line: str) -> None:
     with pytest.raises(InputError, match="five fields"):
-        parse(line)
+        parse_cadence(line)
 
 
 def test_a_malformed_field_is_refused(subtests: pytest.Subtests) -> None:
     for field in ("", ",", "1,", "-", "*/", "/5", "**", "1--2", "+1", "1.5", "٣"):
         with subtests.test(field=field), pytest.raises(InputError):
-            parse(f"{field} * * * *")
+            parse_cadence(f"{field} * * * *")
 
 
 def numbers(lowest: int, highest: int) -> st.SearchStrategy[str]:
@@ -110,18 +112,18 @@ MOMENTS = st.integers(at("1970-01-01 00:00"), at("2100-01-01 00:00"))
 @pytest.mark.slow
 @given(LINES, MOMENTS)
 def test_the_next_moment_is_a_later_minute_with_none_between(line: str, after: int) -> None:
-    cadence = parse(line)
-    moment = following(cadence, after)
+    cadence = parse_cadence(line)
+    moment = find_next_time(cadence, after)
     assert moment > after
     assert moment % MINUTE == 0
-    assert following(cadence, moment - 1) == moment
+    assert find_next_time(cadence, moment - 1) == moment
 
 
 @pytest.mark.slow
 @given(LINES, MOMENTS)
 def test_the_next_moment_is_the_one_that_trying_every_minute_finds(line: str, after: int) -> None:
-    cadence = parse(line)
-    moment = following(cadence, after)
+    cadence = parse_cadence(line)
+    moment = find_next_time(cadence, after)
     # Trying is slow, so only the last days before the moment are tried.
     start = max(after // MINUTE + 1, (moment - 3 * DAY) // MINUTE)
     tried = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(minutes=start)
@@ -134,16 +136,20 @@ def test_the_next_moment_is_the_one_that_trying_every_minute_finds(line: str, af
 @given(LINES, MOMENTS)
 def test_the_next_moment_is_the_one_that_cronsim_finds(line: str, after: int) -> None:
     start = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=after)
-    assert following(parse(line), after) == round(next(CronSim(line, start)).timestamp() * 1000)
+    assert find_next_time(parse_cadence(line), after) == round(
+        next(CronSim(line, start)).timestamp() * 1000
+    )
 
 
 def test_a_range_of_one_number_with_a_step_is_that_number() -> None:
     """As in Vixie cron; cronsim reads 10-10/15 as 10/15, which goes on to the end of the field."""
-    assert following(parse("10-10/15 * * * *"), at("2026-11-21 06:10")) == at("2026-11-21 07:10")
+    assert find_next_time(parse_cadence("10-10/15 * * * *"), at("2026-11-21 06:10")) == at(
+        "2026-11-21 07:10"
+    )
 
 
 @given(st.integers(0, 23), MOMENTS)
 def test_a_daily_cadence_comes_within_a_day(hour: int, after: int) -> None:
-    moment = following(parse(f"0 {hour} * * *"), after)
+    moment = find_next_time(parse_cadence(f"0 {hour} * * *"), after)
     assert 0 < moment - after <= DAY
     assert moment % DAY == hour * HOUR

@@ -8,8 +8,8 @@ import pytest
 
 from factbook.clock import HOUR, MINUTE
 from factbook.scheduling import run_queue
-from factbook.scheduling.gaps import RunGap
 from factbook.scheduling.run_queue import Batch, BatchFigures, Lane, LostBatchError, Queue
+from factbook.scheduling.runs import RunGap
 from factbook.storage import Database, Transaction
 from factbook.storage.database_url import open_database
 from tests.scheduling.work import LANE, NOW, begin, finish, rows, take, taken, the_run
@@ -36,7 +36,7 @@ async def test_batches_of_a_lane_are_taken_one_after_another(database: Database)
 
 async def test_a_queue_has_as_many_lanes_as_it_allows_batches_at_once(database: Database) -> None:
     await begin(database, 5, queue=Queue("token", 3))
-    lanes = await run_queue.lanes(database, ["github"], NOW)
+    lanes = await run_queue.list_ready_lanes(database, ["github"], NOW)
     assert sorted(lanes) == [("token", 3, 0), ("token", 3, 1), ("token", 3, 2)]
     found = [(await take(database, lane=lane)).number for lane in sorted(lanes)]
     assert found == [0, 1, 2]
@@ -44,9 +44,9 @@ async def test_a_queue_has_as_many_lanes_as_it_allows_batches_at_once(database: 
 
 async def test_no_lane_is_told_in_which_nothing_is_ready(database: Database) -> None:
     await begin(database, 1, queue=Queue("token", 3))
-    assert await run_queue.lanes(database, ["github"], NOW) == [("token", 3, 0)]
-    assert await run_queue.lanes(database, ["github"], NOW - 1) == []
-    assert await run_queue.lanes(database, ["snyk"], NOW) == []
+    assert await run_queue.list_ready_lanes(database, ["github"], NOW) == [("token", 3, 0)]
+    assert await run_queue.list_ready_lanes(database, ["github"], NOW - 1) == []
+    assert await run_queue.list_ready_lanes(database, ["snyk"], NOW) == []
 
 
 async def test_what_was_asked_for_comes_first(database: Database) -> None:
@@ -72,7 +72,7 @@ async def test_what_somebody_asks_for_comes_before_what_is_left_of_a_run_of_ever
     await begin(database, 1)
     batch = await take(database)
     await database.write(
-        lambda tx: run_queue.finish(tx, batch, BatchFigures(1), NOW, left=["x"], next_at=NOW)
+        lambda tx: run_queue.finish_batch(tx, batch, BatchFigures(1), NOW, left=["x"], next_at=NOW)
     )
     asked = await begin(database, 1, whole=False)
     assert (await take(database)).run_id == asked
@@ -117,8 +117,10 @@ async def test_a_batch_that_is_being_deleted_is_passed_over(
 
 
 def ended_with_next(batch: Batch, transaction: Transaction) -> Batch | None:
-    run_queue.finish(transaction, batch, BatchFigures(1), NOW)
-    return run_queue.take(transaction, "a", ["github"], LANE, NOW, suspects=False, alone=False)
+    run_queue.finish_batch(transaction, batch, BatchFigures(1), NOW)
+    return run_queue.take_batch(
+        transaction, "a", ["github"], LANE, NOW, suspects=False, alone=False
+    )
 
 
 # Ends of processes
@@ -173,7 +175,7 @@ async def test_a_batch_that_was_released_is_free_at_once_and_was_not_an_attempt(
 ) -> None:
     await begin(database, 1)
     await take(database, "a")
-    await database.write(lambda tx: run_queue.release(tx, "a"))
+    await database.write(lambda tx: run_queue.release_batches(tx, "a"))
     batch = await take(database, "b")
     assert (batch.attempts, batch.suspect) == (1, False)
 
@@ -181,7 +183,7 @@ async def test_a_batch_that_was_released_is_free_at_once_and_was_not_an_attempt(
 async def test_a_batch_that_was_postponed_keeps_its_attempt(database: Database) -> None:
     await begin(database, 1)
     batch = await take(database)
-    await database.write(lambda tx: run_queue.postpone(tx, batch, NOW + MINUTE))
+    await database.write(lambda tx: run_queue.postpone_batch(tx, batch, NOW + MINUTE))
     assert await taken(database, now=NOW + MINUTE - 1) is None
     again = await take(database, now=NOW + MINUTE)
     assert (again.attempts, again.suspect) == (2, False)
@@ -195,7 +197,7 @@ async def test_what_is_stored_with_a_lost_batch_is_undone(database: Database) ->
 
     def store(transaction: Transaction) -> None:
         transaction.run("INSERT INTO leases VALUES ('mine', 'a', 1)")
-        run_queue.finish(transaction, lost, BatchFigures(1), NOW)
+        run_queue.finish_batch(transaction, lost, BatchFigures(1), NOW)
 
     with pytest.raises(LostBatchError):
         await database.write(store)
@@ -243,7 +245,9 @@ async def test_what_is_left_of_a_batch_waits_and_keeps_the_run_open(database: Da
     batch = await take(database)
     later = NOW + MINUTE
     await database.write(
-        lambda tx: run_queue.finish(tx, batch, BatchFigures(1), NOW, left=["x", "y"], next_at=later)
+        lambda tx: run_queue.finish_batch(
+            tx, batch, BatchFigures(1), NOW, left=["x", "y"], next_at=later
+        )
     )
     assert (await the_run(database, run_id)).state == "running"
     assert await taken(database, now=later - 1) is None
@@ -261,10 +265,10 @@ async def test_a_paused_queue_rests_until_its_time(database: Database) -> None:
     await begin(database, 1, source="snyk", queue=Queue("other"))
     other = Lane("other", 1, 0)
     later = NOW + MINUTE
-    await database.write(lambda tx: run_queue.pause(tx, "token", later))
-    await database.write(lambda tx: run_queue.pause(tx, "token", later - 1))  # never shorter
+    await database.write(lambda tx: run_queue.pause_queue(tx, "token", later))
+    await database.write(lambda tx: run_queue.pause_queue(tx, "token", later - 1))  # never shorter
     assert await taken(database, now=later - 1) is None
-    assert await run_queue.lanes(database, ["github", "snyk"], later - 1) == [other]
+    assert await run_queue.list_ready_lanes(database, ["github", "snyk"], later - 1) == [other]
     assert await taken(database, now=later - 1, sources=("snyk",), lane=other) is not None
     assert await taken(database, now=later) is not None
 
@@ -273,8 +277,8 @@ async def test_a_run_past_its_deadline_is_handed_out_even_from_a_paused_queue(
     database: Database,
 ) -> None:
     await begin(database, 3, limit=MINUTE)
-    await database.write(lambda tx: run_queue.pause(tx, "token", NOW + HOUR))
+    await database.write(lambda tx: run_queue.pause_queue(tx, "token", NOW + HOUR))
     assert await taken(database, now=NOW + MINUTE - 1) is None
-    assert await run_queue.lanes(database, ["github"], NOW + MINUTE) == [LANE]
+    assert await run_queue.list_ready_lanes(database, ["github"], NOW + MINUTE) == [LANE]
     overdue = await take(database, now=NOW + MINUTE)
     assert (overdue.work, overdue.paused) == ("work 0", True)

@@ -6,8 +6,8 @@ import pytest
 
 from factbook.clock import DAY, HOUR, MINUTE
 from factbook.scheduling import run_queue, runs
-from factbook.scheduling.gaps import RunGap
 from factbook.scheduling.run_queue import BatchFigures, Queue
+from factbook.scheduling.runs import RunGap
 from factbook.storage import Database
 from tests.scheduling.work import NOW, begin, finish, rows, take, the_run
 
@@ -52,7 +52,7 @@ async def test_a_run_without_anything_to_do_ends_at_once(database: Database) -> 
 async def test_of_two_batches_that_end_at_once_one_ends_the_run(database: Database) -> None:
     for round_ in range(5):
         await begin(database, 4, queue=Queue("token", 4), now=NOW + round_)
-        lanes = await run_queue.lanes(database, ["github"], NOW + round_)
+        lanes = await run_queue.list_ready_lanes(database, ["github"], NOW + round_)
         batches = [await take(database, now=NOW + round_, lane=lane) for lane in lanes]
         ended = await asyncio.gather(*(finish(database, batch) for batch in batches))
         assert sum(one is not None for one in ended) == 1
@@ -71,10 +71,10 @@ async def test_a_source_goes_down_once_and_comes_up_once(database: Database) -> 
     figures = [good, bad, bad, good, good]
     changes = [await end(database, one, NOW + number) for number, one in enumerate(figures)]
     assert changes == [None, "down", None, "up", None]
-    health = (await runs.health(database))["github"]
+    health = (await runs.fetch_health(database))["github"]
     assert (health.succeeded_at, health.down_since) == (NOW + 4, None)
     await end(database, bad, NOW + 9)
-    health = (await runs.health(database))["github"]
+    health = (await runs.fetch_health(database))["github"]
     assert (health.succeeded_at, health.down_since) == (NOW + 4, NOW + 9)
     assert health.last is not None
     assert (health.last.state, health.running) == ("failed", None)
@@ -86,23 +86,23 @@ async def test_a_run_for_one_entity_says_nothing_about_the_source(database: Data
     ended = await finish(database, batch, BatchFigures(0, 1, gaps={GONE: 1}))
     assert ended is not None
     assert ended.change is None
-    assert await runs.health(database) == {}
+    assert await runs.fetch_health(database) == {}
 
 
 async def sweep(database: Database, now: int) -> int:
-    return await runs.sweep(database, now)
+    return await runs.sweep_runs(database, now)
 
 
 @pytest.mark.slow
 async def test_old_runs_are_forgotten_and_the_newest_kept(database: Database) -> None:
-    for number in range(runs.KEPT + 5):
+    for number in range(runs.RUNS_KEPT + 5):
         await begin(database, 0, now=NOW + number)
         await begin(database, 0, now=NOW + number, whole=False)
         await begin(database, 0, now=NOW + number, source="snyk")
     assert await sweep(database, NOW + DAY) == 15
-    assert await rows(database, "runs") == 3 * runs.KEPT
+    assert await rows(database, "runs") == 3 * runs.RUNS_KEPT
     assert await sweep(database, NOW + DAY) == 0
-    assert (await runs.starts(database, NOW + DAY)).last["github"] == NOW + runs.KEPT + 4
+    assert (await runs.fetch_starts(database, NOW + DAY)).last["github"] == NOW + runs.RUNS_KEPT + 4
 
 
 async def test_a_run_that_nobody_takes_is_given_up(database: Database) -> None:
@@ -116,13 +116,13 @@ async def test_a_run_that_nobody_takes_is_given_up(database: Database) -> None:
 
 
 async def test_the_health_of_one_source_is_what_it_is_among_all(database: Database) -> None:
-    assert await runs.health_of(database, "github") is None
+    assert await runs.fetch_source_health(database, "github") is None
     for number, figures in enumerate([BatchFigures(1), BatchFigures(0, 1, gaps={LOST: 1})]):
         await end(database, figures, NOW + number)
     await begin(database, 2, now=NOW + 5)
     await begin(database, 1, now=NOW + 6, source="snyk")
     await begin(database, 1, now=NOW + 7, whole=False)
-    found = await runs.health_of(database, "github")
+    found = await runs.fetch_source_health(database, "github")
     assert found is not None
-    assert found == (await runs.health(database))["github"]
+    assert found == (await runs.fetch_health(database))["github"]
     assert (found.down_since, found.running is not None) == (NOW + 1, True)

@@ -27,7 +27,7 @@ async def begin(
 ) -> int | None:
     works = [f"work {number}" for number in range(count)]
     order = RunOrder(source, queue, works, "cadence", whole, now + limit, count)
-    begun = await database.write(lambda tx: run_queue.enqueue(tx, order, now, since=since))
+    begun = await database.write(lambda tx: run_queue.enqueue_run(tx, order, now, since=since))
     return None if begun is None else begun.run_id
 
 
@@ -41,7 +41,7 @@ async def taken(
     suspects: bool = True,
 ) -> Batch | None:
     return await database.write(
-        lambda tx: run_queue.take(tx, holder, sources, lane, now, suspects=suspects)
+        lambda tx: run_queue.take_batch(tx, holder, sources, lane, now, suspects=suspects)
     )
 
 
@@ -61,12 +61,12 @@ async def take(
 async def finish(
     database: Database, batch: Batch, figures: BatchFigures = DONE, now: int = NOW
 ) -> runs.EndedRun | None:
-    return await database.write(lambda tx: run_queue.finish(tx, batch, figures, now))
+    return await database.write(lambda tx: run_queue.finish_batch(tx, batch, figures, now))
 
 
 async def the_run(database: Database, run_id: int | None) -> RunRecord:
     assert run_id is not None
-    found = await runs.run(database, run_id)
+    found = await runs.fetch_run(database, run_id)
     assert found is not None
     return found
 

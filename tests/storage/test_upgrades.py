@@ -178,7 +178,7 @@ async def check_sources(upgraded: Upgraded) -> None:
     """Runs, and sources that users defined, are what they were and can be worked with."""
     service = upgraded.service
     if upgraded.schema >= 4:
-        health = (await runs.health(service.state.database))["vendor"]
+        health = (await runs.fetch_health(service.state.database))["vendor"]
         assert health.last is not None
         assert (health.last.entities, health.last.covered) == (2, 2)
     if upgraded.schema >= 5:

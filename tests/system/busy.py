@@ -21,7 +21,7 @@ from factbook.facts.datasource import Lifecycle
 from factbook.integrations.integration import Collected
 from factbook.operations import collection_commands
 from factbook.outbound import HttpClient, Memory
-from factbook.settings.loader import load
+from factbook.settings.table import load_settings
 from factbook.telemetry import logs
 from tests.collection.madeup import Vendor, integration
 
@@ -50,8 +50,8 @@ class NumberedVendor(Vendor):
 
 
 def main(asked: str, port: str | None = None) -> None:
-    settings = load()
-    logs.configure(settings)
+    settings = load_settings()
+    logs.configure_logs(settings)
     vendor = NumberedVendor(Path(asked))
     # Kept whole: a number of items would leave parts of what was collected at once.
     kept = Lifecycle(time_to_live={"days": 90})

@@ -8,7 +8,7 @@ import uvicorn
 from factbook import clock
 from factbook.app import Application
 from factbook.settings import Settings
-from factbook.settings.loader import load
+from factbook.settings.table import load_settings
 from factbook.storage.database_url import open_database
 from factbook.storage.migrations import migrate, shipped
 from factbook.telemetry import logs
@@ -33,8 +33,8 @@ async def upgrade(settings: Settings) -> list[str]:
 
 
 def main(port: str) -> None:
-    settings = load()
-    logs.configure(settings)
+    settings = load_settings()
+    logs.configure_logs(settings)
     asyncio.run(upgrade(settings))
     uvicorn.run(
         Application(settings), port=int(port), loop="uvloop", lifespan="on", log_config=None

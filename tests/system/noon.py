@@ -10,7 +10,7 @@ import uvicorn
 
 from factbook.app import Application
 from factbook.integrations import configured
-from factbook.settings.loader import load
+from factbook.settings.table import load_settings
 from factbook.telemetry import logs
 from tests.service import NOON
 
@@ -21,8 +21,8 @@ def main(port: str) -> None:
     def clock() -> int:
         return NOON + (time.monotonic_ns() - began) // 1_000_000
 
-    settings = load()
-    logs.configure(settings)
+    settings = load_settings()
+    logs.configure_logs(settings)
     integrations = configured(settings.integrations, clock=clock)
     app = Application(settings, clock=clock, integrations=integrations)
     uvicorn.run(app, port=int(port), loop="uvloop", lifespan="on", log_config=None)

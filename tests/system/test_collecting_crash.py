@@ -91,7 +91,7 @@ async def test_a_run_survives_the_death_of_a_worker(
         return counted(first).total() >= KILLED_AFTER
 
     async def has_ended() -> bool:
-        health = (await runs.health(service.state.database)).get("vendor")
+        health = (await runs.fetch_health(service.state.database)).get("vendor")
         return health is not None and health.last is not None
 
     with worker(service.database_url, first, sharing=sharing) as victim:
@@ -103,7 +103,7 @@ async def test_a_run_survives_the_death_of_a_worker(
     with worker(service.database_url, first if returns else second, sharing=sharing):
         await soon(has_ended, TAKEN_OVER)
 
-    [health] = (await runs.health(service.state.database)).values()
+    [health] = (await runs.fetch_health(service.state.database)).values()
     assert health.last is not None
     assert (health.last.covered, health.last.failed) == (ENTITIES, 0)
     assert await rows(service, "facts_latest") == ENTITIES
@@ -131,7 +131,7 @@ async def test_of_workers_in_several_processes_none_does_what_another_does(
         return all("worker.started" in log.read_text() for log in logs)
 
     async def has_ended() -> bool:
-        health = (await runs.health(database)).get("vendor")
+        health = (await runs.fetch_health(database)).get("vendor")
         return health is not None and health.last is not None and health.last.entities > 0
 
     with (

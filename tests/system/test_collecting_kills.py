@@ -17,7 +17,7 @@ import pytest
 from factbook.clock import now
 from factbook.collection import batches, run_start
 from factbook.collection.run_start import UnderWayError
-from factbook.scheduling import given_up, runs
+from factbook.scheduling import runs
 from factbook.scheduling.runs import RunRecord
 from tests.collection.dispatchers import ALONE_AND_SHARING
 from tests.collection.madeup import Vendor, repository
@@ -128,7 +128,7 @@ async def next_run(service: Service, before: int | None) -> int:
         with suppress(UnderWayError):
             if before is not None:
                 await run_start.begin(database, integration, now())
-        health = (await runs.health(database)).get("vendor")
+        health = (await runs.fetch_health(database)).get("vendor")
         if health is not None and health.running is not None and health.running.covered:
             found.append(health.running)
         return bool(found)
@@ -142,11 +142,11 @@ async def end_of(service: Service, run_id: int) -> RunRecord:
     database = service.state.database
 
     async def has_ended() -> bool:
-        found = await runs.run(database, run_id)
+        found = await runs.fetch_run(database, run_id)
         return found is not None and found.finished_at is not None
 
     await soon(has_ended, TAKEN_OVER)
-    found = await runs.run(database, run_id)
+    found = await runs.fetch_run(database, run_id)
     assert found is not None
     return found
 
@@ -163,16 +163,16 @@ async def test_a_batch_that_ends_its_process_is_given_up_and_holds_no_other_back
     async def has_ended() -> bool:
         await workers.bury()
         workers.complete()
-        health = (await runs.health(service.state.database)).get("vendor")
+        health = (await runs.fetch_health(service.state.database)).get("vendor")
         return health is not None and health.last is not None
 
     try:
         await soon(has_ended, TAKEN_OVER)
     finally:
         workers.close()
-    [listed] = await given_up.listed(service.state.database)
+    [listed] = await runs.list_given_up_batches(service.state.database)
     assert KILLER in listed.work
     assert listed.attempts == batches.MOST_ATTEMPTS
-    last = (await runs.health(service.state.database))["vendor"].last
+    last = (await runs.fetch_health(service.state.database))["vendor"].last
     assert last is not None
     assert (last.covered, last.failed) == (ENTITIES - SIZE, SIZE)

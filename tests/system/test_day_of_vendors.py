@@ -146,9 +146,9 @@ async def test_a_day_of_every_vendor_with_faults_leaves_nothing_behind(
         assert _objects() < objects * SLACK
         assert await day.rows("memories") <= memories * SLACK
         sources = [source.id for source in brought]
-        assert await day.rows("runs") <= runs.KEPT * len(sources)
+        assert await day.rows("runs") <= runs.RUNS_KEPT * len(sources)
         assert await day.rows("facts_latest") <= ENTITIES * (len(sources) + len(SOURCES))
-        health = await runs.health(service.state.database)
+        health = await runs.fetch_health(service.state.database)
         assert sorted(health) == sorted(sources)
         for source, found in health.items():
             assert found.last is not None, source

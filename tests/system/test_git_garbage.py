@@ -54,7 +54,7 @@ async def test_an_hour_of_garbage_leaves_the_last_values_and_few_calls(
     found = (await store.latest_of_ref(service.state.database, "component:default/app"))[source]
     assert found.facts == good.facts
     assert fake.requests.total() - calls <= MOST_CALLS * calls
-    health = (await runs.health(service.state.database))[source]
+    health = (await runs.fetch_health(service.state.database))[source]
     assert health.down_since is not None
     assert health.last is not None
     assert (health.last.error or "").startswith("upstream-error: ")

@@ -6,7 +6,7 @@ import pytest
 
 from factbook.facts.schema import TYPES
 from factbook.integrations import SOURCES
-from factbook.scheduling import crontab
+from factbook.scheduling import schedule
 from tests.conftest import StartService
 from tests.service import Service, component
 from tests.tools.checks import TIME, structured
@@ -50,7 +50,7 @@ async def test_every_listed_source_is_described_as_the_seed_says(wider: Service)
         assert isinstance(source["draft"], bool)
         assert re.fullmatch(r"\d+\.\d+\.\d+.*", source["version"])
         if "cadence" in source:
-            crontab.parse(source["cadence"])
+            schedule.parse_cadence(source["cadence"])
         for name, fact in source["schema"].items():
             assert fact["type"] in TYPES
             assert fact["metadata"]["key"] == name

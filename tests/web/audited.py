@@ -9,8 +9,8 @@ import httpx2
 
 from factbook.auth.oauth.addresses import AUTHORIZE
 from factbook.collection.run_start import work_of
-from factbook.scheduling import given_up
-from factbook.scheduling.given_up import GivenUpBatch
+from factbook.scheduling import runs
+from factbook.scheduling.runs import GivenUpBatch
 from factbook.web.checks import skeletons
 from tests.api.authorizing import wish
 from tests.api.defining import define, of_entities
@@ -151,7 +151,7 @@ async def _catalog(service: Service, ada: Browser) -> AsyncIterator[Sent]:
     [web] = await service.state.database.one("SELECT min(id) FROM entities") or ()
     work = work_of(["web"], {"web": [web]})
     batch = GivenUpBatch(1, 0, "owners", work, 6, service.time())
-    await service.state.database.write(partial(given_up.record, batch=batch))
+    await service.state.database.write(partial(runs.record_given_up_batch, batch=batch))
     again = ada.send("/data-sources/owners/given-up")
     yield Sent(f"{one}/given-up", again, ("data-source.run",))
     yield Sent(f"{one}/delete", ada.send("/data-sources/owners/delete"), ("data-source.delete",))

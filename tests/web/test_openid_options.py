@@ -8,7 +8,7 @@ import pytest
 from factbook.auth.oidc.identity import Identity, identity_of, role_of
 from factbook.auth.oidc.options import ProviderOptions, configured
 from factbook.errors import ConfigurationError
-from factbook.settings.loader import load
+from factbook.settings.table import load_settings
 
 TABLE = {"issuer": "https://id.example.com", "client_id": "factbook"}
 
@@ -31,7 +31,7 @@ def test_options_come_from_the_file_and_from_variables(tmp_path: Path) -> None:
         "FACTBOOK_OPENID__CLIENT_SECRET": "a secret",
         "FACTBOOK_OPENID__ADMINISTRATOR_GROUPS": "platform, on call",
     }
-    found = configured(load({}, variables, file).openid)
+    found = configured(load_settings({}, variables, file).openid)
     assert found == ProviderOptions(
         issuer="https://id.example.com",
         client_id="variable",
@@ -43,7 +43,7 @@ def test_options_come_from_the_file_and_from_variables(tmp_path: Path) -> None:
 
 def test_a_variable_with_more_parts_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="FACTBOOK_OPENID__OPTION"):
-        load({}, {"FACTBOOK_OPENID__A__B": "x"}, Path("none"))
+        load_settings({}, {"FACTBOOK_OPENID__A__B": "x"}, Path("none"))
 
 
 def test_options_that_cannot_be_are_refused_without_a_value(subtests: pytest.Subtests) -> None:

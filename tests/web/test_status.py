@@ -59,8 +59,8 @@ async def test_what_waits_is_counted_with_its_age(service: Service) -> None:
 
 async def test_housekeeping_tells_what_succeeded_and_what_fails_and_why(service: Service) -> None:
     def note(transaction: Transaction) -> None:
-        housekeeping.note(transaction, "audit", None, NOON - MINUTE)
-        housekeeping.note(transaction, "events", "disk is full", NOON - 2 * MINUTE)
+        housekeeping.record_task_end(transaction, "audit", None, NOON - MINUTE)
+        housekeeping.record_task_end(transaction, "events", "disk is full", NOON - 2 * MINUTE)
 
     await service.state.database.write(note)
     text = words(await (await signed_in(service)).text(PATH))
@@ -70,8 +70,8 @@ async def test_housekeeping_tells_what_succeeded_and_what_fails_and_why(service:
 
 async def test_it_is_told_who_collects_and_whose_lease_has_lapsed(service: Service) -> None:
     database = service.state.database
-    await lease.claim(database, "collector", "one.example 7", NOON, MINUTE)
-    await lease.claim(database, "housekeeping", "two.example 8", NOON - 2 * MINUTE, MINUTE)
+    await lease.claim_lease(database, "collector", "one.example 7", NOON, MINUTE)
+    await lease.claim_lease(database, "housekeeping", "two.example 8", NOON - 2 * MINUTE, MINUTE)
     text = words(await (await signed_in(service)).text(PATH))
     assert "Collects one.example 7, held until" in text
     assert "Keeps house two.example 8, lapsed" in text
@@ -105,11 +105,11 @@ async def test_a_replica_that_cannot_be_reached_is_told(start: StartService) -> 
 
 async def test_texts_that_mean_harm_are_shown_as_text(service: Service) -> None:
     def note(transaction: Transaction) -> None:
-        housekeeping.note(transaction, HOSTILE, HOSTILE, NOON)
+        housekeeping.record_task_end(transaction, HOSTILE, HOSTILE, NOON)
 
     database = service.state.database
     await database.write(note)
-    await lease.claim(database, "collector", HOSTILE, NOON, MINUTE)
+    await lease.claim_lease(database, "collector", HOSTILE, NOON, MINUTE)
     page = await (await signed_in(service)).text(PATH)
     assert "&lt;" in page
     assert is_harmless(page)

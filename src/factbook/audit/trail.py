@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeVar
 import msgspec
 
 from factbook.storage import Database, Transaction, Write
-from factbook.telemetry.logs import without_secrets
+from factbook.telemetry.logs import redact_text
 
 T = TypeVar("T")
 
@@ -159,7 +159,7 @@ def record(caller: Caller, entry: AuditEntry, outcome: Outcome = "done", status:
 
 def clean(text: str) -> str:
     """Text in the form that the audit holds: printable, without secrets, bounded in length."""
-    text = without_secrets(text)[:LONGEST]
+    text = redact_text(text)[:LONGEST]
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() else "\ufffd" for char in text)

@@ -13,7 +13,7 @@ from factbook.auth import invitations, roles, tokens
 from factbook.auth.oauth import consents
 from factbook.errors import NotFoundError
 from factbook.settings import Settings
-from factbook.settings.option_tables import about, read_table
+from factbook.settings.option_tables import about, read_option_table
 from factbook.storage import Database, Transaction
 
 _groups: Final = msgspec.json.Decoder(list[str])
@@ -78,7 +78,7 @@ def rules(settings: Settings) -> GroupRules:
     issuer = settings.openid.get("issuer") if settings.openid else None
     if not settings.group_roles:
         return GroupRules({}, issuer)
-    table = read_table("group_roles", "group_roles", settings.group_roles, GroupRoleOptions)
+    table = read_option_table("group_roles", "group_roles", settings.group_roles, GroupRoleOptions)
     named: dict[str, list[str]] = msgspec.structs.asdict(table)
     # A group of several roles has the highest, which comes last.
     rising = sorted(named, key=roles.RANKS.__getitem__)

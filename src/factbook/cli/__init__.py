@@ -52,13 +52,15 @@ def _plain(arguments: Sequence[str]) -> "Settings | None":
     if arguments[:1] != ["serve"] or not is_plain or any(one.startswith("-") for one in values):
         return None
     from factbook.errors import ConfigurationError
-    from factbook.settings.loader import load, unknown_variables
+    from factbook.settings.table import find_unknown_variables, load_settings
 
-    if unknown_variables():
+    if find_unknown_variables():
         return None
     pairs = zip(names, values, strict=True)
     try:
-        return load({name[2:].replace("-", "_"): _FLAGS[name](value) for name, value in pairs})
+        return load_settings(
+            {name[2:].replace("-", "_"): _FLAGS[name](value) for name, value in pairs}
+        )
     except (ValueError, ConfigurationError):
         return None
 

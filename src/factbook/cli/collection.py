@@ -20,8 +20,7 @@ from factbook.clock import Clock, iso_or_none
 if TYPE_CHECKING:
     from factbook.collection.lanes import LaneCollector
     from factbook.datasources.source_detail import Detail
-    from factbook.scheduling.gaps import CountedGap
-    from factbook.scheduling.runs import RunRecord
+    from factbook.scheduling.runs import CountedGap, RunRecord
 
 
 Show = Callable[["RunRecord"], None]

@@ -40,7 +40,7 @@ def doctor(
     found: list[Finding] = []
 
     async def work() -> None:
-        with logs.silenced(), progress("Looking") as show:
+        with logs.silence_logs(), progress("Looking") as show:
             async for finding in examine({"database_url": database_url}, show, quick=quick):
                 found.append(finding)
                 if not as_json:

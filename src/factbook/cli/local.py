@@ -27,16 +27,16 @@ DatabaseUrl = Annotated[
 def settings_from(database_url: str | None, **flags: object) -> "Settings":
     """The settings in force, with these flags above file and environment."""
     # Not needed for `--help`, whose time counts.
-    from factbook.settings.loader import load
+    from factbook.settings.table import load_settings
 
-    return load({"database_url": database_url, **flags})
+    return load_settings({"database_url": database_url, **flags})
 
 
 def service_settings(database_url: str | None, **flags: object) -> "Settings":
     """The settings of a process of the service, which refuses misspelled variables."""
-    from factbook.settings.loader import refuse_misspelled
+    from factbook.settings.table import refuse_misspelled_variables
 
-    for variable in refuse_misspelled():
+    for variable in refuse_misspelled_variables():
         note(f"Warning: the variable {variable} is no setting and is not read.")
     return settings_from(database_url, **flags)
 

@@ -18,7 +18,7 @@ from factbook.events.event import FeedPosition
 from factbook.events.store import EventFilter, FeedPage
 from factbook.facts import store
 from factbook.integrations.integration import Integration
-from factbook.scheduling import backlog, clock_repair, lease, runs
+from factbook.scheduling import housekeeping, lease, run_queue, runs
 from factbook.storage import Database, Transaction, counters
 
 # Counter of the first position in the feed that was not looked at.
@@ -71,8 +71,8 @@ class Arrivals:
     async def _begin(
         self, integrations: Sequence[Integration], refs: list[str], stored: int, place: int
     ) -> int:
-        now = await lease.time(self._database, self._clock)
-        begun = (await runs.starts(self._database, now + clock_repair.AHEAD)).last
+        now = await lease.fetch_shared_time(self._database, self._clock)
+        begun = (await runs.fetch_starts(self._database, now + housekeeping.LARGEST_LEAD)).last
         if any(one.source.id not in begun for one in integrations):
             # Its first run begins at once, and plans for what is there.
             return 0
@@ -120,7 +120,7 @@ def _is_next(transaction: Transaction, stored: int) -> bool:
 
 def _known(transaction: Transaction, source_id: str, ids: set[int]) -> set[int]:
     """Those of these entities that a source knows something of, or is about to."""
-    works = backlog.works(transaction, source_id)
+    works = run_queue.list_unfinished_work(transaction, source_id)
     targets = (found for work in works for found in run_start.targets_of(work).values())
     # Looked at last: what is stored meanwhile was in a batch before.
     return set(chain.from_iterable(targets)) | store.collected(transaction, source_id, sorted(ids))

@@ -58,7 +58,7 @@ class Attempts:
             log.error("batch.failed", source=batch.source_id, exc_info=error)
         with suppress(UnavailableError):
             until = self._clock() + _REST
-            await self._database.write(lambda tx: run_queue.postpone(tx, batch, until))
+            await self._database.write(lambda tx: run_queue.postpone_batch(tx, batch, until))
         return None
 
     async def _traced(

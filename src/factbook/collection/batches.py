@@ -18,11 +18,9 @@ from factbook.facts.store import Observation
 from factbook.integrations.integration import Collected, Integration
 from factbook.outbound import AnswerCache, ClientHealth, HttpClient, Memory
 from factbook.outbound.outcomes import Missing, Outcome
-from factbook.scheduling import given_up, run_queue, runs
-from factbook.scheduling.gaps import RunGap
-from factbook.scheduling.given_up import GivenUpBatch
+from factbook.scheduling import run_queue, runs
 from factbook.scheduling.run_queue import Batch, BatchFigures
-from factbook.scheduling.runs import EndedRun
+from factbook.scheduling.runs import EndedRun, GivenUpBatch, RunGap
 from factbook.storage import Transaction
 
 log = structlog.get_logger("factbook.collecting")
@@ -108,7 +106,7 @@ def finish(
     now: int,
 ) -> EndedRun | None:
     """Store the facts of the batch and remove it from its queue, in one transaction."""
-    ended = run_queue.finish(
+    ended = run_queue.finish_batch(
         transaction,
         batch,
         figures,
@@ -118,11 +116,13 @@ def finish(
         attempts=result.attempts,
     )
     if batch.attempts > MOST_ATTEMPTS:
-        given_up.record(transaction, GivenUpBatch(*batch[:3], batch.work, batch.attempts - 1, now))
+        runs.record_given_up_batch(
+            transaction, GivenUpBatch(*batch[:3], batch.work, batch.attempts - 1, now)
+        )
     if result.pause_until is not None:
-        run_queue.pause(transaction, batch.queue, result.pause_until)
+        run_queue.pause_queue(transaction, batch.queue, result.pause_until)
     if expires_at is not None:
-        runs.note_expiry(transaction, batch.source_id, expires_at)
+        runs.record_credential_expiry(transaction, batch.source_id, expires_at)
     memory.flush(transaction)
     there = _still_there(transaction, integration.source, result.observations)
     observations = [one for one in result.observations if one.entity_id in there]

@@ -17,7 +17,7 @@ from factbook.collection.run_start import UnderWayError
 from factbook.datasources.clients import Clients, Connect
 from factbook.errors import UnavailableError
 from factbook.integrations.integration import Integration
-from factbook.scheduling import clock_repair, run_queue, runs, schedule
+from factbook.scheduling import housekeeping, run_queue, runs, schedule
 from factbook.scheduling.run_queue import Batch, Lane
 from factbook.storage import Database, Transaction
 from factbook.telemetry.spans import NO_TRACER, Tracer
@@ -118,7 +118,9 @@ class Collector:
             # Without it each counts an attempt.
             with suppress(UnavailableError, TimeoutError):
                 async with asyncio.timeout(shutdown.RELEASE_SECONDS):
-                    await self._database.write(lambda tx: run_queue.release(tx, self._holder))
+                    await self._database.write(
+                        lambda tx: run_queue.release_batches(tx, self._holder)
+                    )
 
     async def stand_by(self) -> None:
         """Leave everything to the process that collects."""
@@ -138,12 +140,12 @@ class Collector:
             for id_, one in self._integrations.items()
             if one.source.cadence and not one.source.draft
         }
-        await clock_repair.repair(self._database, now)
-        last, running = await runs.starts(self._database, now + clock_repair.AHEAD)
+        await housekeeping.repair_clock_times(self._database, now)
+        last, running = await runs.fetch_starts(self._database, now + housekeeping.LARGEST_LEAD)
         waiting = {id_: cadences[id_] for id_ in cadences.keys() - running}
-        nexts = schedule.nexts(waiting, last)
+        nexts = schedule.find_next_starts(waiting, last)
         self._nothing_before = min([now + _AGAIN, *nexts.values()])
-        for id_ in schedule.due(nexts, now):
+        for id_ in schedule.list_due(nexts, now):
             yield await self._begin(self._integrations[id_], last.get(id_), self._clock())
 
     async def _look(self) -> bool:
@@ -175,7 +177,7 @@ class Collector:
         free = self._slots - len(self._lanes)
         if free <= 0:
             return 0
-        ready = await run_queue.lanes(self._database, self._integrations, self._clock())
+        ready = await run_queue.list_ready_lanes(self._database, self._integrations, self._clock())
         new = [lane for lane in ready if lane not in self._lanes.values()]
         # Those that have waited longest.
         new.sort(key=lambda lane: self._served_at.get(lane, 0.0))
@@ -230,7 +232,7 @@ class Collector:
 
     def _take(self, lane: Lane, *, suspects: bool, alone: bool = True) -> Take:
         return partial(
-            run_queue.take,
+            run_queue.take_batch,
             holder=self._holder,
             source_ids=list(self._integrations),
             lane=lane,

@@ -29,7 +29,7 @@ from factbook.clock import MINUTE, SECOND
 from factbook.collection.collector import POLL_SECONDS, Collector
 from factbook.integrations.integration import Integration
 from factbook.scheduling import run_queue
-from factbook.scheduling.leadership import Leadership
+from factbook.scheduling.lease import Leadership
 from factbook.scheduling.run_queue import Lane
 from factbook.storage import Database
 from factbook.storage.postgresql_connections import options
@@ -92,7 +92,7 @@ class LaneCollector(Collector):
 
     async def take(self) -> int:
         """Hand on each lane in which something waits, and which no worker has; their number."""
-        ready = await run_queue.lanes(self._database, self._integrations, self._clock())
+        ready = await run_queue.list_ready_lanes(self._database, self._integrations, self._clock())
         known = await self._live() if ready else ()
         new = [lane for lane in ready if _name(lane) not in known]
         for lane in new:

@@ -19,7 +19,7 @@ from factbook.errors import ConflictError, no_such
 from factbook.facts import refresh_requests
 from factbook.facts.datasource import DataSource
 from factbook.integrations.integration import Integration
-from factbook.scheduling import given_up, lease, runs
+from factbook.scheduling import lease, runs
 from factbook.scheduling.run_queue import Begun
 from factbook.scheduling.runs import RunRecord
 from factbook.storage import Database, Transaction, Write
@@ -52,7 +52,7 @@ async def run(
         raise no_such("data source", source_id, known.sources)
     ref = None if entity is None else str(refs.parse(entity))
     id_ = None if ref is None else await entity_id(database, ref)
-    now = await lease.time(database, clock)
+    now = await lease.fetch_shared_time(database, clock)
     integration = known.integrations.get(source_id)
     if integration is None:
         raise _not_collected(source_id, known)
@@ -65,7 +65,7 @@ async def run(
         raise ConflictError(f"{left_out[:1].upper()}{left_out[1:]}.") from None
     except UnderWayError:
         raise _under_way(source_id) from None
-    found = await runs.run(database, begun.run_id)
+    found = await runs.fetch_run(database, begun.run_id)
     if found is None:
         raise _under_way(source_id)
     log.info("data_source.run", source=source_id, run=found.id, actor=actor)
@@ -88,10 +88,10 @@ async def retry(
     collected any more.
     """
     integration = (await registry.latest()).integrations.get(source_id)
-    now = await lease.time(database, clock)
+    now = await lease.fetch_shared_time(database, clock)
 
     def begin(transaction: Transaction) -> Begun:
-        works = map(run_start.targets_of, given_up.take(transaction, source_id))
+        works = map(run_start.targets_of, runs.take_given_up_work(transaction, source_id))
         ids = {id_ for targets in works for found in targets.values() for id_ in found}
         begun = None
         if integration is not None:
@@ -118,7 +118,7 @@ async def collect_requested(
     """
     done = 0
     while await refresh_requests.waiting(database):
-        now = await lease.time(database, clock)
+        now = await lease.fetch_shared_time(database, clock)
         work = partial(_take, sources=sources, integrations=integrations, now=now)
         done += await database.write(work)
     return done

@@ -20,8 +20,8 @@ from factbook.facts.store import Last, Observation
 from factbook.integrations.integration import CollectionSubject, Integration
 from factbook.outbound.outcomes import Missing, Outcome
 from factbook.scheduling import run_queue, runs
-from factbook.scheduling.gaps import RunGap
 from factbook.scheduling.run_queue import Begun, Queue, RunOrder
+from factbook.scheduling.runs import RunGap
 from factbook.storage import Database, Transaction, Write
 from factbook.telemetry.spans import NO_TRACER, Tracer, Work
 
@@ -92,7 +92,7 @@ async def begin_or_join(
             begun = await begin(database, integration, now, entity_id=entity_id, write=write)
             return begun.run_id
         except UnderWayError:
-            under_way = partial(runs.under_way, source_id=integration.source.id)
+            under_way = partial(runs.find_current_run, source_id=integration.source.id)
             run_id = await database.write(under_way)
             if run_id is not None:  # else it has ended meanwhile
                 return run_id
@@ -174,7 +174,7 @@ def _enqueue(
         gaps=plan.gaps,
     )
     latest = run_queue.NEVER if since is None else since
-    begun = run_queue.enqueue(transaction, order, now, since=latest)
+    begun = run_queue.enqueue_run(transaction, order, now, since=latest)
     if begun is None:
         raise UnderWayError
     store.record(transaction, source, plan.missing, now)

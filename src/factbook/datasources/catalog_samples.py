@@ -9,7 +9,7 @@ from factbook.catalog.store import by_ref
 from factbook.facts import store
 from factbook.facts.datasource import DataSource
 from factbook.integrations import catalog
-from factbook.scheduling import crontab, lease
+from factbook.scheduling import lease, schedule
 from factbook.storage import Database, Transaction
 
 _LEASE = "catalog-sample"
@@ -32,15 +32,17 @@ async def sample_catalog(database: Database, sources: Sequence[DataSource], now:
     Returns the number of entities examined; 0 if none is due by the sources' cadence.
     """
     own = [source for source in sources if catalog.answers(source.id) and source.cadence]
-    nexts = [crontab.following(crontab.parse(source.cadence or ""), now) for source in own]
+    nexts = [
+        schedule.find_next_time(schedule.parse_cadence(source.cadence or ""), now) for source in own
+    ]
     holder = f"sample-{now}"
-    if not own or not await lease.claim(database, _LEASE, holder, now, min(nexts) - now):
+    if not own or not await lease.claim_lease(database, _LEASE, holder, now, min(nexts) - now):
         return 0
     try:
         return await _sample_all(database, own, now)
     except BaseException:
         # What is missing is sampled in the next round, not only when samples are due again.
-        await lease.release(database, _LEASE, holder)
+        await lease.release_lease(database, _LEASE, holder)
         raise
 
 

@@ -147,7 +147,7 @@ def remove(transaction: Transaction, name: str) -> None:
 def _headers(name: str, wanted: ConnectionInput) -> dict[str, str | None]:
     """The headers by name in lower case; raises InvalidItemsError."""
     problems = []
-    if not option_tables.NAME.fullmatch(name):
+    if not option_tables.INSTANCE_NAME.fullmatch(name):
         problems.append(problem("name", "has to be of lower-case letters, digits, . _ and -"))
     if len(wanted.headers) > _MOST_HEADERS:
         problems.append(problem("headers", f"can be {_MOST_HEADERS} at most"))
@@ -186,7 +186,9 @@ def _kept(
         for header in keeping
         if header not in there
     ]
-    if before and option_tables.origin(before.options.base_url) != option_tables.origin(base_url):
+    if before and option_tables.url_origin(before.options.base_url) != option_tables.url_origin(
+        base_url
+    ):
         problems = [
             problem(f"headers.{header}", "has to be given again, because the host is another one")
             for header in keeping
@@ -261,7 +263,7 @@ def _values(row: Row, key: bytes) -> dict[str, str]:
 
 
 def _beside(name: str, base_url: str) -> str:
-    return f"{name} {option_tables.origin(base_url)}"
+    return f"{name} {option_tables.url_origin(base_url)}"
 
 
 def _row(transaction: Transaction, name: str) -> Row | None:

@@ -5,9 +5,8 @@ from typing import Final, NamedTuple
 from factbook.facts import health, source_overview
 from factbook.facts.datasource import DataSource
 from factbook.facts.health import Condition
-from factbook.scheduling import gaps, runs
-from factbook.scheduling.gaps import CountedGap
-from factbook.scheduling.runs import RunRecord
+from factbook.scheduling import runs
+from factbook.scheduling.runs import CountedGap, RunRecord
 from factbook.storage import Database
 
 MOST_FAILED: Final = 1_000
@@ -26,13 +25,13 @@ class Detail(NamedTuple):
 
 async def detail(database: Database, source: DataSource, now: int, *, failed: bool) -> Detail:
     """The details of a source; `failed` adds up to `MOST_FAILED` entities, each with a reason."""
-    found = await runs.health_of(database, source.id)
+    found = await runs.fetch_source_health(database, source.id)
     last = found.last if found else None
     return Detail(
         source,
         health.condition(source, found, now),
         last,
-        await gaps.listed(database, last.id) if last else [],
+        await runs.list_gaps(database, last.id) if last else [],
         await _failed(database, last) if last and failed else [],
     )
 

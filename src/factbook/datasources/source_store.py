@@ -95,7 +95,7 @@ class SourceStore(DefinitionStore[StoredSource]):
 
     def forget(self, transaction: Transaction, stored: StoredSource) -> None:
         """Delete the facts, runs and memory of a source."""
-        for forget_source in (removal.forget_source, runs.forget_source, memory.forget_source):
+        for forget_source in (removal.forget_source, runs.delete_source_runs, memory.forget_source):
             forget_source(transaction, stored.id)
 
 

@@ -14,7 +14,7 @@ from factbook.facts.entity_filter import EntityFilter
 from factbook.facts.members import Report
 from factbook.facts.reasons import BAD_DEFINITION, UPSTREAM_ERROR
 from factbook.facts.schema import TYPES, CheckedValues, Fact, FactType, check
-from factbook.scheduling import crontab
+from factbook.scheduling import schedule
 
 # How many of each unit, e.g. `{"minutes": 20}`.
 Duration = Mapping[str, int]
@@ -167,7 +167,7 @@ def _cadence(value: object, path: str, report: Report) -> str:
     line = members.string(value, path, report)
     try:
         if line:
-            crontab.parse(line)
+            schedule.parse_cadence(line)
     except InputError as error:
         report(path, error.message)
     return line

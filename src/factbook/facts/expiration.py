@@ -39,7 +39,7 @@ async def sweep(database: Database, sources: Iterable[DataSource], now: int, pac
     start.at = now if start.at is None or start.at > now else start.at
     if now - start.at < LATE:
         return 0
-    known, count = await runs.health(database), 0
+    known, count = await runs.fetch_health(database), 0
     for source in sources:
         reason = _cause(source, known.get(source.id), now)
         after = None if reason is None else 0

@@ -18,7 +18,7 @@ from factbook.facts.datasource import DataSource, milliseconds
 from factbook.facts.health import LATE, interval
 from factbook.facts.reasons import EXPIRED, PASSING, word
 from factbook.scheduling import runs
-from factbook.scheduling.schedule import next_start
+from factbook.scheduling.schedule import find_next_start
 from factbook.storage import Database
 
 # A source without a cadence keeps values for so long.
@@ -169,9 +169,9 @@ def expiry(source: DataSource, time: int) -> int:
 def _expiry(source_id: str, cadence: str | None, time: int) -> int:
     if cadence is None:
         return time + _WITHOUT_CADENCE
-    first = next_start(source_id, cadence, time)
-    second = next_start(source_id, cadence, first)
-    third = next_start(source_id, cadence, second)
+    first = find_next_start(source_id, cadence, time)
+    second = find_next_start(source_id, cadence, first)
+    third = find_next_start(source_id, cadence, second)
     # A run takes a while, so a value is younger than the start of its run.
     late_by = max(0, min(second - first, third - second) - (first - time))
     return max(time + HOUR, third + late_by)
@@ -217,7 +217,7 @@ class Freshness:
         is_recent = self._read_at is not None and 0 <= now - self._read_at < _EVERY
         if is_recent and len(sources) == self._known:
             return
-        starts, self._known = await runs.ended_starts(database), len(sources)
+        starts, self._known = await runs.fetch_ended_starts(database), len(sources)
         self._pushed = frozenset(one.id for one in sources if _is_pushed(one))
         self._succeeded = {
             id_: at for id_, (_, at) in starts.items() if at is not None and id_ not in self._pushed
@@ -253,6 +253,6 @@ def _stale_before(source: DataSource, ended: runs.EndedStart | None, now: int) -
     length = interval(source, now)
     if source.cadence is None or length is None:
         return started_at
-    due = next_start(source.id, source.cadence, started_at)
+    due = find_next_start(source.id, source.cadence, started_at)
     # Values of single entities may be newer than the last run of everything.
     return max(due, now - length - LATE) if due < now - LATE else started_at

@@ -4,9 +4,9 @@ from typing import Any, Final, Literal, NamedTuple
 
 from factbook.clock import DAY, HOUR, SECOND, iso, iso_or_none
 from factbook.facts.datasource import DataSource
-from factbook.scheduling.clock_repair import AHEAD
+from factbook.scheduling.housekeeping import LARGEST_LEAD
 from factbook.scheduling.runs import RunRecord, SourceHealth
-from factbook.scheduling.schedule import next_start
+from factbook.scheduling.schedule import find_next_start
 
 State = Literal["new", "up", "partial", "late", "down", "draft"]
 
@@ -69,8 +69,8 @@ def _of_runs(source: DataSource, health: SourceHealth, now: int) -> Condition:
 def _of_push(source: DataSource, pushed_at: int, now: int) -> Condition:
     due = pushed_at + SILENT
     if source.cadence is not None:
-        start = next_start(source.id, source.cadence, pushed_at)
-        due = next_start(source.id, source.cadence, start)
+        start = find_next_start(source.id, source.cadence, pushed_at)
+        due = find_next_start(source.id, source.cadence, start)
     if due < now - LATE:
         return Condition("late", f"The last push came at {iso(pushed_at)}")
     return Condition("up")
@@ -143,15 +143,17 @@ def next_run(source: DataSource, health: SourceHealth | None, now: int) -> int |
         return None
     runs = [run.started_at for run in (health.running, health.last) if run] if health else []
     last = max(runs, default=0)
-    return next_start(source.id, source.cadence, last) if 0 < last <= now + AHEAD else now
+    return (
+        find_next_start(source.id, source.cadence, last) if 0 < last <= now + LARGEST_LEAD else now
+    )
 
 
 def interval(source: DataSource, now: int) -> int | None:
     """Milliseconds between the next two starts; None if the source runs only on demand."""
     if source.cadence is None or source.draft:
         return None
-    start = next_start(source.id, source.cadence, now)
-    return next_start(source.id, source.cadence, start) - start
+    start = find_next_start(source.id, source.cadence, now)
+    return find_next_start(source.id, source.cadence, start) - start
 
 
 def _known(shown: dict[str, Any]) -> dict[str, Any]:

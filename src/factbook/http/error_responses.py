@@ -13,14 +13,14 @@ from factbook.errors import (
 )
 from factbook.http.requests import Reply, Request, reply
 from factbook.schemas.common import ErrorAnswer, ErrorDetails, ErrorRequest, ErrorStatus
-from factbook.telemetry.logs import without_secrets
+from factbook.telemetry.logs import redact_text
 
 log = structlog.get_logger("factbook.api")
 
 
 def rest(error: FactbookError, request: Request) -> Reply:
     """Error as the catalog API has it: `{"error", "request", "response"}`; no header values."""
-    message, url = told(error, request), without_secrets(request.url)
+    message, url = told(error, request), redact_text(request.url)
     body = ErrorAnswer(
         error=ErrorDetails(error.name, message, **error.details),
         request=ErrorRequest(request.method, url),
@@ -51,7 +51,7 @@ def told(error: FactbookError, request: Request) -> str:
     """The message as a client gets it; its cause is logged."""
     _log_cause(error, request)
     # A client may have put a token where none belongs: in the query, say.
-    return without_secrets(error.message)
+    return redact_text(error.message)
 
 
 def _log_cause(error: FactbookError, request: Request) -> None:

@@ -69,13 +69,13 @@ def importer(
     """
     found = kind(kind_id)
     where = f"importers.{kind_id}.{name}"
-    options = option_tables.read_table(where, name, values, found.options)
+    options = option_tables.read_option_table(where, name, values, found.options)
     for mapped, fields in options.mapping.items():
         if found.makes and isinstance(fields, dict) and mapped.lower() not in found.makes:
             made = ", ".join(found.makes)
             raise ConfigurationError(f"{where}: mapping.{mapped} matches nothing of: {made}.")
     id_ = option_tables.source_id(kind_id, name)
-    title = option_tables.title(found.title, name)
+    title = option_tables.instance_title(found.title, name)
     account, integration = None, None
     if found.vendor:
         account, integration = _account(where, found.vendor, options, accounts, clock)
@@ -117,7 +117,7 @@ def _account(
             f"{where}: there is no table [integrations.{vendor_id}.{name}] with the credential."
         )
     found = vendor(vendor_id)
-    read = option_tables.read(vendor_id, name, table, found.options)
+    read = option_tables.read_options(vendor_id, name, table, found.options)
     integration = found.configured(name, table, clock=clock)
     if options.account:
         # Another credential than that of the table with this name.

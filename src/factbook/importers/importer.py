@@ -17,7 +17,7 @@ from factbook.integrations.configuration import InstanceOptions
 from factbook.integrations.integration import NOWHERE, Authorize, Collected, Integration
 from factbook.outbound import ANONYMOUS, HttpClient, Memory
 from factbook.outbound.outcomes import Missing, Outcome
-from factbook.settings.option_tables import DEFAULT, about
+from factbook.settings.option_tables import DEFAULT_INSTANCE, about
 
 NEVER: Final = "never"
 NO_NAMESPACE: Final = "namespace has to be 1-63 of a-z, 0-9 and inner hyphens"
@@ -69,7 +69,7 @@ class AccountImporterOptions(ImporterOptions, frozen=True, kw_only=True):
 
     integration: Annotated[
         str, about("Name of the table `[integrations.<vendor>.<name>]` with the credential.")
-    ] = DEFAULT
+    ] = DEFAULT_INSTANCE
     account: Annotated[
         dict[str, Any],
         about("Secret. The options of such a table, where the settings have none."),

@@ -190,7 +190,7 @@ def _made(make: Make, values: Mapping[str, Any]) -> Importer:
 def _hosts(importer: Importer) -> list[str]:
     """The hosts that the secrets of an importer are sent to."""
     addresses = {importer.integration.base_url, *importer.integration.further} - {NOWHERE}
-    return sorted(map(option_tables.origin, addresses))
+    return sorted(map(option_tables.url_origin, addresses))
 
 
 def _sealed(id_: str, hosts: list[str], secrets: Mapping[str, str], key: bytes) -> bytes | None:

@@ -22,7 +22,7 @@ from factbook.importers.run_store import ImportRun, LostRunError, RunOutcome
 from factbook.importers.single_import import ImportReport
 from factbook.importers.writer import ImportTarget, actor
 from factbook.outbound import HttpClient
-from factbook.scheduling import leadership
+from factbook.scheduling import lease
 from factbook.settings import Settings
 from factbook.storage import Database, Transaction, Write
 from factbook.telemetry.spans import NO_TRACER, Attributes, Tracer
@@ -111,7 +111,7 @@ class ImportRunner:
             until = self._resting.get(importer.id, 0)
             if last.holder not in ("", self._holder):
                 # One that just lost the lease may not know it yet.
-                until = (last.started_at or 0) + leadership.HELD
+                until = (last.started_at or 0) + lease.LEADERSHIP_HELD
             return until if until - now <= _REST else 0
         due = cadence.next_start(importer.every, last, now)
         return now + 1 if due is None else due

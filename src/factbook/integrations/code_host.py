@@ -16,7 +16,7 @@ from factbook.integrations.integration import Leaves, bad_annotation, no_annotat
 from factbook.integrations.locations import SourceLocation, slug
 from factbook.outbound import Clones, HttpClient, Memory
 from factbook.outbound.outcomes import Missing
-from factbook.settings.option_tables import HOST, about, origin
+from factbook.settings.option_tables import HOST_PATTERN, about, url_origin
 
 Options = TypeVar("Options", bound="CodeHostOptions")
 T = TypeVar("T")
@@ -47,7 +47,7 @@ class CodeHostOptions(InstanceOptions, frozen=True, kw_only=True):
 
     def problems(self) -> Iterator[str]:
         """The mistakes in the table."""
-        if not HOST.fullmatch(self.host):
+        if not HOST_PATTERN.fullmatch(self.host):
             yield f"host has to be a host name in lower case, such as {self.EXAMPLE}"
         if not self.rest.startswith(("https://", "http://")):
             yield "api_url has to begin with https://"
@@ -65,7 +65,7 @@ class CodeHostOptions(InstanceOptions, frozen=True, kw_only=True):
     @property
     def origin(self) -> str:
         """Scheme and host of its interfaces."""
-        return origin(self.rest)
+        return url_origin(self.rest)
 
     @property
     def slug(self) -> str:

@@ -140,9 +140,9 @@ def vendor(
         instance = Instance(
             vendor=id_,
             id=option_tables.source_id(id_, name),
-            title=option_tables.title(title, name),
+            title=option_tables.instance_title(title, name),
             facts=brought,
-            options=option_tables.read(id_, name, values, options),
+            options=option_tables.read_options(id_, name, values, options),
             clock=clock,
         )
         return replace(configured(instance), fills=fills)

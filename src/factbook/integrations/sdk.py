@@ -24,7 +24,10 @@ from factbook.integrations.locations import location
 from factbook.outbound import ANONYMOUS, Answer, Credential, Memory, path
 from factbook.outbound import HttpClient as Client
 from factbook.outbound.outcomes import Missing, Outcome
-from factbook.settings.option_tables import about, origin, read, source_id, title
+from factbook.settings.option_tables import about, source_id
+from factbook.settings.option_tables import instance_title as title
+from factbook.settings.option_tables import read_options as read
+from factbook.settings.option_tables import url_origin as origin
 
 __all__ = [
     "ANONYMOUS",

@@ -1,34 +1,342 @@
-"""Tracing with OpenTelemetry: wraps the parts of the application when traces are on.
-
-Spans are exported in batches, on a thread, so that an unreachable collector slows nothing.
-"""
+"""Tracing with OpenTelemetry: its spans, and the parts of the application that it wraps."""
 
 import asyncio
 import logging
+import re
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
+from dataclasses import replace
+from functools import lru_cache
+from hashlib import sha256
 from importlib.metadata import version
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 import structlog
+from opentelemetry.context import Context
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.resources import OTELResourceDetector, Resource
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
-from opentelemetry.sdk.trace.id_generator import IdGenerator
-from starlette.types import ASGIApp
+from opentelemetry.sdk.trace.id_generator import IdGenerator, RandomIdGenerator
+from opentelemetry.sdk.trace.sampling import Decision
+from opentelemetry.trace import (
+    NonRecordingSpan,
+    Span,
+    SpanContext,
+    SpanKind,
+    Status,
+    StatusCode,
+    TraceFlags,
+    Tracer,
+    get_current_span,
+    set_span_in_context,
+    use_span,
+)
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from factbook.errors import ConfigurationError
-from factbook.observability import otel_spans, traced_requests
-from factbook.observability.statement_spans import StatementSpans
 from factbook.observability.traces import Tracing
 from factbook.storage import Database
-from factbook.storage.observation import observed
+from factbook.storage.observation import Around, Running, observed
+from factbook.telemetry.spans import NO_ATTRIBUTES, Attributes, Work
+from factbook.tools import Context as ToolContext
 from factbook.tools import Tool
 
+_MILLISECOND: Final = 1_000_000
+# Of a transaction; a large push has thousands.
+MOST_STATEMENTS: Final = 100
+_VERB = re.compile(r"\b(SELECT|INSERT|UPDATE|DELETE)\b")
+_TABLE = re.compile(r"\b(?:FROM|INTO|UPDATE)\s+([a-z_][a-z_0-9]*)")
+# They are asked for all the time, by machines.
+UNTRACED_PATHS: Final = frozenset({"/healthz", "/readyz", "/metrics", "/static/{name}"})
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"})
+_PROPAGATOR = TraceContextTextMapPropagator()
 log = structlog.get_logger("factbook.traces")
-
 CLOSE_SECONDS: Final = 3.0
+
+
+class _Ids(NamedTuple):
+    trace: int
+    span: int
+
+
+class WorkIds(RandomIdGenerator):
+    """Random ids, except for spans of a work, which derive from its key in every process."""
+
+    def __init__(self) -> None:
+        self._given: ContextVar[_Ids | None] = ContextVar("ids", default=None)
+
+    def generate_trace_id(self) -> int:
+        given = self._given.get()
+        return super().generate_trace_id() if given is None else given.trace
+
+    def generate_span_id(self) -> int:
+        given = self._given.get()
+        return super().generate_span_id() if given is None else given.span
+
+    @contextmanager
+    def of(self, work: Work) -> Iterator[None]:
+        """Give spans made inside the block the ids of the work."""
+        token = self._given.set(work_ids(work))
+        try:
+            yield
+        finally:
+            self._given.reset(token)
+
+
+def work_ids(work: Work) -> _Ids:
+    """Ids of the work's trace and of the span that covers all of it."""
+    digest = sha256(f"{work.name} {work.key}".encode()).digest()
+    return _Ids(int.from_bytes(digest[:16]), int.from_bytes(digest[16:24]))
+
+
+class OpenSpan:
+    """An open span as the rooms below see it."""
+
+    __slots__ = ("_span",)
+
+    def __init__(self, span: Span) -> None:
+        self._span = span
+
+    def note(self, attributes: Attributes) -> None:
+        """Add attributes."""
+        self._span.set_attributes(attributes)
+
+    def fail(self, kind: str) -> None:
+        """Mark the span as failed."""
+        mark_failed(self._span, kind)
+
+
+class SpanMaker:
+    """Makes spans, implementing `factbook.telemetry.spans.Tracer`."""
+
+    def __init__(self, provider: TracerProvider, ids: WorkIds) -> None:
+        self._provider = provider
+        self._ids = ids
+        self.tracer = provider.get_tracer("factbook")
+
+    @contextmanager
+    def span(
+        self,
+        name: str,
+        attributes: Attributes = NO_ATTRIBUTES,
+        *,
+        outgoing: bool = False,
+        within: Work | None = None,
+    ) -> Iterator[OpenSpan]:
+        """A span around a block, a child of the open one, or within the trace of the work."""
+        span = self.tracer.start_span(
+            name,
+            None if within is None else self._context(within),
+            SpanKind.CLIENT if outgoing else SpanKind.INTERNAL,
+            attributes,
+        )
+        with enter_span(span):
+            yield OpenSpan(span)
+
+    def asked_for(self, work: Work) -> None:
+        """Link the open span, if any, to the trace of the work."""
+        get_current_span().add_link(self._span_context(work))
+
+    def ended(
+        self, work: Work, attributes: Attributes, began: int, end: int, failure: str | None
+    ) -> None:
+        """Record the span of the whole work."""
+        with self._ids.of(work):
+            span = self.tracer.start_span(
+                work.name, Context(), attributes=attributes, start_time=began * _MILLISECOND
+            )
+        if failure is not None:
+            mark_failed(span, failure)
+        span.end(end * _MILLISECOND)
+
+    def _context(self, work: Work) -> Context:
+        return set_span_in_context(NonRecordingSpan(self._span_context(work)), Context())
+
+    def _span_context(self, work: Work) -> SpanContext:
+        """Context of the work's root span, which is recorded when the work is over.
+
+        The sampler decides from the trace id alone, so every process agrees on whether it is
+        recorded.
+        """
+        trace, span = work_ids(work)
+        result = self._provider.sampler.should_sample(None, trace, work.name)
+        sampled = result.decision is Decision.RECORD_AND_SAMPLE
+        flags = TraceFlags(TraceFlags.SAMPLED if sampled else TraceFlags.DEFAULT)
+        return SpanContext(trace, span, is_remote=True, trace_flags=flags)
+
+
+@contextmanager
+def enter_span(span: Span) -> Iterator[None]:
+    """Make the span the current one inside the block and end it with it; errors mark it failed.
+
+    Not even the message of an error is recorded: it may contain text from a client.
+    """
+    with close_span(span), use_span(span, record_exception=False, set_status_on_exception=False):
+        yield
+
+
+@contextmanager
+def close_span(span: Span) -> Iterator[None]:
+    """End the span with the block without making it the current one; errors mark it failed."""
+    try:
+        yield
+    except BaseException as error:
+        mark_failed(span, type(error).__name__)
+        raise
+    finally:
+        span.end()
+
+
+def mark_failed(span: Span, kind: str) -> None:
+    """Mark a span as failed."""
+    span.set_attribute("error.type", kind)
+    span.set_status(Status(StatusCode.ERROR))
+
+
+def find_open_ids() -> Mapping[str, str]:
+    """Ids of the open span as log lines show them."""
+    found = get_current_span().get_span_context()
+    if not found.is_valid:
+        return {}
+    return {"trace_id": f"{found.trace_id:032x}", "span_id": f"{found.span_id:016x}"}
+
+
+@lru_cache(maxsize=1024)
+def describe_statement(sql: str, table: str = "") -> dict[str, str]:
+    """Span attributes of a statement: its first operation and the table."""
+    verb, named = _VERB.search(sql), _TABLE.search(sql)
+    found = {"db.operation.name": verb[1] if verb else "OTHER"}
+    if table := table or (named[1] if named else ""):
+        found["db.collection.name"] = table
+    return found | {"db.query.summary": " ".join(found.values())}
+
+
+class StatementSpans:
+    """Observer of a database that makes spans."""
+
+    def __init__(self, tracer: Tracer, system: str) -> None:
+        self._tracer = tracer
+        self._system = {"db.system.name": system}
+
+    @contextmanager
+    def statement(self, sql: str, table: str = "") -> Iterator[None]:
+        """A span around a statement. It is not made current: it has no children."""
+        if not get_current_span().is_recording():
+            yield
+            return
+        attributes = describe_statement(sql, table)
+        with close_span(self._begun(attributes["db.query.summary"], attributes)):
+            yield
+
+    @contextmanager
+    def write(self) -> Iterator[Running]:
+        """A span around a transaction, with one for its wait for a writer."""
+        if not get_current_span().is_recording():
+            yield nullcontext
+            return
+        span = self._begun("transaction", {"db.operation.name": "transaction"})
+        with enter_span(span):
+            waiting = self._tracer.start_span("wait for a writer")
+            try:
+                yield lambda: self._running(span, waiting)
+            finally:
+                if waiting.is_recording():  # it was never its turn
+                    waiting.end()
+
+    @contextmanager
+    def _running(self, span: Span, waiting: Span) -> Iterator[Around]:
+        """Counts the statements of a transaction, and makes spans for the first of them."""
+        if waiting.is_recording():
+            waiting.end()
+        count = 0
+
+        def counted(sql: str, table: str) -> AbstractContextManager[None]:
+            nonlocal count
+            count += 1
+            return nullcontext() if count > MOST_STATEMENTS else self.statement(sql, table)
+
+        try:
+            # The threads of writers know nothing of who asks.
+            with use_span(span, record_exception=False, set_status_on_exception=False):
+                yield counted
+        finally:
+            span.set_attribute("factbook.db.statements", count)
+
+    def _begun(self, name: str, attributes: dict[str, str]) -> Span:
+        """Start a span as a child of the open one."""
+        given = self._system | attributes
+        return self._tracer.start_span(name, kind=SpanKind.CLIENT, attributes=given)
+
+
+class Traced:
+    """Application of a route, with a span for each request; a route of None is an unknown one."""
+
+    def __init__(self, application: ASGIApp, route: str | None, tracer: Tracer) -> None:
+        self._application = application
+        self._route = "" if route is None else f" {route}"
+        self._attributes = {} if route is None else {"http.route": route}
+        self._tracer = tracer
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        method = scope["method"] if scope["method"] in _METHODS else "_OTHER"
+        span = self._tracer.start_span(
+            f"{'HTTP' if method == '_OTHER' else method}{self._route}",
+            _parent_context(scope),
+            SpanKind.SERVER,
+            {"http.request.method": method, **self._attributes, **_describe_request(scope)},
+        )
+
+        async def sent(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                _record_answer(span, message["status"])
+            await send(message)
+
+        with enter_span(span):
+            await self._application(scope, receive, sent)
+
+
+def trace_tool(tool: Tool, maker: SpanMaker) -> Tool:
+    """Wrap a tool in a span for each call whose arguments are valid."""
+    attributes: Attributes = {"mcp.method.name": "tools/call", "gen_ai.tool.name": tool.name}
+
+    async def run(arguments: Any, context: ToolContext) -> str:
+        span = maker.tracer.start_span(f"tools/call {tool.name}", attributes=attributes)
+        with enter_span(span):
+            return await tool.run(arguments, context)
+
+    return replace(tool, run=run)
+
+
+def _record_answer(span: Span, status: int) -> None:
+    span.set_attribute("http.response.status_code", status)
+    if status >= 500:
+        mark_failed(span, str(status))
+
+
+def _parent_context(scope: Scope) -> Context | None:
+    """Parent context from the client's `traceparent`; nothing else of a client's is kept.
+
+    None when there is none: a request of the service to itself is a child of the open span.
+    """
+    given = [text for name, text in scope["headers"] if name == b"traceparent"]
+    if len(given) != 1:
+        return None
+    return _PROPAGATOR.extract({"traceparent": given[0].decode("latin-1")}) or None
+
+
+def _describe_request(scope: Scope) -> dict[str, str | int]:
+    found: dict[str, str | int] = {
+        "url.scheme": scope["scheme"],
+        "network.protocol.version": scope["http_version"],
+    }
+    if server := scope.get("server"):
+        host, port = server
+        found |= {"server.address": host} | ({"server.port": port} if port else {})
+    return found
 
 
 class OpenTelemetry(Tracing):
@@ -36,38 +344,34 @@ class OpenTelemetry(Tracing):
 
     def __init__(self) -> None:
         """Raises ConfigurationError for a variable of OpenTelemetry that cannot be used."""
-        ids = otel_spans.WorkIds()
-        self._provider = _provider(ids)
-        self.tracer = self._maker = otel_spans.SpanMaker(self._provider, ids)
+        ids = WorkIds()
+        self._provider = _build_provider(ids)
+        self.tracer = self._maker = SpanMaker(self._provider, ids)
 
     def database(self, database: Database) -> Database:
         return observed(database, StatementSpans(self._maker.tracer, database.dialect))
 
     def endpoints(self, endpoints: Mapping[str, ASGIApp]) -> Mapping[str, ASGIApp]:
         return {
-            path: one
-            if path in traced_requests.UNTRACED
-            else traced_requests.Traced(one, path, self._maker.tracer)
+            path: one if path in UNTRACED_PATHS else Traced(one, path, self._maker.tracer)
             for path, one in endpoints.items()
         }
 
     def nowhere(self, application: ASGIApp) -> ASGIApp:
-        return traced_requests.Traced(application, None, self._maker.tracer)
+        return Traced(application, None, self._maker.tracer)
 
     def tools(self, tools: Mapping[str, Tool]) -> Mapping[str, Tool]:
-        return {
-            name: traced_requests.traced_tool(tool, self._maker) for name, tool in tools.items()
-        }
+        return {name: trace_tool(tool, self._maker) for name, tool in tools.items()}
 
     def ids(self) -> Mapping[str, str]:
-        return otel_spans.open_ids()
+        return find_open_ids()
 
     async def close(self) -> None:
         """Send what is queued, for a few seconds at most."""
-        await asyncio.to_thread(_close, self._provider)
+        await asyncio.to_thread(_close_provider, self._provider)
 
 
-def _provider(ids: IdGenerator) -> TracerProvider:
+def _build_provider(ids: IdGenerator) -> TracerProvider:
     """Tracer provider that exports as OpenTelemetry's environment variables say.
 
     Raises ConfigurationError for a value that OpenTelemetry does not accept.
@@ -81,13 +385,13 @@ def _provider(ids: IdGenerator) -> TracerProvider:
             id_generator=ids,
             shutdown_on_exit=False,
         )
-        made.add_span_processor(BatchSpanProcessor(_Telling(OTLPSpanExporter())))
+        made.add_span_processor(BatchSpanProcessor(_ReportingExporter(OTLPSpanExporter())))
     except (ValueError, OSError) as error:
         raise ConfigurationError(f"A variable OTEL_… cannot be used: {error}.") from None
     return made
 
 
-def _close(made: TracerProvider) -> None:
+def _close_provider(made: TracerProvider) -> None:
     """Send what is queued, and return after a few seconds even if that failed."""
     # It may wait much longer for a collector that does not answer.
     thread = threading.Thread(target=made.shutdown, name="traces-close", daemon=True)
@@ -95,7 +399,7 @@ def _close(made: TracerProvider) -> None:
     thread.join(CLOSE_SECONDS)
 
 
-class _Telling(SpanExporter):
+class _ReportingExporter(SpanExporter):
     """Exporter that logs when spans begin to be lost and when they arrive again, not each batch."""
 
     def __init__(self, exporter: SpanExporter) -> None:

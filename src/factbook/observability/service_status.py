@@ -20,7 +20,7 @@ from factbook.clock import SECOND, Clock
 from factbook.errors import FactbookError, UnavailableError
 from factbook.importers import hint_store
 from factbook.observability.metrics import Metrics
-from factbook.scheduling import backlog, housekeeping, lease, retention_clock
+from factbook.scheduling import housekeeping, lease, run_queue
 from factbook.settings import Settings
 from factbook.storage import Database, migrations
 from factbook.storage.database import ReplicaUse, in_time
@@ -59,12 +59,12 @@ class Observed(NamedTuple):
     settings: Settings
 
 
-async def read(observed: Observed) -> list[StatusPart]:
+async def read_status(observed: Observed) -> list[StatusPart]:
     """Every part of the status, one after the other, so that a page takes one connection."""
-    return [await _part(title, reader, observed) for title, reader in _PARTS.items()]
+    return [await _read_part(title, reader, observed) for title, reader in _PARTS.items()]
 
 
-async def _part(title: str, reader: "_Reader", observed: Observed) -> StatusPart:
+async def _read_part(title: str, reader: "_Reader", observed: Observed) -> StatusPart:
     try:
         async with in_time(_MOST_SECONDS):
             return StatusPart(title, [line async for line in reader(observed)])
@@ -76,14 +76,14 @@ async def _part(title: str, reader: "_Reader", observed: Observed) -> StatusPart
         return StatusPart(title, [], f"It could not be read: {type(error).__name__}, see the log.")
 
 
-async def _process(observed: Observed) -> AsyncIterator[StatusLine]:
+async def _process_status(observed: Observed) -> AsyncIterator[StatusLine]:
     yield StatusLine("Version", __version__)
     up = int((time.monotonic() - observed.metrics.begun) * SECOND)
     yield StatusLine("Started", "", observed.clock() - up)
     yield StatusLine("Writes that wait for their turn", observed.metrics.load.waiting)
 
 
-async def _database(observed: Observed) -> AsyncIterator[StatusLine]:
+async def _database_status(observed: Observed) -> AsyncIterator[StatusLine]:
     database = observed.database
     if database.dialect == "sqlite":
         yield StatusLine("Kind", f"SQLite {sqlite3.sqlite_version}")
@@ -102,18 +102,18 @@ async def _database(observed: Observed) -> AsyncIterator[StatusLine]:
     yield StatusLine("Reads that wait for one", reads.waiting)
 
 
-async def _replica(observed: Observed) -> AsyncIterator[StatusLine]:
+async def _replica_status(observed: Observed) -> AsyncIterator[StatusLine]:
     use = observed.database.replica()
     if use is None:
         yield StatusLine("Replica", "none is configured")
         return
     yield StatusLine("State", use.reason or "serves reads", bad=use.reason is not None)
-    yield await _lag(use)
+    yield await _replica_lag(use)
     yield StatusLine("Reads it served", use.served)
     yield StatusLine("Reads the primary served instead", use.refused)
 
 
-async def _lag(use: ReplicaUse) -> StatusLine:
+async def _replica_lag(use: ReplicaUse) -> StatusLine:
     try:
         seconds = math.ceil(await use.lag() * 10) / 10
     except UnavailableError as error:
@@ -121,10 +121,12 @@ async def _lag(use: ReplicaUse) -> StatusLine:
     return StatusLine("Lag", f"at most {seconds:,.1f} s" if seconds else "0 s")
 
 
-async def _queues(observed: Observed) -> AsyncIterator[StatusLine]:
+async def _queue_status(observed: Observed) -> AsyncIterator[StatusLine]:
     database, now = observed.database, observed.clock()
-    batches = await backlog.measure(database, now)
-    yield StatusLine("Batches of collection waiting, the oldest since", *_of(batches, "waiting"))
+    batches = await run_queue.measure_backlog(database, now)
+    yield StatusLine(
+        "Batches of collection waiting, the oldest since", *_count_and_age(batches, "waiting")
+    )
     yield StatusLine("Batches of collection under way", batches.under_way)
     yield StatusLine("Batches of collection given up", batches.given_up, bad=batches.given_up > 0)
     hooks = await webhooks.figures(database)
@@ -137,11 +139,11 @@ async def _queues(observed: Observed) -> AsyncIterator[StatusLine]:
     yield StatusLine("Hints for importers waiting, the oldest since", *hints)
 
 
-def _of(found: backlog.Backlog, name: str) -> tuple[int, int | None]:
+def _count_and_age(found: run_queue.Backlog, name: str) -> tuple[int, int | None]:
     return getattr(found, name), found.oldest_at
 
 
-async def _checks(observed: Observed) -> AsyncIterator[StatusLine]:
+async def _check_status(observed: Observed) -> AsyncIterator[StatusLine]:
     database = observed.database
     settled = await publication.is_settled(database)
     yield StatusLine("Publication of checks", "settled" if settled else "under way")
@@ -151,8 +153,8 @@ async def _checks(observed: Observed) -> AsyncIterator[StatusLine]:
     yield StatusLine("Oldest state that is due", "none" if late is None else "", late)
 
 
-async def _housekeeping(observed: Observed) -> AsyncIterator[StatusLine]:
-    found = await housekeeping.records(observed.database)
+async def _housekeeping_status(observed: Observed) -> AsyncIterator[StatusLine]:
+    found = await housekeeping.fetch_task_records(observed.database)
     for one in found:
         if one.failed_at is not None:
             yield StatusLine(one.part, f"failed: {one.error}", one.failed_at, bad=True)
@@ -160,12 +162,12 @@ async def _housekeeping(observed: Observed) -> AsyncIterator[StatusLine]:
             yield StatusLine(one.part, "succeeded", one.succeeded_at)
     if not found:
         yield StatusLine("Rounds", "none was done yet")
-    clock = await retention_clock.read(observed.database)
+    clock = await housekeeping.read_retention_clock(observed.database)
     if clock.refused_at is not None:
         yield StatusLine("Clock", "not believed: nothing is deleted", clock.refused_at, bad=True)
 
 
-async def _rights(observed: Observed) -> AsyncIterator[StatusLine]:
+async def _right_status(observed: Observed) -> AsyncIterator[StatusLine]:
     settings = observed.settings
     trust = PeopleTrust.of(settings)
     lost = await lost_rights.lost_rights(observed.database, trust, settings.annotation_domain)
@@ -180,9 +182,11 @@ async def _rights(observed: Observed) -> AsyncIterator[StatusLine]:
         yield StatusLine("Missing", "none")
 
 
-async def _workers(observed: Observed) -> AsyncIterator[StatusLine]:
-    found = await lease.holders(observed.database, ("collector", "housekeeping"), "worker %")
-    now = await lease.time(observed.database, observed.clock)
+async def _worker_status(observed: Observed) -> AsyncIterator[StatusLine]:
+    found = await lease.list_lease_holders(
+        observed.database, ("collector", "housekeeping"), "worker %"
+    )
+    now = await lease.fetch_shared_time(observed.database, observed.clock)
     for name, holder, held_until in found:
         lapsed = held_until <= now
         yield StatusLine(
@@ -198,14 +202,14 @@ async def _workers(observed: Observed) -> AsyncIterator[StatusLine]:
 _Reader = Callable[[Observed], AsyncIterator[StatusLine]]
 _DUTIES: Final[Mapping[str, str]] = {"collector": "Collects", "housekeeping": "Keeps house"}
 _PARTS: Final[Mapping[str, _Reader]] = {
-    "Process": _process,
-    "Database": _database,
-    "Read replica": _replica,
-    "Queues": _queues,
-    "Checks": _checks,
-    "Housekeeping": _housekeeping,
-    "Workers": _workers,
-    "Rights of groups": _rights,
+    "Process": _process_status,
+    "Database": _database_status,
+    "Read replica": _replica_status,
+    "Queues": _queue_status,
+    "Checks": _check_status,
+    "Housekeeping": _housekeeping_status,
+    "Workers": _worker_status,
+    "Rights of groups": _right_status,
 }
 _SIZE: Final[Mapping[str, str]] = {
     "sqlite": "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()",

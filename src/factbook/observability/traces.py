@@ -48,19 +48,19 @@ class Tracing:
         """Send what is queued, for a few seconds at most."""
 
 
-OFF = Tracing()
+TRACING_OFF = Tracing()
 
 
-def start(settings: Settings, environ: Mapping[str, str] = os.environ) -> Tracing:
+def start_tracing(settings: Settings, environ: Mapping[str, str] = os.environ) -> Tracing:
     """Tracing as the settings and the environment variables of OpenTelemetry configure it.
 
     Raises ConfigurationError when OpenTelemetry is not installed or a value is not supported.
     """
     if not settings.traces or environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
-        return OFF
+        return TRACING_OFF
     exporter = environ.get("OTEL_TRACES_EXPORTER", "otlp").strip()
     if exporter == "none":
-        return OFF
+        return TRACING_OFF
     if exporter not in {"otlp", ""}:
         raise ConfigurationError(
             f"OTEL_TRACES_EXPORTER is {exporter}. Traces are sent over OTLP: otlp, or none."

@@ -23,7 +23,7 @@ from factbook.http import audit
 from factbook.integrations.integration import Integration
 from factbook.operations.commands import recorded_write
 from factbook.scheduling import runs
-from factbook.scheduling.leadership import Leadership, Role
+from factbook.scheduling.lease import Leadership, Role
 from factbook.scheduling.runs import RunRecord, SourceHealth
 from factbook.storage import Database
 
@@ -114,7 +114,7 @@ async def collect(
 async def statuses(backend: Backend, clock: Clock = now) -> list[SourceStatus]:
     """List every collected source with its health."""
     async with backend.opened() as database:
-        known = await runs.health(database)
+        known = await runs.fetch_health(database)
         collected = (await backend.registry(database).current()).integrations
     at, sources = clock(), [one.source for one in collected.values()]
     found = [(source, known.get(source.id)) for source in sources]
@@ -152,6 +152,6 @@ async def _begin(database: Database, integration: Integration, ref: str | None, 
 
 
 async def _run(database: Database, run_id: int) -> RunRecord:
-    found = await runs.run(database, run_id)
+    found = await runs.fetch_run(database, run_id)
     assert found is not None
     return found

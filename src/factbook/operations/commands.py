@@ -21,7 +21,7 @@ from factbook.errors import InputError
 from factbook.http import audit, urls
 from factbook.operations import erasure
 from factbook.operations.erasure import ErasureReport
-from factbook.scheduling import retention_clock
+from factbook.scheduling import housekeeping
 from factbook.scim import identity
 from factbook.scim.identity import Confirmation, NewAccount
 from factbook.storage import Database, Transaction, Write
@@ -249,7 +249,7 @@ async def confirm_clock(backend: Backend, today: date, clock: Clock = now) -> in
         write = recorded_write(
             database, lambda before: AuditEntry("clock.confirm", "", {"before": iso(before)}), at
         )
-        return await write(lambda tx: retention_clock.confirm(tx, at).trusted_at)
+        return await write(lambda tx: housekeeping.confirm_retention_clock(tx, at).trusted_at)
 
 
 def recorded_write(database: Database, about: AuditEntry | About, now: int) -> Write:

@@ -16,7 +16,7 @@ from factbook.importers.importer import Show
 from factbook.importers.kubernetes.options import ACCOUNT
 from factbook.importers.snapshot import STATED, Snapshot
 from factbook.settings import Settings
-from factbook.settings.option_tables import DEFAULT
+from factbook.settings.option_tables import DEFAULT_INSTANCE
 
 
 class OneReading(NamedTuple):
@@ -52,7 +52,7 @@ async def read_once(
     `names` are namespaces and names in the catalog, by external id, which stay.
     Raises ConfigurationError for a mistake in the options.
     """
-    importer = configuration.importer(kind, DEFAULT, options, settings.integrations)
+    importer = configuration.importer(kind, DEFAULT_INSTANCE, options, settings.integrations)
     client = ClientFactory(settings, now).client(importer.integration)
     try:
         memory = _OwnMemory()

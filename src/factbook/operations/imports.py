@@ -18,7 +18,7 @@ from factbook.importers.single_import import ImportReport
 from factbook.importers.snapshot import PREFIX, set_name
 from factbook.importers.status import ImporterDetail
 from factbook.importers.writer import ImportTarget, actor
-from factbook.settings.option_tables import DEFAULT
+from factbook.settings.option_tables import DEFAULT_INSTANCE
 from factbook.storage import Database
 
 _WITHOUT: Final = (
@@ -37,7 +37,7 @@ class ChosenImport(NamedTuple):
 
     kind: str
     options: Mapping[str, Any]
-    instance: str = DEFAULT
+    instance: str = DEFAULT_INSTANCE
     account: Mapping[str, Any] | None = None
     variable: str = ""
 

@@ -31,7 +31,7 @@ def distribute(settings: Settings, show: distribution.Show) -> int:
         return await distribution.distribute(database, show)
 
     _refuse_sqlite(settings)
-    with logs.configured(settings):
+    with logs.configure_logs_within(settings):
         return on_database(settings, work)
 
 
@@ -59,7 +59,7 @@ def partition(settings: Settings, show: partition_change.Show) -> int:
         )
 
     _refuse_sqlite(settings)
-    with logs.configured(settings):
+    with logs.configure_logs_within(settings):
         return on_database(settings, work)
 
 

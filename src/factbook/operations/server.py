@@ -18,7 +18,7 @@ from factbook.auth.encryption import token_key
 from factbook.operations import first_start
 from factbook.operations.database_session import on_database
 from factbook.settings import Settings
-from factbook.settings.loader import environment
+from factbook.settings.table import settings_environment
 from factbook.storage import migrations
 from factbook.storage.database_url import is_there
 from factbook.telemetry import logs
@@ -41,7 +41,7 @@ _OTHER_FILES = 256
 
 def serve(settings: Settings) -> None:
     """Migrate the database, then serve until told to stop; requests under way are finished."""
-    logs.configure(settings)
+    logs.configure_logs(settings)
     # First of all: who cannot listen changes nothing in the database, and ends no earlier link.
     with listeners.bound(settings.host, settings.port) as sockets:
         token_key(settings)
@@ -79,7 +79,7 @@ def _serve_in_children(settings: Settings, sockets: list[socket.socket]) -> bool
     """Serve from several processes; returns true if all of them started and ended in order."""
     sys.stderr.write(asyncio.run(_opened_once(settings)))
     # They read their settings from the environment, as they are made by name.
-    os.environ |= environment(settings)
+    os.environ |= settings_environment(settings)
     # A process that is ended by the system, as when its file was cut off, says where it was.
     os.environ["PYTHONFAULTHANDLER"] = "1"
     process.settle_memory()
@@ -139,7 +139,7 @@ def _most_connections() -> int:
 
 def migrate(settings: Settings) -> list[str]:
     """Bring the schema up to date and return the names of the applied migrations."""
-    with logs.configured(settings):
+    with logs.configure_logs_within(settings):
         return on_database(settings, lambda database: backend.migrate(database, clock.now()))
 
 

@@ -1,14 +1,23 @@
-"""Leases: work done by one process for all, taken over when its holder falls silent.
+"""Leases: work done by one process for all, among it collecting, which a leader does."""
 
-A lease by name is a row of its own. Rows of other tables are claimed by the same rule, in their
-columns `holder` and `held_until`. Times and durations are in milliseconds.
-"""
-
-from typing import Final, NamedTuple
+import time
+from typing import Final, Literal, NamedTuple
 
 from factbook import clock as machine
-from factbook.clock import Clock
+from factbook.clock import SECOND, Clock
 from factbook.storage import Database, Transaction
+
+Role = Literal["server", "worker", "sharing"]
+LEADERSHIP_HELD: Final = 30 * SECOND
+LEADERSHIP_RENEWED_EVERY: Final = 10 * SECOND
+_LEADER_LEASE: Final = "collector"
+_SIGNS: Final[dict[Role, str]] = {"worker": "worker {}", "sharing": "worker sharing {}"}
+# Those that a process leaves the collecting to.
+_PRECEDING_SIGNS: Final[dict[Role, str]] = {
+    "server": "worker %",
+    "worker": "worker sharing %",
+    "sharing": "",
+}
 
 
 class Claim(NamedTuple):
@@ -19,35 +28,35 @@ class Claim(NamedTuple):
 
 
 # SQL for the rows under a claim.
-MINE: Final = "holder = ? AND held_until = ?"
+CLAIMED: Final = "holder = ? AND held_until = ?"
 
 
-def free(table: str) -> str:
+def free_lease_condition(table: str) -> str:
     """SQL for the rows of a table that anybody may claim; its values are those of `lapsed`."""
     return f"({table}.held_until <= ? OR {table}.held_until > ?)"
 
 
-def lapsed(now: int, duration: int) -> tuple[int, int]:
+def lapse_bounds(now: int, duration: int) -> tuple[int, int]:
     """The bounds of times until which no claim of this duration can be held."""
     # One that lasts so long was claimed before the clock was set back.
     return now, now + 2 * duration
 
 
-async def claim(database: Database, name: str, holder: str, now: int, duration: int) -> bool:
+async def claim_lease(database: Database, name: str, holder: str, now: int, duration: int) -> bool:
     """Return true if `holder` now has the lease: it was free, expired, or already its own.
 
     The lease then lasts until `now + duration`.
     """
-    return await database.write(lambda tx: take(tx, name, holder, now, duration))
+    return await database.write(lambda tx: take_lease(tx, name, holder, now, duration))
 
 
-def take(transaction: Transaction, name: str, holder: str, now: int, duration: int) -> bool:
+def take_lease(transaction: Transaction, name: str, holder: str, now: int, duration: int) -> bool:
     """The same in a transaction."""
-    values = (name, *Claim(holder, now + duration), *lapsed(now, duration))
-    return transaction.run(_CLAIM, values) == 1
+    values = (name, *Claim(holder, now + duration), *lapse_bounds(now, duration))
+    return transaction.run(_CLAIM_LEASE, values) == 1
 
 
-async def time(database: Database, clock: Clock = machine.now) -> int:
+async def fetch_shared_time(database: Database, clock: Clock = machine.now) -> int:
     """The time by the clock that all processes share: the database's, where they may be on several
     machines, of which one may be wrong.
 
@@ -55,41 +64,110 @@ async def time(database: Database, clock: Clock = machine.now) -> int:
     """
     if database.dialect == "sqlite" or clock is not machine.now:
         return clock()
-    row = await database.one(TIME)
+    row = await database.one(DATABASE_TIME)
     assert row is not None
     return int(row[0])
 
 
-async def release(database: Database, name: str, holder: str) -> None:
+async def release_lease(database: Database, name: str, holder: str) -> None:
     """Release the lease, if `holder` still has it."""
-    await database.write(lambda transaction: transaction.run(_RELEASE, (name, holder)))
+    await database.write(lambda transaction: transaction.run(_RELEASE_LEASE, (name, holder)))
 
 
-async def holders(
+async def list_lease_holders(
     database: Database, names: tuple[str, str], like: str, limit: int = 100
 ) -> list[tuple[str, str, int]]:
     """Name, holder and end of the leases with one of two names, or a name of the pattern."""
-    rows = await database.all(_HOLDERS, (*names, like, limit))
+    rows = await database.all(_LEASE_HOLDERS, (*names, like, limit))
     return [(name, holder, until) for name, holder, until in rows]
 
 
-async def held_until(database: Database, name: str) -> int | None:
+async def fetch_lease_end(database: Database, name: str) -> int | None:
     """The time until which somebody has or had the lease; None if it is free or new."""
     row = await database.one("SELECT held_until FROM leases WHERE name = ?", (name,))
     return row[0] if row else None
 
 
-TIME: Final = "SELECT DATABASE_TIME()"
+class Leadership:
+    """The lease on collecting, as far as this process has it."""
 
-_CLAIM = """
+    def __init__(self, database: Database, holder: str, role: Role, clock: Clock) -> None:
+        self._database = database
+        self._holder = holder
+        self._role = role
+        self._clock = clock
+        self._ahead = 0  # the database's clock, of this process's own
+        self._renewed_at: float | None = None
+        self._leads = False
+
+    async def held(self) -> bool:
+        """Return true if this is the process that collects; renews the lease now and then."""
+        begun_at = time.monotonic() * SECOND
+        if self._renewed_at is None or begun_at - self._renewed_at >= LEADERSHIP_RENEWED_EVERY:
+            now = await fetch_shared_time(self._database, self._clock)
+            self._ahead = now - self._clock()
+            self._leads = await self._database.write(self._claim)
+            self._renewed_at = begun_at
+        return self._leads
+
+    def clock(self) -> int:
+        """The time by the clock of the database, as it was when the lease was last renewed."""
+        return self._clock() + self._ahead
+
+    @property
+    def lapsed(self) -> bool:
+        """True once others may have taken over from this process."""
+        renewed_at = self._renewed_at
+        return renewed_at is None or time.monotonic() * SECOND - renewed_at >= LEADERSHIP_HELD
+
+    async def workers(self) -> set[str]:
+        """The holders that share the work and are alive."""
+        rows = await self._database.all(_SHARING, (_PRECEDING_SIGNS["worker"],))
+        return {holder for (holder,) in rows}
+
+    async def release(self) -> None:
+        """Leave the collecting to others at once."""
+        if self._renewed_at is not None:
+            self._leads, self._renewed_at = False, None
+            await self._database.write(
+                lambda tx: tx.run(_RELEASE_LEADERSHIP, (self._holder, *self._names))
+            )
+
+    @property
+    def _names(self) -> tuple[str, str]:
+        return _LEADER_LEASE, _SIGNS.get(self._role, "").format(self._holder)
+
+    def _claim(self, transaction: Transaction) -> bool:
+        [now] = transaction.one(DATABASE_TIME) or (0,)
+        transaction.run(_DELETE_OLD_SIGNS, (now - LEADERSHIP_HELD,))
+        if self._names[1]:
+            take_lease(transaction, self._names[1], self._holder, now, LEADERSHIP_HELD)
+        if transaction.one(_HAS_PRECEDING, (_PRECEDING_SIGNS[self._role], now)) is None:
+            return take_lease(transaction, _LEADER_LEASE, self._holder, now, LEADERSHIP_HELD)
+        transaction.run(_RELEASE_LEADERSHIP, (self._holder, _LEADER_LEASE, ""))
+        return False
+
+
+DATABASE_TIME: Final = "SELECT DATABASE_TIME()"
+
+_CLAIM_LEASE = """
 INSERT INTO leases (name, holder, held_until) VALUES (?, ?, ?)
 ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, held_until = excluded.held_until
 WHERE leases.holder = excluded.holder OR {free}
-""".replace("{free}", free("leases"))
+""".replace("{free}", free_lease_condition("leases"))
 
-_HOLDERS = """
+_LEASE_HOLDERS = """
 SELECT name, holder, held_until FROM leases WHERE name = ? OR name = ? OR name LIKE ?
 ORDER BY name LIMIT ?
 """
 
-_RELEASE = "DELETE FROM leases WHERE name = ? AND holder = ?"
+_RELEASE_LEASE = "DELETE FROM leases WHERE name = ? AND holder = ?"
+
+
+_DELETE_OLD_SIGNS = "DELETE FROM leases WHERE name LIKE 'worker %' AND held_until < ?"
+
+_HAS_PRECEDING = "SELECT 1 FROM leases WHERE name LIKE ? AND held_until > ? LIMIT 1"
+
+_SHARING = "SELECT holder FROM leases WHERE name LIKE ? AND held_until > DATABASE_TIME()"
+
+_RELEASE_LEADERSHIP = "DELETE FROM leases WHERE holder = ? AND (name = ? OR name = ?)"

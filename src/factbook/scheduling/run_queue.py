@@ -12,14 +12,13 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from factbook.clock import MINUTE
-from factbook.scheduling import gaps
-from factbook.scheduling.gaps import RunGap
-from factbook.scheduling.runs import EndedRun, end
+from factbook.scheduling import runs
+from factbook.scheduling.runs import EndedRun, RunGap, end_run
 from factbook.storage import Database, Transaction, counters
 
 NEVER = 2**63 - 1
 # A run that started later than that did so by a clock that was set back since.
-_AHEAD = MINUTE
+_CLOCK_TOLERANCE = MINUTE
 
 
 class LostBatchError(Exception):
@@ -98,7 +97,7 @@ class BatchFigures(NamedTuple):
     gaps: Mapping[RunGap, int] = MappingProxyType({})
 
 
-def enqueue(
+def enqueue_run(
     transaction: Transaction, order: RunOrder, now: int, *, since: int = NEVER
 ) -> Begun | None:
     """Create a run with one batch per item of work.
@@ -108,7 +107,9 @@ def enqueue(
     """
     if order.whole:
         transaction.lock(f"runs {order.source_id}")
-        if transaction.one(_IN_THE_WAY, (order.source_id, order.source_id, since, now + _AHEAD)):
+        if transaction.one(
+            _IN_THE_WAY, (order.source_id, order.source_id, since, now + _CLOCK_TOLERANCE)
+        ):
             return None
     [run_id] = counters.take(transaction, "run")
     count = len(order.works)
@@ -116,21 +117,21 @@ def enqueue(
     times = (now, order.deadline)
     numbers = (count, order.entities, order.skipped, order.failed)
     transaction.run(_ADD_RUN, (run_id, *names, *times, *numbers, order.error))
-    gaps.add(transaction, run_id, order.gaps)
+    runs.add_gaps(transaction, run_id, order.gaps)
     transaction.run(_ADD_QUEUE, order.queue)
     kind = order.queue.name, int(order.whole)
-    _add(transaction, run_id, kind, 0, [(work, 0, now) for work in order.works])
-    return Begun(run_id, None if count else end(transaction, run_id, now), order.deadline)
+    _add_batches(transaction, run_id, kind, 0, [(work, 0, now) for work in order.works])
+    return Begun(run_id, None if count else end_run(transaction, run_id, now), order.deadline)
 
 
-async def lanes(database: Database, source_ids: Container[str], now: int) -> list[Lane]:
+async def list_ready_lanes(database: Database, source_ids: Container[str], now: int) -> list[Lane]:
     """The lanes in which a batch of these sources is ready."""
     # Most often none is, and to name a thousand sources in each question takes longer than it.
-    rows = await database.all(_LANES, (now, now, now))
+    rows = await database.all(_READY_LANES, (now, now, now))
     return list(dict.fromkeys(Lane(*lane) for source_id, *lane in rows if source_id in source_ids))
 
 
-def take(
+def take_batch(
     transaction: Transaction,
     holder: str,
     source_ids: Sequence[str],
@@ -150,27 +151,27 @@ def take(
         # One that is lost in a crash only loses the count of an attempt; nobody waits for the disk.
         transaction.relax()
     values = now, *lane, list(source_ids), now, now, now
-    row = transaction.one(_NEXT, values)
+    row = transaction.one(_NEXT_BATCH, values)
     if row is None and suspects:
         row = transaction.one(_NEXT_SUSPECT, values)
     if row is None:
         return None
     batch = Batch._make((*row[:-2], bool(row[-2]), bool(row[-1])))
-    transaction.run(_BEGIN, (holder, batch.attempts, batch.run_id, batch.number))
+    transaction.run(_BEGIN_BATCH, (holder, batch.attempts, batch.run_id, batch.number))
     return batch
 
 
-def release(transaction: Transaction, holder: str) -> None:
+def release_batches(transaction: Transaction, holder: str) -> None:
     """Release the holder's batches at once, as if they had never been begun."""
-    transaction.run(_RELEASE, (holder,))
+    transaction.run(_RELEASE_BATCHES, (holder,))
 
 
-def postpone(transaction: Transaction, batch: Batch, until: int) -> None:
+def postpone_batch(transaction: Transaction, batch: Batch, until: int) -> None:
     """Begin the batch again at that time, after an attempt that failed unexpectedly."""
-    transaction.run(_POSTPONE, (until, batch.run_id, batch.number))
+    transaction.run(_POSTPONE_BATCH, (until, batch.run_id, batch.number))
 
 
-def finish(
+def finish_batch(
     transaction: Transaction,
     batch: Batch,
     figures: BatchFigures,
@@ -185,25 +186,25 @@ def finish(
     That work keeps the batch's number of attempts unless `attempts` is given. Returns the end of
     the run if this was its last batch. Raises LostBatchError if the batch has ended before.
     """
-    if transaction.run(_DONE, (batch.run_id, batch.number)) != 1:
+    if transaction.run(_DELETE_BATCH, (batch.run_id, batch.number)) != 1:
         raise LostBatchError(batch)
     # Locks the run, so that of two batches that end at once the second sees the first gone.
-    row = transaction.one(_COUNT, (figures.skipped, *figures[:-1], len(left), batch.run_id))
+    row = transaction.one(_COUNT_BATCH, (figures.skipped, *figures[:-1], len(left), batch.run_id))
     if row is None:
         raise LostBatchError(batch)
     made, whole = row
-    gaps.add(transaction, batch.run_id, figures.gaps)
+    runs.add_gaps(transaction, batch.run_id, figures.gaps)
     rest = [(work, batch.attempts if attempts is None else attempts, next_at) for work in left]
-    _add(transaction, batch.run_id, (batch.queue, whole), made - len(left), rest)
-    return end(transaction, batch.run_id, now)
+    _add_batches(transaction, batch.run_id, (batch.queue, whole), made - len(left), rest)
+    return end_run(transaction, batch.run_id, now)
 
 
-def pause(transaction: Transaction, queue: str, until: int) -> None:
+def pause_queue(transaction: Transaction, queue: str, until: int) -> None:
     """Start no batch of the queue before `until`."""
-    transaction.run(_PAUSE, (until, queue, until))
+    transaction.run(_PAUSE_QUEUE, (until, queue, until))
 
 
-def _add(
+def _add_batches(
     transaction: Transaction,
     run_id: int,
     kind: tuple[str, int],
@@ -213,10 +214,31 @@ def _add(
     """Queue works, as (work, attempts, time), for a run of this queue that is whole or not."""
     if works:
         rows = ((run_id, number, *kind, *work, "", 0) for number, work in enumerate(works, first))
-        transaction.insert("batches", _COLUMNS, rows)
+        transaction.insert("batches", _BATCH_COLUMNS, rows)
 
 
-_COLUMNS = (
+class Backlog(NamedTuple):
+    """Batches begun, those given up, and those ready, with the time since the oldest waits."""
+
+    under_way: int
+    given_up: int
+    waiting: int
+    oldest_at: int | None
+
+
+async def measure_backlog(database: Database, now: int) -> Backlog:
+    """The work there is; batches of a paused queue are not counted as waiting."""
+    row = await database.one(_BACKLOG, (now, now))
+    assert row is not None
+    return Backlog(*row)
+
+
+def list_unfinished_work(transaction: Transaction, source_id: str) -> list[str]:
+    """The work of a source's batches that have not ended."""
+    return [work for (work,) in transaction.all(_UNFINISHED_WORK, (source_id,))]
+
+
+_BATCH_COLUMNS = (
     "run_id",
     "number",
     "queue",
@@ -251,7 +273,7 @@ WHERE queues.at_once <> excluded.at_once
 """
 
 # In the order of the fields of Batch.
-_READY = """
+_READY_BATCHES = """
 SELECT b.run_id, b.number, r.source_id, b.queue, b.work, b.attempts + 1, r.deadline,
     CASE WHEN q.not_before > ? THEN 1 ELSE 0 END, CASE WHEN b.holder = '' THEN 0 ELSE 1 END
 FROM queues q JOIN batches b ON b.queue = q.name JOIN runs r ON r.id = b.run_id
@@ -260,36 +282,48 @@ WHERE q.name = ? AND b.number % ? = ? AND r.source_id IN LIST(?)
 """
 
 # What somebody asked for comes before what only a cadence wants. An index has them in this order.
-_NEXT = f"""
-{_READY} AND b.holder = '' ORDER BY b.whole, b.run_id, b.number LIMIT 1
+_NEXT_BATCH = f"""
+{_READY_BATCHES} AND b.holder = '' ORDER BY b.whole, b.run_id, b.number LIMIT 1
 FOR UPDATE OF b SKIP LOCKED
 """
 
 _NEXT_SUSPECT = f"""
-{_READY} AND b.holder <> '' ORDER BY b.attempts, b.whole, b.run_id, b.number LIMIT 1
+{_READY_BATCHES} AND b.holder <> '' ORDER BY b.attempts, b.whole, b.run_id, b.number LIMIT 1
 FOR UPDATE OF b SKIP LOCKED
 """
 
-_LANES = """
+_READY_LANES = """
 SELECT DISTINCT r.source_id, q.name, q.at_once, b.number % q.at_once
 FROM queues q JOIN batches b ON b.queue = q.name JOIN runs r ON r.id = b.run_id
 WHERE b.next_at <= ? AND q.not_before <= ? OR r.deadline <= ?
 ORDER BY q.name
 """
 
-_BEGIN = "UPDATE batches SET holder = ?, attempts = ? WHERE run_id = ? AND number = ?"
+_BEGIN_BATCH = "UPDATE batches SET holder = ?, attempts = ? WHERE run_id = ? AND number = ?"
 
-_RELEASE = "UPDATE batches SET holder = '', attempts = attempts - 1 WHERE holder = ?"
+_RELEASE_BATCHES = "UPDATE batches SET holder = '', attempts = attempts - 1 WHERE holder = ?"
 
-_POSTPONE = "UPDATE batches SET holder = '', next_at = ? WHERE run_id = ? AND number = ?"
+_POSTPONE_BATCH = "UPDATE batches SET holder = '', next_at = ? WHERE run_id = ? AND number = ?"
 
-_DONE = "DELETE FROM batches WHERE run_id = ? AND number = ?"
+_DELETE_BATCH = "DELETE FROM batches WHERE run_id = ? AND number = ?"
 
-_COUNT = """
+_COUNT_BATCH = """
 UPDATE runs SET entities = entities - ?, covered = covered + ?, failed = failed + ?,
     incomplete = incomplete + ?, skipped = skipped + ?, calls = calls + ?,
     rate_limit_left = COALESCE(?, rate_limit_left), batches = batches + ?
 WHERE id = ? RETURNING batches, whole
 """
 
-_PAUSE = "UPDATE queues SET not_before = ? WHERE name = ? AND not_before < ?"
+_PAUSE_QUEUE = "UPDATE queues SET not_before = ? WHERE name = ? AND not_before < ?"
+
+
+_UNFINISHED_WORK = """
+SELECT b.work FROM batches b JOIN runs r ON r.id = b.run_id WHERE r.source_id = ?
+"""
+
+_BACKLOG = """
+SELECT (SELECT COUNT(*) FROM batches WHERE holder <> ''),
+    (SELECT COUNT(*) FROM given_up_batches), COUNT(*), MIN(b.next_at)
+FROM batches b JOIN queues q ON q.name = b.queue AND q.not_before <= ?
+WHERE b.next_at <= ? AND b.holder = ''
+"""

@@ -12,28 +12,32 @@ from factbook.errors import ConfigurationError, in_words
 
 Options = TypeVar("Options", bound=msgspec.Struct)
 
-DEFAULT: Final = "default"
+DEFAULT_INSTANCE: Final = "default"
 # A host as people and annotations name it, with its port.
-HOST: Final = re.compile(r"[a-z0-9.-]+(:\d{1,5})?")
+HOST_PATTERN: Final = re.compile(r"[a-z0-9.-]+(:\d{1,5})?")
 # The name of an instance, or of a connection.
-NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,79}")
+INSTANCE_NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,79}")
 
 
-def read(vendor: str, name: str, values: Mapping[str, Any], type_: type[Options]) -> Options:
+def read_options(
+    vendor: str, name: str, values: Mapping[str, Any], type_: type[Options]
+) -> Options:
     """The options that a table of the settings gives.
 
     In a string, such as an environment variable's, lists are comma-separated and tables are JSON.
     Raises ConfigurationError naming the instance and the mistake, but never a value.
     """
-    return read_table(f"integrations.{vendor}.{name}", name, values, type_)
+    return read_option_table(f"integrations.{vendor}.{name}", name, values, type_)
 
 
-def read_table(where: str, name: str, values: Mapping[str, Any], type_: type[Options]) -> Options:
+def read_option_table(
+    where: str, name: str, values: Mapping[str, Any], type_: type[Options]
+) -> Options:
     """`read` for a table elsewhere in the settings."""
-    if not NAME.fullmatch(name):
+    if not INSTANCE_NAME.fullmatch(name):
         raise ConfigurationError(f"{where}: a name is of lower-case letters, digits, . _ and -.")
     try:
-        return msgspec.convert(_parsed(values, type_), type_, strict=False)
+        return msgspec.convert(_decode_texts(values, type_), type_, strict=False)
     except msgspec.ValidationError as error:
         raise ConfigurationError(f"{where}: {in_words(error, type_)}.") from None
     except ConfigurationError as error:
@@ -47,21 +51,21 @@ def about(text: str) -> Meta:
 
 def source_id(vendor: str, name: str) -> str:
     """The data source of an instance: `github` of the one named `default`, else `github-<name>`."""
-    return vendor if name == DEFAULT else f"{vendor}-{name}"
+    return vendor if name == DEFAULT_INSTANCE else f"{vendor}-{name}"
 
 
-def title(vendor_title: str, name: str) -> str:
+def instance_title(vendor_title: str, name: str) -> str:
     """The title of an instance's data source: `GitHub`, or `GitHub (internal)`."""
-    return vendor_title if name == DEFAULT else f"{vendor_title} ({name})"
+    return vendor_title if name == DEFAULT_INSTANCE else f"{vendor_title} ({name})"
 
 
-def origin(url: str) -> str:
+def url_origin(url: str) -> str:
     """Scheme and host of a URL."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc}"
 
 
-def is_address(url: str) -> bool:
+def is_web_address(url: str) -> bool:
     """True for a web address without a user, a query, a fragment and blanks."""
     try:
         parts = urlsplit(url)
@@ -72,16 +76,16 @@ def is_address(url: str) -> bool:
     return parts.scheme in {"https", "http"} and bool(parts.hostname) and "@" not in parts.netloc
 
 
-def _parsed(values: Mapping[str, Any], type_: type[msgspec.Struct]) -> dict[str, Any]:
+def _decode_texts(values: Mapping[str, Any], type_: type[msgspec.Struct]) -> dict[str, Any]:
     """The values, with lists and tables decoded from strings where a variable gave them."""
     hints = get_type_hints(type_)
     return {
-        key: _from_text(value, get_origin(hints.get(key))) if isinstance(value, str) else value
+        key: _decode_text(value, get_origin(hints.get(key))) if isinstance(value, str) else value
         for key, value in values.items()
     }
 
 
-def _from_text(text: str, type_: Any) -> Any:
+def _decode_text(text: str, type_: Any) -> Any:
     if type_ in (list, tuple):
         return [part.strip() for part in text.split(",") if part.strip()]
     if type_ is dict:

@@ -16,7 +16,7 @@ from factbook.errors import ConfigurationError, UnavailableError
 from factbook.storage.database import Row
 from factbook.storage.postgresql_commits import PostgreSQLConnection
 from factbook.storage.postgresql_errors import REFUSED, data_error, unavailable
-from factbook.telemetry.logs import without_secrets
+from factbook.telemetry.logs import redact_text
 
 log = structlog.get_logger("factbook.storage")
 
@@ -138,7 +138,7 @@ def _parsed(setting: str, url: str) -> dict[str, Any]:
         return conninfo_to_dict(url)
     except psycopg.ProgrammingError as error:
         # What is quoted may be a part of the password.
-        reason = without_secrets(str(error).partition('"')[0].strip(" :\n"))
+        reason = redact_text(str(error).partition('"')[0].strip(" :\n"))
         advice = "special characters of its parts are written as %XX"
         raise ConfigurationError(f"{setting} cannot be read: {reason}; {advice}.") from None
 

@@ -18,7 +18,7 @@ _SECRETS = re.compile(
 )
 
 
-def configure(
+def configure_logs(
     settings: Settings, ids: Callable[[], Mapping[str, str]] = dict, *, for_good: bool = True
 ) -> None:
     """Send every log line, including those of libraries, to standard error in the configured form.
@@ -48,7 +48,7 @@ def configure(
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         structlog.processors.format_exc_info,
-        redact,
+        redact_event,
     ]
     structlog.configure(
         processors=[*shared, renderer],
@@ -71,13 +71,15 @@ def configure(
 
 
 @contextmanager
-def configured(settings: Settings, ids: Callable[[], Mapping[str, str]] = dict) -> Iterator[None]:
+def configure_logs_within(
+    settings: Settings, ids: Callable[[], Mapping[str, str]] = dict
+) -> Iterator[None]:
     """Log in the configured form inside the block and restore the previous form after it."""
     before, root = structlog.get_config(), logging.root
     handlers, level = root.handlers[:], root.level
     # `force` would close them.
     root.handlers.clear()
-    configure(settings, ids, for_good=False)
+    configure_logs(settings, ids, for_good=False)
     try:
         yield
     finally:
@@ -106,13 +108,13 @@ class LineBound(logging.Filter):
         lines = lines + 1 if minute == now else 1
         self._lines[key] = (now, lines)
         if minute != now and left_out > 0:
-            _add(record, f"{left_out} lines of this kind were left out before")
+            _append_note(record, f"{left_out} lines of this kind were left out before")
         elif lines == self._most:
-            _add(record, "more lines of this kind are left out for up to a minute")
+            _append_note(record, "more lines of this kind are left out for up to a minute")
         return lines <= self._most
 
 
-def _add(record: logging.LogRecord, note: str) -> None:
+def _append_note(record: logging.LogRecord, note: str) -> None:
     record.msg, record.args = f"{record.getMessage()} ({note})", None
 
 
@@ -134,7 +136,7 @@ class _Patient:
 
 
 @contextmanager
-def silenced() -> Iterator[None]:
+def silence_logs() -> Iterator[None]:
     """Log nothing inside the block, for a command that reports its own findings."""
     before, disabled = structlog.get_config(), logging.root.manager.disable
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
@@ -146,26 +148,26 @@ def silenced() -> Iterator[None]:
         logging.disable(disabled)
 
 
-def redact(
+def redact_event(
     logger: object, method: str, event: MutableMapping[str, Any]
 ) -> MutableMapping[str, Any]:
     """The same event with secrets redacted at any depth."""
     for key, value in event.items():
         if not key.startswith("_"):  # what structlog keeps for itself
-            event[key] = _redacted(value)
+            event[key] = _redact_value(value)
     return event
 
 
-def without_secrets(text: str) -> str:
+def redact_text(text: str) -> str:
     """The same text with secrets redacted."""
     return _SECRETS.sub("[redacted]", text)
 
 
-def _redacted(value: Any) -> Any:
+def _redact_value(value: Any) -> Any:
     if value is None or isinstance(value, bool | int | float):
         return value
     if isinstance(value, dict):
-        return {without_secrets(str(key)): _redacted(item) for key, item in value.items()}
+        return {redact_text(str(key)): _redact_value(item) for key, item in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
-        return [_redacted(item) for item in value]
-    return without_secrets(str(value))
+        return [_redact_value(item) for item in value]
+    return redact_text(str(value))

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple, Protocol
 Value = str | int | float | bool
 Attributes = Mapping[str, Value]
 
-NONE: Final[Attributes] = MappingProxyType({})
+NO_ATTRIBUTES: Final[Attributes] = MappingProxyType({})
 
 
 class Work(NamedTuple):
@@ -41,7 +41,7 @@ class Tracer(Protocol):
     def span(
         self,
         name: str,
-        attributes: Attributes = NONE,
+        attributes: Attributes = NO_ATTRIBUTES,
         *,
         outgoing: bool = False,
         within: Work | None = None,
@@ -78,7 +78,7 @@ class NoTracer:
     def span(
         self,
         name: str,
-        attributes: Attributes = NONE,
+        attributes: Attributes = NO_ATTRIBUTES,
         *,
         outgoing: bool = False,
         within: Work | None = None,

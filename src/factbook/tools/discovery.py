@@ -34,7 +34,7 @@ class DiscoveryArguments(Struct, forbid_unknown_fields=True):
 
 async def run_source_discovery(arguments: DiscoveryArguments, context: Context) -> str:
     """Every data source with its schema, and their number."""
-    known = await runs.health(context.database)
+    known = await runs.fetch_health(context.database)
     pushed = await _list_last_pushes(context)
     sources = [
         source.render()

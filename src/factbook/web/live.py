@@ -27,7 +27,7 @@ from factbook.events.store import EventMark
 from factbook.importers import run_store
 from factbook.importers.run_store import ImportRun
 from factbook.importers.snapshot import PREFIX
-from factbook.scheduling import followed_runs
+from factbook.scheduling import runs
 from factbook.scheduling.runs import RunRecord
 from factbook.storage import Database
 
@@ -153,7 +153,7 @@ async def look(
     changes = TopicChanges(now, is_first=before is None)
     found = Look(
         await _read_feed(database, before, watched, changes),
-        await followed_runs.latest(database, _RUNS),
+        await runs.list_followed_runs(database, _RUNS),
         await run_store.latest(database),
     )
     _compare(found, before or Look(0, {}, {}), changes)

@@ -60,7 +60,7 @@ class Sent(NamedTuple):
 
 async def due(database: Database, now: int) -> list[str]:
     """Webhooks that have something to send and that no process serves."""
-    rows = await database.all(_DUE, (*lease.lapsed(now, HELD), WINDOW, now, now + _FAR))
+    rows = await database.all(_DUE, (*lease.lapse_bounds(now, HELD), WINDOW, now, now + _FAR))
     return [id_ for (id_,) in rows]
 
 
@@ -70,7 +70,7 @@ def claim(transaction: Transaction, id_: str, holder: str, now: int, most: int) 
     None when another process has it, or nobody may send for it.
     """
     claim = Claim(holder, now + HELD)
-    row = transaction.one(_CLAIM, (*claim, id_, *lease.lapsed(now, HELD)))
+    row = transaction.one(_CLAIM, (*claim, id_, *lease.lapse_bounds(now, HELD)))
     if row is None:
         return None
     again = [
@@ -151,13 +151,15 @@ SELECT w.id FROM webhook_endpoints w WHERE w.disabled_at IS NULL AND {free} AND 
     SELECT 1 FROM webhook_retries r
     WHERE r.webhook_id = w.id AND (r.next_at <= ? OR r.next_at > ?)
 )) ORDER BY w.id
-""".replace("{free}", lease.free("w")).replace("{newest}", counters.expression(COUNTER))
+""".replace("{free}", lease.free_lease_condition("w")).replace(
+    "{newest}", counters.expression(COUNTER)
+)
 
 _CLAIM = """
 UPDATE webhook_endpoints SET holder = ?, held_until = ?
 WHERE id = ? AND disabled_at IS NULL AND {free}
 RETURNING types, address, secret, next_position, next_item
-""".replace("{free}", lease.free("webhook_endpoints"))
+""".replace("{free}", lease.free_lease_condition("webhook_endpoints"))
 
 _AGAIN_NOW = """
 SELECT event_id, type, body, first_at, attempts FROM webhook_retries
@@ -171,7 +173,7 @@ UPDATE webhook_endpoints SET next_position = ?, next_item = ?, holder = '', held
     succeeded_at = COALESCE(?, succeeded_at), failed_at = COALESCE(?, failed_at),
     error = COALESCE(?, error)
 WHERE id = ? AND {mine} RETURNING succeeded_at
-""".replace("{mine}", lease.MINE)
+""".replace("{mine}", lease.CLAIMED)
 
 _RELEASE = "UPDATE webhook_endpoints SET holder = '', held_until = 0 WHERE holder = ?"
 

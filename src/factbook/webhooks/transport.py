@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 from factbook.errors import ConfigurationError, InputError
 from factbook.outbound import HostReply
 from factbook.settings import Settings
-from factbook.settings.option_tables import origin
+from factbook.settings.option_tables import url_origin
 from factbook.telemetry.spans import NO_TRACER, Tracer
 
 if TYPE_CHECKING:
@@ -65,14 +65,14 @@ class GuardedPost:
         self._senders.clear()
 
     def _sender(self, url: str) -> "Sender":
-        found = self._senders.get(origin(url))
+        found = self._senders.get(url_origin(url))
         if found is None:
             # Heavy to import, and of no use to a service without webhooks.
             from factbook.outbound.transport import Network  # noqa: PLC0415
 
             network = Network(self._settings, tracer=self._tracer)
-            found = self._senders[origin(url)] = network.sender(
-                origin(url), seconds=MOST_SECONDS, most_bytes=MOST_BYTES
+            found = self._senders[url_origin(url)] = network.sender(
+                url_origin(url), seconds=MOST_SECONDS, most_bytes=MOST_BYTES
             )
         return found
 

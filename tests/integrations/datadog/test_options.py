@@ -8,7 +8,7 @@ from factbook.errors import ConfigurationError
 from factbook.facts import datasource
 from factbook.integrations.datadog import INTEGRATION
 from factbook.integrations.datadog.options import SITES, DatadogOptions
-from factbook.settings.option_tables import read
+from factbook.settings.option_tables import read_options
 from tests.integrations.datadog.asking import KEYS
 
 BOTH = "api_key and application_key are needed, both"
@@ -27,7 +27,9 @@ def test_the_address_follows_from_the_site_unless_it_is_given(subtests: pytest.S
     ]
     for table, address in cases:
         with subtests.test(table=table):
-            assert read("datadog", "default", KEYS | table, DatadogOptions).address == address
+            assert (
+                read_options("datadog", "default", KEYS | table, DatadogOptions).address == address
+            )
             assert INTEGRATION.configured("default", KEYS | table).base_url == address
 
 

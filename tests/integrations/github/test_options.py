@@ -8,7 +8,7 @@ from factbook.errors import ConfigurationError
 from factbook.facts import datasource
 from factbook.integrations.github import INTEGRATION
 from factbook.integrations.github.options import GithubOptions
-from factbook.settings.option_tables import read
+from factbook.settings.option_tables import read_options
 
 SECRET = "ghp_a_secret_of_tests"
 
@@ -35,7 +35,7 @@ SECRET = "ghp_a_secret_of_tests"
     ],
 )
 def test_addresses_follow_from_the_host(table: dict[str, Any], rest: str, graphql: str) -> None:
-    options = read("github", "default", {"token": SECRET, **table}, GithubOptions)
+    options = read_options("github", "default", {"token": SECRET, **table}, GithubOptions)
     assert (options.rest, options.graphql) == (rest, graphql)
 
 

@@ -8,7 +8,7 @@ from factbook.errors import ConfigurationError
 from factbook.facts import datasource
 from factbook.integrations.gitlab import INTEGRATION
 from factbook.integrations.gitlab.options import GitlabOptions
-from factbook.settings.option_tables import read
+from factbook.settings.option_tables import read_options
 
 SECRET = "glpat-a-secret-of-tests"
 
@@ -30,7 +30,7 @@ SECRET = "glpat-a-secret-of-tests"
     ],
 )
 def test_addresses_follow_from_the_host(table: dict[str, Any], rest: str, graphql: str) -> None:
-    options = read("gitlab", "default", {"token": SECRET, **table}, GitlabOptions)
+    options = read_options("gitlab", "default", {"token": SECRET, **table}, GitlabOptions)
     assert (options.rest, options.graphql) == (rest, graphql)
 
 

@@ -8,7 +8,7 @@ from factbook.errors import ConfigurationError
 from factbook.facts import datasource
 from factbook.integrations.snyk import INTEGRATION
 from factbook.integrations.snyk.options import SnykOptions
-from factbook.settings.option_tables import read
+from factbook.settings.option_tables import read_options
 from tests.integrations.snyk.asking import ACME, KEY, OTHER
 
 GOOD: dict[str, Any] = {"token": KEY, "organizations": [ACME]}
@@ -36,7 +36,7 @@ def test_a_mistake_is_named_without_a_value(subtests: pytest.Subtests) -> None:
 
 def test_organizations_are_ids_that_may_have_a_name() -> None:
     given = {"token": KEY, "organizations": f"Platform={ACME.upper()}, {OTHER}"}
-    options = read("snyk", "default", given, SnykOptions)
+    options = read_options("snyk", "default", given, SnykOptions)
     assert options.ids == (ACME, OTHER)
     assert options.names == {"platform": ACME}
 

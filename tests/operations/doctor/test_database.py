@@ -18,8 +18,8 @@ from factbook.integrations.integration import Integration
 from factbook.operations.doctor import postgresql
 from factbook.outbound import HttpClient
 from factbook.outbound.sender import Sender
-from factbook.scheduling import given_up
-from factbook.scheduling.given_up import GivenUpBatch
+from factbook.scheduling import runs
+from factbook.scheduling.runs import GivenUpBatch
 from factbook.storage import Database
 from tests.conftest import StartService
 from tests.operations.doctor.conftest import Look, is_well, nobody, of, only
@@ -291,7 +291,7 @@ async def test_a_source_that_is_down_late_or_about_to_lose_its_credential_is_tol
 
 async def test_batches_that_were_given_up_are_told(database: Database, look: Look) -> None:
     row = GivenUpBatch(1, 0, "snyk", "[]", 6, NOON)
-    await database.write(lambda tx: given_up.record(tx, row))
+    await database.write(lambda tx: runs.record_given_up_batch(tx, row))
     found = of(await look(quick=True, connect=_refuse), "sources")
     [(state, what)] = [each for each in found if "given up" in each[1]]
     assert (state, "1 batches of snyk were given up" in what) == ("problem", True)

@@ -15,7 +15,7 @@ from factbook.http.context import SourceContext
 from factbook.http.requests import Reply, Request, offloaded, reply
 from factbook.integrations.integration import Integration
 from factbook.outbound.outcomes import Missing, Outcome
-from factbook.telemetry.logs import without_secrets
+from factbook.telemetry.logs import redact_text
 
 _MOST = 1000
 
@@ -104,4 +104,4 @@ def _location_problems(text: str) -> list[EntityProblem]:
 
 
 def _problem(path: str, message: str) -> EntityProblem:
-    return EntityProblem(InputError.name, without_secrets(message), without_secrets(path))
+    return EntityProblem(InputError.name, redact_text(message), redact_text(path))

@@ -35,7 +35,7 @@ async def receive(request: Request, state: State) -> Reply:
     if not hints:
         return Reply(status=HTTPStatus.NO_CONTENT, content_type=_NO_BODY)
     # A process with another clock follows the hint.
-    id_, now = importer.id, await lease.time(state.database, state.clock)
+    id_, now = importer.id, await lease.fetch_shared_time(state.database, state.clock)
 
     def work(transaction: Transaction) -> bool:
         is_new = hint_store.is_new(transaction, id_, delivery, now)

@@ -34,7 +34,7 @@ async def metrics(request: Request, state: State) -> Reply:
     # The client library imports a web server of its own, and not everybody scrapes.
     from factbook.observability import scrape  # noqa: PLC0415
 
-    rendered = await scrape.rendered(
+    rendered = await scrape.render_scrape(
         state.metrics,
         state.database,
         state.registry,

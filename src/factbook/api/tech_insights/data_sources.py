@@ -19,7 +19,7 @@ from factbook.facts.datasource import DataSource
 from factbook.http import audit
 from factbook.http.context import SourceContext
 from factbook.http.requests import JsonReply, Reply, Request, decode, reply
-from factbook.scheduling import gaps, runs
+from factbook.scheduling import runs
 from factbook.scheduling.runs import RunRecord
 from factbook.schemas.sources import (
     Definition,
@@ -38,7 +38,7 @@ from factbook.schemas.sources import (
 _LARGEST = 256 * 1024
 _SMALL = 16 * 1024
 _PAGE = 100
-_MOST_RUNS = 2 * runs.KEPT
+_MOST_RUNS = 2 * runs.RUNS_KEPT
 _MOST_VERSIONS = 50
 
 Document = dict[str, Any]
@@ -150,17 +150,17 @@ async def run(request: Request, state: SourceContext) -> JsonReply[Run]:
 async def list_runs(request: Request, state: SourceContext) -> JsonReply[Runs]:
     """The last runs of a data source, newest first, with their figures and errors."""
     source = await define.known(state.registry, SOURCE_ID.of(request))
-    found = await runs.recent(state.database, source.id, _MOST_RUNS)
+    found = await runs.list_recent_runs(state.database, source.id, _MOST_RUNS)
     return reply(Runs([_run(each, state.clock()) for each in found]))
 
 
 async def get_run(request: Request, state: SourceContext) -> JsonReply[OneRun]:
     """A run of a data source, with the facts that it could not bring by place and reason."""
     source, run_id = await define.known(state.registry, SOURCE_ID.of(request)), NUMBER.of(request)
-    found = await runs.run(state.database, run_id)
+    found = await runs.fetch_run(state.database, run_id)
     if found is None or found.source_id != source.id:
         raise NotFoundError(f"There is no run {run_id} of {source.id}; old ones are forgotten.")
-    listed = await gaps.listed(state.database, run_id)
+    listed = await runs.list_gaps(state.database, run_id)
     run = msgspec.structs.asdict(_run(found, state.clock()))
     return reply(OneRun(**run, gaps=[Gap(*gap) for gap in listed]))
 

@@ -9,7 +9,7 @@ import msgspec
 from factbook.auth.oauth import redirects, scopes
 from factbook.auth.oidc.options import is_secure
 from factbook.errors import ConfigurationError
-from factbook.settings.option_tables import about, read_table
+from factbook.settings.option_tables import about, read_option_table
 
 # A client id that no address and no registration looks like.
 _CLIENT: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._~-]{0,99}")
@@ -90,4 +90,4 @@ class OAuthOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 def configured(table: Mapping[str, Any]) -> OAuthOptions:
     """Options of the settings. Raises ConfigurationError naming the option, and never a value."""
-    return read_table("oauth", "oauth", table, OAuthOptions)
+    return read_option_table("oauth", "oauth", table, OAuthOptions)

@@ -10,7 +10,7 @@ import msgspec
 
 from factbook.auth import roles
 from factbook.errors import ConfigurationError
-from factbook.settings.option_tables import about, read_table
+from factbook.settings.option_tables import about, read_option_table
 
 NO_ROLE: Final = "none"
 # What parsers of addresses read differently.
@@ -87,7 +87,7 @@ def configured(table: Mapping[str, Any]) -> ProviderOptions | None:
 
     Raises ConfigurationError naming the option, and never a value.
     """
-    return read_table("openid", "openid", table, ProviderOptions) if table else None
+    return read_option_table("openid", "openid", table, ProviderOptions) if table else None
 
 
 def is_secure(url: str) -> bool:

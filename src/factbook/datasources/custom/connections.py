@@ -96,7 +96,7 @@ def usable_by(
 def configured(tables: Mapping[str, Mapping[str, Any]]) -> dict[str, SourceConnection]:
     """The connections of the settings; raises ConfigurationError naming the table."""
     return {
-        name: option_tables.read_table(f"connections.{name}", name, values, SourceConnection)
+        name: option_tables.read_option_table(f"connections.{name}", name, values, SourceConnection)
         for name, values in tables.items()
     }
 

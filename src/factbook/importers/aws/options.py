@@ -7,7 +7,7 @@ from typing import Annotated, Final, Literal
 from factbook.catalog.ref import DEFAULT_NAMESPACE
 from factbook.catalog.validation import valid_namespace
 from factbook.importers.importer import NO_NAMESPACE, ImporterOptions
-from factbook.settings.option_tables import about, is_address
+from factbook.settings.option_tables import about, is_web_address
 
 _ROLE: Final = re.compile(r"arn:aws[a-z-]*:iam::\d{12}:role/[\w+=,.@/-]{1,576}", re.ASCII)
 _REGION: Final = re.compile(r"[a-z]{2}(-[a-z]+){1,3}-\d{1,2}", re.ASCII)
@@ -65,7 +65,7 @@ class AwsImportOptions(ImporterOptions, frozen=True, kw_only=True):
             yield "region has to be like us-east-1"
         if not valid_namespace(self.namespace):
             yield NO_NAMESPACE
-        if not all(is_address(url) for url in (self.url, self.sts_url) if url):
+        if not all(is_web_address(url) for url in (self.url, self.sts_url) if url):
             yield "url and sts_url have to be like https://host"
 
     @property

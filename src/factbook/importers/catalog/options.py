@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import Annotated, Final
 
 from factbook.importers.importer import ImporterOptions
-from factbook.settings.option_tables import about, is_address
+from factbook.settings.option_tables import about, is_web_address
 
 _PREFIX: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,30})")
 _LONGEST_FILTER: Final = 1_000
@@ -34,7 +34,7 @@ class CatalogImportOptions(ImporterOptions, frozen=True, kw_only=True):
     def problems(self) -> Iterable[str]:
         """The mistakes in the table."""
         yield from super().problems()
-        if not is_address(self.address):
+        if not is_web_address(self.address):
             yield "address has to be a web address, such as https://backstage.example.com"
         if len(self.filters) > _MOST_FILTERS or not all(map(_is_filter, self.filters)):
             yield "filters have to be texts such as kind=component, at most 20"

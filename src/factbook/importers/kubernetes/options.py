@@ -6,7 +6,7 @@ from typing import Annotated, Final
 
 from factbook.catalog.validation import valid_namespace, valid_subdomain
 from factbook.importers.importer import NO_NAMESPACE, ImporterOptions
-from factbook.settings.option_tables import about, is_address
+from factbook.settings.option_tables import about, is_web_address
 
 ACCOUNT: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
 ID: Final = "backstage.io/kubernetes-id"
@@ -56,7 +56,7 @@ class KubernetesImportOptions(ImporterOptions, frozen=True, kw_only=True):
         yield from super().problems()
         if not valid_subdomain(self.cluster):
             yield "cluster has to be of a-z, 0-9 and inner hyphens and dots"
-        if self.url and not is_address(self.url):
+        if self.url and not is_web_address(self.url):
             yield "url has to be like https://host:6443"
         if self.namespace and not valid_namespace(self.namespace):
             yield NO_NAMESPACE

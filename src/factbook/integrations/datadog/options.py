@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final
 from factbook.integrations.configuration import InstanceOptions
 from factbook.integrations.integration import annotations, bad_annotation, no_annotation
 from factbook.outbound.outcomes import Missing
-from factbook.settings.option_tables import HOST, about, is_address
+from factbook.settings.option_tables import HOST_PATTERN, about, is_web_address
 
 SERVICE_NAME: Final = "datadoghq.com/service-name"
 MONITOR_TAGS: Final = "datadoghq.com/monitor_tags"
@@ -57,11 +57,11 @@ class DatadogOptions(InstanceOptions, frozen=True, kw_only=True):
 
     def problems(self) -> Iterator[str]:
         """The mistakes in the table."""
-        if not HOST.fullmatch(self.site):
+        if not HOST_PATTERN.fullmatch(self.site):
             yield "site has to be a host name in lower case, such as datadoghq.eu"
         elif self.site not in SITES and not self.base_url:
             yield f"without base_url site has to be one of {', '.join(SITES)}"
-        if self.base_url and not is_address(self.base_url):
+        if self.base_url and not is_web_address(self.base_url):
             yield "base_url has to be like https://host/path"
         if not self.api_key or not self.application_key:
             yield "api_key and application_key are needed, both"

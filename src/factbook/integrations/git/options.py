@@ -12,7 +12,7 @@ from factbook.integrations.integration import bad_annotation, no_annotation
 from factbook.integrations.locations import location
 from factbook.outbound import Limits
 from factbook.outbound.outcomes import Missing
-from factbook.settings.option_tables import HOST, about
+from factbook.settings.option_tables import HOST_PATTERN, about
 
 LONGEST: Final = 500
 
@@ -66,7 +66,7 @@ class GitOptions(InstanceOptions, frozen=True, kw_only=True):
 
     def problems(self) -> Iterator[str]:
         """The mistakes in the table."""
-        if not HOST.fullmatch(self.host):
+        if not HOST_PATTERN.fullmatch(self.host):
             yield "host has to be a host name in lower case, such as git.example.com"
         if not self.url.startswith(("https://", "http://")):
             yield "base_url has to begin with https://"

@@ -10,7 +10,7 @@ from factbook.integrations.code_host import CodeHostOptions
 from factbook.integrations.integration import annotations, no_annotation
 from factbook.integrations.locations import location
 from factbook.outbound.outcomes import Missing
-from factbook.settings.option_tables import about, origin
+from factbook.settings.option_tables import about, url_origin
 
 GITHUB: Final = "github.com"
 SLUG: Final = "github.com/project-slug"
@@ -81,7 +81,7 @@ class GithubOptions(CodeHostOptions, frozen=True, kw_only=True):
         app = (self.app_id, self.installation_id, self.private_key)
         if not self.git.startswith(("https://", "http://")):
             yield "clone_url has to begin with https://"
-        if origin(self.graphql) != self.origin:
+        if url_origin(self.graphql) != self.origin:
             yield "graphql_url has to be on the same host as api_url"
         if bool(self.token) == any(app):
             yield "either a token or an app is needed"

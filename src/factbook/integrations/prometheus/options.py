@@ -9,7 +9,7 @@ import msgspec
 from factbook.integrations.configuration import InstanceOptions
 from factbook.integrations.integration import annotations, bad_annotation, no_annotation
 from factbook.outbound.outcomes import Missing
-from factbook.settings.option_tables import about, is_address
+from factbook.settings.option_tables import about, is_web_address
 
 SERVICE: Final = "prometheus.io/service"
 # What people's portals filter alerts by: `service=checkout,env=production`.
@@ -58,9 +58,9 @@ class PrometheusOptions(InstanceOptions, frozen=True, kw_only=True):
 
     def problems(self) -> Iterator[str]:
         """The mistakes in the table."""
-        if not is_address(self.base_url):
+        if not is_web_address(self.base_url):
             yield "base_url has to be like https://prometheus.example.com"
-        if self.alertmanager_url and not is_address(self.alertmanager_url):
+        if self.alertmanager_url and not is_web_address(self.alertmanager_url):
             yield "alertmanager_url has to be like https://alertmanager.example.com"
         for host in _HOSTS:
             yield from _problems_of_user(self, host)

@@ -8,14 +8,14 @@ from factbook.integrations.integration import Integration
 from factbook.integrations.snyk.client import collect, probes
 from factbook.integrations.snyk.options import SnykOptions
 from factbook.integrations.snyk.targets import SELECTING, target
-from factbook.settings.option_tables import origin
+from factbook.settings.option_tables import url_origin
 
 
 def _configured(instance: Instance[SnykOptions]) -> Integration:
     options = instance.options
     return Integration(
         source=instance.source(
-            f"Issues that Snyk found, from {origin(options.base_url)}.", SELECTING
+            f"Issues that Snyk found, from {url_origin(options.base_url)}.", SELECTING
         ),
         authorize=instance.credential({"authorization": f"token {options.token}"}),
         base_url=options.base_url,

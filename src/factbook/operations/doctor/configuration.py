@@ -11,7 +11,7 @@ from factbook import text_files
 from factbook.errors import ConfigurationError
 from factbook.operations.doctor.findings import Finding, ok, problem, warning
 from factbook.settings import Settings
-from factbook.settings.loader import load, unknown_variables
+from factbook.settings.table import find_unknown_variables, load_settings
 
 TOPIC: Final = "configuration"
 # Of addresses only those with a password.
@@ -26,7 +26,7 @@ def read(
     """The settings in force, None when they cannot be read, and the findings about them."""
     found = list(_unknown(environ))
     try:
-        settings = load(flags, environ)
+        settings = load_settings(flags, environ)
     except ConfigurationError as error:
         advice = "Fix it: `factbook serve` does not start with it."
         return None, [problem(TOPIC, error.message, advice), *found]
@@ -37,7 +37,7 @@ def read(
 
 
 def _unknown(environ: Mapping[str, str]) -> Iterator[Finding]:
-    for variable, meant in unknown_variables(environ).items():
+    for variable, meant in find_unknown_variables(environ).items():
         what = f"The variable {variable} is no setting and is not read."
         if meant:
             yield problem(

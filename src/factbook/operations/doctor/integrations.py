@@ -12,7 +12,7 @@ from factbook.operations.doctor.findings import Finding, ok, problem, warning
 from factbook.outbound import HttpClient
 from factbook.outbound.outcomes import Outcome
 from factbook.storage import Database
-from factbook.telemetry.logs import without_secrets
+from factbook.telemetry.logs import redact_text
 
 # Longer than any one call may take, and short enough for somebody who waits.
 _SECONDS: Final = 45.0
@@ -53,7 +53,7 @@ async def _one(
         return [problem(topic, error.message, "Mend its table in the settings.")], None
     except Exception as error:
         # One that is wrong keeps nobody from hearing of the others.
-        what = f"It could not be looked at: {without_secrets(repr(error))}."
+        what = f"It could not be looked at: {redact_text(repr(error))}."
         return [problem(topic, what, "Report it: that is a bug.")], None
     findings = [_probed(topic, shown) for shown in checked.shown if shown.missing]
     findings += _of_example(topic, checked)

@@ -7,7 +7,7 @@ from factbook.errors import UnavailableError
 from factbook.operations.doctor.findings import Finding, ok, problem, warning
 from factbook.settings import Settings
 from factbook.storage import Database
-from factbook.telemetry.logs import without_secrets
+from factbook.telemetry.logs import redact_text
 
 TOPIC: Final = "database"
 # The oldest release that PostgreSQL still maintains and that is tested.
@@ -26,7 +26,7 @@ async def reachable(url: str) -> Finding | None:
     try:
         connection = await psycopg.AsyncConnection.connect(url, connect_timeout=_CONNECT_SECONDS)
     except psycopg.Error as error:
-        said = without_secrets(str(error).strip().partition("\n")[0])
+        said = redact_text(str(error).strip().partition("\n")[0])
         advice = (
             "Look whether the server runs at the address in database_url and lets this user in."
         )
@@ -74,7 +74,7 @@ async def _replica(database: Database, url: str) -> Finding:
         async with connection:
             row = await (await connection.execute(_STANDBY)).fetchone()
     except psycopg.Error as error:
-        said = without_secrets(str(error).strip().partition("\n")[0])
+        said = redact_text(str(error).strip().partition("\n")[0])
         advice = "The primary serves all reads meanwhile. Look whether it runs at replica_url."
         return warning(TOPIC, f"The replica cannot be reached: {said}.", advice)
     standby, feedback = row or (False, "on")

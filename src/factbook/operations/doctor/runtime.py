@@ -12,8 +12,8 @@ from factbook.clock import DAY, MINUTE, SECOND, iso
 from factbook.facts import health
 from factbook.facts.datasource import DataSource
 from factbook.operations.doctor.findings import Finding, ok, problem, warning
-from factbook.scheduling import given_up, housekeeping, lease, retention_clock, runs
-from factbook.scheduling.retention_clock import LEAP
+from factbook.scheduling import housekeeping, lease, runs
+from factbook.scheduling.housekeeping import LARGEST_LEAP
 from factbook.settings import Settings
 from factbook.storage import Database
 from factbook.webhooks import store as webhooks
@@ -33,7 +33,7 @@ async def sources(
     database: Database, collected: Sequence[DataSource], now: int
 ) -> AsyncIterator[Finding]:
     """Findings on sources that are down, late, or whose credential expires soon."""
-    known, fine = await runs.health(database), 0
+    known, fine = await runs.fetch_health(database), 0
     for source in collected:
         one = known.get(source.id)
         state, reason = health.condition(source, one, now)
@@ -62,7 +62,7 @@ async def sources(
 
 async def batches(database: Database) -> AsyncIterator[Finding]:
     """Findings on what was given up because it ended its processes."""
-    found = Counter(one.source_id for one in await given_up.listed(database))
+    found = Counter(one.source_id for one in await runs.list_given_up_batches(database))
     for source_id, count in found.items():
         what = f"{count} batches of {source_id} were given up: each ended the processes it was in."
         advice = "The page of the source's runs lists them, and can try them again."
@@ -91,7 +91,7 @@ def _named(webhook: StoredWebhook) -> str:
 
 async def worker(database: Database, now: int) -> Finding:
     """Check that a process does the housekeeping, at which all running ones take turns."""
-    held_until = await lease.held_until(database, "housekeeping")
+    held_until = await lease.fetch_lease_end(database, "housekeeping")
     if held_until is None:
         return warning(WORKER, "No process ever kept house here.", "Start `factbook serve`.")
     if held_until < now - MINUTE:
@@ -102,8 +102,8 @@ async def worker(database: Database, now: int) -> Finding:
 
 async def housekeeping_parts(database: Database, now: int) -> AsyncIterator[Finding]:
     """Findings on parts of the housekeeping that fail, or were missed for some rounds."""
-    found = await housekeeping.records(database)
-    late = now - _MOST_ROUNDS * housekeeping.EVERY
+    found = await housekeeping.fetch_task_records(database)
+    late = now - _MOST_ROUNDS * housekeeping.HOUSEKEEPING_INTERVAL
     for one in found:
         since = f"since {iso(one.succeeded_at)}" if one.succeeded_at else "from the first time on"
         if one.failed_at is not None:
@@ -118,8 +118,11 @@ async def housekeeping_parts(database: Database, now: int) -> AsyncIterator[Find
 
 async def retention(database: Database, now: int) -> Finding:
     """Check that the clock is trusted, so that old data is deleted."""
-    clock = await retention_clock.read(database)
-    if clock.refused_at is None and clock.trusted_at - DAY <= now <= clock.trusted_at + LEAP:
+    clock = await housekeeping.read_retention_clock(database)
+    if (
+        clock.refused_at is None
+        and clock.trusted_at - DAY <= now <= clock.trusted_at + LARGEST_LEAP
+    ):
         return ok(HOUSEKEEPING, f"What is old is deleted by the time {iso(clock.trusted_at)}.")
     what = (
         f"The clock shows {iso(now)}, and the last housekeeping was at {iso(clock.trusted_at)}, so "

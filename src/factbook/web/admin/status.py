@@ -17,7 +17,7 @@ async def show(visit: PageContext) -> Reply:
     """Page of the status, each part as far as it can be read."""
     state = visit.state
     observed = Observed(state.database, state.metrics, state.clock, state.settings)
-    parts = await service_status.read(observed)
+    parts = await service_status.read_status(observed)
     return visit.page("status.html", found=parts)
 
 

@@ -99,7 +99,7 @@ async def subject(visit: PageContext) -> SourceView:
         stored = await source_store.one(state.database, source_id)
     if source_id in known.pushed:
         times = await source_overview.last_written(state.database, [source_id])
-    health = await runs.health_of(state.database, source_id)
+    health = await runs.fetch_source_health(state.database, source_id)
     row = table_rows.row(known, source_id, health, times.get(source_id), visit.now)
     return SourceView(row, stored, known)
 
@@ -154,7 +154,7 @@ async def page(
         "data-source.html",
         status,
         subject=found,
-        runs=await runs.recent(database, found.id, _RUNS + 1),
+        runs=await runs.list_recent_runs(database, found.id, _RUNS + 1),
         most_runs=_RUNS,
         failures=await _failures(visit, found, 0, _FAILURES) if has_failures else None,
         stored=await source_overview.stored(database, found.id)

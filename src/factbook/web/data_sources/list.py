@@ -66,7 +66,7 @@ async def source_rows(visit: PageContext) -> list[SourceRow]:
     """Every data source, problems first."""
     state, now = visit.state, visit.now
     known = await state.registry.latest()
-    health = await runs.health(state.database)
+    health = await runs.fetch_health(state.database)
     times = await source_overview.last_written(state.database, known.pushed)
     ids = dict.fromkeys([*known.sources, *known.problems])
     rows = [table_rows.row(known, id_, health.get(id_), times.get(id_), now) for id_ in ids]

@@ -10,10 +10,8 @@ from factbook.collection.run_start import targets_of
 from factbook.errors import ConflictError, InputError, NotFoundError
 from factbook.http import audit
 from factbook.http.requests import Reply
-from factbook.scheduling import gaps, given_up, runs
-from factbook.scheduling.gaps import CountedGap
-from factbook.scheduling.given_up import GivenUpBatch
-from factbook.scheduling.runs import RunRecord
+from factbook.scheduling import runs
+from factbook.scheduling.runs import CountedGap, GivenUpBatch, RunRecord
 from factbook.web.data_sources import detail, ownership, table_rows
 from factbook.web.sign_in.password_sign_in import safe_path
 from factbook.web.site.endpoint import PageRoute
@@ -21,7 +19,7 @@ from factbook.web.site.fact_display import Reason, plain
 from factbook.web.site.page_context import PageContext
 
 _PATH: Final = "/data-sources/{id}/runs"
-_MOST: Final = 2 * runs.KEPT
+_MOST: Final = 2 * runs.RUNS_KEPT
 _DIGITS: Final = 19  # more than those of any id
 # A run of which so long nothing came is explained.
 _PATIENCE: Final = 15_000
@@ -60,8 +58,10 @@ async def listed(visit: PageContext) -> Reply:
     return visit.page(
         "data-source-runs.html",
         subject=found,
-        runs=await runs.recent(database, found.id, _MOST),
-        given_up=[_given_up(visit, one) for one in await given_up.listed(database, found.id)],
+        runs=await runs.list_recent_runs(database, found.id, _MOST),
+        given_up=[
+            _given_up(visit, one) for one in await runs.list_given_up_batches(database, found.id)
+        ],
         may_run=await ownership.may(visit, found.stored, SOURCE_RUN),
         bar=table_rows.bar,
         figures=table_rows.figures,
@@ -97,7 +97,7 @@ async def begin(visit: PageContext) -> Reply:
     try:
         run = await _begun(visit, found.id, entity)
     except (InputError, ConflictError, NotFoundError) as error:
-        known = await runs.health_of(visit.state.database, found.id)
+        known = await runs.fetch_source_health(visit.state.database, found.id)
         under_way = known and known.running
         if under_way and not entity:
             notice = "A run was already in progress: this is it."
@@ -113,7 +113,7 @@ async def show(visit: PageContext) -> Reply:
     found = await detail.subject(visit)
     text = visit.request.parameter("run")
     is_number = text.isascii() and text.isdigit() and len(text) < _DIGITS
-    run = await runs.run(visit.state.database, int(text)) if is_number else None
+    run = await runs.fetch_run(visit.state.database, int(text)) if is_number else None
     if run is None or run.source_id != found.id:
         raise NotFoundError(f"There is no such run of {found.id}; old ones are removed.")
     last = found.row.last
@@ -130,7 +130,7 @@ async def show(visit: PageContext) -> Reply:
         parts_of=table_rows.parts_of(run),
         bar=table_rows.bar,
         figures=table_rows.figures,
-        gaps=by_reason(await gaps.listed(visit.state.database, run.id)),
+        gaps=by_reason(await runs.list_gaps(visit.state.database, run.id)),
     )
 
 

@@ -10,7 +10,7 @@ from factbook.facts.datasource import DataSource
 from factbook.facts.freshness import reason_of
 from factbook.facts.schema import Fact
 from factbook.facts.time_series import HistoryEntry, HistoryPosition
-from factbook.scheduling.schedule import next_start
+from factbook.scheduling.schedule import find_next_start
 from factbook.storage import Database
 from factbook.web.site import fact_display
 from factbook.web.site.fact_display import Reason, Value
@@ -103,5 +103,5 @@ def times(source: DataSource, start: int, end: int | None) -> int:
         return 0
     if source.cadence is None:
         return 1
-    first = next_start(source.id, source.cadence, start)
-    return max(1, (end - start) // (next_start(source.id, source.cadence, first) - first))
+    first = find_next_start(source.id, source.cadence, start)
+    return max(1, (end - start) // (find_next_start(source.id, source.cadence, first) - first))

@@ -110,7 +110,7 @@ async def of_entity(visit: PageContext, id_: int, ref: str, entity: dict[str, An
     # What is known comes before what is not.
     tracking.sort(key=lambda one: not (one.id in latest and latest[one.id].facts))
     shown, others = tracking[:_CARDS], tracking[_CARDS:]
-    down = await runs.down_since(visit.state.database, [one.id for one in shown])
+    down = await runs.fetch_outages(visit.state.database, [one.id for one in shown])
     cards = [
         await card(
             visit, id_, ref, one, latest.get(one.id), down.get(one.id), entity,

@@ -34,7 +34,7 @@ from factbook.importers.option_fields import ACCOUNT, INTEGRATION, OptionField
 from factbook.importers.part_store import ImportPartRecord
 from factbook.importers.snapshot import ReadingProblem, set_name
 from factbook.importers.writer import ImportTarget
-from factbook.settings.option_tables import DEFAULT
+from factbook.settings.option_tables import DEFAULT_INSTANCE
 from factbook.web.site import formats
 from factbook.web.site.endpoint import PageRoute
 from factbook.web.site.formats import segment
@@ -63,7 +63,7 @@ class ImporterForm:
     """
 
     kind: ImporterKind[Any]
-    name: str = DEFAULT
+    name: str = DEFAULT_INSTANCE
     integration: str = OWN
     values: Mapping[str, str] = field(default_factory=dict)
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)

@@ -675,7 +675,7 @@ async def source(visit: PageContext, found: EntityView) -> Reply:
     if asked is None or catalog.answers(asked.id):
         return visit.redirect(found.path)
     database = visit.state.database
-    down = await runs.down_since(database, [asked.id])
+    down = await runs.fetch_outages(database, [asked.id])
     card = await facts.card(
         visit,
         found.shown.id,
