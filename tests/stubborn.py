@@ -20,8 +20,7 @@ from factbook.settings import Settings
 from factbook.settings.table import load_settings
 from factbook.storage import Database
 from factbook.telemetry import logs
-from factbook.webhooks.sender import WebhookSender
-from factbook.webhooks.transport import GuardedPost
+from factbook.webhooks.sender import GuardedPost, WebhookSender
 
 # Seconds within which the process has to end.
 SECONDS = 3.0

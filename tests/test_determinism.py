@@ -19,7 +19,7 @@ from factbook.collection import arrivals, collector
 from factbook.scheduling import lease
 from factbook.storage import short_locks
 from factbook.web import routes
-from factbook.webhooks import queue
+from factbook.webhooks import sender
 from tests import waiting
 
 TESTS = Path(__file__).parent
@@ -83,7 +83,7 @@ GROWING = frozenset(
         ("checks/digests/recent_changes.py", "at DESC, id DESC"),
         ("checks/digests/recent_changes.py", "c.at, c.id"),
         ("checks/states/change_store.py", "at DESC, id DESC"),
-        ("webhooks/queue.py", "next_at, event_id"),
+        ("webhooks/sender.py", "next_at, event_id"),
         ("webhooks/store.py", "first_at DESC, event_id"),
     }
 )
@@ -99,8 +99,8 @@ DRAWN = frozenset(
         ("auth/tokens.py", "created_at DESC, id DESC"),
         ("checks/exemptions/exemption_store.py", "requested_at DESC, id DESC"),
         ("scim/store.py", "created_at, id"),
-        ("webhooks/digest_store.py", "next_at, id"),
-        ("webhooks/digest_store.py", "owner, id"),
+        ("webhooks/digests.py", "next_at, id"),
+        ("webhooks/digests.py", "owner, id"),
         ("webhooks/store.py", "w.created_at, w.id"),
     }
 )
@@ -338,7 +338,7 @@ def test_waits_are_ten_times_as_long_as_what_they_wait_for() -> None:
         (waiting.LONG, collector.POLL_SECONDS),
         (waiting.LONG, short_locks.PAUSE_SECONDS),
         (waiting.TAKEN_OVER, lease.LEADERSHIP_HELD / SECOND),
-        (waiting.TAKEN_OVER, queue.HELD / SECOND),
+        (waiting.TAKEN_OVER, sender.CLAIM_DURATION / SECOND),
     ]
     assert [(bound, period) for bound, period in periods if bound < 10 * period] == []
     # A page rests for forty times as long as it took to come, and a minute at most.

@@ -36,15 +36,15 @@ from factbook.integrations.integration import Integration
 from factbook.observability import traces
 from factbook.observability.metrics import Metrics
 from factbook.observability.traces import Tracing
-from factbook.scim.role_groups import settle_everybody
+from factbook.scim.identity import settle_all_roles
 from factbook.settings import Settings
 from factbook.settings.table import load_settings
 from factbook.storage import Database
 from factbook.storage.observation import observed
 from factbook.tools import TOOLS, Tool
 from factbook.tools.toolsets import list_toolsets as toolset_list
-from factbook.webhooks.adoption import adopt
-from factbook.webhooks.transport import GuardedPost
+from factbook.webhooks.sender import GuardedPost
+from factbook.webhooks.store import adopt_webhooks
 
 if TYPE_CHECKING:
     from factbook.auth.oauth.client_documents import FetchDocument
@@ -114,9 +114,9 @@ class Application(Backend):
         """Open all resources, serve, and close them in reverse order."""
         async with self.opened() as opened:
             state = self._state(observed(opened, self._metrics.load))
-            await adopt(state.database, state.token_key)
+            await adopt_webhooks(state.database, state.token_key)
             rules = group_roles.rules(self.settings)
-            await settle_everybody(state.database, rules, self._clock())
+            await settle_all_roles(state.database, rules, self._clock())
             await _log_lost_rights(state)
             openid = self._provider()
             self._router = _routed(state, openid, self._fetch_document, self._tracing)

@@ -31,9 +31,8 @@ from factbook.storage import Database, schema_check
 from factbook.storage.database_url import open_database
 from factbook.storage.migrations import migrate as migrate_database
 from factbook.telemetry import logs
-from factbook.webhooks.digest_sender import DigestSender
-from factbook.webhooks.sender import WebhookSender
-from factbook.webhooks.transport import GuardedPost
+from factbook.webhooks.digests import DigestSender
+from factbook.webhooks.sender import GuardedPost, WebhookSender
 from factbook.worker import Worker
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from factbook.importers.snapshot import PREFIX
 from factbook.scheduling import runs
 from factbook.settings import Settings
 from factbook.storage import Database, Transaction, partitions
-from factbook.webhooks import store as webhooks
+from factbook.webhooks import store
 
 log = structlog.get_logger("factbook.worker")
 
@@ -129,7 +129,7 @@ async def _sweep_events(given: Round) -> None:
 async def sweep_events(database: Database, before: int, pace: Throttle) -> int:
     """Delete events from before a time, and given-up messages of that time."""
     gone = await events.sweep(database, before, pace)
-    await database.write(lambda transaction: webhooks.forget(transaction, before))
+    await database.write(lambda transaction: store.delete_given_up(transaction, before))
     return gone
 
 

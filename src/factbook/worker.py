@@ -27,7 +27,7 @@ from factbook.settings import Settings
 from factbook.storage import Database, migrations
 from factbook.sweeps import PARTS, Part, Round
 from factbook.telemetry.logs import redact_text
-from factbook.webhooks.digest_sender import DigestSender
+from factbook.webhooks.digests import DigestSender
 from factbook.webhooks.sender import WebhookSender
 
 log = structlog.get_logger("factbook.worker")

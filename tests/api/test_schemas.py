@@ -11,7 +11,7 @@ from factbook.auth import permissions
 from factbook.events.event import TYPES
 from factbook.schemas import access, catalog, events
 from factbook.settings import Settings
-from factbook.webhooks import transport
+from factbook.webhooks import sender
 
 EVENT = {"id": "1-0", "type": "team.added", "at": "now", "subject": "a", "data": {}, "more": 1}
 
@@ -27,7 +27,7 @@ def described(name: str) -> dict[str, Any]:
 def test_the_values_of_the_schemas_are_those_of_the_service() -> None:
     assert set(access.PERMISSIONS) == permissions.NAMES
     assert set(get_args(events.EventType)) == TYPES.keys()
-    assert events.LONGEST_URL == transport.LONGEST
+    assert events.LONGEST_URL == sender.LONGEST_URL
 
 
 def test_a_member_that_is_left_out_is_none_for_a_client_and_never_null_in_the_description() -> None:

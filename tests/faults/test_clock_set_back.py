@@ -14,7 +14,7 @@ from factbook.outbound import Governor
 from factbook.outbound.outcomes import HostReply
 from factbook.scheduling import run_queue
 from factbook.scheduling.run_queue import Lane
-from factbook.webhooks import queue
+from factbook.webhooks import sender
 from factbook.worker import Worker
 from tests.api.defining import define, item, latest, push, pushed
 from tests.collection.madeup import DOWN, LIMITED
@@ -155,15 +155,17 @@ async def test_messages_that_wait_to_be_sent_again_are_not_forgotten(
     hook, database = made.json()["id"], service.state.database
     await service.push("all", component("web"))
     await events.catch_up(database)
-    claimed = await database.write(lambda tx: queue.claim(tx, hook, "a", service.time(), 8))
+    claimed = await database.write(
+        lambda tx: sender.claim_webhook(tx, hook, "a", service.time(), 8)
+    )
     assert claimed is not None
-    message = queue.WebhookMessage("e", "set.replaced", "{}", service.time(), 0)
-    failed = [queue.Sent(message, "answered 500")]
-    finish = partial(queue.finish, claimed=claimed, sent=failed, place=claimed.next)
+    message = sender.WebhookMessage("e", "set.replaced", "{}", service.time(), 0)
+    failed = [sender.SentMessage(message, "answered 500")]
+    finish = partial(sender.finish_delivery, claimed=claimed, sent=failed, place=claimed.next)
     await database.write(lambda tx: finish(tx, now=service.time()))
     service.time.advance(-step)
     service.time.advance(min(step, 9 * HOUR) + MINUTE)
-    assert await queue.due(database, service.time()) == [hook]
+    assert await sender.list_due_webhooks(database, service.time()) == [hook]
 
 
 @pytest.mark.slow

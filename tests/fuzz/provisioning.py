@@ -5,20 +5,20 @@ from typing import Any
 
 import msgspec
 
-from factbook.scim import attributes, filters, patch, queries
+from factbook.scim import patch, protocol, store
 from tests.fuzz.promises import text, tried
 from tests.fuzz.target import Target
 
 
 def filter_(data: bytes) -> None:
     """A filter makes SQL with a parameter for each place, and can be asked of a resource."""
-    found = tried(filters.parse, text(data))
+    found = tried(protocol.parse_filter, text(data))
     if found is None:
         return
-    for type_ in attributes.ATTRIBUTES:
-        condition = tried(queries.condition, type_, found)
+    for type_ in protocol.ATTRIBUTES:
+        condition = tried(store.build_condition, type_, found)
         assert condition is None or condition.sql.count("?") == len(condition.parameters)
-    assert filters.holds(found, lambda name, value: True)
+    assert protocol.match_filter(found, lambda name, value: True)
 
 
 def change(data: bytes) -> None:
@@ -27,14 +27,14 @@ def change(data: bytes) -> None:
         given: Any = msgspec.json.decode(data)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         return
-    for type_ in attributes.ATTRIBUTES:
-        before = tried(attributes.read, type_, given)
+    for type_ in protocol.ATTRIBUTES:
+        before = tried(protocol.read_resource, type_, given)
         start = before or {"userName" if type_ == "User" else "displayName": "kim"}
-        changes = tried(patch.operations, given)
-        after = tried(patch.changed, type_, start, changes) if changes else before
+        changes = tried(patch.parse_operations, given)
+        after = tried(patch.apply_operations, type_, start, changes) if changes else before
         if after is not None:
             json.dumps(after)
-            assert tried(attributes.read, type_, after) == after
+            assert tried(protocol.read_resource, type_, after) == after
 
 
 TARGETS = (

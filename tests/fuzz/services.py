@@ -24,7 +24,7 @@ from factbook.outbound.git.replies import reply_of
 from factbook.outbound.outcomes import Missing, Outcome
 from factbook.settings import Settings, option_tables
 from factbook.settings.table import load_settings, settings_environment
-from factbook.webhooks import signatures
+from factbook.webhooks import sender
 from tests.fuzz.folders import folder
 from tests.fuzz.promises import check_told, json, lines, text, tried
 from tests.fuzz.target import Target
@@ -189,7 +189,7 @@ def sealed(data: bytes) -> None:
         except encryption.NotOpenedError:
             continue
         raise AssertionError("what nobody sealed was opened")
-    sent = signatures.headers(_KEY, "id", 1, content.encode())
+    sent = sender.sign_message(_KEY, "id", 1, content.encode())
     assert all(value.isascii() and value.isprintable() for value in sent.values())
 
 

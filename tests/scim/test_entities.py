@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 import pytest
 
-from factbook.scim import settlement
+from factbook.scim import directory
 from tests.conftest import StartService
 from tests.scim.provisioning import (
     GROUPS,
@@ -216,7 +216,7 @@ async def test_somebody_whom_a_push_took_and_gave_up_comes_back(
 async def test_many_in_lasting_trouble_keep_nobody_from_their_turn(
     service: Service, provider: Provider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(settlement, "_TRIED_AGAIN", 10)
+    monkeypatch.setattr(directory, "_TRIED_AGAIN", 10)
     await service.push("theirs", *(person(f"free-{number}") for number in range(5)))
     for number in range(5):
         await provider.user(f"free-{number}@one.example")

@@ -22,7 +22,7 @@ def rows(count: int) -> list[ScimRow]:
     names = [{"userName": f"person-{number}@example.com"} for number in range(count)]
     refs = [f"user:default/person-{number}" for number in range(count)]
     return [
-        store.with_resource(row._replace(ref=ref), resource)
+        store.replace_attributes(row._replace(ref=ref), resource)
         for row, ref, resource in zip(blank, refs, names, strict=True)
     ]
 
@@ -35,7 +35,7 @@ async def test_very_many_members_come_at_once_and_go_one_by_one(
     provider, people = await Provider.at(service), rows(many)
 
     def seed(transaction: Transaction) -> None:
-        store.save(transaction, people)
+        store.save_rows(transaction, people)
 
     await service.state.database.write(seed)
     members = [{"value": row.id} for row in people]
@@ -65,7 +65,7 @@ def test_a_change_of_a_member_does_not_read_the_others() -> None:
     removals = [
         {"op": "remove", "path": f'members[value eq "{number}"]'} for number in range(0, 1_000, 2)
     ]
-    changes = patch.operations({"Operations": removals})
-    after = patch.changed("Group", {"displayName": "Team", "members": members}, changes)
+    changes = patch.parse_operations({"Operations": removals})
+    after = patch.apply_operations("Group", {"displayName": "Team", "members": members}, changes)
     assert len(after["members"]) == 500
     assert looked < 2_000

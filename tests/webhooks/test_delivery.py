@@ -8,8 +8,8 @@ import structlog
 from factbook.clock import DAY, HOUR, SECOND
 from factbook.events import store as events
 from factbook.sweeps import sweep
-from factbook.webhooks import queue
-from factbook.webhooks.queue import PAUSES, WINDOW
+from factbook.webhooks import sender
+from factbook.webhooks.sender import RETRY_PAUSES, WINDOW
 from tests.service import NOON, component
 from tests.webhooks.conftest import HOOKS, World
 from tests.webhooks.receiver import Receiver, verified
@@ -137,16 +137,16 @@ async def test_after_a_day_without_success_it_is_disabled_and_what_failed_record
     await world.service.push("shop", component("web"))
     with structlog.testing.capture_logs() as logs:
         await world.courier.drain()
-        for pause in PAUSES:
+        for pause in RETRY_PAUSES:
             assert (await world.shown(hook))["disabledAt"] is None
             await world.later(pause * 12 // 10 // SECOND)
-    assert len(receiver.messages) == len(PAUSES) + 1
+    assert len(receiver.messages) == len(RETRY_PAUSES) + 1
     assert 22 * HOUR < world.service.time() - NOON < 30 * HOUR
     shown = await world.shown(hook)
     assert shown["disabledAt"] is not None
     assert (shown["waiting"], shown["givenUp"]) == (0, 1)
     [lost] = shown["undelivered"]
-    assert (lost["type"], lost["attempts"]) == ("set.replaced", len(PAUSES) + 1)
+    assert (lost["type"], lost["attempts"]) == ("set.replaced", len(RETRY_PAUSES) + 1)
     assert (lost["eventId"], lost["error"]) == (receiver.messages[0].id, "answered 500")
     assert [one for one in logs if one["event"] == "webhook.disabled"] == [
         {
@@ -158,7 +158,7 @@ async def test_after_a_day_without_success_it_is_disabled_and_what_failed_record
     ]
     await world.service.push("shop", component("api"))
     await world.later(3600)
-    assert len(receiver.messages) == len(PAUSES) + 1
+    assert len(receiver.messages) == len(RETRY_PAUSES) + 1
 
 
 async def test_a_webhook_that_is_enabled_again_gets_what_it_missed(
@@ -187,7 +187,7 @@ async def test_a_message_that_is_given_up_while_others_arrive_disables_nothing(
     receiver.status = 500
     await world.service.push("refused", component("web"))
     await world.courier.drain()
-    for number, pause in enumerate(PAUSES):
+    for number, pause in enumerate(RETRY_PAUSES):
         receiver.status = 204
         await world.service.push(f"good-{number}", component(f"c{number}"))
         await world.courier.drain()
@@ -235,13 +235,17 @@ async def test_what_a_silent_process_had_is_sent_by_another(
     hook = await world.hook(receiver.url, "set.replaced")
     await world.service.push("shop", component("web"))
     await events.catch_up(world.database)
-    claimed = await world.database.write(lambda tx: queue.claim(tx, hook["id"], "dead", NOON, 8))
+    claimed = await world.database.write(
+        lambda tx: sender.claim_webhook(tx, hook["id"], "dead", NOON, 8)
+    )
     assert claimed is not None
     await world.later(30)
     assert receiver.messages == []
     await world.later(11)
     assert receiver.said == [("set.replaced", "shop")]
-    late = await world.database.write(lambda tx: queue.finish(tx, claimed, [], claimed.next, NOON))
+    late = await world.database.write(
+        lambda tx: sender.finish_delivery(tx, claimed, [], claimed.next, NOON)
+    )
     assert late is None  # what the silent one has to say does not count any more
     await world.later(60)
     assert len(receiver.messages) == 1
@@ -254,6 +258,8 @@ async def test_a_clock_that_is_set_back_keeps_no_message_from_being_sent(
     await world.service.push("shop", component("web"))
     await events.catch_up(world.database)
     ahead = NOON + 9 * HOUR
-    assert await world.database.write(lambda tx: queue.claim(tx, hook["id"], "dead", ahead, 8))
+    assert await world.database.write(
+        lambda tx: sender.claim_webhook(tx, hook["id"], "dead", ahead, 8)
+    )
     await world.courier.drain()
     assert receiver.said == [("set.replaced", "shop")]

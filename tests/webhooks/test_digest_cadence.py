@@ -1,7 +1,7 @@
 """When digests are sent, in time zones with and without summer time."""
 
 from factbook.clock import HOUR, SECOND
-from factbook.webhooks.digest_cadence import DigestCadence
+from factbook.webhooks.digests import DigestCadence
 from tests.service import NOON
 
 

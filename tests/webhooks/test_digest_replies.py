@@ -4,7 +4,7 @@ import pytest
 
 from factbook.outbound import HostReply
 from factbook.schemas.events import DigestForm
-from factbook.webhooks import digest_replies
+from factbook.webhooks import digests
 
 
 def test_a_reply_with_an_error_in_it_is_a_failure_whatever_its_status(
@@ -36,4 +36,4 @@ def test_a_reply_with_an_error_in_it_is_a_failure_whatever_its_status(
     ]
     for form, reply, told in cases:
         with subtests.test(form=form, reply=reply):
-            assert digest_replies.problem(reply, form, "https://example.com/") == told
+            assert digests.explain_refusal(reply, form, "https://example.com/") == told

@@ -15,12 +15,9 @@ from factbook.outbound import HostReply
 from factbook.schemas.events import DigestForm
 from factbook.settings import Settings
 from factbook.storage import Database
-from factbook.webhooks import digest_store, digests
-from factbook.webhooks.digest_cadence import DigestCadence
-from factbook.webhooks.digest_sender import DigestSender
-from factbook.webhooks.digest_store import StoredDigest
-from factbook.webhooks.digests import WantedDigest
-from factbook.webhooks.transport import GuardedPost, Post
+from factbook.webhooks import digests
+from factbook.webhooks.digests import DigestCadence, DigestSender, StoredDigest, WantedDigest
+from factbook.webhooks.sender import GuardedPost, Post
 from tests.checks.scorecards import add_checks
 from tests.facts.test_store import add_entities
 from tests.service import NOON, Time
@@ -54,7 +51,7 @@ async def make(
     cadence: DigestCadence = WEEKLY,
 ) -> StoredDigest:
     wanted = WantedDigest(owner, form, cadence, url)
-    return await digests.create(
+    return await digests.create_digest(
         database, post, KEY, wanted, actor="user:default/ann", now=NOON, write=database.write
     )
 
@@ -83,7 +80,7 @@ def sender(database: Database, post: Post, time: Time, key: bytes = KEY) -> Dige
 
 
 async def stored(database: Database) -> StoredDigest:
-    [found] = await digest_store.listed(database)
+    [found] = await digests.list_digests(database)
     return found
 
 
@@ -109,7 +106,7 @@ async def test_a_team_gets_what_changed_on_monday_and_only_once(
     database: Database, post: GuardedPost, receiver: Receiver, time: Time
 ) -> None:
     made = await make(database, post, f"{receiver.url}/secret")
-    assert "secret" not in repr(await digest_store.listed(database))
+    assert "secret" not in repr(await digests.list_digests(database))
     assert made.owner == TEAM
     await fail(database, NOON + HOUR)
     two = [sender(database, post, time) for _ in range(2)]
@@ -192,7 +189,7 @@ async def test_of_three_addresses_the_one_that_fails_keeps_no_other_waiting(
     time.advance(made[0].next_at - NOON)
     courier = sender(database, post, time)
     assert await courier.tick() == 3
-    errors = {one.url: one.error for one in await digest_store.listed(database)}
+    errors = {one.url: one.error for one in await digests.list_digests(database)}
     assert errors == {
         "https://bad.example.com": "answered 200: no_service",
         "https://busy.example.com": "answered 429",
@@ -240,7 +237,7 @@ async def test_a_message_leads_to_the_scorecards_of_its_team(
     await fail(database, NOON + HOUR)
     row = ("group:default/gone",)
     await database.write(lambda tx: tx.run("UPDATE check_states SET owner = ?", row))
-    made = await digest_store.listed(database)
+    made = await digests.list_digests(database)
     time.advance(made[0].next_at - NOON)
     courier = DigestSender(database, post, lambda: KEY, time, "https://facts.example.com")
     assert await courier.tick() == 3
@@ -282,7 +279,7 @@ async def test_an_address_that_the_key_does_not_open_is_told_as_such(
     await sender(database, post, time, bytes(64)).tick()
     assert "another token_key" in ((await stored(database)).error or "")
     with pytest.raises(ConflictError):
-        await digests.try_out(database, post, bytes(64), made.id, time())
+        await digests.send_test_digest(database, post, bytes(64), made.id, time())
     assert receiver.messages == []
 
 
@@ -293,7 +290,7 @@ async def test_a_digest_that_a_killed_process_sent_is_sent_again_about_the_same_
     await fail(database, NOON + HOUR)
     time.advance(made.next_at - NOON)
     # It was killed between the reply and its record.
-    claimed = await database.write(lambda tx: digest_store.claim(tx, time()))
+    claimed = await database.write(lambda tx: digests.claim_digest(tx, time()))
     assert claimed is not None
     assert await sender(database, post, time).tick() == 0
     await fail(database, time() + MINUTE)
@@ -304,7 +301,7 @@ async def test_a_digest_that_a_killed_process_sent_is_sent_again_about_the_same_
     assert message.content["text"].endswith("1 fail")
     # If it was only slow, what it records at last is not taken any more.
     end = await stored(database)
-    await database.write(lambda tx: digest_store.fail(tx, claimed, "late", time(), time() + DAY))
+    await database.write(lambda tx: digests.fail_digest(tx, claimed, "late", time(), time() + DAY))
     assert await stored(database) == end
 
 
@@ -313,13 +310,13 @@ async def test_a_digest_that_is_changed_while_it_is_sent_stays_as_it_was_changed
 ) -> None:
     made = await make(database, post, receiver.url)
     time.advance(made.next_at - NOON)
-    claimed = await database.write(lambda tx: digest_store.claim(tx, time()))
+    claimed = await database.write(lambda tx: digests.claim_digest(tx, time()))
     assert claimed is not None
     daily = WantedDigest(None, "teams", DigestCadence("daily", hour=6, time_zone="Asia/Tokyo"))
-    changed = await digests.replace(
+    changed = await digests.change_digest(
         database, post, KEY, made.id, daily, now=time(), write=database.write
     )
-    await database.write(lambda tx: digest_store.finish(tx, claimed, 1, {}, 2, 3))
+    await database.write(lambda tx: digests.finish_digest(tx, claimed, 1, {}, 2, 3))
     assert await stored(database) == changed
     # Another owner is told of what changes from then on.
     assert (changed.owner, changed.told_up_to, changed.url) == ("", time(), made.url)
@@ -330,17 +327,17 @@ async def test_a_test_sends_what_there_is_by_now_and_tells_it_again_in_its_time(
     database: Database, post: GuardedPost, receiver: Receiver, time: Time
 ) -> None:
     made = await make(database, post, receiver.url)
-    tried = await digests.try_out(database, post, KEY, made.id, NOON)
+    tried = await digests.send_test_digest(database, post, KEY, made.id, NOON)
     assert (tried.status, tried.error) == (204, None)
     await fail(database, NOON + HOUR)
-    await digests.try_out(database, post, KEY, made.id, NOON + 2 * HOUR)
+    await digests.send_test_digest(database, post, KEY, made.id, NOON + 2 * HOUR)
     assert [one.content["text"] for one in receiver.messages] == [
         "2026-11-21 to 2026-11-21: nothing changed",
         "2026-11-21 to 2026-11-21: 1 fail",
     ]
     assert await stored(database) == made
     receiver.status = 410
-    tried = await digests.try_out(database, post, KEY, made.id, NOON)
+    tried = await digests.send_test_digest(database, post, KEY, made.id, NOON)
     assert (tried.status, tried.error) == (410, "answered 410")
 
 
@@ -355,15 +352,17 @@ async def test_addresses_pass_the_guard_and_digests_can_be_removed(
     made = await make(database, post, receiver.url)
     wanted = WantedDigest(None, "slack", WEEKLY, f"{receiver.url}/other")
     with pytest.raises(InputError):
-        await digests.replace(
+        await digests.change_digest(
             database, guarded, KEY, made.id, wanted, now=NOON, write=database.write
         )
     await guarded.aclose()
-    await digests.remove(made.id, write=database.write)
+    await digests.delete_digest(made.id, write=database.write)
     with pytest.raises(NotFoundError):
-        await digests.remove(made.id, write=database.write)
+        await digests.delete_digest(made.id, write=database.write)
     with pytest.raises(NotFoundError):
-        await digests.replace(database, post, KEY, made.id, wanted, now=NOON, write=database.write)
+        await digests.change_digest(
+            database, post, KEY, made.id, wanted, now=NOON, write=database.write
+        )
 
 
 async def test_no_address_is_in_the_log_or_in_what_is_stored_of_a_failure(
@@ -386,7 +385,7 @@ async def test_no_address_is_in_the_log_or_in_what_is_stored_of_a_failure(
 async def test_there_is_a_limit_of_digests(
     database: Database, post: GuardedPost, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(digest_store, "MOST", 1)
+    monkeypatch.setattr(digests, "MOST_DIGESTS", 1)
     await make(database, post, receiver.url)
     with pytest.raises(ConflictError):
         await make(database, post, receiver.url)

@@ -4,7 +4,7 @@ import re
 
 from factbook.clock import DAY
 from factbook.storage import Transaction
-from factbook.webhooks import digest_store
+from factbook.webhooks import digests as webhook_digests
 from tests.api.checking import DIGESTS
 from tests.service import NOON, component
 from tests.webhooks.conftest import World
@@ -62,9 +62,9 @@ async def test_a_digest_that_does_not_arrive_is_counted(world: World, receiver: 
     assert (await digests(world)) == (1, 0)
 
     def fail(tx: Transaction) -> None:
-        claimed = digest_store.claim(tx, NOON + 2 * DAY)
+        claimed = webhook_digests.claim_digest(tx, NOON + 2 * DAY)
         assert claimed
-        digest_store.fail(tx, claimed, "answered 500", NOON + 2 * DAY, NOON + 3 * DAY)
+        webhook_digests.fail_digest(tx, claimed, "answered 500", NOON + 2 * DAY, NOON + 3 * DAY)
 
     await service.state.database.write(fail)
     assert (await digests(world)) == (0, 1)

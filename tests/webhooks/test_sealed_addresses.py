@@ -9,8 +9,8 @@ import structlog
 
 from factbook.clock import MINUTE, SECOND
 from factbook.storage import Database, Transaction
-from factbook.webhooks import queue
-from factbook.webhooks.adoption import adopt
+from factbook.webhooks import sender
+from factbook.webhooks.store import adopt_webhooks
 from tests.api.auditing import records
 from tests.service import NOON, component
 from tests.web.visiting import signed_in
@@ -119,7 +119,7 @@ async def test_what_an_older_release_is_sending_is_not_sent_beside_it(
 ) -> None:
     hook = await world.hook(f"{receiver.url}/{PATH}", "set.replaced")
     await world.service.push("shop", component("web"))
-    await leave(world, hook, holder="old", held_until=NOON + queue.HELD)
+    await leave(world, hook, holder="old", held_until=NOON + sender.CLAIM_DURATION)
     await world.courier.drain()
     assert receiver.messages == []
     await world.later(MINUTE // SECOND)
@@ -166,7 +166,7 @@ async def test_two_processes_that_start_at_once_adopt_each_webhook_once(
     for hook in hooks:
         await leave(world, hook)
     key = world.service.state.token_key
-    await asyncio.gather(*(adopt(world.database, key) for _ in range(4)))
+    await asyncio.gather(*(adopt_webhooks(world.database, key) for _ in range(4)))
     listed = (await world.service.http.get(HOOKS)).json()["webhooks"]
     assert sorted(one["id"] for one in listed) == sorted(hook["id"] for hook in hooks)
 

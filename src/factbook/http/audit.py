@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from factbook.facts.pushed_facts import FactItemResult
     from factbook.importers.importer_store import StoredImporter
     from factbook.scheduling.run_queue import Begun
-    from factbook.webhooks.digest_store import StoredDigest
+    from factbook.webhooks.digests import StoredDigest
     from factbook.webhooks.store import StoredWebhook
 
 

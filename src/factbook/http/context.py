@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from factbook.observability.metrics import Metrics
     from factbook.telemetry.spans import Tracer
     from factbook.tools import Tool
-    from factbook.webhooks.transport import Post
+    from factbook.webhooks.sender import Post
 
 
 class Descriptions(NamedTuple):

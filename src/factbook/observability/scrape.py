@@ -37,8 +37,7 @@ from factbook.scheduling.runs import SourceHealth
 from factbook.storage import Database, migrations
 from factbook.storage.database import ReplicaUse
 from factbook.storage.database_url import sqlite_path
-from factbook.webhooks import digest_store
-from factbook.webhooks import store as webhooks
+from factbook.webhooks import digests, store
 
 _ImporterValue = Callable[[ImporterStatus], float | None]
 IMPORTER_STATES: Final = ("complete", "partial", "held", "failed")
@@ -79,11 +78,11 @@ async def collect_stored_metrics(database: Database, now: int) -> list[Metric]:
         _build_gauge("factbook_sets", "Sets that have items.", size.sets),
         _build_gauge("factbook_entities", "Entities in sets and outside any.", size.entities),
         *_event_metrics(await events.newest(database)),
-        *_webhook_metrics(await webhooks.figures(database)),
+        *_webhook_metrics(await store.count_webhooks(database)),
         _build_state_gauge(
             "factbook_digests",
             "Digests, by whether the last message that was due arrived.",
-            (await digest_store.figures(database))._asdict(),
+            (await digests.count_digests(database))._asdict(),
         ),
         *_batch_metrics(await run_queue.measure_backlog(database, now)),
         *_housekeeping_metrics(
@@ -119,7 +118,7 @@ def _event_metrics(newest: events.Newest) -> Iterator[Metric]:
     )
 
 
-def _webhook_metrics(found: webhooks.WebhookCounts) -> Iterator[Metric]:
+def _webhook_metrics(found: store.WebhookCounts) -> Iterator[Metric]:
     states = {"enabled": found.enabled, "disabled": found.disabled}
     yield _build_state_gauge(
         "factbook_webhooks", "Webhooks, by whether events are sent to them.", states

@@ -24,7 +24,7 @@ from factbook.scheduling import housekeeping, lease, run_queue
 from factbook.settings import Settings
 from factbook.storage import Database, migrations
 from factbook.storage.database import ReplicaUse, in_time
-from factbook.webhooks import store as webhooks
+from factbook.webhooks import store
 
 log = structlog.get_logger("factbook.status")
 
@@ -129,7 +129,7 @@ async def _queue_status(observed: Observed) -> AsyncIterator[StatusLine]:
     )
     yield StatusLine("Batches of collection under way", batches.under_way)
     yield StatusLine("Batches of collection given up", batches.given_up, bad=batches.given_up > 0)
-    hooks = await webhooks.figures(database)
+    hooks = await store.count_webhooks(database)
     yield StatusLine("Messages of webhooks to be sent again", hooks.waiting)
     yield StatusLine("Messages of webhooks given up", hooks.given_up, bad=hooks.given_up > 0)
     yield StatusLine("Webhooks disabled", hooks.disabled, bad=hooks.disabled > 0)

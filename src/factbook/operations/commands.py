@@ -178,8 +178,8 @@ async def confirm_person(backend: Backend, name: str, user_name: str) -> Confirm
     ref, at, rules = _reference(name), now(), group_roles.rules(backend.settings)
     caller = Caller(COMMAND_LINE, at)
     async with backend.opened() as database:
-        return await recorded_write(database, identity.audited, at)(
-            lambda tx: identity.confirm(tx, ref, rules, caller, user_name)
+        return await recorded_write(database, identity.audit_confirmation, at)(
+            lambda tx: identity.confirm_account(tx, ref, rules, caller, user_name)
         )
 
 
@@ -193,8 +193,8 @@ async def add_person(backend: Backend, wish: NewAccount) -> Confirmation:
         raise InputError("The settings name no OpenID Connect provider: fill the table [openid].")
     rules, caller = group_roles.rules(backend.settings), Caller(COMMAND_LINE, at)
     async with backend.opened() as database:
-        return await recorded_write(database, identity.audited, at)(
-            lambda tx: identity.add(tx, wish, issuer, rules, caller)
+        return await recorded_write(database, identity.audit_confirmation, at)(
+            lambda tx: identity.add_account(tx, wish, issuer, rules, caller)
         )
 
 

@@ -25,10 +25,10 @@ from factbook.errors import ConflictError, InputError, NotFoundError
 from factbook.facts import removal
 from factbook.importers.snapshot import PREFIX as IMPORTED
 from factbook.operations.personal_tables import REPLACED
-from factbook.scim import erasure as scim
+from factbook.scim import directory
 from factbook.storage import Database, Transaction
 from factbook.storage.personal_columns import Values, replace
-from factbook.webhooks import digest_store
+from factbook.webhooks import digests
 
 T = TypeVar("T")
 
@@ -121,7 +121,7 @@ def _begin(transaction: Transaction, ref: str, caller: Caller) -> _Begun:
     """Delete what belongs to the person, and note the erasure."""
     earlier = erasures.unfinished(transaction, ref)
     account = erasures.delete_account(transaction, ref)
-    rows = scim.delete_users(transaction, ref, account.scim_ids, account.subject)
+    rows = directory.delete_scim_users(transaction, ref, account.scim_ids, account.subject)
     every = {ref, *(row.ref for row in rows if row.ref), *(earlier.refs if earlier else ())}
     _refuse(removed.holders(transaction, every), ref)
     entities = removed.erase(transaction, every)
@@ -134,10 +134,10 @@ def _begin(transaction: Transaction, ref: str, caller: Caller) -> _Begun:
         "earlier documents": entities.changes,
         "facts and their history": removal.forget(transaction, ids),
         "changes of results": change_store.forget_entities(transaction, ids),
-        "digests": digest_store.forget_owner(transaction, every),
+        "digests": digests.delete_digests_of(transaction, every),
     }
     found: set[str] = {*account.identifiers, *(row.id for row in rows)}
-    found |= {text for row in rows for text in scim.texts(row.resource)}
+    found |= {text for row in rows for text in directory.find_naming_texts(row.resource)}
     found |= {text for document in entities.documents for text in _naming(document)}
     texts = {text for text in found if _is_distinctive(text)} - every
     names = (found - texts) | {one.removeprefix(users.PREFIX) for one in every}

@@ -1,34 +1,320 @@
-"""The directory: resources that an identity provider makes, changes and deletes.
+"""The directory: users and groups that an identity provider creates, changes and deletes.
 
-Each change is one transaction: what was pushed, the entities of it in the catalog, and the account
-and the tokens of a person who loses access.
+Each change is one transaction: the pushed resource, its entities in the catalog, and the account
+and tokens of a person who loses access.
 """
 
+import re
 import uuid
-from collections.abc import Callable, Collection, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
+import msgspec
+
+from factbook import invisible
 from factbook.audit.trail import Caller
-from factbook.auth import group_roles, provider_accounts
+from factbook.auth import group_roles, provider_accounts, users
 from factbook.auth.group_roles import GroupRules
 from factbook.auth.provider_accounts import ProvisionedEntity, ProvisionedPerson, Revocation
+from factbook.catalog import sets
 from factbook.catalog.push_rules import PushRules
+from factbook.catalog.ref import EntityRef
+from factbook.catalog.sets import Prepared
 from factbook.catalog.store import set_changes
 from factbook.catalog.store.apply import Actor
 from factbook.catalog.store.set_changes import SetChange
-from factbook.errors import ConflictError, InputError, NotFoundError, PreconditionFailedError
+from factbook.errors import (
+    ConflictError,
+    InputError,
+    InvalidItemsError,
+    NotFoundError,
+    PreconditionFailedError,
+)
 from factbook.importers import part_store
+from factbook.importers.candidates import ImportMarks
+from factbook.importers.names import entity_name
 from factbook.importers.part_store import ImportPartRecord
-from factbook.importers.snapshot import ReadingProblem
-from factbook.scim import entities, patch, role_groups, store
-from factbook.scim.attributes import Resource, TypeName
+from factbook.importers.snapshot import ImportedItem, ReadingProblem, set_name
+from factbook.scim import identity, patch, store
 from factbook.scim.patch import PatchOperation
-from factbook.scim.settlement import IMPORTER, PART, SET, Settlement
+from factbook.scim.protocol import Resource, TypeName
 from factbook.scim.store import ScimRow
 from factbook.storage import Transaction, Write
 
+ORIGIN: Final = "SCIM"
+_VERSION: Final = "backstage.io/v1alpha1"
+_SHORT_ID: Final = 8
+_LONGEST_NAME: Final = 200
+_LONGEST_STRICT_NAME: Final = 63
+_FOREIGN: Final = re.compile(r"[^A-Za-z0-9._-]+")
+_ENDS: Final = "-._"
+
+IMPORTER: Final = "scim"
+PART: Final = "people"
+SET: Final = set_name(IMPORTER, PART)
+_ReadLinks = Callable[[Transaction, Collection[str]], list[tuple[str, str]]]
+# Of names that were taken, so many are tried again with each change.
+_TRIED_AGAIN: Final = 100
+# Of entities that are missing from the set, about so many are brought back with each change.
+_BROUGHT_BACK: Final = 1_000
+_PAGE_ROWS: Final = 1_000
+
 _MOST_NAMED: Final = 3
 _MOST_PROBLEMS: Final = 1_000
+
+_NAMING_ATTRIBUTES: Final = frozenset(
+    {
+        *("userName", "displayName", "nickName", "name", "formatted", "externalId", "profileUrl"),
+        *("emails", "phoneNumbers", "addresses", "value"),
+    }
+)
+
+
+def propose_references(type_: TypeName, name: str, id_: str, *, strict: bool) -> list[str]:
+    """References that the entity may have, best first.
+
+    A person has the name before the `@`, as at the sign-in, or the whole name where that is another
+    person's; a group has its own. A name of which nothing is allowed becomes the id.
+    """
+    names = [name.partition("@")[0], name] if type_ == "User" else [name]
+    allowed = map(_make_strict_name if strict else entity_name, names)
+    valid = [one for one in allowed if one] or [f"{type_}-{id_[:_SHORT_ID]}"]
+    return list(dict.fromkeys(str(EntityRef.of(type_, "default", one)) for one in valid))
+
+
+def make_user_item(id_: str, ref: str, resource: Resource, groups: Iterable[str]) -> ImportedItem:
+    """The entity of a person, who is a member of the groups with these references."""
+    profile = _drop_blank_texts(
+        displayName=_choose_display_name(resource), email=_choose_email(resource)
+    )
+    spec = {"profile": profile, "memberOf": sorted(groups)}
+    return _make_scim_item(
+        "User", id_, ref, _drop_blank_texts(title=profile.get("displayName")), spec
+    )
+
+
+def make_group_item(
+    id_: str, ref: str, resource: Resource, children: Iterable[str]
+) -> ImportedItem:
+    """The entity of a group, with the references of the groups in it."""
+    profile = _drop_blank_texts(displayName=resource["displayName"])
+    spec = {"type": "team", "profile": profile, "children": sorted(children)}
+    return _make_scim_item(
+        "Group", id_, ref, _drop_blank_texts(title=profile.get("displayName")), spec
+    )
+
+
+def _make_strict_name(text: str) -> str:
+    """The name where the settings allow nothing but letters, digits and inner `-_.` in one."""
+    return _FOREIGN.sub("-", text).strip(_ENDS)[:_LONGEST_STRICT_NAME].strip(_ENDS)
+
+
+def _make_scim_item(
+    type_: TypeName, id_: str, ref: str, metadata: dict[str, str], spec: dict[str, Any]
+) -> ImportedItem:
+    named = {"name": ref.rpartition("/")[2], **metadata}
+    entity = {"apiVersion": _VERSION, "kind": type_, "metadata": named, "spec": spec}
+    return ImportedItem(entity, ORIGIN, f"scim/{type_.lower()}/{id_}")
+
+
+def _choose_display_name(resource: Resource) -> str | None:
+    name = resource.get("name", {})
+    parts = (name.get("givenName"), name.get("familyName"))
+    return (
+        resource.get("displayName")
+        or name.get("formatted")
+        or " ".join(filter(None, parts))
+        or None
+    )
+
+
+def _choose_email(resource: Resource) -> str | None:
+    """The primary address, or the first one."""
+    emails = sorted(resource.get("emails", ()), key=lambda one: one.get("primary") is not True)
+    return next((one["value"] for one in emails if one.get("value")), None)
+
+
+def _drop_blank_texts(**given: str | None) -> dict[str, str]:
+    """Texts that can be seen, without those that are not there."""
+    return {name: text for name, value in given.items() if (text := _strip_invisible(value or ""))}
+
+
+def _strip_invisible(text: str) -> str:
+    shown = "".join(one for one in invisible.without(text) if one.isprintable())
+    return shown.strip()[:_LONGEST_NAME].strip()
+
+
+class Settlement:
+    """Rows that a change has touched, and what the catalog has to follow in."""
+
+    def __init__(self, transaction: Transaction, rules: PushRules) -> None:
+        self._transaction = transaction
+        self._rules = rules
+        self._before: dict[str, ScimRow | None] = {}
+        self._rows: dict[str, ScimRow | None] = {}
+        self._dirty: set[str] = set()
+
+    def put(self, before: ScimRow | None, row: ScimRow) -> ScimRow:
+        """A resource that is new or has changed, under the name that it gets."""
+        named = self._named(row)
+        self._note(named.id, before, named)
+        return named
+
+    def remove(self, row: ScimRow) -> None:
+        """A resource that is deleted, with its memberships."""
+        self._dirty |= {member for _, member in store.list_member_ids(self._transaction, [row.id])}
+        self._dirty |= {group for _, group in store.list_group_ids(self._transaction, [row.id])}
+        self._note(row.id, row, None)
+        store.delete_resource(self._transaction, row.id)
+
+    @property
+    def removed(self) -> list[str]:
+        """The ids of resources that were deleted."""
+        return [id_ for id_, row in self._rows.items() if row is None]
+
+    def members(self, group: str, come: Collection[str], gone: Collection[str]) -> None:
+        """Members that come to a group, and that leave it."""
+        store.change_group_members(self._transaction, group, come, gone)
+        self._dirty |= {group, *come, *gone}
+
+    def users_of(self, groups: Collection[str]) -> list[ScimRow]:
+        """Users who have changed, or who came to or left a group of these names, or whose group
+        got or lost such a name: each as before and as now.
+        """
+        changed = {id_ for id_, row in self._rows.items() if row != self._before[id_]}
+        versions = [row for id_ in changed for row in (self._before[id_], self._rows[id_]) if row]
+        named = {row.id for row in versions if row.type == "Group" and row.name in groups}
+        ids = self._dirty | {user for _, user in store.list_member_ids(self._transaction, named)}
+        others = store.read_rows(self._transaction, ids - changed) if self._touches(groups) else {}
+        return [row for row in (*versions, *others.values()) if row.type == "User"]
+
+    def _touches(self, groups: Collection[str]) -> bool:
+        rows = (*self._before.values(), *self._rows.values())
+        return any(row and row.type == "Group" and row.name in groups for row in rows)
+
+    def change(self) -> SetChange:
+        """The change of the catalog that follows; stores the rows."""
+        self._miss()
+        # Anywhere, since those that stay in trouble would keep others from their turn.
+        start = str(uuid.uuid4())
+        for troubled in store.list_troubled(self._transaction, _TRIED_AGAIN, start):
+            if troubled.id not in self._rows:
+                self.put(troubled, troubled)
+        self._yield_to_others()
+        changed = [row for id_, row in self._rows.items() if row and row != self._before[id_]]
+        store.save_rows(self._transaction, changed)
+        return self._set_change()
+
+    def _miss(self) -> None:
+        """Find entities that left the set by a deletion, restore or push, to bring them back."""
+        if set_changes.size(self._transaction, SET) >= store.count_in_catalog(self._transaction):
+            return
+        after, missing = "", set[str]()
+        while len(missing) < _BROUGHT_BACK and (
+            page := store.list_in_catalog(self._transaction, after, _PAGE_ROWS)
+        ):
+            there = set_changes.owned(self._transaction, SET, [ref for _, ref in page])
+            missing |= {id_ for id_, ref in page if ref not in there}
+            after = page[-1][0]
+        self._dirty |= missing
+
+    def _note(self, id_: str, before: ScimRow | None, row: ScimRow | None) -> None:
+        self._before.setdefault(id_, before)
+        self._rows[id_] = row
+        self._dirty.add(id_)
+
+    def _named(self, row: ScimRow) -> ScimRow:
+        """The row with the best reference that nobody else has, and what is to be said of it."""
+        wanted = propose_references(row.type, row.name, row.id, strict=self._rules.strict_names)
+        taken = store.find_ids_by_ref(self._transaction, wanted)
+        free = [ref for ref in wanted if taken.get(ref, row.id) == row.id]
+        ref = row.ref if row.ref in free else free[0] if free else ""
+        problem = ""
+        if ref != wanted[0]:
+            now = f"this one is {ref}" if ref else "this one is not in the catalog"
+            problem = f'{row.type} "{row.name}": {wanted[0]} is another one already, {now}'
+        return row._replace(ref=ref, problem=problem)
+
+    def _neighbours(self, id_: str) -> set[str]:
+        """Ids of those that show this reference: members of a group, and groups around it."""
+        inside = {member for _, member in store.list_member_ids(self._transaction, [id_])}
+        return inside | {group for _, group in store.list_group_ids(self._transaction, [id_])}
+
+    def _yield_to_others(self) -> None:
+        """Leave references alone that belong to others than the set.
+
+        Whoever shows a reference that changes is looked at in turn, each of them once.
+        """
+        seen = set[str]()
+        while fresh := self._dirty - seen:
+            seen |= fresh
+            for id_, row in store.read_rows(self._transaction, fresh - self._rows.keys()).items():
+                self._note(id_, row, row)
+            self._give_up(fresh)
+            for id_ in fresh & self._rows.keys():
+                if _get_ref(self._rows[id_]) != _get_ref(self._before[id_]):
+                    self._dirty |= self._neighbours(id_)
+
+    def _give_up(self, ids: Iterable[str]) -> None:
+        """Take the references away that others own."""
+        mine = {row.ref: row for id_ in ids if (row := self._rows.get(id_)) and row.ref}
+        owners = set_changes.foreign_owners(self._transaction, SET, mine)
+        for ref, owner in owners.items():
+            row = mine[ref]
+            told = f'{row.type} "{row.name}": {ref} is owned by {owner}, and stays as it is there'
+            self._rows[row.id] = row._replace(ref="", problem=told)
+
+    def _set_change(self) -> SetChange:
+        rows = [row for row in self._rows.values() if row]
+        shown = [row for row in rows if row.ref and row.active and row.id in self._dirty]
+        wanted = self._prepared(shown)
+        refs = {row.id: row.ref for row in shown}
+        gone = [
+            before.ref
+            for id_, before in self._before.items()
+            if before and before.ref and before.active and before.ref != refs.get(id_)
+        ]
+        kept = {one.ref for one in wanted}
+        return SetChange(wanted, [ref for ref in gone if ref not in kept])
+
+    def _prepared(self, shown: Iterable[ScimRow]) -> list[Prepared]:
+        """The entities of resources, with the references of groups and children."""
+        users, groups = list[ScimRow](), list[ScimRow]()
+        for row in shown:
+            (users if row.type == "User" else groups).append(row)
+        around = self._links(store.list_group_ids, users)
+        inside = self._links(store.list_member_ids, groups)
+        items = [
+            *(make_group_item(row.id, row.ref, row.resource, inside[row.id]) for row in groups),
+            *(make_user_item(row.id, row.ref, row.resource, around[row.id]) for row in users),
+        ]
+        marks = ImportMarks(self._rules)
+        return [self._one(marks, item) for item in items]
+
+    def _links(self, read: _ReadLinks, rows: list[ScimRow]) -> Mapping[str, list[str]]:
+        """The references of the groups that each of these is in, or has in it."""
+        found: dict[str, list[str]] = {row.id: [] for row in rows}
+        pairs = read(self._transaction, list(found)) if rows else []
+        others = {other for _, other in pairs}
+        known = {id_: row for id_, row in self._rows.items() if id_ in others}
+        known |= store.read_rows(self._transaction, others - known.keys())
+        for id_, other in pairs:
+            row = known.get(other)
+            if row and row.type == "Group" and row.ref:
+                found[id_].append(row.ref)
+        return found
+
+    def _one(self, marks: ImportMarks, item: ImportedItem) -> Prepared:
+        raw = msgspec.Raw(msgspec.json.encode(marks.marked(item)))
+        try:
+            [prepared] = sets.prepare_one(raw, SET, self._rules).items
+        except InvalidItemsError as error:
+            raise InputError(error.message, scimType="invalidValue") from None
+        return prepared
+
+
+def _get_ref(row: ScimRow | None) -> str:
+    return row.ref if row else ""
 
 
 class DirectoryTarget(NamedTuple):
@@ -65,7 +351,7 @@ class ScimDirectory:
 
         def work(transaction: Transaction, settlement: Settlement) -> DirectoryChange:
             blank = ScimRow(id_, type_, "", "", "", True, "{}", "", "", 0, self._now, 0)
-            whole = _with_active(resource, blank)
+            whole = _keep_active(resource, blank)
             return self._put(transaction, settlement, None, blank, whole)
 
         return await self._change(work)
@@ -76,8 +362,8 @@ class ScimDirectory:
         """Replace the attributes of a resource; raises the errors of `patch`."""
 
         def work(transaction: Transaction, settlement: Settlement) -> DirectoryChange:
-            row = _existing(transaction, type_, id_, if_match)
-            whole = _with_active(resource, row)
+            row = _require_resource(transaction, type_, id_, if_match)
+            whole = _keep_active(resource, row)
             return self._put(transaction, settlement, row, row, whole)
 
         return await self._change(work)
@@ -96,12 +382,12 @@ class ScimDirectory:
         """
 
         def work(transaction: Transaction, settlement: Settlement) -> DirectoryChange:
-            row = _existing(transaction, type_, id_, if_match)
+            row = _require_resource(transaction, type_, id_, if_match)
             resource = row.resource
             if type_ == "Group":
-                members = store.members_of(transaction, [id_])
+                members = store.list_member_ids(transaction, [id_])
                 resource["members"] = [{"value": member} for _, member in members]
-            resource = patch.changed(type_, resource, changes)
+            resource = patch.apply_operations(type_, resource, changes)
             return self._put(transaction, settlement, row, row, resource)
 
         return await self._change(work)
@@ -112,7 +398,7 @@ class ScimDirectory:
         """Delete a resource; a person loses access. Raises the errors of `patch`."""
 
         def work(transaction: Transaction, settlement: Settlement) -> DirectoryChange:
-            row = _existing(transaction, type_, id_, if_match)
+            row = _require_resource(transaction, type_, id_, if_match)
             lost = self._revoked(transaction, [], row, row) if type_ == "User" else Revocation()
             settlement.remove(row)
             return DirectoryChange(row, disabled=lost.disabled, left=lost.left)
@@ -133,7 +419,7 @@ class ScimDirectory:
             self._settle_roles(transaction, settlement)
             for id_ in settlement.removed:
                 provider_accounts.unlink(transaction, id_)
-            part_store.replace(transaction, _part_record(transaction, self._now))
+            part_store.replace(transaction, _make_part_record(transaction, self._now))
             return change, result
 
         return await set_changes.change(
@@ -148,7 +434,7 @@ class ScimDirectory:
         )
         if groups.roles:
             users = settlement.users_of(groups.roles)
-            role_groups.settle_accounts(transaction, users, groups, caller)
+            identity.settle_account_roles(transaction, users, groups, caller)
 
     def _put(
         self,
@@ -159,11 +445,11 @@ class ScimDirectory:
         resource: Resource,
     ) -> DirectoryChange:
         own = {name: value for name, value in resource.items() if name != "members"}
-        row = store.with_resource(row, own)
+        row = store.replace_attributes(row, own)
         if row.type == "User":
             _require_unique(transaction, row)
-        come, gone = _membership(transaction, row, resource.get("members", ()))
-        if before is None or store.with_resource(before, own) != before or come or gone:
+        come, gone = _compare_members(transaction, row, resource.get("members", ()))
+        if before is None or store.replace_attributes(before, own) != before or come or gone:
             row = row._replace(version=row.version + 1, changed_at=self._now)
         row = settlement.put(before, row)
         if come or gone:
@@ -226,17 +512,17 @@ class ScimDirectory:
         return provider_accounts.accounts_to_revoke(transaction, person)
 
 
-def _with_active(resource: Resource, row: ScimRow) -> Resource:
+def _keep_active(resource: Resource, row: ScimRow) -> Resource:
     """The attributes of a user, who stays as active as before where nothing is said of it."""
     return {"active": row.active, **resource} if row.type == "User" else resource
 
 
-def _existing(
+def _require_resource(
     transaction: Transaction, type_: TypeName, id_: str, if_match: Collection[int] | None
 ) -> ScimRow:
-    row = store.rows_of(transaction, [id_]).get(id_)
+    row = store.read_rows(transaction, [id_]).get(id_)
     if row is None or row.type != type_:
-        raise not_found(type_, id_)
+        raise make_not_found_error(type_, id_)
     if if_match is not None and row.version not in if_match:
         raise PreconditionFailedError(
             f"The resource is at version {row.version}, not at the one that If-Match names; "
@@ -245,28 +531,28 @@ def _existing(
     return row
 
 
-def not_found(type_: TypeName, id_: str) -> NotFoundError:
+def make_not_found_error(type_: TypeName, id_: str) -> NotFoundError:
     """The error for a resource that there is not."""
     return NotFoundError(f"There is no {type_} {id_[:80]}.")
 
 
 def _require_unique(transaction: Transaction, row: ScimRow) -> None:
-    if set(store.named(transaction, "User", row.name_key)) - {row.id}:
+    if set(store.find_ids_by_name(transaction, "User", row.name_key)) - {row.id}:
         raise ConflictError(
             f'There is a user "{row.name}" already; nothing was written.', scimType="uniqueness"
         )
 
 
-def _membership(
+def _compare_members(
     transaction: Transaction, row: ScimRow, members: Sequence[Resource]
 ) -> tuple[set[str], set[str]]:
     """The members that come to a group, and that leave it; raises InputError for unknown ones."""
     if row.type != "Group":
         return set(), set()
     wanted = {str(one.get("value", "")) for one in members}
-    there = {member for _, member in store.members_of(transaction, [row.id])}
+    there = {member for _, member in store.list_member_ids(transaction, [row.id])}
     come = wanted - there
-    unknown = sorted(come - store.rows_of(transaction, come).keys()) if come else []
+    unknown = sorted(come - store.read_rows(transaction, come).keys()) if come else []
     if unknown:
         more = f" and {len(unknown) - _MOST_NAMED} more" if len(unknown) > _MOST_NAMED else ""
         named = ", ".join(f'"{one[:80]}"' for one in unknown[:_MOST_NAMED])
@@ -277,10 +563,66 @@ def _membership(
     return come, there - wanted
 
 
-def _part_record(transaction: Transaction, now: int) -> ImportPartRecord:
+def _make_part_record(transaction: Transaction, now: int) -> ImportPartRecord:
     """The record of the directory for the page of imports."""
-    rows = store.troubled(transaction, _MOST_PROBLEMS)
-    problems = [ReadingProblem(entities.ORIGIN, row.problem) for row in rows]
-    count = store.problem_count(transaction)
-    shown = store.shown_count(transaction)
+    rows = store.list_troubled(transaction, _MOST_PROBLEMS)
+    problems = [ReadingProblem(ORIGIN, row.problem) for row in rows]
+    count = store.count_troubled(transaction)
+    shown = store.count_in_catalog(transaction)
     return ImportPartRecord(IMPORTER, PART, "complete", now, now, shown, count, problems)
+
+
+def delete_scim_users(
+    transaction: Transaction, ref: str, linked: Sequence[str], subject: str
+) -> list[ScimRow]:
+    """Delete the SCIM users that are this person, and return them.
+
+    Raises ConflictError if one is active, as the identity provider would push it again, or if
+    several have the person's name.
+    """
+    found = _find_scim_users(transaction, ref, linked, subject)
+    for row in found:
+        if row.active:
+            raise ConflictError(
+                f"The SCIM user {row.name} is active. Remove the person at the identity provider "
+                "first, or it pushes the data again."
+            )
+        store.delete_resource(transaction, row.id)
+    return found
+
+
+def find_naming_texts(value: Any) -> Iterator[str]:
+    """The texts in the attributes of a user that name the person."""
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            if name in _NAMING_ATTRIBUTES:
+                yield from find_naming_texts(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from find_naming_texts(inner)
+    elif isinstance(value, str):
+        yield value
+
+
+def _find_scim_users(
+    transaction: Transaction, ref: str, linked: Sequence[str], subject: str
+) -> list[ScimRow]:
+    proven = list(store.read_rows(transaction, linked).values())
+    proven += store.find_users_by_subject(transaction, subject)
+    proven += store.find_users_disabled_with(transaction, ref)
+    called = store.find_users_by_name(transaction, ref, ref.removeprefix(users.PREFIX))
+    proven += [row for row in called if row.ref == ref]
+    if proven:
+        return list({row.id: row for row in proven}.values())
+    named = [row for row in called if not row.ref and _choose_ref(row) == ref]
+    if len(named) > 1:
+        names = ", ".join(row.name for row in named)
+        raise ConflictError(
+            f"Several inactive SCIM users have this name: {names}. Delete the person's at the "
+            "identity provider first."
+        )
+    return named
+
+
+def _choose_ref(row: ScimRow) -> str:
+    return propose_references("User", row.name, row.id, strict=False)[0]

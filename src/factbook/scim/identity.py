@@ -1,21 +1,97 @@
-"""Reserved names: those of the catalog's and SCIM's people, and the proof that one is yours."""
+"""Reserved names, the proof that one is yours, and roles by groups.
+
+Names are reserved for the people of the catalog and of SCIM. Roles come from the groups that an
+identity provider has pushed, and from those of the last sign-in. Groups of the catalog give no
+role: whoever may push a set could make somebody a member of one. Nor does a name: an account is a
+SCIM user's by its subject, or because an administrator said so.
+"""
 
 from typing import Final, NamedTuple
 
+import structlog
+
+from factbook.audit import trail
 from factbook.audit.trail import AuditEntry, Caller
 from factbook.auth import group_roles, provider_accounts, roles, tokens, users
 from factbook.auth.group_roles import GroupRules
-from factbook.auth.provider_accounts import SignIn
+from factbook.auth.provider_accounts import ProvisionedPerson, SignIn
 from factbook.auth.users import Person
 from factbook.catalog.store import collectable
-from factbook.errors import ConflictError, InputError, NotFoundError
-from factbook.scim import role_groups, store
+from factbook.errors import ConflictError, InputError, NotFoundError, UnavailableError
+from factbook.scim import store
 from factbook.scim.store import ScimRow
 from factbook.storage import Database, Transaction
 
-_MOST_TOLD: Final = 3
+log = structlog.get_logger("factbook.people")
+
+_AT_START = "start of the service"
+
+_MOST_NAMED: Final = 3
 # As OpenID Connect Core 1.0, section 2, limits it.
 _LONGEST_SUBJECT: Final = 255
+
+
+def settle_role(transaction: Transaction, ref: str, rules: GroupRules, caller: Caller) -> None:
+    """Give a person the role of the groups that there are now, recorded in the audit.
+
+    To be called before the transaction changes the person otherwise.
+    """
+    groups = _list_trusted_groups(transaction, ref, rules) if rules.roles else set[str]()
+    change = group_roles.settle(transaction, ref, rules.highest(groups), caller.at)
+    if change is not None:
+        by = f"group {change.group}" if change.group else "no group"
+        entry = AuditEntry("person.change", ref, {"role": change.role, "by": by})
+        trail.append(transaction, trail.record(caller, entry))
+
+
+def settle_account_roles(
+    transaction: Transaction, users: list[ScimRow], rules: GroupRules, caller: Caller
+) -> None:
+    """Settle the accounts of these users of the identity provider."""
+    accounts = {
+        ref
+        for row in users
+        for ref in provider_accounts.proven_accounts(
+            transaction, make_provisioned_person(row, rules)
+        )
+    }
+    for ref in sorted(accounts):
+        settle_role(transaction, ref, rules, caller)
+
+
+async def settle_all_roles(database: Database, rules: GroupRules, now: int) -> None:
+    """Settle everybody by the rules, which may be others than before; when a process starts.
+
+    Where the database cannot be written now, roles stay until the next start.
+    """
+    caller = Caller(_AT_START, now)
+
+    def work(transaction: Transaction) -> None:
+        for ref in group_roles.everybody(transaction):
+            settle_role(transaction, ref, rules, caller)
+
+    try:
+        if rules.roles or await group_roles.any_given(database):
+            await database.write(work)
+    except UnavailableError as error:
+        log.warning("roles.unsettled", cause=error.cause)
+
+
+def _list_trusted_groups(transaction: Transaction, ref: str, rules: GroupRules) -> set[str]:
+    """The groups of a person, as far as an identity provider vouches for them."""
+    subject = provider_accounts.subject_of(transaction, ref, rules.issuer)
+    linked = provider_accounts.linked_users(transaction, ref)
+    found = [
+        *store.find_users_by_subject(transaction, subject),
+        *store.read_rows(transaction, linked).values(),
+    ]
+    own = {row.id for row in found if row.active}
+    return {*group_roles.claimed(transaction, ref), *store.list_group_names(transaction, own)}
+
+
+def make_provisioned_person(row: ScimRow, rules: GroupRules) -> ProvisionedPerson:
+    """A SCIM user as accounts are matched with it."""
+    return ProvisionedPerson(row.id, rules.issuer, row.external_id, row.name)
 
 
 class NewAccount(NamedTuple):
@@ -46,7 +122,7 @@ class Confirmation(NamedTuple):
     role: str = ""
 
 
-def audited(done: Confirmation) -> AuditEntry:
+def audit_confirmation(done: Confirmation) -> AuditEntry:
     """The entry of the audit for a confirmation."""
     if done.role:
         detail = {"role": done.role, "by": "administrator", "scimUser": done.user_name}
@@ -55,9 +131,9 @@ def audited(done: Confirmation) -> AuditEntry:
     return AuditEntry("person.change", done.ref, detail)
 
 
-def reservation(transaction: Transaction, ref: str) -> str:
+def find_reservation(transaction: Transaction, ref: str) -> str:
     """The owner of a reference without an account, in words; empty if it is free."""
-    if called := store.users_called(transaction, ref, ref.removeprefix(users.PREFIX)):
+    if called := store.find_users_by_name(transaction, ref, ref.removeprefix(users.PREFIX)):
         return f"the SCIM user {called[0].name}"
     if collectable.ids_of(transaction, [ref]):
         return "a user in the catalog"
@@ -77,9 +153,9 @@ def check_invitation(
     if users.is_known(transaction, ref):
         raise ConflictError(f"There is already a person {ref}.")
     if confirmed:
-        row = _user(transaction, ref, "", rules)
+        row = _find_scim_user(transaction, ref, "", rules)
         return row.id if row else ""
-    if whose := reservation(transaction, ref):
+    if whose := find_reservation(transaction, ref):
         raise ConflictError(
             f"{ref} is {whose}. Confirm that the invitation is for that person, or choose another "
             "name."
@@ -87,21 +163,21 @@ def check_invitation(
     return None
 
 
-def check_name(transaction: Transaction, ref: str) -> None:
+def check_reserved_name(transaction: Transaction, ref: str) -> None:
     """Raise ConflictError for a name that belongs to somebody who may be another person."""
-    if whose := reservation(transaction, ref):
+    if whose := find_reservation(transaction, ref):
         raise ConflictError(
             f"The name {ref.removeprefix(users.PREFIX)} is reserved: it is that of {whose}. Choose "
             "another name, or ask an administrator for an invitation to this one."
         )
 
 
-def proof_of(transaction: Transaction, ref: str, subject: str, proven_name: str | None) -> str:
+def find_proof(transaction: Transaction, ref: str, subject: str, proven_name: str | None) -> str:
     """The proof that somebody who signs in at the provider is the user with this reference.
 
     `proven_name` is the name of the account there, if the settings trust it.
     """
-    if any(row.ref == ref for row in store.users_of_subject(transaction, subject)):
+    if any(row.ref == ref for row in store.find_users_by_subject(transaction, subject)):
         return users.BY_SCIM
     try:
         is_named = proven_name is not None and users.reference(proven_name) == ref
@@ -110,13 +186,13 @@ def proof_of(transaction: Transaction, ref: str, subject: str, proven_name: str 
     return users.BY_PROVIDER if is_named else users.UNPROVEN
 
 
-async def ref_of_subject(database: Database, subject: str) -> str:
+async def find_ref_by_subject(database: Database, subject: str) -> str:
     """The reference of the SCIM user with this external id; empty without exactly one."""
-    found = await store.refs_of_subject(database, subject)
+    found = await store.find_refs_by_subject(database, subject)
     return found[0] if len(found) == 1 else ""
 
 
-def confirm(
+def confirm_account(
     transaction: Transaction,
     ref: str,
     rules: GroupRules,
@@ -132,15 +208,15 @@ def confirm(
     group_roles.lock(transaction)
     if not users.is_known(transaction, ref):
         raise NotFoundError(f"There is no person {ref}.")
-    row = _user(transaction, ref, user_name, rules)
+    row = _find_scim_user(transaction, ref, user_name, rules)
     if row is not None:
         provider_accounts.link(transaction, row.id, ref, caller.actor, caller.at)
-    role_groups.settle(transaction, ref, rules, caller)
+    settle_role(transaction, ref, rules, caller)
     users.prove(transaction, ref, users.BY_ADMINISTRATOR)
     return Confirmation(ref, row.name if row else "")
 
 
-def add(
+def add_account(
     transaction: Transaction, wish: NewAccount, issuer: str, rules: GroupRules, caller: Caller
 ) -> Confirmation:
     """Create an account for somebody at the provider, under a name that is confirmed to be theirs.
@@ -164,10 +240,10 @@ def add(
         created_by=caller.actor,
         now=caller.at,
     )
-    return confirm(transaction, ref, rules, caller)._replace(role=wish.role or roles.VIEWER)
+    return confirm_account(transaction, ref, rules, caller)._replace(role=wish.role or roles.VIEWER)
 
 
-async def unproven_roles(database: Database, rules: GroupRules) -> list[UnprovenRole]:
+async def list_unproven_roles(database: Database, rules: GroupRules) -> list[UnprovenRole]:
     """Accounts that have the name of a SCIM user in a group with a role, and no proof, in order."""
     if not rules.roles:
         return []
@@ -179,7 +255,7 @@ async def unproven_roles(database: Database, rules: GroupRules) -> list[Unproven
             by_name.setdefault(name, []).append(one)
     subjects = {one.subject for one in accounts if one.issuer and one.issuer == rules.issuer}
     found = list[UnprovenRole]()
-    for group, row in await store.members_called(database, rules.roles):
+    for group, row in await store.list_active_members(database, rules.roles):
         if row.id in links or (row.external_id and row.external_id in subjects):
             continue
         found += [
@@ -189,26 +265,28 @@ async def unproven_roles(database: Database, rules: GroupRules) -> list[Unproven
     return found
 
 
-async def unproven_people(database: Database) -> list[Person]:
+async def list_unproven_people(database: Database) -> list[Person]:
     """Accounts whose name is that of a user in the catalog, and whom nobody has confirmed."""
     people = [one for one in await users.listed(database) if not one.proof]
     known = await collectable.known_refs(database, [one.ref for one in people])
     return [one for one in people if one.ref in known and one.disabled_at is None]
 
 
-def _user(transaction: Transaction, ref: str, user_name: str, rules: GroupRules) -> ScimRow | None:
+def _find_scim_user(
+    transaction: Transaction, ref: str, user_name: str, rules: GroupRules
+) -> ScimRow | None:
     """The SCIM user of this name, or the one who has the account's name in the catalog or SCIM."""
     if user_name:
-        row = store.user_named(transaction, user_name)
+        row = store.find_user_by_name(transaction, user_name)
         if row is None:
             raise NotFoundError(f'There is no SCIM user "{user_name[:80]}".')
     else:
         name = ref.removeprefix(users.PREFIX)
-        called = store.users_called(transaction, ref, name)
+        called = store.find_users_by_name(transaction, ref, name)
         # Somebody whose name only begins alike has to be named.
         exact = [row for row in called if row.ref == ref or row.name_key == name]
         if len(exact) > 1:
-            names = ", ".join(row.name for row in exact[:_MOST_TOLD])
+            names = ", ".join(row.name for row in exact[:_MOST_NAMED])
             raise ConflictError(f"Several SCIM users may be {ref}: {names}. Name one of them.")
         if not exact:
             return None

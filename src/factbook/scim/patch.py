@@ -9,11 +9,18 @@ from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
 from factbook.errors import InputError
-from factbook.scim import attributes, filters
-from factbook.scim.attributes import Attribute, Resource, TypeName, converted, distinct
-from factbook.scim.filters import Equals, ScimFilter
+from factbook.scim import protocol
+from factbook.scim.protocol import (
+    Attribute,
+    Equals,
+    Resource,
+    ScimFilter,
+    TypeName,
+    convert_value,
+    drop_same_values,
+)
 
-_MOST: Final = 1_000
+_MOST_OPERATIONS: Final = 1_000
 # Each looks at every value of an attribute, once for each comparison: as many as it has values.
 _MOST_CHOICES: Final = 100
 _MOST_COMPARISONS: Final = 10
@@ -48,37 +55,41 @@ class PatchTarget(NamedTuple):
         return self.attribute.many and (self.part is not None or self.where is not None)
 
 
-def operations(body: object) -> list[PatchOperation]:
+def parse_operations(body: object) -> list[PatchOperation]:
     """The changes in the body of a PATCH; raises InputError for another form."""
-    given = _member(body, "operations")
+    given = _find_member(body, "operations")
     if not isinstance(given, list) or not given:
         raise InputError("Operations has to be a list of changes.", scimType="invalidSyntax")
     found: list[PatchOperation] = []
     for one in given:
-        if len(given) > _MOST or len(found) >= _MOST:
-            raise InputError(f"A call takes {_MOST} changes at most.", scimType="tooMany")
-        found += _with_paths(_operation(one))
+        if len(given) > _MOST_OPERATIONS or len(found) >= _MOST_OPERATIONS:
+            raise InputError(
+                f"A call takes {_MOST_OPERATIONS} changes at most.", scimType="tooMany"
+            )
+        found += _split_by_attribute(_parse_operation(one))
     return found
 
 
 def ends_access(type_: TypeName, body: object) -> bool:
     """True if a change in the body of a PATCH ends a person's access, whatever the others are."""
-    given = _member(body, "operations") if isinstance(body, dict) else None
+    given = _find_member(body, "operations") if isinstance(body, dict) else None
     said: dict[str, Any] = {}
-    for one in given[:_MOST] if isinstance(given, list) else ():
+    for one in given[:_MOST_OPERATIONS] if isinstance(given, list) else ():
         with suppress(InputError):
-            changes = _with_paths(_operation(one))
+            changes = _split_by_attribute(_parse_operation(one))
             said.update({each.path: each.value for each in changes if each.op != "remove"})
-    return attributes.is_inactive(type_, said)
+    return protocol.is_inactive_user(type_, said)
 
 
-def changed(type_: TypeName, resource: Resource, changes: Sequence[PatchOperation]) -> Resource:
+def apply_operations(
+    type_: TypeName, resource: Resource, changes: Sequence[PatchOperation]
+) -> Resource:
     """The resource after these changes; raises InputError for one that cannot be made."""
     patched = dict(resource)
-    members = _by_id(patched.pop("members", ()))
+    members = _index_members(patched.pop("members", ()))
     choices = 0
     for change in changes:
-        target = _target(type_, change.path, is_named=change.is_named)
+        target = _parse_target(type_, change.path, is_named=change.is_named)
         if target is None:
             continue
         if target.attribute.name == "members":
@@ -89,13 +100,13 @@ def changed(type_: TypeName, resource: Resource, changes: Sequence[PatchOperatio
             raise InputError(
                 f"A call chooses values {_MOST_CHOICES} times at most.", scimType="tooMany"
             )
-        _apply(patched, change, target)
+        _apply_operation(patched, change, target)
     if members:
         patched["members"] = list(members.values())
-    return attributes.checked(type_, patched)
+    return protocol.check_resource(type_, patched)
 
 
-def _by_id(members: Iterable[Resource]) -> dict[str, Resource]:
+def _index_members(members: Iterable[Resource]) -> dict[str, Resource]:
     return {str(one.get("value", "")): one for one in members}
 
 
@@ -107,10 +118,10 @@ def _change_members(
         raise InputError("A member cannot be changed.", scimType="mutability")
     given = change.value
     if target.where is not None:
-        given = [{"value": _member_id(target.where)}]
+        given = [{"value": _read_member_id(target.where)}]
         if change.op != "remove":
             raise InputError("members[…] can only be removed.", scimType="invalidPath")
-    named = _by_id(converted(target.attribute, given) or ())
+    named = _index_members(convert_value(target.attribute, given) or ())
     if change.op == "remove" and given is not None:
         # Entra names the members to remove in the value.
         for id_ in named:
@@ -121,30 +132,30 @@ def _change_members(
     members.update(named)
 
 
-def _member_id(where: ScimFilter) -> str:
+def _read_member_id(where: ScimFilter) -> str:
     """The id in `members[value eq "…"]`; raises InputError for another filter."""
     if isinstance(where, Equals) and where.attribute.lower() == "value":
         return str(where.value)
-    raise filters.refused('Members are chosen by members[value eq "…"].')
+    raise protocol.make_filter_error('Members are chosen by members[value eq "…"].')
 
 
-def _member(body: object, name: str) -> object:
+def _find_member(body: object, name: str) -> object:
     """A member of an object, by its name in any case."""
     if not isinstance(body, dict):
         raise InputError("The body has to be an object.", scimType="invalidSyntax")
     return next((value for key, value in body.items() if key.lower() == name), None)
 
 
-def _operation(given: object) -> PatchOperation:
-    op, path = _member(given, "op"), _member(given, "path")
+def _parse_operation(given: object) -> PatchOperation:
+    op, path = _find_member(given, "op"), _find_member(given, "path")
     if not isinstance(op, str) or op.lower() not in _OPERATIONS:
         raise InputError("op has to be add, replace or remove.", scimType="invalidSyntax")
     if path is not None and not isinstance(path, str):
         raise InputError("path has to be a text.", scimType="invalidPath")
-    return PatchOperation(op.lower(), (path or "").strip(), _member(given, "value"))
+    return PatchOperation(op.lower(), (path or "").strip(), _find_member(given, "value"))
 
 
-def _with_paths(change: PatchOperation) -> list[PatchOperation]:
+def _split_by_attribute(change: PatchOperation) -> list[PatchOperation]:
     """The change, or one for each attribute that its value names."""
     if change.path:
         return [change]
@@ -153,19 +164,21 @@ def _with_paths(change: PatchOperation) -> list[PatchOperation]:
     value = change.value
     if not isinstance(value, dict):
         raise InputError("Without a path the value has to be an object.", scimType="invalidValue")
-    if len(value) > _MOST:
-        raise InputError(f"A value names {_MOST} attributes at most.", scimType="tooMany")
+    if len(value) > _MOST_OPERATIONS:
+        raise InputError(
+            f"A value names {_MOST_OPERATIONS} attributes at most.", scimType="tooMany"
+        )
     # A complex extension is one member, and no attribute of it is kept.
     return [PatchOperation(change.op, name, one, is_named=False) for name, one in value.items()]
 
 
-def _target(type_: TypeName, path: str, *, is_named: bool) -> PatchTarget | None:
+def _parse_target(type_: TypeName, path: str, *, is_named: bool) -> PatchTarget | None:
     """The attribute of a path, None for one that is not kept; raises InputError for no path.
 
     Of what a value without a path names, what cannot be changed is left alone.
     """
-    name = attributes.plain(type_, path)
-    if attributes.is_not_kept(name):
+    name = protocol.strip_schema(type_, path)
+    if protocol.is_ignored_attribute(name):
         return None
     match = _PATH.fullmatch(name)
     if match is None or len(path) > _LONGEST_PATH:
@@ -173,110 +186,112 @@ def _target(type_: TypeName, path: str, *, is_named: bool) -> PatchTarget | None
     first, part_name = match["name"], match["part"]
     if part_name is None and match["filter"] is None:
         first, _, part_name = first.partition(".")
-    if attributes.is_not_kept(first):
+    if protocol.is_ignored_attribute(first):
         return None
-    attribute = attributes.found(type_, first)
+    attribute = protocol.find_attribute(type_, first)
     part = attribute.part(part_name) if attribute and part_name else None
     if attribute is None or (part_name and part is None):
-        if first in attributes.READ_ONLY:
-            _refuse(first, is_named=is_named)
+        if first in protocol.READ_ONLY:
+            _refuse_change(first, is_named=is_named)
         return None
     if "readOnly" in (attribute.mutability, part and part.mutability):
-        _refuse(path, is_named=is_named)
+        _refuse_change(path, is_named=is_named)
         return None
-    where = filters.parse(match["filter"]) if match["filter"] is not None else None
+    where = protocol.parse_filter(match["filter"]) if match["filter"] is not None else None
     if where is not None and not attribute.many:
         raise InputError(f"{first} has one value only.", scimType="invalidPath")
-    if where is not None and filters.comparisons(where) > _MOST_COMPARISONS:
-        raise filters.refused(f"A path has {_MOST_COMPARISONS} comparisons at most.")
+    if where is not None and protocol.count_comparisons(where) > _MOST_COMPARISONS:
+        raise protocol.make_filter_error(f"A path has {_MOST_COMPARISONS} comparisons at most.")
     return PatchTarget(attribute, part, where)
 
 
-def _refuse(name: str, *, is_named: bool) -> None:
+def _refuse_change(name: str, *, is_named: bool) -> None:
     """Raise InputError for what cannot be changed, where it is what the change is about."""
     if is_named:
         raise InputError(f"{name[:80]} cannot be changed.", scimType="mutability")
 
 
-def _apply(resource: Resource, change: PatchOperation, target: PatchTarget) -> None:
+def _apply_operation(resource: Resource, change: PatchOperation, target: PatchTarget) -> None:
     attribute = target.attribute
     if change.op == "remove":
-        kept = _without(resource.get(attribute.name), target, change.value)
+        kept = _remove_value(resource.get(attribute.name), target, change.value)
     elif attribute.many:
-        kept = _with_values(resource.get(attribute.name, []), change, target)
+        kept = _merge_values(resource.get(attribute.name, []), change, target)
     elif attribute.kind == "complex":
-        kept = _merged(resource.get(attribute.name), change.value, target)
+        kept = _merge_value(resource.get(attribute.name), change.value, target)
     else:
-        kept = converted(attribute, change.value)
+        kept = convert_value(attribute, change.value)
     if isinstance(kept, list):
-        attributes.few_enough(attribute, kept)
+        protocol.check_value_count(attribute, kept)
     if kept is None or kept in ({}, []):
         resource.pop(attribute.name, None)
     else:
         resource[attribute.name] = kept
 
 
-def _merged(before: Resource | None, value: object, target: PatchTarget) -> Resource:
+def _merge_value(before: Resource | None, value: object, target: PatchTarget) -> Resource:
     """A complex value with what is new in it; a part that becomes nothing is left out."""
     given = {target.part.name: value} if target.part else value
-    new = converted(target.attribute._replace(many=False), given) or {}
+    new = convert_value(target.attribute._replace(many=False), given) or {}
     merged = {**(before or {}), **new}
     if target.part and target.part.name not in new:
         merged.pop(target.part.name, None)
     return merged
 
 
-def _with_values(
+def _merge_values(
     before: list[Resource], change: PatchOperation, target: PatchTarget
 ) -> list[Resource]:
     """The values of an attribute after an addition or a replacement."""
     if target.part is None and target.where is None:
-        new = converted(target.attribute, change.value) or []
-        return distinct(target.attribute, [*before, *new]) if change.op == "add" else new
-    is_meant = _matching(target)
-    after = [_merged(one, change.value, target) if is_meant(one) else one for one in before]
+        new = convert_value(target.attribute, change.value) or []
+        return drop_same_values(target.attribute, [*before, *new]) if change.op == "add" else new
+    is_meant = _make_matcher(target)
+    after = [_merge_value(one, change.value, target) if is_meant(one) else one for one in before]
     if not any(map(is_meant, before)):
         # Entra sets emails[type eq "work"].value where there is none yet.
-        given = dict(filters.values(target.where)) if target.where else {}
-        start = converted(target.attribute._replace(many=False), given)
-        after.append(_merged(start, change.value, target))
-    return distinct(target.attribute, [one for one in after if one])
+        given = dict(protocol.read_compared_values(target.where)) if target.where else {}
+        start = convert_value(target.attribute._replace(many=False), given)
+        after.append(_merge_value(start, change.value, target))
+    return drop_same_values(target.attribute, [one for one in after if one])
 
 
-def _without(before: Any, target: PatchTarget, value: object) -> Any:
+def _remove_value(before: Any, target: PatchTarget, value: object) -> Any:
     """The value of an attribute after a removal, None for none."""
     attribute = target.attribute
     if not isinstance(before, list):
         if target.part is None or before is None:
             return None
         return {name: one for name, one in before.items() if name != target.part.name}
-    is_meant = _matching(target)
+    is_meant = _make_matcher(target)
     if target.part is not None:
         name = target.part.name
         cut = [{k: v for k, v in one.items() if k != name} for one in before if is_meant(one)]
         return [*(one for one in before if not is_meant(one)), *filter(None, cut)]
     if target.where is None and value is not None:
-        going = {one.get("value") for one in converted(attribute, value) or []}
+        going = {one.get("value") for one in convert_value(attribute, value) or []}
         return [one for one in before if one.get("value") not in going]
     return [one for one in before if not is_meant(one)]
 
 
-def _matching(target: PatchTarget) -> Callable[[Resource], bool]:
+def _make_matcher(target: PatchTarget) -> Callable[[Resource], bool]:
     """Tells the values that a change is about."""
     where, attribute = target.where, target.attribute
     if where is None:
         return lambda value: True
 
     def is_meant(value: Resource) -> bool:
-        return filters.holds(where, lambda name, wanted: _equal(attribute, value, name, wanted))
+        return protocol.match_filter(
+            where, lambda name, wanted: _is_equal_value(attribute, value, name, wanted)
+        )
 
     return is_meant
 
 
-def _equal(attribute: Attribute, value: Resource, name: str, wanted: object) -> bool:
+def _is_equal_value(attribute: Attribute, value: Resource, name: str, wanted: object) -> bool:
     part = attribute.part(name)
     if part is None:
-        raise filters.refused(f"{attribute.name} has no {name[:40]}.")
+        raise protocol.make_filter_error(f"{attribute.name} has no {name[:40]}.")
     found = value.get(part.name)
     if part.kind == "boolean" or part.exact or not isinstance(found, str):
         return (

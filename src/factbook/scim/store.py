@@ -1,11 +1,12 @@
-"""The store of what was pushed: users, groups, and who is in which."""
+"""The store of pushed users and groups, their members, and filters as conditions on rows."""
 
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from factbook.scim.attributes import Resource, TypeName
+from factbook.scim import protocol
+from factbook.scim.protocol import Equals, Resource, ScimFilter, TypeName
 from factbook.storage import Database, Row, Transaction
 
 _COLUMNS: Final = (
@@ -14,26 +15,12 @@ _COLUMNS: Final = (
 )
 # The most users with the same beginning of their names that an answer lists.
 _MOST_CALLED: Final = 20
-_READ: Final = f"SELECT {_COLUMNS} FROM scim_resources"
-_SAVE: Final = f"""
-INSERT INTO scim_resources ({_COLUMNS}, is_troubled)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-ON CONFLICT (id) DO UPDATE SET name_key = excluded.name_key, display_key = excluded.display_key,
-    external_id = excluded.external_id, active = excluded.active, document = excluded.document,
-    ref = excluded.ref, problem = excluded.problem, version = excluded.version,
-    changed_at = excluded.changed_at, disabled_ref = excluded.disabled_ref,
-    disabled_at = excluded.disabled_at, is_troubled = excluded.is_troubled
-"""
-_MEMBERS: Final = """
-SELECT m.group_id, r.id, r.type, '' FROM scim_members m
-JOIN scim_resources r ON r.id = m.member_id WHERE m.group_id IN LIST(?)
-ORDER BY m.group_id, m.member_id
-"""
-_GROUPS: Final = """
-SELECT m.member_id, r.id, r.type, r.document FROM scim_members m
-JOIN scim_resources r ON r.id = m.group_id WHERE m.member_id IN LIST(?)
-ORDER BY m.member_id, m.group_id
-"""
+_IN_GROUP: Final = "id IN (SELECT group_id FROM scim_members WHERE member_id = ?)"
+_HAS_GROUP: Final = "id IN (SELECT member_id FROM scim_members WHERE group_id = ?)"
+_OFFERED: Final = {
+    "User": "userName, externalId, displayName, id, active, groups.value",
+    "Group": "displayName, externalId, id, members.value",
+}
 
 
 class ScimRow(NamedTuple):
@@ -84,16 +71,16 @@ class RowCondition(NamedTuple):
     parameters: tuple[Any, ...] = ()
 
 
-def key(text: object) -> str:
+def fold_name(text: object) -> str:
     """The form of a name in which letters do not differ by case."""
     return str(text or "").casefold()
 
 
-def with_resource(row: ScimRow, resource: Resource) -> ScimRow:
+def replace_attributes(row: ScimRow, resource: Resource) -> ScimRow:
     """The row with other attributes; who was inactive stays so until they say otherwise."""
-    display = key(resource.get("displayName"))
+    display = fold_name(resource.get("displayName"))
     return row._replace(
-        name_key=key(resource["userName"]) if row.type == "User" else display,
+        name_key=fold_name(resource["userName"]) if row.type == "User" else display,
         display_key=display,
         external_id=resource.get("externalId", ""),
         active=resource.get("active", row.active) is True,
@@ -101,13 +88,13 @@ def with_resource(row: ScimRow, resource: Resource) -> ScimRow:
     )
 
 
-async def find(database: Database, type_: TypeName, id_: str) -> ScimRow | None:
+async def find_resource(database: Database, type_: TypeName, id_: str) -> ScimRow | None:
     """The resource of this type with this id."""
-    row = await database.one(f"{_READ} WHERE id = ? AND type = ?", (id_, type_))
-    return _row(row) if row else None
+    row = await database.one(f"{_READ_ROWS} WHERE id = ? AND type = ?", (id_, type_))
+    return _parse_row(row) if row else None
 
 
-async def page(
+async def list_resources(
     database: Database, type_: TypeName, where: RowCondition, offset: int, limit: int
 ) -> tuple[list[ScimRow], int]:
     """Up to `limit` resources in the order of their creation, and the number of all."""
@@ -117,13 +104,13 @@ async def page(
     if not limit or offset >= total:
         return [], total
     rows = await database.all(
-        f"{_READ} WHERE {condition} ORDER BY created_at, id LIMIT ? OFFSET ?",
+        f"{_READ_ROWS} WHERE {condition} ORDER BY created_at, id LIMIT ? OFFSET ?",
         (*parameters, limit, offset),
     )
-    return [_row(row) for row in rows], total
+    return [_parse_row(row) for row in rows], total
 
 
-async def member_counts(database: Database, groups: Collection[str]) -> dict[str, int]:
+async def count_members(database: Database, groups: Collection[str]) -> dict[str, int]:
     """The number of members of each of these groups that has any."""
     rows = await database.all(
         "SELECT group_id, count(*) FROM scim_members WHERE group_id IN LIST(?) GROUP BY group_id",
@@ -132,47 +119,51 @@ async def member_counts(database: Database, groups: Collection[str]) -> dict[str
     return dict(rows)
 
 
-async def members(database: Database, groups: Collection[str]) -> dict[str, list[GroupLink]]:
+async def list_members(database: Database, groups: Collection[str]) -> dict[str, list[GroupLink]]:
     """The members of each of these groups that has any."""
-    return _links(await database.all(_MEMBERS, (list(groups),)))
+    return _group_links(await database.all(_READ_MEMBERS, (list(groups),)))
 
 
-async def groups_of(database: Database, ids: Collection[str]) -> dict[str, list[GroupLink]]:
+async def list_groups(database: Database, ids: Collection[str]) -> dict[str, list[GroupLink]]:
     """The groups of each of these that is in any."""
-    return _links(await database.all(_GROUPS, (list(ids),)))
+    return _group_links(await database.all(_READ_GROUPS, (list(ids),)))
 
 
-def rows_of(transaction: Transaction, ids: Iterable[str]) -> dict[str, ScimRow]:
+def read_rows(transaction: Transaction, ids: Iterable[str]) -> dict[str, ScimRow]:
     """The resources with these ids."""
-    rows = transaction.all(f"{_READ} WHERE id IN LIST(?)", (list(ids),))
-    return {row[0]: _row(row) for row in rows}
+    rows = transaction.all(f"{_READ_ROWS} WHERE id IN LIST(?)", (list(ids),))
+    return {row[0]: _parse_row(row) for row in rows}
 
 
-def named(transaction: Transaction, type_: TypeName, name_key: str) -> list[str]:
+def find_ids_by_name(transaction: Transaction, type_: TypeName, name_key: str) -> list[str]:
     """The ids of the resources with this name."""
-    return _ids(
+    return _take_ids(
         transaction.all(
             "SELECT id FROM scim_resources WHERE type = ? AND name_key = ?", (type_, name_key)
         )
     )
 
 
-def users_of_subject(transaction: Transaction, subject: str) -> list[ScimRow]:
+def find_users_by_subject(transaction: Transaction, subject: str) -> list[ScimRow]:
     """The users with this external id, none for an empty one."""
-    rows = transaction.all(f"{_READ} WHERE type = 'User' AND external_id = ?", (subject or None,))
-    return [_row(row) for row in rows]
+    rows = transaction.all(
+        f"{_READ_ROWS} WHERE type = 'User' AND external_id = ?", (subject or None,)
+    )
+    return [_parse_row(row) for row in rows]
 
 
-async def refs_of_subject(database: Database, subject: str) -> list[str]:
+async def find_refs_by_subject(database: Database, subject: str) -> list[str]:
     """The references of the users with this external id that have one, none for an empty id."""
     rows = await database.all(
         "SELECT ref FROM scim_resources WHERE type = 'User' AND external_id = ? AND ref <> ''",
         (subject or None,),
     )
-    return _ids(rows)
+    return _take_ids(rows)
 
 
-async def members_called(database: Database, groups: Collection[str]) -> list[tuple[str, ScimRow]]:
+async def list_active_members(
+    database: Database, groups: Collection[str]
+) -> list[tuple[str, ScimRow]]:
     """The active users in the groups with these names, each with the group's name."""
     prefixed = ", ".join(f"u.{column}" for column in _COLUMNS.split(", "))
     rows = await database.all(
@@ -180,66 +171,69 @@ async def members_called(database: Database, groups: Collection[str]) -> list[tu
         "JOIN scim_members m ON m.group_id = g.id JOIN scim_resources u ON u.id = m.member_id "
         "WHERE g.type = 'Group' AND g.name_key IN LIST(?) AND u.type = 'User' AND u.active = 1 "
         "ORDER BY u.name_key, g.name_key",
-        ([key(name) for name in groups],),
+        ([fold_name(name) for name in groups],),
     )
-    found = [(msgspec.json.decode(row[0], type=_Named).display_name, _row(row[1:])) for row in rows]
+    found = [
+        (msgspec.json.decode(row[0], type=_NamedGroup).display_name, _parse_row(row[1:]))
+        for row in rows
+    ]
     return [(group, row) for group, row in found if group in groups]
 
 
-def users_called(transaction: Transaction, ref: str, name: str) -> list[ScimRow]:
+def find_users_by_name(transaction: Transaction, ref: str, name: str) -> list[ScimRow]:
     """The users with this reference, or whose name is this one, whole or before its `@`."""
-    name = key(name)
-    rows = transaction.all(f"{_READ} WHERE ref = ? AND type = 'User'", (ref,))
-    rows += transaction.all(f"{_READ} WHERE type = 'User' AND name_key = ?", (name,))
+    name = fold_name(name)
+    rows = transaction.all(f"{_READ_ROWS} WHERE ref = ? AND type = 'User'", (ref,))
+    rows += transaction.all(f"{_READ_ROWS} WHERE type = 'User' AND name_key = ?", (name,))
     # What comes after `@` in the order of characters is `A`.
     rows += transaction.all(
-        f"{_READ} WHERE type = 'User' AND name_key >= ? AND name_key < ? LIMIT ?",
+        f"{_READ_ROWS} WHERE type = 'User' AND name_key >= ? AND name_key < ? LIMIT ?",
         (f"{name}@", f"{name}A", _MOST_CALLED),
     )
-    found = {row[0]: _row(row) for row in rows}
+    found = {row[0]: _parse_row(row) for row in rows}
     return sorted(found.values(), key=lambda row: row.name_key)
 
 
-def users_disabled_with(transaction: Transaction, account: str) -> list[ScimRow]:
+def find_users_disabled_with(transaction: Transaction, account: str) -> list[ScimRow]:
     """The users whose deactivation has disabled this account."""
-    rows = transaction.all(f"{_READ} WHERE disabled_ref = ? AND type = 'User'", (account,))
-    return [_row(row) for row in rows]
+    rows = transaction.all(f"{_READ_ROWS} WHERE disabled_ref = ? AND type = 'User'", (account,))
+    return [_parse_row(row) for row in rows]
 
 
-def user_named(transaction: Transaction, name: str) -> ScimRow | None:
+def find_user_by_name(transaction: Transaction, name: str) -> ScimRow | None:
     """The user with this whole name."""
-    ids = named(transaction, "User", key(name))
-    return rows_of(transaction, ids)[ids[0]] if ids else None
+    ids = find_ids_by_name(transaction, "User", fold_name(name))
+    return read_rows(transaction, ids)[ids[0]] if ids else None
 
 
-def group_names(transaction: Transaction, users: Collection[str]) -> set[str]:
+def list_group_names(transaction: Transaction, users: Collection[str]) -> set[str]:
     """The names of the groups that these users are direct members of."""
-    rows = transaction.all(_GROUPS, (list(users),))
-    return {one.display for links in _links(rows).values() for one in links}
+    rows = transaction.all(_READ_GROUPS, (list(users),))
+    return {one.display for links in _group_links(rows).values() for one in links}
 
 
-def holders(transaction: Transaction, refs: Collection[str]) -> dict[str, str]:
+def find_ids_by_ref(transaction: Transaction, refs: Collection[str]) -> dict[str, str]:
     """The id of the resource that has each of these references."""
     rows = transaction.all("SELECT ref, id FROM scim_resources WHERE ref IN LIST(?)", (list(refs),))
     return dict(rows)
 
 
-def troubled(transaction: Transaction, limit: int, start: str = "") -> list[ScimRow]:
+def list_troubled(transaction: Transaction, limit: int, start: str = "") -> list[ScimRow]:
     """Resources with a problem, from an id on and then from the first."""
-    after = f"{_READ} WHERE is_troubled = 1 AND id >= ? ORDER BY id LIMIT ?"
-    before = f"{_READ} WHERE is_troubled = 1 AND id < ? ORDER BY id LIMIT ?"
+    after = f"{_READ_ROWS} WHERE is_troubled = 1 AND id >= ? ORDER BY id LIMIT ?"
+    before = f"{_READ_ROWS} WHERE is_troubled = 1 AND id < ? ORDER BY id LIMIT ?"
     rows = transaction.all(after, (start, limit))
     rows += transaction.all(before, (start, limit - len(rows)))
-    return [_row(row) for row in rows]
+    return [_parse_row(row) for row in rows]
 
 
-def problem_count(transaction: Transaction) -> int:
+def count_troubled(transaction: Transaction) -> int:
     """The number of resources with a problem."""
     [count] = transaction.one("SELECT count(*) FROM scim_resources WHERE is_troubled = 1") or (0,)
     return int(count)
 
 
-def shown_count(transaction: Transaction) -> int:
+def count_in_catalog(transaction: Transaction) -> int:
     """The number of resources that are in the catalog."""
     [count] = transaction.one(
         "SELECT count(*) FROM scim_resources WHERE active = 1 AND ref <> ''"
@@ -247,7 +241,7 @@ def shown_count(transaction: Transaction) -> int:
     return int(count)
 
 
-def shown(transaction: Transaction, after: str, limit: int) -> list[tuple[str, str]]:
+def list_in_catalog(transaction: Transaction, after: str, limit: int) -> list[tuple[str, str]]:
     """Ids and references of resources that are in the catalog, after an id."""
     rows = transaction.all(
         "SELECT id, ref FROM scim_resources WHERE active = 1 AND ref <> '' AND id > ? "
@@ -257,7 +251,7 @@ def shown(transaction: Transaction, after: str, limit: int) -> list[tuple[str, s
     return [(str(id_), str(ref)) for id_, ref in rows]
 
 
-def members_of(transaction: Transaction, groups: Collection[str]) -> list[tuple[str, str]]:
+def list_member_ids(transaction: Transaction, groups: Collection[str]) -> list[tuple[str, str]]:
     """Each of these groups with each of its members, as ids."""
     rows = transaction.all(
         "SELECT group_id, member_id FROM scim_members WHERE group_id IN LIST(?)", (list(groups),)
@@ -265,7 +259,7 @@ def members_of(transaction: Transaction, groups: Collection[str]) -> list[tuple[
     return [(group, member) for group, member in rows]
 
 
-def memberships(transaction: Transaction, ids: Collection[str]) -> list[tuple[str, str]]:
+def list_group_ids(transaction: Transaction, ids: Collection[str]) -> list[tuple[str, str]]:
     """Each of these with each group that it is in, as ids."""
     rows = transaction.all(
         "SELECT member_id, group_id FROM scim_members WHERE member_id IN LIST(?)", (list(ids),)
@@ -273,14 +267,14 @@ def memberships(transaction: Transaction, ids: Collection[str]) -> list[tuple[st
     return [(member, group) for member, group in rows]
 
 
-def save(transaction: Transaction, rows: Sequence[ScimRow]) -> None:
+def save_rows(transaction: Transaction, rows: Sequence[ScimRow]) -> None:
     """Store resources."""
     transaction.many(
-        _SAVE, [(*row[:5], int(row.active), *row[6:], int(bool(row.problem))) for row in rows]
+        _SAVE_ROW, [(*row[:5], int(row.active), *row[6:], int(bool(row.problem))) for row in rows]
     )
 
 
-def change_members(
+def change_group_members(
     transaction: Transaction, group: str, come: Collection[str], gone: Collection[str]
 ) -> None:
     """Add members to a group, and remove others."""
@@ -294,30 +288,96 @@ def change_members(
         transaction.insert("scim_members", ("group_id", "member_id"), rows)
 
 
-def delete(transaction: Transaction, id_: str) -> None:
+def delete_resource(transaction: Transaction, id_: str) -> None:
     """Forget a resource, with its members and its memberships."""
     transaction.run("DELETE FROM scim_members WHERE group_id = ?", (id_,))
     transaction.run("DELETE FROM scim_members WHERE member_id = ?", (id_,))
     transaction.run("DELETE FROM scim_resources WHERE id = ?", (id_,))
 
 
-def _row(row: Row) -> ScimRow:
+def _parse_row(row: Row) -> ScimRow:
     return ScimRow._make((*row[:5], bool(row[5]), *row[6:]))
 
 
-def _ids(rows: Iterable[Row]) -> list[str]:
+def _take_ids(rows: Iterable[Row]) -> list[str]:
     return [row[0] for row in rows]
 
 
-def _links(rows: Iterable[Row]) -> dict[str, list[GroupLink]]:
+def _group_links(rows: Iterable[Row]) -> dict[str, list[GroupLink]]:
     found: dict[str, list[GroupLink]] = {}
     for of, id_, type_, document in rows:
-        display = msgspec.json.decode(document, type=_Named).display_name if document else ""
+        display = msgspec.json.decode(document, type=_NamedGroup).display_name if document else ""
         found.setdefault(of, []).append(GroupLink(id_, type_, display))
     return found
 
 
-class _Named(msgspec.Struct, rename="camel"):
+class _NamedGroup(msgspec.Struct, rename="camel"):
     """The name in the document of a group."""
 
     display_name: str
+
+
+EVERY_ROW: Final = RowCondition("1 = 1")
+
+
+_NO_ROW: Final = RowCondition("1 = 0")
+
+
+def build_condition(type_: TypeName, filter_: ScimFilter) -> RowCondition:
+    """The condition; raises InputError for an attribute by which nothing can be found."""
+    if isinstance(filter_, Equals):
+        return _build_comparison(type_, filter_)
+    word = " AND " if isinstance(filter_, protocol.Both) else " OR "
+    found = [build_condition(type_, each) for each in filter_.conditions]
+    text = word.join(f"({one.sql})" for one in found)
+    return RowCondition(text, tuple(value for one in found for value in one.parameters))
+
+
+def _build_comparison(type_: TypeName, filter_: Equals) -> RowCondition:
+    name, value = protocol.strip_schema(type_, filter_.attribute).lower(), filter_.value
+    if name == "active" and type_ == "User":
+        return RowCondition("active = ?", (int(str(value).lower() == "true"),))
+    columns: dict[str, tuple[str, Any]] = {
+        "id": ("id = ?", value),
+        "externalid": ("external_id = ?", value),
+        "displayname": ("display_key = ?", fold_name(value)),
+    }
+    if type_ == "User":
+        columns |= {
+            "username": ("name_key = ?", fold_name(value)),
+            "groups": (_HAS_GROUP, value),
+            "groups.value": (_HAS_GROUP, value),
+        }
+    else:
+        columns |= {"members": (_IN_GROUP, value), "members.value": (_IN_GROUP, value)}
+    if name not in columns:
+        named = f"{type_}s are found by {_OFFERED[type_]}; {filter_.attribute[:80]} is not offered."
+        raise protocol.make_filter_error(named)
+    sql, wanted = columns[name]
+    # An empty text stands for none in a column.
+    return RowCondition(sql, (wanted,)) if isinstance(wanted, str) and wanted else _NO_ROW
+
+
+_READ_ROWS: Final = f"SELECT {_COLUMNS} FROM scim_resources"
+
+_SAVE_ROW: Final = f"""
+INSERT INTO scim_resources ({_COLUMNS}, is_troubled)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (id) DO UPDATE SET name_key = excluded.name_key, display_key = excluded.display_key,
+    external_id = excluded.external_id, active = excluded.active, document = excluded.document,
+    ref = excluded.ref, problem = excluded.problem, version = excluded.version,
+    changed_at = excluded.changed_at, disabled_ref = excluded.disabled_ref,
+    disabled_at = excluded.disabled_at, is_troubled = excluded.is_troubled
+"""
+
+_READ_MEMBERS: Final = """
+SELECT m.group_id, r.id, r.type, '' FROM scim_members m
+JOIN scim_resources r ON r.id = m.member_id WHERE m.group_id IN LIST(?)
+ORDER BY m.group_id, m.member_id
+"""
+
+_READ_GROUPS: Final = """
+SELECT m.member_id, r.id, r.type, r.document FROM scim_members m
+JOIN scim_resources r ON r.id = m.group_id WHERE m.member_id IN LIST(?)
+ORDER BY m.member_id, m.group_id
+"""

@@ -1,18 +1,79 @@
-"""Storage of webhooks as administrators see and change them."""
+"""Storage of webhooks: their sealed addresses and keys, and the view of administrators.
 
+Releases before 0015 stored addresses in the clear. Such a release may run beside this one and add
+webhooks. They are adopted with their claims, so this release begins where that one stopped.
+"""
+
+from collections.abc import Callable
 from typing import Final, NamedTuple
+from urllib.parse import urlsplit
 
 import msgspec
+import structlog
 
-from factbook.errors import ConflictError, NotFoundError, no_such
+from factbook.auth import encryption
+from factbook.auth.encryption import NotOpenedError
+from factbook.errors import ConflictError, NotFoundError, UnavailableError, no_such
 from factbook.events import store as events
 from factbook.events.event import FeedPosition
 from factbook.storage import Database, Row, Transaction
-from factbook.webhooks import secrets
-from factbook.webhooks.secrets import Sealed
 
-MOST: Final = 50
-_GIVEN_UP_SHOWN: Final = 100
+_ADDRESS_LABEL: Final = "webhook addresses"
+_KEY_LABEL: Final = "webhooks"
+# What stands for the part of an address that is not shown.
+_HIDDEN: Final = "/…"
+
+MOST_WEBHOOKS: Final = 50
+_MOST_GIVEN_UP: Final = 100
+
+log = structlog.get_logger("factbook.webhooks")
+
+
+class WebhookTarget(NamedTuple):
+    """Address of a webhook and the key that signs its messages."""
+
+    url: str
+    secret: bytes
+
+    def __repr__(self) -> str:
+        """Representation without either, as both are secret."""
+        return "Target(…)"
+
+
+class Sealed(NamedTuple):
+    """A target as it is stored; `address` is missing in a row that is not sealed yet."""
+
+    address: bytes | None
+    secret: bytes
+
+
+def seal_target(key: bytes, id_: str, target: WebhookTarget) -> Sealed:
+    """Seal the target for storage."""
+    return Sealed(
+        encryption.seal(key, _ADDRESS_LABEL, id_, target.url.encode()),
+        encryption.seal(key, _KEY_LABEL, f"{id_} {target.url}", target.secret),
+    )
+
+
+def open_target(key: bytes, id_: str, sealed: Sealed) -> WebhookTarget:
+    """Open the target; raises NotOpenedError, also for one that is not sealed yet."""
+    if sealed.address is None:
+        raise NotOpenedError
+    url = encryption.opened(key, _ADDRESS_LABEL, id_, sealed.address).decode()
+    return WebhookTarget(url, encryption.opened(key, _KEY_LABEL, f"{id_} {url}", sealed.secret))
+
+
+def seal_address(key: bytes, id_: str, url: str, secret: bytes) -> bytes:
+    """Seal the address alone; raises NotOpenedError unless the key opens its secret."""
+    encryption.opened(key, _KEY_LABEL, f"{id_} {url}", secret)
+    return encryption.seal(key, _ADDRESS_LABEL, id_, url.encode())
+
+
+def mask_address(url: str) -> str:
+    """The address without what may be secret: scheme, host, port, and a mark if there is more."""
+    parts = urlsplit(url)
+    more = parts.path.strip("/") or parts.query
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{_HIDDEN if more else ''}"
 
 
 class StoredWebhook(NamedTuple):
@@ -57,9 +118,9 @@ class WebhookCounts(NamedTuple):
     oldest_at: int | None
 
 
-async def figures(database: Database) -> WebhookCounts:
+async def count_webhooks(database: Database) -> WebhookCounts:
     """Current counts of webhooks and messages."""
-    row = await database.one(_FIGURES)
+    row = await database.one(_COUNT_WEBHOOKS)
     assert row is not None
     enabled, disabled, waiting, given_up, first_at, position = row
     times = first_at, None if position is None else await events.time_of(database, position)
@@ -67,70 +128,72 @@ async def figures(database: Database) -> WebhookCounts:
     return WebhookCounts(enabled, disabled, waiting, given_up, oldest)
 
 
-def add(transaction: Transaction, hook: StoredWebhook, sealed: Sealed, place: FeedPosition) -> None:
+def add_webhook(
+    transaction: Transaction, hook: StoredWebhook, sealed: Sealed, place: FeedPosition
+) -> None:
     """Store a webhook that gets the events from `place` on.
 
     Raises ConflictError when there are too many.
     """
     transaction.lock("webhooks")
-    if len(transaction.all("SELECT id FROM webhook_endpoints")) >= MOST:
-        raise ConflictError(f"There are already {MOST} webhooks, the maximum.")
+    if len(transaction.all("SELECT id FROM webhook_endpoints")) >= MOST_WEBHOOKS:
+        raise ConflictError(f"There are already {MOST_WEBHOOKS} webhooks, the maximum.")
     types = msgspec.json.encode(hook.types).decode()
     transaction.run(
-        _ADD, (hook.id, hook.url, *sealed, types, hook.created_at, hook.created_by, *place)
+        _ADD_WEBHOOK, (hook.id, hook.url, *sealed, types, hook.created_at, hook.created_by, *place)
     )
 
 
-async def listed(database: Database) -> list[StoredWebhook]:
+async def list_webhooks(database: Database) -> list[StoredWebhook]:
     """Every webhook, oldest first."""
-    rows = await database.all(_SHOWN.replace("{}", "ORDER BY w.created_at, w.id"))
-    return [_webhook(row) for row in rows]
+    rows = await database.all(_READ_WEBHOOKS.replace("{}", "ORDER BY w.created_at, w.id"))
+    return [_parse_webhook(row) for row in rows]
 
 
-async def one(database: Database, id_: str) -> StoredWebhook:
+async def get_webhook(database: Database, id_: str) -> StoredWebhook:
     """A webhook; raises NotFoundError."""
-    row = await database.one(_SHOWN.replace("{}", "WHERE w.id = ?"), (id_,))
+    row = await database.one(_READ_WEBHOOKS.replace("{}", "WHERE w.id = ?"), (id_,))
     if row is None:
-        raise await _missing(database, id_)
-    return _webhook(row)
+        raise await _make_missing_error(database, id_)
+    return _parse_webhook(row)
 
 
-async def given_up(database: Database, id_: str) -> list[GivenUp]:
+async def list_given_up(database: Database, id_: str) -> list[GivenUp]:
     """Up to a hundred messages that could not be delivered, newest first."""
-    return [GivenUp(*row) for row in await database.all(_GIVEN_UP, (id_, _GIVEN_UP_SHOWN))]
+    return [GivenUp(*row) for row in await database.all(_READ_GIVEN_UP, (id_, _MOST_GIVEN_UP))]
 
 
-async def sealed(database: Database, id_: str) -> Sealed:
+async def get_sealed_target(database: Database, id_: str) -> Sealed:
     """Sealed secrets of a webhook; raises NotFoundError."""
     row = await database.one("SELECT address, secret FROM webhook_endpoints WHERE id = ?", (id_,))
     if row is None:
-        raise await _missing(database, id_)
+        raise await _make_missing_error(database, id_)
     return Sealed(*row)
 
 
-async def every_sealed(database: Database) -> dict[str, Sealed]:
+async def list_sealed_targets(database: Database) -> dict[str, Sealed]:
     """Sealed secrets of each webhook, by its id."""
     rows = await database.all("SELECT id, address, secret FROM webhook_endpoints")
     return {id_: Sealed(*row) for id_, *row in rows}
 
 
-def remove(transaction: Transaction, id_: str) -> StoredWebhook:
+def remove_webhook(transaction: Transaction, id_: str) -> StoredWebhook:
     """Delete a webhook and its messages; raises NotFoundError."""
-    found = _existing(transaction, id_)
+    found = _require_webhook(transaction, id_)
     transaction.run("DELETE FROM webhook_retries WHERE webhook_id = ?", (id_,))
     transaction.run("DELETE FROM webhook_endpoints WHERE id = ?", (id_,))
     return found
 
 
-def enable(transaction: Transaction, id_: str, now: int) -> StoredWebhook:
+def mark_enabled(transaction: Transaction, id_: str, now: int) -> StoredWebhook:
     """Resume sending, given-up messages first; raises NotFoundError."""
-    found = _existing(transaction, id_)
+    found = _require_webhook(transaction, id_)
     transaction.run("UPDATE webhook_endpoints SET disabled_at = NULL WHERE id = ?", (id_,))
-    transaction.run(_AGAIN, (now, now, id_))
+    transaction.run(_RETRY_GIVEN_UP, (now, now, id_))
     return found._replace(disabled_at=None)
 
 
-def begin_at(transaction: Transaction, place: FeedPosition) -> None:
+def reset_webhooks(transaction: Transaction, place: FeedPosition) -> None:
     """Reset every webhook to the events from `place` on and delete all messages."""
     transaction.run("DELETE FROM webhook_retries")
     transaction.run("UPDATE webhook_endpoints SET next_position = ?, next_item = ?", place)
@@ -138,44 +201,85 @@ def begin_at(transaction: Transaction, place: FeedPosition) -> None:
     transaction.run("UPDATE webhooks SET next_position = ?, next_item = ?", place)
 
 
-def forget(transaction: Transaction, before: int) -> int:
+def delete_given_up(transaction: Transaction, before: int) -> int:
     """Delete given-up messages from before a time; returns their number."""
-    return transaction.run(_FORGET, (before,))
+    return transaction.run(_DELETE_GIVEN_UP, (before,))
 
 
-def _existing(transaction: Transaction, id_: str) -> StoredWebhook:
-    row = transaction.one(_SHOWN.replace("{}", "WHERE w.id = ?"), (id_,))
+def _require_webhook(transaction: Transaction, id_: str) -> StoredWebhook:
+    row = transaction.one(_READ_WEBHOOKS.replace("{}", "WHERE w.id = ?"), (id_,))
     if row is None:
-        raise no_such("webhook", id_, [one for (one,) in transaction.all(_IDS)])
-    return _webhook(row)
+        raise no_such("webhook", id_, [one for (one,) in transaction.all(_WEBHOOK_IDS)])
+    return _parse_webhook(row)
 
 
-_IDS: Final = "SELECT id FROM webhook_endpoints ORDER BY id"
+async def _make_missing_error(database: Database, id_: str) -> NotFoundError:
+    return no_such("webhook", id_, [one for (one,) in await database.all(_WEBHOOK_IDS)])
 
 
-async def _missing(database: Database, id_: str) -> NotFoundError:
-    return no_such("webhook", id_, [one for (one,) in await database.all(_IDS)])
-
-
-def _webhook(row: Row) -> StoredWebhook:
+def _parse_webhook(row: Row) -> StoredWebhook:
     id_, url, types, *rest = row
     # One that could not be sealed yet has the whole address.
-    return StoredWebhook(id_, secrets.shown(url), types_of(types), *rest)
+    return StoredWebhook(id_, mask_address(url), parse_types(types), *rest)
 
 
-def types_of(text: str) -> tuple[str, ...]:
+def parse_types(text: str) -> tuple[str, ...]:
     """Event types that a webhook gets; none means all."""
     return msgspec.json.decode(text, type=tuple[str, ...])
 
 
-_ADD = """
+async def adopt_webhooks(database: Database, key: bytes) -> None:
+    """Move and seal webhooks in the clear; to be called when a process starts.
+
+    Where the database cannot be written now, the senders do so later.
+    """
+    try:
+        if await database.one(_ANY_ADDED) or await database.one(_READ_CLEAR):
+            await _write_adoption(database, key)
+    except UnavailableError as error:
+        log.warning("webhook.unsealed", cause=error.cause)
+
+
+async def adopt_added_webhooks(database: Database, key: Callable[[], bytes]) -> None:
+    """Move and seal webhooks that another process has added since."""
+    if await database.one(_ANY_ADDED):
+        await _write_adoption(database, key())
+
+
+async def _write_adoption(database: Database, key: bytes) -> None:
+    if sealed := await database.write(lambda transaction: _move_and_seal(transaction, key)):
+        log.info("webhook.sealed", webhooks=sealed)
+
+
+def _move_and_seal(transaction: Transaction, key: bytes) -> int:
+    """Do both; returns the number of sealed webhooks."""
+    transaction.lock("webhooks")
+    transaction.many(_ADD_TAKEN, transaction.all(_TAKE_ADDED))
+    return sum(_seal_clear_address(transaction, key, *row) for row in transaction.all(_READ_CLEAR))
+
+
+def _seal_clear_address(
+    transaction: Transaction, key: bytes, id_: str, url: str, secret: bytes
+) -> bool:
+    """Seal one address, unless the key does not open its secret and may thus be a mistake."""
+    try:
+        address = seal_address(key, id_, url, bytes(secret))
+    except NotOpenedError:
+        return False
+    transaction.run(_STORE_ADDRESS, (mask_address(url), address, id_))
+    return True
+
+
+_WEBHOOK_IDS: Final = "SELECT id FROM webhook_endpoints ORDER BY id"
+
+_ADD_WEBHOOK = """
 INSERT INTO webhook_endpoints (
     id, url, address, secret, types, created_at, created_by, next_position, next_item, holder,
     held_until
 ) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, '', 0)
 """
 
-_SHOWN = """
+_READ_WEBHOOKS = """
 SELECT w.id, w.url, w.types, w.created_at, w.created_by, w.succeeded_at, w.failed_at, w.error,
     w.disabled_at,
     (SELECT COUNT(*) FROM webhook_retries r WHERE r.webhook_id = w.id AND r.next_at IS NOT NULL),
@@ -183,17 +287,17 @@ SELECT w.id, w.url, w.types, w.created_at, w.created_by, w.succeeded_at, w.faile
 FROM webhook_endpoints w {}
 """
 
-_GIVEN_UP = """
+_READ_GIVEN_UP = """
 SELECT event_id, type, first_at, attempts, error FROM webhook_retries
 WHERE webhook_id = ? AND next_at IS NULL ORDER BY first_at DESC, event_id LIMIT ?
 """
 
-_AGAIN = """
+_RETRY_GIVEN_UP = """
 UPDATE webhook_retries SET next_at = ?, first_at = ?, attempts = 1 WHERE webhook_id = ?
 """
 
 # The first that waits to be sent again, and the first that was never sent.
-_FIGURES = """
+_COUNT_WEBHOOKS = """
 SELECT (SELECT COUNT(*) FROM webhook_endpoints WHERE disabled_at IS NULL),
     (SELECT COUNT(*) FROM webhook_endpoints WHERE disabled_at IS NOT NULL),
     (SELECT COUNT(*) FROM webhook_retries WHERE next_at IS NOT NULL),
@@ -203,4 +307,22 @@ SELECT (SELECT COUNT(*) FROM webhook_endpoints WHERE disabled_at IS NULL),
     (SELECT MIN(next_position) FROM webhook_endpoints WHERE disabled_at IS NULL)
 """
 
-_FORGET = "DELETE FROM webhook_retries WHERE next_at IS NULL AND first_at < ?"
+_DELETE_GIVEN_UP = "DELETE FROM webhook_retries WHERE next_at IS NULL AND first_at < ?"
+
+_ANY_ADDED: Final = "SELECT 1 FROM webhooks LIMIT 1"
+
+_TAKE_ADDED: Final = """
+DELETE FROM webhooks RETURNING id, url, types, secret, created_at, created_by, next_position,
+    next_item, holder, held_until, succeeded_at, failed_at, error, disabled_at
+"""
+
+_ADD_TAKEN: Final = """
+INSERT INTO webhook_endpoints (
+    id, url, types, secret, created_at, created_by, next_position, next_item, holder, held_until,
+    succeeded_at, failed_at, error, disabled_at
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+
+_READ_CLEAR: Final = "SELECT id, url, secret FROM webhook_endpoints WHERE address IS NULL"
+
+_STORE_ADDRESS: Final = "UPDATE webhook_endpoints SET url = ?, address = ? WHERE id = ?"

@@ -16,10 +16,8 @@ from factbook.schemas.events import (
     ShownDigests,
     TriedWebhook,
 )
-from factbook.webhooks import digest_store, digests
-from factbook.webhooks.digest_cadence import DigestCadence
-from factbook.webhooks.digest_store import StoredDigest
-from factbook.webhooks.digests import WantedDigest
+from factbook.webhooks import digests
+from factbook.webhooks.digests import DigestCadence, StoredDigest, WantedDigest
 
 _LARGEST: Final = 16 * 1024
 
@@ -28,13 +26,13 @@ ID: Final = PathPart(name="id", description="The digest's id.", format="digest-i
 
 async def list_all(request: Request, state: WebhookContext) -> JsonReply[ShownDigests]:
     """Every digest, and of its address the scheme and host alone."""
-    found = await digest_store.listed(state.database)
+    found = await digests.list_digests(state.database)
     return reply(ShownDigests([_shown(one) for one in found]))
 
 
 async def get(request: Request, state: WebhookContext) -> JsonReply[ShownDigest]:
     """A digest, with what became of the last one."""
-    return reply(_shown(await digests.one(state.database, ID.of(request))))
+    return reply(_shown(await digests.get_digest(state.database, ID.of(request))))
 
 
 async def create(request: Request, state: WebhookContext) -> JsonReply[ShownDigest]:
@@ -44,7 +42,7 @@ async def create(request: Request, state: WebhookContext) -> JsonReply[ShownDige
     `outgoing_networks` names.
     """
     wanted = _wanted(await request.json(NewDigest, _LARGEST))
-    made = await digests.create(
+    made = await digests.create_digest(
         state.database,
         state.post,
         state.token_key,
@@ -59,7 +57,7 @@ async def create(request: Request, state: WebhookContext) -> JsonReply[ShownDige
 async def replace(request: Request, state: WebhookContext) -> JsonReply[ShownDigest]:
     """Change a digest. One of another owner tells what changes from now on."""
     wanted = _wanted(await request.json(ChangedDigest, _LARGEST))
-    changed = await digests.replace(
+    changed = await digests.change_digest(
         state.database,
         state.post,
         state.token_key,
@@ -74,7 +72,7 @@ async def replace(request: Request, state: WebhookContext) -> JsonReply[ShownDig
 async def delete(request: Request, state: WebhookContext) -> Reply:
     """Remove a digest; nothing is sent any more."""
     write = audit.writing(request, state, audit.of_digest("digest.delete"), 204)
-    await digests.remove(ID.of(request), write=write)
+    await digests.delete_digest(ID.of(request), write=write)
     return Reply(status=204)
 
 
@@ -83,7 +81,7 @@ async def test(request: Request, state: WebhookContext) -> JsonReply[TriedWebhoo
 
     It is marked as a test, and what it tells is told again in its time.
     """
-    tried = await digests.try_out(
+    tried = await digests.send_test_digest(
         state.database,
         state.post,
         state.token_key,

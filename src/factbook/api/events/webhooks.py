@@ -18,8 +18,7 @@ from factbook.schemas.events import (
     WebhookDetail,
     Webhooks,
 )
-from factbook.webhooks import management
-from factbook.webhooks import store as stored_webhooks
+from factbook.webhooks import sender, store
 from factbook.webhooks.store import StoredWebhook
 
 _LARGEST: Final = 16 * 1024
@@ -29,13 +28,13 @@ ID: Final = PathPart(name="id", description="The webhook's id.", format="webhook
 
 async def list_all(request: Request, state: WebhookContext) -> JsonReply[Webhooks]:
     """Every webhook, without its secret, and of its address the scheme and host alone."""
-    found = await stored_webhooks.listed(state.database)
+    found = await store.list_webhooks(state.database)
     return reply(Webhooks([_shown(one) for one in found]))
 
 
 async def get(request: Request, state: WebhookContext) -> JsonReply[WebhookDetail]:
     """A webhook, and what could not be delivered to it."""
-    found, lost = await management.one(state.database, ID.of(request))
+    found, lost = await sender.get_webhook_detail(state.database, ID.of(request))
     undelivered = [
         Undelivered(one.event_id, one.type, iso(one.first_at), one.attempts, one.error)
         for one in lost
@@ -51,7 +50,7 @@ async def create(request: Request, state: WebhookContext) -> JsonReply[MadeWebho
     The address is public, or in a network that the setting `outgoing_networks` names.
     """
     given: NewWebhook = await request.json(NewWebhook, _LARGEST)
-    made = await management.create(
+    made = await sender.create_webhook(
         state.database,
         state.post,
         state.token_key,
@@ -68,19 +67,21 @@ async def create(request: Request, state: WebhookContext) -> JsonReply[MadeWebho
 async def delete(request: Request, state: WebhookContext) -> Reply:
     """Remove a webhook, and what waits to be sent to it."""
     write = audit.writing(request, state, audit.of_webhook("webhook.delete"), 204)
-    await management.remove(ID.of(request), write=write)
+    await sender.delete_webhook(ID.of(request), write=write)
     return Reply(status=204)
 
 
 async def enable(request: Request, state: WebhookContext) -> JsonReply[Webhook]:
     """Send to a webhook again, beginning with what could not be delivered."""
     write = audit.writing(request, state, audit.of_webhook("webhook.enable"))
-    return reply(_shown(await management.enable(ID.of(request), now=state.clock(), write=write)))
+    return reply(
+        _shown(await sender.enable_webhook(ID.of(request), now=state.clock(), write=write))
+    )
 
 
 async def test(request: Request, state: WebhookContext) -> JsonReply[TriedWebhook]:
     """Send a message of the type `webhook.test` now, once, and say what came of it."""
-    tried = await management.try_out(
+    tried = await sender.send_test_message(
         state.database, state.post, state.token_key, ID.of(request), state.clock()
     )
     return reply(TriedWebhook(delivered=tried.error is None, **tried._asdict()))

@@ -11,7 +11,7 @@ from factbook.errors import FactbookError, InputError
 from factbook.http import error_responses
 from factbook.http.context import HandlerContext
 from factbook.http.requests import Reply, Request
-from factbook.scim.attributes import URN, Resource
+from factbook.scim.protocol import URN, Resource
 from factbook.scim.store import GroupLink, ScimRow
 
 PATH: Final = "/scim/v2"

@@ -6,7 +6,7 @@ from factbook.api.scim import answers
 from factbook.errors import NotAllowedError, NotFoundError, UnsupportedError
 from factbook.http.context import HandlerContext
 from factbook.http.requests import Reply, Request
-from factbook.scim import discovery
+from factbook.scim import protocol
 
 _NOT_OFFERED = ("/Bulk", "/Me", "/.search")
 
@@ -14,29 +14,33 @@ _NOT_OFFERED = ("/Bulk", "/Me", "/.search")
 async def config(request: Request, state: HandlerContext) -> Reply:
     """The configuration of the service."""
     _refuse_filter(request)
-    return answers.reply(discovery.config(answers.base(request, state)))
+    return answers.reply(protocol.describe_service(answers.base(request, state)))
 
 
 async def resource_types(request: Request, state: HandlerContext) -> Reply:
     """The types of resources."""
     _refuse_filter(request)
-    return answers.reply(discovery.listed(discovery.resource_types(answers.base(request, state))))
+    return answers.reply(
+        protocol.wrap_list(protocol.describe_resource_types(answers.base(request, state)))
+    )
 
 
 async def resource_type(request: Request, state: HandlerContext) -> Reply:
     """A type of resources."""
-    return _one(request, discovery.resource_types(answers.base(request, state)))
+    return _one(request, protocol.describe_resource_types(answers.base(request, state)))
 
 
 async def schemas(request: Request, state: HandlerContext) -> Reply:
     """The schemas of all resources."""
     _refuse_filter(request)
-    return answers.reply(discovery.listed(discovery.schemas(answers.base(request, state))))
+    return answers.reply(
+        protocol.wrap_list(protocol.describe_schemas(answers.base(request, state)))
+    )
 
 
 async def schema(request: Request, state: HandlerContext) -> Reply:
     """The schema of a type of resources."""
-    return _one(request, discovery.schemas(answers.base(request, state)))
+    return _one(request, protocol.describe_schemas(answers.base(request, state)))
 
 
 async def nowhere(request: Request, state: HandlerContext) -> Reply:

@@ -14,9 +14,9 @@ from factbook.errors import ConflictError, InputError
 from factbook.http import audit
 from factbook.http.context import HandlerContext
 from factbook.http.requests import Reply, Request, decode, offloaded
-from factbook.scim import attributes, directory, discovery, filters, patch, queries, store
-from factbook.scim.attributes import Resource, TypeName
+from factbook.scim import directory, patch, protocol, store
 from factbook.scim.directory import DirectoryChange, DirectoryTarget, ScimDirectory
+from factbook.scim.protocol import Resource, TypeName
 from factbook.scim.store import ScimRow
 
 _PAGE: Final = 100
@@ -31,7 +31,7 @@ async def create(request: Request, state: HandlerContext) -> Reply:
     """Make a user or a group."""
     type_ = _type(request)
     async with state.admission.room_for_body(request, _LARGEST):
-        resource = attributes.read(type_, await _body(request))
+        resource = protocol.read_resource(type_, await _body(request))
         made = await _directory(request, state, "create", 201).create(type_, resource)
     location = f"{answers.base(request, state)}/{type_}s/{made.row.id}"
     return answers.created(await _shown(request, state, made.row), made.row, location)
@@ -40,9 +40,9 @@ async def create(request: Request, state: HandlerContext) -> Reply:
 async def get(request: Request, state: HandlerContext) -> Reply:
     """A user or a group."""
     type_, id_ = _type(request), request.parameter("id")
-    row = await store.find(state.database, type_, id_)
+    row = await store.find_resource(state.database, type_, id_)
     if row is None:
-        raise directory.not_found(type_, id_)
+        raise directory.make_not_found_error(type_, id_)
     tags = request.header(b"if-none-match")
     if tags and (tags.strip() == "*" or row.version in _versions(tags)):
         return Reply(status=304, headers={"etag": answers.tag(row)}, content_type=answers.JSON)
@@ -54,14 +54,14 @@ async def list_all(request: Request, state: HandlerContext) -> Reply:
     type_, query = _type(request), dict(request.query)
     selection = AttributeSelection(query)
     start = max(_integer(query, "startIndex", 1), 1)
-    count = min(max(_integer(query, "count", _PAGE), 0), discovery.MOST)
+    count = min(max(_integer(query, "count", _PAGE), 0), protocol.MOST_RESOURCES)
     text = query.get("filter", "").strip()
-    where = queries.condition(type_, filters.parse(text)) if text else queries.EVERYTHING
-    rows, total = await store.page(state.database, type_, where, start - 1, count)
+    where = store.build_condition(type_, protocol.parse_filter(text)) if text else store.EVERY_ROW
+    rows, total = await store.list_resources(state.database, type_, where, start - 1, count)
     resources = await _resources(request, state, rows, selection)
     return answers.reply(
         {
-            "schemas": [discovery.LIST],
+            "schemas": [protocol.LIST_SCHEMA],
             "totalResults": total,
             "startIndex": start,
             "itemsPerPage": len(resources),
@@ -76,11 +76,11 @@ async def replace(request: Request, state: HandlerContext) -> Reply:
     async with state.admission.room_for_body(request, _LARGEST):
         body = await _body(request)
         try:
-            resource = attributes.read(type_, body)
+            resource = protocol.read_resource(type_, body)
             writer = _directory(request, state, "replace")
             made = await writer.replace(type_, id_, resource, _if_match(request))
         except (InputError, ConflictError):
-            if not attributes.is_inactive(type_, body):
+            if not protocol.is_inactive_user(type_, body):
                 raise
             made = await _deactivated(request, state, id_)
     return answers.reply(await _shown(request, state, made.row), etag=answers.tag(made.row))
@@ -92,7 +92,7 @@ async def change(request: Request, state: HandlerContext) -> Reply:
     async with state.admission.room_for_body(request, _LARGEST):
         body = await _body(request)
         try:
-            changes = patch.operations(body)
+            changes = patch.parse_operations(body)
             writer = _directory(request, state, "patch")
             made = await writer.patch(type_, id_, changes, _if_match(request))
         except (InputError, ConflictError):
@@ -168,11 +168,11 @@ async def _resources(
     links: dict[str, list[store.GroupLink]] = {}
     ids = [row.id for row in rows]
     if rows and rows[0].type == "User" and selection.has("groups"):
-        links = await store.groups_of(database, ids)
+        links = await store.list_groups(database, ids)
     elif rows and rows[0].type == "Group" and selection.has("members"):
-        counts = await store.member_counts(database, ids)
+        counts = await store.count_members(database, ids)
         ids = _few_enough(ids, counts)
-        links = await store.members(database, ids)
+        links = await store.list_members(database, ids)
     kept = rows[: len(ids)]
     return [selection.of(answers.resource(base, row, links.get(row.id, ()))) for row in kept]
 

@@ -25,7 +25,7 @@ from factbook.operations.backups.files import Note
 from factbook.storage import Transaction, counters
 from factbook.storage.database_url import open_database
 from factbook.storage.migrations import names
-from factbook.webhooks import store as webhooks
+from factbook.webhooks import store
 
 # What every connection to a SQLite file holds a lock on while it is open in WAL mode.
 # Source: https://www.sqlite.org/fileformat2.html, 1.6 the lock-byte page, and os_unix.c.
@@ -163,7 +163,7 @@ def settled(transaction: Transaction, now: int, *, above: int = 0, what: str = "
     Sign-outs and used invitations since the backup are not undone.
     """
     place = events.restart(transaction, max(now, above))
-    webhooks.begin_at(transaction, place)
+    store.reset_webhooks(transaction, place)
     sessions.forget_everyone(transaction)
     invitations.forget_everyone(transaction)
     consents.forget_everyone(transaction)

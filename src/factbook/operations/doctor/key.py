@@ -14,8 +14,7 @@ from factbook.operations.doctor.findings import Finding, ok, problem
 from factbook.settings import Settings
 from factbook.storage import Database
 from factbook.storage.database_url import sqlite_path
-from factbook.webhooks import digest_store, secrets
-from factbook.webhooks import store as webhooks
+from factbook.webhooks import digests, store
 
 TOPIC: Final = "key"
 _RESTORE: Final = "Put the key back that the database was written with, from the backup."
@@ -44,16 +43,16 @@ async def fits(database: Database, key: bytes) -> Finding:
     """Check that the key opens the sealed secrets of the database."""
     kept = await connection_store.usable(database, lambda: key)
     shut = [f"connection {name}" for name, one in kept.items() if isinstance(one, Unusable)]
-    hooks = await webhooks.every_sealed(database)
+    hooks = await store.list_sealed_targets(database)
     for id_, sealed in hooks.items():
         try:
-            await asyncio.to_thread(secrets.opened, key, id_, sealed)
+            await asyncio.to_thread(store.open_target, key, id_, sealed)
         except NotOpenedError:
             shut.append(f"webhook {id_}")
-    sent = await digest_store.every_sealed(database)
+    sent = await digests.list_sealed_addresses(database)
     for id_, address in sent.items():
         try:
-            await asyncio.to_thread(digest_store.opened, key, id_, address)
+            await asyncio.to_thread(digests.open_digest_address, key, id_, address)
         except NotOpenedError:
             shut.append(f"digest {id_}")
     rows = [row for row in await importer_store.rows(database) if row[4] is not None]

@@ -22,7 +22,7 @@ async def people(database: Database, settings: Settings) -> AsyncIterator[Findin
     except ConfigurationError as error:
         yield problem(TOPIC, error.message, "Correct the table [group_roles].")
         return
-    for one in (await identity.unproven_roles(database, rules))[:_MOST_NAMED]:
+    for one in (await identity.list_unproven_roles(database, rules))[:_MOST_NAMED]:
         name = one.ref.removeprefix(users.PREFIX)
         yield warning(
             TOPIC,
@@ -30,7 +30,7 @@ async def people(database: Database, settings: Settings) -> AsyncIterator[Findin
             f"that the account belongs to the SCIM user {one.user_name}.",
             _CONFIRM.format(f"{name} --user-name {one.user_name}"),
         )
-    unproven = await identity.unproven_people(database)
+    unproven = await identity.list_unproven_people(database)
     without = [one.name for one in unproven if one.proof is not None]
     older = [one.name for one in unproven if one.proof is None]
     if without:

@@ -16,7 +16,7 @@ from factbook.scheduling import housekeeping, lease, runs
 from factbook.scheduling.housekeeping import LARGEST_LEAP
 from factbook.settings import Settings
 from factbook.storage import Database
-from factbook.webhooks import store as webhooks
+from factbook.webhooks import store
 from factbook.webhooks.store import StoredWebhook
 
 SOURCES: Final = "sources"
@@ -71,7 +71,7 @@ async def batches(database: Database) -> AsyncIterator[Finding]:
 
 async def hooks(database: Database) -> AsyncIterator[Finding]:
     """Findings on webhooks that are disabled, or whose last message failed."""
-    found = await webhooks.listed(database)
+    found = await store.list_webhooks(database)
     for one in found:
         if one.disabled_at is not None:
             what = f"The {_named(one)} is disabled since {iso(one.disabled_at)}: {one.error}."

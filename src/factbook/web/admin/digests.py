@@ -11,10 +11,8 @@ from factbook.schemas.events import DigestForm, Weekday
 from factbook.web.site.endpoint import PageRoute
 from factbook.web.site.formats import segment
 from factbook.web.site.page_context import Form, PageContext
-from factbook.webhooks import digest_store, digests
-from factbook.webhooks.digest_cadence import WEEKDAYS, DigestCadence
-from factbook.webhooks.digest_store import StoredDigest
-from factbook.webhooks.digests import WantedDigest
+from factbook.webhooks import digests
+from factbook.webhooks.digests import WEEKDAYS, DigestCadence, StoredDigest, WantedDigest
 
 PATH: Final = "/administration/digests"
 _ONE: Final = f"{PATH}/{{id}}"
@@ -41,7 +39,7 @@ async def listed(visit: PageContext, status: int = 200, problem: str = "") -> Re
     return visit.page(
         "digests.html",
         status,
-        digests=await digest_store.listed(visit.state.database),
+        digests=await digests.list_digests(visit.state.database),
         filled=_fields(visit.form) if visit.form else DigestFields(),
         problem=problem,
         path=PATH,
@@ -55,7 +53,7 @@ async def create(visit: PageContext) -> Reply:
     """Create a digest."""
     state, write = visit.state, visit.writing(audit.of_digest("digest.create"), 201)
     try:
-        made = await digests.create(
+        made = await digests.create_digest(
             state.database,
             state.post,
             state.token_key,
@@ -71,7 +69,7 @@ async def create(visit: PageContext) -> Reply:
 
 async def show(visit: PageContext, status: int = 200, problem: str = "") -> Reply:
     """Page of one digest, with the form to change it."""
-    found = await digests.one(visit.state.database, _id(visit))
+    found = await digests.get_digest(visit.state.database, _id(visit))
     given = visit.form if problem and visit.form and visit.form.one("form") else None
     return visit.page(
         "digest.html",
@@ -92,7 +90,7 @@ async def replace(visit: PageContext) -> Reply:
     state, id_ = visit.state, _id(visit)
     write = visit.writing(audit.of_digest("digest.replace"))
     try:
-        await digests.replace(
+        await digests.change_digest(
             state.database,
             state.post,
             state.token_key,
@@ -111,7 +109,7 @@ async def try_out(visit: PageContext) -> Reply:
     state, id_ = visit.state, _id(visit)
     link = state.settings.public_url
     try:
-        tried = await digests.try_out(
+        tried = await digests.send_test_digest(
             state.database, state.post, state.token_key, id_, visit.now, link
         )
     except ConflictError as error:
@@ -124,7 +122,7 @@ async def try_out(visit: PageContext) -> Reply:
 
 async def delete(visit: PageContext) -> Reply:
     """Remove a digest."""
-    await digests.remove(_id(visit), write=visit.writing(audit.of_digest("digest.delete")))
+    await digests.delete_digest(_id(visit), write=visit.writing(audit.of_digest("digest.delete")))
     return visit.redirect(PATH, "The digest was deleted.")
 
 

@@ -122,8 +122,8 @@ async def confirm(visit: PageContext) -> Reply:
 
     return await _changed(
         visit,
-        identity.audited,
-        lambda transaction: identity.confirm(transaction, ref, rules, caller, user_name),
+        identity.audit_confirmation,
+        lambda transaction: identity.confirm_account(transaction, ref, rules, caller, user_name),
         f"{ref} is confirmed: the account has the groups of the catalog's user of its name.",
     )
 
@@ -138,8 +138,8 @@ async def add(visit: PageContext) -> Reply:
     rules = group_roles.rules(visit.state.settings)
     caller = Caller(visit.person.ref, visit.now, visit.address, grant=visit.person.grant)
     try:
-        done = await visit.writing(identity.audited)(
-            lambda transaction: identity.add(transaction, wish, issuer, rules, caller)
+        done = await visit.writing(identity.audit_confirmation)(
+            lambda transaction: identity.add_account(transaction, wish, issuer, rules, caller)
         )
     except (ConflictError, InputError) as error:
         return await listed(visit, error.status, problem=error.message)

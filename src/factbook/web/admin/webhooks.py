@@ -11,8 +11,7 @@ from factbook.http.requests import Reply
 from factbook.web.site.endpoint import PageRoute
 from factbook.web.site.formats import segment
 from factbook.web.site.page_context import PageContext
-from factbook.webhooks import management
-from factbook.webhooks import store as stored_webhooks
+from factbook.webhooks import sender, store
 
 PATH: Final = "/administration/webhooks"
 _ONE: Final = f"{PATH}/{{id}}"
@@ -25,7 +24,7 @@ async def listed(visit: PageContext, status: int = 200, problem: str = "") -> Re
     return visit.page(
         "webhooks.html",
         status,
-        webhooks=await stored_webhooks.listed(visit.state.database),
+        webhooks=await store.list_webhooks(visit.state.database),
         types=[(type_, TYPES[type_][1]) for type_ in _TYPES],
         url=form.one("url") if form else "",
         chosen=form.all("types") if form else [],
@@ -39,7 +38,7 @@ async def create(visit: PageContext) -> Reply:
     state, url = visit.state, visit.sent.one("url")
     write = visit.writing(audit.of_webhook("webhook.create"), 201)
     try:
-        made = await management.create(
+        made = await sender.create_webhook(
             state.database,
             state.post,
             state.token_key,
@@ -56,7 +55,7 @@ async def create(visit: PageContext) -> Reply:
 
 async def show(visit: PageContext, status: int = 200, problem: str = "") -> Reply:
     """Page of one webhook, with its undelivered messages."""
-    hook, lost = await management.one(visit.state.database, _id(visit))
+    hook, lost = await sender.get_webhook_detail(visit.state.database, _id(visit))
     return visit.page(
         "webhook.html",
         status,
@@ -72,7 +71,7 @@ async def try_out(visit: PageContext) -> Reply:
     """Send a test message and show the result."""
     state, id_ = visit.state, _id(visit)
     try:
-        tried = await management.try_out(
+        tried = await sender.send_test_message(
             state.database, state.post, state.token_key, id_, visit.now
         )
     except ConflictError as error:
@@ -86,13 +85,13 @@ async def try_out(visit: PageContext) -> Reply:
 async def enable(visit: PageContext) -> Reply:
     """Enable a webhook again, and resend given-up messages."""
     write = visit.writing(audit.of_webhook("webhook.enable"))
-    await management.enable(_id(visit), now=visit.now, write=write)
+    await sender.enable_webhook(_id(visit), now=visit.now, write=write)
     return visit.redirect(_path(_id(visit)), "The webhook is enabled.")
 
 
 async def delete(visit: PageContext) -> Reply:
     """Remove a webhook and its pending messages."""
-    await management.remove(_id(visit), write=visit.writing(audit.of_webhook("webhook.delete")))
+    await sender.delete_webhook(_id(visit), write=visit.writing(audit.of_webhook("webhook.delete")))
     return visit.redirect(PATH, "The webhook was deleted.")
 
 

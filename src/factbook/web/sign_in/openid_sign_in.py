@@ -13,7 +13,7 @@ from factbook.clock import SECOND
 from factbook.errors import ConflictError, InputError, NotFoundError, SignInError
 from factbook.http import refusals
 from factbook.http.requests import Reply
-from factbook.scim import identity as names
+from factbook.scim import identity as scim_identity
 from factbook.storage import Transaction
 from factbook.web.sign_in import password_sign_in
 from factbook.web.sign_in.password_sign_in import safe_path
@@ -80,7 +80,7 @@ def _note(
     provider_accounts.note_login(transaction, person.ref, identity.login or "")
     if person.proof == users.UNPROVEN:
         name = proven_name(identity, provider.options)
-        if proof := names.proof_of(transaction, person.ref, identity.subject, name):
+        if proof := scim_identity.find_proof(transaction, person.ref, identity.subject, name):
             users.prove(transaction, person.ref, proof)
     rules = group_roles.rules(visit.state.settings)
     group_roles.claim(transaction, person.ref, identity.groups, rules)
@@ -109,12 +109,12 @@ async def _new_person(
     trusted = proven_name(identity, provider.options)
     try:
         # SCIM knows people by their subject. A name alone may be somebody else's.
-        own = await names.ref_of_subject(visit.state.database, identity.subject)
+        own = await scim_identity.find_ref_by_subject(visit.state.database, identity.subject)
         ref = own or users.reference(identity.name)
 
         def work(transaction: Transaction) -> Person:
-            proof = names.proof_of(transaction, ref, identity.subject, trusted)
-            if not proof and names.reservation(transaction, ref):
+            proof = scim_identity.find_proof(transaction, ref, identity.subject, trusted)
+            if not proof and scim_identity.find_reservation(transaction, ref):
                 raise _unproven(ref, identity)
             return users.create(
                 transaction,

@@ -224,7 +224,7 @@ def _create(
     """Store the account of an invitation; raises ConflictError for a name that is somebody's."""
     is_first = invitation.made_by == invitations.FIRST_START
     if invitation.scim_id is None and not is_first:
-        identity.check_name(transaction, ref)
+        identity.check_reserved_name(transaction, ref)
     is_named = invitation.new_ref is not None or is_first
     users.create(
         transaction,

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from factbook.audit.trail import AuditEntry, Caller
 from factbook.auth import group_roles, sessions, users
 from factbook.clock import SECOND
-from factbook.scim import role_groups
+from factbook.scim import identity
 from factbook.storage import Transaction
 from factbook.web.site import cookies
 from factbook.web.site.page_context import PageContext
@@ -28,7 +28,7 @@ async def start(visit: PageContext, ref: str, how: str, check: Check | None = No
     caller = Caller(ref, now, visit.address)
 
     def work(transaction: Transaction) -> None:
-        role_groups.settle(transaction, ref, rules, caller)
+        identity.settle_role(transaction, ref, rules, caller)
         users.signed_in(transaction, ref, now)
         if check is not None:
             check(transaction)
