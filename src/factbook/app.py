@@ -10,8 +10,8 @@ import structlog
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from factbook import clock, process, shutdown
-from factbook.api import routes as api
-from factbook.api.mcp.servers import servers
+from factbook.api import routes
+from factbook.api.mcp.endpoint import build_server_finder
 from factbook.auth import group_roles
 from factbook.auth.encryption import token_key
 from factbook.auth.oauth import options as oauth_options
@@ -189,7 +189,7 @@ class Application(Backend):
             connect=self._clients.of,
             post=self._post,
             toolsets=tuple(one.name for one in toolsets),
-            server=servers(toolsets, self._tracing.tools),
+            server=build_server_finder(toolsets, self._tracing.tools),
             spawn=self._tasks.spawn,
             tracer=self._tracer,
             write_trial=partial(WriteTrial, database, clock),
@@ -236,7 +236,7 @@ def _routed(
     tracing: Tracing,
 ) -> ASGIApp:
     """Router over all endpoints: the interfaces and the pages."""
-    unknown = tracing.nowhere(api.nowhere(state))
+    unknown = tracing.nowhere(routes.build_fallback(state))
 
     def made() -> ASGIApp:
         # To import them takes as long as all that machines ask for.
@@ -250,7 +250,7 @@ def _routed(
         is_page = not scope["path"].startswith("/api/")
         await (pages if is_page else unknown)(scope, receive, send)
 
-    application = router(tracing.endpoints(api.endpoints(state)), elsewhere)
+    application = router(tracing.endpoints(routes.build_endpoints(state)), elsewhere)
     return application
 
 

@@ -4,7 +4,7 @@ import httpx2
 import pytest
 
 from factbook.api.endpoint import Route
-from factbook.api.routes import ALL_TOOLS, all_routes
+from factbook.api.routes import ALL_TOOLS, list_routes
 from factbook.auth.oauth import addresses
 from factbook.auth.permissions import (
     AUDIT_READ,
@@ -54,7 +54,7 @@ SIGNED = {
     ("POST", "/api/importers/v1/importers/{importer}/events"),
     *(("POST", path) for path in (addresses.TOKEN, addresses.REVOKE, addresses.REGISTER)),
 }
-ROUTES = all_routes(Settings(push_aliases=["other"]))
+ROUTES = list_routes(Settings(push_aliases=["other"]))
 GUARDED = [route for route in ROUTES if (route.method, route.path) not in OPEN | SIGNED]
 FEEDS = {
     "/api/access/v1/audit": {AUDIT_READ},

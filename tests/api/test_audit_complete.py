@@ -5,7 +5,7 @@ import re
 import pytest
 
 from factbook.api.endpoint import Route
-from factbook.api.routes import all_routes
+from factbook.api.routes import list_routes
 from factbook.audit.trail import ACTIONS
 from factbook.settings import Settings
 from tests.api.audited import READS, REFUSED_ALWAYS, every_write
@@ -13,7 +13,7 @@ from tests.api.auditing import TESTER, Watch
 from tests.conftest import StartService
 from tests.service import Service
 
-NOT_GETS = [route for route in all_routes(Settings()) if route.method != "GET"]
+NOT_GETS = [route for route in list_routes(Settings()) if route.method != "GET"]
 WRITES = [route for route in NOT_GETS if f"{route.method} {route.path}" not in READS]
 ON_SQLITE = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 
@@ -49,7 +49,7 @@ async def test_every_route_that_writes_leaves_one_record_of_what_was_done(
 async def test_every_call_that_access_is_refused_leaves_one_record(service: Service) -> None:
     watch = Watch(service)
     powerless = await service.token("events.read", name="powerless")
-    closed = [route for route in all_routes(Settings()) if route.permissions]
+    closed = [route for route in list_routes(Settings()) if route.permissions]
     assert len(closed) > 50
     for number, route in enumerate(closed):
         # Each from an address of its own: one address fills the audit with so many.

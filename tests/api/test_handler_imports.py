@@ -6,12 +6,12 @@ import sys
 
 import pytest
 
-SETS = "factbook.api.push.sets"
+SETS = "factbook.api.push"
 HANDLERS = [
     SETS,
-    "factbook.api.catalog.entities",
-    "factbook.api.access.tokens",
-    "factbook.api.events.events",
+    "factbook.api.catalog",
+    "factbook.api.access",
+    "factbook.api.events",
 ]
 PROGRAM = """
 import json, sys

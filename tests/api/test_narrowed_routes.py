@@ -5,7 +5,7 @@ from itertools import combinations
 import pytest
 
 from factbook.api.endpoint import Route
-from factbook.api.routes import all_routes
+from factbook.api.routes import list_routes
 from factbook.auth.permissions import SET_WRITE
 from factbook.auth.token_reach import DIMENSIONS, NAMESPACES, NOWHERE, Narrowing
 from factbook.settings import Settings
@@ -17,7 +17,7 @@ from tests.service import Service
 ASKED = [frozenset(some) for size in range(1, 5) for some in combinations(DIMENSIONS, size)]
 ROUTES = [
     route
-    for route in all_routes(Settings(push_aliases=["other"], agent_writes=True))
+    for route in list_routes(Settings(push_aliases=["other"], agent_writes=True))
     if route.permissions is not None and not route.signed
 ]
 

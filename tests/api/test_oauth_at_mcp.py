@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from starlette.types import Message
 
-from factbook.api.oauth import mcp_authentication
+from factbook.api import oauth
 from factbook.api.routes import TOOL_CALLS
 from factbook.auth.oauth import addresses
 from factbook.auth.permissions import CATALOG_READ, CHECK_READ, EXEMPTION_REQUEST, SOURCE_READ
@@ -184,7 +184,7 @@ def test_who_cannot_be_given_more_is_not_sent_to_ask_for_it() -> None:
     for grantable, is_told in ((READING, False), ((*READING, WRITE), True)):
         held = frozenset(READING)
         request.token = Grant("id", "user:default/vic", held, 1, 1, None, frozenset(grantable))
-        found = mcp_authentication.errors(error, request).headers["www-authenticate"]
+        found = oauth.render_mcp_error(error, request).headers["www-authenticate"]
         assert ("resource_metadata" in found) is is_told
 
 

@@ -10,14 +10,14 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from factbook import __version__
 from factbook.api.endpoint import Route
-from factbook.api.openapi.openapi import operation_id
-from factbook.api.routes import DOCUMENTS, all_routes
+from factbook.api.openapi import build_operation_id
+from factbook.api.routes import DOCUMENTS, list_routes
 from factbook.settings import Settings
 from tests.api.openapi_calls import every_call
 from tests.conftest import StartService
 from tests.service import PUSH, Service, component
 
-ROUTES = all_routes(Settings(push_aliases=["other"]))
+ROUTES = list_routes(Settings(push_aliases=["other"]))
 ADDRESSES = [f"{prefix}/openapi.json" for prefix, _, _ in DOCUMENTS]
 METHODS = ("get", "put", "post", "delete")
 
@@ -67,7 +67,7 @@ async def test_every_route_that_is_described_is_in_a_document_and_no_other(
 ) -> None:
     found = operations(await documents(await start(push_aliases=["other"])))
     described = {
-        operation_id(route): name_of(route).replace(":path", "")
+        build_operation_id(route): name_of(route).replace(":path", "")
         for route in ROUTES
         if route.described
     }
@@ -123,7 +123,7 @@ def test_what_is_not_described_is_no_rest_interface_or_another_way_to_write_one(
 
 
 async def test_every_operation_says_what_it_is_and_what_it_needs(service: Service) -> None:
-    by_id = {operation_id(route): route for route in ROUTES if route.described}
+    by_id = {build_operation_id(route): route for route in ROUTES if route.described}
     for id_, (name, operation) in operations(await documents(service)).items():
         needed = by_id[id_].permissions or ()
         assert operation["summary"], name

@@ -2,7 +2,7 @@
 
 import pytest
 
-from factbook.api.openapi.parameter_types import Parameter, Schema
+from factbook.api.parameters import Parameter, Schema
 from factbook.http.requests import Request
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from factbook.api.openapi import openapi
-from factbook.api.routes import all_routes
+from factbook.api import openapi
+from factbook.api.routes import list_routes
 from factbook.checks.scorecards import trend
 from factbook.clock import DAY
 from factbook.settings import Settings
@@ -109,7 +109,9 @@ def records(schema: Any) -> Iterator[Mapping[str, Any]]:
 
 def answers() -> dict[str, Any]:
     """The JSON Schemas of REST answers and of the results of tools, by name."""
-    document = openapi.document(all_routes(Settings()), title="", description="", public_url=None)
+    document = openapi.build_document(
+        list_routes(Settings()), title="", description="", public_url=None
+    )
     schemas = {f"schema {name}": one for name, one in document["components"]["schemas"].items()}
     return schemas | {
         f"tool {one.name}": one.output_schema for served in list_toolsets() for one in served.tools
@@ -147,7 +149,9 @@ def answered(document: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def test_every_answer_with_figures_says_as_of_when_they_are() -> None:
-    document = openapi.document(all_routes(Settings()), title="", description="", public_url=None)
+    document = openapi.build_document(
+        list_routes(Settings()), title="", description="", public_url=None
+    )
     schemas = answers()
     asked = dict(answered(document))
     asked |= {name: schema for name, schema in schemas.items() if name.startswith("tool ")}

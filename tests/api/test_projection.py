@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from factbook.api.catalog.projection import Projection
+from factbook.api.catalog import Projection
 
 ENTITY = {
     "kind": "Component",

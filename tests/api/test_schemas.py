@@ -4,9 +4,9 @@ from typing import Any, get_args
 
 import msgspec
 
+from factbook.api import openapi
 from factbook.api.endpoint import Route
-from factbook.api.openapi import openapi
-from factbook.api.routes import all_routes
+from factbook.api.routes import list_routes
 from factbook.auth import permissions
 from factbook.events.event import TYPES
 from factbook.schemas import access, catalog, events
@@ -18,8 +18,8 @@ EVENT = {"id": "1-0", "type": "team.added", "at": "now", "subject": "a", "data":
 
 def described(name: str) -> dict[str, Any]:
     """The members of a type, as the OpenAPI documents describe them."""
-    routes: list[Route] = all_routes(Settings())
-    document = openapi.document(routes, title="", description="", public_url=None)
+    routes: list[Route] = list_routes(Settings())
+    document = openapi.build_document(routes, title="", description="", public_url=None)
     members: dict[str, Any] = document["components"]["schemas"][name]["properties"]
     return members
 

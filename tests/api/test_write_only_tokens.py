@@ -7,7 +7,7 @@ import httpx2
 import pytest
 
 from factbook.api.endpoint import Route
-from factbook.api.routes import all_routes
+from factbook.api.routes import list_routes
 from factbook.auth.permissions import CATALOG_READ, NAMES, SET_WRITE, SOURCE_READ, SOURCE_WRITE
 from factbook.auth.roles import ROLES
 from factbook.settings import Settings
@@ -20,7 +20,7 @@ ON_SQLITE = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 # Clients of OAuth carry no token with permissions there.
 WRITES = {
     f"{route.method} {route.path}": route
-    for route in all_routes(Settings())
+    for route in list_routes(Settings())
     if route.writes and not route.path.startswith("/oauth/")
 }
 
@@ -74,7 +74,7 @@ def unstated(routes: Iterable[Route]) -> list[str]:
 
 
 def test_every_route_that_writes_states_what_it_takes_to_be_shown_what_is_stored() -> None:
-    assert unstated(all_routes(Settings(push_aliases=["other"]))) == []
+    assert unstated(list_routes(Settings(push_aliases=["other"]))) == []
 
 
 @pytest.mark.slow

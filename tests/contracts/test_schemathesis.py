@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from factbook.api.routes import DOCUMENTS, all_routes
+from factbook.api.routes import DOCUMENTS, list_routes
 from factbook.settings import Settings
 from tests.api.defining import SOURCES, of_entities
 from tests.api.defining import pushed as pushed_source
@@ -41,7 +41,7 @@ pytestmark = [
 @pytest.mark.parametrize("prefix", [prefix for prefix, _, _ in DOCUMENTS])
 def test_schemathesis_finds_nothing(prefix: str, database_url: str, tmp_path: Path) -> None:
     routes = [
-        route for route in all_routes(Settings()) if f"{route.path}/".startswith(f"{prefix}/")
+        route for route in list_routes(Settings()) if f"{route.path}/".startswith(f"{prefix}/")
     ]
     described = sum(route.described for route in routes)
     # `payments` is what the examples of the documents name.

@@ -14,12 +14,9 @@ from typing import Any
 from typer.main import get_command
 
 from factbook import errors
-from factbook.api.catalog.routes import CATALOG_ROUTES
-from factbook.api.checks.result_routes import RESULT_ROUTES
-from factbook.api.checks.routes import CHECK_ROUTES
+from factbook.api.catalog_routes import CATALOG_ROUTES, PUSH_ROUTES
 from factbook.api.endpoint import Route
-from factbook.api.push.routes import PUSH_ROUTES
-from factbook.api.tech_insights.routes import TECH_INSIGHTS_ROUTES
+from factbook.api.tech_insights import CHECK_ROUTES, RESULT_ROUTES, TECH_INSIGHTS_ROUTES
 from factbook.auth import roles as known_roles
 from factbook.auth.group_roles import GroupRoleOptions
 from factbook.auth.oauth.options import OAuthOptions

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from factbook.api.catalog.projection import Projection
+from factbook.api.catalog import Projection
 from factbook.catalog import kinds, predicates, ref, search, sets, strict, validation
 from factbook.catalog.push_rules import Annotator, PushRules
 from factbook.catalog.store.index_rows import Derived

@@ -5,11 +5,10 @@ from typing import Any
 
 import httpx2
 
-from factbook.api.catalog import cursors
-from factbook.api.catalog.cursors import AfterCursor, QueryCursor
-from factbook.api.mcp import jsonrpc
-from factbook.api.openapi import parameters
-from factbook.api.openapi.parameter_types import Parameter
+from factbook.api import catalog, parameters
+from factbook.api.catalog import AfterCursor, QueryCursor
+from factbook.api.mcp import protocol
+from factbook.api.parameters import Parameter
 from factbook.auth.oidc import attempt
 from factbook.http.admission import Hosts
 from factbook.http.requests import Proxies, Request
@@ -107,11 +106,11 @@ def of_cursors(data: bytes) -> None:
     """A cursor is what it was made of, and anything else is refused."""
     given = text(data)
     for type_ in (QueryCursor, AfterCursor):
-        found = tried(cursors.decode, given, type_, "cursor")
+        found = tried(catalog.decode_cursor, given, type_, "cursor")
         if found is not None:
-            again = cursors.encode(found)
+            again = catalog.encode_cursor(found)
             assert again.isalnum(), again
-            assert cursors.decode(again, type_, "cursor") == found
+            assert catalog.decode_cursor(again, type_, "cursor") == found
     text_ = cookies.packed(given)
     assert cookies.unpacked(text_) == given
 
@@ -145,26 +144,26 @@ def of_forms(data: bytes) -> None:
 def of_messages(data: bytes) -> None:
     """A message of JSON-RPC is read, or refused in its own form."""
     try:
-        found = jsonrpc.parse(data)
-    except jsonrpc.RpcError as error:
+        found = protocol.parse_message(data)
+    except protocol.RpcError as error:
         check_told(error)
         return
     assert found.jsonrpc == "2.0"
     if isinstance(found.id, int | str):
-        shown = jsonrpc.parse(jsonrpc.result(found.id, '{},"method":"x"').encode())
+        shown = protocol.parse_message(protocol.wrap_result(found.id, '{},"method":"x"').encode())
         assert shown.id == found.id
 
 
 def of_batches(data: bytes) -> None:
     """A batch is a few messages, or refused in its own form."""
     try:
-        found = jsonrpc.parse_batch(data)
-    except jsonrpc.RpcError as error:
+        found = protocol.parse_batch(data)
+    except protocol.RpcError as error:
         check_told(error)
         return
     assert 0 < len(found) <= 20
     for message in found:
-        assert jsonrpc.refused(message, "x").status in {200, 400}
+        assert protocol.build_batch_refusal(message, "x").status in {200, 400}
 
 
 TARGETS = (
@@ -172,9 +171,9 @@ TARGETS = (
         "auth.oidc.attempt.opened"), share=40),
     Target("answer-headers", of_answers, (), share=60),
     Target("addresses", of_addresses, (), share=60),
-    Target("cursors", of_cursors, ("api.catalog.cursors.decode",), share=40),
+    Target("cursors", of_cursors, ("api.catalog.decode_cursor",), share=40),
     Target("query", of_queries, (), share=20),
     Target("form", of_forms, ("web.site.page_context.read",), share=10),
-    Target("jsonrpc", of_messages, ("api.mcp.jsonrpc.parse",), share=60),
+    Target("jsonrpc", of_messages, ("api.mcp.protocol.parse_message",), share=60),
     Target("batches", of_batches, ("api.mcp.jsonrpc.parse_batch",), share=60),
 )  # fmt: skip

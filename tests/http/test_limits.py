@@ -9,7 +9,7 @@ from typer.main import get_command
 
 from bench import limits
 from factbook import json_parts
-from factbook.api.routes import all_routes
+from factbook.api.routes import list_routes
 from factbook.cli.commands import app
 from factbook.errors import PayloadTooLargeError
 from factbook.http import requests
@@ -26,7 +26,7 @@ _WRITING = {"POST", "PUT", "PATCH", "DELETE"}
 def test_every_route_importer_and_command_is_in_the_table() -> None:
     routes = {
         f"{route.method} {route.path}"
-        for route in all_routes(Settings())
+        for route in list_routes(Settings())
         if route.method in _WRITING
     }
     assert routes == set(limits.ROUTES)

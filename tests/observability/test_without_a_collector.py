@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from factbook.api import routes as api
+from factbook.api import routes
 from factbook.errors import ConfigurationError
 from factbook.observability import traces
 from factbook.settings import Settings
@@ -117,7 +117,7 @@ def test_opentelemetry_is_loaded_for_traces_alone_and_named_where_it_is_missing(
 
 async def test_without_traces_nothing_stands_between(service: Service) -> None:
     tracing = traces.start_tracing(service.state.settings, {})
-    endpoints, tools = api.endpoints(service.state), service.state.tools
+    endpoints, tools = routes.build_endpoints(service.state), service.state.tools
     assert tracing.endpoints(endpoints) is endpoints
     assert tracing.tools(tools) is tools
     assert tracing.database(service.state.database) is service.state.database

@@ -7,31 +7,117 @@ from collections.abc import Awaitable, Callable, Mapping
 from types import UnionType
 from typing import Any, Final, NamedTuple, get_args, get_type_hints
 
-from factbook.api.authentication import authenticate, authorize
-from factbook.api.openapi.parameter_types import AnswerHeader, Parameter
+from factbook.api.parameters import AnswerHeader, Parameter
+from factbook.auth import tokens
 from factbook.auth.permissions import (
     AUDIT_READ,
     CATALOG_READ,
     CHECK_READ,
     EVENTS_READ,
     SOURCE_READ,
+    TITLES,
     suffices,
 )
 from factbook.auth.token_reach import NOWHERE, SETS, SOURCES, Narrowing, Reach
 from factbook.auth.tokens import Grant
-from factbook.errors import FactbookError
+from factbook.errors import (
+    AuthenticationError,
+    FactbookError,
+    NotAllowedError,
+    TooManyRequestsError,
+)
 from factbook.http import error_responses, refusals
 from factbook.http.context import State
 from factbook.http.pipeline import Pipeline, begun
-from factbook.http.requests import Reply, Request
+from factbook.http.requests import Reply, Request, client_address
+from factbook.storage import Transaction
 
+Verify = Callable[[Request, State, str], Awaitable[Grant]]
 Handler = Callable[[Request, State], Awaitable[Reply]]
 ErrorForm = Callable[[FactbookError, Request], Reply]
 Authenticate = Callable[[Request, State], Awaitable[Grant]]
-
 # The `reading` of a write whose answer holds nothing that is stored.
 NOTHING_STORED: Final[tuple[str, ...]] = ()
 _READING = frozenset({CATALOG_READ, SOURCE_READ, CHECK_READ, EVENTS_READ, AUDIT_READ})
+
+
+async def authenticate_token(request: Request, state: State) -> Grant:
+    """The token that the request carries, one that was made here by hand; see `authenticated`."""
+    return await authenticate_with(request, state, verify_token)
+
+
+async def authenticate_with(request: Request, state: State, verify: Verify) -> Grant:
+    """The token that the request carries, if it is found to be good.
+
+    Raises AuthenticationError for none or a bad one, and TooManyRequestsError for a token that
+    calls too often or an address that fails too often. A good token is never refused for failures
+    of other clients at its address: with 238 random bits it cannot be guessed.
+    """
+    try:
+        token = request.token = await verify(request, state, read_bearer_value(request))
+    except AuthenticationError:
+        address = client_address(request.scope, state.proxies)
+        if seconds := state.failures.take(address):
+            raise TooManyRequestsError(
+                "Too many failed authentications from this address "
+                f"(failed_logins is {state.settings.failed_logins} a minute).",
+                retry_after=seconds,
+            ) from None
+        raise
+    if seconds := state.calls.take(token.id):
+        raise TooManyRequestsError(
+            f"This token calls too often (token_rate is {state.settings.token_rate:g} a second).",
+            retry_after=seconds,
+        )
+    return token
+
+
+def require_permissions(token: Grant, needed: tuple[str, ...]) -> None:
+    """Raise NotAllowedError naming the permissions that the token lacks."""
+    if not token.permissions.issuperset(needed):
+        missing = tuple(name for name in needed if name not in token.permissions)
+        named = " and ".join(f'"{TITLES[name]}" ({name})' for name in missing)
+        raise NotAllowedError(f"This needs the permission {named}.", missing=missing)
+
+
+async def verify_token(request: Request, state: State, value: str) -> Grant:
+    """The token with this value. Raises AuthenticationError for an unknown or invalid one."""
+    if not tokens.is_shaped(value):
+        raise AuthenticationError("The token is not from this service.", token_sent=True)
+    # Here, because what is open to everyone has to answer without a database.
+    state.database.refresh()
+    token = await tokens.find(state.database, tokens.digest(value, state.token_key))
+    now = state.clock()
+    if token is None:
+        known = "unknown" if tokens.is_well_formed(value) else "mistyped: its checksum is wrong"
+        raise AuthenticationError(f"The token is {known}.", token_sent=True)
+    request.token_id = token.id
+    if token.revoked_at is not None:
+        raise AuthenticationError("The token was revoked.", token_sent=True)
+    if token.expires_at is not None and token.expires_at <= now:
+        raise AuthenticationError("The token has expired.", token_sent=True)
+    if token.last_used_at is None or not tokens.is_noted(token.last_used_at, now):
+        id_ = token.id
+        note_token_use(state, id_, now, lambda transaction: tokens.touch(transaction, id_, now))
+    return token
+
+
+def read_bearer_value(request: Request) -> str:
+    """Value of the request's token, of any form. Raises AuthenticationError without one."""
+    header = request.headers.get(b"authorization")
+    if header is None:
+        raise AuthenticationError("Missing credentials: send Authorization: Bearer <token>.")
+    scheme, _, credentials = header.partition(b" ")
+    if scheme.lower() != b"bearer":
+        raise AuthenticationError("The Authorization header has to be Bearer <token>.")
+    return credentials.strip().decode("latin-1")
+
+
+def note_token_use(state: State, id_: str, now: int, touch: Callable[[Transaction], None]) -> None:
+    """Have a use recorded beside the answer, unless that was done within the last minute."""
+    if not tokens.is_noted(state.touched.get(id_, 0), now):
+        state.touched[id_] = now
+        state.spawn(state.database.write(touch))
 
 
 class Route(NamedTuple):
@@ -79,7 +165,7 @@ class Route(NamedTuple):
     signed: bool = False
     judged: bool = False
     owned: bool = False
-    authenticate: Authenticate = authenticate
+    authenticate: Authenticate = authenticate_token
     reach: Reach = NOWHERE
 
     @property
@@ -139,7 +225,7 @@ class Endpoint(Pipeline[Route, Request]):
             token = await self._authenticate(request, state)
             request.own_only = _is_own_only(token, route)
             if token.narrowing is not None:
-                _keep_within(token.narrowing, route, request)
+                _require_within_narrowing(token.narrowing, route, request)
             request.may_read = token.permissions.issuperset(route.reading or ())
         if request.scope["query_string"] and route.parameters is not None:
             request.allow_only([each.name for each in route.parameters if each.place == "query"])
@@ -149,7 +235,7 @@ class Endpoint(Pipeline[Route, Request]):
         return reply
 
     def finished(self, request: Request, reply: Reply) -> Reply:
-        origin = _shared_with(request, self.state)
+        origin = _find_shared_origin(request, self.state)
         if not origin:
             return reply
         shared = {
@@ -174,7 +260,7 @@ _SENT: Final = (
 )
 
 
-def _shared_with(request: Request, state: State) -> str:
+def _find_shared_origin(request: Request, state: State) -> str:
     """The origin that answers are shared with; empty for any other."""
     origin = request.headers.get(b"origin", b"").decode("latin-1")
     return origin if origin in state.hosts.shared_with else ""
@@ -183,7 +269,7 @@ def _shared_with(request: Request, state: State) -> str:
 def _is_preflight(request: Request, state: State) -> bool:
     """True if a browser asks what a page of an allowed origin may send."""
     asks = b"access-control-request-method" in request.headers
-    return request.method == "OPTIONS" and asks and bool(_shared_with(request, state))
+    return request.method == "OPTIONS" and asks and bool(_find_shared_origin(request, state))
 
 
 def _is_own_only(token: Grant, route: Route) -> bool:
@@ -192,7 +278,7 @@ def _is_own_only(token: Grant, route: Route) -> bool:
     if token.permissions.issuperset(needed):
         return False
     if not (route.owned and suffices(token.permissions, needed)):
-        authorize(token, needed)
+        require_permissions(token, needed)
     return True
 
 
@@ -200,7 +286,7 @@ def _is_own_only(token: Grant, route: Route) -> bool:
 _NAMED: Final = {SETS: "set_id", SOURCES: "id"}
 
 
-def _keep_within(narrowing: Narrowing, route: Route, request: Request) -> None:
+def _require_within_narrowing(narrowing: Narrowing, route: Route, request: Request) -> None:
     """Raise NotAllowedError for what is outside of the narrowing of the token."""
     route.reach.check(narrowing, writes=route.writes)
     given = request.scope.get("path_params", {})

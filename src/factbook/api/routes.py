@@ -1,32 +1,38 @@
 """The table of routes: every method of every path, its handler and the permissions it needs."""
 
+import re
 from collections.abc import Sequence
 from functools import partial
+from typing import Final
 
 from starlette.types import ASGIApp
 
-from factbook.api.access import audit, tokens
-from factbook.api.catalog.routes import CATALOG_ROUTES
-from factbook.api.checks.community_routes import COMMUNITY_ROUTES
-from factbook.api.checks.digest_routes import DIGEST_ROUTES
-from factbook.api.checks.result_routes import RESULT_ROUTES
-from factbook.api.checks.routes import CHECK_ROUTES
+from factbook.api import access, oauth, openapi
+from factbook.api.catalog_routes import CATALOG_ROUTES, PUSH_ROUTES
+from factbook.api.community import COMMUNITY_ROUTES
 from factbook.api.endpoint import NOTHING_STORED, Endpoint, Route
-from factbook.api.events.routes import EVENT_ROUTES
-from factbook.api.importers.routes import IMPORTER_ROUTES
+from factbook.api.importers import IMPORTER_ROUTES
 from factbook.api.mcp import endpoint
-from factbook.api.oauth import mcp_authentication
-from factbook.api.oauth.routes import OAUTH_ROUTES
-from factbook.api.openapi import openapi, operations
-from factbook.api.push.routes import PUSH_ROUTES
-from factbook.api.scim.routes import SCIM_ROUTES
-from factbook.api.tech_insights.routes import TECH_INSIGHTS_ROUTES
+from factbook.api.oauth import OAUTH_ROUTES
+from factbook.api.scim import SCIM_ROUTES
+from factbook.api.tech_insights import (
+    CHECK_ROUTES,
+    DIGEST_ROUTES,
+    RESULT_ROUTES,
+    TECH_INSIGHTS_ROUTES,
+)
+from factbook.api.webhooks import EVENT_ROUTES
 from factbook.auth.permissions import AUDIT_READ, CATALOG_READ, SOURCE_READ, TOKEN_MANAGE
 from factbook.auth.token_reach import OF_GRANTING, OF_TOOLS
-from factbook.http import error_responses
-from factbook.http.context import State
+from factbook.errors import NotFoundError
+from factbook.http import client_configs, error_responses
+from factbook.http.context import SourceContext, State
+from factbook.http.requests import Reply, Request, reply
 from factbook.settings import Settings
+from factbook.storage import migrations
 
+# Where clients of the Model Context Protocol look for it.
+_MCP: Final = re.compile(r"/(api/)?(mcp|sse)(/|\Z)")
 TOOL_CALLS = "/api/mcp/v1/tech-insights-facts"
 CHECK_TOOLS = "/api/mcp/v1/tech-insights-checks"
 WRITING_TOOLS = f"{CHECK_TOOLS}-manage"
@@ -37,7 +43,6 @@ TECH_INSIGHTS = "/api/tech-insights/v1"
 COMMUNITY = "/api/tech-insights"
 EVENTS = "/api/events"
 IMPORTERS = "/api/importers/v1"
-
 # Where each OpenAPI document is, below its interface's path.
 DOCUMENTS = (
     (
@@ -62,26 +67,74 @@ DOCUMENTS = (
         "Reading what was imported, and deciding on removals that wait.",
     ),
 )
-
 _TOOLS = (CATALOG_READ, SOURCE_READ)
 _TOKENS = (TOKEN_MANAGE,)
-
 _OF_TOOLS = Route(
     "POST",
     "",
-    endpoint.post_any,
+    endpoint.post_any_message,
     (),
     None,
     described=False,
     errors=error_responses.protocol,
     reach=OF_TOOLS,
 )
+# Where a setting asks for it: writes by tools.
+WRITING: Sequence[Route] = (
+    _OF_TOOLS._replace(path=WRITING_TOOLS, handler=endpoint.post_managing_message, judged=True),
+)
+
+
+async def report_liveness(request: Request, state: SourceContext) -> Reply:
+    """The process runs."""
+    return reply({"status": "ok"})
+
+
+async def report_readiness(request: Request, state: SourceContext) -> Reply:
+    """The process can serve: its database answers. One that stops takes no new connections.
+
+    One that can only read is ready, and says why nothing can be written.
+    """
+    await state.database.check()
+    await migrations.check(state.database)
+    trouble = state.database.trouble()
+    return reply({"status": "ready"} | ({"writes": trouble} if trouble else {}))
+
+
+async def report_metrics(request: Request, state: State) -> Reply:
+    """Counts and durations for Prometheus; what is stored only while the database answers."""
+    # The client library imports a web server of its own, and not everybody scrapes.
+    from factbook.observability import scrape  # noqa: PLC0415
+
+    rendered = await scrape.render_scrape(
+        state.metrics,
+        state.database,
+        state.registry,
+        state.importers,
+        state.clock(),
+        state.settings.database_url,
+    )
+    return Reply(rendered, content_type=b"text/plain; version=0.0.4; charset=utf-8")
+
+
+async def refuse_unknown_path(request: Request, state: SourceContext) -> Reply:
+    """Any address that nothing else answers."""
+    hint = ""
+    word = state.settings.push_word
+    if "-entities/" in request.path and request.path.startswith("/api/catalog/"):
+        hint = f" The push interface is at /api/catalog/{word}-entities."
+    elif _MCP.match(request.path):
+        hint = f" Tools are called by POST to {client_configs.PATH}."
+    elif request.path.startswith("/api/") and request.path.endswith("/"):
+        hint = f" Addresses end without a slash: try {request.path.rstrip('/')}."
+    raise NotFoundError(f"There is nothing at {request.path}.{hint}")
+
 
 ROUTES: Sequence[Route] = (
     Route(
         "POST",
         TOOL_CALLS,
-        endpoint.post,
+        endpoint.post_facts_message,
         _TOOLS,
         None,
         described=False,
@@ -89,12 +142,12 @@ ROUTES: Sequence[Route] = (
         reach=OF_TOOLS,
     ),
     # Each tool names its permissions.
-    _OF_TOOLS._replace(path=CHECK_TOOLS, handler=endpoint.post_checks),
+    _OF_TOOLS._replace(path=CHECK_TOOLS, handler=endpoint.post_checks_message),
     _OF_TOOLS._replace(
         path=ALL_TOOLS,
-        handler=endpoint.post_any,
-        errors=mcp_authentication.errors,
-        authenticate=mcp_authentication.authenticate,
+        handler=endpoint.post_any_message,
+        errors=oauth.render_mcp_error,
+        authenticate=oauth.authenticate_at_mcp,
     ),
     *(route._replace(path=f"/api/catalog{route.path}") for route in CATALOG_ROUTES),
     *(
@@ -102,43 +155,47 @@ ROUTES: Sequence[Route] = (
         for route in (*TECH_INSIGHTS_ROUTES, *CHECK_ROUTES, *RESULT_ROUTES, *DIGEST_ROUTES)
     ),
     *(route._replace(path=f"{COMMUNITY}{route.path}") for route in COMMUNITY_ROUTES),
-    Route("GET", TOKENS, tokens.list_all, _TOKENS),
+    Route("GET", TOKENS, access.get_tokens, _TOKENS),
     Route(
         "POST",
         TOKENS,
-        tokens.create,
+        access.post_token,
         _TOKENS,
-        body=tokens.NewToken,
+        body=access.NewToken,
         status=201,
         reading=NOTHING_STORED,
         reach=OF_GRANTING,
     ),
-    Route("DELETE", f"{TOKENS}/{{id}}", tokens.revoke, _TOKENS, status=204, reading=NOTHING_STORED),
-    Route("GET", f"{ACCESS}/audit", audit.list_records, (AUDIT_READ,), audit.PARAMETERS),
+    Route(
+        "DELETE",
+        f"{TOKENS}/{{id}}",
+        access.delete_token,
+        _TOKENS,
+        status=204,
+        reading=NOTHING_STORED,
+    ),
+    Route(
+        "GET", f"{ACCESS}/audit", access.get_audit_records, (AUDIT_READ,), access.AUDIT_PARAMETERS
+    ),
     Route(
         "GET",
         f"{ACCESS}/audit/export",
-        audit.export,
+        access.export_audit_records,
         (AUDIT_READ,),
-        audit.EXPORT_PARAMETERS,
-        media=audit.NDJSON,
+        access.AUDIT_EXPORT_PARAMETERS,
+        media=access.NDJSON,
     ),
     *(route._replace(path=f"{EVENTS}{route.path}") for route in EVENT_ROUTES),
     *(route._replace(path=f"{IMPORTERS}{route.path}") for route in IMPORTER_ROUTES),
     *SCIM_ROUTES,
     *OAUTH_ROUTES,
-    Route("GET", "/healthz", operations.healthz, None, None, described=False, probe=True),
-    Route("GET", "/readyz", operations.readyz, None, None, described=False, probe=True),
-    Route("GET", "/metrics", operations.metrics, None, None, described=False, probe=True),
-)
-
-# Where a setting asks for it: writes by tools.
-WRITING: Sequence[Route] = (
-    _OF_TOOLS._replace(path=WRITING_TOOLS, handler=endpoint.post_managing, judged=True),
+    Route("GET", "/healthz", report_liveness, None, None, described=False, probe=True),
+    Route("GET", "/readyz", report_readiness, None, None, described=False, probe=True),
+    Route("GET", "/metrics", report_metrics, None, None, described=False, probe=True),
 )
 
 
-def all_routes(settings: Settings) -> list[Route]:
+def list_routes(settings: Settings) -> list[Route]:
     """Every route that these settings give."""
     words = [settings.push_word, *settings.push_aliases]
     writing = WRITING if settings.agent_writes else ()
@@ -155,10 +212,10 @@ def all_routes(settings: Settings) -> list[Route]:
             for route in PUSH_ROUTES
         ),
     ]
-    return [*routes, *_descriptions(routes, settings)]
+    return [*routes, *_list_document_routes(routes, settings)]
 
 
-def _descriptions(routes: Sequence[Route], settings: Settings) -> list[Route]:
+def _list_document_routes(routes: Sequence[Route], settings: Settings) -> list[Route]:
     """The routes of the OpenAPI documents.
 
     They are open to everyone: they hold nothing but what the product's documentation says, and
@@ -168,9 +225,9 @@ def _descriptions(routes: Sequence[Route], settings: Settings) -> list[Route]:
         Route(
             "GET",
             f"{prefix}/openapi.json",
-            openapi.serving(
+            openapi.serve_document(
                 partial(
-                    openapi.document,
+                    openapi.build_document,
                     [route for route in routes if f"{route.path}/".startswith(f"{prefix}/")],
                     title=title,
                     description=description,
@@ -184,19 +241,19 @@ def _descriptions(routes: Sequence[Route], settings: Settings) -> list[Route]:
     ]
 
 
-def endpoints(state: State) -> dict[str, ASGIApp]:
+def build_endpoints(state: State) -> dict[str, ASGIApp]:
     """The ASGI application of each path of the table."""
     paths: dict[str, dict[str, Route]] = {}
-    for route in all_routes(state.settings):
+    for route in list_routes(state.settings):
         paths.setdefault(route.path, {})[route.method] = route
     return {path: Endpoint(methods, state) for path, methods in paths.items()}
 
 
-def nowhere(state: State) -> ASGIApp:
+def build_fallback(state: State) -> ASGIApp:
     """The ASGI application of every other path."""
     methods = ("GET", "POST", "PUT", "DELETE", "PATCH", "OPTIONS")
     routes = {
-        method: Route(method, "(none)", operations.nowhere, None, None, described=False)
+        method: Route(method, "(none)", refuse_unknown_path, None, None, described=False)
         for method in methods
     }
     return Endpoint(routes, state)

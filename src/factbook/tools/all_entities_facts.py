@@ -1,4 +1,8 @@
-"""get-all-entities-facts: the facts of one data source about many entities, or their numbers."""
+"""get-all-entities-facts: the facts of one data source about many entities, or their numbers.
+
+Answers about chosen facts are made for agents: long values are left out unless they are named, a
+time that all rows share is said once, and a page ends before it is too long.
+"""
 
 from collections import Counter
 from collections.abc import AsyncGenerator, Iterable, Mapping

@@ -1,4 +1,8 @@
-"""get-entity: one entity with its owner, relations and texts, its levels and failing checks."""
+"""get-entity: one entity with its owner, relations and texts, its levels and failing checks.
+
+Everything in it was pushed. Texts that people wrote are in one member, `writtenByOthers`,
+apart from the values of this service.
+"""
 
 import asyncio
 import re

@@ -12,10 +12,9 @@ import msgspec
 from msgspec import Struct
 
 from factbook import invisible
-from factbook.api.authentication import authorize
-from factbook.api.mcp import jsonrpc, tool_calls
-from factbook.api.mcp.descriptions import MODERN_MEMBERS
-from factbook.api.mcp.jsonrpc import Exchange
+from factbook.api.endpoint import require_permissions
+from factbook.api.mcp import protocol
+from factbook.api.mcp.protocol import MODERN_MEMBERS, Exchange
 from factbook.auth.permissions import CATALOG_READ, CHECK_READ
 from factbook.catalog.store import name_completion
 from factbook.catalog.store.name_completion import CompletedColumn
@@ -51,7 +50,7 @@ class ResourceKind(NamedTuple):
     arguments: Callable[[Mapping[str, str]], dict[str, Any]]
 
 
-KINDS: Final = (
+RESOURCE_KINDS: Final = (
     ResourceKind(
         f"{_ENTITIES}{{kind}}/{{namespace}}/{{name}}",
         "entity",
@@ -113,24 +112,24 @@ class CompletionParams(Struct):
     context: CompletionContext = CompletionContext()
 
 
-async def list_page(exchange: Exchange) -> Reply:
+async def list_resources(exchange: Exchange) -> Reply:
     """A page of resources: all scorecards first, then entities by reference."""
-    authorize(exchange.grant, (CATALOG_READ,))
-    cursor = _params(exchange, ListParams).cursor
+    require_permissions(exchange.grant, (CATALOG_READ,))
+    cursor = _read_resource_params(exchange, ListParams).cursor
     database = exchange.state.database
-    entities, scorecards = (_reaches(kind, exchange) for kind in KINDS)
+    entities, scorecards = (_reaches_kind(kind, exchange) for kind in RESOURCE_KINDS)
     found = []
     if not cursor and scorecards and CHECK_READ in exchange.grant.permissions:
         stored = await scorecard_store.everything(database)
-        found = [_scorecard(one.id, one.title) for one in stored if one.published]
-    after = _place(cursor, exchange) if cursor else ""
+        found = [_describe_scorecard_resource(one.id, one.title) for one in stored if one.published]
+    after = _parse_resource_cursor(cursor, exchange) if cursor else ""
     refs = await name_completion.refs_after(database, after, _PAGE + 1) if entities else []
-    found += [_entity(ref) for ref in refs[:_PAGE]]
+    found += [_describe_entity_resource(ref) for ref in refs[:_PAGE]]
     more = {"nextCursor": quote(refs[_PAGE - 1])} if len(refs) > _PAGE else {}
-    return _reply(exchange, {"resources": found, **more}, _PRIVATE)
+    return _reply_resource(exchange, {"resources": found, **more}, _PRIVATE)
 
 
-async def list_templates(exchange: Exchange) -> Reply:
+async def list_resource_templates(exchange: Exchange) -> Reply:
     """The templates of the addresses of resources."""
     shown = [
         {
@@ -140,53 +139,55 @@ async def list_templates(exchange: Exchange) -> Reply:
             "description": kind.description,
             "mimeType": _JSON,
         }
-        for kind in KINDS
+        for kind in RESOURCE_KINDS
     ]
-    return _reply(exchange, {"resourceTemplates": shown}, _PRIVATE)
+    return _reply_resource(exchange, {"resourceTemplates": shown}, _PRIVATE)
 
 
-async def read(exchange: Exchange) -> Reply:
+async def read_resource(exchange: Exchange) -> Reply:
     """One resource as JSON."""
-    uri = _params(exchange, ReadParams).uri
-    for kind in KINDS:
+    uri = _read_resource_params(exchange, ReadParams).uri
+    for kind in RESOURCE_KINDS:
         if match := kind.address.fullmatch(uri):
             parts = {name: unquote(text) for name, text in match.groupdict().items()}
-            text = await _answered(kind, parts, uri, exchange)
+            text = await _answer_with_tool(kind, parts, uri, exchange)
             content = {"uri": uri, "mimeType": _JSON, "text": text}
-            return _reply(exchange, {"contents": [content]}, _PRIVATE)
-    raise _not_found(exchange, uri, "resources/templates/list has the forms of addresses.")
+            return _reply_resource(exchange, {"contents": [content]}, _PRIVATE)
+    raise _build_not_found_error(
+        exchange, uri, "resources/templates/list has the forms of addresses."
+    )
 
 
-async def complete(exchange: Exchange) -> Reply:
+async def complete_argument(exchange: Exchange) -> Reply:
     """Values of an argument of a template that begin with its text so far."""
-    params = _params(exchange, CompletionParams)
-    kind = next((one for one in KINDS if one.template == params.ref.uri), None)
+    params = _read_resource_params(exchange, CompletionParams)
+    kind = next((one for one in RESOURCE_KINDS if one.template == params.ref.uri), None)
     name = params.argument.name
     if params.ref.type != "ref/resource" or kind is None or f"{{{name}}}" not in kind.template:
         text = "Only arguments of the templates of resources/templates/list are completed."
-        raise exchange.error(jsonrpc.INVALID_PARAMS, text)
-    values = await _values(params, exchange) if _reaches(kind, exchange) else []
+        raise exchange.error(protocol.INVALID_PARAMS, text)
+    values = await _list_completions(params, exchange) if _reaches_kind(kind, exchange) else []
     shown = values[:_MOST_VALUES]
     completion = {"values": shown, "hasMore": len(values) > len(shown)}
-    return _reply(exchange, {"completion": completion}, {})
+    return _reply_resource(exchange, {"completion": completion}, {})
 
 
-async def _values(params: CompletionParams, exchange: Exchange) -> list[str]:
+async def _list_completions(params: CompletionParams, exchange: Exchange) -> list[str]:
     """One value more than are shown, if there are."""
     database, name, start = exchange.state.database, params.argument.name, params.argument.value
     if "\0" in start:
         return []
     if name == "id":
-        authorize(exchange.grant, (CHECK_READ,))
+        require_permissions(exchange.grant, (CHECK_READ,))
         stored = await scorecard_store.everything(database)
         return [one.id for one in stored if one.published and one.id.startswith(start)]
-    authorize(exchange.grant, (CATALOG_READ,))
+    require_permissions(exchange.grant, (CATALOG_READ,))
     kind = params.context.arguments.get("kind", "component").lower().replace("\0", "")
     column = _COLUMNS[name]
     return await name_completion.values(database, column, start.lower(), kind, _MOST_VALUES + 1)
 
 
-async def _answered(
+async def _answer_with_tool(
     kind: ResourceKind, parts: Mapping[str, str], uri: str, exchange: Exchange
 ) -> str:
     """The answer of the tool about the resource; raises RpcError for one that there is not."""
@@ -194,21 +195,21 @@ async def _answered(
     exchange.authorize(tool)
     arguments = msgspec.json.encode(kind.arguments(parts))
     try:
-        context = await tool_calls.context_of(exchange)
+        context = await protocol.build_tool_context(exchange)
         found = await tool.call(arguments, context)
     except ToolError as error:
-        raise _not_found(exchange, uri, error.message) from None
-    value = found if found.isascii() else await tool_calls.shown(found)
+        raise _build_not_found_error(exchange, uri, error.message) from None
+    value = found if found.isascii() else await protocol.hide_invisible(found)
     exchange.state.usage.add(exchange.grant.id, len(value), context.now)
     return value
 
 
-def _reaches(kind: ResourceKind, exchange: Exchange) -> bool:
+def _reaches_kind(kind: ResourceKind, exchange: Exchange) -> bool:
     """True if what the token is narrowed to has the tool that answers resources of the kind."""
     return exchange.reaches(exchange.state.every_tool[kind.tool])
 
 
-def _scorecard(id_: str, title: str) -> dict[str, Any]:
+def _describe_scorecard_resource(id_: str, title: str) -> dict[str, Any]:
     return {
         "uri": f"{_SCORECARDS}{quote(id_, safe='')}",
         "name": id_,
@@ -217,44 +218,44 @@ def _scorecard(id_: str, title: str) -> dict[str, Any]:
     }
 
 
-def _entity(ref: str) -> dict[str, Any]:
+def _describe_entity_resource(ref: str) -> dict[str, Any]:
     kind, _, rest = ref.partition(":")
     parts = (kind, *rest.split("/", 1))
     address = "/".join(quote(part, safe="") for part in parts)
     return {"uri": f"{_ENTITIES}{address}", "name": invisible.without(ref), "mimeType": _JSON}
 
 
-def _place(cursor: str, exchange: Exchange) -> str:
+def _parse_resource_cursor(cursor: str, exchange: Exchange) -> str:
     place = unquote(cursor)
     if ":" not in place or "/" not in place or "\0" in place:
         text = "cursor is not the nextCursor of an earlier page."
-        raise exchange.error(jsonrpc.INVALID_PARAMS, text)
+        raise exchange.error(protocol.INVALID_PARAMS, text)
     return place
 
 
-def _not_found(exchange: Exchange, uri: str, hint: str) -> jsonrpc.RpcError:
-    code = jsonrpc.INVALID_PARAMS if exchange.modern else LEGACY_NOT_FOUND
+def _build_not_found_error(exchange: Exchange, uri: str, hint: str) -> protocol.RpcError:
+    code = protocol.INVALID_PARAMS if exchange.modern else LEGACY_NOT_FOUND
     text = f"Resource not found. {invisible.without(hint)}"
     return exchange.error(code, text, data={"uri": uri})
 
 
-def _params(exchange: Exchange, form: type[Any]) -> Any:
+def _read_resource_params(exchange: Exchange, form: type[Any]) -> Any:
     try:
         return msgspec.json.decode(exchange.params, type=form)
     except msgspec.ValidationError as error:
-        raise exchange.error(jsonrpc.INVALID_PARAMS, f"params: {in_words(error)}.") from None
+        raise exchange.error(protocol.INVALID_PARAMS, f"params: {in_words(error)}.") from None
 
 
-def _reply(exchange: Exchange, result: dict[str, Any], caching: dict[str, Any]) -> Reply:
+def _reply_resource(exchange: Exchange, result: dict[str, Any], caching: dict[str, Any]) -> Reply:
     more = {**caching, **MODERN_MEMBERS} if exchange.modern else {}
     text = msgspec.json.encode({**result, **more}).decode()
-    return Reply(jsonrpc.result(exchange.id, text).encode())
+    return Reply(protocol.wrap_result(exchange.id, text).encode())
 
 
-METHODS: Final[Mapping[str, Callable[[Exchange], Awaitable[Reply]]]] = {
-    "resources/list": list_page,
-    "resources/templates/list": list_templates,
-    "resources/read": read,
-    "completion/complete": complete,
+RESOURCE_METHODS: Final[Mapping[str, Callable[[Exchange], Awaitable[Reply]]]] = {
+    "resources/list": list_resources,
+    "resources/templates/list": list_resource_templates,
+    "resources/read": read_resource,
+    "completion/complete": complete_argument,
 }
 CAPABILITIES: Final[dict[str, Any]] = {"resources": {}, "completions": {}}

@@ -1,0 +1,226 @@
+"""Tokens and the audit log over HTTP."""
+
+from typing import Annotated, Any, Final
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from factbook.api.parameters import FACTS_LIMIT, Choice, Moment, Text
+from factbook.audit import json_lines, trail
+from factbook.audit.trail import ACTIONS, LONGEST
+from factbook.auth import permissions, token_reach, token_rules, tokens
+from factbook.auth.token_reach import Narrowing
+from factbook.auth.token_rules import TokenRequest
+from factbook.auth.token_usage import TokenUsage
+from factbook.auth.tokens import StoredToken
+from factbook.clock import iso, iso_or_none
+from factbook.errors import InputError
+from factbook.http import audit
+from factbook.http.context import HandlerContext, State
+from factbook.http.requests import JsonReply, Reply, Request, reply
+from factbook.schemas import patterns
+from factbook.schemas.access import (
+    AuditLine,
+    AuditPage,
+    MadeToken,
+    PermissionName,
+    Token,
+    TokenNarrowing,
+    Tokens,
+    ToolUsage,
+)
+
+_AUDIT_PAGE = 100
+NDJSON: Final = "application/x-ndjson"
+ACTOR: Final = Text(
+    name="actor",
+    description="Only what this user did: an entity reference, or `command line`; empty for calls "
+    "of which nobody is known.",
+    longest=LONGEST,
+    example="user:default/kim",
+)
+ACTION: Final = Choice(
+    name="action",
+    description="Only what was done in this way.",
+    words=tuple(ACTIONS),
+    example="set.push",
+)
+OBJECT: Final = Text(
+    name="object",
+    description="Only what was done to this: the id of a set, token or data source, the reference "
+    "of an entity, or the path of a refused call.",
+    longest=LONGEST,
+    example="payments",
+)
+OUTCOME: Final = Choice(
+    name="outcome", description="Only what was done, or was refused.", words=("done", "refused")
+)
+SINCE: Final = Moment(
+    name="since",
+    description="Only what happened at this time or later: ISO 8601 with a UTC offset.",
+    example="2026-01-01T00:00:00Z",
+)
+UNTIL: Final = Moment(
+    name="until",
+    description="Only what happened at this time or earlier.",
+    example="2030-01-01T00:00:00Z",
+)
+CURSOR: Final = Text(
+    name="cursor",
+    description="The `nextCursor` of the page before.",
+    pattern=json_lines.CURSOR,
+    wrong="has to be the nextCursor of a page",
+)
+AFTER: Final = Text(
+    name="after",
+    description="The `cursor` of the last line that is known: those behind it come.",
+    pattern=json_lines.CURSOR,
+    wrong="has to be the cursor of a line",
+)
+_AUDIT_FILTERS: Final = (ACTOR, ACTION, OBJECT, OUTCOME, SINCE, UNTIL)
+AUDIT_PARAMETERS: Final = (*_AUDIT_FILTERS, FACTS_LIMIT, CURSOR)
+AUDIT_EXPORT_PARAMETERS: Final = (*_AUDIT_FILTERS, AFTER)
+
+
+class NewToken(msgspec.Struct, forbid_unknown_fields=True):
+    """The body that asks for a token. Without `permissions` it reads the catalog and the facts.
+
+    What the caller's token is narrowed to counts for the new one too, where it says no less.
+    """
+
+    name: Annotated[
+        str,
+        patterns.describe_text(
+            patterns.TOKEN_NAME,
+            "token-name",
+            description="Spaces around it are cut off.",
+            min_length=1,
+            max_length=200,
+            examples=["ci"],
+        ),
+    ]
+    permissions: list[PermissionName] = []
+    expires: Annotated[
+        str,
+        patterns.describe_text(
+            patterns.LIFETIME,
+            description="Days, hours or minutes, such as `90d`, `12h` or `30m`, or `never`.",
+        ),
+    ] = tokens.DEFAULT_LIFETIME
+    narrowing: (
+        Annotated[TokenNarrowing, msgspec.Meta(extra_json_schema={"minProperties": 1})] | UnsetType
+    ) = UNSET
+
+
+async def post_token(request: Request, state: HandlerContext) -> JsonReply[MadeToken]:
+    """Make a token for the caller's user; its value is in this answer and never again."""
+    asked: NewToken = await request.json(NewToken)
+    caller = request.token
+    assert caller is not None
+    wanted = permissions.checked(asked.permissions) or permissions.READING & caller.permissions
+    if not wanted:
+        raise InputError("Name the permissions of the new token: your own token reads nothing.")
+    wish = TokenRequest(
+        token_rules.name_checked(asked.name),
+        wanted,
+        tokens.lifetime(asked.expires),
+        _parse_narrowing(asked.narrowing),
+    )
+    value = tokens.generate()
+    write = audit.writing(request, state, audit.of_token("token.create"), 201)
+    token = await write(
+        lambda transaction: token_rules.make(
+            transaction,
+            wish,
+            digest=tokens.digest(value, state.token_key),
+            owner=caller.owner,
+            held=caller.permissions,
+            created_by=caller.id,
+            now=state.clock(),
+            narrowed=caller.narrowing,
+        )
+    )
+    shown = _render_token(token, TokenUsage())
+    return reply(MadeToken(**msgspec.structs.asdict(shown), value=value), 201)
+
+
+async def get_tokens(request: Request, state: HandlerContext) -> JsonReply[Tokens]:
+    """Every token that was not revoked, without its value, and its use in the last 30 days."""
+    found = await tokens.listed(state.database)
+    usage = await state.usage.of([token.id for token in found])
+    return reply(Tokens([_render_token(token, usage[token.id]) for token in found]))
+
+
+async def delete_token(request: Request, state: HandlerContext) -> Reply:
+    """Revoke a token for the very next request."""
+    id_, now = request.parameter("id"), state.clock()
+    write = audit.writing(request, state, audit.of_token("token.revoke"), 204)
+    await write(lambda transaction: tokens.revoke(transaction, id_, now))
+    return Reply(status=204)
+
+
+def _render_token(token: StoredToken, usage: TokenUsage) -> Token:
+    return Token(
+        id=token.id,
+        name=token.name,
+        owner=token.owner,
+        permissions=sorted(token.permissions),
+        created_at=iso(token.created_at),
+        expires_at=iso_or_none(token.expires_at),
+        last_used_at=iso_or_none(token.last_used_at),
+        usage=ToolUsage(usage.calls, usage.size, usage.model_tokens),
+        narrowing=UNSET if token.narrowing is None else _render_narrowing(token.narrowing),
+    )
+
+
+def _parse_narrowing(asked: TokenNarrowing | UnsetType) -> Narrowing | None:
+    """Limits of the token that the body asks for; raises InputError."""
+    if asked is UNSET:
+        return None
+    given: dict[str, list[str]] = msgspec.to_builtins(asked)
+    if not given:
+        raise InputError("narrowing names sets, namespaces, sources or tools, or is left out.")
+    return token_reach.checked(given)
+
+
+def _render_narrowing(found: Narrowing) -> TokenNarrowing:
+    return msgspec.convert(found.given, TokenNarrowing)
+
+
+async def get_audit_records(request: Request, state: State) -> JsonReply[AuditPage]:
+    """Audit records of writes and refusals, newest first.
+
+    `status` is that of the answer over HTTP, 0 on the command line; `token` is the id of the token.
+    What a process refused is there at once when the same process is asked, else a moment later.
+    """
+    asked = _parse_audit_filters(request, CURSOR)
+    limit = FACTS_LIMIT.of(request) or _AUDIT_PAGE
+    await state.refusals.write()
+    found, more = await trail.page(state.database, **asked, limit=limit)
+    next_cursor = json_lines.cursor(found[-1]) if more else UNSET
+    return reply(AuditPage([*map(json_lines.shown, found)], next_cursor))
+
+
+async def export_audit_records(request: Request, state: State) -> JsonReply[AuditLine]:
+    """Audit records of writes and refusals as JSON lines, oldest first, from one snapshot.
+
+    A line is a record with its `cursor`. A record has the time at which its write began: who goes
+    on behind the last line asks for an `until` of five minutes ago, so that none comes in before.
+    """
+    asked = _parse_audit_filters(request, AFTER)
+    await state.refusals.write()
+    lines = json_lines.lines(state.database, **asked)
+    return JsonReply(lines, content_type=NDJSON.encode())
+
+
+def _parse_audit_filters(request: Request, place: Text) -> dict[str, Any]:
+    cursor = place.of(request)
+    return {
+        "actor": ACTOR.of(request),
+        "action": ACTION.of(request),
+        "object": OBJECT.of(request),
+        "outcome": OUTCOME.of(request),
+        "since": SINCE.of(request),
+        "until": UNTIL.of(request),
+        "after": None if cursor is None else json_lines.place(cursor),
+    }

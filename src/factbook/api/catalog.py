@@ -1,0 +1,625 @@
+"""The catalog over HTTP, as clients of that API speak it: entities, queries, facets, locations.
+
+Cursors are base64 of a JSON object, as in the catalog API reference. Clients look into them: one
+with the key `query` is asked for by POST, any other by GET.
+"""
+
+import base64
+import json
+from collections.abc import AsyncIterator, Iterable, Sequence
+from typing import Annotated, Any, Literal, Self, TypeVar
+from urllib.parse import quote, urlencode
+
+import msgspec
+from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec.structs import replace
+
+from factbook.api.parameters import (
+    AFTER,
+    CURSOR_TEXT,
+    FACET,
+    FIELDS,
+    FILTER,
+    LIMIT,
+    OFFSET,
+    ORDER,
+    ORDER_FIELD,
+    QUERY_LIMIT,
+    TEXT_FIELDS,
+    TEXT_TERM,
+    TOTAL_ITEMS,
+)
+from factbook.catalog import filters, predicates
+from factbook.catalog import ref as refs
+from factbook.catalog.piecewise import aside
+from factbook.catalog.ref import EntityRef
+from factbook.catalog.store import by_ref, entity_query, facets, stored_sets, totals, trigrams
+from factbook.catalog.store.apply import Actor
+from factbook.catalog.store.conditions import EVERYTHING, AllOf, Condition, Contains
+from factbook.catalog.store.documents import StoredEntity
+from factbook.catalog.store.entity_query import Query, ResultPage
+from factbook.catalog.store.facets import Facet
+from factbook.catalog.store.selectivity import Selectivity
+from factbook.catalog.store.sort_order import SortField
+from factbook.errors import InputError, NotFoundError, UnsupportedError
+from factbook.facts import refresh_requests
+from factbook.http import audit
+from factbook.http.context import HandlerContext
+from factbook.http.requests import JsonReply, Reply, Request, decode, reply
+from factbook.schemas import patterns
+from factbook.schemas.catalog import (
+    Ancestry,
+    EntitiesByRefs,
+    Entity,
+    EntityPage,
+    EntityParts,
+    FacetValue,
+    FacetValues,
+    PageInfo,
+)
+from factbook.schemas.common import AnyRef, FieldPath, Predicate, Wire
+from factbook.storage import Database
+
+T = TypeVar("T")
+_CursorPlace = list[str | None]
+MOST_ORDERS = 10
+MOST_TEXT_FIELDS = 20
+_MISSING = object()
+_MOST_PATHS = 200
+# Bytes of a list of references: those of some hundred thousand.
+_LARGEST_LIST = 16 * 1024 * 1024
+_QUERY_LIMIT = 200
+_LARGEST_QUERY = 1024 * 1024
+_TEXT_FIELDS = ["metadata.name", "metadata.title"]
+_PUSH = (
+    "This catalog does not read entities from locations: push them with "
+    "PUT /api/catalog/{word}-entities/sets/{{set_id}}."
+)
+
+
+# Without these, which only JSON's strings hold, base64 of ASCII has neither + nor /.
+_ESCAPES = str.maketrans({char: f"\\u{ord(char):04x}" for char in ">?~\x7f"})
+
+
+class OrderBy(msgspec.Struct, forbid_unknown_fields=True):
+    """A dotted path to order by; entities that lack it come last in both directions."""
+
+    field: str
+    order: Literal["asc", "desc"] = "asc"
+
+
+class FullTextFilter(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """A text, and the dotted paths of which one has to contain it, in any case."""
+
+    term: Annotated[str, Meta(max_length=200)] = ""
+    fields: Annotated[list[str], Meta(max_length=MOST_TEXT_FIELDS)] = []
+
+
+class AfterCursor(msgspec.Struct, forbid_unknown_fields=True):
+    """Content of `after`: the page size and the last row's sort values and reference."""
+
+    limit: Annotated[int, Meta(ge=LIMIT.least, le=LIMIT.most)]
+    after: _CursorPlace
+
+
+class QueryCursor(msgspec.Struct, forbid_unknown_fields=True, rename="camel", omit_defaults=True):
+    """Content of the cursor of a query: the question and a row's sort values and reference."""
+
+    order_fields: Annotated[list[OrderBy], Meta(max_length=MOST_ORDERS)]
+    order_field_values: _CursorPlace
+    filter: list[str] | UnsetType = UNSET
+    query: dict[str, Any] | UnsetType = UNSET
+    full_text_filter: FullTextFilter | UnsetType = UNSET
+    is_previous: bool = False
+    total_items: Annotated[int, Meta(ge=0, le=2**63 - 1)] = 0
+
+
+def encode_cursor(cursor: msgspec.Struct) -> str:
+    """A cursor as text of letters and digits."""
+    text = msgspec.json.encode(cursor).decode()
+    if not text.isascii():
+        text = json.dumps(msgspec.to_builtins(cursor), separators=(",", ":"))
+    text = text.translate(_ESCAPES)
+    # A multiple of three bytes needs no = at the end; blanks behind JSON mean nothing.
+    text += " " * (-len(text) % 3)
+    return base64.b64encode(text.encode()).decode()
+
+
+def decode_cursor(text: str, type_: type[T], name: str) -> T:
+    """The cursor in a text; raises InputError naming the parameter when it holds none."""
+    try:
+        return msgspec.json.decode(base64.b64decode(text, altchars=b"-_"), type=type_)
+    except (ValueError, msgspec.MsgspecError, RecursionError):
+        raise InputError(f"{name} is not a cursor from this interface.") from None
+
+
+def check_cursor_place(place: _CursorPlace, order: Sequence[object], name: str) -> None:
+    """Raise InputError unless the place is one of rows in this order."""
+    if len(place) != len(order) + 1 or place[-1] is None:
+        raise InputError(f"{name} belongs to a query with another order.")
+
+
+class Projection:
+    """Keeps the named dotted paths of an entity; no paths keep all of it."""
+
+    def __init__(self, paths: list[str]) -> None:
+        self._paths = paths
+
+    @classmethod
+    def of(cls, values: Iterable[str]) -> Self:
+        """From `fields` parameters, each a comma-separated list; raises InputError for `[`."""
+        paths = [path.strip() for value in values for path in value.split(",") if path.strip()]
+        if len(paths) > _MOST_PATHS:
+            raise InputError(f"fields can name {_MOST_PATHS} paths at most.")
+        for path in paths:
+            if "[" in path:
+                raise InputError(f'fields are dotted paths without indexes, not "{path}".')
+        return cls(paths)
+
+    @property
+    def keeps_all(self) -> bool:
+        """True if there is nothing to leave out."""
+        return not self._paths
+
+    def apply(self, entity: str) -> bytes:
+        """An entity's JSON with only the parts that are asked for; missing ones are just absent."""
+        if self.keeps_all:
+            return entity.encode()
+        whole = msgspec.json.decode(entity)
+        kept: dict[str, Any] = {}
+        for path in self._paths:
+            _copy_path(whole, kept, path.split("."))
+        return msgspec.json.encode(kept)
+
+
+def render_entity_array(entities: Sequence[str], projection: Projection) -> bytes:
+    """Rendered entities as a JSON array."""
+    if projection.keeps_all:
+        return f"[{','.join(entities)}]".encode()
+    return b"[" + b",".join([projection.apply(entity) for entity in entities]) + b"]"
+
+
+def _copy_path(source: dict[str, Any], target: dict[str, Any], path: list[str]) -> None:
+    """Copy what is at a path, if there is something."""
+    keys, value = _resolve_path(source, path)
+    if value is _MISSING:
+        return
+    for key in keys[:-1]:
+        source = source[key]
+        child = target.setdefault(key, {})
+        if child is source:  # copied whole already
+            return
+        target = child
+    target[keys[-1]] = value
+
+
+def _resolve_path(value: Any, path: list[str]) -> tuple[list[str], Any]:
+    """The keys along a path. A part that is missing is glued to the next: keys may hold dots."""
+    keys: list[str] = []
+    key: str | None = None
+    for part in path:
+        key = part if key is None else f"{key}.{part}"
+        if isinstance(value, dict) and key in value:
+            value = value[key]
+            keys.append(key)
+            key = None
+    return keys, value if key is None else _MISSING
+
+
+class Refs(msgspec.Struct, forbid_unknown_fields=True):
+    """The body of by-refs."""
+
+    entity_refs: Annotated[list[AnyRef], msgspec.Meta(max_length=10_000)] = msgspec.field(
+        name="entityRefs"
+    )
+    fields: list[FieldPath] = []
+    query: Predicate | UnsetType = UNSET
+
+
+async def get_entities(request: Request, state: HandlerContext) -> JsonReply[list[EntityParts]]:
+    """Entities as a bare array; whole, or a page with a Link to the next."""
+    projection = Projection.of(FIELDS.of(request))
+    query = Query(filters.parse(FILTER.of(request)), _parse_orders(ORDER.of(request)))
+    limit, offset, after = LIMIT.of(request), OFFSET.of(request), AFTER.of(request)
+    if limit is None and offset is None and after is None:
+        return JsonReply(_stream_all_entities(state, query, projection))
+    cursor = _decode_after_cursor(after, query.order) if after is not None else None
+    page_size = limit or (cursor.limit if cursor else LIMIT.most)
+    found = await entity_query.page(
+        state.database,
+        replace(
+            query,
+            limit=page_size,
+            offset=0 if cursor else offset or 0,
+            after=cursor.after if cursor else None,
+        ),
+    )
+    headers = {}
+    if found.after:
+        public_url = state.settings.public_url or ""
+        headers["link"] = _build_next_link(
+            request, public_url, AfterCursor(page_size, found.places[-1])
+        )
+    return JsonReply(render_entity_array(found.items, projection), headers=headers)
+
+
+async def get_entity_by_name(request: Request, state: HandlerContext) -> JsonReply[Entity]:
+    """One entity by kind, namespace and name."""
+    found = await _find_named_entity(request, state)
+    return JsonReply(found.render().encode())
+
+
+async def get_entity_ancestry(request: Request, state: HandlerContext) -> JsonReply[Ancestry]:
+    """The origin of an entity: itself alone, as it was pushed and not found through another."""
+    found = await _find_named_entity(request, state)
+    item = f'{{"entity":{found.render()},"parentEntityRefs":[]}}'
+    ref = msgspec.json.encode(found.ref).decode()
+    return JsonReply(f'{{"rootEntityRef":{ref},"items":[{item}]}}'.encode())
+
+
+async def _find_named_entity(request: Request, state: HandlerContext) -> StoredEntity:
+    kind, namespace, name = (request.parameter(part) for part in ("kind", "namespace", "name"))
+    ref = str(EntityRef.of(kind, namespace, name))
+    found = await by_ref.entity(state.database, ref)
+    if found is None:
+        text = f"No entity named '{name}' found, with kind '{kind}' in namespace '{namespace}'"
+        raise NotFoundError(text)
+    return found
+
+
+async def get_entity_by_uid(request: Request, state: HandlerContext) -> JsonReply[Entity]:
+    """One entity by its uid."""
+    uid = request.parameter("uid")
+    found = await by_ref.entity_by_uid(state.database, uid)
+    if found is None:
+        raise NotFoundError(f"No entity with uid {uid}")
+    return JsonReply(found.render().encode())
+
+
+async def delete_entity_by_uid(request: Request, state: HandlerContext) -> Reply:
+    """Remove one entity from wherever it is; nothing to remove is as good."""
+    actor = Actor(request.actor, state.clock())
+    await stored_sets.remove_one(
+        state.database,
+        request.parameter("uid"),
+        actor,
+        kept=state.settings.revisions_kept,
+        narrowing=request.narrowing,
+        write=audit.writing(request, state, audit.of_entity("entity.delete"), 204),
+    )
+    return Reply(status=204)
+
+
+async def get_entities_by_refs(
+    request: Request, state: HandlerContext
+) -> JsonReply[EntitiesByRefs]:
+    """Entities in the order of the references, null for each that there is not."""
+    limit = min(_LARGEST_LIST, state.settings.max_body_bytes)
+    async with state.admission.room_for_body(request, limit):
+        return await _render_entities_by_refs(await request.json(Refs, limit), request, state)
+
+
+async def _render_entities_by_refs(
+    asked: Refs, request: Request, state: HandlerContext
+) -> JsonReply[EntitiesByRefs]:
+    projection = Projection.of(asked.fields)
+    wanted = [str(refs.parse(text)) for text in asked.entity_refs]
+    condition = filters.parse(FILTER.of(request))
+    if asked.query is not UNSET:
+        condition = AllOf([condition, predicates.parse(asked.query)])
+    found = await by_ref.entities_by_refs(state.database, wanted, condition)
+    rendered = [
+        projection.apply(stored.render()) if (stored := found.get(ref)) else b"null"
+        for ref in wanted
+    ]
+    return JsonReply(b'{"items":[' + b",".join(rendered) + b"]}")
+
+
+def _parse_orders(texts: list[str]) -> list[SortField]:
+    """The orders that texts such as `asc:metadata.name` mean."""
+    parts = (text.partition(":") for text in texts)
+    return [SortField(field, direction == "desc") for direction, _, field in parts]
+
+
+def _decode_after_cursor(text: str, order: Sequence[SortField]) -> AfterCursor:
+    cursor = decode_cursor(text, AfterCursor, "after")
+    check_cursor_place(cursor.after, order, "after")
+    return cursor
+
+
+def _build_next_link(request: Request, public_url: str, cursor: AfterCursor) -> str:
+    after = encode_cursor(cursor)
+    kept = [(name, value) for name, value in request.query if name not in ("after", "offset")]
+    query = urlencode([*kept, ("after", after)], quote_via=quote)
+    return f'<{public_url.rstrip("/")}{quote(request.path)}?{query}>; rel="next"'
+
+
+def _stream_all_entities(
+    state: HandlerContext, query: Query, projection: Projection
+) -> AsyncIterator[bytes]:
+    """Every entity of a query as a JSON array, in pieces."""
+    if projection.keeps_all:
+        return _stream_array(entity_query.stream_text(state.database, query))
+    return _stream_array(_stream_projected_entities(state, query, projection))
+
+
+async def _stream_projected_entities(
+    state: HandlerContext, query: Query, projection: Projection
+) -> AsyncIterator[bytes]:
+    async for portion in entity_query.stream(state.database, query):
+        yield b"".join([b"," + projection.apply(item.render()) for item in portion])
+
+
+async def _stream_array(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """A JSON array of members that each follow a comma."""
+    first = await anext(pieces, b"")
+    yield b"[" + first[1:]
+    async for piece in pieces:
+        yield piece
+    yield b"]"
+
+
+class ByQuery(Struct, forbid_unknown_fields=True, rename="camel"):
+    """The body of by-query; with `cursor`, only `limit` and `fields` count beside it."""
+
+    query: Predicate | UnsetType = UNSET
+    limit: Annotated[int, Meta(ge=QUERY_LIMIT.least, le=QUERY_LIMIT.most)] = _QUERY_LIMIT
+    offset: Annotated[int, Meta(ge=OFFSET.least, le=OFFSET.most)] = 0
+    order_by: Annotated[list[OrderBy], Meta(max_length=MOST_ORDERS)] = []
+    full_text_filter: FullTextFilter = FullTextFilter()
+    fields: list[FieldPath] = []
+    total_items: Literal["include", "exclude", "bounded"] = "include"
+    cursor: Annotated[str, patterns.describe_text(None, "query-cursor")] | UnsetType = UNSET
+
+
+class _QueryRequest(Struct):
+    """The query of a request, from its own parameters or from a cursor."""
+
+    question: QueryCursor
+    limit: int
+    offset: int = 0
+    totals: str = "include"
+    continued: bool = False
+
+
+async def get_entities_by_query(request: Request, state: HandlerContext) -> JsonReply[EntityPage]:
+    """Entities page by page, by filter and text.
+
+    Entities that lack an order field come last, in both directions, and are counted.
+    """
+    projection = Projection.of(FIELDS.of(request))
+    limit = QUERY_LIMIT.of(request)
+    question = QueryCursor(
+        order_fields=[_parse_order_field(text) for text in ORDER_FIELD.of(request)],
+        order_field_values=[],
+        filter=FILTER.of(request),
+        full_text_filter=FullTextFilter(TEXT_TERM.of(request) or "", _parse_text_fields(request)),
+    )
+    asked = _QueryRequest(
+        question,
+        _QUERY_LIMIT if limit is None else limit,
+        OFFSET.of(request) or 0,
+        TOTAL_ITEMS.of(request) or "include",
+    )
+    return await _answer_query(state, _continue_query(asked, CURSOR_TEXT.of(request)), projection)
+
+
+async def post_entity_query(request: Request, state: HandlerContext) -> JsonReply[EntityPage]:
+    """Entities page by page, by predicate and text.
+
+    Entities that lack an order field come last, in both directions, and are counted.
+    """
+    # The body may be left out.
+    body: ByQuery = decode(await request.json_body(_LARGEST_QUERY, "a query") or b"{}", ByQuery)
+    projection = Projection.of(body.fields)
+    question = QueryCursor(
+        order_fields=body.order_by,
+        order_field_values=[],
+        query={} if body.query is UNSET else body.query,
+        full_text_filter=body.full_text_filter,
+    )
+    asked = _QueryRequest(question, body.limit, body.offset, body.total_items)
+    cursor = None if body.cursor is UNSET else body.cursor
+    return await _answer_query(state, _continue_query(asked, cursor), projection)
+
+
+def _continue_query(asked: _QueryRequest, cursor: str | None) -> _QueryRequest:
+    """The query of the cursor, if there is one; one that it overrides has to be valid too."""
+    if cursor is None:
+        return asked
+    _build_query_condition(asked.question)
+    question = decode_cursor(cursor, QueryCursor, "cursor")
+    check_cursor_place(question.order_field_values, question.order_fields, "cursor")
+    return _QueryRequest(question, asked.limit, continued=True)
+
+
+async def _answer_query(
+    state: HandlerContext, asked: _QueryRequest, projection: Projection
+) -> JsonReply[EntityPage]:
+    question = asked.question
+    condition = await trigrams.looked_up(state.database, _build_query_condition(question))
+    query = Query(
+        condition,
+        [SortField(item.field, item.order == "desc") for item in question.order_fields],
+        asked.limit,
+        asked.offset,
+        question.order_field_values if asked.continued else None,
+        question.is_previous,
+    )
+    selectivity = Selectivity(state.database, condition)
+    found = await entity_query.page(state.database, query, selectivity)
+    if not asked.continued:
+        question.total_items = await _count_total(state.database, asked, selectivity, found)
+    head = msgspec.json.encode(question.total_items)
+    pages = msgspec.json.encode(_build_page_info(asked, found))
+    items = render_entity_array(found.items, projection)
+    return JsonReply(
+        b'{"items":' + items + b',"totalItems":' + head + b',"pageInfo":' + pages + b"}"
+    )
+
+
+def _build_query_condition(question: QueryCursor) -> Condition:
+    condition = (
+        filters.parse([] if question.filter is UNSET else question.filter)
+        if question.query is UNSET
+        else predicates.parse(question.query)
+    )
+    text = question.full_text_filter
+    term = "" if text is UNSET else text.term.strip().lower()
+    if text is UNSET or not term:
+        return condition
+    fields = [path for field in text.fields if (path := field.strip().lower())]
+    ordered = [item.field.lower() for item in question.order_fields[:1]]
+    return AllOf([condition, Contains(fields or ordered or _TEXT_FIELDS, term)])
+
+
+async def _count_total(
+    database: Database, asked: _QueryRequest, selectivity: Selectivity, found: ResultPage[str]
+) -> int:
+    if asked.totals == "exclude":
+        return 0
+    # The last page tells how many there are, unless it begins behind them all.
+    if not found.after and (found.items or not asked.offset):
+        return asked.offset + len(found.items)
+    count = totals.bounded if asked.totals == "bounded" else totals.exact
+    return await count(database, selectivity.condition, selectivity)
+
+
+def _build_page_info(asked: _QueryRequest, found: ResultPage[str]) -> PageInfo:
+    if not found.items:
+        return PageInfo()
+    return PageInfo(
+        next_cursor=_encode_query_cursor(asked, found.places[-1], back=False)
+        if found.after
+        else None,
+        prev_cursor=_encode_query_cursor(asked, found.places[0], back=True)
+        if found.before
+        else None,
+    )
+
+
+def _encode_query_cursor(asked: _QueryRequest, place: list[str | None], *, back: bool) -> str:
+    cursor = msgspec.structs.replace(asked.question, order_field_values=place, is_previous=back)
+    return encode_cursor(cursor)
+
+
+def _parse_text_fields(request: Request) -> list[str]:
+    paths = [path for text in TEXT_FIELDS.of(request) for path in text.split(",")]
+    if len(paths) > MOST_TEXT_FIELDS:
+        raise InputError(f"{TEXT_FIELDS.name} can name {MOST_TEXT_FIELDS} paths at most.")
+    return paths
+
+
+def _parse_order_field(text: str) -> OrderBy:
+    field, _, order = text.rpartition(",") if text.endswith((",asc", ",desc")) else (text, "", "")
+    return OrderBy(field, "desc" if order == "desc" else "asc")
+
+
+class Facets(Struct, forbid_unknown_fields=True):
+    """The body of entity-facets."""
+
+    facets: Annotated[list[str], Meta(min_length=1, max_length=FACET.most)]
+    query: Predicate | UnsetType = UNSET
+
+
+async def get_facets(request: Request, state: HandlerContext) -> JsonReply[FacetValues]:
+    """The values of some paths, with the number of entities that have each, by filter."""
+    return await _answer_facets(state, FACET.of(request), filters.parse(FILTER.of(request)))
+
+
+async def post_facets(request: Request, state: HandlerContext) -> JsonReply[FacetValues]:
+    """The values of some paths, with the number of entities that have each, by predicate."""
+    body: Facets = await request.json(Facets)
+    condition = EVERYTHING if body.query is UNSET else predicates.parse(body.query)
+    return await _answer_facets(state, body.facets, condition)
+
+
+async def _answer_facets(
+    state: HandlerContext, keys: list[str], condition: Condition
+) -> JsonReply[FacetValues]:
+    found = {}
+    for key in keys:
+        found[key] = await facets.facet(state.database, key, condition)
+    return await aside(sum(map(len, found.values())), _render_facets, found)
+
+
+def _render_facets(found: dict[str, list[Facet]]) -> JsonReply[FacetValues]:
+    shown = {
+        key: [FacetValue(item.value, item.entities) for item in values]
+        for key, values in found.items()
+    }
+    return reply(FacetValues(shown))
+
+
+class Location(Wire):
+    """A place that a catalog reads entities from."""
+
+    id: str
+    type: str
+    target: str
+
+
+class ListedLocation(Wire):
+    """A location in the list of all."""
+
+    data: Location
+
+
+class LocationQuery(Struct, forbid_unknown_fields=True):
+    """The body of a query for locations."""
+
+    query: dict[str, Any] | UnsetType = UNSET
+    limit: Annotated[int, Meta(ge=0, le=10_000)] = 1000
+    cursor: str | UnsetType = UNSET
+
+
+class LocationPage(Wire):
+    """A page of locations."""
+
+    items: list[Location]
+    total_items: int
+    page_info: PageInfo
+
+
+async def get_locations(request: Request, state: HandlerContext) -> JsonReply[list[ListedLocation]]:
+    """Every location: none, as entities are pushed."""
+    return reply([])
+
+
+async def post_location_query(request: Request, state: HandlerContext) -> JsonReply[LocationPage]:
+    """Every location that a query finds: none, as entities are pushed."""
+    await request.json(LocationQuery)
+    return reply(LocationPage([], 0, PageInfo()))
+
+
+async def get_location(request: Request, state: HandlerContext) -> Reply:
+    """One location by its id: there is none."""
+    raise NotFoundError(f"Found no location with ID {request.parameter('id')}")
+
+
+async def get_location_of_entity(request: Request, state: HandlerContext) -> Reply:
+    """The location that an entity was read from: there is none."""
+    raise NotFoundError("No entity of this catalog was read from a location: they are pushed.")
+
+
+async def refuse_location(request: Request, state: HandlerContext) -> Reply:
+    """Writing and analyzing locations is not offered."""
+    raise UnsupportedError(_PUSH.format(word=state.settings.push_word))
+
+
+class Refresh(Struct, forbid_unknown_fields=True, rename="camel"):
+    """The body of refresh; `authorizationToken` is what some clients send, and means nothing."""
+
+    entity_ref: AnyRef
+    authorization_token: str | UnsetType = UNSET
+
+
+async def refresh_entity(request: Request, state: HandlerContext) -> Reply:
+    """Queue a collection of one entity's facts; it begins within seconds of this answer."""
+    asked: Refresh = await request.json(Refresh)
+    ref = str(refs.parse(asked.entity_ref))
+    actor, now = request.actor, state.clock()
+    write = audit.writing(request, state, audit.of_request(ref))
+    if not await refresh_requests.add(state.database, ref, actor, now, write):
+        raise await by_ref.unknown(state.database, ref)
+    return Reply()

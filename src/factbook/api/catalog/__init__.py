@@ -1,1 +1,0 @@
-"""The catalog over HTTP, as Backstage clients call it."""

@@ -1,1 +1,0 @@
-"""The interface of checks, scorecards, their results and exemptions."""

@@ -1,0 +1,416 @@
+"""Data sources, their trials and runs, and the connections that they use, over HTTP."""
+
+import dataclasses
+from http import HTTPStatus
+from typing import Any
+
+import msgspec
+from msgspec import UNSET
+
+from factbook.api.parameters import CONNECTION, NUMBER, SOURCE_CURSOR, SOURCE_ID, SOURCE_LIMIT
+from factbook.audit.trail import About, AuditEntry
+from factbook.auth.permissions import OWN_WRITE, SOURCE_READ, SOURCE_RUN, SOURCE_WRITE, TITLES
+from factbook.clock import iso, iso_or_none
+from factbook.collection import run_now
+from factbook.datasources import connections, define, owned_source, trial
+from factbook.datasources.connection_store import ConnectionInput
+from factbook.datasources.connections import ConnectionDetail
+from factbook.datasources.owned_source import OwnedSource
+from factbook.datasources.source_store import StoredSource, source_store
+from factbook.errors import NotAllowedError, NotFoundError
+from factbook.facts import datasource
+from factbook.facts.datasource import DataSource
+from factbook.http import audit
+from factbook.http.context import SourceContext
+from factbook.http.requests import JsonReply, Reply, Request, decode, reply
+from factbook.scheduling import runs
+from factbook.scheduling.runs import RunRecord
+from factbook.schemas.sources import (
+    Answered,
+    Connections,
+    Definition,
+    Gap,
+    NewConnection,
+    NewRun,
+    NewTrial,
+    OneRun,
+    OneSource,
+    Publish,
+    PublishedVersion,
+    Run,
+    Runs,
+    ShownConnection,
+    ShownHeader,
+    Sources,
+    Trial,
+    WholeDefinition,
+)
+from factbook.storage import Write
+
+_LARGEST_SOURCE = 256 * 1024
+_SMALL = 16 * 1024
+_PAGE = 100
+_MOST_RUNS = 2 * runs.RUNS_KEPT
+_MOST_VERSIONS = 50
+Document = dict[str, Any]
+_LARGEST_TRIAL = 512 * 1024
+_LARGEST_CONNECTION = 256 * 1024
+
+
+def prepare_recorded_write(
+    request: Request,
+    state: SourceContext,
+    source_id: str,
+    about: AuditEntry | About,
+    status: int = HTTPStatus.OK,
+    *,
+    needed: str = SOURCE_WRITE,
+) -> Write:
+    """Transaction runner that records the request; for owners, it looks whose the source is."""
+    if not request.own_only:
+        return audit.writing(request, state, about, status)
+    configured = state.registry.configured
+    owned = OwnedSource(source_id, request.actor, state.trust, configured, needed)
+    return owned.guarding(audit.writing(request, state, owned.told(about), status))
+
+
+def prepare_guarded_write(request: Request, state: SourceContext, source_id: str) -> Write:
+    """Transaction runner that records nothing; for owners, it looks whose the source is."""
+    write = state.database.write
+    if not request.own_only:
+        return write
+    owned = OwnedSource(source_id, request.actor, state.trust, state.registry.configured)
+    return owned.guarding(write)
+
+
+async def get_data_sources(request: Request, state: SourceContext) -> JsonReply[Sources]:
+    """Every data source: the builtin ones, then those that users defined, by their ids."""
+    known = await state.registry.latest()
+    found = list(known.sources.values())
+    cursor, limit = SOURCE_CURSOR.of(request), SOURCE_LIMIT.of(request) or _PAGE
+    begin = 0 if cursor is None else _find_page_start(found, cursor, state)
+    page = found[begin : begin + limit]
+    return reply(
+        Sources(
+            data_sources=[_render_source(source, known.problems.get(source.id)) for source in page],
+            total_count=len(found),
+            next_cursor=page[-1].id if begin + limit < len(found) else None,
+        )
+    )
+
+
+async def post_data_source(request: Request, state: SourceContext) -> JsonReply[OneSource]:
+    """Define a data source; it is a draft until it is published."""
+    document = await _read_source_document(request, state)
+    actor, now = request.actor, state.clock()
+    about = audit.of_source("data-source.create", now)
+    write = prepare_recorded_write(request, state, document["id"], about, 201)
+    stored = await define.create(state.registry, document, actor=actor, now=now, write=write)
+    return await _answer_source(request, state, stored, 201, sent=document)
+
+
+async def get_data_source(request: Request, state: SourceContext) -> JsonReply[OneSource]:
+    """A data source; of a custom one how it is defined, to tokens that may write it."""
+    source_id = SOURCE_ID.of(request)
+    if source_id in state.sources:
+        return reply(_render_source(state.sources[source_id]))
+    return await _answer_source(
+        request, state, await source_store.existing(state.database, source_id)
+    )
+
+
+async def put_data_source(request: Request, state: SourceContext) -> JsonReply[OneSource]:
+    """Make the body the draft of a data source, which is made when there is none.
+
+    What says the same as what is there changes nothing.
+    """
+    document = await _read_source_document(request, state, SOURCE_ID.of(request))
+    actor, now = request.actor, state.clock()
+    about = audit.of_source("data-source.replace", now)
+    write = prepare_recorded_write(request, state, document["id"], about)
+    stored = await define.replace(state.registry, document, actor=actor, now=now, write=write)
+    return await _answer_source(request, state, stored, sent=document)
+
+
+async def delete_data_source(request: Request, state: SourceContext) -> Reply:
+    """Remove a data source with its facts, their history and its runs."""
+    source_id = SOURCE_ID.of(request)
+    entry = AuditEntry("data-source.delete", source_id)
+    await define.delete(
+        state.database,
+        state.registry,
+        source_id,
+        actor=request.actor,
+        write=prepare_recorded_write(request, state, source_id, entry, 204),
+        drop=prepare_guarded_write(request, state, source_id),
+    )
+    return Reply(status=204)
+
+
+async def publish_data_source(request: Request, state: SourceContext) -> JsonReply[OneSource]:
+    """Publish the draft of a data source under its next semantic version.
+
+    A fact that is removed or gets another type is refused with 409, unless forced.
+    """
+    source_id = SOURCE_ID.of(request)
+    wanted: Publish = decode(await request.json_body(_SMALL, "a publication") or b"{}", Publish)
+    now = state.clock()
+    about = audit.of_source("data-source.publish", now)
+    stored = await define.publish(
+        state.database,
+        state.registry,
+        source_id,
+        actor=request.actor,
+        now=now,
+        force=wanted.force,
+        write=prepare_recorded_write(request, state, source_id, about),
+    )
+    return await _answer_source(request, state, stored)
+
+
+async def run_data_source(request: Request, state: SourceContext) -> JsonReply[Run]:
+    """Begin to collect a data source now, of every entity or of one."""
+    source_id = SOURCE_ID.of(request)
+    wanted: NewRun = decode(await request.json_body(_SMALL, "a run") or b"{}", NewRun)
+    about = audit.of_run(source_id, wanted.entity)
+    found = await run_now.run(
+        state.database,
+        state.registry,
+        source_id,
+        wanted.entity,
+        actor=request.actor,
+        clock=state.clock,
+        write=prepare_recorded_write(request, state, source_id, about, 202, needed=SOURCE_RUN),
+        tracer=state.tracer,
+    )
+    # Whatever went wrong since it began is for those who may read runs.
+    shown = found if request.may_read else found._replace(error=None)
+    return reply(_render_run(shown, state.clock()), 202)
+
+
+async def get_source_runs(request: Request, state: SourceContext) -> JsonReply[Runs]:
+    """The last runs of a data source, newest first, with their figures and errors."""
+    source = await define.known(state.registry, SOURCE_ID.of(request))
+    found = await runs.list_recent_runs(state.database, source.id, _MOST_RUNS)
+    return reply(Runs([_render_run(each, state.clock()) for each in found]))
+
+
+async def get_source_run(request: Request, state: SourceContext) -> JsonReply[OneRun]:
+    """A run of a data source, with the facts that it could not bring by place and reason."""
+    source, run_id = await define.known(state.registry, SOURCE_ID.of(request)), NUMBER.of(request)
+    found = await runs.fetch_run(state.database, run_id)
+    if found is None or found.source_id != source.id:
+        raise NotFoundError(f"There is no run {run_id} of {source.id}; old ones are forgotten.")
+    listed = await runs.list_gaps(state.database, run_id)
+    run = msgspec.structs.asdict(_render_run(found, state.clock()))
+    return reply(OneRun(**run, gaps=[Gap(*gap) for gap in listed]))
+
+
+async def _read_source_document(
+    request: Request, state: SourceContext, source_id: str | None = None
+) -> Document:
+    """The document in the body; raises InvalidItemsError with all that is wrong with it."""
+    body = await request.json_body(_LARGEST_SOURCE, "a data source")
+    depth = state.settings.max_json_depth
+    document: Document = decode(body, Document)
+    await define.read(document, state.registry, depth, source_id)
+    return document
+
+
+async def _answer_source(
+    request: Request,
+    state: SourceContext,
+    stored: StoredSource,
+    status: int = 200,
+    sent: Document | None = None,
+) -> JsonReply[OneSource]:
+    if not request.may_read:
+        return reply(_render_source(_hide_source(stored, sent)), status)
+    versions = await source_store.versions(state.database, stored.id)
+    shown = _render_source(stored.shown(), await define.problem(state.registry, stored))
+    definition = Definition(
+        pending=stored.draft is not None,
+        created_by=stored.created_by,
+        updated_by=stored.updated_by,
+        versions=[
+            PublishedVersion(each.version, iso(each.published_at), each.published_by)
+            for each in versions[:_MOST_VERSIONS]
+        ],
+    )
+    if await _may_write_source(request, state, stored):
+        about = msgspec.structs.asdict(definition)
+        documents = {"draft": stored.draft, "published": stored.published}
+        definition = WholeDefinition(**about | documents)
+    shown.definition = definition
+    return reply(shown, status)
+
+
+async def _may_write_source(request: Request, state: SourceContext, stored: StoredSource) -> bool:
+    """True if the token may write the source, by the permission or as one of its owners."""
+    assert request.token is not None
+    held = request.token.permissions
+    if SOURCE_WRITE in held or OWN_WRITE not in held:
+        return SOURCE_WRITE in held
+    return await owned_source.is_own(state.database, stored, request.actor, state.trust)
+
+
+def _hide_source(stored: StoredSource, sent: Document | None) -> DataSource:
+    """A source for a token that may not read it: its version, and the parts that were sent."""
+    nothing = DataSource(id=stored.id, title=stored.id)
+    source = nothing if sent is None else datasource.parse(sent)
+    return dataclasses.replace(source, draft=stored.published is None, version=stored.version)
+
+
+def _render_source(source: DataSource, problem: str | None = None) -> OneSource:
+    kind = source.handler.type if source.handler else ""
+    origin = "builtin" if kind == "builtin" else "custom"
+    shown = {**source.render(), "origin": origin, "problem": problem}
+    return msgspec.convert(shown, OneSource)
+
+
+def _find_page_start(found: list[DataSource], cursor: str, state: SourceContext) -> int:
+    """Start of the page after the source with this id, which may be gone."""
+    ids = [source.id for source in found]
+    if cursor in ids:
+        return ids.index(cursor) + 1
+    return sum(id_ in state.sources or id_ < cursor for id_ in ids)
+
+
+def _render_run(found: RunRecord, now: int) -> Run:
+    return Run(
+        id=found.id,
+        whole=found.whole,
+        reason=found.reason,
+        state=found.state,
+        started_at=iso(found.started_at),
+        finished_at=iso_or_none(found.finished_at),
+        entities=found.entities,
+        covered=found.covered,
+        failed=found.failed,
+        incomplete=found.incomplete,
+        skipped=found.skipped,
+        calls=found.calls,
+        rate_limit_left=found.rate_limit_left,
+        error=found.error,
+        waits_until=iso_or_none(found.resumes_at) if found.wait(now) else None,
+    )
+
+
+async def post_source_trial(request: Request, state: SourceContext) -> JsonReply[Trial]:
+    """Collect for one entity, and store nothing.
+
+    The answer of the other system is shown as it came, up to 64 KiB of it. A token that may not
+    read data sources has to send a definition.
+    """
+    source_id = SOURCE_ID.of(request)
+    wanted: NewTrial = decode(await request.json_body(_LARGEST_TRIAL, "a trial"), NewTrial)
+    document = None if wanted.definition is UNSET else wanted.definition
+    if document is None and not request.may_read:
+        raise NotAllowedError(
+            "Without a definition in the body a trial shows the stored one, which needs the "
+            f'permission "{TITLES[SOURCE_READ]}" ({SOURCE_READ}).',
+            missing=(SOURCE_READ,),
+        )
+    depth = state.settings.max_json_depth
+    made = await trial.to_try(state.database, state.registry, source_id, document, depth)
+    if request.own_only:
+        await owned_source.check_trial(
+            state.database, source_id, made.source.owner, request.actor, state.trust
+        )
+    ref, found = await trial.tried(
+        state.database, state.registry, state.connect, made, wanted.entity
+    )
+    return reply(
+        Trial(
+            entity=ref,
+            request=None if found.request is None else dict(found.request),
+            answer=found.answer and Answered(*found.answer),
+            facts=dict(found.facts),
+            reasons=dict(found.reasons),
+        )
+    )
+
+
+async def get_connections(request: Request, state: SourceContext) -> JsonReply[Connections]:
+    """Every connection that sources may ask, without its secrets.
+
+    Owners of data sources are shown those that are shared with their groups.
+    """
+    found = await _list_usable_connections(request, state)
+    return reply(Connections([_render_connection(one, request) for one in found]))
+
+
+async def get_connection(request: Request, state: SourceContext) -> JsonReply[ShownConnection]:
+    """A connection, without its secrets."""
+    name = CONNECTION.of(request)
+    usable = await _list_usable_connections(request, state)
+    for found in usable:
+        if found.name == name:
+            return reply(_render_connection(found, request))
+    raise connections.missing(name, usable)
+
+
+async def put_connection(request: Request, state: SourceContext) -> JsonReply[ShownConnection]:
+    """Make a connection, or change it.
+
+    Sources that ask it do so with the new values from their next call on.
+    """
+    name = CONNECTION.of(request)
+    body = await request.json_body(_LARGEST_CONNECTION, "a connection")
+    given: NewConnection = decode(body, NewConnection)
+    wanted = ConnectionInput(
+        base_url=given.base_url,
+        methods=tuple(given.methods),
+        at_once=given.at_once,
+        headers=given.headers,
+        shared_with=tuple(given.shared_with),
+    )
+    found = await connections.put(
+        state.database,
+        state.registry,
+        state.token_key,
+        name,
+        wanted,
+        actor=request.actor,
+        now=state.clock(),
+        write=audit.writing(request, state, audit.of_connection()),
+    )
+    return reply(_render_connection(found, request))
+
+
+async def delete_connection(request: Request, state: SourceContext) -> Reply:
+    """Remove a connection that no data source asks."""
+    name = CONNECTION.of(request)
+    write = audit.writing(request, state, audit.of_connection(deleted=True), 204)
+    await connections.delete(state.registry, name, actor=request.actor, write=write)
+    return Reply(status=204)
+
+
+async def _list_usable_connections(
+    request: Request, state: SourceContext
+) -> list[ConnectionDetail]:
+    """The connections that the caller may use in some data source."""
+    if request.own_only:
+        return await connections.shared_with(
+            state.database, state.registry, request.actor, state.trust
+        )
+    return await connections.listed(state.database, state.registry)
+
+
+def _render_connection(found: ConnectionDetail, request: Request) -> ShownConnection:
+    shown = ShownConnection(
+        name=found.name,
+        base_url=found.base_url,
+        methods=list(found.methods),
+        at_once=found.at_once,
+        headers=[ShownHeader(name, iso_or_none(time)) for name, time in found.headers.items()],
+        shared_with=list(found.shared_with),
+        origin="settings" if found.stored is None else "stored",
+        used_by=list(found.used_by) if request.may_read else [],
+        used_by_count=len(found.used_by),
+        problem=found.problem,
+    )
+    if stored := found.stored:
+        shown.created_at, shown.created_by = iso(stored.created_at), stored.created_by
+        shown.updated_at, shown.updated_by = iso(stored.updated_at), stored.updated_by
+    return shown

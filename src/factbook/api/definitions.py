@@ -1,0 +1,435 @@
+"""Checks and scorecards over HTTP: defined, published and read, and the starter scorecard."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import Any, Final, Generic, TypeVar
+
+import msgspec
+
+from factbook.api.check_parameters import (
+    CHECK_ID,
+    ID_CURSOR,
+    PAGE_LIMIT,
+    PUBLISH,
+    SCORECARD_ID,
+    DefinitionId,
+    parse_if_match_tags,
+)
+from factbook.api.endpoint import require_permissions
+from factbook.audit.trail import About, AuditEntry
+from factbook.auth.permissions import CATALOG_READ
+from factbook.catalog.store import totals
+from factbook.checks.definitions import author_permissions, definition_lock
+from factbook.checks.rules import language
+from factbook.checks.rules.check_definition import Check, parse_stored_check
+from factbook.checks.submissions import check_documents, definition_writes, starter
+from factbook.checks.submissions.owned_staged import OwnedStaged
+from factbook.checks.submissions.starter import Adoption, MissingFact
+from factbook.checks.versions.check_store import StoredCheck, check_store
+from factbook.checks.versions.scorecard_store import scorecard_store
+from factbook.checks.versions.staged_store import StagedDefinition, StagedStore
+from factbook.clock import iso, iso_or_none
+from factbook.errors import FactbookError
+from factbook.facts.datasource import DataSource
+from factbook.http import audit
+from factbook.http.context import HandlerContext, SourceContext
+from factbook.http.requests import JsonReply, Reply, Request, decode, reply
+from factbook.schemas.checks import (
+    AdoptedStarter,
+    CheckPublication,
+    Checks,
+    DefinitionVersions,
+    OneDefinitionVersion,
+    Scorecards,
+    ShownCheck,
+    ShownScorecard,
+    StarterCheck,
+    StarterDocuments,
+)
+from factbook.schemas.common import WireAnswer
+from factbook.storage import Database, Transaction
+
+_LARGEST_DEFINITION: Final = 256 * 1024
+_PAGE: Final = 100
+_MOST_VERSIONS: Final = 100
+S = TypeVar("S", bound=StagedDefinition)
+A = TypeVar("A", bound=WireAnswer)
+T = TypeVar("T")
+Document = dict[str, Any]
+Members = dict[str, Any]
+
+
+class DefinitionHandlers(Generic[S, A]):
+    """Handlers of the definitions in a store.
+
+    `verify` refuses a document that is wrong, or not for who sent it; the text is the id in the
+    address.
+    """
+
+    def __init__(
+        self,
+        store: StagedStore[S],
+        id_: DefinitionId,
+        answer: type[A],
+        *,
+        verify: Callable[[Request, SourceContext, Document, str | None], Awaitable[object]],
+        members: Callable[[S], Members] = lambda _: {},
+    ) -> None:
+        """`members` are those of an answer that are not of the document."""
+        self._store = store
+        self._id = id_
+        self._answer = answer
+        self._verify = verify
+        self._members = members
+
+    async def page(
+        self, request: Request, state: HandlerContext
+    ) -> tuple[list[A], int, str | None]:
+        """Those after the cursor, which may be gone, the number of all, and the next cursor."""
+        found = await self._store.everything(state.database)
+        cursor = ID_CURSOR.of(request)
+        rest = [one for one in found if cursor is None or one.id > cursor]
+        page = rest[: PAGE_LIMIT.of(request) or _PAGE]
+        following = page[-1].id if len(rest) > len(page) else None
+        shown = await asyncio.to_thread(lambda: [self._shown(one) for one in page])
+        return shown, len(found), following
+
+    async def create(self, request: Request, state: SourceContext) -> JsonReply[A]:
+        """Define one, as a draft."""
+        document, now = await self._document(request, state), state.clock()
+        work = partial(self._store.create, document=document, actor=request.actor, now=now)
+        return await self._written(request, state, document["id"], ("create", work), now, 201)
+
+    async def get(self, request: Request, state: HandlerContext) -> JsonReply[A]:
+        """One with its draft, and a publication that is under way."""
+        return await self._one(request, state, await self._existing(request, state))
+
+    async def replace(self, request: Request, state: SourceContext) -> JsonReply[A]:
+        """Make the body the draft of one, and publish it if that is asked for."""
+        document = await self._document(request, state, self._id.of(request))
+        now, publish = state.clock(), PUBLISH.of(request)
+        work = definition_writes.replacement(
+            self._store,
+            document,
+            request.actor,
+            now,
+            tags=parse_if_match_tags(request),
+            publish=publish,
+            permitted=not request.own_only,
+        )
+        verb = "publish" if publish else "replace"
+        return await self._written(request, state, document["id"], (verb, work), now)
+
+    async def delete(self, request: Request, state: HandlerContext) -> Reply:
+        """Remove one."""
+        id_ = self._id.of(request)
+        work = definition_writes.removal(self._store, id_, parse_if_match_tags(request))
+        entry = AuditEntry(f"{self._store.noun}.delete", id_)
+        await self._recorded(request, state, id_, work, entry, 204)
+        return Reply(status=204)
+
+    async def publish(self, request: Request, state: HandlerContext) -> JsonReply[A]:
+        """Publish the draft of one."""
+        id_, now = (await self._existing(request, state)).id, state.clock()
+        work = definition_writes.publication(
+            self._store,
+            id_,
+            request.actor,
+            now,
+            parse_if_match_tags(request),
+            permitted=not request.own_only,
+        )
+        return await self._written(request, state, id_, ("publish", work), now)
+
+    async def versions(
+        self, request: Request, state: HandlerContext
+    ) -> JsonReply[DefinitionVersions]:
+        """The newest of the versions of one."""
+        stored = await self._existing(request, state)
+        found = await self._store.versions(state.database, stored.id)
+        return reply(
+            DefinitionVersions(
+                [
+                    OneDefinitionVersion(one.version, iso(one.published_at), one.published_by)
+                    for one in found[:_MOST_VERSIONS]
+                ]
+            )
+        )
+
+    async def _existing(self, request: Request, state: HandlerContext) -> S:
+        return await self._store.existing(state.database, self._id.of(request))
+
+    async def _document(
+        self, request: Request, state: SourceContext, id_: str | None = None
+    ) -> Document:
+        """The document in the body; raises InvalidItemsError with all that is wrong with it."""
+        body = await request.json_body(_LARGEST_DEFINITION, f"a {self._store.noun}")
+        document: Document = decode(body, Document)
+        await self._verify(request, state, document, id_)
+        return document
+
+    async def _written(
+        self,
+        request: Request,
+        state: HandlerContext,
+        id_: str,
+        done: tuple[str, Callable[[Transaction], S]],
+        now: int,
+        status: int = 200,
+    ) -> JsonReply[A]:
+        verb, work = done
+        about = audit.of_definition(f"{self._store.noun}.{verb}", now)
+        stored = await self._recorded(request, state, id_, work, about, status)
+        return await self._one(request, state, stored, status)
+
+    async def _recorded(
+        self,
+        request: Request,
+        state: HandlerContext,
+        id_: str,
+        work: Callable[[Transaction], T],
+        about: AuditEntry | About,
+        status: int,
+    ) -> T:
+        """Do the work on what the caller may write, which the audit records."""
+        if not request.own_only:
+            return await audit.writing(request, state, about, status)(work)
+        owned = OwnedStaged(self._store, id_, request.actor, state.trust)
+        write = owned.guarding(audit.writing(request, state, owned.told(about), status))
+        return await write(work)
+
+    async def _one(
+        self, request: Request, state: HandlerContext, stored: S, status: int = 200
+    ) -> JsonReply[A]:
+        if request.may_read:
+            publication = await _find_publication(state.database, stored)
+            shown = self._shown(stored, publication=publication)
+        else:
+            shown = self._answer(**_render_unread_definition(stored))
+        return reply(shown, status, etag=f'"{definition_writes.tag(stored)}"')
+
+    def _shown(self, stored: S, **more: object) -> A:
+        members = {**_render_definition(stored), **self._members(stored), **more}
+        given = {name: value for name, value in members.items() if value is not None}
+        return msgspec.convert(given, self._answer)
+
+
+def _render_unread_definition(stored: StagedDefinition) -> Members:
+    """The members of an answer to a token that may not read."""
+    return {
+        "id": stored.id,
+        "title": None,
+        "version": stored.version,
+        "draft": stored.is_draft,
+        "tag": definition_writes.tag(stored),
+    }
+
+
+def _render_definition(stored: StagedDefinition) -> Members:
+    """The members of an answer: the document in effect, its times, and what is not published."""
+    return {
+        **stored.current,
+        **_render_unread_definition(stored),
+        "title": stored.current.get("title"),
+        "createdAt": iso(stored.created_at),
+        "createdBy": stored.created_by,
+        "updatedAt": iso(stored.updated_at),
+        "updatedBy": stored.updated_by,
+        "publishedAt": iso_or_none(stored.published_at),
+        "publishedBy": stored.published_by,
+        "unpublished": None if stored.is_draft else stored.draft,
+    }
+
+
+async def _find_publication(
+    database: Database, stored: StagedDefinition
+) -> CheckPublication | None:
+    """The publication that is under way, with the last entity that it reached."""
+    if stored.pending_version is None or stored.reached is None:
+        return None
+    evaluated, total = await totals.up_to(database, stored.reached)
+    return CheckPublication(stored.pending_version, evaluated, total)
+
+
+async def get_checks(request: Request, state: HandlerContext) -> JsonReply[Checks]:
+    """Every check, by id; one that was never published is a draft."""
+    return reply(Checks(*await _CHECKS.page(request, state)))
+
+
+async def post_check(request: Request, state: SourceContext) -> JsonReply[ShownCheck]:
+    """Define a check; it is a draft until it is published.
+
+    It takes the permissions to read what the check reads: results tell about values.
+    Every mistake is told at once: operators that do not fit a fact's type, facts that no source
+    has, rules that always hold, and checks that would read themselves.
+    """
+    return await _CHECKS.create(request, state)
+
+
+async def get_check(request: Request, state: HandlerContext) -> JsonReply[ShownCheck]:
+    """A check with its rule in words, its draft, and a publication that is under way."""
+    return await _CHECKS.get(request, state)
+
+
+async def put_check(request: Request, state: SourceContext) -> JsonReply[ShownCheck]:
+    """Make the body the draft of a check, which is made when there is none.
+
+    With `publish` it is published in the same transaction. What says the same changes nothing. It
+    takes the permissions to read what the check reads.
+    """
+    return await _CHECKS.replace(request, state)
+
+
+async def delete_check(request: Request, state: HandlerContext) -> Reply:
+    """Remove a check with its results and their history; 409 where another check reads it."""
+    return await _CHECKS.delete(request, state)
+
+
+async def publish_check(request: Request, state: HandlerContext) -> JsonReply[ShownCheck]:
+    """Publish the draft of a check under its next semantic version.
+
+    A version that changes results is evaluated for every entity first: `publication` tells how far
+    that is, and results are those of the version before until then.
+    """
+    return await _CHECKS.publish(request, state)
+
+
+async def get_check_versions(
+    request: Request, state: HandlerContext
+) -> JsonReply[DefinitionVersions]:
+    """The versions of a check that were published, newest first."""
+    return await _CHECKS.versions(request, state)
+
+
+async def _verify_check(
+    request: Request, state: SourceContext, document: dict[str, Any], check_id: str | None
+) -> object:
+    token, depth = request.token, state.settings.max_json_depth
+
+    def authorized(check: Check) -> None:
+        if token is not None:
+            require_permissions(token, author_permissions.needed(check))
+
+    return await check_documents.read_check(
+        document, state.database, state.registry, depth, check_id, authorized
+    )
+
+
+def _render_sentence(stored: StoredCheck) -> dict[str, Any]:
+    try:
+        return {"sentence": language.describe_rule(parse_stored_check(stored.current).rule)}
+    except FactbookError:
+        return {}  # another release took it
+
+
+async def get_scorecards(request: Request, state: HandlerContext) -> JsonReply[Scorecards]:
+    """Every scorecard, by id; one that was never published is a draft."""
+    return reply(Scorecards(*await _SCORECARDS.page(request, state)))
+
+
+async def post_scorecard(request: Request, state: SourceContext) -> JsonReply[ShownScorecard]:
+    """Define a scorecard; it is a draft until it is published."""
+    return await _SCORECARDS.create(request, state)
+
+
+async def get_scorecard(request: Request, state: HandlerContext) -> JsonReply[ShownScorecard]:
+    """A scorecard with its levels, checks and rules, and a publication that is under way."""
+    return await _SCORECARDS.get(request, state)
+
+
+async def put_scorecard(request: Request, state: SourceContext) -> JsonReply[ShownScorecard]:
+    """Make the body the draft of a scorecard, which is made when there is none.
+
+    With `publish` it is published in the same transaction. What says the same changes nothing.
+    """
+    return await _SCORECARDS.replace(request, state)
+
+
+async def delete_scorecard(request: Request, state: HandlerContext) -> Reply:
+    """Remove a scorecard with its levels, their trend and its exemptions."""
+    return await _SCORECARDS.delete(request, state)
+
+
+async def publish_scorecard(request: Request, state: HandlerContext) -> JsonReply[ShownScorecard]:
+    """Publish the draft of a scorecard under its next semantic version.
+
+    One that changes levels grades every entity first: `publication` tells how far that is.
+    """
+    return await _SCORECARDS.publish(request, state)
+
+
+async def get_scorecard_versions(
+    request: Request, state: HandlerContext
+) -> JsonReply[DefinitionVersions]:
+    """The versions of a scorecard that were published, newest first."""
+    return await _SCORECARDS.versions(request, state)
+
+
+async def _verify_scorecard(
+    request: Request, state: SourceContext, document: dict[str, Any], scorecard_id: str | None
+) -> object:
+    depth = state.settings.max_json_depth
+    found = await check_documents.read_scorecard(document, state.database, depth, scorecard_id)
+    # Its figures count the entities that its filter lets through.
+    if request.token is not None and found.applies_to is not None:
+        require_permissions(request.token, (CATALOG_READ,))
+    return found
+
+
+async def get_starter_scorecard(
+    request: Request, state: SourceContext
+) -> JsonReply[StarterDocuments]:
+    """The checks and the scorecard of the starter, for the data sources that there are.
+
+    Nothing is stored. `missing` has the checks that are left out, as no data source has their fact.
+    """
+    sources = await _list_sources(state)
+    found = starter.documents(sources)
+    checks, scorecards = (
+        [one.document for one in found if one.kind == kind] for kind in ("check", "scorecard")
+    )
+    return reply(
+        StarterDocuments(checks, scorecards, _render_missing_checks(starter.missing(sources)))
+    )
+
+
+async def adopt_starter_scorecard(
+    request: Request, state: SourceContext
+) -> JsonReply[AdoptedStarter]:
+    """Make drafts of the starter; what has one of its ids stays as it is.
+
+    Nothing is evaluated before it is published.
+    """
+    sources, now = await _list_sources(state), state.clock()
+    wanted = starter.documents(sources)
+    [card] = [one.document["id"] for one in wanted if one.kind == "scorecard"]
+
+    def work(transaction: Transaction) -> Adoption:
+        definition_lock.take(transaction)
+        return starter.adopt(transaction, wanted, request.actor, now)
+
+    def about(adopted: Adoption) -> AuditEntry:
+        return AuditEntry("scorecard.create", card, {"drafts": list(adopted.made)})
+
+    adopted = await audit.writing(request, state, about)(work)
+    missing = _render_missing_checks(starter.missing(sources))
+    return reply(AdoptedStarter(list(adopted.made), list(adopted.kept), missing))
+
+
+async def _list_sources(state: SourceContext) -> list[DataSource]:
+    return list((await state.registry.latest()).sources.values())
+
+
+def _render_missing_checks(missing: Sequence[MissingFact]) -> list[StarterCheck]:
+    return [StarterCheck(*one) for one in missing]
+
+
+_CHECKS: Final = DefinitionHandlers(
+    check_store, CHECK_ID, ShownCheck, verify=_verify_check, members=_render_sentence
+)
+
+
+_SCORECARDS: Final = DefinitionHandlers(
+    scorecard_store, SCORECARD_ID, ShownScorecard, verify=_verify_scorecard
+)

@@ -1,0 +1,111 @@
+"""The check of an entity by the catalog API's own rules, which writes nothing."""
+
+import json
+from collections.abc import Sequence
+from itertools import islice
+from typing import Any, Final, TypeGuard
+
+import msgspec
+
+from factbook.api.parameters import AnswerHeader
+from factbook.catalog import location, strict, validation
+from factbook.errors import InputError
+from factbook.facts import entity_filter
+from factbook.http.context import SourceContext
+from factbook.http.requests import Reply, Request, offloaded, reply
+from factbook.integrations.integration import Integration
+from factbook.outbound.outcomes import Missing, Outcome
+from factbook.telemetry.logs import redact_text
+
+_MOST_PROBLEMS = 1000
+
+WARNINGS: Final = AnswerHeader(
+    name="Factbook-Warnings",
+    description="Sentences about a valid entity, as a JSON array of ASCII characters.",
+)
+
+
+class EntityToValidate(msgspec.Struct, forbid_unknown_fields=True):
+    """The body of validate-entity: any JSON, and where it is said to come from."""
+
+    entity: Any
+    location: str
+
+
+class EntityProblem(msgspec.Struct, frozen=True):
+    """One reason why an entity is not valid; `path` begins at the body's member."""
+
+    name: str
+    message: str
+    path: str
+
+
+class EntityProblems(msgspec.Struct, frozen=True):
+    """The answer for an entity that is not valid, which is no error of the usual form."""
+
+    errors: list[EntityProblem]
+
+
+async def validate_entity(request: Request, state: SourceContext) -> Reply:
+    """200 without a body for a valid entity, else 400 with every problem (the first 1000).
+
+    These are the strict rules of the catalog API, not the wider ones of a push: an entity whose
+    kind or apiVersion is not a well-known one is not valid here, though a push keeps it. A header
+    has warnings of annotations of a valid entity.
+    """
+    asked: EntityToValidate = await request.json(EntityToValidate)
+    if validation.deeper_than(asked.entity, state.rules.max_depth):
+        raise InputError(f"{validation.too_deep(state.rules.max_depth)}.")
+    errors: list[EntityProblem] = await offloaded(_list_entity_problems, asked)
+    if errors:
+        return reply(EntityProblems(errors), 400)
+    known = await state.registry.current()
+    warnings = await offloaded(
+        _list_annotation_warnings, list(known.integrations.values()), asked.entity
+    )
+    return Reply(headers={WARNINGS.name: json.dumps(warnings)} if warnings else {})
+
+
+def _list_annotation_warnings(
+    integrations: Sequence[Integration], entity: dict[str, Any]
+) -> list[str]:
+    """Annotations that are there for a vendor, and that no integration with it can read."""
+    found: dict[str, list[str | Missing]] = {}
+    for one in integrations:
+        vendor = one.source.handler and one.source.handler.builtin_id
+        if vendor and entity_filter.matches(one.source.entity_filter, entity):
+            found.setdefault(vendor, []).append(one.target(entity))
+    return [
+        f"metadata.annotations: no integration with {vendor} can read them: {bad[0].detail}"
+        for vendor, targets in found.items()
+        if (bad := [one for one in targets if _is_bad_target(one)])
+        and not any(isinstance(one, str) for one in targets)
+    ]
+
+
+def _is_bad_target(target: str | Missing) -> TypeGuard[Missing]:
+    return isinstance(target, Missing) and target.outcome is Outcome.BAD_ANNOTATION
+
+
+def _list_entity_problems(asked: EntityToValidate) -> list[EntityProblem]:
+    found = _list_location_problems(asked.location)
+    for path, message in islice(strict.problems(asked.entity), _MOST_PROBLEMS):
+        whole = f"entity.{path}" if path else "entity"
+        found.append(_build_problem(whole, f"{path or 'the entity'}: {message}"))
+    return found
+
+
+def _list_location_problems(text: str) -> list[EntityProblem]:
+    try:
+        type_ = location.parse(text).type
+    except InputError as error:
+        message = error.message
+    else:
+        if type_ == "url":
+            return []
+        message = f'the location "{text[:100]}" has to be url:<target>'
+    return [_build_problem("location", message)]
+
+
+def _build_problem(path: str, message: str) -> EntityProblem:
+    return EntityProblem(InputError.name, redact_text(message), redact_text(path))

@@ -1,0 +1,111 @@
+"""The feed of events over HTTP."""
+
+import asyncio
+import re
+from typing import Final
+
+from factbook.api.parameters import FACTS_LIMIT, Integer, Text, Texts
+from factbook.catalog import ref as refs
+from factbook.clock import iso
+from factbook.events import store
+from factbook.events.event import TYPES, FeedPosition
+from factbook.events.store import EventFilter, FeedPage
+from factbook.http.context import HandlerContext
+from factbook.http.requests import JsonReply, Request, reply
+from factbook.schemas import patterns
+from factbook.schemas.events import Event, Events
+
+_PAGE: Final = 100
+_NOW: Final = "now"
+# How often somebody who waits is looked for.
+_LOOKED_EVERY: Final = 0.5
+AFTER: Final = Text(
+    name="after",
+    description="The `nextCursor` of the page before, or `now` for what happens from now on. "
+    "Without it the feed begins with the oldest event that is kept.",
+    pattern=r"now|[0-9]{1,15}\.[0-9]{1,9}",
+    wrong="has to be the nextCursor of a page, or now",
+    example="now",
+)
+TYPE: Final = Texts(
+    name="type",
+    description="Only events of this type. Given more than once, of one of them.",
+    pattern="|".join(map(re.escape, TYPES)),
+    words=tuple(TYPES),
+    most=len(TYPES),
+    example=["set.replaced"],
+)
+SET: Final = Text(name="set", description="Only of this set and its entities.", example="payments")
+SOURCE: Final = Text(
+    name="source", description="Only of this data source and its facts.", example="coverage"
+)
+ENTITY: Final = Text(
+    name="entity",
+    description="Only about this entity.",
+    pattern=patterns.REFERENCE,
+    format="entity-reference",
+    example="component:default/payments",
+)
+CHECK: Final = Text(name="check", description="Only of this check.", example="has-owner")
+SCORECARD: Final = Text(
+    name="scorecard", description="Only of levels of this scorecard.", example="readiness"
+)
+WAIT: Final = Integer(
+    name="wait",
+    description="Seconds to wait for an event when there is none yet.",
+    most=30,
+    example=1,
+)
+EVENT_PARAMETERS: Final = (AFTER, TYPE, SET, SOURCE, ENTITY, CHECK, SCORECARD, FACTS_LIMIT, WAIT)
+
+
+async def get_events(request: Request, state: HandlerContext) -> JsonReply[Events]:
+    """Events, the oldest first.
+
+    A page may hold few events, or none, while there are `more`: it looks at a bounded part of the
+    feed. Every page has a `nextCursor` to go on with, at once or later. Nothing comes in before a
+    place that was read. A cursor of events that are not kept any more gets 410.
+    """
+    after, wanted = AFTER.of(request), _parse_event_filter(request)
+    limit, wait = FACTS_LIMIT.of(request) or _PAGE, WAIT.of(request) or 0
+    place = await store.end(state.database) if after == _NOW else _parse_feed_position(after)
+    page = await store.page(state.database, place, wanted, limit)
+    loop = asyncio.get_running_loop()
+    end = loop.time() + wait
+    while not page.events and loop.time() < end:
+        if not page.more:
+            async with request.aside():
+                await asyncio.sleep(_LOOKED_EVERY)
+        page = await store.page(state.database, page.next, wanted, limit)
+    return reply(_render_events(page))
+
+
+def _parse_event_filter(request: Request) -> EventFilter:
+    entity = ENTITY.of(request)
+    ref = None if entity is None else str(refs.parse(entity))
+    return EventFilter(
+        TYPE.of(request),
+        SET.of(request),
+        SOURCE.of(request),
+        ref,
+        CHECK.of(request),
+        SCORECARD.of(request),
+    )
+
+
+def _parse_feed_position(cursor: str | None) -> FeedPosition | None:
+    if cursor is None:
+        return None
+    position, _, item = cursor.partition(".")
+    return FeedPosition(int(position), int(item))
+
+
+def _render_events(page: FeedPage) -> Events:
+    return Events(
+        events=[
+            Event(event.id, event.type, iso(event.at), event.subject, event.data)
+            for event in page.events
+        ],
+        next_cursor=f"{page.next.position}.{page.next.item}",
+        more=page.more,
+    )

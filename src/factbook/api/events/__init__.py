@@ -1,1 +1,0 @@
-"""Events and webhooks over HTTP."""

@@ -1,0 +1,447 @@
+"""OAuth for agents: metadata, registration of clients, tokens, and the bearer check of `/mcp`.
+
+Only answers at `/mcp` say where a token can be had: elsewhere, a client with a configured header
+would take it for the only way in.
+"""
+
+from collections.abc import Callable, Sequence
+from http import HTTPStatus
+from typing import Annotated, Any, Final
+from urllib.parse import parse_qsl
+
+from msgspec import Meta, Struct
+
+from factbook.api.endpoint import (
+    NOTHING_STORED,
+    Route,
+    authenticate_with,
+    note_token_use,
+    verify_token,
+)
+from factbook.audit import trail
+from factbook.audit.trail import AuditEntry, Caller
+from factbook.auth import tokens
+from factbook.auth.oauth import (
+    addresses,
+    consents,
+    issued_tokens,
+    redirects,
+    registrations,
+    scopes,
+    token_requests,
+)
+from factbook.auth.oauth.client_documents import PUBLIC, shown_name
+from factbook.auth.oauth.clients import LONGEST_ID
+from factbook.auth.oauth.issued_tokens import ACCESS, LIFETIMES, AccessToken
+from factbook.auth.oauth.refusal import OAuthError
+from factbook.auth.oauth.registrations import Registration
+from factbook.auth.oauth.scopes import BASIC
+from factbook.auth.oauth.token_requests import Issuance, TokenDigests
+from factbook.auth.permissions import with_included
+from factbook.auth.tokens import Grant
+from factbook.clock import SECOND
+from factbook.errors import (
+    AuthenticationError,
+    FactbookError,
+    NotAllowedError,
+    NotFoundError,
+    TooManyRequestsError,
+    UnavailableError,
+    UnsupportedMediaTypeError,
+)
+from factbook.http import error_responses, urls
+from factbook.http.context import State
+from factbook.http.requests import Reply, Request, client_address, reply
+from factbook.storage import Transaction
+
+_NOWHERE = "OAuth is not offered here."
+_LARGEST: Final = 16 * 1024
+_CREATED: Final = 201
+_MOST_FIELDS: Final = 50
+_FORM: Final = b"application/x-www-form-urlencoded"
+_VERIFIER: Final = range(43, 129)
+_LONGEST_ADDRESS: Final = 2_000
+
+
+async def get_resource_metadata(request: Request, state: State) -> Reply:
+    """Metadata of the protected resource: which authorization server issues tokens for it."""
+    if not state.oauth.enabled:
+        raise NotFoundError(_NOWHERE)
+    server = urls.own(request, state.settings)
+    return reply(
+        {
+            "resource": addresses.resource(server),
+            "resource_name": "Factbook",
+            "authorization_servers": [state.oauth.issuer or addresses.issuer(server)],
+            "bearer_methods_supported": ["header"],
+            "scopes_supported": list(BASIC),
+        }
+    )
+
+
+async def get_server_metadata(request: Request, state: State) -> Reply:
+    """Metadata of the authorization server."""
+    require_token_issuing(state)
+    server = urls.own(request, state.settings)
+    metadata: dict[str, Any] = {
+        "issuer": addresses.issuer(server),
+        "authorization_endpoint": f"{server}{addresses.AUTHORIZE}",
+        "token_endpoint": f"{server}{addresses.TOKEN}",
+        "revocation_endpoint": f"{server}{addresses.REVOKE}",
+        # Some hosts ask for all of these; more is asked for where a tool needs it.
+        "scopes_supported": list(BASIC),
+        "response_types_supported": ["code"],
+        "response_modes_supported": ["query"],
+        "grant_types_supported": ["authorization_code", "refresh_token"],
+        "token_endpoint_auth_methods_supported": [PUBLIC],
+        "revocation_endpoint_auth_methods_supported": [PUBLIC],
+        "code_challenge_methods_supported": ["S256"],
+        "authorization_response_iss_parameter_supported": True,
+        "client_id_metadata_document_supported": True,
+    }
+    if state.oauth.registration:
+        metadata["registration_endpoint"] = f"{server}{addresses.REGISTER}"
+    return reply(metadata)
+
+
+def require_token_issuing(state: State) -> None:
+    """Raise NotFoundError where this service issues no tokens itself."""
+    if not state.oauth.issues:
+        raise NotFoundError(_NOWHERE)
+
+
+class NewClient(Struct):
+    """Used members of what a client says about itself."""
+
+    redirect_uris: Annotated[tuple[str, ...], Meta(min_length=1, max_length=10)]
+    client_name: Annotated[str, Meta(max_length=500)] | None = None
+
+
+async def register_client(request: Request, state: State) -> Reply:
+    """Store a client under a new id; it gets no secret."""
+    require_token_issuing(state)
+    if not state.oauth.registration:
+        raise NotFoundError("Clients cannot register themselves here.")
+    address = client_address(request.scope, state.proxies)
+    if seconds := state.registrations.take(address):
+        raise TooManyRequestsError(
+            "Too many clients have registered from this address.", retry_after=seconds
+        )
+    given: NewClient = await request.json(NewClient, _LARGEST)
+    if not all(map(redirects.is_acceptable, given.redirect_uris)):
+        raise OAuthError(
+            "redirect_uris have to begin with https://, with http:// and a loopback address, or "
+            "with a scheme of the program's own, such as com.example.app:/callback.",
+            code="invalid_redirect_uri",
+        )
+    name, now = shown_name(given.client_name) or "A client without a name", state.clock()
+
+    def about(made: Registration) -> AuditEntry:
+        hosts = sorted(set(map(redirects.host, made.redirect_uris)))
+        return AuditEntry("client.register", made.id, {"name": name, "hosts": hosts})
+
+    write = trail.writing(state.database, Caller("", now, address), about, _CREATED)
+    if state.registration_records.take(""):
+        # Anybody can register, so the audit would grow without bound.
+        state.metrics.left_out_of_audit(1)
+        write = state.database.write
+    made = await write(lambda tx: registrations.store(tx, name, given.redirect_uris, now))
+    return reply(
+        {
+            "client_id": made.id,
+            "client_id_issued_at": now // SECOND,
+            "client_name": made.name,
+            "redirect_uris": made.redirect_uris,
+            "token_endpoint_auth_method": PUBLIC,
+            "grant_types": ["authorization_code", "refresh_token"],
+            "response_types": ["code"],
+        },
+        _CREATED,
+        cache_control="no-store",
+    )
+
+
+async def issue_oauth_token(request: Request, state: State) -> Reply:
+    """Exchange a code or a refresh token for an access token and another refresh token."""
+    require_token_issuing(state)
+    form = await _read_form(request)
+    _check_resource(form, urls.own(request, state.settings))
+    access, refresh = tokens.generate(), tokens.generate()
+    new = TokenDigests(_hash_secret(access, state), _hash_secret(refresh, state))
+    kind = form.get("grant_type", "")
+    if kind == "authorization_code":
+        digest, work = _hash_form_secret(form, "code", state), _exchange_code(form, new, state)
+    elif kind == "refresh_token":
+        digest, work = (
+            _hash_form_secret(form, "refresh_token", state),
+            _refresh_token(form, new, state),
+        )
+    else:
+        raise OAuthError(
+            "grant_type has to be authorization_code or refresh_token.",
+            code="unsupported_grant_type",
+        )
+    done = await _finish_issuance(request, state, digest, work)
+    return reply(
+        {
+            "access_token": access,
+            "token_type": "Bearer",
+            "expires_in": LIFETIMES[ACCESS] // SECOND,
+            "refresh_token": refresh,
+            "scope": scopes.written(done.permissions),
+        },
+        cache_control="no-store",
+    )
+
+
+async def revoke_oauth_token(request: Request, state: State) -> Reply:
+    """End a token; nothing is said of one that there is not."""
+    require_token_issuing(state)
+    form = await _read_form(request)
+    token, client = _hash_form_secret(form, "token", state), _read_client_id(form)
+    if await _is_issued_here(token, state):
+        await _finish_issuance(
+            request, state, token, lambda tx: token_requests.revoke(tx, token, client)
+        )
+    return reply({}, cache_control="no-store")
+
+
+def render_oauth_error(error: FactbookError, request: Request) -> Reply:
+    """Error as RFC 6749 has it, section 5.2."""
+    message = error_responses.told(error, request)
+    if isinstance(error, OAuthError):
+        code = error.code
+    elif isinstance(error, TooManyRequestsError | UnavailableError):
+        code = "temporarily_unavailable"
+    else:
+        code = (
+            "server_error"
+            if error.status >= HTTPStatus.INTERNAL_SERVER_ERROR
+            else "invalid_request"
+        )
+    body = {"error": code, "error_description": message.replace('"', "'")}
+    return Reply(reply(body).body, error.status, error.headers())
+
+
+def _exchange_code(
+    form: dict[str, str], new: TokenDigests, state: State
+) -> Callable[[Transaction], Issuance]:
+    verifier = form.get("code_verifier", "")
+    if len(verifier) not in _VERIFIER:
+        raise OAuthError("code_verifier has to have 43 to 128 characters.", code="invalid_grant")
+    code, client, now = _hash_form_secret(form, "code", state), _read_client_id(form), state.clock()
+    redirect_uri = form.get("redirect_uri", "")
+    return lambda transaction: token_requests.exchange(
+        transaction,
+        code=code,
+        client=client,
+        redirect_uri=redirect_uri,
+        verifier=verifier,
+        new=new,
+        now=now,
+    )
+
+
+def _refresh_token(
+    form: dict[str, str], new: TokenDigests, state: State
+) -> Callable[[Transaction], Issuance]:
+    token, client, now = (
+        _hash_form_secret(form, "refresh_token", state),
+        _read_client_id(form),
+        state.clock(),
+    )
+    scope = scopes.known(form.get("scope", "")[: scopes.LONGEST])
+    return lambda transaction: token_requests.refresh(
+        transaction, token=token, client=client, scope=scope, new=new, now=now
+    )
+
+
+async def _finish_issuance(
+    request: Request, state: State, digest: str, work: Callable[[Transaction], Issuance]
+) -> Issuance:
+    """Outcome of a request, recorded where it ended a consent. Raises OAuthError."""
+    address = client_address(request.scope, state.proxies)
+    if await _is_issued_here(digest, state):
+        # Whose it is, is known only once the token is found.
+        done = await state.database.write(
+            lambda tx: _record_issuance(tx, work(tx), address, state.clock())
+        )
+    else:
+        done = token_requests.UNKNOWN
+    if done.error is None:
+        return done
+    # A good token is not refused for the failures of others at the same address.
+    if seconds := state.failures.take(address):
+        raise TooManyRequestsError(
+            "Too many failed requests from this address.", retry_after=seconds
+        )
+    raise done.error
+
+
+async def _is_issued_here(digest: str, state: State) -> bool:
+    """True for what was issued here: anybody can ask, and nothing made up keeps a write waiting."""
+    state.database.refresh()
+    return await issued_tokens.is_known(state.database, digest)
+
+
+def _record_issuance(transaction: Transaction, done: Issuance, address: str, now: int) -> Issuance:
+    if done.consent is not None and done.ended:
+        detail = {"client": done.consent.client, "why": done.ended}
+        entry = AuditEntry("consent.revoke", done.consent.id, detail)
+        caller = Caller(done.consent.person, now, address)
+        trail.append(transaction, trail.record(caller, entry, status=HTTPStatus.OK))
+    return done
+
+
+async def _read_form(request: Request) -> dict[str, str]:
+    """Fields of the body. Raises OAuthError, UnsupportedMediaTypeError, PayloadTooLargeError."""
+    type_ = request.headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
+    if type_ != _FORM:
+        raise UnsupportedMediaTypeError("The body has to be a form.")
+    body = await request.body(_LARGEST, "a form of OAuth")
+    try:
+        text = bytes(body).decode("ascii")
+        pairs = parse_qsl(
+            text, keep_blank_values=True, max_num_fields=_MOST_FIELDS, errors="strict"
+        )
+    except (UnicodeDecodeError, ValueError):
+        raise OAuthError("The form cannot be read.") from None
+    if len(fields := dict(pairs)) != len(pairs):
+        raise OAuthError("Each parameter may be given only once.")
+    return fields
+
+
+def _check_resource(form: dict[str, str], server: str) -> None:
+    resource = form.get("resource", addresses.resource(server))
+    if len(resource) > _LONGEST_ADDRESS or not addresses.is_resource(resource, server):
+        raise OAuthError(f"resource has to be {addresses.resource(server)}.", code="invalid_target")
+
+
+def _read_client_id(form: dict[str, str]) -> str:
+    client = form.get("client_id", "")
+    if not 1 <= len(client) <= LONGEST_ID:
+        raise OAuthError("client_id has to say which client it is.", code="invalid_client")
+    return client
+
+
+def _hash_form_secret(form: dict[str, str], name: str, state: State) -> str:
+    """Hash of a code or token in the form."""
+    value = form.get(name, "")
+    return _hash_secret(value if tokens.is_shaped(value) else "", state)
+
+
+def _hash_secret(value: str, state: State) -> str:
+    return tokens.digest(value, state.token_key)
+
+
+async def authenticate_at_mcp(request: Request, state: State) -> Grant:
+    """The token that the request carries; raises as `api.authentication.authenticate` does."""
+    if state.oauth.enabled:
+        server = urls.own(request, state.settings)
+        request.resource_metadata = f"{server}{addresses.RESOURCE_METADATA}"
+    return await authenticate_with(request, state, _verify_mcp_token)
+
+
+def render_mcp_error(error: FactbookError, request: Request) -> Reply:
+    """Error in the form of MCP over HTTP, with where a token can be had (RFC 9728, section 5)."""
+    reply = error_responses.protocol(error, request)
+    challenge = _build_challenge(error, request)
+    if not challenge:
+        return reply
+    return reply._replace(headers={**reply.headers, "www-authenticate": challenge})
+
+
+def _build_challenge(error: FactbookError, request: Request) -> str:
+    if not request.resource_metadata:
+        return ""
+    if isinstance(error, AuthenticationError):
+        scope = frozenset(scopes.BASIC)
+    elif isinstance(error, NotAllowedError) and (
+        more := _list_grantable_permissions(error, request)
+    ):
+        scope = more
+    else:
+        return ""
+    challenge = error.headers()["www-authenticate"].partition(", scope=")[0]
+    return (
+        f'{challenge}, scope="{scopes.written(scope)}", '
+        f'resource_metadata="{request.resource_metadata}"'
+    )
+
+
+def _list_grantable_permissions(error: NotAllowedError, request: Request) -> frozenset[str]:
+    """All that the client has to ask for to go on; empty if its person cannot give it."""
+    token = request.token
+    if token is None or token.grantable is None or not error.missing:
+        return frozenset()
+    wanted = token.permissions.union(error.missing)
+    return wanted if wanted <= token.grantable & frozenset(scopes.SCOPES) else frozenset()
+
+
+async def _verify_mcp_token(request: Request, state: State, value: str) -> Grant:
+    if state.company is not None and not tokens.is_shaped(value):
+        resource = addresses.resource(urls.own(request, state.settings))
+        return await state.company.verified(value, resource, state.database, state.token_key)
+    try:
+        return await verify_token(request, state, value)
+    except AuthenticationError as error:
+        # One that was made by hand and is not good any more has its id.
+        if request.token_id or not state.oauth.issues or not tokens.is_shaped(value):
+            raise
+        unknown = error
+    digest = tokens.digest(value, state.token_key)
+    found = await issued_tokens.find_access(state.database, digest)
+    if found is None:
+        raise unknown
+    _check_access_token(found, request, state)
+    _note_access_token_use(found, state)
+    return Grant(
+        found.consent,
+        found.person,
+        with_included(found.permissions),
+        found.expires_at,
+        found.last_used_at,
+        None,
+        with_included(found.grantable),
+    )
+
+
+def _check_access_token(found: AccessToken, request: Request, state: State) -> None:
+    """Raise AuthenticationError for a token that has expired or is for another resource."""
+    request.token_id = found.consent
+    if found.expires_at <= state.clock():
+        raise AuthenticationError("The token has expired.", token_sent=True)
+    if found.audience != addresses.resource(urls.own(request, state.settings)):
+        raise AuthenticationError("The token is for another address.", token_sent=True)
+    if not found.permissions:
+        raise AuthenticationError("The token's person may not do this any more.", token_sent=True)
+
+
+def _note_access_token_use(found: AccessToken, state: State) -> None:
+    now, id_ = state.clock(), found.consent
+    if found.last_used_at is None or not tokens.is_noted(found.last_used_at, now):
+        note_token_use(state, id_, now, lambda transaction: consents.touch(transaction, id_, now))
+
+
+OAUTH_ROUTES: Sequence[Route] = (
+    Route("GET", addresses.RESOURCE_METADATA, get_resource_metadata, None, None, described=False),
+    Route("GET", addresses.SERVER_METADATA, get_server_metadata, None, None, described=False),
+    *(
+        Route(
+            "POST",
+            path,
+            handler,
+            None,
+            None,
+            described=False,
+            errors=render_oauth_error,
+            reading=NOTHING_STORED,
+            signed=True,
+        )
+        for path, handler in (
+            (addresses.TOKEN, issue_oauth_token),
+            (addresses.REVOKE, revoke_oauth_token),
+            (addresses.REGISTER, register_client),
+        )
+    ),
+)

@@ -1,1 +1,0 @@
-"""OAuth for agents: metadata, tokens, registration of clients, and the bearer check of `/mcp`."""

@@ -1,1 +1,0 @@
-"""OpenAPI documents, made from the routes."""

@@ -1,0 +1,361 @@
+"""The push interface: sets of entities, replaced whole or tried, and entities one by one."""
+
+from collections.abc import AsyncIterator, Iterable
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+import structlog
+
+from factbook.api.parameters import (
+    CHECKS,
+    CURSOR,
+    DRY_RUN,
+    IF_MATCH,
+    LIMIT,
+    MAX_REMOVALS,
+    NUMBER,
+    ON_CONFLICT,
+    SET,
+    SET_ID,
+)
+from factbook.auth import token_reach
+from factbook.auth.permissions import CATALOG_READ, CHECK_READ
+from factbook.auth.token_reach import SETS
+from factbook.catalog import ref as refs
+from factbook.catalog import sets
+from factbook.catalog.sets import Prepared, PreparedPush
+from factbook.catalog.store import by_ref, stored_sets
+from factbook.catalog.store.apply import Actor, WriteResult
+from factbook.catalog.store.diff import Guards
+from factbook.catalog.store.stored_sets import PushResult, StoredItem
+from factbook.clock import iso
+from factbook.errors import InputError, NotAllowedError, NotFoundError
+from factbook.http import audit
+from factbook.http.context import HandlerContext
+from factbook.http.requests import JsonReply, Reply, Request, listed, offloaded, reply, stored
+from factbook.schemas import catalog
+
+if TYPE_CHECKING:
+    # Of the pushes, few are trials.
+    from factbook.checks.trials.write_trial import WriteTrial
+
+_MOST_RESULTS: Final = 500
+log = structlog.get_logger("factbook.push")
+_PAGE = 1000
+_Pushed = catalog.Pushed | catalog.Tried
+
+
+def prepare_write_trial(request: Request, state: HandlerContext) -> "WriteTrial":
+    """A trial of the push with its checks; raises NotAllowedError for who may not see it."""
+    if not DRY_RUN.of(request):
+        raise InputError("checks is for a dry run: give dryRun=true too.")
+    assert request.token is not None
+    missing = {CATALOG_READ, CHECK_READ} - request.token.permissions
+    if missing:
+        names = tuple(sorted(missing))
+        raise NotAllowedError(f"Results of checks need {' and '.join(names)}.", missing=names)
+    return state.write_trial(request.caller)
+
+
+def answer_dry_run(
+    request: Request,
+    name: str,
+    push: PreparedPush,
+    outcome: PushResult,
+    made: "WriteTrial | None",
+) -> JsonReply[catalog.Tried]:
+    """The difference that the push would make."""
+    plan, sent = outcome.plan, {item.ref for item in push.items}
+    return reply(
+        catalog.Tried(
+            set=name,
+            dry_run=True,
+            revision=plan.set.revision if plan.set else 0,
+            changes=catalog.Changes(**plan.changes),
+            difference=[
+                one for one in plan.difference() if request.may_read or one.entity_ref in sent
+            ],
+            warnings=push.warnings,
+            checks=None if made is None else _render_tried_checks(made),
+        )
+    )
+
+
+def _render_tried_checks(made: "WriteTrial") -> catalog.TriedChecks:
+    found = made.differences
+    results = [
+        catalog.TriedResult(one.check_id, one.ref, one.after, one.before)
+        for one in found[:_MOST_RESULTS]
+    ]
+    return catalog.TriedChecks(len(found), sum(one.after == "fail" for one in found), results)
+
+
+async def put_set(request: Request, state: HandlerContext) -> JsonReply[_Pushed]:
+    """Make the items of the body the whole content of a set."""
+    name, terms = SET_ID.new(request), (_read_guards(request, state), DRY_RUN.of(request))
+    trial = prepare_write_trial(request, state) if CHECKS.of(request) else None
+    async with state.admission.room_for_body(request, state.settings.max_body_bytes):
+        body = await request.json_body(state.settings.max_body_bytes, "max_body_bytes")
+        with state.tracer.span("check push") as span:
+            push = await offloaded(sets.prepare_body, body, name, state.rules)
+            span.note({"factbook.push.items": len(push.items)})
+        del body
+        return await _replace_set(request, state, name, push, terms, "set.push", trial)
+
+
+async def delete_set(request: Request, state: HandlerContext) -> JsonReply[_Pushed]:
+    """Remove every entity of a set; the same as replacing it with nothing."""
+    name, terms = SET_ID.of(request), (_read_guards(request, state), DRY_RUN.of(request))
+    return await _replace_set(request, state, name, PreparedPush([], []), terms, "set.delete")
+
+
+async def _replace_set(
+    request: Request,
+    state: HandlerContext,
+    name: str,
+    push: PreparedPush,
+    terms: tuple[Guards, bool],
+    action: str,
+    trial: "WriteTrial | None" = None,
+) -> JsonReply[_Pushed]:
+    guards, dry_run = terms
+    write = audit.writing(request, state, audit.of_set(action, name))
+    outcome = await stored_sets.replace(
+        state.database,
+        name,
+        push.items,
+        _build_push_actor(request, state),
+        guards,
+        kept=state.settings.revisions_kept,
+        # A trial writes, and takes back what it wrote.
+        dry_run=dry_run and trial is None,
+        write=write if trial is None else trial.write,
+    )
+    if dry_run:
+        return answer_dry_run(request, name, push, outcome, trial)
+    return _answer_push(request, state, name, push, outcome)
+
+
+async def post_set_entity(
+    request: Request, state: HandlerContext
+) -> JsonReply[catalog.WrittenItem]:
+    """Add or update the one entity of the body in a set."""
+    return await _put_entity(request, state, SET_ID.new(request))
+
+
+async def post_pushed_entity(
+    request: Request, state: HandlerContext
+) -> JsonReply[catalog.WrittenItem]:
+    """Add or update the one entity of the body outside any set."""
+    return await _put_entity(request, state, None)
+
+
+async def get_sets(request: Request, state: HandlerContext) -> JsonReply[catalog.Sets]:
+    """Every set that has items; to a token that is narrowed to sets, of those alone."""
+    narrowing = request.narrowing
+    found = [
+        catalog.SetSummary(
+            item.id, item.item_count, item.revision, item.updated_by, iso(item.updated_at)
+        )
+        for item in await stored_sets.summaries(state.database)
+        if narrowing is None or narrowing.allows(SETS, item.id)
+    ]
+    return reply(catalog.Sets(found))
+
+
+async def get_set(request: Request, state: HandlerContext) -> JsonReply[catalog.SetPage]:
+    """A set as its last push answered it; whole, or `limit` items from `cursor` on."""
+    name = SET_ID.of(request)
+    limit, cursor = LIMIT.of(request), CURSOR.of(request)
+    if limit is None and cursor is None:
+        content = await stored_sets.content(state.database, name)
+        head = catalog.SetPage(name, content.revision, [])
+        return JsonReply(
+            listed(head, content.portions, _render_pushed_item),
+            headers=_build_etag_header(content.revision),
+        )
+    after = -1 if cursor is None else cursor
+    page = await stored_sets.page(state.database, name, limit or _PAGE, after)
+    next_cursor = None if page.more is None else str(page.more)
+    shown = catalog.SetPage(
+        name, page.revision, [*map(_render_pushed_item, page.items)], next_cursor
+    )
+    return reply(shown)._replace(headers=_build_etag_header(page.revision))
+
+
+async def get_set_revisions(
+    request: Request, state: HandlerContext
+) -> JsonReply[catalog.Revisions]:
+    """Revisions of a set, newest first."""
+    found = [
+        catalog.Revision(
+            revision=item.number,
+            created_by=item.created_by,
+            created_at=iso(item.created_at),
+            changes=catalog.Changes(item.added, item.updated, item.removed, item.unchanged),
+            restored=item.restored or None,
+        )
+        for item in await stored_sets.set_revisions(state.database, SET_ID.of(request))
+    ]
+    return reply(catalog.Revisions(found))
+
+
+async def restore_set_revision(
+    request: Request, state: HandlerContext
+) -> JsonReply[catalog.Pushed]:
+    """Make a set what it was at an earlier revision, as a new one."""
+    name, number = SET_ID.of(request), NUMBER.of(request)
+    push, outcome = await stored_sets.restore(
+        state.database,
+        name,
+        number,
+        _build_push_actor(request, state),
+        _read_guards(request, state),
+        state.rules,
+        kept=state.settings.revisions_kept,
+        write=audit.writing(request, state, audit.of_restored(name, number)),
+    )
+    # A restore sends no entity: without the permission to read, its answer shows none.
+    shown = push if request.may_read else PreparedPush([], [])
+    return _answer_push(request, state, name, shown, outcome)
+
+
+async def get_pushed_entities(request: Request, state: HandlerContext) -> JsonReply[catalog.Items]:
+    """Pushed entities, of one set or all."""
+    name = SET.of(request)
+    token_reach.check_owners(request.narrowing, [name])
+    portions = stored_sets.all_items(state.database)
+    if name is not None:
+        try:
+            portions = (await stored_sets.content(state.database, name)).portions
+        except NotFoundError:
+            return reply(catalog.Items([]))
+    return JsonReply(listed(catalog.Items([]), portions, _render_pushed_item))
+
+
+async def get_pushed_entity(request: Request, state: HandlerContext) -> JsonReply[catalog.Item]:
+    """One pushed entity by its id."""
+    uid = _read_uid(request)
+    item = await stored_sets.item_by_uid(state.database, uid)
+    if item is None:
+        raise NotFoundError(f"There is no pushed entity with the id {uid}.")
+    return reply(_render_pushed_item(item))
+
+
+async def get_pushed_entity_by_ref(
+    request: Request, state: HandlerContext
+) -> JsonReply[catalog.Item]:
+    """One pushed entity by its reference."""
+    text = str(refs.parse(request.parameter("ref")))
+    item = await stored_sets.item_by_ref(state.database, text)
+    if item is None:
+        raise await by_ref.unknown(state.database, text)
+    return reply(_render_pushed_item(item))
+
+
+async def delete_pushed_entity(request: Request, state: HandlerContext) -> Reply:
+    """Remove one pushed entity from wherever it is."""
+    uid = _read_uid(request)
+    if not await stored_sets.remove_one(
+        state.database,
+        uid,
+        _build_push_actor(request, state),
+        kept=state.settings.revisions_kept,
+        narrowing=request.narrowing,
+        write=audit.writing(request, state, audit.of_entity("entity.delete"), 204),
+    ):
+        raise NotFoundError(f"There is no pushed entity with the id {uid}.")
+    return Reply(status=204)
+
+
+async def refuse_set_id(request: Request, state: HandlerContext) -> Reply:
+    """A set id that holds a slash, which no set can have."""
+    raise InputError(SET_ID.wrong)
+
+
+async def _put_entity(
+    request: Request, state: HandlerContext, name: str | None
+) -> JsonReply[catalog.WrittenItem]:
+    async with state.admission.room_for_body(request, state.settings.max_body_bytes):
+        body = await request.json_body(state.settings.max_body_bytes, "max_body_bytes")
+        push: PreparedPush = await offloaded(sets.prepare_one, msgspec.Raw(body), name, state.rules)
+    [item] = push.items
+    outcome = await stored_sets.put_one(
+        state.database,
+        name,
+        item,
+        _build_push_actor(request, state),
+        _read_guards(request, state),
+        state.rules,
+        kept=state.settings.revisions_kept,
+        write=audit.writing(request, state, audit.of_entity("entity.put")),
+    )
+    written = _note_write(request, state, name, outcome)
+    shown = msgspec.structs.asdict(_render_pushed_item(_build_written_item(item, name, written)))
+    return reply(catalog.WrittenItem(**shown, warnings=push.warnings or None))
+
+
+def _build_etag_header(revision: int) -> dict[str, str]:
+    return {"etag": f'"{revision}"'}
+
+
+def _build_push_actor(request: Request, state: HandlerContext) -> Actor:
+    return Actor(request.actor, state.clock())
+
+
+def _read_uid(request: Request) -> str:
+    uid = request.parameter("uid")
+    if not uid.isprintable():
+        raise NotFoundError("There is no pushed entity with this id.")
+    return uid
+
+
+def _answer_push(
+    request: Request, state: HandlerContext, name: str, push: PreparedPush, outcome: PushResult
+) -> JsonReply[catalog.Pushed]:
+    written = _note_write(request, state, name, outcome)
+    changes = catalog.Changes(**outcome.plan.changes)
+    head = catalog.Pushed(name, written.revision, changes, push.warnings, [])
+
+    async def items() -> AsyncIterator[Iterable[StoredItem]]:
+        yield (_build_written_item(item, name, written) for item in push.items)
+
+    return JsonReply(
+        listed(head, items(), _render_pushed_item), headers=_build_etag_header(written.revision)
+    )
+
+
+def _note_write(
+    request: Request, state: HandlerContext, name: str | None, outcome: PushResult
+) -> WriteResult:
+    """Count and log a write, and return it."""
+    changes, written = outcome.plan.changes, outcome.written
+    assert written is not None
+    state.metrics.pushed(changes)
+    log.info("set.pushed", set=name, revision=written.revision, actor=request.actor, **changes)
+    return written
+
+
+def _build_written_item(item: Prepared, name: str | None, written: WriteResult) -> StoredItem:
+    uid, updated_by, updated_at = written.items[item.ref]
+    return StoredItem(uid, item.ref, item.document, name, updated_by, updated_at)
+
+
+def _render_pushed_item(item: StoredItem) -> catalog.Item:
+    uid, ref, document, set_name, updated_by, updated_at = item
+    entity = stored(document)
+    at = iso(updated_at)
+    return catalog.Item(uid, entity, ref, entity, set_name, updated_by, "api-entity", at)
+
+
+def _read_guards(request: Request, state: HandlerContext) -> Guards:
+    """The guards in the query and the If-Match header; raises InputError for invalid ones."""
+    takes = ON_CONFLICT.of(request) == "take"
+    guards = Guards(IF_MATCH.of(request), MAX_REMOVALS.of(request), takes, request.narrowing)
+    if not request.own_only:
+        return guards
+    # Most who push have the permission.
+    from factbook.catalog.store.owned_set import OwnedSet  # noqa: PLC0415
+
+    owned = OwnedSet(SET_ID.of(request), request.actor, state.trust, takes=takes)
+    return guards._replace(owned=owned)

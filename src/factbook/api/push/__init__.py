@@ -1,1 +1,0 @@
-"""Sets of entities over HTTP."""

@@ -1,0 +1,508 @@
+"""Results of checks and scorecards over HTTP: results, levels, rollups, trends and badges.
+
+Badges are open to everyone, so a scorecard that isn't public, an unknown scorecard and an unknown
+entity get the same answer.
+"""
+
+import hashlib
+from collections.abc import AsyncIterator
+from typing import Any, Final
+
+import msgspec
+
+from factbook.api import check_parameters
+from factbook.api.check_parameters import CHECK_ID, PAGE_LIMIT, SCORECARD_ID
+from factbook.api.parameters import ENTITY_WANTED
+from factbook.auth.permissions import SOURCE_READ
+from factbook.catalog import ref as refs
+from factbook.catalog.store import by_ref, collectable
+from factbook.checks import state
+from factbook.checks.definitions import scorecard
+from factbook.checks.exemptions import exemption_store
+from factbook.checks.exemptions.exemption_store import ExemptionFilter
+from factbook.checks.levels import level_store
+from factbook.checks.levels.grader import GradedLevel, Step, decoded
+from factbook.checks.results import result_age, result_pages, result_queries
+from factbook.checks.results.result_age import ResultAge
+from factbook.checks.results.result_pages import ResultPlace
+from factbook.checks.results.result_queries import (
+    CheckedRow,
+    CheckResult,
+    EntityResults,
+    ResultFilter,
+)
+from factbook.checks.rules.explanation import Evidence, Explanation
+from factbook.checks.scorecards import badge, level_pages, next_steps, scorecard_figures
+from factbook.checks.scorecards.badge import Badge
+from factbook.checks.scorecards.level_pages import LevelFilter
+from factbook.checks.scorecards.scorecard_figures import ScorecardInEffect
+from factbook.checks.states import change_store, count_store
+from factbook.checks.states.count_store import StateCounts
+from factbook.checks.versions.check_store import check_store
+from factbook.checks.versions.scorecard_store import scorecard_store
+from factbook.clock import DAY, iso, iso_or_none, minute
+from factbook.errors import InputError, NotFoundError
+from factbook.http import csv_lines
+from factbook.http.context import HandlerContext
+from factbook.http.requests import JsonReply, Request, reply
+from factbook.schemas import results
+from factbook.schemas.results import ShieldsBadge
+
+_PAGE: Final = 100
+_CSV_HEADER: Final = ("check", "entity", "owner", "state", "stale")
+_EXEMPTIONS: Final = 20
+_TREND_DAYS: Final = 90
+_MOST_STEPS: Final = 100
+SVG: Final = "image/svg+xml"
+# Proxies of images ask again after so many seconds.
+_CACHED: Final = "public, max-age=300"
+
+
+async def get_check_results(
+    request: Request, state: HandlerContext
+) -> JsonReply[results.CheckResults]:
+    """Results by check and reference, of every check in effect or of some.
+
+    Entities that a check is not about come where `state` is `not-applicable`. A page looks at 20
+    checks, so it may hold few results, or none, while there is a `nextCursor`.
+    """
+    wanted, only = _parse_result_filter(request), _list_check_ids(request)
+    limit = PAGE_LIMIT.of(request) or _PAGE
+    entity = check_parameters.RESULT_ENTITY.of(request)
+    if entity is not None:
+        found = await _find_entity_results(state, str(refs.parse(entity)), only)
+        shown = [row for row in _list_entity_rows(found) if _matches_filter(row, found, wanted)]
+        return reply(results.CheckResults(shown))
+    place = _parse_result_cursor(check_parameters.RESULT_CURSOR.of(request))
+    page = await result_pages.page(state.database, only, wanted, place, limit)
+    cursor = None if page.next is None else "/".join(page.next)
+    return reply(results.CheckResults([_render_result_row(*one) for one in page.rows], cursor))
+
+
+async def export_check_results(request: Request, state: HandlerContext) -> JsonReply[str]:
+    """The same results, all of them, as CSV.
+
+    A text that a spreadsheet could take for a formula begins with an apostrophe.
+    """
+    return JsonReply(
+        _stream_result_rows(state, _list_check_ids(request), _parse_result_filter(request)),
+        headers=csv_lines.attachment("check-results"),
+        content_type=csv_lines.CONTENT_TYPE,
+    )
+
+
+async def get_check_overview(
+    request: Request, state: HandlerContext
+) -> JsonReply[results.CheckOverview]:
+    """The numbers of entities by their state, kept as results change."""
+    id_ = CHECK_ID.of(request)
+    stored = await check_store.existing(state.database, id_)
+    counts = (await count_store.totals(state.database, [id_])).get(id_, StateCounts())
+    changed = await change_store.last_of(state.database, id_)
+    known = counts.passing + counts.failing
+    times = [at for at in (changed, stored.in_effect_at) if at is not None]
+    return reply(
+        results.CheckOverview(
+            check_id=id_,
+            title=stored.current["title"],
+            version=stored.version,
+            passing=counts.passing,
+            failing=counts.failing,
+            unknown=counts.undecided,
+            exempt=counts.exempt,
+            not_applicable=counts.inapplicable,
+            total=known + counts.undecided,
+            percentage=round(100 * counts.passing / known, 1) if known else None,
+            last_run=iso_or_none(max(times, default=None)),
+            **render_age(await result_age.of_checks(state.database, [id_], state.clock())),
+        )
+    )
+
+
+async def get_check_result(
+    request: Request, state: HandlerContext
+) -> JsonReply[results.OneCheckResult]:
+    """The result of a check for an entity: each comparison with what it saw and wanted.
+
+    A token that may not read data sources is shown no values, nor texts that may hold some.
+    """
+    ref, id_ = str(refs.parse(request.parameter("ref"))), CHECK_ID.of(request)
+    await check_store.existing(state.database, id_)
+    found = await _find_entity_results(state, ref, [id_])
+    if not found.results:
+        raise NotFoundError(f"The check {id_} has no results yet; it is not published.")
+    [result] = found.results
+    shown = _render_check_result(found, result)
+    if not may_read_values(request):
+        shown.message = shown.fix = None
+        shown.because = [_hide_value(one) for one in shown.because]
+    if shown.state == "exempt":
+        shown.exemption = await _find_exemption_id(state, ref, id_)
+    return reply(shown)
+
+
+async def get_check_result_history(
+    request: Request, state: HandlerContext
+) -> JsonReply[results.ResultHistory]:
+    """The changes of a result, newest first, with what was written at each."""
+    parts = (request.parameter(name) for name in ("kind", "namespace", "name"))
+    ref, id_ = str(refs.parse("{}:{}/{}".format(*parts))), CHECK_ID.of(request)
+    await check_store.existing(state.database, id_)
+    entity_id = await collectable.id_of(state.database, ref)
+    if entity_id is None:
+        raise await by_ref.unknown(state.database, ref)
+    limit, cursor = PAGE_LIMIT.of(request) or _PAGE, check_parameters.HISTORY_CURSOR.of(request)
+    before = () if cursor is None else (_parse_result_history_cursor(cursor),)
+    found = await change_store.of_entity(state.database, entity_id, id_, limit + 1, *before)
+    page = found[:limit]
+    further = f"{page[-1].at}-{page[-1].id}" if len(found) > limit else None
+    changes = [
+        results.ResultChange(
+            iso(one.at), _render_state(one.after), one.why, _render_state(one.before)
+        )
+        for one in page
+    ]
+    return reply(results.ResultHistory(id_, ref, changes, further))
+
+
+def may_read_values(request: Request) -> bool:
+    """Return true if the caller may read the values of facts."""
+    return request.token is not None and SOURCE_READ in request.token.permissions
+
+
+def _hide_value(seen: results.SeenFact) -> results.SeenFact:
+    """A comparison without the values of facts; what is wanted may be that of another fact."""
+    return msgspec.structs.replace(seen, value=None, wanted=None)
+
+
+def render_fix(told: Explanation) -> results.ResultFix | None:
+    """The way to make a check pass."""
+    if not (told.fix_link or told.fix_instructions):
+        return None
+    return results.ResultFix(told.fix_link, told.fix_instructions)
+
+
+def render_age(age: ResultAge) -> dict[str, Any]:
+    """The members of an answer with figures of this age."""
+    return {"as_of": iso(age.as_of), "stale_sources": age.stale_sources}
+
+
+async def _find_entity_results(state: HandlerContext, ref: str, only: list[str]) -> EntityResults:
+    found = await result_queries.of_entity(state.database, ref, state.clock(), only=only)
+    if found is None:
+        raise await by_ref.unknown(state.database, ref)
+    return found
+
+
+async def _find_exemption_id(state: HandlerContext, ref: str, check_id: str) -> str | None:
+    wanted = ExemptionFilter("approved", ref, check_id)
+    found = await exemption_store.page(state.database, wanted, _EXEMPTIONS)
+    return next((one.id for one in found if one.holds(state.clock())), None)
+
+
+async def _stream_result_rows(
+    state: HandlerContext, only: list[str], wanted: ResultFilter
+) -> AsyncIterator[bytes]:
+    yield csv_lines.line(_CSV_HEADER).encode()
+    async for rows in result_pages.everything(state.database, only, wanted):
+        lines = (
+            (id_, row.ref, row.owner, _render_state(row.state), csv_lines.plain(row.stale))
+            for id_, row in rows
+        )
+        yield "".join(map(csv_lines.line, lines)).encode()
+
+
+def _list_check_ids(request: Request) -> list[str]:
+    given = [id_ for one in check_parameters.CHECK_IDS.of(request) for id_ in one.split(",") if id_]
+    if len(given) > check_parameters.MOST_CHECKS:
+        raise InputError(f"checkIds can name {check_parameters.MOST_CHECKS} checks at most.")
+    return given
+
+
+def _parse_result_filter(request: Request) -> ResultFilter:
+    return ResultFilter(
+        states=check_parameters.RESULT_STATE.of(request),
+        owners=check_parameters.parse_owners(request),
+        kind=check_parameters.KIND.of(request),
+        changed_since=check_parameters.CHANGED_SINCE.of(request),
+    )
+
+
+def _matches_filter(
+    row: results.CheckResultRow, found: EntityResults, wanted: ResultFilter
+) -> bool:
+    words = wanted.states or state.WORDS[:-1]
+    since = next((one.since for one in found.results if one.check.id == row.check_id), None)
+    return (
+        row.state in words
+        and (not wanted.owners or found.owner in wanted.owners)
+        and (wanted.kind is None or found.ref.startswith(f"{wanted.kind.lower()}:"))
+        and (wanted.changed_since is None or (since or 0) >= wanted.changed_since)
+    )
+
+
+def _parse_result_cursor(cursor: str | None) -> ResultPlace:
+    if cursor is None:
+        return ResultPlace()
+    check_id, _, ref = cursor.partition("/")
+    return ResultPlace(check_id, ref)
+
+
+def _parse_result_history_cursor(cursor: str) -> tuple[int, int]:
+    at, _, id_ = cursor.partition("-")
+    return int(at), int(id_)
+
+
+def _list_entity_rows(found: EntityResults) -> list[results.CheckResultRow]:
+    return [
+        results.CheckResultRow(
+            one.check.id, found.ref, _render_state(one.state), found.owner or None, one.is_stale
+        )
+        for one in found.results
+    ]
+
+
+def _render_result_row(check_id: str, row: CheckedRow) -> results.CheckResultRow:
+    return results.CheckResultRow(
+        check_id, row.ref, _render_state(row.state), row.owner or None, row.stale
+    )
+
+
+def _render_check_result(found: EntityResults, result: CheckResult) -> results.OneCheckResult:
+    check, told = result.check, result.explanation
+    effective = check.effective_from
+    return results.OneCheckResult(
+        check_id=check.id,
+        title=check.title,
+        entity_ref=found.ref,
+        state=_render_state(result.state),
+        severity=check.severity,
+        flapping=result.is_flapping,
+        stale=result.is_stale,
+        because=[] if told is None else [render_seen_fact(one) for one in told.because],
+        owner=found.owner or None,
+        since=iso_or_none(result.since),
+        message=None if told is None else told.message,
+        fix=None if told is None else render_fix(told),
+        effective_from=None if effective is None else scorecard.shown_day(effective),
+    )
+
+
+def render_seen_fact(one: Evidence) -> results.SeenFact:
+    """Evidence of a comparison, as interfaces show it."""
+    return results.SeenFact(
+        path=one.path,
+        source=one.leaf.fact.source,
+        fact=one.leaf.fact.fact,
+        operator=one.leaf.operator,
+        state=_render_state(one.state),
+        value=one.value,
+        wanted=one.wanted,
+        inside=one.leaf.fact.path,
+        collected_at=iso_or_none(one.collected_at),
+        reason=one.reason,
+        stale=one.stale,
+    )
+
+
+async def get_all_scorecard_results(
+    request: Request, state: HandlerContext
+) -> JsonReply[results.ScorecardResults]:
+    """The figures of every scorecard in effect, from counts that are kept as levels change."""
+    stored = await scorecard_store.everything(state.database)
+    ids = [one.id for one in stored if one.slot is not None and one.published is not None]
+    return reply(
+        results.ScorecardResults([await _render_scorecard_figures(state, id_) for id_ in ids])
+    )
+
+
+async def get_scorecard_results(
+    request: Request, state: HandlerContext
+) -> JsonReply[results.OneScorecardResults]:
+    """The figures of a scorecard, and the levels of its entities.
+
+    A page looks at a bounded number of entities, so it may hold few, or none, while there is a
+    `nextCursor`.
+    """
+    given = await _find_scorecard(request, state)
+    figures = await _render_scorecard_figures(state, given.card.id)
+    after, limit = check_parameters.ENTITY_CURSOR.of(request) or 0, PAGE_LIMIT.of(request) or _PAGE
+    page = await level_pages.page(
+        state.database, given, _parse_level_filter(request, given), after, limit
+    )
+    return reply(
+        results.OneScorecardResults(
+            **{name: getattr(figures, name) for name in figures.__struct_fields__},
+            entities=[_render_entity_level(given, *one) for one in page.entities],
+            next_cursor=None if page.next is None else str(page.next),
+        )
+    )
+
+
+async def export_scorecard_levels(request: Request, state: HandlerContext) -> JsonReply[str]:
+    """The levels of all entities of a scorecard as CSV."""
+    given = await _find_scorecard(request, state)
+    return JsonReply(
+        csv_lines.of_levels(
+            state.database, given, _parse_level_filter(request, given), state.clock()
+        ),
+        headers=csv_lines.attachment(given.card.id),
+        content_type=csv_lines.CONTENT_TYPE,
+    )
+
+
+async def get_scorecard_rollup(
+    request: Request, state: HandlerContext
+) -> JsonReply[results.Rollup]:
+    """A scorecard by owner, system, domain, kind or label; groups with all that is below them."""
+    given, by = await _find_scorecard(request, state), check_parameters.BY.of(request) or "owner"
+    group, depth = _parse_group(request), check_parameters.DEPTH.of(request)
+    found = await scorecard_figures.rolled_up(
+        state.database, given, by, group, 1 if depth is None else depth
+    )
+    groups = [one.render(given.names) for one in found]
+    return reply(
+        results.Rollup(given.card.id, by, groups, **await _render_scorecard_age(state, given))
+    )
+
+
+async def get_scorecard_trend(request: Request, state: HandlerContext) -> JsonReply[results.Trend]:
+    """The figures of a scorecard day by day, of everybody or of a group; today as it is now."""
+    given, now = await _find_scorecard(request, state), state.clock()
+    start, step = check_parameters.TREND_START.of(request), check_parameters.STEP.of(request) or 1
+    first = now // DAY - _TREND_DAYS if start is None else start // DAY
+    group = _parse_group(request)
+    found = await scorecard_figures.over_time(state.database, given, group, first, now, step)
+    points, age = [one.render() for one in found], await _render_scorecard_age(state, given)
+    return reply(results.Trend(given.card.id, group, points, **age))
+
+
+async def get_next_steps(request: Request, state: HandlerContext) -> JsonReply[results.NextSteps]:
+    """Steps of an entity to the next level of a scorecard, the cheapest first.
+
+    Messages and fixes, which may hold values of facts, take the right to read data sources.
+    """
+    given = await _find_scorecard(request, state)
+    ref = str(refs.parse(ENTITY_WANTED.of(request) or ""))
+    found = await next_steps.standing(state.database, given, ref, state.clock())
+    if found is None:
+        raise await by_ref.unknown(state.database, ref)
+    if found.graded is None:
+        raise NotFoundError(f"The scorecard {given.card.id} does not apply to {ref}.")
+    entity = _render_entity_level(given, ref, found.graded)
+    return reply(
+        results.NextSteps(
+            **{name: getattr(entity, name) for name in entity.__struct_fields__},
+            scorecard_id=given.card.id,
+            **await _render_scorecard_age(state, given),
+            steps=[
+                _render_next_step(given, *one, shows=may_read_values(request))
+                for one in found.steps[:_MOST_STEPS]
+            ],
+        )
+    )
+
+
+async def _find_scorecard(request: Request, state: HandlerContext) -> ScorecardInEffect:
+    return await scorecard_figures.in_effect(state.database, SCORECARD_ID.of(request))
+
+
+async def _render_scorecard_age(state: HandlerContext, given: ScorecardInEffect) -> dict[str, Any]:
+    return render_age(await result_age.of_checks(state.database, given.card.checks, state.clock()))
+
+
+async def _render_scorecard_figures(
+    state: HandlerContext, scorecard_id: str
+) -> results.ScorecardFigures:
+    stored = await scorecard_store.one(state.database, scorecard_id)
+    given = await scorecard_figures.in_effect(state.database, scorecard_id)
+    shown = (await level_store.total(state.database, given.slot)).render(given.names)
+    return results.ScorecardFigures(
+        scorecard_id=scorecard_id,
+        title=given.card.title,
+        version="" if stored is None else stored.version,
+        total=shown["total"],
+        levels=shown["levels"],
+        no_level=shown["noLevel"],
+        score=shown["score"],
+        scored=shown["scored"],
+        **await _render_scorecard_age(state, given),
+    )
+
+
+def _parse_level_filter(request: Request, given: ScorecardInEffect) -> LevelFilter:
+    level, owners = check_parameters.LEVEL.of(request), check_parameters.parse_owners(request)
+    return level_pages.at_level(given.card, level, owners)
+
+
+def _parse_group(request: Request) -> str | None:
+    group = check_parameters.GROUP.of(request)
+    return None if group is None else refs.canonical(group, kind="group")
+
+
+def _render_entity_level(
+    given: ScorecardInEffect, ref: str, graded: GradedLevel
+) -> results.EntityLevel:
+    return results.EntityLevel(ref, *given.named(graded), graded.score, graded.coverage)
+
+
+def _render_next_step(
+    given: ScorecardInEffect, step: Step, result: CheckResult, *, shows: bool
+) -> results.NextStep:
+    told = result.explanation if shows else None
+    return results.NextStep(
+        check_id=step.check,
+        title=result.check.title,
+        state=state.name_state(step.state),
+        level=given.names.get(step.rank),
+        gain=round(step.gain, 4),
+        effort=step.effort,
+        message=None if told is None else told.message,
+        fix=None if told is None else render_fix(told),
+    )
+
+
+async def get_badge_image(request: Request, state: HandlerContext) -> JsonReply[str]:
+    """The level of an entity as an image."""
+    text = badge.svg(await _find_badge(request, state)).encode()
+    return _answer_badge(request, text, f"{SVG}; charset=utf-8".encode())
+
+
+async def get_shields_badge(request: Request, state: HandlerContext) -> JsonReply[ShieldsBadge]:
+    """The level of an entity in the form that shields.io reads from an endpoint."""
+    found = await _find_badge(request, state)
+    shown = ShieldsBadge(1, found.label, found.message, found.color)
+    return _answer_badge(request, msgspec.json.encode(shown), b"application/json")
+
+
+async def _find_badge(request: Request, state: HandlerContext) -> Badge:
+    missing = NotFoundError("There is no such badge.")
+    parts = (request.parameter(name) for name in ("kind", "namespace", "name"))
+    try:
+        ref = str(refs.parse("{}:{}/{}".format(*parts)))
+        given = await scorecard_figures.in_effect(state.database, SCORECARD_ID.of(request))
+    except (InputError, NotFoundError):
+        raise missing from None
+    entity_id = await collectable.id_of(state.database, ref) if given.card.public else None
+    if entity_id is None:
+        raise missing
+    levels = await level_store.of_entity(state.database, entity_id)
+    found = badge.of_level(given.card, decoded(levels, given.slot))
+    age = await result_age.of_checks(state.database, given.card.checks, state.clock())
+    # A badge that is current is as old as caches let it be.
+    is_old = bool(age.stale_sources)
+    return (
+        found._replace(message=f"{found.message}, as of {minute(age.as_of)}") if is_old else found
+    )
+
+
+def _answer_badge(request: Request, body: bytes, content_type: bytes) -> JsonReply[Any]:
+    tag = f'"{hashlib.blake2b(body, digest_size=12).hexdigest()}"'
+    headers = {"etag": tag, "cache-control": _CACHED}
+    given = request.header(b"if-none-match") or ""
+    if tag in (one.strip().removeprefix("W/") for one in given.split(",")):
+        return JsonReply(b"", 304, headers, content_type)
+    return JsonReply(body, 200, headers, content_type)
+
+
+_render_state = state.name_state

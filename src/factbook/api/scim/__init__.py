@@ -1,1 +1,0 @@
-"""SCIM 2.0 over HTTP, as identity providers call it (RFC 7644)."""

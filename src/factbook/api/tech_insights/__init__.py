@@ -1,1 +1,0 @@
-"""Data sources, facts and connections over HTTP."""

@@ -1,0 +1,159 @@
+"""Webhooks over HTTP, whose secrets are shown once, and the routes below /api/events."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from msgspec.structs import asdict
+
+from factbook.api import events
+from factbook.api.endpoint import NOTHING_STORED, Route
+from factbook.api.parameters import PathPart
+from factbook.auth.permissions import EVENTS_READ, OPERATIONS_MANAGE
+from factbook.clock import iso, iso_or_none
+from factbook.errors import ConflictError, GoneError
+from factbook.http import audit
+from factbook.http.context import WebhookContext
+from factbook.http.requests import JsonReply, Reply, Request, reply
+from factbook.schemas import events as schemas
+from factbook.schemas.events import (
+    MadeWebhook,
+    NewWebhook,
+    TriedWebhook,
+    Undelivered,
+    Webhook,
+    WebhookDetail,
+    Webhooks,
+)
+from factbook.webhooks import sender, store
+from factbook.webhooks.store import StoredWebhook
+
+_LARGEST: Final = 16 * 1024
+WEBHOOK_ID: Final = PathPart(name="id", description="The webhook's id.", format="webhook-id")
+# A webhook takes events out of the service, and outlives the token of whoever made it.
+_MANAGE_WEBHOOKS = (EVENTS_READ, OPERATIONS_MANAGE)
+_WEBHOOKS = "/webhooks"
+_WEBHOOK = f"{_WEBHOOKS}/{{id}}"
+
+
+async def get_webhooks(request: Request, state: WebhookContext) -> JsonReply[Webhooks]:
+    """Every webhook, without its secret, and of its address the scheme and host alone."""
+    found = await store.list_webhooks(state.database)
+    return reply(Webhooks([_render_webhook(one) for one in found]))
+
+
+async def get_webhook(request: Request, state: WebhookContext) -> JsonReply[WebhookDetail]:
+    """A webhook, and what could not be delivered to it."""
+    found, lost = await sender.get_webhook_detail(state.database, WEBHOOK_ID.of(request))
+    undelivered = [
+        Undelivered(one.event_id, one.type, iso(one.first_at), one.attempts, one.error)
+        for one in lost
+    ]
+    return reply(WebhookDetail(**asdict(_render_webhook(found)), undelivered=undelivered))
+
+
+async def post_webhook(request: Request, state: WebhookContext) -> JsonReply[MadeWebhook]:
+    """Send every event from now on to an address.
+
+    The secret and the whole address are in this answer and never again.
+
+    The address is public, or in a network that the setting `outgoing_networks` names.
+    """
+    given: NewWebhook = await request.json(NewWebhook, _LARGEST)
+    made = await sender.create_webhook(
+        state.database,
+        state.post,
+        state.token_key,
+        given.url,
+        given.types,
+        actor=request.actor,
+        now=state.clock(),
+        write=audit.writing(request, state, audit.of_webhook("webhook.create"), 201),
+    )
+    shown = asdict(_render_webhook(made.webhook)) | {"url": made.url, "secret": made.secret}
+    return reply(MadeWebhook(**shown), 201)
+
+
+async def delete_webhook(request: Request, state: WebhookContext) -> Reply:
+    """Remove a webhook, and what waits to be sent to it."""
+    write = audit.writing(request, state, audit.of_webhook("webhook.delete"), 204)
+    await sender.delete_webhook(WEBHOOK_ID.of(request), write=write)
+    return Reply(status=204)
+
+
+async def enable_webhook(request: Request, state: WebhookContext) -> JsonReply[Webhook]:
+    """Send to a webhook again, beginning with what could not be delivered."""
+    write = audit.writing(request, state, audit.of_webhook("webhook.enable"))
+    return reply(
+        _render_webhook(
+            await sender.enable_webhook(WEBHOOK_ID.of(request), now=state.clock(), write=write)
+        )
+    )
+
+
+async def send_webhook_test(request: Request, state: WebhookContext) -> JsonReply[TriedWebhook]:
+    """Send a message of the type `webhook.test` now, once, and say what came of it."""
+    tried = await sender.send_test_message(
+        state.database, state.post, state.token_key, WEBHOOK_ID.of(request), state.clock()
+    )
+    return reply(TriedWebhook(delivered=tried.error is None, **tried._asdict()))
+
+
+def _render_webhook(stored: StoredWebhook) -> Webhook:
+    return Webhook(
+        id=stored.id,
+        url=stored.url,
+        types=list(stored.types),
+        created_at=iso(stored.created_at),
+        created_by=stored.created_by,
+        last_success_at=iso_or_none(stored.succeeded_at),
+        last_failure_at=iso_or_none(stored.failed_at),
+        last_error=stored.error,
+        disabled_at=iso_or_none(stored.disabled_at),
+        waiting=stored.waiting,
+        given_up=stored.given_up,
+    )
+
+
+EVENT_ROUTES: Sequence[Route] = (
+    Route(
+        "GET", "", events.get_events, (EVENTS_READ,), events.EVENT_PARAMETERS, refusals=(GoneError,)
+    ),
+    Route("GET", _WEBHOOKS, get_webhooks, _MANAGE_WEBHOOKS),
+    Route(
+        "POST",
+        _WEBHOOKS,
+        post_webhook,
+        _MANAGE_WEBHOOKS,
+        body=schemas.NewWebhook,
+        status=201,
+        refusals=(ConflictError,),
+        reading=NOTHING_STORED,
+    ),
+    Route("GET", _WEBHOOK, get_webhook, _MANAGE_WEBHOOKS, (WEBHOOK_ID,)),
+    Route(
+        "DELETE",
+        _WEBHOOK,
+        delete_webhook,
+        _MANAGE_WEBHOOKS,
+        (WEBHOOK_ID,),
+        status=204,
+        reading=NOTHING_STORED,
+    ),
+    Route(
+        "POST",
+        f"{_WEBHOOK}/enable",
+        enable_webhook,
+        _MANAGE_WEBHOOKS,
+        (WEBHOOK_ID,),
+        reading=NOTHING_STORED,
+    ),
+    Route(
+        "POST",
+        f"{_WEBHOOK}/test",
+        send_webhook_test,
+        _MANAGE_WEBHOOKS,
+        (WEBHOOK_ID,),
+        refusals=(ConflictError,),
+        reading=NOTHING_STORED,
+    ),
+)
