@@ -108,7 +108,10 @@ def leads(path: Path, link: str) -> bool:
 def test_every_link_of_the_files_beside_the_documentation_leads_somewhere(
     site: Path, subtests: pytest.Subtests
 ) -> None:
-    names = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"]
+    names = [
+        *("README.md", "ARCHITECTURE.md", "AGENTS.md", "CONTRIBUTING.md", "RELEASING.md"),
+        *("SECURITY.md", "CHANGELOG.md"),
+    ]
     for name in names:
         with subtests.test(name=name):
             text = _FENCED.sub("", (ROOT / name).read_text())

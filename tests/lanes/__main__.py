@@ -1,4 +1,4 @@
-"""The lanes of tests: what runs after a change. CONTRIBUTING.md says when each is used."""
+"""The lanes of tests: what runs after a change. docs/decisions/tests.md says when each is used."""
 
 import argparse
 import time
