@@ -7,8 +7,8 @@ import httpx2
 import pytest
 from typer.testing import CliRunner, Result
 
-from factbook.cli.checks.review_comment import LONGEST, MARK
 from factbook.cli.commands import app
+from factbook.cli.pipelines import LONGEST, MARK
 from tests.cli.code_reviews import GITHUB, GITLAB, PULL, TOKEN, CodeReviews
 
 OF_GITHUB = {

@@ -8,7 +8,7 @@ from typing import Any, get_args
 import pytest
 import yaml
 
-from factbook.cli.sources.types import Type
+from factbook.cli.sources import SourceType
 from factbook.datasources.custom import parse
 from factbook.datasources.custom.definition import OWNED_TYPES, TYPES
 from tests.cli.conftest import Command
@@ -58,7 +58,7 @@ def test_a_new_file_is_a_valid_definition_of_its_type(factbook: Command, type_: 
 
 
 def test_the_types_are_those_of_definitions() -> None:
-    assert get_args(Type) == TYPES
+    assert get_args(SourceType) == TYPES
 
 
 def test_a_new_file_asks_for_http_unless_told_otherwise(factbook: Command) -> None:

@@ -25,7 +25,7 @@ def recorded() -> list[tuple[str, Documents]]:
 def ours(text: str) -> Documents:
     """The documents that a push reads in a text; None where it refuses."""
     try:
-        found = documents.parse(text.encode(), "catalog.yaml") or []
+        found = documents.parse_entity_file(text.encode(), "catalog.yaml") or []
     except InputError:
         return None
     return [msgspec.json.decode(each.entity) for each in found]

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from factbook.cli import source_table
+from factbook.cli import collection
 from factbook.cli.collection import Lines
 from factbook.clock import MINUTE, iso
 from factbook.datasources import source_detail
@@ -42,8 +42,8 @@ async def shown(world: World) -> dict[str, str]:
     source, known = world.integration.source, await world.health()
     found: dict[str, Any] = {}
     status = SourceStatus(source, known, None, now)
-    found["factbook sources"] = source_table.of([status]).rows[0][1]
-    found["factbook sources --json"] = source_table.as_json(status)["health"].get("reason")
+    found["factbook sources"] = collection.tabulate_sources([status]).rows[0][1]
+    found["factbook sources --json"] = collection.source_json(status)["health"].get("reason")
     detail = await source_detail.detail(database, source, now, failed=False)
     found["factbook sources show"] = detail.condition.reason
     tool = await service.facts("get-data-source-discovery")

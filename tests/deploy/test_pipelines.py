@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from factbook.cli.checks.review_comment import MARK
+from factbook.cli.pipelines import MARK
 from tests.api import checking
 from tests.api.defining import SOURCES, pushed
 from tests.cli.code_reviews import TOKEN, CodeReviews

@@ -20,7 +20,7 @@ DAY = date(2026, 12, 1)
 # Files that name versions of other things, or of the past.
 _OTHERS = (
     "CHANGELOG.md",
-    "src/factbook/cli/sources/scaffold/",
+    "src/factbook/cli/scaffold/",
     "tests/",
     "scripts/",
     "requirements/",

@@ -11,7 +11,7 @@ from factbook.catalog import kinds, predicates, ref, search, sets, strict, valid
 from factbook.catalog.push_rules import Annotator, PushRules
 from factbook.catalog.store.index_rows import Derived
 from factbook.cli import documents as files
-from factbook.cli.sources import trials
+from factbook.cli import source_plans
 from factbook.datasources.custom import (
     definition,
     documents,
@@ -126,11 +126,11 @@ def yaml(data: bytes) -> None:
 def file(data: bytes) -> None:
     """A file of entities, and one that was recorded."""
     for name in ("catalog.yaml", "catalog.json"):
-        for document in tried(files.parse, data, name) or ():
+        for document in tried(files.parse_entity_file, data, name) or ():
             assert isinstance(msgspec.json.decode(document.entity), dict)
     place = folder() / "recording.json"
     place.write_bytes(data)
-    tried(trials.load, place)
+    tried(source_plans.load_recording, place)
 
 
 def catalog_file(data: bytes) -> None:
@@ -277,7 +277,12 @@ TARGETS = (
         ),
         share=60,
     ),
-    Target("file", file, ("cli.documents.parse", "cli.sources.trials.load"), share=40),
+    Target(
+        "file",
+        file,
+        ("cli.documents.parse_entity_file", "cli.source_plans.load_recording"),
+        share=40,
+    ),
     Target(
         "catalog-file",
         catalog_file,

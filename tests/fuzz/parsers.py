@@ -5,7 +5,7 @@ from typing import Final
 _ROWS: Final = "reads rows of the database, which the service wrote itself"
 _CALLS: Final = "asks by calls, whose answers msgspec checks"
 _DOCUMENTS: Final = "calls the parser of stored definitions, which has a target"
-_FILES: Final = "reads the file, whose content goes to cli.documents.parse"
+_FILES: Final = "reads the file, whose content goes to cli.documents.parse_entity_file"
 
 NO_PARSERS: Final[dict[str, str]] = {
     "api.mcp.resources.read_resource": "matches an address, and calls a tool with its parts",
@@ -26,11 +26,11 @@ NO_PARSERS: Final[dict[str, str]] = {
     "datasources.connection_store.read": _ROWS,
     "datasources.define.read": "calls datasources.custom.definition.parse and looks connections up",
     "definitions.documents.read": "calls the parser of what is defined",
-    "cli.checks.files.read": _FILES,
-    "cli.checks.review_comment.read": "passes the text of a file on as it is",
-    "cli.definition_files.read": _FILES,
-    "cli.documents.read": _FILES,
-    "cli.sources.files.read": _FILES,
+    "cli.check_plans.read_check_files": _FILES,
+    "cli.pipelines.read_report": "passes the text of a file on as it is",
+    "cli.definitions.read_definitions": _FILES,
+    "cli.documents.read_entity_file": _FILES,
+    "cli.source_plans.read_source_files": _FILES,
     "observability.service_status.read_status": _ROWS,
     "importers.aws.organization.read": _CALLS,
     "importers.catalog.peer.read": _CALLS,

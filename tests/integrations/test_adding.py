@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import factbook
-from factbook.cli.sources.scaffolds import scaffold
+from factbook.cli.source_plans import integration_scaffold
 
 ROW = '    VendorSummary("acme", "Acme", "Open items of projects.", ("token",)),\n'
 USE = """
@@ -28,7 +28,9 @@ def test_a_folder_and_one_line_outside_it_are_an_integration(tmp_path: Path) -> 
     )
     folder = package / "integrations" / "acme"
     folder.mkdir()
-    (folder / "__init__.py").write_text(scaffold("acme")["src/factbook_acme/__init__.py"])
+    (folder / "__init__.py").write_text(
+        integration_scaffold("acme")["src/factbook_acme/__init__.py"]
+    )
     vendors = package / "integrations" / "vendors.py"
     text = vendors.read_text()
     assert text.endswith(")\n")

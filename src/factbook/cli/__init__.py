@@ -37,15 +37,15 @@ def _hidden(*names: str) -> Iterator[None]:
 
 def main() -> None:
     """Run the command line of this process."""
-    if (settings := _plain(sys.argv[1:])) is not None:
-        _serve(settings)
+    if (settings := _plain_serve_settings(sys.argv[1:])) is not None:
+        _serve_plainly(settings)
         return
     from factbook.cli.commands import app
 
     app(prog_name="factbook")
 
 
-def _plain(arguments: Sequence[str]) -> "Settings | None":
+def _plain_serve_settings(arguments: Sequence[str]) -> "Settings | None":
     """Settings of a `serve` with plain flags; None for what the parser has to read or refuse."""
     names, values = arguments[1::2], arguments[2::2]
     is_plain = len(names) == len(values) and _FLAGS.keys() >= set(names)
@@ -65,7 +65,7 @@ def _plain(arguments: Sequence[str]) -> "Settings | None":
         return None
 
 
-def _serve(settings: "Settings") -> None:
+def _serve_plainly(settings: "Settings") -> None:
     from factbook import process
 
     process.start_quickly()
@@ -78,8 +78,8 @@ def _serve(settings: "Settings") -> None:
     try:
         server.serve(settings)
     except FactbookError as error:
-        from factbook.cli.failures import failure
+        from factbook.cli.output import as_command_error
 
-        told = failure(error)
+        told = as_command_error(error)
         told.show()
         sys.exit(told.code)

@@ -6,9 +6,8 @@ from typing import Annotated
 
 import typer
 
-from factbook.cli.connection import DEFAULT_SERVER, Server, Token, connected
-from factbook.cli.failures import NOT_AUTHORISED, USAGE, CommandError
-from factbook.cli.output import note, print_table
+from factbook.cli.connection import DEFAULT_SERVER, Server, Token, connect_server
+from factbook.cli.output import NOT_AUTHORISED, USAGE, CommandError, print_note, print_table
 from factbook.errors import InputError, meant, suggestion
 from factbook.http import client_configs
 from factbook.http.client_configs import AGENTS, VARIABLE, Agent
@@ -58,22 +57,24 @@ def connect(
       factbook connect codex --with-token
       factbook connect gemini-cli --toolsets checks --compact
     """
-    agent = None if client is None else _agent(client)
-    url = _endpoint(server, _toolsets(toolsets, read_only=read_only), is_compact=compact)
-    secret = _secret(token) if with_token else None
+    agent = None if client is None else _find_agent(client)
+    url = _endpoint_address(
+        server, _parse_toolsets(toolsets, read_only=read_only), is_compact=compact
+    )
+    secret = _check_token(token) if with_token else None
     if check:
-        _check(context, server, token, url)
+        _check_connection(context, server, token, url)
     if agent is None:
         print_table(["Client", "Name", "File"], [(n, a.title, a.file) for n, a in AGENTS.items()])
         return
     print(agent.render(url, secret), flush=True)  # before what is said about it
-    note(f"{agent.title} reads {agent.file}. {agent.use}")
+    print_note(f"{agent.title} reads {agent.file}. {agent.use}")
     if agent.link is not None and secret is None:
-        note(f"Or open this address, which installs it: {agent.link(url)}")
-    note(agent.secret if secret is None else "It holds the token: do not share or commit it.")
+        print_note(f"Or open this address, which installs it: {agent.link(url)}")
+    print_note(agent.secret if secret is None else "It holds the token: do not share or commit it.")
 
 
-def _agent(name: str) -> Agent:
+def _find_agent(name: str) -> Agent:
     if name not in AGENTS:
         known = [f"{known}: {agent.file}" for known, agent in AGENTS.items()]
         raise CommandError(
@@ -82,7 +83,7 @@ def _agent(name: str) -> Agent:
     return AGENTS[name]
 
 
-def _toolsets(text: str | None, *, read_only: bool) -> list[str]:
+def _parse_toolsets(text: str | None, *, read_only: bool) -> list[str]:
     known = client_configs.TOOLSETS
     names = [] if text is None else [name.strip() for name in text.split(",")]
     if unknown := [name for name in names if name not in known]:
@@ -95,7 +96,7 @@ def _toolsets(text: str | None, *, read_only: bool) -> list[str]:
     return reading
 
 
-def _endpoint(server: str, toolsets: Sequence[str], *, is_compact: bool) -> str:
+def _endpoint_address(server: str, toolsets: Sequence[str], *, is_compact: bool) -> str:
     if not client_configs.is_address(server):
         raise InputError(
             f"{server!r} is no server address: it begins with http:// or https://, "
@@ -104,7 +105,7 @@ def _endpoint(server: str, toolsets: Sequence[str], *, is_compact: bool) -> str:
     return client_configs.endpoint(server, toolsets, is_compact=is_compact)
 
 
-def _secret(token: str | None) -> str:
+def _check_token(token: str | None) -> str:
     token = (token or "").strip()
     if not token:
         raise InputError(f"There is no token to include. Give one with --token or {VARIABLE}.")
@@ -113,9 +114,9 @@ def _secret(token: str | None) -> str:
     return token
 
 
-def _check(context: typer.Context, server: str, token: str | None, url: str) -> None:
+def _check_connection(context: typer.Context, server: str, token: str | None, url: str) -> None:
     path = url.removeprefix(server.rstrip("/"))
-    with connected(context, server, token) as client:
+    with connect_server(context, server, token) as client:
         answer = client.initialize(path)
         tools = client.tools(path)
     if not tools:
@@ -125,4 +126,6 @@ def _check(context: typer.Context, server: str, token: str | None, url: str) -> 
             hint="`factbook token create NAME` makes a token that reads.",
         )
     asked = answer.server_info
-    note(f"{asked.title or asked.name} {asked.version} answers at {server}: {len(tools)} tools.")
+    print_note(
+        f"{asked.title or asked.name} {asked.version} answers at {server}: {len(tools)} tools."
+    )

@@ -2,32 +2,107 @@
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
 import msgspec
 import typer
 
 from factbook import clock as clocks
-from factbook.cli import source_table
-from factbook.cli.failures import CommandError
-from factbook.cli.local import DatabaseUrl, on_database, service_settings, settings_from
-from factbook.cli.output import Json, note, print_answer, print_json, print_table, say
+from factbook.cli.connection import DatabaseUrl, run_on_database, service_settings, settings_from
+from factbook.cli.output import (
+    CommandError,
+    Json,
+    format_age,
+    print_answer,
+    print_json,
+    print_note,
+    print_table,
+    say,
+)
 from factbook.clock import Clock, iso_or_none
 
 if TYPE_CHECKING:
     from factbook.collection.lanes import LaneCollector
     from factbook.datasources.source_detail import Detail
+    from factbook.operations.collection_commands import SourceStatus
     from factbook.scheduling.runs import CountedGap, RunRecord
 
+
+_SOURCE_COLUMNS = (
+    "Source",
+    "State",
+    "Last success",
+    "Covered",
+    "Failed",
+    "Incomplete",
+    "Skipped",
+    "Calls",
+    "Limit left",
+    "Took",
+    "Next run",
+    "Problem",
+)
 
 Show = Callable[["RunRecord"], None]
 
 # Between two lines, when something has come and when nothing has.
 _EVERY_SECONDS: Final = 10.0
 _WAITING_SECONDS: Final = 60.0
+
+
+class SourceTable(NamedTuple):
+    """Heads of columns, and a row for each source."""
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[object]]
+
+
+def tabulate_sources(found: Sequence["SourceStatus"]) -> SourceTable:
+    """Columns and rows; those who own sources are a column where there are any."""
+    rows: list[Sequence[object]] = list(map(_source_row, found))
+    if not any(each.source.owner for each in found):
+        return SourceTable(_SOURCE_COLUMNS, rows)
+    (first, *more), owners = _SOURCE_COLUMNS, [each.source.owner for each in found]
+    owned = [(id_, owner, *rest) for (id_, *rest), owner in zip(rows, owners, strict=True)]
+    return SourceTable((first, "Owner", *more), owned)
+
+
+def source_json(status: "SourceStatus") -> dict[str, Any]:
+    """The state of a source."""
+    from factbook.facts import health
+
+    source, known, next_run, at = status
+    shown = {"id": source.id, "title": source.title, "cadence": source.cadence}
+    if source.owner is not None:
+        shown["owner"] = source.owner
+    if known is None:
+        return shown | {"health": {"state": "new", "nextRun": iso_or_none(next_run)}}
+    return shown | {"health": health.render(source, known, at)}
+
+
+def _source_row(status: "SourceStatus") -> tuple[object, ...]:
+    from factbook.facts import health
+
+    known, next_run = status.health, format_age(status.next_run, status.at)
+    if known is None:
+        return (status.source.id, "new", *[None] * 8, next_run, None)
+    last, state = known.last, health.condition(status.source, known, status.at).state
+    figures: tuple[object, ...] = (None,) * 7
+    if last is not None:
+        took = f"{(last.duration or 0) / 1000:.1f} s"
+        counts = (last.covered, last.failed, last.incomplete, last.skipped)
+        figures = (*counts, last.calls, last.rate_limit_left, took)
+    shown: str = state
+    if known.running is not None:
+        wait = known.running.wait(status.at)
+        shown = f"{state}, {wait or 'running'}"
+        if wait:  # the limit is what it waits for
+            figures = (*figures[:-2], known.running.rate_limit_left, figures[-1])
+    succeeded, problem = format_age(known.succeeded_at, status.at), last and last.error
+    return (status.source.id, shown, succeeded, *figures, next_run, problem)
 
 
 def worker(database_url: DatabaseUrl = None) -> None:
@@ -91,14 +166,14 @@ def collect(
     with Backend.traced_meanwhile(settings) as service, run_progress(source) as show:
         run = asyncio.run(collection_commands.collect(service, source, entity, show))
     if as_json:
-        print_json(_run(run))
+        print_json(_run_json(run))
     else:
-        say(f"{source}: {_figures(run)}")
+        say(f"{source}: {_run_figures(run)}")
     if run.state == "failed":
         raise CommandError(f"{source} brought nothing: {run.error}")
 
 
-def sources(database_url: DatabaseUrl = None, as_json: Json = False) -> None:
+def list_sources(database_url: DatabaseUrl = None, as_json: Json = False) -> None:
     """List the sources that are collected, with their health; `factbook sources` does the same.
 
     Where a group owns any of them, a column has the owners.
@@ -110,9 +185,9 @@ def sources(database_url: DatabaseUrl = None, as_json: Json = False) -> None:
     """
     from factbook.operations import collection_commands
 
-    found = on_database(database_url, collection_commands.statuses)
-    columns, rows = source_table.of(found)
-    print_answer(list(map(source_table.as_json, found)), columns, rows, as_json=as_json)
+    found = run_on_database(database_url, collection_commands.statuses)
+    columns, rows = tabulate_sources(found)
+    print_answer(list(map(source_json, found)), columns, rows, as_json=as_json)
 
 
 def show_source(
@@ -139,14 +214,14 @@ def show_source(
     """
     from factbook.operations import collection_commands
 
-    detail = on_database(database_url, collection_commands.detail, source, failed=failed)
+    detail = run_on_database(database_url, collection_commands.detail, source, failed=failed)
     if as_json:
-        print_json(_detail(detail))
+        print_json(_detail_json(detail))
         return
     state, reason = detail.condition
     say(f"{source}: {state}{f'. {reason}' if reason else ''}")
     if detail.run is not None:
-        say(f"Last run: {_figures(detail.run)}")
+        say(f"Last run: {_run_figures(detail.run)}")
     if detail.gaps:
         print_table(("Kind", "Reason", "Place", "Entities"), map(_gap_row, detail.gaps))
     if detail.failed:
@@ -157,25 +232,25 @@ def _gap_row(gap: "CountedGap") -> tuple[object, ...]:
     return gap.kind, gap.reason, gap.place or "everything", gap.entities
 
 
-def _detail(detail: "Detail") -> dict[str, Any]:
+def _detail_json(detail: "Detail") -> dict[str, Any]:
     return {
         "id": detail.source.id,
         "state": detail.condition.state,
         "reason": detail.condition.reason or None,
-        "lastRun": detail.run and _run(detail.run),
+        "lastRun": detail.run and _run_json(detail.run),
         "gaps": [gap._asdict() for gap in detail.gaps],
         "failed": [{"entityRef": ref, "reason": reason} for ref, reason in detail.failed],
     }
 
 
-def _figures(run: "RunRecord") -> str:
+def _run_figures(run: "RunRecord") -> str:
     return (
         f"{run.covered} covered, {run.failed} failed, {run.incomplete} incomplete, "
         f"{run.skipped} skipped; {run.calls} calls in {(run.duration or 0) / 1000:.1f} s"
     )
 
 
-def _run(run: "RunRecord") -> dict[str, Any]:
+def _run_json(run: "RunRecord") -> dict[str, Any]:
     return {
         "source": run.source_id,
         "state": run.state,
@@ -212,7 +287,7 @@ def run_progress(source_id: str) -> Iterator[Show]:
         task = shown.add_task(f"Collecting {source_id}", total=None, more="")
 
         def show(run: "RunRecord") -> None:
-            done, more = run.covered + run.failed, run.wait(clocks.now()) or _further(run)
+            done, more = run.covered + run.failed, run.wait(clocks.now()) or _further_counts(run)
             shown.update(task, completed=done, total=run.entities, more=more)
 
         yield show
@@ -236,7 +311,7 @@ class Lines:
         self._wait = ""
         self._told: tuple[int, ...] | None = None
         self._at = clock()
-        note(f"Collecting {source_id}")
+        print_note(f"Collecting {source_id}")
 
     def show(self, run: "RunRecord") -> None:
         """Print the progress, unless printed a moment ago; the end is printed by the caller."""
@@ -249,18 +324,18 @@ class Lines:
         if run.finished_at is not None or (now - self._at < pause and not is_wait_new):
             return
         if wait:
-            note(f"{self._source_id}: {wait}")
+            print_note(f"{self._source_id}: {wait}")
             self._told, self._at = figures, now
             return
-        done, more = run.covered + run.failed, _further(run)
+        done, more = run.covered + run.failed, _further_counts(run)
         waits = "" if is_new else "; waiting"
-        note(
+        print_note(
             f"{self._source_id}: {done:,} of {run.entities:,} entities{more and ', '}{more}{waits}"
         )
         self._told, self._at = figures, now
 
 
-def _further(run: "RunRecord") -> str:
+def _further_counts(run: "RunRecord") -> str:
     """Further counts of the run: `3 failed, 45 calls`."""
     counts = ((run.failed, "failed"), (run.calls, "call" if run.calls == 1 else "calls"))
     return ", ".join(f"{count:,} {word}" for count, word in counts if count)

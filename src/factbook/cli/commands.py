@@ -9,19 +9,25 @@ from typing import Annotated
 import typer
 
 from factbook import __version__
-from factbook.cli import audit, checks, digests, imports, people, sources, tokens, webhooks
+from factbook.cli import access, checks, imports, sources
+from factbook.cli import events as event_commands
 from factbook.cli.agent_setup import connect
-from factbook.cli.backups import backup, restore
 from factbook.cli.collection import collect, worker
-from factbook.cli.diagnosis import doctor
 from factbook.cli.entity_push import push, sets, validate
 from factbook.cli.events import events
-from factbook.cli.fact_push import push_facts
-from factbook.cli.facts import facts
-from factbook.cli.failures import EXIT_CODES, Commands
-from factbook.cli.layout import distribute, partition
+from factbook.cli.facts import facts, push_facts
+from factbook.cli.output import EXIT_CODES, Commands
 from factbook.cli.query import call, entities, facets
-from factbook.cli.service import confirm_clock, migrate, serve
+from factbook.cli.service import (
+    backup,
+    confirm_clock,
+    distribute,
+    doctor,
+    migrate,
+    partition,
+    restore,
+    serve,
+)
 
 COMMANDS = (
     serve,
@@ -60,11 +66,11 @@ for command in COMMANDS:
 app.add_typer(sources.app, name="sources", epilog=EXIT_CODES)
 app.add_typer(checks.app, name="checks", epilog=EXIT_CODES)
 app.add_typer(imports.app, name="import", epilog=EXIT_CODES)
-app.add_typer(tokens.app, name="token")
-app.add_typer(people.app, name="people")
-app.add_typer(webhooks.app, name="webhooks")
-app.add_typer(digests.app, name="digests")
-app.add_typer(audit.app, name="audit")
+app.add_typer(access.tokens_app, name="token")
+app.add_typer(access.people_app, name="people")
+app.add_typer(event_commands.webhooks_app, name="webhooks")
+app.add_typer(event_commands.digests_app, name="digests")
+app.add_typer(access.audit_app, name="audit")
 
 
 def _version(asked: bool) -> None:

@@ -1,16 +1,25 @@
-"""Connections to a server: their options, and their errors as failures of a command."""
+"""Connections to a server or the database: their options, and their errors as failures."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Concatenate, ParamSpec, TypeVar
 
 import typer
 
-from factbook.cli.failures import NOT_AUTHORISED, NOT_REACHABLE, REFUSED, USAGE, CommandError
-from factbook.cli.output import note
+from factbook.cli.output import (
+    NOT_AUTHORISED,
+    NOT_REACHABLE,
+    REFUSED,
+    USAGE,
+    CommandError,
+    print_note,
+)
 
 if TYPE_CHECKING:
+    from factbook.backend import Backend
     from factbook.client import ApiError, Client, ClientError
+    from factbook.settings import Settings
+
 
 DEFAULT_SERVER = "http://127.0.0.1:8000"
 
@@ -39,9 +48,21 @@ _HINTS = {
     403: "`factbook token create NAME --permission PERMISSION` creates a more powerful token.",
 }
 
+P = ParamSpec("P")
+T = TypeVar("T")
+
+DatabaseUrl = Annotated[
+    str | None,
+    typer.Option(
+        "--database-url",
+        help="Where everything is stored: sqlite:///PATH or postgresql://... "
+        "FACTBOOK_DATABASE_URL and factbook.toml say it too.",
+    ),
+]
+
 
 @contextmanager
-def connected(
+def connect_server(
     context: typer.Context,
     server: str,
     token: str | None,
@@ -63,46 +84,78 @@ def connected(
         try:
             yield client
         except ClientError as error:
-            raise _failure(error, where) from None
+            raise _failed_request(error, where) from None
 
 
-def _failure(error: "ClientError", where: Callable[[str], str]) -> CommandError:
+def _failed_request(error: "ClientError", where: Callable[[str], str]) -> CommandError:
     from factbook.client import ApiError, ConnectionFailed
 
     if isinstance(error, ConnectionFailed):
         hint = "Start one with `factbook serve`, or name another with --server or FACTBOOK_SERVER."
         return CommandError(str(error), NOT_REACHABLE, hint=hint)
     if isinstance(error, ApiError):
-        return _refusal(error, where)
+        return _refused_request(error, where)
     return CommandError(str(error), REFUSED)
 
 
-def _refusal(error: "ApiError", where: Callable[[str], str]) -> CommandError:
+def _refused_request(error: "ApiError", where: Callable[[str], str]) -> CommandError:
     # The server's message repeats the first of its problems or conflicts, so a list replaces it.
     if error.status in _HINTS:
         return CommandError(error.message, NOT_AUTHORISED, hint=_HINTS[error.status])
     if problems := error.details.get("problems"):
         lines = [f"{where(problem['path'])}: {problem['message']}" for problem in problems]
-        return CommandError(f"{count(lines, 'problem')}, nothing was written:", lines=lines)
+        return CommandError(f"{format_count(lines, 'problem')}, nothing was written:", lines=lines)
     if conflicts := error.details.get("conflicts"):
         lines = [f"{conflict['entityRef']}, held by {conflict['owner']}" for conflict in conflicts]
-        message = f"{count(lines, 'conflict')} with other owners, nothing was written:"
+        message = f"{format_count(lines, 'conflict')} with other owners, nothing was written:"
         return CommandError(
             message, lines=lines, hint="--on-conflict take moves them into this set."
         )
     return CommandError(error.message)
 
 
-def count(lines: Sequence[str], noun: str) -> str:
+def format_count(lines: Sequence[str], noun: str) -> str:
     """Format a count with its noun: `1 problem`, `2 problems`."""
     return f"{len(lines)} {noun}{'' if len(lines) == 1 else 's'}"
 
 
-def confirm() -> None:
+def confirm_writing() -> None:
     """Ask before writing; raises Failure for anything but yes."""
     try:
         if typer.confirm("Write this?", err=True):
             return
     except typer.Abort:
-        note("")
+        print_note("")
     raise CommandError("Nothing was written. --yes writes without asking.")
+
+
+def settings_from(database_url: str | None, **flags: object) -> "Settings":
+    """The settings in force, with these flags above file and environment."""
+    # Not needed for `--help`, whose time counts.
+    from factbook.settings.table import load_settings
+
+    return load_settings({"database_url": database_url, **flags})
+
+
+def service_settings(database_url: str | None, **flags: object) -> "Settings":
+    """The settings of a process of the service, which refuses misspelled variables."""
+    from factbook.settings.table import refuse_misspelled_variables
+
+    for variable in refuse_misspelled_variables():
+        print_note(f"Warning: the variable {variable} is no setting and is not read.")
+    return settings_from(database_url, **flags)
+
+
+def run_on_database(
+    database_url: str | None,
+    work: "Callable[Concatenate[Backend, P], Coroutine[Any, Any, T]]",
+    *arguments: P.args,
+    **named: P.kwargs,
+) -> T:
+    """Run a command of `operations.commands` on the database of the settings in force."""
+    import asyncio
+
+    # See service.serve.
+    from factbook.backend import Backend
+
+    return asyncio.run(work(Backend.of(settings_from(database_url)), *arguments, **named))

@@ -20,7 +20,7 @@ STDIN = "-"
 # Deeper than any entity that the service takes.
 _DEEPEST = 1_000
 _MOST_PARTS = 1_000_000
-_ENTITY: Final = "an entity"
+ENTITY_NOUN: Final = "an entity"
 _LINES: Final = (".jsonl", ".ndjson")
 _MARK: Final = b"\xef\xbb\xbf"
 _TEMPLATE: Final = "{} is a template, as {} shows: {}. Fill it in first, or leave it out."
@@ -54,33 +54,35 @@ class DocumentsError(InputError):
         self.problems = problems
 
 
-def parse(data: bytes, name: str, noun: str = _ENTITY) -> list[EntityDocument] | None:
+def parse_entity_file(
+    data: bytes, name: str, noun: str = ENTITY_NOUN
+) -> list[EntityDocument] | None:
     """The documents in the content of a file with this name, as `read` reads them."""
     problems: list[str] = []
     found: list[EntityDocument] = []
     is_empty = True
     data = text_files.utf_8(data)
-    for place, value in _values(data, name, problems):
+    for place, value in _values_in(data, name, problems):
         is_empty = False
-        for origin, item in _items(value, place, name):
-            with _told(problems):
-                found.append(_document(item, origin, noun))
+        for origin, item in _entities_in(value, place, name):
+            with _problems_collected(problems):
+                found.append(_entity_document(item, origin, noun))
     if problems:
         raise DocumentsError(problems)
     return None if is_empty else found
 
 
-def read(source: str) -> list[EntityDocument] | None:
+def read_entity_file(source: str) -> list[EntityDocument] | None:
     """The entities of a file, or of standard input for `-`; None if it is empty.
 
     A document of YAML, a file of JSON and a line of JSON lines hold one entity, a list of them or
     `{"items": [...]}`. Empty documents and lines are skipped. Raises InputError naming the file,
     and DocumentsError naming each document that cannot be read.
     """
-    return parse(*_content(source))
+    return parse_entity_file(*_read_source(source))
 
 
-def _content(source: str) -> tuple[bytes, str]:
+def _read_source(source: str) -> tuple[bytes, str]:
     if source == STDIN:
         return sys.stdin.buffer.read(), "standard input"
     path = Path(source)
@@ -92,7 +94,7 @@ def _content(source: str) -> tuple[bytes, str]:
         raise InputError(f"{source} cannot be read: {error.strerror}.") from None
 
 
-def _values(data: bytes, name: str, problems: list[str]) -> Iterator[tuple[str, Any]]:
+def _values_in(data: bytes, name: str, problems: list[str]) -> Iterator[tuple[str, Any]]:
     """The values in a file with their places, which is empty for a file of JSON."""
     texts = _json_texts(data, name)
     if texts is None:
@@ -133,7 +135,7 @@ def _looks_like_json(data: bytes) -> bool:
     return True
 
 
-def _items(value: Any, place: str, name: str) -> list[tuple[str, Any]]:
+def _entities_in(value: Any, place: str, name: str) -> list[tuple[str, Any]]:
     """The entities of a value with their places: several of a list, or of `items`."""
     match value:
         case list():
@@ -148,7 +150,7 @@ def _items(value: Any, place: str, name: str) -> list[tuple[str, Any]]:
 
 def _yaml_values(data: bytes, name: str, problems: list[str]) -> Iterator[tuple[str, Any]]:
     try:
-        _check(data)
+        _check_yaml(data)
         loader = safe_yaml.JSONLoader(data)
         for number in count(1):
             if not loader.check_node():
@@ -156,20 +158,22 @@ def _yaml_values(data: bytes, name: str, problems: list[str]) -> Iterator[tuple[
             node = loader.get_node()
             place = f"{name} document {number} (line {node.start_mark.line + 1})" if node else ""
             value = None
-            with _told(problems, lambda error: _broken(data, name, error)):
+            with _problems_collected(problems, lambda error: _yaml_problem(data, name, error)):
                 if node:
-                    _check_size(node, place)
+                    _check_expansion(node, place)
                 value = node and loader.construct_document(node)
             if value is not None:
                 yield place, value
     except safe_yaml.LimitError:
         problems.append(f"{name} is nested too deeply.")
     except yaml.YAMLError as error:  # of the rest of the file nothing is known
-        problems.append(_broken(data, name, error))
+        problems.append(_yaml_problem(data, name, error))
 
 
 @contextmanager
-def _told(problems: list[str], broken: Callable[[yaml.YAMLError], str] = str) -> Iterator[None]:
+def _problems_collected(
+    problems: list[str], broken: Callable[[yaml.YAMLError], str] = str
+) -> Iterator[None]:
     """Collect a document's read error among the problems, so that the others are read too."""
     try:
         yield
@@ -179,21 +183,21 @@ def _told(problems: list[str], broken: Callable[[yaml.YAMLError], str] = str) ->
         problems.append(broken(error))
 
 
-def _broken(data: bytes, name: str, error: yaml.YAMLError) -> str:
+def _yaml_problem(data: bytes, name: str, error: yaml.YAMLError) -> str:
     """Error of a file that is not valid YAML, or is a template."""
     if sign := safe_yaml.template_sign(data, error):
         return _TEMPLATE.format(name, f"line {sign.line}", sign.text)
-    return f"{name} is not valid YAML: {_gist(error)}."
+    return f"{name} is not valid YAML: {_problem_gist(error)}."
 
 
-def _check(data: bytes) -> None:
+def _check_yaml(data: bytes) -> None:
     """Refuse a document declared as YAML 1.1, and nesting that would crash the C reader."""
     for event in safe_yaml.events(data, _DEEPEST, aliases=True):
         if getattr(event, "version", None) == (1, 1):
             raise yaml.constructor.ConstructorError(None, None, _VERSION, event.start_mark)
 
 
-def _check_size(node: yaml.Node, place: str) -> None:
+def _check_expansion(node: yaml.Node, place: str) -> None:
     """Refuse a document that a few aliases expand beyond what an entity may have."""
     try:
         safe_yaml.size(node, _MOST_PARTS)
@@ -201,18 +205,20 @@ def _check_size(node: yaml.Node, place: str) -> None:
         raise InputError(f"{place} {error}.") from None
 
 
-def _document(value: Any, origin: str, noun: str) -> EntityDocument:
+def _entity_document(value: Any, origin: str, noun: str) -> EntityDocument:
     if not isinstance(value, dict):
-        raise InputError(f"{origin} is not {noun}: a mapping is expected, not {_kind(value)}.")
-    if noun == _ENTITY and (sign := validation.template_sign(value)):
+        raise InputError(
+            f"{origin} is not {noun}: a mapping is expected, not {_kind_in_words(value)}."
+        )
+    if noun == ENTITY_NOUN and (sign := validation.template_sign(value)):
         raise InputError(_TEMPLATE.format(origin, *sign))
     try:
-        return EntityDocument(msgspec.Raw(msgspec.json.encode(value)), origin, _ref(value))
+        return EntityDocument(msgspec.Raw(msgspec.json.encode(value)), origin, _pushed_ref(value))
     except (TypeError, ValueError, RecursionError) as error:
         raise InputError(f"{origin} cannot be written as JSON: {error}.") from None
 
 
-def _ref(entity: dict[str, Any]) -> str | None:
+def _pushed_ref(entity: dict[str, Any]) -> str | None:
     """Reference under which a push stores the entity."""
     match entity:
         case {"kind": str(kind), "metadata": {"name": str(name)} as metadata}:
@@ -221,13 +227,13 @@ def _ref(entity: dict[str, Any]) -> str | None:
     return None
 
 
-def _kind(value: object) -> str:
+def _kind_in_words(value: object) -> str:
     return {"list": "a list", "str": "text", "NoneType": "null"}.get(
         type(value).__name__, f"the value {value}"
     )
 
 
-def _gist(error: yaml.YAMLError) -> str:
+def _problem_gist(error: yaml.YAMLError) -> str:
     """YAML error and its position, in one line."""
     if isinstance(error, yaml.MarkedYAMLError) and (mark := safe_yaml.mark(error)):
         return f"{error.problem}, in line {mark.line + 1}, column {mark.column + 1}"

@@ -5,24 +5,34 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from factbook.cli.connection import DEFAULT_SERVER, PushWord, Server, Token, connected, count
-from factbook.cli.failures import REFUSED, USAGE, CommandError
+from factbook.cli.connection import (
+    DEFAULT_SERVER,
+    PushWord,
+    Server,
+    Token,
+    connect_server,
+    format_count,
+)
 from factbook.cli.output import (
+    REFUSED,
+    USAGE,
+    CommandError,
     Json,
-    age,
-    note,
+    format_age,
     note_each,
     print_answer,
     print_json,
+    print_note,
     print_table,
-    progress,
     say,
+    show_progress,
 )
 from factbook.errors import InputError
 
 if TYPE_CHECKING:
     from factbook.cli.documents import EntityDocument
     from factbook.client import Pushed
+
 
 OneOf = Literal["first", "last", "error"]
 OnConflict = Annotated[
@@ -75,13 +85,15 @@ def push(
       ./list-accounts | factbook push accounts -
       echo '{"items": []}' | factbook push accounts -     # removes the set
     """
-    with progress("Reading") as show:
+    with show_progress("Reading") as show:
         problems: list[str] = []
-        documents = _read_all(files, show, problems, ' To empty a set, push {"items": []}.')
-        _refuse(problems)
-        documents = _settled(documents, on_duplicate)
+        documents = _read_files(files, show, problems, ' To empty a set, push {"items": []}.')
+        _refuse_problems(problems)
+        documents = _resolve_duplicates(documents, on_duplicate)
         show(f"Pushing {len(documents):,} entities")
-        with connected(context, server, token, push_word, lambda p: _where(p, documents)) as client:
+        with connect_server(
+            context, server, token, push_word, lambda p: _describe_place(p, documents)
+        ) as client:
             pushed = client.push(
                 set_id,
                 [document.entity for document in documents],
@@ -92,7 +104,7 @@ def push(
     if as_json:
         print_json(pushed)
     else:
-        _show(pushed, documents)
+        _print_pushed(pushed, documents)
 
 
 def validate(
@@ -117,12 +129,12 @@ def validate(
       factbook validate teams/*.yaml
       ./list-accounts | factbook validate -
     """
-    with progress("Reading") as show:
+    with show_progress("Reading") as show:
         problems: list[str] = []
         warnings: list[str] = []
-        documents = _read_all(files, show, problems)
+        documents = _read_files(files, show, problems)
         code = USAGE if problems else REFUSED
-        with connected(context, server, token) as client:
+        with connect_server(context, server, token) as client:
             for number, document in enumerate(documents, 1):
                 show(f"Checking {number:,} of {len(documents):,}")
                 said: list[str] = []
@@ -130,10 +142,10 @@ def validate(
                 warnings += [f"{document.named}: {message}" for message in said]
                 problems += [f"{document.named}: {message}" for message in found]
     if warnings:
-        note(f"{count(warnings, 'warning')}:")
+        print_note(f"{format_count(warnings, 'warning')}:")
         note_each(warnings)
     if problems:
-        raise CommandError(f"{count(problems, 'problem')}:", code, problems)
+        raise CommandError(f"{format_count(problems, 'problem')}:", code, problems)
     say("1 entity is valid." if len(documents) == 1 else f"{len(documents)} entities are valid.")
 
 
@@ -152,26 +164,26 @@ def sets(
       factbook sets
       factbook sets --json
     """
-    with connected(context, server, token, push_word) as client:
+    with connect_server(context, server, token, push_word) as client:
         found = client.sets()
-    rows = [(s.id, s.item_count, s.revision, s.updated_by, age(s.updated_at)) for s in found]
+    rows = [(s.id, s.item_count, s.revision, s.updated_by, format_age(s.updated_at)) for s in found]
     columns = ["Set", "Entities", "Revision", "Updated by", "Updated"]
     print_answer(found, columns, rows, as_json=as_json)
 
 
-def _read_all(
+def _read_files(
     files: Sequence[str], show: Callable[[str], None], problems: list[str], advice: str = ""
 ) -> list["EntityDocument"]:
     """The entities of files; adds a sentence to the problems for each unreadable one."""
     # Reading YAML is imported by the one command that reads it.
-    from factbook.cli.documents import DocumentsError, read
+    from factbook.cli.documents import DocumentsError, read_entity_file
 
     documents: list[EntityDocument] = []
     nothing = True
     for file in files:
         show(f"Reading {file}")
         try:
-            found = read(file)
+            found = read_entity_file(file)
         except DocumentsError as error:
             problems += error.problems
             continue
@@ -186,15 +198,17 @@ def _read_all(
     return documents
 
 
-def _refuse(problems: Sequence[str]) -> None:
+def _refuse_problems(problems: Sequence[str]) -> None:
     """Raise Failure with the problems of reading, if there are any."""
     if len(problems) == 1:
         raise CommandError(problems[0], USAGE)
     if problems:
-        raise CommandError(f"{count(problems, 'problem')}, nothing was written:", USAGE, problems)
+        raise CommandError(
+            f"{format_count(problems, 'problem')}, nothing was written:", USAGE, problems
+        )
 
 
-def _where(path: str, documents: Sequence["EntityDocument"]) -> str:
+def _describe_place(path: str, documents: Sequence["EntityDocument"]) -> str:
     """The place and the entity of a JSON path of a push, with the remaining path."""
     index, _, below = path.removeprefix("items[").partition("]")
     if path.startswith("items[") and index.isdecimal() and int(index) < len(documents):
@@ -202,16 +216,16 @@ def _where(path: str, documents: Sequence["EntityDocument"]) -> str:
     return path
 
 
-def _show(pushed: "Pushed", documents: Sequence["EntityDocument"]) -> None:
+def _print_pushed(pushed: "Pushed", documents: Sequence["EntityDocument"]) -> None:
     if pushed.difference:
         print_table(["Change", "Entity"], [(d.change, d.entity_ref) for d in pushed.difference])
     if pushed.warnings:
-        note("Warnings:")
-        note_each([f"{_where(w.path, documents)}: {w.message}" for w in pushed.warnings])
-    say(_summary(pushed))
+        print_note("Warnings:")
+        note_each([f"{_describe_place(w.path, documents)}: {w.message}" for w in pushed.warnings])
+    say(_push_summary(pushed))
 
 
-def _summary(pushed: "Pushed") -> str:
+def _push_summary(pushed: "Pushed") -> str:
     changes = pushed.changes
     counts = (
         f"{changes.added} added, {changes.updated} updated, "
@@ -223,7 +237,9 @@ def _summary(pushed: "Pushed") -> str:
     return f"{pushed.set}: {counts}; revision {pushed.revision}{warnings}"
 
 
-def _settled(documents: Sequence["EntityDocument"], keep: OneOf) -> list["EntityDocument"]:
+def _resolve_duplicates(
+    documents: Sequence["EntityDocument"], keep: OneOf
+) -> list["EntityDocument"]:
     """The documents with duplicates removed, in the order of first occurrence.
 
     Raises Failure naming the places of each duplicate entity, unless `keep` says which one to use.
@@ -237,12 +253,12 @@ def _settled(documents: Sequence["EntityDocument"], keep: OneOf) -> list["Entity
         return list(documents)
     if keep == "error":
         raise CommandError(
-            f"{_entities(several)} in the files more than once, nothing was written:",
-            lines=[_places_of(ref, found) for ref, found in several.items()],
+            f"{_entities_in_words(several)} in the files more than once, nothing was written:",
+            lines=[_list_places(ref, found) for ref, found in several.items()],
             hint="--on-duplicate first or last keeps one of each.",
         )
     left_out = len(documents) - len(places) - sum(each.ref is None for each in documents)
-    note(f"Duplicates left out: {left_out}. Of each entity the {keep} one is kept.")
+    print_note(f"Duplicates left out: {left_out}. Of each entity the {keep} one is kept.")
     kept = {ref: found[0 if keep == "first" else -1] for ref, found in several.items()}
     return [
         kept.get(each.ref or "", each)
@@ -251,9 +267,9 @@ def _settled(documents: Sequence["EntityDocument"], keep: OneOf) -> list["Entity
     ]
 
 
-def _entities(several: dict[str, list["EntityDocument"]]) -> str:
+def _entities_in_words(several: dict[str, list["EntityDocument"]]) -> str:
     return f"{len(several)} entities are" if len(several) > 1 else "1 entity is"
 
 
-def _places_of(ref: str, found: Sequence["EntityDocument"]) -> str:
+def _list_places(ref: str, found: Sequence["EntityDocument"]) -> str:
     return f"{ref}: {', '.join(each.origin for each in found)}"

@@ -1,24 +1,51 @@
-"""Output of the commands: answers on stdout, everything else on stderr."""
+"""Output and failures of the commands: answers on stdout, everything else on stderr."""
 
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
+from typer.core import TyperGroup
 
 from factbook.clock import ago, milliseconds, minute, now
+from factbook.errors import ConfigurationError, FactbookError, InputError
 
 if TYPE_CHECKING:
     from factbook.schemas.common import AgedAnswer
     from factbook.schemas.results import NextSteps
+
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
 # Wide enough for any row, so that what reads a table from a pipe never meets a wrapped line.
 _PIPE_WIDTH = 10_000
 _LINES_SHOWN = 100
+
+_TITLES: Final = {
+    frozenset({"database_url"}): "Commands on the database itself (--database-url)",
+    frozenset({"server"}): "Commands that ask a server (--server, --token)",
+    frozenset({"database_url", "server"}): "Commands of both kinds",
+    frozenset[str](): "Commands that need neither database nor server",
+}
+
+REFUSED = 1
+USAGE = 2
+NOT_AUTHORISED = 3
+NOT_REACHABLE = 4
+# A plan ends with it, so that a script can tell a difference from a mistake.
+DIFFERENT = 5
+
+EXIT_CODES = """\b
+Exit codes:
+  0  done
+  1  the server or the tool said no
+  2  wrong usage, or input that cannot be read
+  3  not authorised: no token, an expired one, or one that lacks a permission
+  4  the server cannot be reached
+"""
+PLAN_CODES = f"{EXIT_CODES}  {DIFFERENT}  there is something to apply\n"
 
 
 def printable(text: str) -> str:
@@ -29,7 +56,7 @@ def printable(text: str) -> str:
     )
 
 
-def note(message: str) -> None:
+def print_note(message: str) -> None:
     """Print a message on stderr, after what was printed on stdout before it."""
     sys.stdout.flush()
     print(printable(message), file=sys.stderr)
@@ -38,9 +65,9 @@ def note(message: str) -> None:
 def note_each(lines: Sequence[str]) -> None:
     """Print up to a hundred lines on stderr, indented, and the number of further ones."""
     for line in lines[:_LINES_SHOWN]:
-        note(f"  {line}")
+        print_note(f"  {line}")
     if len(lines) > _LINES_SHOWN:
-        note(f"  and {len(lines) - _LINES_SHOWN} more")
+        print_note(f"  and {len(lines) - _LINES_SHOWN} more")
 
 
 def say(message: str) -> None:
@@ -88,7 +115,7 @@ def print_answer(
         print_table(columns, rows)
 
 
-def age(moment: int | str | None, at: int | None = None) -> str | None:
+def format_age(moment: int | str | None, at: int | None = None) -> str | None:
     """Format a time relative to `at`, or now, for a table: `3 days ago`; None for none.
 
     A moment is in milliseconds since the epoch, or a text from a server.
@@ -113,7 +140,7 @@ def age_members(answer: "AgedAnswer | NextSteps") -> dict[str, Any]:
 
 
 @contextmanager
-def progress(description: str) -> Iterator[Callable[[str], None]]:
+def show_progress(description: str) -> Iterator[Callable[[str], None]]:
     """Show an activity on stderr if that is a terminal; yields a function to change its text."""
     if not sys.stderr.isatty():
         yield lambda _: None
@@ -157,3 +184,75 @@ def until_enough() -> Iterator[None]:
     except BrokenPipeError:
         # What Python flushes at its end has to go somewhere.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+class Sections(TyperGroup):
+    """Command group that lists its commands in sections, by their options."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write each section with its commands, in their order."""
+        listed = [(name, self.commands[name]) for name in self.list_commands(ctx)]
+        shown = [(name, command) for name, command in listed if not command.hidden]
+        limit = formatter.width - 6 - max((len(name) for name, _ in shown), default=0)
+        for needs, title in _TITLES.items():
+            rows = [
+                (name, command.get_short_help_str(limit))
+                for name, command in shown
+                if _required_options(command) == needs
+            ]
+            if rows:
+                with formatter.section(title):
+                    formatter.write_dl(rows)
+
+
+def _required_options(command: Any) -> frozenset[str]:
+    """Deciding options of a command, or of the commands in a group.
+
+    Beside the database, a server is only the base address of a link.
+    """
+    names = {parameter.name for parameter in command.params}
+    own = next(({name} for name in ("database_url", "server") if name in names), set[str]())
+    below = getattr(command, "commands", {}).values()
+    return frozenset(own.union(*map(_required_options, below)))
+
+
+class CommandError(Exception):
+    """Failed command: a message, details in `lines`, and advice in `hint`."""
+
+    def __init__(
+        self, message: str, code: int = REFUSED, lines: Sequence[str] = (), hint: str | None = None
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.lines = lines
+        self.hint = hint
+
+    def show(self) -> None:
+        """Print all of it on stderr."""
+        print_note(f"Error: {self}")
+        note_each(self.lines)
+        if self.hint:
+            print_note(self.hint)
+
+
+def as_command_error(error: CommandError | FactbookError) -> CommandError:
+    """Message and exit code for an error raised on purpose."""
+    if isinstance(error, CommandError):
+        return error
+    if isinstance(error, InputError | ConfigurationError):
+        return CommandError(str(error), USAGE)
+    # The notes are what to do about it.
+    return CommandError(str(error), hint=" ".join(getattr(error, "__notes__", ())))
+
+
+class Commands(Sections):
+    """Command group that turns every error into a message and an exit code."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the requested command. Raises typer.Exit for an error raised on purpose."""
+        try:
+            return super().invoke(ctx)
+        except (CommandError, FactbookError) as error:
+            told = as_command_error(error)
+        told.show()
+        raise typer.Exit(told.code)

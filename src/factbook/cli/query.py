@@ -1,19 +1,19 @@
-"""`factbook entities`, `facets` and `call`: queries of the catalog."""
+"""`factbook entities`, `facets` and `call`: queries of the catalog, and arguments of tools."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from factbook.catalog.ref import DEFAULT_NAMESPACE, EntityRef
-from factbook.cli.arguments import typed_arguments
-from factbook.cli.connection import DEFAULT_SERVER, Server, Token, connected
-from factbook.cli.output import Json, note, print_answer, print_json, print_table
-from factbook.errors import InputError, meant
+from factbook.cli.connection import DEFAULT_SERVER, Server, Token, connect_server
+from factbook.cli.output import Json, print_answer, print_json, print_note, print_table
+from factbook.errors import InputError, meant, suggestion
 
 if TYPE_CHECKING:
-    from factbook.client import Client, Entity
+    from factbook.client import Client, Entity, Tool
+
 
 _SHOWN_FIELDS = ["kind", "metadata", "spec.type", "spec.owner"]
 _SEARCHED_FIELDS = ["metadata.name", "metadata.title"]
@@ -34,6 +34,64 @@ _ENVELOPE = (
     *("kind", "apiVersion", "metadata.name", "metadata.namespace", "metadata.title"),
     *("metadata.description", "metadata.tags", "metadata.labels", "metadata.annotations"),
 )
+
+
+def typed_arguments(
+    tools: Sequence["Tool"], name: str, pairs: Sequence[str]
+) -> tuple[str, dict[str, Any]]:
+    """The tool's own name and its arguments, each of the type in the tool's schema.
+
+    Raises InputError for an unknown tool or argument, listing the known ones, and for a value of
+    another type.
+    """
+    tool = _find_tool(tools, name)
+    properties = tool.input_schema.get("properties", {})
+    return tool.name, dict(_parse_pair(tool.name, properties, pair) for pair in pairs)
+
+
+def _find_tool(tools: Sequence["Tool"], name: str) -> "Tool":
+    for tool in tools:
+        if tool.name == name.replace("_", "-"):
+            return tool
+    there = suggestion(name, (tool.name for tool in tools))
+    raise InputError(f'There is no tool "{name}".{there}')
+
+
+def _parse_pair(tool: str, properties: Mapping[str, Any], pair: str) -> tuple[str, Any]:
+    key, equals, text = pair.partition("=")
+    if not equals:
+        raise InputError(f'"{pair}" is not of the form key=value.')
+    if key not in properties:
+        known = ", ".join(properties) or "none"
+        raise InputError(f'{tool} has no argument "{key}". Its arguments are: {known}.')
+    return key, typed_value(key, text, properties[key].get("type", "string"))
+
+
+def typed_value(key: str, text: str, type_: str) -> Any:
+    """Convert text to a type of JSON Schema; raises InputError if it is not a valid value."""
+    import msgspec
+
+    if type_ == "string":
+        return text
+    python = {
+        "integer": int | float,
+        "number": float,
+        "boolean": bool,
+        "array": list,
+        "object": dict,
+    }
+    try:
+        found: Any = msgspec.json.decode(text, type=python.get(type_, Any))
+        if type_ != "integer":
+            return found
+        if int(found) != found:
+            raise ValueError
+        return int(found)
+    except (msgspec.DecodeError, ValueError, RecursionError):
+        example = {"array": ', for example ["a","b"]', "object": ', for example {"a":1}'}
+        raise InputError(
+            f'{key} has to be of type {type_}{example.get(type_, "")}, not "{text}".'
+        ) from None
 
 
 def entities(
@@ -66,20 +124,24 @@ def entities(
     """
     fields = () if as_json else _SHOWN_FIELDS
     chosen, ordered = filter or [], order or []
-    with connected(context, server, token) as client:
+    with connect_server(context, server, token) as client:
         if search is None:
             each = client.entities(filters=chosen, order=ordered, fields=fields, limit=limit)
         else:
-            each = _search(client, search, chosen, ordered, fields)
+            each = _search_entities(client, search, chosen, ordered, fields)
         found = list(islice(each, limit))
-        total = None if as_json else _total(client, len(found), limit, search, chosen, exact=exact)
+        total = (
+            None
+            if as_json
+            else _count_total(client, len(found), limit, search, chosen, exact=exact)
+        )
         if not found or len(chosen) > 1:  # else some entity has each field
-            _note_unknown(client, _of_filters(chosen))
+            _note_unknown(client, _filter_fields(chosen))
     if as_json:
         print_json(found)
         return
     print_table(["Entity", "Type", "Owner", "Set"], map(_entity_row, found))
-    note(_shown(len(found), total))
+    print_note(_count_in_words(len(found), total))
 
 
 def facets(
@@ -101,10 +163,12 @@ def facets(
       factbook facets spec.type spec.lifecycle --filter kind=component
     """
     chosen = filter or []
-    with connected(context, server, token) as client:
+    with connect_server(context, server, token) as client:
         found = client.facets(fields, filters=chosen)
         empty = [field for field in fields if not found.get(field)]
-        _note_unknown(client, [*empty, *(_of_filters(chosen) if empty or len(chosen) > 1 else ())])
+        _note_unknown(
+            client, [*empty, *(_filter_fields(chosen) if empty or len(chosen) > 1 else ())]
+        )
     rows = [(field, each.value, each.count) for field in found for each in found[field]]
     print_answer(found, ["Field", "Value", "Entities"], rows, as_json=as_json)
 
@@ -130,7 +194,7 @@ def call(
       factbook call get-all-entities-facts dataSourceId=techdocs 'kind=*' limit=10
       factbook call get-all-entities-facts dataSourceId=techdocs 'facts=["hasTechdocsRef"]'
     """
-    with connected(context, server, token) as client:
+    with connect_server(context, server, token) as client:
         where: tuple[str, ...] = ()
         tools = client.tools()
         if tool.replace("_", "-") not in {one.name for one in tools}:
@@ -141,7 +205,7 @@ def call(
     print_json(answer, indent=0 if as_json else 2)
 
 
-def _total(
+def _count_total(
     client: "Client",
     shown: int,
     limit: int | None,
@@ -162,7 +226,7 @@ def _total(
     return None if not exact and page.total_items == _BOUND + 1 else page.total_items
 
 
-def _shown(shown: int, total: int | None) -> str:
+def _count_in_words(shown: int, total: int | None) -> str:
     """Number of entities shown, of how many."""
     if total is None:
         return f"{shown:,} of more than {_BOUND:,} entities; --exact counts them"
@@ -170,7 +234,7 @@ def _shown(shown: int, total: int | None) -> str:
     return f"{count} {'entity' if total == 1 else 'entities'}"
 
 
-def _search(
+def _search_entities(
     client: "Client",
     text: str,
     filters: Sequence[str],
@@ -203,10 +267,10 @@ def _entity_row(entity: "Entity") -> tuple[object, ...]:
     metadata, spec = entity["metadata"], entity.get("spec", {})
     namespace = metadata.get("namespace", DEFAULT_NAMESPACE)
     ref = EntityRef.of(entity["kind"], namespace, metadata["name"])
-    return ref, spec.get("type"), spec.get("owner"), _set_of(metadata.get("annotations", {}))
+    return ref, spec.get("type"), spec.get("owner"), _set_name(metadata.get("annotations", {}))
 
 
-def _set_of(annotations: Mapping[str, str]) -> str | None:
+def _set_name(annotations: Mapping[str, str]) -> str | None:
     # What stands before the slash is a setting of the server.
     return next((annotations[key] for key in annotations if key.endswith("/entity-set")), None)
 
@@ -215,16 +279,16 @@ def _note_unknown(client: "Client", fields: Sequence[str]) -> None:
     """Print on stderr the fields that no entity has, with suggestions."""
     for field in dict.fromkeys(fields):
         if client.query(filters=[field], fields=["kind"], limit=1).total_items == 0:
-            note(f'No entity has the field "{field}"{meant(field, _known())}.')
+            print_note(f'No entity has the field "{field}"{meant(field, _known_fields())}.')
 
 
-def _of_filters(filters: Sequence[str]) -> list[str]:
+def _filter_fields(filters: Sequence[str]) -> list[str]:
     """Fields in conditions such as `kind=component,spec.type=service`."""
     parts = [part.partition("=")[0].strip() for text in filters for part in text.split(",")]
     return [field for field in parts if field]
 
 
-def _known() -> list[str]:
+def _known_fields() -> list[str]:
     from factbook.catalog import kinds, relations
 
     tables = (*kinds.REQUIRED.values(), *kinds.OPTIONAL.values())

@@ -1,13 +1,35 @@
-"""`factbook serve`, `migrate` and `confirm-clock`: operation of the service."""
+"""`factbook serve`, `migrate`, `backup`, `doctor` and so on: operation of the service."""
 
+from collections.abc import Sequence
 from datetime import datetime
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from factbook.cli.failures import REFUSED
-from factbook.cli.local import DatabaseUrl, on_database, service_settings, settings_from
-from factbook.cli.output import note, say
+from factbook.cli.connection import DatabaseUrl, run_on_database, service_settings, settings_from
+from factbook.cli.output import (
+    REFUSED,
+    Json,
+    print_json,
+    print_note,
+    progress_bar,
+    say,
+    say_coloured,
+    show_progress,
+)
+from factbook.errors import InputError
+
+if TYPE_CHECKING:
+    from factbook.operations.backups.restoration import Restored
+    from factbook.operations.doctor.findings import Finding
+
+
+_STATE_COLOURS = {"ok": "green", "warning": "yellow", "problem": "red"}
+
+PlanOption = Annotated[
+    bool, typer.Option("--plan", help="Change nothing: print the steps that are left to do.")
+]
 
 
 def serve(
@@ -56,7 +78,7 @@ def migrate(
     for name in listed:
         say(name)
     if not listed:
-        note("The database is up to date.")
+        print_note("The database is up to date.")
     elif check:
         raise typer.Exit(REFUSED)
 
@@ -86,5 +108,227 @@ def confirm_clock(
     from factbook.clock import iso
     from factbook.operations import commands
 
-    before = on_database(database_url, commands.confirm_clock, today.date())
-    note(f"The clock is believed. Before, nothing was deleted by a later time than {iso(before)}.")
+    before = run_on_database(database_url, commands.confirm_clock, today.date())
+    print_note(
+        f"The clock is believed. Before, nothing was deleted by a later time than {iso(before)}."
+    )
+
+
+def backup(
+    to: Annotated[
+        Path,
+        typer.Argument(metavar="FILE|FOLDER", help="The file, or a folder to name one in."),
+    ],
+    *,
+    keep: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="Keep the newest N backups of the folder."),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace the file.")] = False,
+    database_url: DatabaseUrl = None,
+) -> None:
+    """Copy a SQLite database while it is in use, with the key of its tokens and secrets.
+
+    Prints the file. Anyone who can read it can do what the service can: it is readable only by
+    its owner. A token_key from the settings is not in it. PostgreSQL has pg_dump.
+
+    \b
+    Examples:
+      factbook backup /var/backups/factbook --keep 14
+      factbook backup before-upgrade.db
+    """
+    from factbook.operations.backups import backup_commands
+
+    settings = settings_from(database_url)
+    with progress_bar("Copying") as show:
+        made, with_key = backup_commands.backup(settings, to, show=show, replace=force, keep=keep)
+    say(str(made))
+    if with_key:
+        print_note("It holds the key of tokens and secrets: keep it as safe as the service itself.")
+    elif settings.token_key is not None:
+        print_note("token_key of the settings is not in it: keep that elsewhere.")
+    else:
+        print_note("There is no key beside the database, so there is none in it.")
+
+
+def restore(
+    file: Annotated[
+        Path | None, typer.Argument(metavar="FILE", help="A file made by `factbook backup`.")
+    ] = None,
+    *,
+    force: Annotated[
+        bool, typer.Option("--force", help="Move the existing database aside.")
+    ] = False,
+    already_restored: Annotated[
+        bool,
+        typer.Option(
+            "--already-restored",
+            help="The database was restored by other means, such as pg_restore: only finish the "
+            "restore.",
+        ),
+    ] = False,
+    database_url: DatabaseUrl = None,
+) -> None:
+    """Replace a SQLite database with a backup, while the service is stopped.
+
+    The backup is checked and migrated first. The old database is moved aside, not removed. The
+    feed of events starts over: readers get 410 once, and webhooks continue with what happens
+    from now on. Sessions and invitations end.
+
+    \b
+    Examples:
+      factbook restore /var/backups/factbook/factbook-20261122T030000Z.db --force
+      factbook restore --already-restored
+    """
+    if (file is None) != already_restored:
+        raise InputError("Give a FILE, or --already-restored, and not both.")
+    settings = settings_from(database_url)
+    if file is None:
+        import asyncio
+
+        from factbook.backend import Backend
+        from factbook.operations.backups import backup_commands
+
+        place = asyncio.run(backup_commands.settle(Backend.of(settings)))
+        say(
+            "Settled: the feed of events starts over. Readers get 410 once and continue at the "
+            f"cursor {place}.0."
+        )
+        return
+    from factbook.operations.backups import backup_commands
+
+    with progress_bar("Copying") as show:
+        done, fits = backup_commands.restore(settings, file, show=show, replace=force)
+    say(f"Restored: {file}")
+    _report_restored(done, fits)
+
+
+def _report_restored(done: "Restored", fits: bool) -> None:
+    if done.aside is not None:
+        print_note(f"What was there before is {done.aside}.")
+    for name in done.migrations:
+        print_note(f"Applied: {name}")
+    for what in done.unrecognized:
+        print_note(f"Not recognized: {what}.")
+    if done.unrecognized:
+        print_note("Find out why before you start the service: a trigger changes data on its own.")
+    if done.note is not None and done.note.checksum is None:
+        print_note("The backup has no checksum, as an earlier release made it.")
+    if done.note is None:
+        print_note(
+            "It was not made by `factbook backup`: the key beside the database is as it was."
+        )
+    elif not fits:
+        print_note(
+            "The backup was made under another token_key than the one in force: no token of it "
+            "works, and its secrets cannot be opened, until token_key is that one."
+        )
+    print_note("Start the service. Tokens that were revoked since the backup are valid again.")
+
+
+def doctor(
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Do not read a SQLite file to its end.")
+    ] = False,
+    database_url: DatabaseUrl = None,
+    as_json: Json = False,
+) -> None:
+    """Check configuration, database, credentials, clocks and disk, and say what to do.
+
+    Prints a line for each check: ok, warning or problem. Nothing is changed. Hosts of
+    integrations get few requests: what a credential may read, and the facts of one entity. Exits
+    with 1 when there is a problem; warnings alone exit with 0.
+
+    \b
+    Examples:
+      factbook doctor
+      factbook doctor --quick --json
+    """
+    import asyncio
+
+    from factbook.operations.doctor.examination import examine
+    from factbook.telemetry import logs
+
+    found: list[Finding] = []
+
+    async def work() -> None:
+        with logs.silence_logs(), show_progress("Looking") as show:
+            async for finding in examine({"database_url": database_url}, show, quick=quick):
+                found.append(finding)
+                if not as_json:
+                    _print_finding(finding)
+
+    asyncio.run(work())
+    states = [finding.state for finding in found]
+    if as_json:
+        print_json({"ok": "problem" not in states, "checks": [_finding_json(one) for one in found]})
+    else:
+        say(f"{states.count('problem')} problems, {states.count('warning')} warnings.")
+    if "problem" in states:
+        raise typer.Exit(REFUSED)
+
+
+def _print_finding(finding: "Finding") -> None:
+    advice = f" {finding.advice}" if finding.advice else ""
+    line = f"{finding.state:<8} {finding.topic}: {finding.what}{advice}"
+    say_coloured(line.replace("\n", " "), _STATE_COLOURS[finding.state])
+
+
+def _finding_json(finding: "Finding") -> dict[str, Any]:
+    shown = {"topic": finding.topic, "state": finding.state, "what": finding.what}
+    return shown | ({"advice": finding.advice} if finding.advice else {})
+
+
+def distribute(plan: PlanOption = False, database_url: DatabaseUrl = None) -> None:
+    """Spread facts and their history over the machines of a Citus cluster.
+
+    The database is a coordinator of Citus that knows its workers. Facts are spread by entity, and
+    the catalog is copied to every machine. Rows that are there are copied, and writes to a table
+    wait while it is; a command that was ended goes on where it was when it is run again.
+
+    \b
+    Examples:
+      factbook distribute --plan
+      factbook distribute --database-url postgresql://factbook@coordinator/factbook
+    """
+    # See service.serve.
+    from factbook.operations import layout
+
+    settings = settings_from(database_url)
+    steps = layout.distribution_plan(settings) if plan else None
+    count = _print_steps(steps) if steps is not None else layout.distribute(settings, _note_step)
+    if not count:
+        print_note("Facts are distributed, and the catalog is on every machine.")
+
+
+def partition(plan: PlanOption = False, database_url: DatabaseUrl = None) -> None:
+    """Partition history and the audit by month, on PostgreSQL, while the service runs.
+
+    What is there becomes the first partition as it is, so little disk and no pause is needed. From
+    then on the housekeeping creates the coming months, and drops those of which nothing is kept. A
+    command that was ended goes on where it was when it is run again.
+
+    \b
+    Examples:
+      factbook partition --plan
+      factbook partition --database-url postgresql://factbook@db/factbook
+    """
+    # See service.serve.
+    from factbook.operations import layout
+
+    settings = settings_from(database_url)
+    steps = layout.partition_plan(settings) if plan else None
+    count = _print_steps(steps) if steps is not None else layout.partition(settings, _note_step)
+    if not count:
+        print_note("History and the audit are partitioned by month.")
+
+
+def _print_steps(steps: Sequence[object]) -> int:
+    """Print the steps of a plan; returns their number."""
+    for step in steps:
+        say(str(step))
+    return len(steps)
+
+
+def _note_step(step: object) -> None:
+    print_note(str(step))

@@ -4,22 +4,37 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from factbook.cli import collection
-from factbook.cli.connection import DEFAULT_SERVER, Server, Token, confirm, connected
-from factbook.cli.failures import EXIT_CODES, PLAN_CODES, CommandError
-from factbook.cli.local import DatabaseUrl
-from factbook.cli.output import Json, note, print_json, progress
-from factbook.cli.sections import Sections
-from factbook.cli.sources.types import Type
+from factbook.cli.connection import (
+    DEFAULT_SERVER,
+    DatabaseUrl,
+    Server,
+    Token,
+    confirm_writing,
+    connect_server,
+)
+from factbook.cli.output import (
+    EXIT_CODES,
+    PLAN_CODES,
+    CommandError,
+    Json,
+    Sections,
+    print_json,
+    print_note,
+    show_progress,
+)
 from factbook.errors import InputError
 
 if TYPE_CHECKING:
-    from factbook.cli.sources.change_plan import SourceStep
+    from factbook.cli.source_plans import SourceStep
     from factbook.client import Client
+
+
+SourceType = Literal["http", "repository-file", "repository-directory", "entity", "push"]
 
 app = typer.Typer(cls=Sections)
 
@@ -38,7 +53,7 @@ Prune = Annotated[
 
 
 @app.callback(invoke_without_command=True, epilog=EXIT_CODES)
-def sources(
+def sources_group(
     context: typer.Context, database_url: DatabaseUrl = None, as_json: Json = False
 ) -> None:
     """Define data sources in files; without a command, list the sources that are collected.
@@ -51,21 +66,21 @@ def sources(
       factbook sources apply sources/
     """
     if context.invoked_subcommand is None:
-        collection.sources(database_url, as_json)
+        collection.list_sources(database_url, as_json)
     elif database_url is not None or as_json:
         raise InputError(f"Options of {context.invoked_subcommand} come after its name.")
 
 
-app.command("list", epilog=EXIT_CODES)(collection.sources)
+app.command("list", epilog=EXIT_CODES)(collection.list_sources)
 app.command("show", epilog=EXIT_CODES)(collection.show_source)
 
 
-@app.command(epilog=EXIT_CODES)
-def new(
+@app.command("new", epilog=EXIT_CODES)
+def new_source(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Id of the source.")],
     *,
     type_: Annotated[
-        Type, typer.Option("--type", help="Where its facts come from.", show_choices=True)
+        SourceType, typer.Option("--type", help="Where its facts come from.", show_choices=True)
     ] = "http",
     owner: Annotated[
         str | None,
@@ -90,29 +105,31 @@ def new(
       factbook sources new package-json --type repository-file
       factbook sources new acme --integration
     """
-    from factbook.cli.definition_files import write
-    from factbook.cli.sources import scaffolds
+    from factbook.cli import source_plans
+    from factbook.cli.definitions import write_new_file
 
     if integration:
         if owner is not None:
             raise InputError("--owner is for a definition: a package has no owner.")
         folder = Path(f"factbook-{name}")
-        files = {folder / path: text for path, text in scaffolds.scaffold(name).items()}
+        files = {
+            folder / path: text for path, text in source_plans.integration_scaffold(name).items()
+        }
         hint = f"Edit it, then run its test: pip install --editable './{folder}[test]', and pytest"
     else:
         file = Path(f"{name}.yaml")
-        files = {file: scaffolds.skeleton(name, type_, owner)}
+        files = {file: source_plans.source_skeleton(name, type_, owner)}
         trial = f"try it: factbook sources test {file} --entity REF"
         # A trial shows what is extracted, and of what is pushed nothing is.
         then = f"publish it: factbook sources apply {file}" if type_ == "push" else trial
         hint = f"Edit it, then {then}"
     for file, text in files.items():
-        write(file, text)
-    note(hint)
+        write_new_file(file, text)
+    print_note(hint)
 
 
-@app.command(epilog=PLAN_CODES)
-def plan(
+@app.command("plan", epilog=PLAN_CODES)
+def plan_sources(
     context: typer.Context,
     places: Places,
     *,
@@ -132,14 +149,14 @@ def plan(
       factbook sources plan builds.yaml coverage.yaml
       factbook sources plan sources/ --prune || test $? = 5
     """
-    from factbook.cli import definition_plan
+    from factbook.cli import definitions
 
-    steps = _steps(partial(connected, context, server, token), places, draft, prune)
-    definition_plan.report(steps, as_json=as_json)
+    steps = _source_steps(partial(connect_server, context, server, token), places, draft, prune)
+    definitions.report_plan(steps, as_json=as_json)
 
 
-@app.command(epilog=EXIT_CODES)
-def apply(
+@app.command("apply", epilog=EXIT_CODES)
+def apply_sources(
     context: typer.Context,
     places: Places,
     *,
@@ -164,25 +181,24 @@ def apply(
       factbook sources apply sources/ --yes --prune
       factbook sources apply builds.yaml --draft
     """
-    from factbook.cli import definition_plan
-    from factbook.cli.sources import change_plan
+    from factbook.cli import definitions, source_plans
 
-    connect = partial(connected, context, server, token)
-    steps = _steps(connect, places, draft, prune)
-    definition_plan.show(steps)
+    connect = partial(connect_server, context, server, token)
+    steps = _source_steps(connect, places, draft, prune)
+    definitions.print_plan(steps)
     if not steps:
         return
     if not force:
-        change_plan.check_breaking(steps)
+        source_plans.check_breaking(steps)
     if not yes:
-        confirm()
+        confirm_writing()
     with connect() as client:
-        run = partial(change_plan.run, client=client, drafts=draft, force=force)
-        definition_plan.apply(steps, run)
+        run = partial(source_plans.run_source_step, client=client, drafts=draft, force=force)
+        definitions.apply_plan(steps, run)
 
 
 @app.command("test", epilog=EXIT_CODES)
-def try_(
+def try_sources(
     context: typer.Context,
     file: Annotated[
         str, typer.Argument(metavar="FILE", help="File with definitions; each of them is tried.")
@@ -217,34 +233,36 @@ def try_(
       factbook sources test builds.yaml --entity payments --recorded recorded/ --record
     """
     from factbook.catalog.ref import parse
-    from factbook.cli.sources import files, trials
+    from factbook.cli import source_plans
 
     if record and recorded is None:
         raise InputError("--record needs --recorded, which says where.")
     ref = parse(entity, kind="component")
-    connect = partial(connected, context, server, token)
-    read = files.read([file])
-    found = [(one, trials.tried(one, ref, recorded, connect, renew=record)) for one in read]
+    connect = partial(connect_server, context, server, token)
+    read = source_plans.read_source_files([file])
+    found = [
+        (one, source_plans.try_source(one, ref, recorded, connect, renew=record)) for one in read
+    ]
     if as_json:
-        print_json([trials.as_json(one, ref, trial) for one, trial in found])
+        print_json([source_plans.source_trial_json(one, ref, trial) for one, trial in found])
     else:
         for one, trial in found:
-            trials.show(one, ref, trial)
-    if failed := [one.id for one, trial in found if trials.has_failed(one, trial)]:
+            source_plans.print_source_trial(one, ref, trial)
+    if failed := [one.id for one, trial in found if source_plans.has_trial_failed(one, trial)]:
         raise CommandError(f"Facts have problems: {', '.join(failed)}.")
 
 
-def _steps(
+def _source_steps(
     connect: Callable[[], AbstractContextManager["Client"]],
     places: list[str],
     drafts: bool,
     prune: bool,
 ) -> list["SourceStep"]:
     """Steps that make the server match the files."""
-    from factbook.cli.sources import change_plan, files
+    from factbook.cli import source_plans
 
-    with progress("Reading") as show:
-        read = files.read(places)
+    with show_progress("Reading") as show:
+        read = source_plans.read_source_files(places)
         show(f"Comparing {len(read):,} definitions")
         with connect() as client:
-            return change_plan.plan(client, read, drafts=drafts, prune=prune)
+            return source_plans.plan_sources_of(client, read, drafts=drafts, prune=prune)

@@ -1,8 +1,4 @@
-"""A report as one comment on the pull or merge request that a pipeline runs for.
-
-The first run writes the comment and later ones replace it. It is found by an invisible mark, among
-the comments of who writes it alone: anybody can copy the mark.
-"""
+"""Parts of commands for pipelines: the required level, and the comment on a pull request."""
 
 import os
 import re
@@ -11,9 +7,15 @@ from typing import Any, Final, Literal, NamedTuple
 
 import httpx2
 
-from factbook.cli import definition_files
-from factbook.cli.failures import NOT_AUTHORISED, NOT_REACHABLE, CommandError
+from factbook.cli import definitions
+from factbook.cli.output import NOT_AUTHORISED, NOT_REACHABLE, CommandError, age_members, as_of, say
+from factbook.client import Client
+from factbook.client.calls import get, segment
 from factbook.errors import InputError
+from factbook.schemas.checks import ShownScorecard
+from factbook.schemas.results import NextSteps
+
+_SCORECARDS_PATH = "/api/tech-insights/v1"
 
 MARK: Final = "<!-- factbook: checks -->"
 # GitHub takes 65,536 characters, GitLab more.
@@ -24,6 +26,62 @@ _CUT: Final = (
 _PER_PAGE: Final = 100
 _MOST_PAGES: Final = 30
 _SECONDS: Final = 30
+
+
+class GateResult(NamedTuple):
+    """Standing of an entity; `passed` if it has the wanted level."""
+
+    standing: NextSteps
+    wanted: str
+    passed: bool
+
+    def as_json(self) -> dict[str, Any]:
+        """The result in the form of `--json`."""
+        return {
+            "entityRef": self.standing.entity_ref,
+            "scorecardId": self.standing.scorecard_id,
+            "wanted": self.wanted,
+            "level": self.standing.level,
+            "levelIfKnown": self.standing.level_if_known,
+            "passed": self.passed,
+            **age_members(self.standing),
+            "missing": [
+                {"checkId": one.check_id, "state": one.state, "level": one.level}
+                for one in self.standing.steps
+            ],
+        }
+
+
+def check_gate(
+    client: Client, entity: str, scorecard: str, wanted: str, *, if_known: bool
+) -> GateResult:
+    """Standing of the entity; raises InputError for a level that the scorecard does not have."""
+    path = segment(scorecard)
+    shown = client.send(get(f"{_SCORECARDS_PATH}/scorecards/{path}", ShownScorecard))
+    levels = [_level_name(one) for one in shown.levels or []]
+    if wanted not in levels:
+        there = ", ".join(levels) or "none"
+        raise InputError(f"{scorecard} has no level {wanted}; its levels: {there}.")
+    call = get(f"{_SCORECARDS_PATH}/scorecard-results/{path}/next-steps", NextSteps, entity=entity)
+    standing = client.send(call)
+    level = standing.level_if_known if if_known else standing.level
+    passed = level is not None and levels.index(level) >= levels.index(wanted)
+    return GateResult(standing, wanted, passed)
+
+
+def print_gate(result: GateResult) -> None:
+    """Print the level, and what is missing for the next one."""
+    standing = result.standing
+    level, best = standing.level or "no level", standing.level_if_known or "no level"
+    known = "" if best == level else f", {best} once everything is known"
+    say(f"{standing.entity_ref}: {level} of {standing.scorecard_id}{known}{as_of(standing)}")
+    for one in standing.steps if not result.passed else ():
+        told = f": {one.message}" if one.message else ""
+        say(f"  {one.state}: {one.title} ({one.check_id}){told}")
+
+
+def _level_name(level: Any) -> str:
+    return str(level["id"]) if isinstance(level, dict) else str(level)
 
 
 class Review(NamedTuple):
@@ -40,22 +98,22 @@ class Review(NamedTuple):
     me: str | None = None
 
 
-def current() -> Review:
+def current_review() -> Review:
     """The request that this pipeline runs for; raises InputError where there is none."""
     if os.environ.get("GITHUB_ACTIONS"):
-        return _on_github()
+        return _github_review()
     if os.environ.get("GITLAB_CI"):
-        return _on_gitlab()
+        return _gitlab_review()
     raise InputError("This is no pipeline of GitHub or GitLab: there is nothing to comment on.")
 
 
-def _on_github() -> Review:
+def _github_review() -> Review:
     match = re.fullmatch(r"refs/pull/(\d+)/\w+", os.environ.get("GITHUB_REF", ""))
     if match is None:
         raise InputError("GITHUB_REF names no pull request: run it for the event pull_request.")
-    place = f"{_given('GITHUB_API_URL')}/repos/{_given('GITHUB_REPOSITORY')}/issues"
+    place = f"{_read_variable('GITHUB_API_URL')}/repos/{_read_variable('GITHUB_REPOSITORY')}/issues"
     headers = {
-        "authorization": f"Bearer {_given('GITHUB_TOKEN')}",
+        "authorization": f"Bearer {_read_variable('GITHUB_TOKEN')}",
         "accept": "application/vnd.github+json",
     }
     # The token of a job is an application, which nobody can be signed in as.
@@ -63,16 +121,16 @@ def _on_github() -> Review:
     return Review(comments, headers, f"{place}/comments", "PATCH", writer, "Bot")
 
 
-def _on_gitlab() -> Review:
-    api, number = _given("CI_API_V4_URL"), os.environ.get("CI_MERGE_REQUEST_IID", "")
+def _gitlab_review() -> Review:
+    api, number = _read_variable("CI_API_V4_URL"), os.environ.get("CI_MERGE_REQUEST_IID", "")
     if not number.isdigit():
         raise InputError("CI_MERGE_REQUEST_IID is not set: run it in a pipeline of merge requests.")
-    notes = f"{api}/projects/{_given('CI_PROJECT_ID')}/merge_requests/{number}/notes"
-    headers = {"private-token": _given("FACTBOOK_COMMENT_TOKEN")}
+    notes = f"{api}/projects/{_read_variable('CI_PROJECT_ID')}/merge_requests/{number}/notes"
+    headers = {"private-token": _read_variable("FACTBOOK_COMMENT_TOKEN")}
     return Review(notes, headers, notes, "PUT", ("author", "id"), me=f"{api}/user")
 
 
-def _given(name: str) -> str:
+def _read_variable(name: str) -> str:
     """The value of a variable; raises InputError where it is missing."""
     value = os.environ.get(name, "").strip()
     if not value:
@@ -80,10 +138,10 @@ def _given(name: str) -> str:
     return value.rstrip("/")
 
 
-def read(file: str) -> str:
+def read_report(file: str) -> str:
     """The report in a file, `-` being standard input; raises InputError for none."""
     try:
-        report = definition_files.content(file).decode(errors="replace")
+        report = definitions.file_content(file).decode(errors="replace")
     except OSError as error:
         raise InputError(f"{file} cannot be read: {error.strerror}.") from None
     if not report.strip():
@@ -91,36 +149,38 @@ def read(file: str) -> str:
     return report
 
 
-def body(report: str) -> str:
+def comment_body(report: str) -> str:
     """The text of the comment."""
     text = f"{MARK}\n{report.strip()}\n"
     return text if len(text) <= LONGEST else f"{text[: LONGEST - len(_CUT)]}{_CUT}"
 
 
-def write(review: Review, report: str, transport: httpx2.BaseTransport | None = None) -> str:
+def write_comment(
+    review: Review, report: str, transport: httpx2.BaseTransport | None = None
+) -> str:
     """Write the comment, or replace it where it differs; returns what was done.
 
     Raises CommandError where the code host refuses or does not answer.
     """
-    text = body(report)
+    text = comment_body(report)
     with httpx2.Client(headers=review.headers, timeout=_SECONDS, transport=transport) as http:
         if review.me is not None:
-            review = review._replace(identity=_asked(http, "GET", review.me)["id"])
-        mine = next(_mine(http, review), None)
+            review = review._replace(identity=_call_code_host(http, "GET", review.me)["id"])
+        mine = next(_find_comment(http, review), None)
         if mine is None:
-            _asked(http, "POST", review.comments, {"body": text})
+            _call_code_host(http, "POST", review.comments, {"body": text})
             return "written"
         if mine["body"].strip() == text.strip():
             return "unchanged"
-        _asked(http, review.method, f"{review.replaced}/{mine['id']}", {"body": text})
+        _call_code_host(http, review.method, f"{review.replaced}/{mine['id']}", {"body": text})
         return "replaced"
 
 
-def _mine(http: httpx2.Client, review: Review) -> Iterator[dict[str, Any]]:
+def _find_comment(http: httpx2.Client, review: Review) -> Iterator[dict[str, Any]]:
     """Comments with the mark that the token in use has written."""
     who, what = review.writer
     for page in range(1, _MOST_PAGES + 1):
-        found = _asked(http, "GET", f"{review.comments}?per_page={_PER_PAGE}&page={page}")
+        found = _call_code_host(http, "GET", f"{review.comments}?per_page={_PER_PAGE}&page={page}")
         for one in found:
             if one["body"].startswith(MARK) and one[who][what] == review.identity:
                 yield one
@@ -128,7 +188,7 @@ def _mine(http: httpx2.Client, review: Review) -> Iterator[dict[str, Any]]:
             return
 
 
-def _asked(
+def _call_code_host(
     http: httpx2.Client, method: str, address: str, given: dict[str, str] | None = None
 ) -> Any:
     """The JSON that the code host answers; raises CommandError."""

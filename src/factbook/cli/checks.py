@@ -1,0 +1,481 @@
+"""`factbook checks`: checks, scorecards and exemptions as code, and questions of pipelines."""
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final, Literal
+
+import typer
+
+from factbook.cli.connection import DEFAULT_SERVER, Server, Token, confirm_writing, connect_server
+from factbook.cli.output import (
+    EXIT_CODES,
+    PLAN_CODES,
+    CommandError,
+    Json,
+    Sections,
+    print_json,
+    print_note,
+    say,
+    show_progress,
+)
+from factbook.errors import InputError
+
+if TYPE_CHECKING:
+    from factbook.cli.definitions import PlanStep
+    from factbook.client import Client
+    from factbook.schemas.checks import StarterCheck
+
+
+Places = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="DIR|FILE", help="Files of YAML or JSON, or directories with them; - is stdin."
+    ),
+]
+
+CheckPlaces = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="DIR|FILE",
+        help="Files of checks, of YAML or JSON, or directories with them; - is stdin.",
+    ),
+]
+WorkingTree = Annotated[
+    str | None,
+    typer.Option("--path", metavar="DIR", help="A working tree with files of entities."),
+]
+CatalogFiles = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="FILE",
+        help="A file of the tree with entities beside catalog-info.yaml; may be repeated.",
+    ),
+]
+NamedSet = Annotated[
+    str | None,
+    typer.Option(
+        "--set",
+        metavar="NAME",
+        help="The set of the tree's entities, of which stored values may be told.",
+    ),
+]
+PreviewedEntities = Annotated[
+    list[str] | None,
+    typer.Option(metavar="REF", help="Files of checks: only for this one; may be repeated."),
+]
+
+_STARTER_PATH: Final = "/api/tech-insights/v1/starter-scorecard"
+
+app = typer.Typer(cls=Sections, no_args_is_help=True)
+
+Draft = Annotated[bool, typer.Option("--draft", help="Save as drafts, which give no results.")]
+Prune = Annotated[
+    bool, typer.Option("--prune", help="Delete checks and scorecards that are in no file.")
+]
+Approve = Annotated[
+    bool, typer.Option("--approve", help="Approve exemptions that others asked for by these files.")
+]
+Revoke = Annotated[
+    bool,
+    typer.Option(
+        "--revoke",
+        help="Revoke exemptions that are in no file, and ask anew for those that differ.",
+    ),
+]
+Peer = Literal["backstage", "rhdh", "roadie"]
+
+
+def preview_results(
+    context: typer.Context,
+    places: CheckPlaces = None,
+    *,
+    path: WorkingTree = None,
+    catalog: CatalogFiles = None,
+    set_: NamedSet = None,
+    entity: PreviewedEntities = None,
+    markdown: Annotated[
+        bool, typer.Option("--markdown", help="Print Markdown for a pull request.")
+    ] = False,
+    server: Server = DEFAULT_SERVER,
+    token: Token = None,
+    as_json: Json = False,
+) -> None:
+    """Show what files would change: which entities would pass, fail, or be unknown.
+
+    With files of checks, for all entities; with --path, for the entities of a working tree and the
+    checks of the server. What rests on facts from elsewhere is told, and is no failure of the tree.
+    Nothing is written. Exit code 1 means that an entity would fail which does not fail now; with
+    --path, a required check. 2 means that something cannot be read, and was left out.
+
+    \b
+    Examples:
+      factbook checks preview checks/
+      factbook checks preview has-runbook.yaml --entity payments
+      factbook checks preview --path . --markdown >> $GITHUB_STEP_SUMMARY
+    """
+    from factbook.catalog.ref import parse
+    from factbook.cli import check_plans, check_previews
+    from factbook.cli.check_previews import PreviewReport
+
+    refs = [str(parse(one, kind="component")) for one in entity or []]
+    if path is None and not places:
+        raise InputError("Give files of checks, or a working tree with --path.")
+    for option, told in (("--catalog", catalog), ("--set", set_)) if path is None else ():
+        if told:
+            raise InputError(f"{option} is about the tree that --path names.")
+    read = check_plans.read_check_files(places) if places else []
+    tree = None if path is None else check_previews.collect_tree(path, catalog or [])
+    with connect_server(context, server, token) as client:
+        checks = check_previews.preview_checks_of(client, read, refs)
+        report = PreviewReport(
+            checks, None if tree is None else check_previews.preview_tree(client, tree, set_)
+        )
+    report.show(markdown=markdown, as_json=as_json)
+    report.refuse()
+
+
+def gate_entity(
+    context: typer.Context,
+    *,
+    entity: Annotated[
+        str, typer.Option(metavar="REF", help="Entity: name, kind:name or kind:namespace/name.")
+    ],
+    scorecard: Annotated[str, typer.Option(metavar="ID", help="Id of the scorecard.")],
+    level: Annotated[str, typer.Option(metavar="LEVEL", help="The level that it has to have.")],
+    if_known: Annotated[
+        bool, typer.Option("--if-known", help="Count what is unknown as if it passed.")
+    ] = False,
+    server: Server = DEFAULT_SERVER,
+    token: Token = None,
+    as_json: Json = False,
+) -> None:
+    """Tell whether an entity has a level of a scorecard, for a pipeline or an agent.
+
+    Exit code 0 means that it has this level or a higher one, 1 that it has not; what is missing for
+    the next level is shown. A check that is unknown keeps it from a level, as one that fails does.
+
+    \b
+    Examples:
+      factbook checks gate --entity payments --scorecard readiness --level silver
+      factbook checks gate --entity payments --scorecard readiness --level gold --if-known
+    """
+    from factbook.catalog.ref import parse
+    from factbook.cli import pipelines
+
+    ref = str(parse(entity, kind="component"))
+    with connect_server(context, server, token) as client:
+        result = pipelines.check_gate(client, ref, scorecard, level, if_known=if_known)
+    if as_json:
+        print_json(result.as_json())
+    else:
+        pipelines.print_gate(result)
+    if not result.passed:
+        raise CommandError(f"{ref} does not have the level {level} of {scorecard}.")
+
+
+def comment_on_review(
+    context: typer.Context,
+    report: Annotated[
+        str, typer.Argument(metavar="FILE", help="A report of Markdown; - is standard input.")
+    ],
+) -> None:
+    """Write a report as a comment on the pull or merge request that the pipeline runs for.
+
+    There is one comment: later runs replace it. On GitHub it takes GITHUB_TOKEN and the permission
+    pull-requests: write, on GitLab FACTBOOK_COMMENT_TOKEN with the scope api; everything else is in
+    the variables that both give to jobs. No server of Factbook is asked.
+
+    \b
+    Examples:
+      factbook checks preview --path . --markdown > report.md
+      factbook checks comment report.md
+    """
+    from factbook.cli import pipelines
+
+    text = pipelines.read_report(report)
+    done = pipelines.write_comment(pipelines.current_review(), text, context.obj)
+    print_note(f"The comment is {done}.")
+
+
+def write_starter(
+    context: typer.Context,
+    *,
+    to: Annotated[
+        Path, typer.Option("--to", metavar="DIR", help="Where checks/ and scorecards/ are written.")
+    ] = Path(),
+    adopt: Annotated[
+        bool, typer.Option("--adopt", help="Make drafts on the server, and write no file.")
+    ] = False,
+    server: Server = DEFAULT_SERVER,
+    token: Token = None,
+) -> None:
+    """Write the starter scorecard as files: checks that the data sources of the server can answer.
+
+    Nothing is in effect before `factbook checks apply`, or before the drafts are published. What is
+    there already is not replaced.
+
+    \b
+    Examples:
+      factbook checks starter --to tech-insights
+      factbook checks starter --adopt
+    """
+    from factbook.checks.document_readers import DefinitionDocument
+    from factbook.cli import check_files
+    from factbook.client.calls import get, send
+    from factbook.schemas.checks import AdoptedStarter, StarterDocuments
+
+    with connect_server(context, server, token) as client:
+        if adopt:
+            adopted = client.send(send("POST", _STARTER_PATH, AdoptedStarter))
+            say(f"{len(adopted.made)} drafts are made, {len(adopted.kept)} were there before.")
+            _note_left_out(adopted.missing)
+            return
+        found = client.send(get(_STARTER_PATH, StarterDocuments))
+    checks = [DefinitionDocument("check", one) for one in found.checks]
+    cards = [DefinitionDocument("scorecard", one) for one in found.scorecards]
+    check_files.write_converted([*checks, *cards], to)
+    _note_left_out(found.missing)
+
+
+def _note_left_out(missing: Sequence["StarterCheck"]) -> None:
+    for one in missing:
+        print_note(f"Left out: {one.check}, as no data source has {one.fact}.")
+
+
+@app.callback(epilog=EXIT_CODES)
+def checks_group() -> None:
+    """Define checks, scorecards and exemptions in files.
+
+    \b
+    Examples:
+      factbook checks new has-runbook
+      factbook checks test checks/
+      factbook checks import app-config.yaml --from backstage
+    """
+
+
+@app.command("new", epilog=EXIT_CODES)
+def new_check(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Id of the check.")],
+) -> None:
+    """Write the file NAME.yaml: a check to edit, with comments that say how, and its tests.
+
+    \b
+    Examples:
+      factbook checks new has-runbook
+      factbook checks new protected-branch
+    """
+    from factbook.cli.check_files import check_skeleton
+    from factbook.cli.definitions import write_new_file
+
+    file = Path(f"{name}.yaml")
+    text = check_skeleton(name)
+    write_new_file(file, text)
+    print_note(f"Edit it, then run its tests: factbook checks test {file}")
+
+
+@app.command("plan", epilog=PLAN_CODES)
+def plan_checks(
+    context: typer.Context,
+    places: Places,
+    *,
+    draft: Draft = False,
+    prune: Prune = False,
+    approve: Approve = False,
+    revoke: Revoke = False,
+    server: Server = DEFAULT_SERVER,
+    token: Token = None,
+    as_json: Json = False,
+) -> None:
+    """Show how checks, scorecards and exemptions of the server differ from files.
+
+    With the results that each check would change. Nothing is written. Exit code 0 means that there
+    is nothing to apply.
+
+    \b
+    Examples:
+      factbook checks plan checks/
+      factbook checks plan checks/ scorecards/ --prune || test $? = 5
+    """
+    from factbook.cli import definitions
+
+    with connect_server(context, server, token) as client:
+        steps = _plan_steps(client, places, (draft, prune), (approve, revoke))
+    definitions.report_plan(steps, as_json=as_json)
+
+
+@app.command("apply", epilog=EXIT_CODES)
+def apply_checks(
+    context: typer.Context,
+    places: Places,
+    *,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask before writing.")] = False,
+    draft: Draft = False,
+    prune: Prune = False,
+    approve: Approve = False,
+    revoke: Revoke = False,
+    server: Server = DEFAULT_SERVER,
+    token: Token = None,
+) -> None:
+    """Bring checks, scorecards and exemptions of the server in line with the files.
+
+    First shows what differs, as `plan` does, and asks. Checks and scorecards are published;
+    exemptions are asked for, and approved by a run with --approve and the token of somebody else.
+    One that is refused does not keep the others from being written; run it again to continue.
+
+    \b
+    Examples:
+      factbook checks apply checks/
+      factbook checks apply checks/ scorecards/ --yes --prune
+    """
+    from factbook.cli import check_plans, definitions
+
+    with connect_server(context, server, token) as client:
+        steps = _plan_steps(client, places, (draft, prune), (approve, revoke))
+        definitions.print_plan(steps)
+        if not steps:
+            return
+        if not yes:
+            confirm_writing()
+        run = partial(check_plans.run_check_step, client=client, drafts=draft)
+        definitions.apply_plan(steps, run)
+
+
+@app.command("export", epilog=EXIT_CODES)
+def export_checks(
+    context: typer.Context,
+    *,
+    to: Annotated[
+        Path,
+        typer.Option(
+            "--to", metavar="DIR", help="Where checks/, scorecards/ and exemptions/ are written."
+        ),
+    ] = Path(),
+    server: Server = DEFAULT_SERVER,
+    token: Token = None,
+) -> None:
+    """Write checks, scorecards and exemptions of the server as files, of which none is replaced.
+
+    What is published is written, or the draft of what never was, and the exemptions that are asked
+    for or in force. One without an end is told, as files have to have one.
+
+    \b
+    Examples:
+      factbook checks export --to tech-insights
+    """
+    from factbook.checks.document_readers import DefinitionDocument
+    from factbook.cli import check_files, check_plans
+
+    with connect_server(context, server, token) as client:
+        found = [
+            DefinitionDocument(one.kind, one.document)
+            for one in check_plans.list_stored_definitions(client)
+        ]
+        exemptions = list(check_plans.list_open_exemptions(client))
+    for one in exemptions:
+        if one.until is None:
+            print_note(
+                f"The exemption of {one.entity} from {one.check or one.scorecard} has no end."
+            )
+        else:
+            found.append(DefinitionDocument("exemption", check_plans.exemption_document(one)))
+    check_files.write_converted(found, to)
+
+
+app.command("starter", epilog=EXIT_CODES)(write_starter)
+app.command("preview", epilog=EXIT_CODES)(preview_results)
+app.command("gate", epilog=EXIT_CODES)(gate_entity)
+app.command("comment", epilog=EXIT_CODES)(comment_on_review)
+
+
+def _plan_steps(
+    client: "Client",
+    places: list[str],
+    definitions: tuple[bool, bool],
+    exemptions: tuple[bool, bool],
+) -> "list[PlanStep]":
+    """Steps that make the server match the files: drafts and pruning, approvals and revocations."""
+    from factbook.cli import check_plans
+    from factbook.cli.check_plans import ExemptionOptions
+
+    drafts, prune = definitions
+    with show_progress("Reading") as show:
+        read = check_plans.read_check_files(places)
+        show(f"Comparing {len(read):,} documents")
+        options = ExemptionOptions(*exemptions)
+        found = check_plans.plan_check_files(client, read, options, drafts=drafts, prune=prune)
+    for line in found.notes:
+        print_note(line)
+    return found.steps
+
+
+@app.command("import", epilog=EXIT_CODES)
+def import_checks(
+    file: Annotated[
+        str,
+        typer.Argument(metavar="FILE", help="Their configuration, or their answer; - is stdin."),
+    ],
+    *,
+    from_: Annotated[Peer, typer.Option("--from", help="What the file is of.", show_choices=True)],
+    to: Annotated[
+        Path, typer.Option("--to", metavar="DIR", help="Where checks/ and scorecards/ are written.")
+    ] = Path(),
+    source: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="THEIRS=OURS", help="The data source for one of theirs; may be repeated."
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Write the checks and scorecards of another product as files, and report what is lost.
+
+    `backstage` reads techInsights.factChecker.checks of an app-config, `rhdh` the thresholds of
+    scorecard.plugins of one, and `roadie` what its checks and scorecards answer. Nothing goes to a
+    server, and no file is replaced. Exit code 1 means that something could not be taken over.
+
+    \b
+    Examples:
+      factbook checks import app-config.yaml --from backstage
+      factbook checks import checks.json --from roadie --to tech-insights --source 7f3a=github
+    """
+    from factbook.cli import check_files
+
+    found = check_files.convert_file(file, from_, source or [])
+    check_files.write_converted(found.documents, to, quiet=as_json)
+    if as_json:
+        print_json(check_files.conversion_json(found))
+    else:
+        check_files.print_conversion(found)
+    if refused := check_files.list_refused_items(found):
+        raise CommandError(f"Not taken over: {', '.join(refused)}.")
+
+
+@app.command("test", epilog=EXIT_CODES)
+def try_checks(places: Places, as_json: Json = False) -> None:
+    """Run the tests that checks carry, without a server.
+
+    Each check needs a test that passes, one that fails and, if it can be, one that is unknown.
+    Exit code 1 means that a test has another result, or that one is missing; 2 that a file cannot
+    be read.
+
+    \b
+    Examples:
+      factbook checks test checks/
+      factbook checks test has-runbook.yaml --json
+    """
+    from factbook import clock
+    from factbook.cli import check_files, check_plans
+
+    read = check_plans.read_check_files(places)
+    found = [
+        check_files.run_check_tests(one.check, clock.now()) for one in read if one.check is not None
+    ]
+    if as_json:
+        print_json([check_files.check_tests_json(one) for one in found])
+    else:
+        for one in found:
+            check_files.print_check_tests(one)
+    if failed := [one.check.id for one in found if one.failed]:
+        raise CommandError(f"Tests have other results, or are missing: {', '.join(failed)}.")
