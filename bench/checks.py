@@ -24,11 +24,10 @@ from factbook.catalog.sets import prepare
 from factbook.catalog.store import stored_sets
 from factbook.catalog.store.apply import Actor
 from factbook.catalog.store.diff import Guards
-from factbook.checks.background import publication
-from factbook.checks.maintenance import incremental
+from factbook.checks.definitions.definition_versions import check_store
+from factbook.checks.results import incremental, publication
 from factbook.checks.rules.check_definition import parse_check
-from factbook.checks.trials.preview import preview
-from factbook.checks.versions.check_store import check_store
+from factbook.checks.trials.preview import preview_check
 from factbook.facts import store
 from factbook.facts.datasource import DataSource
 from factbook.facts.freshness import Observation
@@ -73,7 +72,7 @@ class _Checks:
         """Fill a catalog, and measure in the order in which a catalog gets its checks."""
         self._database = await open_database(self._address.url, connections=4)
         await migrate(self._database, NOW)
-        incremental.attach(self._database, _clock)
+        incremental.attach_evaluation(self._database, _clock)
         await self._fill()
         ids = [id_ for (id_,) in await self._database.all("SELECT id FROM entities ORDER BY id")]
         self._scale = _WHOLE / len(ids)
@@ -82,16 +81,18 @@ class _Checks:
         before = await self._bytes()
         await self._define(*(_check(number) for number in range(CHECKS)))
         _forget_peak()
-        await self._scaled("full", publication.finish(self._database, _clock), peak=_peak)
+        await self._scaled(
+            "full", publication.finish_publications(self._database, _clock), peak=_peak
+        )
         self._address.settle()
         grown = (await self._bytes() - before) / len(ids)
         self._note("store", grown / 1000)
         for number in self._run.rounds:
             await self._define(_check(number, least=30 + number))
             await self._scaled("published", self._in_effect())
-            await publication.finish(self._database, _clock)
+            await publication.finish_publications(self._database, _clock)
             changed = parse_check(_check(CHECKS - 1, least=number))
-            await self._scaled("preview", preview(self._database, changed, NOW, 20, "bench"))
+            await self._scaled("preview", preview_check(self._database, changed, NOW, 20, "bench"))
             await self._facts(ids, number)
         await self._database.close()
 
@@ -151,7 +152,7 @@ class _Checks:
     async def _in_effect(self) -> None:
         pending = "SELECT 1 FROM checks WHERE pending_slot IS NOT NULL"
         while await self._database.one(pending):
-            await publication.work(self._database, _clock)
+            await publication.evaluate_pending(self._database, _clock)
 
     async def _define(self, *documents: dict[str, Any]) -> None:
         def work(transaction: Transaction) -> None:

@@ -16,12 +16,11 @@ from bench.databases import DIALECTS, Database
 from bench.findings import Findings
 from bench.processes import cpu_seconds
 from bench.run import Run
-from factbook.checks.definitions import definition_lock
-from factbook.checks.levels import level_store
-from factbook.checks.levels.level_store import LevelDeltas, LevelRow
+from factbook.checks.definitions import definition_versions, publications
+from factbook.checks.definitions.definition_versions import scorecard_store as scorecards
+from factbook.checks.results import level_store
+from factbook.checks.results.level_store import LevelDeltas, LevelRow
 from factbook.checks.scorecards import scorecard_figures
-from factbook.checks.versions import grade_slots
-from factbook.checks.versions.scorecard_store import scorecard_store as scorecards
 from factbook.clock import DAY
 from factbook.process import settle_memory
 from factbook.storage import Transaction
@@ -68,13 +67,13 @@ async def _measure(run: Run, address: Database, findings: Findings) -> None:
     for work in (_define, _fill, _keep_days):
         await database.write(work)
     address.settle()
-    given = await scorecard_figures.in_effect(database, "readiness")
+    given = await scorecard_figures.get_scorecard_in_effect(database, "readiness")
     first = _TODAY - _DAYS
     asked: dict[str, Callable[[], Awaitable[object]]] = {
-        name: partial(scorecard_figures.rolled_up, database, given, by)
+        name: partial(scorecard_figures.roll_up_scorecard, database, given, by)
         for name, by in _ROLLUPS.items()
     }
-    asked["trend"] = partial(scorecard_figures.over_time, database, given, _TOP, first, NOW)
+    asked["trend"] = partial(scorecard_figures.read_trend, database, given, _TOP, first, NOW)
     settle_memory()
     for number in run.rounds:
         for name, ask in asked.items():
@@ -98,10 +97,10 @@ def _define(transaction: Transaction) -> None:
     """A scorecard in effect, groups in a tree of ten below each, and systems of domains."""
     columns = ("id", "draft", "version", "created_at", "created_by", "updated_at", "updated_by")
     transaction.insert("checks", columns, [("one", "{}", "0.0.0", 0, _ACTOR, 0, _ACTOR)])
-    transaction.lock(definition_lock.LOCK)
+    transaction.lock(publications.DEFINITIONS_LOCK)
     scorecards.put(transaction, _CARD, _ACTOR, NOW)
     scorecards.publish(transaction, "readiness", _ACTOR, NOW)
-    grade_slots.put_into_effect(transaction)
+    definition_versions.put_grades_into_effect(transaction)
     names = [("group", f"g{n}") for n in range(_GROUPS)]
     names += [("system", f"s{n}") for n in range(_SYSTEMS)]
     rows = [
@@ -145,7 +144,7 @@ def _fill(transaction: Transaction) -> None:
         deltas.add(1, (*place, labels), own, 1, id_)
         # Beside those of nine other scorecards.
         rows.append(LevelRow(id_, *place, own * 10, labels))
-    level_store.write(transaction, rows, ())
+    level_store.write_levels(transaction, rows, ())
     deltas.write(transaction)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Self
 from factbook import clock, process, shutdown
 from factbook.auth.encryption import token_key
 from factbook.catalog.store import index_rows
-from factbook.checks.maintenance import incremental
+from factbook.checks.results import incremental
 from factbook.clock import Clock
 from factbook.collection import Collector, Further
 from factbook.datasources import custom
@@ -102,7 +102,7 @@ class Backend:
         )
         try:
             await migrate(database, self._clock())
-            incremental.attach(database, self._clock)
+            incremental.attach_evaluation(database, self._clock)
             yield self._tracing.database(database)
         finally:
             await shutdown.uninterrupted(database.close())

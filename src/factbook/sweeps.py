@@ -9,9 +9,8 @@ from factbook.audit import retention as audit_retention
 from factbook.auth import invitations, sessions, token_usage
 from factbook.auth.oauth import consents, registrations
 from factbook.catalog.store import search_keys, stored_sets, trigrams
-from factbook.checks.background import days
-from factbook.checks.scorecards import trend
-from factbook.checks.states import change_store
+from factbook.checks.results import change_store, count_store
+from factbook.checks.scorecards import scorecard_figures
 from factbook.clock import DAY, Throttle
 from factbook.datasources import catalog_samples, memory
 from factbook.events import store as events
@@ -135,16 +134,20 @@ async def sweep_events(database: Database, before: int, pace: Throttle) -> int:
 
 async def _sweep_checks(given: Round) -> None:
     before = given.before(given.settings.check_days)
-    gone = await change_store.sweep(given.database, before, given.pace)
-    gone += await days.sweep(given.database, before, given.pace)
-    gone += await given.database.write(lambda transaction: trend.trim(transaction, before))
+    gone = await change_store.sweep_changes(given.database, before, given.pace)
+    gone += await count_store.sweep_days(given.database, before, given.pace)
+    gone += await given.database.write(
+        lambda transaction: scorecard_figures.trim_trends(transaction, before)
+    )
     if gone:
         log.info("worker.swept", check_rows=gone)
 
 
 async def _record_checks(given: Round) -> None:
-    await days.record(given.database, given.now, given.pace)
-    await given.database.write(lambda transaction: trend.record(transaction, given.now))
+    await count_store.record_days(given.database, given.now, given.pace)
+    await given.database.write(
+        lambda transaction: scorecard_figures.record_trends(transaction, given.now)
+    )
     await given.pace.rest()
 
 

@@ -12,7 +12,7 @@ from functools import partial
 import structlog
 
 from factbook import collection, shutdown
-from factbook.checks.background.evaluator import Evaluation
+from factbook.checks.results.evaluator import Evaluation
 from factbook.clock import MINUTE, SECOND, Clock, Throttle, iso
 from factbook.collection import Collector
 from factbook.collection.arrivals import Arrivals

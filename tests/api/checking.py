@@ -4,7 +4,7 @@ from typing import Any
 
 import httpx2
 
-from factbook.checks.background.evaluator import Evaluation
+from factbook.checks.results.evaluator import Evaluation
 from tests.api.defining import SOURCES, define, pushed
 from tests.service import Service
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from factbook.checks.scorecards import trend
-from factbook.checks.takeover import backstage
+from factbook.checks.scorecards import scorecard_figures
+from factbook.checks.takeover import tech_insights
 from factbook.clock import DAY
 from tests.api.checking import CARDS, CHECKS, EXEMPTIONS, RESULTS, SCORECARDS, evaluated
 from tests.conftest import StartService
@@ -60,7 +60,7 @@ async def service(start: StartService) -> Service:
 
 def documents() -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """The checks, and the scorecards, that Backstage's are taken over as."""
-    taken = backstage.taken_over(of_backstage(), {})
+    taken = tech_insights.take_over_backstage(of_backstage(), {})
     assert not taken.remarks
     found = {
         kind: [each for of, each in taken.documents if of == kind] for kind, _ in taken.documents
@@ -118,7 +118,7 @@ async def test_an_exemption_counts_until_its_day_and_a_push_moves_level_and_tren
         approved = await lead.post(f"{EXEMPTIONS}/{asked.json()['id']}/approve")
     assert approved.status_code == 200, approved.text
     assert await failing(service) == {f"description {BASKET}"}
-    await service.state.database.write(partial(trend.record, now=service.time()))
+    await service.state.database.write(partial(scorecard_figures.record_trends, now=service.time()))
     service.time.advance(DAY)
     await service.push("shop", *components(checkout=True, basket=True, old=True))
     assert (await levels(service))[BASKET] == "silver"

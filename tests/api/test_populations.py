@@ -10,7 +10,7 @@ import pytest
 
 from factbook.api import openapi
 from factbook.api.routes import list_routes
-from factbook.checks.scorecards import trend
+from factbook.checks.scorecards import scorecard_figures
 from factbook.clock import DAY
 from factbook.settings import Settings
 from factbook.tools.toolsets import list_toolsets
@@ -49,7 +49,9 @@ async def service(start: StartService) -> Service:
     answer = await service.http.put(f"{SCORECARDS}/ready?publish=true", json=card)
     assert answer.status_code == 200, answer.text
     await evaluated(service)
-    await service.state.database.write(lambda tx: trend.record(tx, service.time()))
+    await service.state.database.write(
+        lambda tx: scorecard_figures.record_trends(tx, service.time())
+    )
     service.time.advance(DAY)
     more = (item(f"component:c{number}", lines=10) for number in range(WITH_SCORE, LATER))
     await push(service, *more)

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from factbook.checks.background.sweep import StateSweep
+from factbook.checks.results.evaluator import StateSweep
 from factbook.clock import MINUTE
 from factbook.storage import Transaction
 from tests.api.checking import RESULTS, check, evaluated, put

@@ -11,9 +11,8 @@ from factbook.catalog.sets import prepare
 from factbook.catalog.store import collectable, stored_sets
 from factbook.catalog.store.apply import Actor
 from factbook.catalog.store.diff import Guards
-from factbook.checks.background import publication
-from factbook.checks.maintenance import incremental
-from factbook.checks.versions.check_store import check_store
+from factbook.checks.definitions.definition_versions import check_store
+from factbook.checks.results import incremental, publication
 from factbook.facts import store
 from factbook.facts.datasource import DataSource
 from factbook.facts.freshness import Observation
@@ -38,7 +37,7 @@ class CheckedCatalog:
     def __init__(self, database: Database, time: Time) -> None:
         self.database = database
         self.time = time
-        incremental.attach(database, time)
+        incremental.attach_evaluation(database, time)
 
     async def push(self, **owners: str) -> None:
         """Make these components the whole catalog; each has the owner given, or none."""
@@ -76,7 +75,7 @@ class CheckedCatalog:
             await write(partial(check_store.put, document=document, **by_me))
             await write(partial(check_store.publish, id_=document["id"], **by_me))
         if settled:
-            await publication.finish(self.database, self.time)
+            await publication.finish_publications(self.database, self.time)
 
 
 def leaf(fact: str, operator: str, value: object = None, source: str = "host") -> dict[str, Any]:

@@ -12,10 +12,9 @@ from factbook.catalog.sets import prepare
 from factbook.catalog.store import stored_sets
 from factbook.catalog.store.apply import Actor
 from factbook.catalog.store.diff import Guards
-from factbook.checks.background import due, publication
-from factbook.checks.maintenance import incremental
-from factbook.checks.submissions import definition_writes
-from factbook.checks.versions.check_store import check_store
+from factbook.checks.definitions import definition_writes
+from factbook.checks.definitions.definition_versions import check_store
+from factbook.checks.results import evaluator, incremental, publication
 from factbook.clock import DAY, HOUR
 from factbook.errors import ConflictError, InvalidItemsError, NotFoundError
 from factbook.facts import pushed_facts, removal, store
@@ -152,16 +151,16 @@ class CheckWriter:
 
     async def work(self) -> None:
         """Do a piece of what publications have left to do."""
-        await publication.work(self.database, self.time)
+        await publication.evaluate_pending(self.database, self.time)
 
     async def wait(self) -> None:
         """Let time pass, and evaluate what is due."""
         self.time.advance(self.chance.choice([1, HOUR, DAY]))
-        await due.work(self.database, self.time)
+        await evaluator.evaluate_due(self.database, self.time)
 
     async def _define(self, *, publish: bool) -> None:
         given, actor = self._check(self.chance.choice(CHECKS)), "user:default/tester"
-        work = definition_writes.replacement(
+        work = definition_writes.make_replacement(
             check_store, given, actor, self.time(), tags=None, publish=publish
         )
         await self.database.write(work)
@@ -261,10 +260,10 @@ def _person(kind: str, name: str) -> msgspec.Raw:
 
 def attached(database: Database, time: Time) -> None:
     """Have every write of a database evaluate checks."""
-    incremental.attach(database, time)
+    incremental.attach_evaluation(database, time)
 
 
 async def settle(database: Database, time: Time) -> None:
     """Do all that is left to do."""
-    await publication.finish(database, time)
-    await due.work(database, time)
+    await publication.finish_publications(database, time)
+    await evaluator.evaluate_due(database, time)

@@ -2,10 +2,8 @@
 
 from typing import Any
 
-from factbook.checks.definitions import definition_lock
-from factbook.checks.versions import grade_slots
-from factbook.checks.versions.grade_slots import StoredScorecard
-from factbook.checks.versions.scorecard_store import scorecard_store
+from factbook.checks.definitions import definition_versions, publications
+from factbook.checks.definitions.definition_versions import StoredScorecard, scorecard_store
 from factbook.storage import Database, Transaction
 from tests.service import NOON
 
@@ -44,8 +42,8 @@ async def effect(database: Database) -> list[str]:
     """Put what is pending into effect."""
 
     def work(transaction: Transaction) -> list[str]:
-        transaction.lock(definition_lock.LOCK)
-        return grade_slots.put_into_effect(transaction)
+        transaction.lock(publications.DEFINITIONS_LOCK)
+        return definition_versions.put_grades_into_effect(transaction)
 
     return await database.write(work)
 

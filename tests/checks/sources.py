@@ -42,7 +42,9 @@ SOURCES = {source.id: source for source in (CODE, *RANDOM)}
 def mistakes(one: Check, *others: Check) -> dict[str, str]:
     """The mistakes in what a check refers to, by path."""
     context = CheckContext(SOURCES, {other.id: other for other in others})
-    return {found["path"]: found["message"] for found in validation.problems(one, context)}
+    return {
+        found["path"]: found["message"] for found in validation.find_check_problems(one, context)
+    }
 
 
 def leaf(fact: str, operator: str, value: object = None, **members: object) -> dict[str, object]:

@@ -6,8 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from factbook.checks.states import batch_order
-from factbook.checks.states.batch_order import ALL, FIRST, FIRST_INTERLEAVED, IdReads, Portion
+from factbook.checks.definitions import publications
+from factbook.checks.definitions.publications import (
+    FIRST_INTERLEAVED_PLACE,
+    FIRST_PLACE,
+    LAST_PLACE,
+    IdReads,
+    Portion,
+)
 from factbook.storage import Database, Transaction
 from tests.checks.catalog import CheckedCatalog, a_check, leaf
 from tests.service import Time
@@ -28,18 +34,18 @@ def reads_of(ids: list[int]) -> IdReads:
     )
 
 
-def portions(ids: list[int], place: int, size: int, end: int = ALL) -> list[Portion]:
+def portions(ids: list[int], place: int, size: int, end: int = LAST_PLACE) -> list[Portion]:
     """All portions from one place to another."""
     found = list[Portion]()
     while place != end:
-        found.append(batch_order.portion(NOBODY, reads_of(ids), place, size, end))
+        found.append(publications.take_portion(NOBODY, reads_of(ids), place, size, end))
         assert found[-1].place > place
         place = found[-1].place
     return found
 
 
 @settings(max_examples=40, deadline=None)
-@given(IDS | DENSE, SIZES, st.sampled_from((FIRST, FIRST_INTERLEAVED)))
+@given(IDS | DENSE, SIZES, st.sampled_from((FIRST_PLACE, FIRST_INTERLEAVED_PLACE)))
 def test_every_id_is_reached_once(ids: list[int], size: int, first: int) -> None:
     found = portions(ids, first, size)
 
@@ -52,7 +58,7 @@ def test_every_id_is_reached_once(ids: list[int], size: int, first: int) -> None
 def test_who_begins_later_reaches_what_another_has_and_goes_on_with_it(
     ids: list[int], size: int, other: int, data: st.DataObject
 ) -> None:
-    first = data.draw(st.sampled_from((FIRST, FIRST_INTERLEAVED)))
+    first = data.draw(st.sampled_from((FIRST_PLACE, FIRST_INTERLEAVED_PLACE)))
     whole = portions(ids, first, size)
     done = data.draw(st.integers(1, len(whole)))
     meeting = whole[done - 1].place
@@ -67,16 +73,16 @@ def test_who_begins_later_reaches_what_another_has_and_goes_on_with_it(
 @settings(max_examples=40, deadline=None)
 @given(IDS | DENSE, SIZES)
 def test_a_portion_has_every_fourth_id_of_a_block(ids: list[int], size: int) -> None:
-    for one in portions(ids, FIRST_INTERLEAVED, size):
+    for one in portions(ids, FIRST_INTERLEAVED_PLACE, size):
         assert len({(id_ // BLOCK, id_ % 4) for id_ in one.ids}) <= 1
 
 
 def test_an_id_tells_how_far_a_place_is() -> None:
-    assert batch_order.last_id(1_000) == 1_000
-    assert batch_order.last_id(ALL) == ALL
+    assert publications.find_last_id(1_000) == 1_000
+    assert publications.find_last_id(LAST_PLACE) == LAST_PLACE
     ids = list(range(1, 2 * BLOCK))
-    for one in portions(ids, FIRST_INTERLEAVED, 5_000)[:-1]:
-        assert 0 <= batch_order.last_id(one.place) <= 2 * BLOCK
+    for one in portions(ids, FIRST_INTERLEAVED_PLACE, 5_000)[:-1]:
+        assert 0 <= publications.find_last_id(one.place) <= 2 * BLOCK
 
 
 async def test_batches_are_interleaved_on_postgresql_once_entities_have_states(
@@ -84,7 +90,7 @@ async def test_batches_are_interleaved_on_postgresql_once_entities_have_states(
 ) -> None:
     catalog = CheckedCatalog(database, Time())
     await catalog.push(**dict.fromkeys("abc", "red"))
-    assert await database.write(batch_order.first_place) == FIRST
+    assert await database.write(publications.find_first_place) == FIRST_PLACE
     await catalog.publish(a_check("first", leaf("on", "equal", value=True)))
-    expected = FIRST if database.dialect == "sqlite" else FIRST_INTERLEAVED
-    assert await database.write(batch_order.first_place) == expected
+    expected = FIRST_PLACE if database.dialect == "sqlite" else FIRST_INTERLEAVED_PLACE
+    assert await database.write(publications.find_first_place) == expected

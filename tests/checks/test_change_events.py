@@ -2,8 +2,8 @@
 
 import pytest
 
-from factbook.checks.maintenance import incremental
-from factbook.checks.maintenance.check_set import CheckCache
+from factbook.checks.results import incremental
+from factbook.checks.results.check_set import CheckCache
 from factbook.clock import HOUR
 from factbook.events import store as events
 from factbook.events.event import FeedPosition

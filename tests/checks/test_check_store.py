@@ -4,9 +4,8 @@ from typing import Any
 
 import pytest
 
-from factbook.checks.definitions import definition_lock
-from factbook.checks.states import batch_order
-from factbook.checks.versions.check_store import StoredCheck, check_store
+from factbook.checks.definitions import publications
+from factbook.checks.definitions.definition_versions import StoredCheck, check_store
 from factbook.errors import ConflictError, InvalidItemsError, NotFoundError
 from factbook.storage import Database, Transaction
 from tests.service import NOON
@@ -36,7 +35,7 @@ async def publish(database: Database, id_: str) -> StoredCheck:
 
 async def effect(database: Database, *ids: str) -> None:
     def work(tx: Transaction) -> None:
-        tx.lock(definition_lock.LOCK)
+        tx.lock(publications.DEFINITIONS_LOCK)
         found = [one for one in check_store.all_within(tx) if one.id in ids]
         check_store.put_into_effect(tx, found, NOON)
 
@@ -148,9 +147,11 @@ async def test_a_check_waits_for_all_that_read_it_before_it_is_in_effect(
     for given in (document("a", value=False), next_version, document("c", value=False)):
         await put(database, given)
         await publish(database, given["id"])
-    await database.write(lambda tx: check_store.note_progress(tx, ["a", "c"], batch_order.ALL))
+    await database.write(
+        lambda tx: check_store.note_progress(tx, ["a", "c"], publications.LAST_PLACE)
+    )
     assert [one.id for one in await database.write(check_store.ready)] == ["c"]
-    await database.write(lambda tx: check_store.note_progress(tx, ["b"], batch_order.ALL))
+    await database.write(lambda tx: check_store.note_progress(tx, ["b"], publications.LAST_PLACE))
     assert [one.id for one in await database.write(check_store.ready)] == ["a", "b", "c"]
 
 

@@ -2,10 +2,8 @@
 
 import pytest
 
-from factbook.checks.background import days
-from factbook.checks.background.days import DayCounts
-from factbook.checks.states import change_store
-from factbook.checks.states.count_store import StateCounts
+from factbook.checks.results import change_store, count_store
+from factbook.checks.results.count_store import DayCounts, StateCounts
 from factbook.clock import DAY, Throttle
 from factbook.storage import Database
 from tests.checks.catalog import CheckedCatalog, a_check, leaf
@@ -36,7 +34,7 @@ async def live(catalog: CheckedCatalog) -> list[int]:
             await catalog.record("a", on=False)
         if day == 4:
             await catalog.push(b="blue")
-        kept.append(await days.record(catalog.database, catalog.time(), Throttle()))
+        kept.append(await count_store.record_days(catalog.database, catalog.time(), Throttle()))
         catalog.time.advance(DAY)
     return kept
 
@@ -44,7 +42,7 @@ async def live(catalog: CheckedCatalog) -> list[int]:
 async def test_days_are_kept_where_they_differ(catalog: CheckedCatalog) -> None:
     database = catalog.database
     assert await live(catalog) == [2, 0, 1, 0, 1]
-    found = await days.totals(database, "on", FIRST + 1, FIRST + 4)
+    found = await count_store.read_day_totals(database, "on", FIRST + 1, FIRST + 4)
     assert [(one.day - FIRST, one.counts) for one in found] == [
         (1, StateCounts(passing=1, failing=1)),
         (2, StateCounts(failing=2)),
@@ -55,11 +53,11 @@ async def test_days_are_kept_where_they_differ(catalog: CheckedCatalog) -> None:
 
 async def test_a_day_that_is_recorded_again_is_as_it_is_then(catalog: CheckedCatalog) -> None:
     database, now = catalog.database, catalog.time()
-    assert await days.record(database, now, Throttle()) == 2
-    assert await days.record(database, now, Throttle()) == 0
+    assert await count_store.record_days(database, now, Throttle()) == 2
+    assert await count_store.record_days(database, now, Throttle()) == 0
     await catalog.record("a", on=False)
-    assert await days.record(database, now, Throttle()) == 1
-    found = await days.totals(database, "on", FIRST, FIRST)
+    assert await count_store.record_days(database, now, Throttle()) == 1
+    found = await count_store.read_day_totals(database, "on", FIRST, FIRST)
     assert found == [DayCounts(FIRST, StateCounts(failing=2))]
 
 
@@ -68,12 +66,12 @@ async def test_old_days_and_changes_are_forgotten_but_for_what_later_days_rest_o
 ) -> None:
     database = catalog.database
     await live(catalog)
-    before = await days.totals(database, "on", FIRST + 3, FIRST + 4)
-    assert await days.sweep(database, NOON + 3 * DAY, Throttle()) == 1
-    assert await days.totals(database, "on", FIRST + 3, FIRST + 4) == before
+    before = await count_store.read_day_totals(database, "on", FIRST + 3, FIRST + 4)
+    assert await count_store.sweep_days(database, NOON + 3 * DAY, Throttle()) == 1
+    assert await count_store.read_day_totals(database, "on", FIRST + 3, FIRST + 4) == before
     assert len(await database.all(_CHANGES)) == 1
-    assert await change_store.sweep(database, NOON + 2 * DAY, Throttle()) == 0
-    assert await change_store.sweep(database, NOON + 3 * DAY, Throttle()) == 1
+    assert await change_store.sweep_changes(database, NOON + 2 * DAY, Throttle()) == 0
+    assert await change_store.sweep_changes(database, NOON + 3 * DAY, Throttle()) == 1
     assert await database.all(_CHANGES) == []
 
 

@@ -7,15 +7,16 @@ from typing import Any
 
 import pytest
 
-from factbook.checks.background import publication, regrade
-from factbook.checks.definitions import definition_lock
+from factbook.checks.definitions import (
+    definition_versions,
+    definition_writes,
+    exemption_store,
+    publications,
+)
+from factbook.checks.definitions.definition_versions import check_store, scorecard_store
+from factbook.checks.definitions.exemption_store import ExemptionActor, ExemptionRequest
 from factbook.checks.definitions.scorecard import ExemptionRules
-from factbook.checks.exemptions import exemption_store
-from factbook.checks.exemptions.exemption import ExemptionActor, ExemptionRequest
-from factbook.checks.submissions import definition_writes
-from factbook.checks.versions import grade_slots
-from factbook.checks.versions.check_store import check_store
-from factbook.checks.versions.scorecard_store import scorecard_store
+from factbook.checks.results import publication
 from factbook.clock import DAY
 from factbook.errors import InvalidItemsError
 from factbook.storage import Database, Transaction
@@ -47,40 +48,40 @@ DRAFTS = {check_store: CHECK, scorecard_store: SCORECARD}
 
 def replaced(store: Any) -> Work:
     given = {**DRAFTS[store], "appliesTo": {"kind": "api"}}
-    return definition_writes.replacement(store, given, ACTOR, NOON, tags=None, publish=True)
+    return definition_writes.make_replacement(store, given, ACTOR, NOON, tags=None, publish=True)
 
 
 def drafted(store: Any) -> Work:
     given = {**DRAFTS[store], "appliesTo": {"kind": "api"}}
-    return definition_writes.replacement(store, given, ACTOR, NOON, tags=None, publish=False)
+    return definition_writes.make_replacement(store, given, ACTOR, NOON, tags=None, publish=False)
 
 
 def published(store: Any) -> Work:
-    return definition_writes.publication(
+    return definition_writes.make_publication(
         store, DRAFTS[store]["id"], ACTOR, NOON, None, permitted=True
     )
 
 
 def deleted(store: Any) -> Work:
-    return definition_writes.removal(store, DRAFTS[store]["id"], None)
+    return definition_writes.make_removal(store, DRAFTS[store]["id"], None)
 
 
 def share(transaction: Transaction) -> None:
-    transaction.lock(definition_lock.LOCK, shared=True)
+    transaction.lock(publications.DEFINITIONS_LOCK, shared=True)
 
 
 def publishing(catalog: CheckedCatalog) -> asyncio.Future[Any]:
-    work = definition_writes.publication(check_store, "c1", ACTOR, NOON, None, permitted=True)
+    work = definition_writes.make_publication(check_store, "c1", ACTOR, NOON, None, permitted=True)
     return asyncio.ensure_future(catalog.database.write(work))
 
 
 def deletion(catalog: CheckedCatalog) -> asyncio.Future[Any]:
-    work = definition_writes.removal(scorecard_store, "readiness", None)
+    work = definition_writes.make_removal(scorecard_store, "readiness", None)
     return asyncio.ensure_future(catalog.database.write(work))
 
 
 def putting_into_effect(catalog: CheckedCatalog) -> asyncio.Future[Any]:
-    return asyncio.ensure_future(publication.finish(catalog.database, catalog.time))
+    return asyncio.ensure_future(publication.finish_publications(catalog.database, catalog.time))
 
 
 @pytest.mark.slow
@@ -106,7 +107,7 @@ async def test_what_becomes_due_is_looked_for_beside_a_long_write(catalog: Check
     long = PausedWrite(catalog.database, share)
     await long.stops()
     async with asyncio.timeout(LONG / 2):
-        assert not await regrade.begin_due(catalog.database, catalog.time)
+        assert not await publication.begin_due_gradings(catalog.database, catalog.time)
     await long.end()
 
 
@@ -120,7 +121,7 @@ async def test_a_publication_and_a_batch_never_wait_for_each_other(
 
     def note(transaction: Transaction) -> None:
         check_store.note_progress(transaction, ["c1"], 1)
-        grade_slots.note_progress(transaction, 1)
+        definition_versions.note_grading_progress(transaction, 1)
 
     batch = PausedWrite(database, share, note)
     await batch.stops()
@@ -144,7 +145,7 @@ async def test_changes_of_definitions_never_wait_for_each_other(
         await database.write(deleted(scorecard_store))
 
     def change(transaction: Transaction) -> None:
-        definition_lock.take(transaction)
+        publications.lock_definitions(transaction)
         check_store.raise_revision(transaction)
 
     first = PausedWrite(database, change, lambda tx: store.read(tx, id_))
@@ -157,7 +158,9 @@ async def test_changes_of_definitions_never_wait_for_each_other(
     assert (first.runs, other.runs) == (1, 1)
 
 
-@pytest.mark.parametrize("step", [exemption_store.begin, exemption_store.expire])
+@pytest.mark.parametrize(
+    "step", [exemption_store.begin_exemptions, exemption_store.expire_exemptions]
+)
 async def test_exemptions_that_begin_or_end_never_wait_for_a_change_of_definitions(
     catalog: CheckedCatalog, step: Callable[[Transaction, int], Any]
 ) -> None:
@@ -167,16 +170,18 @@ async def test_exemptions_that_begin_or_end_never_wait_for_a_change_of_definitio
     ann = ExemptionActor("user:default/ann", may_decide=True)
     rules = [ExemptionRules()]
     one = await database.write(
-        lambda tx: exemption_store.request(tx, asked, rules, ann, NOON - DAY)
+        lambda tx: exemption_store.store_request(tx, asked, rules, ann, NOON - DAY)
     )
     await database.write(
-        lambda tx: exemption_store.decide(tx, one.id, "approve", rules, ann, NOON - 1, own=True)
+        lambda tx: exemption_store.store_decision(
+            tx, one.id, "approve", rules, ann, NOON - 1, own=True
+        )
     )
 
     def delete(transaction: Transaction) -> None:
-        exemption_store.delete_of(transaction, "check", "c1")
+        exemption_store.delete_exemptions(transaction, "check", "c1")
 
-    deleting = PausedWrite(database, definition_lock.take, delete)
+    deleting = PausedWrite(database, publications.lock_definitions, delete)
     await deleting.stops()
     stepping = PausedWrite(database, lambda tx: step(tx, NOON + DAY))
     stepping.go_on()
@@ -194,7 +199,9 @@ async def test_a_draft_cannot_read_a_check_that_is_deleted_meanwhile(
     deleting = PausedWrite(database, deleted(check_store))
     await deleting.stops()
     reader = a_check("c2", leaf("c1", "equal", "pass", source="checks"))
-    work = definition_writes.replacement(check_store, reader, ACTOR, NOON, tags=None, publish=False)
+    work = definition_writes.make_replacement(
+        check_store, reader, ACTOR, NOON, tags=None, publish=False
+    )
     drafting = asyncio.ensure_future(database.write(work))
     await soon(partial(is_lock_awaited, database))
     await deleting.end()

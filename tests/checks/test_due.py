@@ -1,9 +1,8 @@
 """States that time changes, of more entities than a transaction takes."""
 
-from factbook.checks.background import due
-from factbook.checks.background.batch_size import DueBatchSize
-from factbook.checks.states import count_store
-from factbook.checks.states.count_store import StateCounts
+from factbook.checks.results import count_store, evaluator
+from factbook.checks.results.count_store import StateCounts
+from factbook.checks.results.publication import DueBatchSize
 from factbook.clock import HOUR
 from factbook.storage import Database
 from tests.checks.catalog import CheckedCatalog, a_check, leaf
@@ -20,6 +19,6 @@ async def test_all_that_is_due_is_evaluated_in_batches_of_any_size(database: Dat
     await catalog.publish(a_check("new", leaf("open", "freshWithin", {"hours": 2})))
     time.advance(2 * HOUR + 1)
     database.remembered.of(DueBatchSize).entities = 5
-    assert await due.work(database, time) == len(names)
-    assert await count_store.totals(database) == {"new": StateCounts(failing=len(names))}
-    assert await due.work(database, time) == 0
+    assert await evaluator.evaluate_due(database, time) == len(names)
+    assert await count_store.count_totals(database) == {"new": StateCounts(failing=len(names))}
+    assert await evaluator.evaluate_due(database, time) == 0

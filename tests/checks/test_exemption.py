@@ -6,16 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from factbook.checks.definitions.scorecard import ExemptionRules
-from factbook.checks.exemptions import exemption
-from factbook.checks.exemptions.exemption import (
-    STATES,
+from factbook.checks.definitions import exemption_store
+from factbook.checks.definitions.exemption_store import (
+    EXEMPTION_STATES,
     Decision,
     Exemption,
     ExemptionActor,
     ExemptionRequest,
     ExemptionState,
 )
+from factbook.checks.definitions.scorecard import ExemptionRules
 from factbook.clock import DAY, HOUR
 from factbook.errors import ConflictError, InputError, InvalidItemsError, NotAllowedError
 from tests.service import NOON
@@ -35,7 +35,7 @@ BOB = ExemptionActor("user:default/bob", frozenset({"group:default/platform"}))
 
 def problems_of(document: object) -> dict[str, str]:
     with pytest.raises(InvalidItemsError) as raised:
-        exemption.parse(document, NOON)
+        exemption_store.parse_exemption_request(document, NOON)
     problems: list[dict[str, str]] = raised.value.details["problems"]
     return {problem["path"]: problem["message"] for problem in problems}
 
@@ -48,7 +48,7 @@ def asked(state: ExemptionState = "requested", **fields: Any) -> Exemption:
 
 
 def test_a_request_is_read_with_days_that_are_part_of_it() -> None:
-    found = exemption.parse(DOCUMENT, NOON)
+    found = exemption_store.parse_exemption_request(DOCUMENT, NOON)
     assert found.entity == "component:default/billing"
     assert found.subject == "check slo"
     assert found.starts_at % DAY == 0
@@ -59,7 +59,7 @@ def test_a_request_is_read_with_days_that_are_part_of_it() -> None:
 
 def test_a_request_may_name_times_and_begins_now_otherwise() -> None:
     document = {"scorecard": "s", "entity": "api:a", "reason": "x", "until": "2999-01-01T06:00:00Z"}
-    found = exemption.parse(document, NOON)
+    found = exemption_store.parse_exemption_request(document, NOON)
     assert found.starts_at == NOON
     assert found.subject == "scorecard s"
     assert found.until is not None
@@ -77,7 +77,9 @@ def test_times_of_a_request_are_those_of_its_offsets(subtests: pytest.Subtests) 
     ]
     for start, until, hours in cases:
         with subtests.test(start=start, until=until):
-            found = exemption.parse(DOCUMENT | {"from": start, "until": until}, NOON)
+            found = exemption_store.parse_exemption_request(
+                DOCUMENT | {"from": start, "until": until}, NOON
+            )
             assert found.until is not None
             assert found.until - found.starts_at == hours * HOUR
 
@@ -132,33 +134,35 @@ def test_rules_of_a_scorecard_limit_what_may_be_asked(subtests: pytest.Subtests)
             end = None if until is None else NOON + until * DAY
             request = ExemptionRequest("slo", None, "component:default/a", "Why", NOON, end)
             if path is None:
-                exemption.check_rules(request, [rules])
+                exemption_store.check_exemption_rules(request, [rules])
                 continue
             with pytest.raises(InvalidItemsError) as raised:
                 # The strictest of several scorecards counts, and a mistake is told once.
-                exemption.check_rules(request, [ExemptionRules(permanent=True), rules, rules])
+                exemption_store.check_exemption_rules(
+                    request, [ExemptionRules(permanent=True), rules, rules]
+                )
             assert [one["path"] for one in raised.value.details["problems"]] == [path]
 
 
 def test_a_check_outside_every_scorecard_has_exemptions_of_a_year_at_most() -> None:
     request = ExemptionRequest("slo", None, "component:default/a", "Why", NOON, None)
     with pytest.raises(InvalidItemsError):
-        exemption.check_rules(request, [])
-    exemption.check_rules(request._replace(until=NOON + 365 * DAY), [])
+        exemption_store.check_exemption_rules(request, [])
+    exemption_store.check_exemption_rules(request._replace(until=NOON + 365 * DAY), [])
     with pytest.raises(InvalidItemsError):
-        exemption.check_rules(request._replace(until=NOON + 366 * DAY), [])
+        exemption_store.check_exemption_rules(request._replace(until=NOON + 366 * DAY), [])
 
 
 def test_owners_may_ask_and_so_may_those_with_the_permission() -> None:
-    exemption.check_requester(BOB, ["group:default/platform"])
-    exemption.check_requester(BOB, ["user:default/bob"])
-    exemption.check_requester(BOB._replace(may_request=True), [])
+    exemption_store.check_requester(BOB, ["group:default/platform"])
+    exemption_store.check_requester(BOB, ["user:default/bob"])
+    exemption_store.check_requester(BOB._replace(may_request=True), [])
     for owners in ([], ["group:default/other"]):
         with pytest.raises(NotAllowedError):
-            exemption.check_requester(BOB, owners)
+            exemption_store.check_requester(BOB, owners)
 
 
-@given(st.sampled_from(STATES), st.sampled_from(["approve", "deny", "revoke"]))
+@given(st.sampled_from(EXEMPTION_STATES), st.sampled_from(["approve", "deny", "revoke"]))
 def test_an_exemption_goes_through_its_states_alone(
     state: ExemptionState, decision: Decision
 ) -> None:
@@ -169,44 +173,50 @@ def test_an_exemption_goes_through_its_states_alone(
     }.get((state, decision))
     if after is None:
         with pytest.raises(ConflictError):
-            exemption.decided(asked(state), decision, ANN, [], NOON)
+            exemption_store.apply_decision(asked(state), decision, ANN, [], NOON)
         return
-    found = exemption.decided(asked(state), decision, ANN, [], NOON, comment="Fine")
+    found = exemption_store.apply_decision(asked(state), decision, ANN, [], NOON, comment="Fine")
     assert (found.state, found.decided_by, found.decided_at) == (after, ANN.ref, NOON)
     assert found.comment == "Fine"
 
 
 def test_approvers_decide_where_a_scorecard_names_them() -> None:
     rules = ExemptionRules(approvers=("group:default/platform",))
-    assert exemption.decided(asked(), "approve", BOB, [rules], NOON).state == "approved"
-    assert exemption.decided(asked(), "approve", ANN, [rules], NOON).state == "approved"
+    assert (
+        exemption_store.apply_decision(asked(), "approve", BOB, [rules], NOON).state == "approved"
+    )
+    assert (
+        exemption_store.apply_decision(asked(), "approve", ANN, [rules], NOON).state == "approved"
+    )
     owner = BOB._replace(groups=frozenset(), owns_subject=True)
-    assert exemption.decided(asked(), "approve", owner, [], NOON).state == "approved"
+    assert exemption_store.apply_decision(asked(), "approve", owner, [], NOON).state == "approved"
     with pytest.raises(NotAllowedError):
-        exemption.decided(asked(), "approve", owner, [rules], NOON)
+        exemption_store.apply_decision(asked(), "approve", owner, [rules], NOON)
     with pytest.raises(NotAllowedError):
-        exemption.decided(asked(), "approve", BOB, [], NOON)
+        exemption_store.apply_decision(asked(), "approve", BOB, [], NOON)
     with pytest.raises(NotAllowedError):
-        exemption.decided(asked(), "approve", BOB, [rules, ExemptionRules()], NOON)
+        exemption_store.apply_decision(asked(), "approve", BOB, [rules, ExemptionRules()], NOON)
 
 
 def test_nobody_approves_what_they_asked_for_unless_a_setting_says_so() -> None:
     own = asked(requested_by=ANN.ref)
     with pytest.raises(NotAllowedError):
-        exemption.decided(own, "approve", ANN, [], NOON)
-    assert exemption.decided(own, "approve", ANN, [], NOON, own=True).state == "approved"
-    assert exemption.decided(own, "deny", ANN, [], NOON).state == "denied"
+        exemption_store.apply_decision(own, "approve", ANN, [], NOON)
+    assert (
+        exemption_store.apply_decision(own, "approve", ANN, [], NOON, own=True).state == "approved"
+    )
+    assert exemption_store.apply_decision(own, "deny", ANN, [], NOON).state == "denied"
 
 
 def test_what_has_ended_is_not_approved_and_a_long_comment_is_refused() -> None:
     with pytest.raises(ConflictError, match="has passed"):
-        exemption.decided(asked(), "approve", ANN, [], NOON + DAY)
+        exemption_store.apply_decision(asked(), "approve", ANN, [], NOON + DAY)
     with pytest.raises(InputError):
-        exemption.decided(asked(), "approve", ANN, [], NOON, comment="x" * 2001)
+        exemption_store.apply_decision(asked(), "approve", ANN, [], NOON, comment="x" * 2001)
 
 
 @given(
-    st.sampled_from(STATES),
+    st.sampled_from(EXEMPTION_STATES),
     st.integers(0, 20),
     st.none() | st.integers(1, 20),
     st.integers(0, 45),

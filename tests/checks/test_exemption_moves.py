@@ -6,9 +6,13 @@ from typing import Any
 import pytest
 
 from factbook.checks import state
-from factbook.checks.exemptions import exemption_store
-from factbook.checks.exemptions.exemption import Exemption, ExemptionActor, ExemptionRequest
-from factbook.checks.exemptions.exemption_store import ExemptionFilter
+from factbook.checks.definitions import exemption_store
+from factbook.checks.definitions.exemption_store import (
+    Exemption,
+    ExemptionActor,
+    ExemptionFilter,
+    ExemptionRequest,
+)
 from factbook.clock import DAY
 from factbook.errors import NotFoundError
 from factbook.importers.snapshot import ImportedItem
@@ -47,11 +51,13 @@ def ref(name: str) -> str:
 async def asked(database: Database, name: str, **members: Any) -> Exemption:
     wanted = ExemptionRequest("slo", None, ref(name), "Frozen", NOON, NOON + DAY)
     wanted = wanted._replace(**members)
-    return await database.write(lambda tx: exemption_store.request(tx, wanted, [], ANN, NOON))
+    return await database.write(lambda tx: exemption_store.store_request(tx, wanted, [], ANN, NOON))
 
 
 async def decided(database: Database, one: Exemption, what: Any) -> Exemption:
-    return await database.write(lambda tx: exemption_store.decide(tx, one.id, what, [], BOB, NOON))
+    return await database.write(
+        lambda tx: exemption_store.store_decision(tx, one.id, what, [], BOB, NOON)
+    )
 
 
 async def exempt(database: Database) -> set[str]:
@@ -63,7 +69,7 @@ async def exempt(database: Database) -> set[str]:
 
 
 async def named(database: Database) -> list[str]:
-    found = await exemption_store.page(database, ExemptionFilter(), 9)
+    found = await exemption_store.list_exemptions(database, ExemptionFilter(), 9)
     return [one.entity for one in found]
 
 
@@ -129,4 +135,4 @@ async def test_decisions_and_requests_while_a_name_changes_count_for_the_new_one
     count = 2 + isinstance(outcome, Exemption)
     assert await named(database) == [ref("new")] * count
     assert await exempt(database) == ({"new"} if what == "approve" else set())
-    assert (await exemption_store.one(database, first.id)).state == "requested"
+    assert (await exemption_store.get_exemption(database, first.id)).state == "requested"

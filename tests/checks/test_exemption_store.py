@@ -7,10 +7,15 @@ from typing import Any
 
 import pytest
 
+from factbook.checks.definitions import exemption_store
+from factbook.checks.definitions.exemption_store import (
+    EntityExemptions,
+    Exemption,
+    ExemptionActor,
+    ExemptionFilter,
+    ExemptionRequest,
+)
 from factbook.checks.definitions.scorecard import ExemptionRules
-from factbook.checks.exemptions import exemption_store
-from factbook.checks.exemptions.exemption import Exemption, ExemptionActor, ExemptionRequest
-from factbook.checks.exemptions.exemption_store import EntityExemptions, ExemptionFilter
 from factbook.clock import DAY
 from factbook.errors import (
     ConflictError,
@@ -38,17 +43,21 @@ async def entities(database: Database) -> None:
 async def asked(database: Database, now: int = NOON, **members: Any) -> Exemption:
     wanted = ExemptionRequest("c1", None, A, "Frozen", NOON, NOON + 30 * DAY)._replace(**members)
     rules = [ExemptionRules(permanent=wanted.scorecard is not None)]
-    return await database.write(lambda tx: exemption_store.request(tx, wanted, rules, ANN, now))
+    return await database.write(
+        lambda tx: exemption_store.store_request(tx, wanted, rules, ANN, now)
+    )
 
 
 async def decided(database: Database, one: Exemption, what: Any, now: int = NOON) -> Exemption:
     return await database.write(
-        lambda tx: exemption_store.decide(tx, one.id, what, [], BOB, now, comment="As agreed")
+        lambda tx: exemption_store.store_decision(
+            tx, one.id, what, [], BOB, now, comment="As agreed"
+        )
     )
 
 
 async def holding(database: Database, now: int = NOON) -> dict[int, EntityExemptions]:
-    return await database.write(lambda tx: exemption_store.holding(tx, [1, 2], now))
+    return await database.write(lambda tx: exemption_store.list_holding_exemptions(tx, [1, 2], now))
 
 
 async def told(database: Database) -> list[tuple[str, str]]:
@@ -61,7 +70,7 @@ async def test_a_request_exempts_nobody_before_it_is_approved(database: Database
     assert made.state == "requested"
     assert await holding(database) == {}
     approved = await decided(database, made, "approve")
-    assert await exemption_store.one(database, made.id) == approved
+    assert await exemption_store.get_exemption(database, made.id) == approved
     assert (approved.decided_by, approved.comment) == (BOB.ref, "As agreed")
     assert await holding(database) == {1: EntityExemptions(frozenset({"c1"}))}
     assert await holding(database, NOON + 30 * DAY) == {}
@@ -77,8 +86,8 @@ async def test_an_exemption_that_begins_later_touches_its_entity_then(database: 
     assert await holding(database) == {}
 
     def begin(transaction: Transaction, now: int) -> tuple[int, set[int]]:
-        found = exemption_store.begin(transaction, now)
-        return len(found), transaction.touched.get(exemption_store.TOUCHED, set())
+        found = exemption_store.begin_exemptions(transaction, now)
+        return len(found), transaction.touched.get(exemption_store.EXEMPTIONS_TOPIC, set())
 
     for now, wanted in ((NOON, (0, set())), (NOON + DAY, (1, {1})), (NOON + DAY, (0, set()))):
         assert await database.write(partial(begin, now=now)) == wanted
@@ -94,7 +103,7 @@ async def test_what_has_begun_holds_for_a_process_whose_clock_is_behind(
     await decided(database, made, "approve")
     await asked(database, check="c2")
     assert await holding(database, later - 1) == {}
-    await database.write(lambda tx: exemption_store.begin(tx, later))
+    await database.write(lambda tx: exemption_store.begin_exemptions(tx, later))
     assert await holding(database, later - 1) == {1: EntityExemptions(frozenset({"c1"}))}
     assert await holding(database, NOON + 30 * DAY) == {}
     await decided(database, made, "revoke", later - 1)
@@ -109,7 +118,7 @@ async def test_one_of_two_decisions_at_the_same_moment_counts(database: Database
     good = [one for one in found if isinstance(one, Exemption)]
     bad = [one for one in found if isinstance(one, ConflictError)]
     assert (len(good), len(bad)) == (1, 1)
-    assert (await exemption_store.one(database, made.id)).state == good[0].state
+    assert (await exemption_store.get_exemption(database, made.id)).state == good[0].state
     assert len(await told(database)) == 2
 
 
@@ -134,18 +143,20 @@ async def test_what_is_refused_leaves_nothing_and_tells_nothing(database: Databa
     for error, attempt in refused:
         with pytest.raises(error):
             await attempt()
-    assert await exemption_store.page(database, ExemptionFilter(), 10) == []
+    assert await exemption_store.list_exemptions(database, ExemptionFilter(), 10) == []
     made = await asked(database)
     for work in (
-        lambda tx: exemption_store.decide(tx, made.id, "approve", [], ANN, NOON),
-        lambda tx: exemption_store.decide(
+        lambda tx: exemption_store.store_decision(tx, made.id, "approve", [], ANN, NOON),
+        lambda tx: exemption_store.store_decision(
             tx, made.id, "deny", [ExemptionRules(approvers=("group:default/x",))], EVE, NOON
         ),
     ):
         with pytest.raises(NotAllowedError):
             await database.write(work)
     with pytest.raises(NotFoundError):
-        await database.write(lambda tx: exemption_store.decide(tx, "none", "deny", [], BOB, NOON))
+        await database.write(
+            lambda tx: exemption_store.store_decision(tx, "none", "deny", [], BOB, NOON)
+        )
     assert await told(database) == [("exemption.requested", "requested")]
 
 
@@ -156,15 +167,16 @@ async def test_ends_pass_for_exemptions_and_requests_alike(database: Database) -
     kept = await asked(database, check="c3", until=NOON + DAY + 1)
 
     def expire(transaction: Transaction) -> list[str]:
-        found = [one.id for one in exemption_store.expire(transaction, NOON + DAY)]
-        touched = transaction.touched.get(exemption_store.TOUCHED, set())
+        found = [one.id for one in exemption_store.expire_exemptions(transaction, NOON + DAY)]
+        touched = transaction.touched.get(exemption_store.EXEMPTIONS_TOPIC, set())
         assert touched == ({1} if found else set())
         return found
 
     assert sorted(await database.write(expire)) == sorted([first.id, second.id])
     assert await database.write(expire) == []
     states = {
-        one.id: one.state for one in await exemption_store.page(database, ExemptionFilter(), 10)
+        one.id: one.state
+        for one in await exemption_store.list_exemptions(database, ExemptionFilter(), 10)
     }
     assert states == {first.id: "expired", second.id: "expired", kept.id: "requested"}
     assert [type_ for type_, _ in await told(database)].count("exemption.expired") == 2
@@ -178,7 +190,10 @@ async def test_processes_that_expire_together_tell_of_each_exemption_once(
     for number in range(5):
         await asked(database, check=f"c{number}", until=NOON + DAY)
     found = await asyncio.gather(
-        *(database.write(lambda tx: exemption_store.expire(tx, NOON + DAY)) for _ in range(3))
+        *(
+            database.write(lambda tx: exemption_store.expire_exemptions(tx, NOON + DAY))
+            for _ in range(3)
+        )
     )
     assert sum(map(len, found)) == 5
     assert [type_ for type_, _ in await told(database)].count("exemption.expired") == 5
@@ -192,7 +207,7 @@ async def test_the_end_of_an_exemption_is_announced_once_a_week_before(
     await decided(database, made, "approve")
 
     async def announced(now: int) -> int:
-        return len(await database.write(lambda tx: exemption_store.announce(tx, now)))
+        return len(await database.write(lambda tx: exemption_store.announce_endings(tx, now)))
 
     assert await announced(NOON + 23 * DAY - 1) == 0
     assert await announced(NOON + 23 * DAY) == 1
@@ -206,23 +221,25 @@ async def test_exemptions_are_listed_newest_first_in_pages_and_by_what_is_wanted
     made = [await asked(database, NOON + n, check=f"c{n}") for n in range(4)]
     other = await asked(database, NOON + 9, entity=B, check=None, scorecard="s")
     await decided(database, made[0], "approve")
-    page = await exemption_store.page(database, ExemptionFilter(entity=A), 2)
+    page = await exemption_store.list_exemptions(database, ExemptionFilter(entity=A), 2)
     assert [one.check for one in page] == ["c3", "c2"]
     place = page[-1].requested_at, page[-1].id
-    rest = await exemption_store.page(database, ExemptionFilter(entity=A), 9, place)
+    rest = await exemption_store.list_exemptions(database, ExemptionFilter(entity=A), 9, place)
     assert [one.check for one in rest] == ["c1", "c0"]
     for wanted, found in (
         (ExemptionFilter(state="approved"), made[0].id),
         (ExemptionFilter(scorecard="s"), other.id),
         (ExemptionFilter(check="c2"), made[2].id),
     ):
-        assert [one.id for one in await exemption_store.page(database, wanted, 9)] == [found]
+        assert [one.id for one in await exemption_store.list_exemptions(database, wanted, 9)] == [
+            found
+        ]
 
 
 async def test_exemptions_of_what_is_deleted_are_gone(database: Database) -> None:
     await asked(database)
     kept = await asked(database, check=None, scorecard="s")
-    await database.write(lambda tx: exemption_store.delete_of(tx, "check", "c1"))
-    assert await exemption_store.page(database, ExemptionFilter(), 9) == [kept]
-    await database.write(lambda tx: exemption_store.delete_of(tx, "scorecard", "s"))
-    assert await exemption_store.page(database, ExemptionFilter(), 9) == []
+    await database.write(lambda tx: exemption_store.delete_exemptions(tx, "check", "c1"))
+    assert await exemption_store.list_exemptions(database, ExemptionFilter(), 9) == [kept]
+    await database.write(lambda tx: exemption_store.delete_exemptions(tx, "scorecard", "s"))
+    assert await exemption_store.list_exemptions(database, ExemptionFilter(), 9) == []

@@ -6,12 +6,12 @@ from typing import NoReturn
 import pytest
 from structlog.testing import capture_logs
 
-from factbook.checks.background import regrade
-from factbook.checks.definitions import definition_lock
-from factbook.checks.maintenance.check_grades import grading_of
-from factbook.checks.maintenance.check_set import CheckCache, CheckSet
+from factbook.checks.definitions import publications
+from factbook.checks.definitions.definition_versions import scorecard_store
+from factbook.checks.results import publication
+from factbook.checks.results.check_set import CheckCache, CheckSet
+from factbook.checks.results.incremental import make_grading
 from factbook.checks.state import FAIL, PASS, UNKNOWN
-from factbook.checks.versions.scorecard_store import scorecard_store
 from factbook.errors import UnavailableError
 from factbook.storage import Database, Transaction
 from factbook.storage.database import RestartError
@@ -97,13 +97,13 @@ async def test_a_scorecard_that_raises_leaves_its_levels_and_nothing_that_is_wri
     card = scorecards.document(entries=[{"check": "few", "level": "bronze"}, "none"])
     await scorecards.put(database, card)
     await scorecards.publish(database)
-    await regrade.finish(database, catalog.time)
+    await publication.finish_gradings(database, catalog.time)
     before = await database.all("SELECT entity_id, levels FROM scorecard_levels")
 
     def grading(transaction: Transaction) -> None:
-        transaction.lock(definition_lock.LOCK, shared=True)
+        transaction.lock(publications.DEFINITIONS_LOCK, shared=True)
         found = database.remembered.of(CheckCache).current(transaction)
-        for one in grading_of(transaction, found).graders:
+        for one in make_grading(transaction, found).graders:
             one.grader.encoded = raises  # type: ignore[assignment, method-assign]
 
     await database.write(grading)
@@ -120,11 +120,11 @@ async def test_a_scorecard_that_cannot_be_read_is_left_out(catalog: CheckedCatal
     card = scorecards.document(entries=[{"check": "few", "level": "bronze"}])
     await scorecards.put(database, card)
     await scorecards.publish(database)
-    await regrade.finish(database, catalog.time)
+    await publication.finish_gradings(database, catalog.time)
 
     def of_a_later_release(transaction: Transaction) -> None:
         transaction.run("UPDATE scorecards SET published = ?", ('{"id": 1}',))
-        transaction.lock(definition_lock.LOCK)
+        transaction.lock(publications.DEFINITIONS_LOCK)
         scorecard_store.raise_revision(transaction)
 
     await database.write(of_a_later_release)

@@ -7,16 +7,18 @@ from typing import Any
 import pytest
 
 from factbook.checks import state
-from factbook.checks.background import regrade
-from factbook.checks.definitions import definition_lock
-from factbook.checks.definitions.scorecard import parse
-from factbook.checks.levels import level_store
-from factbook.checks.levels.entity_place import EntityPlace
-from factbook.checks.levels.grader import Grader, decoded
-from factbook.checks.levels.grades import CountedCheck, GradedEntity, Grading
-from factbook.checks.levels.level_store import LevelDeltas
-from factbook.checks.versions import grade_slots
-from factbook.checks.versions.scorecard_store import scorecard_store
+from factbook.checks.definitions import definition_versions, publications
+from factbook.checks.definitions.definition_versions import scorecard_store
+from factbook.checks.definitions.scorecard import parse_scorecard
+from factbook.checks.results import level_store, publication
+from factbook.checks.results.grader import Grader, decode_level
+from factbook.checks.results.level_store import (
+    CountedCheck,
+    EntityPlace,
+    GradedEntity,
+    Grading,
+    LevelDeltas,
+)
 from factbook.events import store as events
 from factbook.facts.entity_filter import Matcher
 from factbook.storage import Database, Transaction
@@ -52,13 +54,13 @@ async def grade(
     """Grade entities as a transaction that writes their states does."""
 
     def work(transaction: Transaction) -> None:
-        transaction.lock(definition_lock.LOCK, shared=True)
+        transaction.lock(publications.DEFINITIONS_LOCK, shared=True)
         found = Grading(scorecard_store.all_within(transaction), checks or CHECKS)
         deltas = LevelDeltas()
         found.update(transaction, entities, now, deltas, reached=reached)
         deltas.write(transaction)
         if reached:
-            grade_slots.note_progress(transaction, reached)
+            definition_versions.note_grading_progress(transaction, reached)
 
     await database.write(work)
 
@@ -77,14 +79,14 @@ async def told(database: Database) -> list[tuple[str, Any, Any]]:
 async def counted(database: Database, slot: int = 1) -> dict[tuple[str, str, int], int]:
     return {
         (one.owner, one.kind, one.level): one.entities
-        for one in await level_store.counts(database, slot)
+        for one in await level_store.count_levels(database, slot)
     }
 
 
 async def test_levels_counts_and_events_follow_what_is_written(database: Database) -> None:
     await in_effect(database, appliesTo={"kind": "component"})
     await grade(database, entity(1, PASS), entity(2, b""), entity(3, PASS, kind="api"))
-    assert decoded(await level_store.of_entity(database, 1), 1) == (2, 2, 100, 100)
+    assert decode_level(await level_store.read_entity_levels(database, 1), 1) == (2, 2, 100, 100)
     assert await counted(database) == {
         ("group:default/a", "component", 2): 1,
         ("group:default/a", "component", 0): 1,
@@ -97,9 +99,9 @@ async def test_levels_counts_and_events_follow_what_is_written(database: Databas
         ("group:default/a", "component", 1): 1,
         ("group:default/a", "component", 0): 1,
     }
-    found = await level_store.page(database, 1, 0, 10)
+    found = await level_store.read_level_page(database, 1, 0, 10)
     assert [(id_, one.level, one.score) for id_, one in found] == [(1, 1, 66), (2, 0, None)]
-    assert await level_store.page(database, 1, 0, 10, ["group:default/b"]) == []
+    assert await level_store.read_level_page(database, 1, 0, 10, ["group:default/b"]) == []
 
 
 async def test_an_entity_that_moves_is_counted_under_its_new_owner(database: Database) -> None:
@@ -116,7 +118,7 @@ async def test_an_entity_exempt_from_a_whole_scorecard_is_not_counted(database: 
     exempt = GradedEntity(1, PASS, exempt=frozenset({"readiness"}))
     await grade(database, exempt)
     assert await counted(database) == {}
-    assert await level_store.page(database, 1, 0, 10) == []
+    assert await level_store.read_level_page(database, 1, 0, 10) == []
     # Once the exemption has ended, the facts that come in find it in the scorecard again.
     await grade(database, GradedEntity(1, PASS))
     assert await counted(database) == {("group:default/a", "component", 2): 1}
@@ -148,7 +150,7 @@ async def test_a_check_counts_from_its_day_on_and_makes_the_scorecard_due(
     await in_effect(database)
     fails = bytes([state.PASS, state.FAIL, state.FAIL])
     await grade(database, entity(1, fails), checks=later)
-    assert decoded(await level_store.of_entity(database, 1), 1) == (2, 2, 100, 100)
+    assert decode_level(await level_store.read_entity_levels(database, 1), 1) == (2, 2, 100, 100)
 
     def due(transaction: Transaction) -> list[list[str]]:
         found = Grading(scorecard_store.all_within(transaction), later)
@@ -160,7 +162,7 @@ async def test_a_check_counts_from_its_day_on_and_makes_the_scorecard_due(
     await effect(database)
     slot = (await stored(database)).slot
     assert slot is not None
-    assert decoded(await level_store.of_entity(database, 1), slot) == (1, 1, 50, 100)
+    assert decode_level(await level_store.read_entity_levels(database, 1), slot) == (1, 1, 50, 100)
     assert await database.write(due) == [[], []]
 
 
@@ -175,8 +177,8 @@ async def test_a_version_of_a_check_counts_with_the_grading_that_reads_it(
     newer = {**CHECKS, "c2": CountedCheck(4, 0)}
     await grade(database, entity(1, states), checks=newer, reached=1)
     assert await told(database) == [("component:default/e1", "silver", "bronze")]
-    levels = await level_store.of_entity(database, 1)
-    assert [decoded(levels, slot) for slot in (1, 2)] == [(1, 1, 66, 100)] * 2
+    levels = await level_store.read_entity_levels(database, 1)
+    assert [decode_level(levels, slot) for slot in (1, 2)] == [(1, 1, 66, 100)] * 2
 
 
 async def test_levels_of_a_scorecard_that_is_not_in_effect_yet_are_not_told(
@@ -200,7 +202,7 @@ async def test_a_removed_entity_is_counted_no_more(database: Database) -> None:
 
     await database.write(remove)
     assert await counted(database) == {("group:default/a", "component", 2): 1}
-    assert await level_store.of_entity(database, 1) == b""
+    assert await level_store.read_entity_levels(database, 1) == b""
 
 
 @pytest.mark.slow
@@ -255,12 +257,14 @@ async def check_everything(database: Database, alive: dict[int, GradedEntity]) -
     """Compare levels and counts with what the definition gives for each entity."""
     found = await stored(database)
     assert found.slot is not None
-    grader = Grader(parse(found.published), {id_: one.slot for id_, one in CHECKS.items()})
+    grader = Grader(
+        parse_scorecard(found.published), {id_: one.slot for id_, one in CHECKS.items()}
+    )
     wanted: Counter[tuple[str, str, int]] = Counter()
     scores = 0
     for one in alive.values():
         assert one.place is not None
-        level = decoded(await level_store.of_entity(database, one.id), found.slot)
+        level = decode_level(await level_store.read_entity_levels(database, one.id), found.slot)
         if one.place.kind != "component":
             assert level is None
             continue
@@ -270,7 +274,7 @@ async def check_everything(database: Database, alive: dict[int, GradedEntity]) -
         wanted[one.place.owner, "component", standing.level] += 1
         scores += level.score or 0
     assert await counted(database, found.slot) == wanted
-    counts = await level_store.counts(database, found.slot)
+    counts = await level_store.count_levels(database, found.slot)
     assert sum(one.score for one in counts) == scores
 
 
@@ -279,6 +283,6 @@ async def test_a_grading_leaves_no_empty_states_behind(database: Database) -> No
     await database.write(lambda tx: tx.run("UPDATE entities SET head = ?, body = ?", texts))
     await put(database, document())
     await publish(database)
-    await regrade.finish(database, Time())
+    await publication.finish_gradings(database, Time())
     assert len(await database.all("SELECT entity_id FROM scorecard_levels")) == 12
     assert await database.all("SELECT entity_id FROM check_states") == []

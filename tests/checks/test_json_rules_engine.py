@@ -3,8 +3,8 @@ from typing import Any
 
 import pytest
 
-from factbook.checks.takeover.json_rules_engine import Translation, jmespath_of
-from factbook.checks.takeover.remarks import Remarks
+from factbook.checks.takeover.taken_over import Remarks
+from factbook.checks.takeover.tech_insights import Translation, make_jmespath
 from tests.checks.making import problems
 from tests.checks.public_rules import RULES
 
@@ -106,4 +106,4 @@ def test_a_simple_path_is_told_in_the_other_language() -> None:
         "$.a-b": None,
         3: None,
     }
-    assert {path: jmespath_of(path) for path in expected} == expected
+    assert {path: make_jmespath(path) for path in expected} == expected

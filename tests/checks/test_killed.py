@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from factbook.checks.background import publication
-from factbook.checks.states.batch_order import ALL
+from factbook.checks.definitions.publications import LAST_PLACE
+from factbook.checks.results import publication
 from factbook.storage import Database
 from tests.checks.catalog import CheckedCatalog, a_check, leaf
 from tests.checks.verification import verify
@@ -57,8 +57,8 @@ async def test_a_publication_goes_on_where_a_process_was_killed(
     await process.wait()
     database = catalog.database
     [begun] = await database.one("SELECT MIN(evaluated_up_to) FROM checks") or (0,)
-    assert 0 < begun < ALL
+    assert 0 < begun < LAST_PLACE
     assert not (await verify(database, catalog.time()))["component:default/c000"].states
-    await publication.finish(database, catalog.time)
+    await publication.finish_publications(database, catalog.time)
     found = await verify(database, catalog.time())
     assert {len(one.states) for one in found.values()} == {_CHECKS}

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from factbook.checks import state
 from factbook.checks.definitions.scorecard import Scorecard, ScorecardEntry, ScorecardLevel
-from factbook.checks.levels.grader import Grader, Standing, decoded, with_slots
+from factbook.checks.results.grader import Grader, Standing, decode_level, replace_slot_levels
 
 STATES = (*range(6), *(one | state.EXEMPT for one in range(6)))
 LEVELS = tuple(ScorecardLevel(name, name) for name in ("bronze", "silver", "gold"))
@@ -92,10 +92,10 @@ def test_a_standing_is_what_its_definition_says(scorecard: Scorecard, vector: by
 def test_what_is_stored_of_a_standing_rounds_down(scorecard: Scorecard, vector: bytes) -> None:
     grader = Grader(scorecard, SLOTS)
     wanted = by_hand(scorecard, vector)
-    stored = with_slots(b"", [(2, grader.encoded(vector))])
-    found = decoded(stored, 2)
-    assert decoded(stored, 1) is None
-    assert decoded(stored, 3) is None
+    stored = replace_slot_levels(b"", [(2, grader.encoded(vector))])
+    found = decode_level(stored, 2)
+    assert decode_level(stored, 1) is None
+    assert decode_level(stored, 3) is None
     assert found is not None
     assert (found.level, found.level_if_known) == wanted[:2]
     for percent, share in zip(found[2:], wanted[2:], strict=True):

@@ -8,13 +8,14 @@ from typing import Any, NamedTuple
 import pytest
 
 from factbook.catalog.people_trust import PeopleTrust
-from factbook.checks.definitions import definition_lock
-from factbook.checks.maintenance import incremental
-from factbook.checks.submissions import definition_writes
-from factbook.checks.submissions.owned_staged import OwnedStaged
-from factbook.checks.versions.check_store import check_store
-from factbook.checks.versions.scorecard_store import scorecard_store
-from factbook.checks.versions.staged_store import StagedStore
+from factbook.checks.definitions import definition_writes, publications
+from factbook.checks.definitions.definition_versions import (
+    StagedStore,
+    check_store,
+    scorecard_store,
+)
+from factbook.checks.definitions.definition_writes import OwnedStaged
+from factbook.checks.results import incremental
 from factbook.errors import NotAllowedError
 from factbook.storage import Database, Transaction
 from tests.catalog.test_parallel_pushes import END, Push, replace
@@ -61,7 +62,7 @@ class OwnedKind(NamedTuple):
     def draft(self, title: str, owner: str = OURS, actor: str = KIM) -> Work:
         """The work that makes a draft of it."""
         changed = {**self.document, "title": title, "owner": owner}
-        return definition_writes.replacement(
+        return definition_writes.make_replacement(
             self.store, changed, actor, NOON, tags=None, publish=False
         )
 
@@ -81,10 +82,10 @@ KINDS = {
 }
 WRITES: dict[str, Callable[[OwnedKind], Work]] = {
     "a draft": lambda kind: kind.draft("Changed"),
-    "a publication": lambda kind: definition_writes.publication(
+    "a publication": lambda kind: definition_writes.make_publication(
         kind.store, kind.id, KIM, NOON, None, permitted=True
     ),
-    "a deletion": lambda kind: definition_writes.removal(kind.store, kind.id, None),
+    "a deletion": lambda kind: definition_writes.make_removal(kind.store, kind.id, None),
 }
 EACH = pytest.mark.parametrize("work", WRITES.values(), ids=WRITES)
 
@@ -134,7 +135,7 @@ async def test_a_write_that_begins_while_its_member_leaves_is_refused(
 ) -> None:
     """Neither waits for the other, though evaluations share the lock of the definitions."""
     if evaluates:
-        incremental.attach(base, Time())
+        incremental.attach_evaluation(base, Time())
     first = Push(base, END)
     leaving, writing = CountedRunner(first.write), CountedRunner(other.write)
     await first.reach(leaves(first.database, write=leaving))
@@ -177,8 +178,8 @@ async def test_nobody_hands_a_definition_over_that_a_member_is_writing(
 async def test_pushes_of_people_do_not_wait_for_a_member_who_waits_for_a_long_evaluation(
     other: Database, kind: OwnedKind
 ) -> None:
-    incremental.attach(other, Time())
-    long = PausedWrite(other, definition_lock.share)
+    incremental.attach_evaluation(other, Time())
+    long = PausedWrite(other, publications.share_definitions)
     await long.stops()
     writing = asyncio.ensure_future(kind.owned(other.write)(kind.draft("Changed")))
     await soon(partial(is_lock_awaited, other))

@@ -3,10 +3,10 @@
 import pytest
 
 from factbook.checks import state
+from factbook.checks.definitions.definition_versions import check_store
+from factbook.checks.results.count_store import StateCounts
 from factbook.checks.rules.check_definition import parse_check
-from factbook.checks.states.count_store import StateCounts
-from factbook.checks.trials.preview import PreviewScope, preview
-from factbook.checks.versions.check_store import check_store
+from factbook.checks.trials.preview import PreviewScope, preview_check
 from factbook.storage import Database
 from tests.checks.catalog import CheckedCatalog, a_check, leaf
 from tests.service import Time
@@ -29,7 +29,7 @@ async def test_a_preview_tells_counts_and_changes_and_writes_nothing(
     database = catalog.database
     revision = await check_store.revision(database)
     changed = parse_check(a_check("on", leaf("open", "lessThan", 3)))
-    found = await preview(database, changed, catalog.time(), 1, "tok_1")
+    found = await preview_check(database, changed, catalog.time(), 1, "tok_1")
     assert found.now == StateCounts(passing=1, failing=1, undecided=1)
     assert found.then == StateCounts(passing=1, failing=1, undecided=1)
     assert found.changed == 2
@@ -40,25 +40,25 @@ async def test_a_preview_tells_counts_and_changes_and_writes_nothing(
 async def test_those_that_would_fail_come_first(catalog: CheckedCatalog) -> None:
     other = parse_check(a_check("on", leaf("on", "equal", value=False)))
     await catalog.record("c", on=True, open=0)
-    found = await preview(catalog.database, other, catalog.time(), 1, "tok_1")
+    found = await preview_check(catalog.database, other, catalog.time(), 1, "tok_1")
     assert (found.changed, found.first[0].after) == (3, state.FAIL)
     swapped = parse_check(a_check("on", leaf("open", "lessThan", 5)))
-    found = await preview(catalog.database, swapped, catalog.time(), 1, "tok_1")
+    found = await preview_check(catalog.database, swapped, catalog.time(), 1, "tok_1")
     assert found.first == [("component:default/a", state.PASS, state.FAIL)]
     later = parse_check(a_check("on", leaf("open", "greaterThan", 0)))
-    found = await preview(catalog.database, later, catalog.time(), 1, "tok_1")
+    found = await preview_check(catalog.database, later, catalog.time(), 1, "tok_1")
     assert found.first == [("component:default/c", state.PASS, state.FAIL)]
 
 
 async def test_a_new_check_changes_those_that_it_is_about(catalog: CheckedCatalog) -> None:
     new = parse_check(a_check("new", leaf("spec.type", "equal", "service", "entity")))
-    found = await preview(catalog.database, new, catalog.time(), 10, "tok_1")
+    found = await preview_check(catalog.database, new, catalog.time(), 10, "tok_1")
     assert (found.now, found.then) == (StateCounts(), StateCounts(passing=3))
     narrow = parse_check(
         a_check("new", leaf("on", "equal", "pass", "checks"))
         | {"appliesTo": {"metadata.name": ["a", "b"]}}
     )
-    found = await preview(catalog.database, narrow, catalog.time(), 10, "tok_1")
+    found = await preview_check(catalog.database, narrow, catalog.time(), 10, "tok_1")
     assert found.then == StateCounts(passing=1, failing=1)
 
 
@@ -67,8 +67,8 @@ async def test_a_preview_can_be_of_some_entities_with_facts_as_they_would_be(
 ) -> None:
     scope = PreviewScope(["component:default/b"], {"host": {"on": True}})
     same = parse_check(a_check("on", leaf("on", "equal", value=True)))
-    found = await preview(catalog.database, same, catalog.time(), 10, "tok_1", scope)
+    found = await preview_check(catalog.database, same, catalog.time(), 10, "tok_1", scope)
     assert (found.now, found.then) == (StateCounts(failing=1), StateCounts(passing=1))
     assert found.first == [("component:default/b", state.FAIL, state.PASS)]
-    whole = await preview(catalog.database, same, catalog.time(), 10, "tok_1")
+    whole = await preview_check(catalog.database, same, catalog.time(), 10, "tok_1")
     assert (whole.changed, whole.now) == (0, whole.then)

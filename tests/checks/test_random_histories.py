@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 import pytest
 from structlog.testing import capture_logs
 
-from factbook.checks.background import due
+from factbook.checks.results import evaluator
 from factbook.storage import Database
 from factbook.storage.database_url import open_database
 from tests.checks.history import SEEDS, SOAK, CheckWriter, attached, settle
@@ -48,7 +48,7 @@ async def test_what_is_evaluated_bit_by_bit_equals_a_full_evaluation(
         if step % 2:
             if step % 20 == 19:
                 await settle(databases[0], time)
-            await due.work(databases[1], time)
+            await evaluator.evaluate_due(databases[1], time)
             found = await verify(databases[0], time())
             seen.update(value for one in found.values() for value in one.states.values())
     assert len(seen) >= 3, seen

@@ -6,13 +6,17 @@ import pytest
 
 from factbook.catalog.store import collectable
 from factbook.checks import state
-from factbook.checks.background import due, publication
-from factbook.checks.results import result_queries
+from factbook.checks.definitions.definition_versions import check_store
+from factbook.checks.results import (
+    change_store,
+    count_store,
+    evaluator,
+    publication,
+    result_queries,
+)
+from factbook.checks.results.change_store import Change
+from factbook.checks.results.count_store import StateCounts
 from factbook.checks.results.result_queries import EntityResults, ResultFilter
-from factbook.checks.states import change_store, count_store
-from factbook.checks.states.change_store import Change
-from factbook.checks.states.count_store import StateCounts
-from factbook.checks.versions.check_store import check_store
 from factbook.clock import DAY, HOUR
 from factbook.storage import Database
 from tests.checks.catalog import CheckedCatalog, a_check, leaf
@@ -39,7 +43,7 @@ async def catalog(database: Database, time: Time) -> CheckedCatalog:
 
 
 async def of(catalog: CheckedCatalog, name: str) -> EntityResults:
-    found = await result_queries.of_entity(
+    found = await result_queries.read_entity_results(
         catalog.database, f"component:default/{name}", catalog.time()
     )
     assert found is not None
@@ -57,7 +61,9 @@ async def history(
     """The changes of a result, newest first."""
     entity_id = await collectable.id_of(catalog.database, f"component:default/{name}")
     assert entity_id is not None
-    return await change_store.of_entity(catalog.database, entity_id, check_id, 10, **place)
+    return await change_store.list_entity_changes(
+        catalog.database, entity_id, check_id, 10, **place
+    )
 
 
 async def test_an_entity_has_results_with_what_they_rest_on(catalog: CheckedCatalog) -> None:
@@ -72,7 +78,10 @@ async def test_an_entity_has_results_with_what_they_rest_on(catalog: CheckedCata
     assert [(one.value, one.wanted) for one in on.explanation.because] == [(False, True)]
     assert on.since == catalog.time()
     assert await words(catalog, "c") == {"few": "unknown", "on": "unknown"}
-    assert await result_queries.of_entity(catalog.database, "component:default/no", 0) is None
+    assert (
+        await result_queries.read_entity_results(catalog.database, "component:default/no", 0)
+        is None
+    )
 
 
 async def test_a_fact_is_evaluated_with_its_commit_and_tells_its_change(
@@ -104,7 +113,7 @@ async def test_entities_of_a_check_come_by_state_owner_and_kind_in_pages(
     database = catalog.database
 
     async def refs(wanted: ResultFilter, limit: int = 10, after: str = "") -> list[str]:
-        rows = await result_queries.of_check(database, "on", wanted, limit, after)
+        rows = await result_queries.list_check_rows(database, "on", wanted, limit, after)
         return [row.ref.removeprefix("component:default/") for row in rows]
 
     assert await refs(ResultFilter()) == ["a", "b", "c"]
@@ -116,7 +125,7 @@ async def test_entities_of_a_check_come_by_state_owner_and_kind_in_pages(
     assert await refs(ResultFilter(owners=["group:default/red", ""])) == ["a", "c"]
     assert await refs(ResultFilter(kind="Component", namespace="default")) == ["a", "b", "c"]
     assert await refs(ResultFilter(kind="api")) == []
-    assert await result_queries.of_check(database, "nope", ResultFilter(), 10) == []
+    assert await result_queries.list_check_rows(database, "nope", ResultFilter(), 10) == []
 
 
 @pytest.mark.parametrize("number", [3, 100_000], ids=["few", "many"])
@@ -124,7 +133,7 @@ async def test_entities_that_are_counted_come_in_the_same_pages(
     catalog: CheckedCatalog, number: int
 ) -> None:
     async def refs(wanted: ResultFilter, limit: int = 10, after: str = "") -> list[str]:
-        rows = await result_queries.counted_of_check(
+        rows = await result_queries.count_check_rows(
             catalog.database, "on", wanted, limit, after, number
         )
         return [row.ref.removeprefix("component:default/") for row in rows]
@@ -138,19 +147,19 @@ async def test_entities_that_are_counted_come_in_the_same_pages(
 
 async def test_counts_are_by_state_and_owner(catalog: CheckedCatalog) -> None:
     database = catalog.database
-    assert await count_store.totals(database) == {
+    assert await count_store.count_totals(database) == {
         "few": StateCounts(failing=1, undecided=2),
         "on": StateCounts(passing=1, failing=1, undecided=1),
     }
-    only = await count_store.totals(database, ["on", "none"])
+    only = await count_store.count_totals(database, ["on", "none"])
     assert list(only) == ["on"]
-    found = await count_store.by_owner(database, "on")
+    found = await count_store.count_by_owner(database, "on")
     assert {owner: one for owner, one in found.items() if any(one)} == {
         "": StateCounts(undecided=1),
         "group:default/blue": StateCounts(failing=1),
         "group:default/red": StateCounts(passing=1),
     }
-    assert await count_store.of_owners(database, ["group:default/red"]) == {
+    assert await count_store.count_of_owners(database, ["group:default/red"]) == {
         "few": StateCounts(failing=1),
         "on": StateCounts(passing=1),
     }
@@ -166,7 +175,7 @@ async def test_readers_see_the_version_before_until_every_entity_is_evaluated(
     assert (await words(catalog, "a"))["on"] == "pass"
     while await catalog.database.all("SELECT 1 FROM checks WHERE pending_slot IS NOT NULL"):
         assert (await words(catalog, "a"))["on"] == "pass"
-        assert await publication.work(catalog.database, time)
+        assert await publication.evaluate_pending(catalog.database, time)
     assert [(await words(catalog, name))["on"] for name in "abc"] == ["fail", "pass", "fail"]
     assert {name: (await history(catalog, name))[0].why for name in "abc"} == {
         name: {"version": "1.1.0"} for name in "abc"
@@ -178,7 +187,7 @@ async def test_a_check_that_was_deleted_leaves_nothing(catalog: CheckedCatalog, 
     for id_ in ("on", "few"):
         await database.write(partial(check_store.delete, id_=id_))
     assert await words(catalog, "a") == {}
-    await publication.finish(database, time)
+    await publication.finish_publications(database, time)
     for read in (
         "SELECT 1 FROM check_states",
         "SELECT 1 FROM check_counts",
@@ -195,9 +204,9 @@ async def test_what_time_changes_is_changed_when_it_is_due(
     assert (await words(catalog, "a"))["new"] == "pass"
     time.advance(2 * HOUR + 1)
     assert (await words(catalog, "a"))["new"] == "pass"
-    assert await due.work(catalog.database, time) == 1
+    assert await evaluator.evaluate_due(catalog.database, time) == 1
     assert (await words(catalog, "a"))["new"] == "fail"
-    assert await due.work(catalog.database, time) == 0
+    assert await evaluator.evaluate_due(catalog.database, time) == 0
     # Facts that were merely confirmed are new again.
     await catalog.record("a", on=True, open=5)
     assert (await words(catalog, "a"))["new"] == "pass"

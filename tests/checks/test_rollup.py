@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from factbook.checks.levels import rollup
-from factbook.checks.levels.group_hierarchy import GroupHierarchy
-from factbook.checks.levels.rollup import LevelCount, LevelTally
+from factbook.checks.results import grader
+from factbook.checks.results.grader import GroupHierarchy, LevelCount, LevelTally
 
 groups = st.sampled_from([f"g{number}" for number in range(6)])
 parents = st.dictionaries(groups, st.lists(groups, max_size=3))
@@ -43,7 +42,7 @@ def summed(what: str, given_counts: Iterable[LevelCount]) -> dict[str, LevelTall
     for one in given_counts:
         own = numbers.setdefault((getattr(one, what), one.level), Counter())
         own.update(entities=one.entities, scored=one.scored, score=one.score)
-    return rollup.tallied(
+    return grader.tally_levels(
         (*key, own["entities"], own["scored"], own["score"]) for key, own in numbers.items()
     )
 
@@ -69,7 +68,7 @@ def test_a_group_has_the_entities_of_all_groups_below_it_once(
 ) -> None:
     tree = GroupHierarchy(edges)
     own = summed("owner", given_counts)
-    found = rollup.by_group(own, tree)
+    found = grader.roll_up_groups(own, tree)
     for group, tally in found.items():
         within = [one for one in given_counts if one.owner in below(group, edges)]
         assert tally.total == sum(one.entities for one in within)
@@ -78,7 +77,7 @@ def test_a_group_has_the_entities_of_all_groups_below_it_once(
         for level in range(4):
             wanted = sum(one.entities for one in within if one.level == level)
             assert tally.levels.get(level, 0) == wanted
-        assert tally == rollup.of_group(own, tree, group)
+        assert tally == grader.roll_up_group(own, tree, group)
     assert {one.owner for one in given_counts} <= found.keys()
 
 
@@ -88,9 +87,9 @@ def test_nothing_is_lost_whatever_it_is_summed_by(given_counts: list[LevelCount]
     total = sum(one.entities for one in given_counts)
     for what in ("owner", "system", "kind"):
         own = summed(what, given_counts)
-        assert rollup.added(own.values()).total == total
-    domains = rollup.by_domain(summed("system", given_counts), {"s1": "d1"})
-    assert rollup.added(domains.values()).total == total
+        assert grader.add_tallies(own.values()).total == total
+    domains = grader.roll_up_domains(summed("system", given_counts), {"s1": "d1"})
+    assert grader.add_tallies(domains.values()).total == total
     assert domains.keys() <= {"d1", ""}
 
 
@@ -103,4 +102,4 @@ def test_a_tally_is_shown_with_the_names_of_its_levels() -> None:
         "score": 66.7,
         "scored": 3,
     }
-    assert rollup.NOTHING.render({})["score"] is None
+    assert grader.NO_TALLY.render({})["score"] is None

@@ -38,13 +38,13 @@ CHECKS = {"has-title", "has-owner", "slo"}
 
 def problems_of(document: object, checks: set[str] | None = CHECKS) -> dict[str, str]:
     with pytest.raises(InvalidItemsError) as raised:
-        scorecard.parse(document, checks)
+        scorecard.parse_scorecard(document, checks)
     problems: list[dict[str, str]] = raised.value.details["problems"]
     return {problem["path"]: problem["message"] for problem in problems}
 
 
 def test_a_document_is_read() -> None:
-    found = scorecard.parse(DOCUMENT, CHECKS)
+    found = scorecard.parse_scorecard(DOCUMENT, CHECKS)
     assert found == Scorecard(
         id="readiness",
         title="Readiness",
@@ -75,7 +75,7 @@ def test_a_document_is_read() -> None:
 
 def test_only_id_title_and_entries_are_required() -> None:
     assert set(problems_of({})) == {"id", "title", "entries"}
-    found = scorecard.parse({"id": "a", "title": "A", "entries": ["slo"]}, CHECKS)
+    found = scorecard.parse_scorecard({"id": "a", "title": "A", "entries": ["slo"]}, CHECKS)
     assert found == Scorecard(id="a", title="A", entries=(ScorecardEntry("slo"),))
     assert found.is_effective(0)
 
@@ -166,4 +166,6 @@ def test_more_than_can_be_stored_is_refused() -> None:
 
 
 def test_any_check_may_be_named_where_the_known_ones_are_not_given() -> None:
-    assert scorecard.parse({"id": "a", "title": "A", "entries": ["later"]}).checks == {"later"}
+    assert scorecard.parse_scorecard({"id": "a", "title": "A", "entries": ["later"]}).checks == {
+        "later"
+    }

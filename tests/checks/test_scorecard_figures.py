@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from factbook.catalog.store import hierarchy
-from factbook.checks.levels import grader, label_store, level_store
-from factbook.checks.levels.level_store import LevelDeltas, LevelRow
-from factbook.checks.scorecards import scorecard_figures, trend
-from factbook.checks.scorecards.trend import TrendFigures, TrendPoint
+from factbook.checks.results import grader, level_store
+from factbook.checks.results.level_store import LevelDeltas, LevelRow
+from factbook.checks.scorecards import scorecard_figures
+from factbook.checks.scorecards.scorecard_figures import TrendFigures, TrendPoint
 from factbook.clock import DAY
 from factbook.errors import InputError, NotFoundError
 from factbook.storage import Database, Transaction
@@ -57,24 +57,24 @@ async def stand(database: Database, *entities: tuple[int, str, str, int]) -> Non
     """Entities with levels, each at a score of 50 percent for a level."""
 
     def work(transaction: Transaction) -> None:
-        before = level_store.rows(transaction, [one[0] for one in entities])
+        before = level_store.read_level_rows(transaction, [one[0] for one in entities])
         deltas, rows = LevelDeltas(), []
         for id_, owner, system, level in entities:
             own = bytes((level + 1, 3, level * 50, 100))
             place = owner, system, "component", LABELS.get(id_, "")
             if old := before.get(id_):
-                deltas.add(1, old.place, grader.in_slot(old.levels, 1), -1, id_)
+                deltas.add(1, old.place, grader.find_slot_level(old.levels, 1), -1, id_)
             deltas.add(1, place, own, 1, id_)
             rows.append(LevelRow(id_, *place[:3], own, place[3]))
-        level_store.write(transaction, rows, before)
+        level_store.write_levels(transaction, rows, before)
         deltas.write(transaction)
 
     await database.write(work)
 
 
 async def rollup(database: Database, by: str, **given_: Any) -> list[dict[str, Any]]:
-    found = await scorecard_figures.in_effect(database, "readiness")
-    groups = await scorecard_figures.rolled_up(database, found, by, **given_)
+    found = await scorecard_figures.get_scorecard_in_effect(database, "readiness")
+    groups = await scorecard_figures.roll_up_scorecard(database, found, by, **given_)
     return [group.render(found.names) for group in groups]
 
 
@@ -147,16 +147,18 @@ async def test_figures_by_system_domain_kind_and_label(database: Database) -> No
 async def test_what_has_no_results_has_no_figures(database: Database) -> None:
     await add_checks(database, "c1", "c2", "c3")
     with pytest.raises(NotFoundError):
-        await scorecard_figures.in_effect(database, "readiness")
+        await scorecard_figures.get_scorecard_in_effect(database, "readiness")
     await put(database, document())
     with pytest.raises(NotFoundError):
-        await scorecard_figures.in_effect(database, "readiness")
+        await scorecard_figures.get_scorecard_in_effect(database, "readiness")
 
 
 @pytest.mark.usefixtures("shop")
 async def test_a_trend_has_what_was_kept_and_today_as_it_is(database: Database) -> None:
     async def keep(day: int) -> int:
-        return await database.write(lambda tx: trend.record(tx, NOON + day * DAY))
+        return await database.write(
+            lambda tx: scorecard_figures.record_trends(tx, NOON + day * DAY)
+        )
 
     # Everybody, nobody, three groups and a person.
     assert await keep(0) == 6
@@ -165,10 +167,10 @@ async def test_a_trend_has_what_was_kept_and_today_as_it_is(database: Database) 
     assert await keep(2) == 4
     assert await keep(2) == 0
     await stand(database, (14, LEAF, "", 1))
-    found = await scorecard_figures.in_effect(database, "readiness")
+    found = await scorecard_figures.get_scorecard_in_effect(database, "readiness")
 
     async def over(group: str | None, first: int, last: int, step: int = 1) -> list[Any]:
-        points = await scorecard_figures.over_time(
+        points = await scorecard_figures.read_trend(
             database, found, group, TODAY + first, NOON + last * DAY, step
         )
         assert [one.render()["date"][:7] for one in points] == ["2026-11"] * len(points)
@@ -188,7 +190,7 @@ async def test_a_trend_has_what_was_kept_and_today_as_it_is(database: Database) 
     assert (await over(ANN, 2, 3)) == [(2, {"bronze": 1}), (3, {})]
     assert await keep(4) == 0
     # The last figures from before the time that is kept still tell what held by then.
-    assert await database.write(lambda tx: trend.trim(tx, NOON + 2 * DAY)) == 4
+    assert await database.write(lambda tx: scorecard_figures.trim_trends(tx, NOON + 2 * DAY)) == 4
     assert (await over(ANN, 2, 3)) == [(2, {"bronze": 1}), (3, {})]
     assert (await over(LEAF, 1, 3)) == [(2, after), (3, {"bronze": 1, "silver": 2})]
 
@@ -210,7 +212,7 @@ def test_a_series_has_for_each_step_the_last_figures_by_then(
         past = [one for one in kept if one.day <= day]
         if past and (last - day) % step == 0:
             wanted.append(TrendPoint(day, past[-1].figures))
-    assert trend.series(kept, first, last, step) == wanted
+    assert scorecard_figures.make_series(kept, first, last, step) == wanted
 
 
 @pytest.mark.usefixtures("shop")
@@ -226,10 +228,13 @@ async def test_parents_are_known_whichever_of_two_groups_names_the_other(
 def test_entities_are_counted_by_the_labels_that_the_catalog_finds() -> None:
     long = "x" * 201
     labels = {"Tier": "One", long: "a", "b": long, **{f"c{n:03}": "" for n in range(60)}}
-    stored = msgspec.json.decode(label_store.counted({"metadata": {"labels": labels}}))
+    stored = msgspec.json.decode(level_store.list_counted_labels({"metadata": {"labels": labels}}))
     assert stored.pop("tier", None) is None
-    assert list(stored) == [f"c{n:03}" for n in range(label_store.MOST_LABELS)]
-    assert label_store.counted({"metadata": {"labels": {"Tier": "One"}}}) == '{"tier":"one"}'
+    assert list(stored) == [f"c{n:03}" for n in range(level_store.MOST_COUNTED_LABELS)]
+    assert (
+        level_store.list_counted_labels({"metadata": {"labels": {"Tier": "One"}}})
+        == '{"tier":"one"}'
+    )
     unlabelled: list[dict[str, Any]] = [{}, {"metadata": {}}, {"metadata": {"labels": {}}}]
     for bare in unlabelled:
-        assert label_store.counted(bare) == ""
+        assert level_store.list_counted_labels(bare) == ""

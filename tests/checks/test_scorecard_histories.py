@@ -9,21 +9,21 @@ import pytest
 
 from factbook.catalog.store import collectable
 from factbook.checks import state
-from factbook.checks.background import regrade
-from factbook.checks.background.evaluator import Evaluation
-from factbook.checks.definitions import definition_lock
+from factbook.checks.definitions import exemption_store, publications
+from factbook.checks.definitions.definition_versions import scorecard_store
+from factbook.checks.definitions.exemption_store import (
+    Exemption,
+    ExemptionActor,
+    ExemptionFilter,
+    ExemptionRequest,
+)
 from factbook.checks.definitions.scorecard import ExemptionRules
-from factbook.checks.exemptions import exemption_store
-from factbook.checks.exemptions.exemption import Exemption, ExemptionActor, ExemptionRequest
-from factbook.checks.exemptions.exemption_store import ExemptionFilter
-from factbook.checks.levels import level_store
-from factbook.checks.levels.entity_place import place_of
-from factbook.checks.levels.grader import in_slot
-from factbook.checks.levels.grades import GradedEntity
-from factbook.checks.levels.level_store import LevelDeltas
-from factbook.checks.maintenance.check_grades import grading_of
-from factbook.checks.maintenance.check_set import CheckCache
-from factbook.checks.versions.scorecard_store import scorecard_store
+from factbook.checks.results import level_store, publication
+from factbook.checks.results.check_set import CheckCache
+from factbook.checks.results.evaluator import Evaluation
+from factbook.checks.results.grader import find_slot_level
+from factbook.checks.results.incremental import make_grading
+from factbook.checks.results.level_store import GradedEntity, LevelDeltas, place_entity
 from factbook.clock import DAY, HOUR
 from factbook.facts.entity_filter import Matcher
 from factbook.storage import Database, Transaction
@@ -74,7 +74,7 @@ class ScorecardWriter(CheckWriter):
         }
 
         def work(transaction: Transaction) -> None:
-            definition_lock.take(transaction)
+            publications.lock_definitions(transaction)
             scorecard_store.put(transaction, document, ANN.ref, self.time())
             scorecard_store.publish(transaction, document["id"], ANN.ref, self.time())
 
@@ -96,22 +96,22 @@ class ScorecardWriter(CheckWriter):
             now + chance.choice([2 * HOUR, DAY, 9 * DAY]),
         )
         await self.database.write(
-            lambda tx: exemption_store.request(tx, wanted, [ExemptionRules()], ANN, now)
+            lambda tx: exemption_store.store_request(tx, wanted, [ExemptionRules()], ANN, now)
         )
 
     async def decide(self) -> None:
         """Approve or revoke some exemption."""
-        found = await exemption_store.page(self.database, ExemptionFilter(), 1_000)
+        found = await exemption_store.list_exemptions(self.database, ExemptionFilter(), 1_000)
         if found:
             one = self.chance.choice(sorted(found, key=_age)[-20:])
             what: Any = "approve" if one.state == "requested" else "revoke"
             await self.database.write(
-                lambda tx: exemption_store.decide(tx, one.id, what, [], BOB, self.time())
+                lambda tx: exemption_store.store_decision(tx, one.id, what, [], BOB, self.time())
             )
 
     async def regrade(self) -> None:
         """Do a piece of what gradings have left to do."""
-        await regrade.work(self.database, self.time)
+        await publication.grade_pending(self.database, self.time)
 
 
 def _age(one: Exemption) -> tuple[object, ...]:
@@ -150,18 +150,18 @@ async def verify(database: Database, now: int) -> Counter[int]:
     """Compare levels, counts and exempt states with those of a grading anew; levels seen."""
 
     def anew(transaction: Transaction) -> tuple[Any, ...]:
-        transaction.lock(definition_lock.LOCK, shared=True)
+        transaction.lock(publications.DEFINITIONS_LOCK, shared=True)
         known = CheckCache().current(transaction)
         rows = transaction.all(*collectable.page(collectable.EVERYTHING, 0, 1_000))
         entities = collectable.read(rows)
         ids = [id_ for id_, _, _ in entities]
         return (
             known,
-            grading_of(transaction, known),
+            make_grading(transaction, known),
             entities,
-            exemption_store.holding(transaction, ids, now),
+            exemption_store.list_holding_exemptions(transaction, ids, now),
             dict(transaction.all("SELECT entity_id, states FROM check_states")),
-            level_store.rows(transaction, ids),
+            level_store.read_level_rows(transaction, ids),
             scorecard_store.all_within(transaction),
         )
 
@@ -176,18 +176,20 @@ async def verify(database: Database, now: int) -> Counter[int]:
             plain = byte & ~state.EXEMPT
             is_exempt = plain in {1, 2, 3} and check_id in held.checks
             assert bool(byte & state.EXEMPT) is is_exempt, (ref, check_id, byte)
-        entity = GradedEntity(id_, own, place_of(ref, document, Matcher(document)), held.scorecards)
+        entity = GradedEntity(
+            id_, own, place_entity(ref, document, Matcher(document)), held.scorecards
+        )
         assert entity.place is not None
         for one in grading.graders:
             wanted = one.own(entity, b"")
-            stored = in_slot(rows[id_].levels, one.slot) if id_ in rows else None
+            stored = find_slot_level(rows[id_].levels, one.slot) if id_ in rows else None
             assert stored == wanted, (ref, one.slot)
             deltas.add(one.slot, entity.place[:4], wanted, 1, id_)
             seen[wanted[0]] += 1
     for card in cards:
         assert card.pending_slot is None
         if card.slot is not None:
-            counts = await level_store.counts(database, card.slot)
+            counts = await level_store.count_levels(database, card.slot)
             assert {
                 (one.owner, one.system, one.kind, one.level): [
                     one.entities,
@@ -224,7 +226,7 @@ async def test_levels_follow_what_is_written_while_every_check_is_a_draft(
     await put(database, scorecard(entries=["draft"]))
     await catalog.push(a="red", b="blue")
     await publish(database)
-    await regrade.finish(database, time)
+    await publication.finish_gradings(database, time)
     assert await verify(database, time()) == {1: 2}
     await catalog.push(b="blue", c="red")
     await catalog.push(c="blue", d="")

@@ -5,9 +5,8 @@ from typing import Any
 
 import pytest
 
-from factbook.checks.definitions import definition_lock
-from factbook.checks.versions.check_store import check_store
-from factbook.checks.versions.scorecard_store import scorecard_store
+from factbook.checks.definitions import publications
+from factbook.checks.definitions.definition_versions import check_store, scorecard_store
 from factbook.errors import ConflictError, InvalidItemsError, NotFoundError
 from factbook.storage import Database, Transaction
 from tests.checks.scorecards import ACTOR, add_checks, document, effect, publish, put, stored
@@ -113,7 +112,7 @@ async def test_scorecards_with_a_check_are_graded_again_and_all_from_the_first_e
     await effect(database)
 
     def again(transaction: Transaction) -> None:
-        transaction.lock(definition_lock.LOCK)
+        transaction.lock(publications.DEFINITIONS_LOCK)
         scorecard_store.grade_again(transaction, ["c1"], NOON + 5)
 
     await database.write(again)

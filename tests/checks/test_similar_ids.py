@@ -6,12 +6,10 @@ from typing import Any
 import pytest
 
 from factbook.checks import state
-from factbook.checks.background import publication
-from factbook.checks.results import result_queries
+from factbook.checks.definitions.definition_versions import check_store
+from factbook.checks.results import count_store, publication, result_queries
+from factbook.checks.results.count_store import StateCounts
 from factbook.checks.results.result_queries import ResultFilter
-from factbook.checks.states import count_store
-from factbook.checks.states.count_store import StateCounts
-from factbook.checks.versions.check_store import check_store
 from factbook.storage import Database
 from tests.checks.catalog import CheckedCatalog, a_check, leaf
 from tests.checks.making import problems
@@ -35,7 +33,7 @@ async def catalog(database: Database) -> CheckedCatalog:
 
 
 async def words(catalog: CheckedCatalog) -> dict[str, str]:
-    found = await result_queries.of_entity(
+    found = await result_queries.read_entity_results(
         catalog.database, "component:default/shop", catalog.time()
     )
     assert found is not None
@@ -47,16 +45,16 @@ async def test_checks_whose_ids_differ_in_case_stay_apart(catalog: CheckedCatalo
     assert await words(catalog) == {"A": "pass", "a": "fail", "reader": "pass"}
     await catalog.record("shop", on=False)
     assert await words(catalog) == {"A": "fail", "a": "pass", "reader": "fail"}
-    assert await count_store.totals(database) == {
+    assert await count_store.count_totals(database) == {
         "A": StateCounts(failing=1),
         "a": StateCounts(passing=1),
         "reader": StateCounts(failing=1),
     }
     failing = ResultFilter(states=["fail"])
-    assert len(await result_queries.of_check(database, "A", failing, 10)) == 1
-    assert await result_queries.of_check(database, "a", failing, 10) == []
+    assert len(await result_queries.list_check_rows(database, "A", failing, 10)) == 1
+    assert await result_queries.list_check_rows(database, "a", failing, 10) == []
     await database.write(partial(check_store.delete, id_="a"))
-    await publication.finish(database, catalog.time)
+    await publication.finish_publications(database, catalog.time)
     assert await words(catalog) == {"A": "fail", "reader": "fail"}
     [change] = await database.all(
         "SELECT DISTINCT check_id FROM check_changes WHERE check_id <> ?", ("reader",)

@@ -2,14 +2,12 @@
 
 import pytest
 
-from factbook.checks.definitions import scorecard, validation
+from factbook.checks.definitions import scorecard, starter, validation
+from factbook.checks.definitions.definition_versions import check_store, scorecard_store
 from factbook.checks.definitions.validation import CheckContext
 from factbook.checks.document_readers import DefinitionDocument
 from factbook.checks.rules.check_definition import parse_check
-from factbook.checks.submissions import starter
-from factbook.checks.trials import trial
-from factbook.checks.versions.check_store import check_store
-from factbook.checks.versions.scorecard_store import scorecard_store
+from factbook.checks.trials import check_trial
 from factbook.facts.datasource import DataSource
 from factbook.facts.shapes import CODEHOST, SECURITY
 from factbook.integrations.integration import facts_of
@@ -30,7 +28,7 @@ OTHER = DataSource(id="coverage", title="Coverage")
 
 
 def of_kind(kind: str, hosts: list[DataSource]) -> list[DefinitionDocument]:
-    return [one for one in starter.documents([*hosts, OTHER]) if one.kind == kind]
+    return [one for one in starter.list_starter_documents([*hosts, OTHER]) if one.kind == kind]
 
 
 @pytest.mark.parametrize("hosts", [[], HOSTS[:1], HOSTS])
@@ -39,11 +37,11 @@ def test_every_document_is_valid_and_fits_the_sources(hosts: list[DataSource]) -
     ids = []
     for _, document in of_kind("check", hosts):
         check = parse_check(document)
-        assert validation.problems(check, CheckContext(sources, {})) == []
-        assert [one for one in trial.tried(check, NOON) if not one.passed] == []
+        assert validation.find_check_problems(check, CheckContext(sources, {})) == []
+        assert [one for one in check_trial.try_check(check, NOON) if not one.passed] == []
         ids.append(check.id)
     [card] = of_kind("scorecard", hosts)
-    found = scorecard.parse(card.document, ids)
+    found = scorecard.parse_scorecard(card.document, ids)
     assert found.checks == set(ids)
     assert len(ids) == 5 + 5 * len(hosts)
 
@@ -57,11 +55,11 @@ def test_a_check_of_a_host_is_about_the_entities_of_that_host() -> None:
 
 
 async def test_what_is_adopted_are_drafts_and_what_was_there_stays(database: Database) -> None:
-    documents = starter.documents(HOSTS[:1])
+    documents = starter.list_starter_documents(HOSTS[:1])
     mine = {**documents[0].document, "title": "Mine"}
     await database.write(lambda tx: check_store.create(tx, mine, ANN, NOON))
-    first = await database.write(lambda tx: starter.adopt(tx, documents, ANN, NOON))
-    again = await database.write(lambda tx: starter.adopt(tx, documents, ANN, NOON))
+    first = await database.write(lambda tx: starter.adopt_starter(tx, documents, ANN, NOON))
+    again = await database.write(lambda tx: starter.adopt_starter(tx, documents, ANN, NOON))
     assert first.kept == (mine["id"],)
     assert len(first.made) == 10
     assert again.made == ()
@@ -74,7 +72,7 @@ async def test_what_is_adopted_are_drafts_and_what_was_there_stays(database: Dat
 
 
 def test_checks_of_facts_that_no_source_has_are_left_out_and_named() -> None:
-    left_out = {one.check: one.fact for one in starter.missing([OTHER])}
+    left_out = {one.check: one.fact for one in starter.list_missing_facts([OTHER])}
     assert left_out["protected-branch"] == "codehost.branchProtection.enabled"
     assert len(left_out) == 5
-    assert starter.missing([OTHER, *HOSTS]) == []
+    assert starter.list_missing_facts([OTHER, *HOSTS]) == []

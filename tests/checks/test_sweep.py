@@ -6,9 +6,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from factbook.catalog.store import collectable
-from factbook.checks.background import due, publication, regrade
-from factbook.checks.background.evaluator import Evaluation
-from factbook.checks.background.sweep import StateSweep
+from factbook.checks.results import evaluator, publication
+from factbook.checks.results.evaluator import Evaluation, StateSweep
 from factbook.clock import DAY, HOUR, MINUTE
 from factbook.storage import Database, Transaction
 from factbook.storage.database_url import open_database
@@ -42,7 +41,7 @@ async def catalog(database: Database) -> CheckedCatalog:
         database, scorecards.document(entries=[{"check": "few", "level": "silver"}])
     )
     await scorecards.publish(database)
-    await regrade.finish(database, catalog.time)
+    await publication.finish_gradings(database, catalog.time)
     return catalog
 
 
@@ -90,8 +89,8 @@ async def test_entities_that_the_release_before_changed_and_removed_are_counted_
 ) -> None:
     await before.push(b="blue", c="red")
     await catalog.push(b="blue", c="red")
-    await publication.finish(catalog.database, catalog.time)
-    await due.work(catalog.database, catalog.time)
+    await publication.finish_publications(catalog.database, catalog.time)
+    await evaluator.evaluate_due(catalog.database, catalog.time)
     with pytest.raises(AssertionError):
         await verify(catalog.database, catalog.time())
     await restart(catalog)

@@ -3,9 +3,9 @@ from typing import Any
 import pytest
 
 from factbook.checks.rules.check_definition import parse_check
-from factbook.checks.takeover import backstage
+from factbook.checks.takeover import tech_insights
 from factbook.checks.takeover.taken_over import TakenOver
-from factbook.checks.trials import trial
+from factbook.checks.trials import check_trial
 from factbook.errors import InputError
 
 LEAF = {"fact": "hasGroupOwner", "operator": "equal", "value": True}
@@ -23,7 +23,7 @@ def one(**members: Any) -> dict[str, Any]:
 
 def taken(**checks: Any) -> TakenOver:
     config = {"techInsights": {"factChecker": {"checks": checks}}}
-    return backstage.taken_over(config, {"githubFactRetriever": "github"})
+    return tech_insights.take_over_backstage(config, {"githubFactRetriever": "github"})
 
 
 def remarks(found: TakenOver) -> dict[str, str]:
@@ -78,8 +78,8 @@ def test_tests_that_are_made_hold_and_leave_nothing_out() -> None:
     found = taken(x=one(factIds=["githubFactRetriever"], rule={"conditions": conditions}))
 
     read = parse_check(found.documents[0].document)
-    assert [result.passed for result in trial.tried(read, 0)] == [True, True, True]
-    assert list(trial.gaps(read)) == []
+    assert [result.passed for result in check_trial.try_check(read, 0)] == [True, True, True]
+    assert list(check_trial.list_test_gaps(read)) == []
 
 
 def test_facts_are_found_in_the_source_that_has_them() -> None:
@@ -220,4 +220,4 @@ def test_ranks_become_a_scorecard(ranks: tuple[int, int], levels: list[str]) -> 
 @pytest.mark.parametrize("config", [None, [], {}, {"techInsights": {"factChecker": 3}}])
 def test_a_configuration_without_checks_is_refused(config: Any) -> None:
     with pytest.raises(InputError, match="no checks below"):
-        backstage.taken_over(config, {})
+        tech_insights.take_over_backstage(config, {})

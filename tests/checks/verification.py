@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 
 from factbook.catalog.store import collectable
 from factbook.checks import state
-from factbook.checks.definitions import definition_lock
-from factbook.checks.levels.entity_place import owner_of
-from factbook.checks.maintenance.check_set import CheckCache, CheckSet
+from factbook.checks.definitions import publications
+from factbook.checks.results.check_set import CheckCache, CheckSet
+from factbook.checks.results.count_store import PLACES, StateCounts
+from factbook.checks.results.level_store import find_owner
 from factbook.checks.rules.checked_entity import CheckedEntity
-from factbook.checks.states.count_store import PLACES, StateCounts
 from factbook.facts import store
 from factbook.facts.entity_filter import Matcher
 from factbook.facts.freshness import Latest
@@ -40,7 +40,7 @@ async def verify(database: Database, now: int) -> dict[str, StoredStates]:
         has = {check: byte(states, slot) for check, slot in known.slots.items()}
         assert has == wanted, (ref, has, wanted)
         if wanted:
-            assert owner == owner_of(document), ref
+            assert owner == find_owner(document), ref
         assert due is None or (due_at is not None and due_at <= due), (ref, due, due_at)
         found[ref] = StoredStates(owner, has)
     assert not stored, "states of entities that are not there"
@@ -58,7 +58,7 @@ def ownership(document: Mapping[str, Any], refs: Collection[str]) -> dict[str, L
 
 def current(transaction: Transaction) -> CheckSet:
     """The checks in effect, without what any process has in memory."""
-    transaction.lock(definition_lock.LOCK, shared=True)
+    transaction.lock(publications.DEFINITIONS_LOCK, shared=True)
     return CheckCache().current(transaction)
 
 

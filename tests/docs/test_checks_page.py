@@ -11,7 +11,7 @@ from factbook.checks.definitions import validation
 from factbook.checks.definitions.validation import CheckContext
 from factbook.checks.rules import check_definition
 from factbook.checks.rules.check_definition import CHECK_MEMBERS, parse_check
-from factbook.checks.trials import trial
+from factbook.checks.trials import check_trial
 from factbook.facts.datasource import DataSource
 from factbook.facts.shapes import CODEHOST
 from factbook.integrations.integration import facts_of
@@ -32,9 +32,9 @@ def example() -> dict[str, Any]:
 def test_the_example_is_a_check_whose_tests_hold(example: dict[str, Any]) -> None:
     check = parse_check(example)
 
-    assert validation.problems(check, CheckContext({"github": GITHUB}, {})) == []
-    assert all(one.passed for one in trial.tried(check, NOON))
-    assert list(trial.gaps(check)) == []
+    assert validation.find_check_problems(check, CheckContext({"github": GITHUB}, {})) == []
+    assert all(one.passed for one in check_trial.try_check(check, NOON))
+    assert list(check_trial.list_test_gaps(check)) == []
 
 
 def test_the_page_names_every_member_of_a_check_and_of_its_tests() -> None:

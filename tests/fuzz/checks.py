@@ -5,16 +5,15 @@ from typing import Any
 import msgspec
 
 from factbook.checks import document_readers, state
-from factbook.checks.definitions import scorecard, validation
+from factbook.checks.definitions import exemption_store, scorecard, validation
 from factbook.checks.definitions.validation import CheckContext
-from factbook.checks.exemptions import exemption
 from factbook.checks.rules import check_definition, comparisons, language
 from factbook.checks.rules.check_definition import parse_check
 from factbook.checks.rules.checked_entity import CheckedEntity
 from factbook.checks.rules.explanation import explain_check
 from factbook.checks.rules.rule_evaluation import compile_check
-from factbook.checks.takeover import backstage, rhdh, roadie, thresholds
-from factbook.checks.trials import trial
+from factbook.checks.takeover import rhdh, tech_insights
+from factbook.checks.trials import check_trial
 from factbook.datasources import value_filters
 from factbook.facts.freshness import Latest
 from tests.checks.sources import CODE, SOURCES
@@ -57,9 +56,9 @@ def check(data: bytes) -> None:
     assert explanation.state == outcome.state
     assert msgspec.json.encode([(one.value, one.wanted) for one in explanation.because])
     assert language.describe_rule(found.rule).endswith(".")
-    assert len(trial.tried(found, NOON)) == len(found.tests)
-    assert all(message for _, message in trial.gaps(found))
-    for problem in validation.problems(found, CheckContext(SOURCES, {})):
+    assert len(check_trial.try_check(found, NOON)) == len(found.tests)
+    assert all(message for _, message in check_trial.list_test_gaps(found))
+    for problem in validation.find_check_problems(found, CheckContext(SOURCES, {})):
         assert problem["message"]
 
 
@@ -76,9 +75,9 @@ def template(data: bytes) -> None:
 def document(data: bytes) -> None:
     """A scorecard names its levels once; an exemption is of a check or of a scorecard."""
     given = json(data)
-    card = tried(scorecard.parse, given)
+    card = tried(scorecard.parse_scorecard, given)
     assert card is None or len(card.ranks) == len(card.levels)
-    request = tried(exemption.parse, given, NOON)
+    request = tried(exemption_store.parse_exemption_request, given, NOON)
     assert request is None or bool(request.check) != bool(request.scorecard)
 
 
@@ -95,14 +94,18 @@ def value_filter(data: bytes) -> None:
 def takeover(data: bytes) -> None:
     """What is taken over is taken by this service, and the rest is told."""
     given = json(data)
-    for taken_over in (backstage.taken_over, rhdh.taken_over, roadie.taken_over):
+    for taken_over in (
+        tech_insights.take_over_backstage,
+        rhdh.take_over_rhdh,
+        tech_insights.take_over_roadie,
+    ):
         found = tried(taken_over, given, {"7f3a": "code"})
         for kind, document in found.documents if found else ():
-            assert tried(parse_check if kind == "check" else scorecard.parse, document)
+            assert tried(parse_check if kind == "check" else scorecard.parse_scorecard, document)
         for _, remark in found.remarks if found else ():
             assert remark.message
     for line in lines(data, 3):
-        threshold = thresholds.parse(line)
+        threshold = rhdh.parse_threshold(line)
         assert threshold is None or threshold.matches(1) in (True, False)
 
 
@@ -140,12 +143,12 @@ TARGETS = [
         "scorecard",
         document,
         (
-            "checks.exemptions.exemption.parse",
+            "checks.definitions.exemption_store.parse_exemption_request",
             "checks.document_readers.read_members",
-            "checks.definitions.scorecard.parse",
+            "checks.definitions.scorecard.parse_scorecard",
         ),
     ),
     Target("value-filter", value_filter, ("datasources.value_filters.read",)),
-    Target("check-takeover", takeover, ("checks.takeover.thresholds.parse",)),
+    Target("check-takeover", takeover, ("checks.takeover.rhdh.parse_threshold",)),
     Target("version", version, ("checks.rules.comparisons.parse_version",)),
 ]

@@ -39,7 +39,7 @@ OWNER: Final = {table: room for room, tables in OWNERS.items() for table in tabl
 JOINS: Final = {
     "checks/results/result_queries.py": "entities",  # those of a state in order
     "facts/across.py": "entities",  # a fact of all of them, known or not: an outer join
-    "checks/exemptions/exemption_store.py": "entities",  # each with its entity
+    "checks/definitions/exemption_store.py": "entities",  # each with its entity
     "facts/history_queries.py": "entities",  # each change with the reference of its entity
     "facts/removal.py": "entities",  # what the filter of a source leaves out, deleted unread
     "facts/source_overview.py": "entities",  # pushed facts and failures with references

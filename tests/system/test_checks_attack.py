@@ -14,8 +14,8 @@ import pytest
 
 from factbook.catalog.store import collectable
 from factbook.checks import state
-from factbook.checks.exemptions import exemption_store
-from factbook.checks.levels.entity_place import owner_of
+from factbook.checks.definitions import exemption_store
+from factbook.checks.results.level_store import find_owner
 from factbook.checks.rules.checked_entity import CheckedEntity
 from factbook.facts import store
 from factbook.facts.entity_filter import Matcher
@@ -100,7 +100,7 @@ async def verify(opened: Database, now: int) -> None:
     rows = await opened.all(*collectable.page(collectable.EVERYTHING, 0, 100_000))
     entities = collectable.read(rows)
     ids = [id_ for id_, _, _ in entities]
-    exempt = await opened.write(lambda tx: exemption_store.holding(tx, ids, now))
+    exempt = await opened.write(lambda tx: exemption_store.list_holding_exemptions(tx, ids, now))
     stored = {
         row[0]: row[1:]
         for row in await opened.all("SELECT entity_id, owner, states FROM check_states")
@@ -126,7 +126,7 @@ async def verify(opened: Database, now: int) -> None:
         has = {check: verification.byte(states, slot) for check, slot in known.slots.items()}
         assert has == wanted, (ref, has, wanted)
         if wanted:
-            assert owner == owner_of(document), ref
+            assert owner == find_owner(document), ref
         found.append(StoredStates(owner, has))
     assert not stored, "states of entities that are not there"
     assert await verification.counts(opened) == verification.recounted(known, found)

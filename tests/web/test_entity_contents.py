@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from factbook.catalog.store import totals
-from factbook.checks.scorecards import trend
+from factbook.checks.scorecards import scorecard_figures
 from factbook.clock import DAY
 from factbook.facts.schema import Fact
 from factbook.integrations import SOURCES as CATALOGS
@@ -121,7 +121,9 @@ async def test_groups_below_each_other_are_counted_once(service: Service) -> Non
 async def test_the_trend_of_a_team_is_told(service: Service) -> None:
     await with_checks(service, *ENTITIES, lines=40)
     database = service.state.database
-    await database.write(lambda transaction: trend.record(transaction, service.time()))
+    await database.write(
+        lambda transaction: scorecard_figures.record_trends(transaction, service.time())
+    )
     service.time.advance(2 * DAY)
     await push(service, item("component:default/web", lines=99, tool="cov"))
     text = words(await (await signed_in(service)).text("/catalog/group/default/team-a"))

@@ -6,8 +6,8 @@ from urllib.parse import quote
 
 import pytest
 
-from factbook.checks.digests import recent_changes
-from factbook.checks.scorecards import trend
+from factbook.checks.digests import digest
+from factbook.checks.scorecards import scorecard_figures
 from factbook.clock import DAY
 from tests.api.defining import item, push
 from tests.conftest import StartService
@@ -56,7 +56,9 @@ async def test_a_scorecard_without_levels_shows_scores_and_nothing_else(scoring:
     await published(scoring, plain)
     now = scoring.time()
     for day in (8, 0):
-        await scoring.state.database.write(partial(trend.record, now=now - day * DAY))
+        await scoring.state.database.write(
+            partial(scorecard_figures.record_trends, now=now - day * DAY)
+        )
     visitor = await signed_in(scoring)
     overview = words(await visitor.text("/"))
     shown = section(overview, "Plain", "Readiness")
@@ -91,7 +93,9 @@ async def test_the_trend_of_a_scorecard_and_its_levels_of_a_week_are_told(
     scoring: Service,
 ) -> None:
     database = scoring.state.database
-    await database.write(lambda transaction: trend.record(transaction, scoring.time()))
+    await database.write(
+        lambda transaction: scorecard_figures.record_trends(transaction, scoring.time())
+    )
     scoring.time.advance(8 * DAY)
     await push(scoring, item(API, lines=99))
     page = await (await signed_in(scoring)).text("/")
@@ -142,10 +146,10 @@ async def test_entities_that_left_are_not_counted_as_newly_failing(scoring: Serv
     await scoring.push("more", component("brief"))
     await push(scoring, item("component:default/brief", lines=1))
     scoring.time.advance(DAY)
-    there = await recent_changes.since(scoring.state.database, 0, scoring.time())
+    there = await digest.count_recent_changes(scoring.state.database, 0, scoring.time())
     assert there.to("fail") == {"covered": 1, "much": 1}
     await scoring.push("more")
-    gone = await recent_changes.since(scoring.state.database, 0, scoring.time())
+    gone = await digest.count_recent_changes(scoring.state.database, 0, scoring.time())
     assert gone.to("fail") == {}
 
 
@@ -156,7 +160,7 @@ async def test_of_very_many_changes_the_last_ones_are_looked_at(
     await push(scoring, item(WEB, lines=20))
     scoring.time.advance(DAY)
     await push(scoring, item(API, lines=99))
-    found = await recent_changes.since(
+    found = await digest.count_recent_changes(
         scoring.state.database, scoring.time() - 7 * DAY, scoring.time(), most=2
     )
     assert found.is_cut

@@ -16,7 +16,7 @@ from factbook.api.parameters import (
 )
 from factbook.catalog import ref as refs
 from factbook.checks import state
-from factbook.checks.exemptions import exemption
+from factbook.checks.definitions import exemption_store
 from factbook.errors import NotFoundError
 from factbook.http.requests import Request
 from factbook.schemas import patterns
@@ -171,7 +171,9 @@ EXEMPTION_ID: Final = PathPart(
     name="id", description="The exemption's id.", example="019a7c1f2b3d5e6f", format="exemption-id"
 )
 EXEMPTION_STATE: Final = Choice(
-    name="state", description="Only exemptions in this state.", words=exemption.STATES
+    name="state",
+    description="Only exemptions in this state.",
+    words=exemption_store.EXEMPTION_STATES,
 )
 EXEMPTION_ENTITY: Final = Text(
     name="entity",

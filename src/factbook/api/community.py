@@ -16,13 +16,13 @@ from factbook.auth.permissions import CATALOG_READ, CHECK_READ, SOURCE_READ
 from factbook.catalog import ref as refs
 from factbook.catalog.store import by_ref, collectable
 from factbook.checks import state
-from factbook.checks.maintenance.check_set import CheckCache
+from factbook.checks.definitions.definition_versions import check_store
 from factbook.checks.results import result_queries
+from factbook.checks.results.check_set import CheckCache
 from factbook.checks.results.result_queries import CheckResult
 from factbook.checks.rules.check_definition import Check, parse_stored_check
 from factbook.checks.rules.explanation import Explanation
 from factbook.checks.rules.language import CHECKS, ENTITY, walk_leaves
-from factbook.checks.versions.check_store import check_store
 from factbook.clock import iso, milliseconds
 from factbook.errors import FactbookError, InputError
 from factbook.facts import store, time_series
@@ -186,7 +186,7 @@ async def _list_community_results(
     state: SourceContext, ref: str, asked: CommunityRun, schemas: FactSchemas
 ) -> list[Shown] | None:
     only = asked.checks or []
-    found = await result_queries.of_entity(state.database, ref, state.clock(), only=only)
+    found = await result_queries.read_entity_results(state.database, ref, state.clock(), only=only)
     if found is None:
         return None
     return [

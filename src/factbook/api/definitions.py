@@ -20,15 +20,18 @@ from factbook.api.endpoint import require_permissions
 from factbook.audit.trail import About, AuditEntry
 from factbook.auth.permissions import CATALOG_READ
 from factbook.catalog.store import totals
-from factbook.checks.definitions import author_permissions, definition_lock
+from factbook.checks.definitions import definition_writes, publications, starter, validation
+from factbook.checks.definitions.definition_versions import (
+    StagedDefinition,
+    StagedStore,
+    StoredCheck,
+    check_store,
+    scorecard_store,
+)
+from factbook.checks.definitions.definition_writes import OwnedStaged
+from factbook.checks.definitions.starter import Adoption, MissingFact
 from factbook.checks.rules import language
 from factbook.checks.rules.check_definition import Check, parse_stored_check
-from factbook.checks.submissions import check_documents, definition_writes, starter
-from factbook.checks.submissions.owned_staged import OwnedStaged
-from factbook.checks.submissions.starter import Adoption, MissingFact
-from factbook.checks.versions.check_store import StoredCheck, check_store
-from factbook.checks.versions.scorecard_store import scorecard_store
-from factbook.checks.versions.staged_store import StagedDefinition, StagedStore
 from factbook.clock import iso, iso_or_none
 from factbook.errors import FactbookError
 from factbook.facts.datasource import DataSource
@@ -109,7 +112,7 @@ class DefinitionHandlers(Generic[S, A]):
         """Make the body the draft of one, and publish it if that is asked for."""
         document = await self._document(request, state, self._id.of(request))
         now, publish = state.clock(), PUBLISH.of(request)
-        work = definition_writes.replacement(
+        work = definition_writes.make_replacement(
             self._store,
             document,
             request.actor,
@@ -124,7 +127,7 @@ class DefinitionHandlers(Generic[S, A]):
     async def delete(self, request: Request, state: HandlerContext) -> Reply:
         """Remove one."""
         id_ = self._id.of(request)
-        work = definition_writes.removal(self._store, id_, parse_if_match_tags(request))
+        work = definition_writes.make_removal(self._store, id_, parse_if_match_tags(request))
         entry = AuditEntry(f"{self._store.noun}.delete", id_)
         await self._recorded(request, state, id_, work, entry, 204)
         return Reply(status=204)
@@ -132,7 +135,7 @@ class DefinitionHandlers(Generic[S, A]):
     async def publish(self, request: Request, state: HandlerContext) -> JsonReply[A]:
         """Publish the draft of one."""
         id_, now = (await self._existing(request, state)).id, state.clock()
-        work = definition_writes.publication(
+        work = definition_writes.make_publication(
             self._store,
             id_,
             request.actor,
@@ -207,7 +210,7 @@ class DefinitionHandlers(Generic[S, A]):
             shown = self._shown(stored, publication=publication)
         else:
             shown = self._answer(**_render_unread_definition(stored))
-        return reply(shown, status, etag=f'"{definition_writes.tag(stored)}"')
+        return reply(shown, status, etag=f'"{definition_writes.make_tag(stored)}"')
 
     def _shown(self, stored: S, **more: object) -> A:
         members = {**_render_definition(stored), **self._members(stored), **more}
@@ -222,7 +225,7 @@ def _render_unread_definition(stored: StagedDefinition) -> Members:
         "title": None,
         "version": stored.version,
         "draft": stored.is_draft,
-        "tag": definition_writes.tag(stored),
+        "tag": definition_writes.make_tag(stored),
     }
 
 
@@ -309,9 +312,9 @@ async def _verify_check(
 
     def authorized(check: Check) -> None:
         if token is not None:
-            require_permissions(token, author_permissions.needed(check))
+            require_permissions(token, validation.list_needed_permissions(check))
 
-    return await check_documents.read_check(
+    return await validation.read_check_document(
         document, state.database, state.registry, depth, check_id, authorized
     )
 
@@ -370,7 +373,7 @@ async def _verify_scorecard(
     request: Request, state: SourceContext, document: dict[str, Any], scorecard_id: str | None
 ) -> object:
     depth = state.settings.max_json_depth
-    found = await check_documents.read_scorecard(document, state.database, depth, scorecard_id)
+    found = await validation.read_scorecard_document(document, state.database, depth, scorecard_id)
     # Its figures count the entities that its filter lets through.
     if request.token is not None and found.applies_to is not None:
         require_permissions(request.token, (CATALOG_READ,))
@@ -385,12 +388,14 @@ async def get_starter_scorecard(
     Nothing is stored. `missing` has the checks that are left out, as no data source has their fact.
     """
     sources = await _list_sources(state)
-    found = starter.documents(sources)
+    found = starter.list_starter_documents(sources)
     checks, scorecards = (
         [one.document for one in found if one.kind == kind] for kind in ("check", "scorecard")
     )
     return reply(
-        StarterDocuments(checks, scorecards, _render_missing_checks(starter.missing(sources)))
+        StarterDocuments(
+            checks, scorecards, _render_missing_checks(starter.list_missing_facts(sources))
+        )
     )
 
 
@@ -402,18 +407,18 @@ async def adopt_starter_scorecard(
     Nothing is evaluated before it is published.
     """
     sources, now = await _list_sources(state), state.clock()
-    wanted = starter.documents(sources)
+    wanted = starter.list_starter_documents(sources)
     [card] = [one.document["id"] for one in wanted if one.kind == "scorecard"]
 
     def work(transaction: Transaction) -> Adoption:
-        definition_lock.take(transaction)
-        return starter.adopt(transaction, wanted, request.actor, now)
+        publications.lock_definitions(transaction)
+        return starter.adopt_starter(transaction, wanted, request.actor, now)
 
     def about(adopted: Adoption) -> AuditEntry:
         return AuditEntry("scorecard.create", card, {"drafts": list(adopted.made)})
 
     adopted = await audit.writing(request, state, about)(work)
-    missing = _render_missing_checks(starter.missing(sources))
+    missing = _render_missing_checks(starter.list_missing_facts(sources))
     return reply(AdoptedStarter(list(adopted.made), list(adopted.kept), missing))
 
 

@@ -15,11 +15,9 @@ from factbook.api.check_parameters import (
     PAGE_LIMIT,
 )
 from factbook.catalog import ref as refs
-from factbook.checks.exemptions import exemption, exemption_store
-from factbook.checks.exemptions.exemption import Decision, Exemption
-from factbook.checks.exemptions.exemption_store import ExemptionFilter
-from factbook.checks.submissions import exemption_writes
-from factbook.checks.submissions.exemption_writes import ExemptionCaller
+from factbook.checks.definitions import definition_writes, exemption_store
+from factbook.checks.definitions.definition_writes import ExemptionCaller
+from factbook.checks.definitions.exemption_store import Decision, Exemption, ExemptionFilter
 from factbook.http import audit
 from factbook.http.context import HandlerContext
 from factbook.http.requests import JsonReply, Request, decode, reply
@@ -39,7 +37,7 @@ async def get_exemptions(request: Request, state: HandlerContext) -> JsonReply[E
         EXEMPTION_SCORECARD.of(request),
     )
     limit = PAGE_LIMIT.of(request) or _PAGE
-    found = await exemption_store.page(
+    found = await exemption_store.list_exemptions(
         state.database, wanted, limit + 1, _parse_exemption_cursor(cursor)
     )
     page = found[:limit]
@@ -57,23 +55,27 @@ async def post_exemption(request: Request, state: HandlerContext) -> JsonReply[S
         await request.json_body(_LARGEST_EXEMPTION, "an exemption"), dict[str, Any]
     )
     now = state.clock()
-    wanted = exemption.parse(body, now)
+    wanted = exemption_store.parse_exemption_request(body, now)
     usual = state.settings.exemption_days
     work = partial(
-        exemption_writes.ask,
+        definition_writes.request_exemption,
         wanted=wanted,
         caller=_build_exemption_caller(request, state),
         now=now,
         usual_days=usual,
     )
-    write = audit.writing(request, state, exemption_writes.audited("exemption.request"), 201)
+    write = audit.writing(
+        request, state, definition_writes.audit_exemption("exemption.request"), 201
+    )
     return reply(_render_exemption(await write(work)), 201)
 
 
 async def get_exemption(request: Request, state: HandlerContext) -> JsonReply[ShownExemption]:
     """An exemption."""
     return reply(
-        _render_exemption(await exemption_store.one(state.database, EXEMPTION_ID.of(request)))
+        _render_exemption(
+            await exemption_store.get_exemption(state.database, EXEMPTION_ID.of(request))
+        )
     )
 
 
@@ -104,7 +106,7 @@ async def _decide_exemption(
         await request.json_body(_LARGEST_EXEMPTION, "a decision") or b"{}", NewDecision
     )
     work = partial(
-        exemption_writes.decide,
+        definition_writes.decide_exemption,
         exemption_id=id_,
         decision=decision,
         caller=_build_exemption_caller(request, state),
@@ -113,7 +115,9 @@ async def _decide_exemption(
         own=state.settings.exemption_self_approval,
         usual_days=state.settings.exemption_days,
     )
-    write = audit.writing(request, state, exemption_writes.audited(f"exemption.{decision}"))
+    write = audit.writing(
+        request, state, definition_writes.audit_exemption(f"exemption.{decision}")
+    )
     return reply(_render_exemption(await write(work)))
 
 

@@ -12,12 +12,13 @@ from factbook.catalog.store import collectable
 from factbook.catalog.store.apply import Actor
 from factbook.catalog.validation import deeper_than, too_deep
 from factbook.checks import state
-from factbook.checks.maintenance import latest_facts
+from factbook.checks.definitions import validation
+from factbook.checks.definitions.definition_versions import check_store
+from factbook.checks.results import entity_evaluation
+from factbook.checks.results.count_store import StateCounts
 from factbook.checks.rules.check_definition import Check
 from factbook.checks.rules.checked_entity import CheckedEntity
 from factbook.checks.rules.explanation import Explainer
-from factbook.checks.states.count_store import StateCounts
-from factbook.checks.submissions import check_documents
 from factbook.checks.trials import preview
 from factbook.checks.trials.entity_trial import (
     MOST_EXPLAINED,
@@ -26,7 +27,6 @@ from factbook.checks.trials.entity_trial import (
     TriedEntityResult,
 )
 from factbook.checks.trials.preview import PreviewedChange, PreviewScope
-from factbook.checks.versions.check_store import check_store
 from factbook.clock import milliseconds
 from factbook.errors import InputError
 from factbook.facts import store
@@ -64,7 +64,7 @@ async def post_check_preview(request: Request, state: SourceContext) -> JsonRepl
         _build_preview_scope(asked, state.settings.max_json_depth),
     )
     async with request.aside():
-        found = await preview.preview(
+        found = await preview.preview_check(
             state.database, check, now, asked.limit, request.caller, scope
         )
     shown = [_render_previewed_change(one) for one in found.first]
@@ -88,7 +88,7 @@ async def _read_preview_check(asked: NewPreview, state: SourceContext) -> Check:
         given = {name: value for name, value in merged.items() if value is not None}
     elif asked.changes is not msgspec.UNSET:
         raise InputError("changes are for a stored check; change the definition itself.")
-    return await check_documents.read_check(given, state.database, state.registry, depth)
+    return await validation.read_check_document(given, state.database, state.registry, depth)
 
 
 def _build_preview_scope(asked: NewPreview, depth: int) -> PreviewScope:
@@ -120,9 +120,9 @@ async def _explain_preview(
     document = await collectable.entity(state.database, shown.entity_ref)
     if entity_id is None or document is None or shown.then == _OUT:
         return
-    own = await latest_facts.own_of(state.database, entity_id)
+    own = await entity_evaluation.read_own_facts(state.database, entity_id)
     facts = {**await store.latest_of_ref(state.database, shown.entity_ref), **own}
-    latest = preview.with_facts(facts, scope.facts, now)
+    latest = preview.replace_facts(facts, scope.facts, now)
     entity = CheckedEntity(shown.entity_ref, document, latest)
     told = await asyncio.to_thread(explainer.explained, entity, now)
     shown.message = told.message

@@ -17,29 +17,24 @@ from factbook.auth.permissions import SOURCE_READ
 from factbook.catalog import ref as refs
 from factbook.catalog.store import by_ref, collectable
 from factbook.checks import state
-from factbook.checks.definitions import scorecard
-from factbook.checks.exemptions import exemption_store
-from factbook.checks.exemptions.exemption_store import ExemptionFilter
-from factbook.checks.levels import level_store
-from factbook.checks.levels.grader import GradedLevel, Step, decoded
-from factbook.checks.results import result_age, result_pages, result_queries
-from factbook.checks.results.result_age import ResultAge
-from factbook.checks.results.result_pages import ResultPlace
+from factbook.checks.definitions import exemption_store, scorecard
+from factbook.checks.definitions.definition_versions import check_store, scorecard_store
+from factbook.checks.definitions.exemption_store import ExemptionFilter
+from factbook.checks.results import change_store, count_store, level_store, result_queries
+from factbook.checks.results.count_store import StateCounts
+from factbook.checks.results.grader import GradedLevel, Step, decode_level
 from factbook.checks.results.result_queries import (
     CheckedRow,
     CheckResult,
     EntityResults,
+    ResultAge,
     ResultFilter,
+    ResultPlace,
 )
 from factbook.checks.rules.explanation import Evidence, Explanation
-from factbook.checks.scorecards import badge, level_pages, next_steps, scorecard_figures
+from factbook.checks.scorecards import badge, scorecard_figures
 from factbook.checks.scorecards.badge import Badge
-from factbook.checks.scorecards.level_pages import LevelFilter
-from factbook.checks.scorecards.scorecard_figures import ScorecardInEffect
-from factbook.checks.states import change_store, count_store
-from factbook.checks.states.count_store import StateCounts
-from factbook.checks.versions.check_store import check_store
-from factbook.checks.versions.scorecard_store import scorecard_store
+from factbook.checks.scorecards.scorecard_figures import LevelFilter, ScorecardInEffect
 from factbook.clock import DAY, iso, iso_or_none, minute
 from factbook.errors import InputError, NotFoundError
 from factbook.http import csv_lines
@@ -74,7 +69,7 @@ async def get_check_results(
         shown = [row for row in _list_entity_rows(found) if _matches_filter(row, found, wanted)]
         return reply(results.CheckResults(shown))
     place = _parse_result_cursor(check_parameters.RESULT_CURSOR.of(request))
-    page = await result_pages.page(state.database, only, wanted, place, limit)
+    page = await result_queries.read_result_page(state.database, only, wanted, place, limit)
     cursor = None if page.next is None else "/".join(page.next)
     return reply(results.CheckResults([_render_result_row(*one) for one in page.rows], cursor))
 
@@ -97,8 +92,8 @@ async def get_check_overview(
     """The numbers of entities by their state, kept as results change."""
     id_ = CHECK_ID.of(request)
     stored = await check_store.existing(state.database, id_)
-    counts = (await count_store.totals(state.database, [id_])).get(id_, StateCounts())
-    changed = await change_store.last_of(state.database, id_)
+    counts = (await count_store.count_totals(state.database, [id_])).get(id_, StateCounts())
+    changed = await change_store.find_last_change(state.database, id_)
     known = counts.passing + counts.failing
     times = [at for at in (changed, stored.in_effect_at) if at is not None]
     return reply(
@@ -114,7 +109,9 @@ async def get_check_overview(
             total=known + counts.undecided,
             percentage=round(100 * counts.passing / known, 1) if known else None,
             last_run=iso_or_none(max(times, default=None)),
-            **render_age(await result_age.of_checks(state.database, [id_], state.clock())),
+            **render_age(
+                await result_queries.read_age_of_checks(state.database, [id_], state.clock())
+            ),
         )
     )
 
@@ -153,7 +150,9 @@ async def get_check_result_history(
         raise await by_ref.unknown(state.database, ref)
     limit, cursor = PAGE_LIMIT.of(request) or _PAGE, check_parameters.HISTORY_CURSOR.of(request)
     before = () if cursor is None else (_parse_result_history_cursor(cursor),)
-    found = await change_store.of_entity(state.database, entity_id, id_, limit + 1, *before)
+    found = await change_store.list_entity_changes(
+        state.database, entity_id, id_, limit + 1, *before
+    )
     page = found[:limit]
     further = f"{page[-1].at}-{page[-1].id}" if len(found) > limit else None
     changes = [
@@ -188,7 +187,7 @@ def render_age(age: ResultAge) -> dict[str, Any]:
 
 
 async def _find_entity_results(state: HandlerContext, ref: str, only: list[str]) -> EntityResults:
-    found = await result_queries.of_entity(state.database, ref, state.clock(), only=only)
+    found = await result_queries.read_entity_results(state.database, ref, state.clock(), only=only)
     if found is None:
         raise await by_ref.unknown(state.database, ref)
     return found
@@ -196,7 +195,7 @@ async def _find_entity_results(state: HandlerContext, ref: str, only: list[str])
 
 async def _find_exemption_id(state: HandlerContext, ref: str, check_id: str) -> str | None:
     wanted = ExemptionFilter("approved", ref, check_id)
-    found = await exemption_store.page(state.database, wanted, _EXEMPTIONS)
+    found = await exemption_store.list_exemptions(state.database, wanted, _EXEMPTIONS)
     return next((one.id for one in found if one.holds(state.clock())), None)
 
 
@@ -204,7 +203,7 @@ async def _stream_result_rows(
     state: HandlerContext, only: list[str], wanted: ResultFilter
 ) -> AsyncIterator[bytes]:
     yield csv_lines.line(_CSV_HEADER).encode()
-    async for rows in result_pages.everything(state.database, only, wanted):
+    async for rows in result_queries.read_result_pages(state.database, only, wanted):
         lines = (
             (id_, row.ref, row.owner, _render_state(row.state), csv_lines.plain(row.stale))
             for id_, row in rows
@@ -284,7 +283,7 @@ def _render_check_result(found: EntityResults, result: CheckResult) -> results.O
         since=iso_or_none(result.since),
         message=None if told is None else told.message,
         fix=None if told is None else render_fix(told),
-        effective_from=None if effective is None else scorecard.shown_day(effective),
+        effective_from=None if effective is None else scorecard.format_day(effective),
     )
 
 
@@ -327,7 +326,7 @@ async def get_scorecard_results(
     given = await _find_scorecard(request, state)
     figures = await _render_scorecard_figures(state, given.card.id)
     after, limit = check_parameters.ENTITY_CURSOR.of(request) or 0, PAGE_LIMIT.of(request) or _PAGE
-    page = await level_pages.page(
+    page = await scorecard_figures.read_ranked_page(
         state.database, given, _parse_level_filter(request, given), after, limit
     )
     return reply(
@@ -357,7 +356,7 @@ async def get_scorecard_rollup(
     """A scorecard by owner, system, domain, kind or label; groups with all that is below them."""
     given, by = await _find_scorecard(request, state), check_parameters.BY.of(request) or "owner"
     group, depth = _parse_group(request), check_parameters.DEPTH.of(request)
-    found = await scorecard_figures.rolled_up(
+    found = await scorecard_figures.roll_up_scorecard(
         state.database, given, by, group, 1 if depth is None else depth
     )
     groups = [one.render(given.names) for one in found]
@@ -372,7 +371,7 @@ async def get_scorecard_trend(request: Request, state: HandlerContext) -> JsonRe
     start, step = check_parameters.TREND_START.of(request), check_parameters.STEP.of(request) or 1
     first = now // DAY - _TREND_DAYS if start is None else start // DAY
     group = _parse_group(request)
-    found = await scorecard_figures.over_time(state.database, given, group, first, now, step)
+    found = await scorecard_figures.read_trend(state.database, given, group, first, now, step)
     points, age = [one.render() for one in found], await _render_scorecard_age(state, given)
     return reply(results.Trend(given.card.id, group, points, **age))
 
@@ -384,7 +383,7 @@ async def get_next_steps(request: Request, state: HandlerContext) -> JsonReply[r
     """
     given = await _find_scorecard(request, state)
     ref = str(refs.parse(ENTITY_WANTED.of(request) or ""))
-    found = await next_steps.standing(state.database, given, ref, state.clock())
+    found = await scorecard_figures.read_standing(state.database, given, ref, state.clock())
     if found is None:
         raise await by_ref.unknown(state.database, ref)
     if found.graded is None:
@@ -404,19 +403,21 @@ async def get_next_steps(request: Request, state: HandlerContext) -> JsonReply[r
 
 
 async def _find_scorecard(request: Request, state: HandlerContext) -> ScorecardInEffect:
-    return await scorecard_figures.in_effect(state.database, SCORECARD_ID.of(request))
+    return await scorecard_figures.get_scorecard_in_effect(state.database, SCORECARD_ID.of(request))
 
 
 async def _render_scorecard_age(state: HandlerContext, given: ScorecardInEffect) -> dict[str, Any]:
-    return render_age(await result_age.of_checks(state.database, given.card.checks, state.clock()))
+    return render_age(
+        await result_queries.read_age_of_checks(state.database, given.card.checks, state.clock())
+    )
 
 
 async def _render_scorecard_figures(
     state: HandlerContext, scorecard_id: str
 ) -> results.ScorecardFigures:
     stored = await scorecard_store.one(state.database, scorecard_id)
-    given = await scorecard_figures.in_effect(state.database, scorecard_id)
-    shown = (await level_store.total(state.database, given.slot)).render(given.names)
+    given = await scorecard_figures.get_scorecard_in_effect(state.database, scorecard_id)
+    shown = (await level_store.count_all_levels(state.database, given.slot)).render(given.names)
     return results.ScorecardFigures(
         scorecard_id=scorecard_id,
         title=given.card.title,
@@ -432,7 +433,7 @@ async def _render_scorecard_figures(
 
 def _parse_level_filter(request: Request, given: ScorecardInEffect) -> LevelFilter:
     level, owners = check_parameters.LEVEL.of(request), check_parameters.parse_owners(request)
-    return level_pages.at_level(given.card, level, owners)
+    return scorecard_figures.filter_by_level(given.card, level, owners)
 
 
 def _parse_group(request: Request) -> str | None:
@@ -464,7 +465,7 @@ def _render_next_step(
 
 async def get_badge_image(request: Request, state: HandlerContext) -> JsonReply[str]:
     """The level of an entity as an image."""
-    text = badge.svg(await _find_badge(request, state)).encode()
+    text = badge.draw_badge(await _find_badge(request, state)).encode()
     return _answer_badge(request, text, f"{SVG}; charset=utf-8".encode())
 
 
@@ -480,15 +481,17 @@ async def _find_badge(request: Request, state: HandlerContext) -> Badge:
     parts = (request.parameter(name) for name in ("kind", "namespace", "name"))
     try:
         ref = str(refs.parse("{}:{}/{}".format(*parts)))
-        given = await scorecard_figures.in_effect(state.database, SCORECARD_ID.of(request))
+        given = await scorecard_figures.get_scorecard_in_effect(
+            state.database, SCORECARD_ID.of(request)
+        )
     except (InputError, NotFoundError):
         raise missing from None
     entity_id = await collectable.id_of(state.database, ref) if given.card.public else None
     if entity_id is None:
         raise missing
-    levels = await level_store.of_entity(state.database, entity_id)
-    found = badge.of_level(given.card, decoded(levels, given.slot))
-    age = await result_age.of_checks(state.database, given.card.checks, state.clock())
+    levels = await level_store.read_entity_levels(state.database, entity_id)
+    found = badge.make_level_badge(given.card, decode_level(levels, given.slot))
+    age = await result_queries.read_age_of_checks(state.database, given.card.checks, state.clock())
     # A badge that is current is as old as caches let it be.
     is_old = bool(age.stale_sources)
     return (

@@ -12,12 +12,10 @@ from factbook.checks.rules import language
 from factbook.checks.rules.check_definition import Check
 from factbook.checks.rules.explanation import Evidence
 from factbook.checks.state import name_state
-from factbook.checks.takeover import backstage, rhdh, roadie
-from factbook.checks.takeover.fact_names import Sources
-from factbook.checks.takeover.remarks import REFUSED
-from factbook.checks.takeover.taken_over import ItemRemark, TakenOver
-from factbook.checks.trials import trial
-from factbook.checks.trials.trial import CheckTrial
+from factbook.checks.takeover import rhdh, tech_insights
+from factbook.checks.takeover.taken_over import REFUSED, ItemRemark, Sources, TakenOver
+from factbook.checks.trials import check_trial
+from factbook.checks.trials.check_trial import CheckTrial
 from factbook.cli.connection import format_count
 from factbook.cli.definitions import file_content, write_new_file
 from factbook.cli.documents import STDIN, parse_entity_file
@@ -28,9 +26,9 @@ from factbook.errors import InputError
 _LONGEST_NAME: Final = 150
 
 _READERS: Final[Mapping[str, Callable[[object, Sources], TakenOver]]] = {
-    "backstage": backstage.taken_over,
-    "rhdh": rhdh.taken_over,
-    "roadie": roadie.taken_over,
+    "backstage": tech_insights.take_over_backstage,
+    "rhdh": rhdh.take_over_rhdh,
+    "roadie": tech_insights.take_over_roadie,
 }
 
 
@@ -188,7 +186,9 @@ class TriedCheck(NamedTuple):
 
 def run_check_tests(check: Check, now: int) -> TriedCheck:
     """The results of a check's own tests."""
-    return TriedCheck(check, trial.tried(check, now), list(trial.gaps(check)))
+    return TriedCheck(
+        check, check_trial.try_check(check, now), list(check_trial.list_test_gaps(check))
+    )
 
 
 def print_check_tests(found: TriedCheck) -> None:

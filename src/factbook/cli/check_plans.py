@@ -9,10 +9,9 @@ import msgspec
 from factbook import clock
 from factbook.catalog import ref
 from factbook.checks import document_readers
-from factbook.checks.definitions import scorecard
+from factbook.checks.definitions import exemption_store, scorecard
+from factbook.checks.definitions.exemption_store import ExemptionRequest
 from factbook.checks.document_readers import Kind
-from factbook.checks.exemptions import exemption
-from factbook.checks.exemptions.exemption import ExemptionRequest
 from factbook.checks.rules import check_definition
 from factbook.checks.rules.check_definition import Check, parse_check
 from factbook.cli import definitions
@@ -103,10 +102,10 @@ def _parse_if_check(kind: Kind, document: dict[str, Any]) -> Check | None:
         case "check":
             return parse_check(document)
         case "scorecard":
-            scorecard.parse(document)
+            scorecard.parse_scorecard(document)
         case "exemption":
             # One that is over is a file that can go, and no mistake.
-            if exemption.parse(document, 0).until is None:
+            if exemption_store.parse_exemption_request(document, 0).until is None:
                 raise InvalidItemsError([problem("until", "is required in a file")])
     return None
 
@@ -297,7 +296,7 @@ def plan_exemptions(
     now = clock.now()
     kept = set()
     for one in documents:
-        wanted = exemption.parse(one.document, 0)
+        wanted = exemption_store.parse_exemption_request(one.document, 0)
         key = ExemptionKey(wanted.check, wanted.scorecard, wanted.entity)
         kept.add(key)
         if wanted.until is not None and wanted.until <= now:

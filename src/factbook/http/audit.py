@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from factbook.auth.tokens import StoredToken
     from factbook.catalog.sets import PreparedPush
     from factbook.catalog.store.stored_sets import PushResult
-    from factbook.checks.versions.staged_store import StagedDefinition
+    from factbook.checks.definitions.definition_versions import StagedDefinition
     from factbook.datasources.connection_store import StoredConnection
     from factbook.datasources.source_store import StoredSource
     from factbook.facts.pushed_facts import FactItemResult

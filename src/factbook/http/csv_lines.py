@@ -6,10 +6,9 @@ from typing import Any, Final
 
 import msgspec
 
-from factbook.checks.results import result_age
-from factbook.checks.scorecards import level_pages
-from factbook.checks.scorecards.level_pages import LevelFilter
-from factbook.checks.scorecards.scorecard_figures import ScorecardInEffect
+from factbook.checks.results import result_queries
+from factbook.checks.scorecards import scorecard_figures
+from factbook.checks.scorecards.scorecard_figures import LevelFilter, ScorecardInEffect
 from factbook.clock import iso, iso_or_none
 from factbook.facts import entity_values
 from factbook.facts.entity_values import EntityValue, ValueQuery
@@ -51,8 +50,8 @@ async def of_levels(
 ) -> AsyncIterator[bytes]:
     """The entities with their levels of a scorecard, in pieces."""
     yield line(_LEVELS).encode()
-    as_of = iso((await result_age.of_checks(database, given.card.checks, now)).as_of)
-    async for page in level_pages.everything(database, given, wanted):
+    as_of = iso((await result_queries.read_age_of_checks(database, given.card.checks, now)).as_of)
+    async for page in scorecard_figures.read_all_ranked(database, given, wanted):
         rows = ((ref, *given.words(one), one.score, one.coverage, as_of) for ref, one in page)
         yield "".join(map(line, rows)).encode()
 

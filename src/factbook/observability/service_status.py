@@ -14,8 +14,7 @@ import structlog
 from factbook import __version__
 from factbook.catalog.people_trust import PeopleTrust
 from factbook.catalog.store import lost_rights
-from factbook.checks.background import publication, regrade
-from factbook.checks.states import state_store
+from factbook.checks.results import publication, state_store
 from factbook.clock import SECOND, Clock
 from factbook.errors import FactbookError, UnavailableError
 from factbook.importers import hint_store
@@ -145,11 +144,11 @@ def _count_and_age(found: run_queue.Backlog, name: str) -> tuple[int, int | None
 
 async def _check_status(observed: Observed) -> AsyncIterator[StatusLine]:
     database = observed.database
-    settled = await publication.is_settled(database)
+    settled = await publication.are_checks_settled(database)
     yield StatusLine("Publication of checks", "settled" if settled else "under way")
-    settled = await regrade.is_settled(database)
+    settled = await publication.are_scorecards_settled(database)
     yield StatusLine("Grading of scorecards", "settled" if settled else "under way")
-    late = await state_store.oldest_due(database, observed.clock())
+    late = await state_store.find_oldest_due(database, observed.clock())
     yield StatusLine("Oldest state that is due", "none" if late is None else "", late)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Coroutine
 from typing import TypeVar
 
 from factbook import clock
-from factbook.checks.maintenance import incremental
+from factbook.checks.results import incremental
 from factbook.settings import Settings
 from factbook.storage import Database
 from factbook.storage.database_url import open_database
@@ -20,7 +20,7 @@ def on_database(settings: Settings, work: Callable[[Database], Coroutine[None, N
         database = await open_database(
             settings.database_url, connections=3, busy_seconds=settings.sqlite_busy_timeout
         )
-        incremental.attach(database, clock.now)
+        incremental.attach_evaluation(database, clock.now)
         try:
             return await work(database)
         finally:

@@ -8,12 +8,11 @@ from msgspec import Meta, UnsetType
 
 from factbook.catalog.store import hierarchy
 from factbook.checks import state
-from factbook.checks.levels.grader import GradedLevel
-from factbook.checks.levels.group_hierarchy import GroupHierarchy
+from factbook.checks.results.count_store import StateCounts
+from factbook.checks.results.grader import GradedLevel, GroupHierarchy
 from factbook.checks.rules.explanation import Evidence, Explanation
 from factbook.checks.scorecards import scorecard_figures
 from factbook.checks.scorecards.scorecard_figures import ScorecardInEffect
-from factbook.checks.states.count_store import StateCounts
 from factbook.clock import iso_or_none
 from factbook.errors import InputError, NotFoundError, ToolError
 from factbook.storage import Database
@@ -93,7 +92,7 @@ async def require_existing(found: Awaitable[T]) -> T:
 
 async def find_scorecard_in_effect(database: Database, scorecard_id: str) -> ScorecardInEffect:
     """The scorecard in effect with this id."""
-    return await require_existing(scorecard_figures.in_effect(database, scorecard_id))
+    return await require_existing(scorecard_figures.get_scorecard_in_effect(database, scorecard_id))
 
 
 def require_states(given: list[str]) -> list[str]:

@@ -10,14 +10,14 @@ from factbook.auth.permissions import CATALOG_READ, SOURCE_READ
 from factbook.catalog import ref as refs
 from factbook.catalog.store import collectable
 from factbook.checks import state
-from factbook.checks.maintenance import latest_facts
+from factbook.checks.definitions import validation
+from factbook.checks.definitions.definition_versions import check_store
+from factbook.checks.results import entity_evaluation
 from factbook.checks.rules import explanation, language
 from factbook.checks.rules.check_definition import Check
 from factbook.checks.rules.checked_entity import CheckedEntity
-from factbook.checks.submissions import check_documents
 from factbook.checks.trials import preview
 from factbook.checks.trials.preview import PreviewScope
-from factbook.checks.versions.check_store import check_store
 from factbook.errors import InputError, ToolError
 from factbook.facts import store
 from factbook.tools import check_common
@@ -103,7 +103,7 @@ async def run_check_preview(arguments: CheckPreviewArguments, context: Context) 
     scope = PreviewScope([ref] if ref else [])
     caller = context.call.grant.id
     try:
-        found = await preview.preview(
+        found = await preview.preview_check(
             context.database, check, context.now, arguments.limit, caller, scope
         )
     except InputError as error:
@@ -137,7 +137,7 @@ async def _read_previewed_check(arguments: CheckPreviewArguments, context: Conte
     assert isinstance(document, dict)
     call = context.call
     try:
-        return await check_documents.read_check(
+        return await validation.read_check_document(
             document, context.database, call.registry, call.settings.max_json_depth
         )
     except InputError as error:
@@ -163,7 +163,7 @@ async def _explain_entity(check: Check, ref: str, context: Context) -> Document:
     document = await collectable.entity(database, ref)
     if entity_id is None or document is None:
         return {}
-    own = await latest_facts.own_of(database, entity_id)
+    own = await entity_evaluation.read_own_facts(database, entity_id)
     facts = {**await store.latest_of_ref(database, ref), **own}
     entity = CheckedEntity(ref, document, facts)
     told = await asyncio.to_thread(explanation.explain_check, check, entity, context.now)

@@ -11,24 +11,23 @@ from factbook.auth.permissions import CATALOG_READ, CHECK_READ
 from factbook.catalog import ref as refs
 from factbook.catalog.store import collectable
 from factbook.checks import state
-from factbook.checks.definitions import scorecard
-from factbook.checks.exemptions import exemption_store
-from factbook.checks.exemptions.exemption import Exemption
-from factbook.checks.exemptions.exemption_store import ExemptionFilter
-from factbook.checks.levels import level_store
-from factbook.checks.levels.grader import decoded
-from factbook.checks.results import explained_rows, result_age, result_pages, result_queries
-from factbook.checks.results.explained_rows import ExplainedRow
-from factbook.checks.results.result_pages import ResultPlace
-from factbook.checks.results.result_queries import CheckResult, EntityResults, ResultFilter
+from factbook.checks.definitions import exemption_store, scorecard
+from factbook.checks.definitions.definition_versions import check_store, scorecard_store
+from factbook.checks.definitions.exemption_store import Exemption, ExemptionFilter
+from factbook.checks.results import change_store, count_store, level_store, result_queries
+from factbook.checks.results.change_store import Change, ChangeRange
+from factbook.checks.results.count_store import StateCounts
+from factbook.checks.results.grader import decode_level
+from factbook.checks.results.result_queries import (
+    CheckResult,
+    EntityResults,
+    ExplainedRow,
+    ResultFilter,
+    ResultPlace,
+)
 from factbook.checks.rules.check_definition import parse_stored_check
-from factbook.checks.scorecards import level_pages, next_steps
+from factbook.checks.scorecards import scorecard_figures
 from factbook.checks.scorecards.scorecard_figures import ScorecardInEffect
-from factbook.checks.states import change_store, count_store
-from factbook.checks.states.change_store import Change, ChangeRange
-from factbook.checks.states.count_store import StateCounts
-from factbook.checks.versions.check_store import check_store
-from factbook.checks.versions.scorecard_store import scorecard_store
 from factbook.clock import iso, iso_or_none
 from factbook.errors import InputError, ToolError
 from factbook.tools import check_common, tool
@@ -128,17 +127,17 @@ async def _answer_for_check(arguments: CheckResultsArguments, context: Context) 
     kind = arguments.kind.lower() if isinstance(arguments.kind, str) else None
     after = "" if arguments.cursor is UNSET else decode_ref_place(arguments.cursor, ":/")
     wanted = ResultFilter(states, owners, kind)
-    page = await result_pages.page(
+    page = await result_queries.read_result_page(
         database, [id_], wanted, ResultPlace(id_, after), arguments.limit
     )
     rows = [row for _, row in page.rows]
     check = parse_stored_check(stored.published)
-    shown = await explained_rows.of_rows(database, check, rows, context.now)
+    shown = await result_queries.explain_rows(database, check, rows, context.now)
     if owners:
-        found = await count_store.of_owners(database, owners)
+        found = await count_store.count_of_owners(database, owners)
     else:
-        found = await count_store.totals(database, [id_])
-    age = await result_age.of_checks(database, [id_], context.now)
+        found = await count_store.count_totals(database, [id_])
+    age = await result_queries.read_age_of_checks(database, [id_], context.now)
     return {
         "checkId": id_,
         **age.render(),
@@ -170,15 +169,15 @@ async def _answer_for_scorecard(
     owners = await check_common.list_owner_groups(database, arguments.owner)
     level = arguments.level if isinstance(arguments.level, str) else None
     try:
-        wanted = level_pages.at_level(found.card, level, owners)
+        wanted = scorecard_figures.filter_by_level(found.card, level, owners)
     except InputError as error:
         raise ToolError(error.message) from None
-    tally = await level_store.total(database, found.slot, owners or None)
-    page = await level_pages.page(
+    tally = await level_store.count_all_levels(database, found.slot, owners or None)
+    page = await scorecard_figures.read_ranked_page(
         database, found, wanted, _read_ref_after(arguments), arguments.limit
     )
     figures = tally.render(found.names)
-    age = await result_age.of_checks(database, found.card.checks, context.now)
+    age = await result_queries.read_age_of_checks(database, found.card.checks, context.now)
     return {
         "scorecardId": found.card.id,
         **age.render(),
@@ -214,16 +213,18 @@ async def run_entity_results(arguments: EntityResultsArguments, context: Context
     )
     cards = await _list_scorecards(arguments, context)
     only = cards[0].card.checks if arguments.scorecard_id is not UNSET else frozenset[str]()
-    found = await result_queries.of_entity(database, ref, context.now, only=only)
+    found = await result_queries.read_entity_results(database, ref, context.now, only=only)
     if found is None:
         raise await build_unknown_entity_error(database, ref)
-    levels = await level_store.of_entity(database, found.entity_id)
-    graded = [(one, decoded(levels, one.slot)) for one in cards]
+    levels = await level_store.read_entity_levels(database, found.entity_id)
+    graded = [(one, decode_level(levels, one.slot)) for one in cards]
     about = [one for one in found.results if one.state != state.OUT]
     wanted = [one for one in found.results if state.name_state(one.state) in words]
     shown = wanted[: arguments.limit]
     exempt = await _find_exemptions(found, context) if any(_is_exempt(one) for one in shown) else {}
-    age = await result_age.of_checks(database, [one.check.id for one in about], context.now)
+    age = await result_queries.read_age_of_checks(
+        database, [one.check.id for one in about], context.now
+    )
     answer = {
         "entityRef": ref,
         "owner": found.owner,
@@ -251,7 +252,7 @@ async def _list_scorecards(
             await check_common.find_scorecard_in_effect(context.database, arguments.scorecard_id)
         ]
     return [
-        ScorecardInEffect(scorecard.parse(one.published), one.slot)
+        ScorecardInEffect(scorecard.parse_scorecard(one.published), one.slot)
         for one in await scorecard_store.everything(context.database)
         if one.slot is not None and one.published is not None
     ]
@@ -264,7 +265,7 @@ def _is_exempt(result: CheckResult) -> bool:
 async def _find_exemptions(found: EntityResults, context: Context) -> dict[str | None, Exemption]:
     """Those that hold now by check; of a whole scorecard under None."""
     wanted = ExemptionFilter("approved", found.ref, None, None)
-    held = await exemption_store.page(context.database, wanted, _MOST_EXEMPTIONS)
+    held = await exemption_store.list_exemptions(context.database, wanted, _MOST_EXEMPTIONS)
     return {one.check: one for one in reversed(held) if one.holds(context.now)}
 
 
@@ -298,7 +299,7 @@ def _render_entity_result(
 def _list_steps(
     card: ScorecardInEffect, found: EntityResults, context: Context
 ) -> list[dict[str, Any]]:
-    steps = next_steps.steps(card.card, found.results, context.now)
+    steps = scorecard_figures.list_next_steps(card.card, found.results, context.now)
     return [
         drop_empty({"check": step.check, "level": card.names.get(step.rank)})
         for step, _ in steps[:_MOST_STEPS]
@@ -337,7 +338,7 @@ async def run_changed_results(arguments: ChangedResultsArguments, context: Conte
     """A page of changes."""
     wanted = await _build_change_range(arguments, context)
     page, last = EntryPage(arguments.limit), None
-    found = await change_store.between(context.database, wanted, arguments.limit + 1)
+    found = await change_store.list_changes_between(context.database, wanted, arguments.limit + 1)
     names = await collectable.refs_of_ids(context.database, {one.entity_id for one in found})
     for one in found:
         # An entity that is gone has no reference.

@@ -16,16 +16,14 @@ from factbook.catalog.kinds import RELATIONS
 from factbook.catalog.store import summaries
 from factbook.checks import state as states
 from factbook.checks.definitions import scorecard
+from factbook.checks.definitions.definition_versions import StoredScorecard, scorecard_store
 from factbook.checks.definitions.scorecard import Scorecard
-from factbook.checks.levels import level_store
-from factbook.checks.levels.grader import decoded
-from factbook.checks.maintenance.check_set import CheckCache
-from factbook.checks.results import result_age, result_queries
+from factbook.checks.results import level_store, result_queries
+from factbook.checks.results.check_set import CheckCache
+from factbook.checks.results.grader import decode_level
 from factbook.checks.results.result_queries import CheckResult
-from factbook.checks.scorecards import next_steps
+from factbook.checks.scorecards import scorecard_figures
 from factbook.checks.scorecards.scorecard_figures import ScorecardInEffect
-from factbook.checks.versions.grade_slots import StoredScorecard
-from factbook.checks.versions.scorecard_store import scorecard_store
 from factbook.clock import iso
 from factbook.errors import FactbookError
 from factbook.storage import Database
@@ -145,13 +143,17 @@ async def render_standing(database: Database, ref: str, now: int) -> dict[str, A
     known = await database.remembered.of(CheckCache).last_loaded(database)
     if known.is_empty:
         return {}
-    found = await result_queries.of_entity(database, ref, now, explained=_EXPLAINED_STATES)
+    found = await result_queries.read_entity_results(
+        database, ref, now, explained=_EXPLAINED_STATES
+    )
     if found is None:
         return {}
     stored = await scorecard_store.everything(database)
-    levels = await level_store.of_entity(database, found.entity_id)
+    levels = await level_store.read_entity_levels(database, found.entity_id)
     cards = [card for one in stored if (card := _render_level(one, levels, found.results, now))]
-    age = await result_age.of_checks(database, [one.check.id for one in found.results], now)
+    age = await result_queries.read_age_of_checks(
+        database, [one.check.id for one in found.results], now
+    )
     return {**age.render(), "levels": cards, "checks": _render_check_counts(found.results)}
 
 
@@ -161,11 +163,11 @@ def _render_level(
     """The place of the entity in a scorecard; None outside it."""
     if stored.slot is None or stored.published is None:
         return None
-    graded = decoded(levels, stored.slot)
+    graded = decode_level(levels, stored.slot)
     if graded is None:
         return None
     try:
-        card = scorecard.parse(stored.published)
+        card = scorecard.parse_scorecard(stored.published)
     except FactbookError:
         return None  # one of a later release, which the log tells of
     level, if_known = ScorecardInEffect(card, stored.slot).words(graded)
@@ -187,7 +189,7 @@ def _list_missing_checks(
     card: Scorecard, level: int, found: Iterable[CheckResult], now: int
 ) -> list[str]:
     """The checks that keep the entity from the next level, the cheapest first."""
-    steps = next_steps.steps(card, found, now)
+    steps = scorecard_figures.list_next_steps(card, found, now)
     return [step.check for step, _ in steps if 0 < step.rank <= level + 1][:_MOST_CHECKS]
 
 

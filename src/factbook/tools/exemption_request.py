@@ -10,9 +10,8 @@ from factbook.audit import trail
 from factbook.auth.permissions import CATALOG_READ, CHECK_READ, EXEMPTION_REQUEST
 from factbook.auth.tokens import Grant
 from factbook.catalog.people_trust import PeopleTrust
-from factbook.checks.exemptions import exemption
-from factbook.checks.submissions import exemption_writes
-from factbook.checks.submissions.exemption_writes import ExemptionCaller
+from factbook.checks.definitions import definition_writes, exemption_store
+from factbook.checks.definitions.definition_writes import ExemptionCaller
 from factbook.errors import ConflictError, InputError, NotAllowedError, NotFoundError, ToolError
 from factbook.tools.check_common import DISCOVER
 from factbook.tools.tool import Context, Tool, describe_argument, describe_record, encode_result
@@ -68,16 +67,16 @@ async def run_exemption_request(arguments: ExemptionRequestArguments, context: C
         call.grant.owner, call.grant.permissions, PeopleTrust.of(call.settings)
     )
     write = trail.writing(
-        context.database, call.caller(), exemption_writes.audited("exemption.request")
+        context.database, call.caller(), definition_writes.audit_exemption("exemption.request")
     )
     try:
-        wanted = exemption.parse(
+        wanted = exemption_store.parse_exemption_request(
             {name: value for name, value in given.items() if value is not UNSET}, context.now
         )
         usual = call.settings.exemption_days
         found = await write(
             partial(
-                exemption_writes.ask,
+                definition_writes.request_exemption,
                 wanted=wanted,
                 caller=caller,
                 now=context.now,

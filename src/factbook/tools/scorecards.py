@@ -9,19 +9,20 @@ from msgspec import UNSET, Struct, UnsetType
 from factbook.auth.permissions import CATALOG_READ, CHECK_READ
 from factbook.catalog import ref as refs
 from factbook.checks.definitions import scorecard
+from factbook.checks.definitions.definition_versions import (
+    StoredCheck,
+    StoredScorecard,
+    check_store,
+    scorecard_store,
+)
 from factbook.checks.definitions.scorecard import Scorecard
-from factbook.checks.levels import level_store
-from factbook.checks.results import result_age
-from factbook.checks.results.result_age import ResultAges
+from factbook.checks.results import count_store, level_store, result_queries
+from factbook.checks.results.count_store import StateCounts
+from factbook.checks.results.result_queries import ResultAges
 from factbook.checks.rules import language
 from factbook.checks.rules.check_definition import parse_stored_check
 from factbook.checks.scorecards import scorecard_figures
 from factbook.checks.scorecards.scorecard_figures import RollupGroup, ScorecardInEffect
-from factbook.checks.states import count_store
-from factbook.checks.states.count_store import StateCounts
-from factbook.checks.versions.check_store import StoredCheck, check_store
-from factbook.checks.versions.grade_slots import StoredScorecard
-from factbook.checks.versions.scorecard_store import scorecard_store
 from factbook.clock import DAY, iso
 from factbook.errors import InputError, ToolError
 from factbook.storage import Database
@@ -62,13 +63,13 @@ async def run_scorecard_discovery(arguments: ScorecardDiscoveryArguments, contex
             f'There is no published scorecard "{arguments.scorecard_id}". Leave scorecardId out '
             "for those there are."
         )
-    named = {id_ for one in wanted for id_ in scorecard.checks_of(one.current)}
+    named = {id_ for one in wanted for id_ in scorecard.list_named_checks(one.current)}
     if arguments.scorecard_id is UNSET:
         listed = sorted(checks, key=lambda one: (one.id not in named, one.id))
     else:
         listed = [one for one in checks if one.id in named]
-    counts = await count_store.totals(context.database)
-    ages = await result_age.current(context.database, context.now)
+    counts = await count_store.count_totals(context.database)
+    ages = await result_queries.read_result_age(context.database, context.now)
     shown = [
         await _render_scorecard(context.database, one, ages) for one in wanted[: arguments.limit]
     ]
@@ -88,11 +89,11 @@ async def run_scorecard_discovery(arguments: ScorecardDiscoveryArguments, contex
 async def _render_scorecard(
     database: Database, stored: StoredScorecard, ages: ResultAges
 ) -> dict[str, Any]:
-    card = scorecard.parse(stored.current)
+    card = scorecard.parse_scorecard(stored.current)
     figures: dict[str, Any] = {}
     if stored.slot is not None:
         names = {rank: level for level, rank in card.ranks.items()}
-        found = (await level_store.total(database, stored.slot)).render(names)
+        found = (await level_store.count_all_levels(database, stored.slot)).render(names)
         figures = {"entities": {**found["levels"], "none": found["noLevel"]}}
         figures |= {"score": found["score"], "scored": found["scored"]}
     return drop_empty(
@@ -187,7 +188,7 @@ async def run_scorecard_rollup(arguments: RollupArguments, context: Context) -> 
         if arguments.group:
             group = refs.canonical(arguments.group, kind="group")
             await selection.find_owners_named(database, group)
-        groups = await scorecard_figures.rolled_up(
+        groups = await scorecard_figures.roll_up_scorecard(
             database, found, arguments.by, group, arguments.depth
         )
     except InputError as error:
@@ -195,7 +196,7 @@ async def run_scorecard_rollup(arguments: RollupArguments, context: Context) -> 
     pages = _RollupGroups(found, arguments.limit)
     shown = pages.shown(groups)
     then = await _render_earlier_figures(arguments, found, group, context)
-    age = await result_age.of_checks(database, found.card.checks, context.now)
+    age = await result_queries.read_age_of_checks(database, found.card.checks, context.now)
     return encode_result(
         {"scorecardId": found.card.id, "by": arguments.by, **age.render(), "groups": shown}
         | drop_empty({"leftOut": pages.left_out, "then": then})
@@ -237,7 +238,7 @@ async def _render_earlier_figures(
     if not isinstance(arguments.since, str):
         return None
     first = tool.parse_since(arguments.since, "since", context.now) // DAY
-    points = await scorecard_figures.over_time(context.database, found, group, first, context.now)
+    points = await scorecard_figures.read_trend(context.database, found, group, first, context.now)
     return points[0].render() if points else None
 
 

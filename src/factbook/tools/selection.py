@@ -35,11 +35,10 @@ from factbook.catalog.store.conditions import AllOf, Condition, Contains, Has, R
 from factbook.catalog.store.summaries import FilterCandidate
 from factbook.checks.definitions import validation
 from factbook.checks.definitions.validation import CheckContext
-from factbook.checks.maintenance import latest_facts
-from factbook.checks.maintenance.check_set import CheckCache, CheckSet
-from factbook.checks.maintenance.state_update import SlotStates
-from factbook.checks.results import result_age
-from factbook.checks.results.result_age import ResultAge
+from factbook.checks.results import entity_evaluation, result_queries, state_store
+from factbook.checks.results.check_set import CheckCache, CheckSet
+from factbook.checks.results.entity_evaluation import SlotStates
+from factbook.checks.results.result_queries import ResultAge
 from factbook.checks.rules import language
 from factbook.checks.rules.checked_entity import CheckedEntity
 from factbook.checks.rules.language import (
@@ -56,7 +55,6 @@ from factbook.checks.rules.language import (
 )
 from factbook.checks.rules.rule_evaluation import Evaluate, compile_rule
 from factbook.checks.state import OUT, PASS, UNKNOWN
-from factbook.checks.states import state_store
 from factbook.errors import InputError, ToolError, suggestion
 from factbook.facts import entity_filter
 from factbook.facts.datasource import DataSource
@@ -290,10 +288,10 @@ class FactConditions(NamedTuple):
     async def age(self, database: Database, now: int) -> ResultAge:
         """The age of what the condition tells entities apart by."""
         if self.checks is None:
-            return result_age.of_facts(database, self.sources, now)
+            return result_queries.read_age_of_facts(database, self.sources, now)
         checks = [one.fact for one in self.facts if one.source == CHECKS]
         read = {*self.sources, *self.checks.sources_of(checks)}
-        return (await result_age.current(database, now)).of_sources(read)
+        return (await result_queries.read_result_age(database, now)).of_sources(read)
 
     async def states(
         self, database: Database, entities: Mapping[int, CheckedEntity], now: int
@@ -357,7 +355,7 @@ async def read_conditions(
     known = await context.database.remembered.of(CheckCache).loaded(context.database)
     if rule is not None:
         checks = {one.id: one.compiled.check for one in known.checks if not one.is_pending}
-        validation.check_rule(rule, "where", CheckContext(context.sources, checks), report)
+        validation.validate_rule(rule, "where", CheckContext(context.sources, checks), report)
     if mistakes or rule is None:
         told = "; ".join(mistakes[:_MOST_MISTAKES])
         raise ToolError(f"where cannot be used: {told}. {_FORM}")
@@ -408,9 +406,9 @@ async def check_candidates(
 ) -> list[CheckedEntity]:
     """The entities with what the condition reads of them."""
     ids = [row.id for row in rows]
-    facts = await latest_facts.of_entities(database, asked.sources, ids)
+    facts = await entity_evaluation.read_facts_of(database, asked.sources, ids)
     known = asked.checks
-    stored = {} if known is None else await state_store.of_entities(database, ids)
+    stored = {} if known is None else await state_store.read_states_of(database, ids)
     found = []
     for row in rows:
         document = _NOTHING if row.document is None else _Decoded(row.document)

@@ -16,18 +16,14 @@ from factbook.catalog.store import (
     totals,
 )
 from factbook.catalog.store.related_entities import Belonging, BelongingEntity
-from factbook.checks.digests import recent_changes
-from factbook.checks.levels import level_store, rollup
-from factbook.checks.levels.group_hierarchy import GroupHierarchy
-from factbook.checks.levels.rollup import NOTHING, LevelTally
-from factbook.checks.results import failing_counts, result_age
-from factbook.checks.results.failing_counts import FailingCounts
-from factbook.checks.scorecards import scorecard_figures, trend
-from factbook.checks.scorecards.scorecard_figures import ScorecardInEffect
-from factbook.checks.scorecards.trend import TrendPoint
-from factbook.checks.states import count_store
-from factbook.checks.states.count_store import StateCounts
-from factbook.checks.versions.check_store import check_store
+from factbook.checks.definitions.definition_versions import check_store
+from factbook.checks.digests import digest
+from factbook.checks.results import count_store, grader, level_store, result_queries
+from factbook.checks.results.count_store import StateCounts
+from factbook.checks.results.grader import NO_TALLY, GroupHierarchy, LevelTally
+from factbook.checks.results.result_queries import FailingCounts
+from factbook.checks.scorecards import scorecard_figures
+from factbook.checks.scorecards.scorecard_figures import ScorecardInEffect, TrendPoint
 from factbook.clock import DAY, HOUR
 from factbook.facts import health
 from factbook.http.requests import Reply
@@ -61,7 +57,7 @@ class OwnedLevels(NamedTuple):
 
     def of_group(self, tree: GroupHierarchy, group: str) -> LevelTally:
         """The sum of a group with all below it."""
-        return rollup.of_group(self.own, tree, group)
+        return grader.roll_up_group(self.own, tree, group)
 
 
 class LevelShift(NamedTuple):
@@ -99,16 +95,19 @@ async def of_scorecards(
     database: Database, given: Iterable[ScorecardInEffect]
 ) -> list[OwnedLevels]:
     """The sums of some scorecards."""
-    return [OwnedLevels(one, await level_store.by_owner(database, one.slot)) for one in given]
+    return [
+        OwnedLevels(one, await level_store.count_levels_by_owner(database, one.slot))
+        for one in given
+    ]
 
 
 async def standing(
     database: Database, levels: OwnedLevels, counts: Mapping[str, StateCounts], now: int
 ) -> ScorecardStanding:
     """The standing of a scorecard over everybody's entities."""
-    card, tally = levels.given.card, rollup.added(levels.own.values())
+    card, tally = levels.given.card, grader.add_tallies(levels.own.values())
     first = now // DAY - _DAYS
-    points = await scorecard_figures.over_time(
+    points = await scorecard_figures.read_trend(
         database, levels.given, None, first, now, tally=tally
     )
     scores = [(at, score) for at, score in scorecard_list.points(points) if score is not None]
@@ -140,19 +139,19 @@ def by_team(levels: Sequence[OwnedLevels], tree: GroupHierarchy) -> tuple[list[T
 
     Where one team is above all others, they are those right below it.
     """
-    sums = [rollup.by_group(one.own, tree) for one in levels]
+    sums = [grader.roll_up_groups(one.own, tree) for one in levels]
     named = set[str]().union(*sums)
     teams = tree.tops(named)
     if len(teams) == 1 and (below := tree.children.get(teams[0], set()) & named - {teams[0]}):
         teams = sorted(below)
     first = sums[0] if sums else {}
-    teams.sort(key=lambda team: (_mean(first.get(team, NOTHING)), team))
+    teams.sort(key=lambda team: (_mean(first.get(team, NO_TALLY)), team))
     rows = [
         TeamScores(
             formats.short_owner(team) or "without an owner",
             formats.entity_path(team) if team else None,
             [
-                score(one.given, found.get(team, NOTHING), team)
+                score(one.given, found.get(team, NO_TALLY), team)
                 for one, found in zip(levels, sums, strict=True)
             ],
         )
@@ -185,7 +184,7 @@ def _moves(
     """Differences from a week ago; none without levels, or without figures of then."""
     if not bars or len(points) <= _DAYS_OF_CHANGE:
         return []
-    before: trend.TrendFigures = points[-1 - _DAYS_OF_CHANGE].figures
+    before: scorecard_figures.TrendFigures = points[-1 - _DAYS_OF_CHANGE].figures
     return [
         LevelShift(bar.label, was, bar.value, bar.path or "")
         for id_, bar in zip([*ids, ""], bars, strict=True)
@@ -208,14 +207,14 @@ class ChecksInTrouble(NamedTuple):
     gone_unknown: list[Share]
     pass_again: int
     is_cut: bool
-    most: int = recent_changes.MOST
+    most: int = digest.MOST_RECENT_CHECKS
 
 
 async def checks_in_trouble(
     database: Database, counts: Mapping[str, StateCounts], titles: Mapping[str, str], now: int
 ) -> ChecksInTrouble:
     """Checks in effect that need attention; `counts` are theirs."""
-    found = await recent_changes.since(database, now - _WEEK, now)
+    found = await digest.count_recent_changes(database, now - _WEEK, now)
     return ChecksInTrouble(
         _most({id_: one.failing for id_, one in counts.items()}, "fail", counts, titles),
         _most(found.to("fail"), "fail", counts, titles),
@@ -287,7 +286,7 @@ async def _group(
     database = visit.state.database
     owned = Belonging("ownedBy", sorted(tree.within(group)))
     found = await related_entities.page(database, owned, None, _LOOKED_AT)
-    counts = await failing_counts.of_entities(database, [one.id for one in found.entities])
+    counts = await result_queries.count_failing(database, [one.id for one in found.entities])
 
     def place(one: BelongingEntity) -> tuple[bool, int, int, str]:
         own = counts.get(one.id, _NONE)
@@ -429,7 +428,7 @@ async def show(visit: PageContext) -> Reply:
         kind=kind,
         kind_options=[("", "All kinds"), *((each, formats.kind_title(each)) for each in kinds)],
         points=_points(points, kind),
-        age=await result_age.of_checks(database, None, visit.now),
+        age=await result_queries.read_age_of_checks(database, None, visit.now),
         mine=await groups(visit, tree, levels),
         most=totals.BOUND,
         teams=teams,
@@ -454,7 +453,7 @@ async def _checked(visit: PageContext) -> Mapping[str, Any]:
     database, now = visit.state.database, visit.now
     given = await team_scorecards.in_effect(database)
     levels = await of_scorecards(database, given[:_SCORECARDS])
-    counts = await count_store.totals(database)
+    counts = await count_store.count_totals(database)
     checks = None
     if counts:
         titles = {one.id: one.title for one in await check_store.everything(database)}

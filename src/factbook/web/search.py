@@ -9,8 +9,7 @@ from typing import Final, NamedTuple, Protocol, TypeVar
 from factbook.auth.permissions import CATALOG_READ, CHECK_READ, SOURCE_READ
 from factbook.catalog.store import browse, name_completion, totals
 from factbook.catalog.store.browse import Filter
-from factbook.checks.versions.check_store import check_store
-from factbook.checks.versions.scorecard_store import scorecard_store
+from factbook.checks.definitions.definition_versions import check_store, scorecard_store
 from factbook.http.requests import Reply
 from factbook.storage import Database
 from factbook.web.data_sources import fact_across

@@ -18,7 +18,7 @@ from factbook.api.mcp.protocol import MODERN_MEMBERS, Exchange
 from factbook.auth.permissions import CATALOG_READ, CHECK_READ
 from factbook.catalog.store import name_completion
 from factbook.catalog.store.name_completion import CompletedColumn
-from factbook.checks.versions.scorecard_store import scorecard_store
+from factbook.checks.definitions.definition_versions import scorecard_store
 from factbook.errors import ToolError, in_words
 from factbook.http.requests import Reply
 

@@ -117,7 +117,7 @@ class Scorecard:
         return self.effective_from is None or self.effective_from <= now
 
 
-def parse(document: object, checks: Collection[str] | None = None) -> Scorecard:
+def parse_scorecard(document: object, checks: Collection[str] | None = None) -> Scorecard:
     """The scorecard in a document; `checks` are the ids that it may name, None for any.
 
     Raises InvalidItemsError with every problem and its path.
@@ -126,18 +126,20 @@ def parse(document: object, checks: Collection[str] | None = None) -> Scorecard:
     def further(values: Mapping[str, Any], report: Report) -> None:
         if checks is not None and isinstance(document, dict):  # stored ones had no such rule
             _check_guards(document, report)
-        _check_relations(values, checks, report)
+        _check_members(values, checks, report)
 
-    return Scorecard(**document_readers.read_document(document, _MEMBERS, "scorecard", further))
+    return Scorecard(
+        **document_readers.read_document(document, _SCORECARD_MEMBERS, "scorecard", further)
+    )
 
 
-def checks_of(document: Mapping[str, Any]) -> set[str]:
+def list_named_checks(document: Mapping[str, Any]) -> set[str]:
     """The ids of the checks in a stored document, which another release may have taken."""
     entries = document.get("entries", ())
     return {one if isinstance(one, str) else one["check"] for one in entries}
 
 
-def shown_day(moment: int) -> str:
+def format_day(moment: int) -> str:
     """The date of a moment, as documents write it."""
     return iso(moment)[:10]
 
@@ -152,7 +154,7 @@ def _check_guards(document: Mapping[str, Any], report: Report) -> None:
             report(f"exemptions.{name}", document_readers.EMPTY_GUARD)
 
 
-def _check_relations(
+def _check_members(
     values: Mapping[str, Any], checks: Collection[str] | None, report: Report
 ) -> None:
     """Report what does not fit between the members of a document."""
@@ -161,7 +163,7 @@ def _check_relations(
         _check_entry(entry, f"entries[{place}]", levels, checks, report)
     target: ScorecardTarget | None = values.get("target")
     if target is not None and target.level and target.level not in levels:
-        report("target.level", _no_level(target.level, levels))
+        report("target.level", _refuse_level(target.level, levels))
 
 
 def _check_entry(
@@ -174,62 +176,64 @@ def _check_entry(
     if checks is not None and entry.check and entry.check not in checks:
         report(f"{path}.check", f'there is no check "{entry.check}"{meant(entry.check, checks)}')
     if entry.level and entry.level not in levels:
-        report(f"{path}.level", _no_level(entry.level, levels))
+        report(f"{path}.level", _refuse_level(entry.level, levels))
 
 
-def _no_level(level: str, levels: Collection[str]) -> str:
+def _refuse_level(level: str, levels: Collection[str]) -> str:
     if not levels:
         return "names a level, but the scorecard has no levels"
     return one_of(level, levels)
 
 
-def _levels(value: object, path: str, report: Report) -> tuple[ScorecardLevel, ...]:
+def _read_levels(value: object, path: str, report: Report) -> tuple[ScorecardLevel, ...]:
     given = document_readers.read_array(value, path, report, MOST_LEVELS)
-    found = tuple(_level(one, f"{path}[{place}]", report) for place, one in enumerate(given))
+    found = tuple(_read_level(one, f"{path}[{place}]", report) for place, one in enumerate(given))
     document_readers.report_repeated([level.id for level in found], path, report, "level")
     if NO_LEVEL_WORD in (level.id for level in found):
         report(path, f'cannot have the level "{NO_LEVEL_WORD}": so what has no level is called')
     return found
 
 
-def _level(value: object, path: str, report: Report) -> ScorecardLevel:
+def _read_level(value: object, path: str, report: Report) -> ScorecardLevel:
     if isinstance(value, str):
         return ScorecardLevel(document_readers.read_identifier(value, path, report), value)
-    given = document_readers.read_members(value, path, report, _LEVEL, "level")
+    given = document_readers.read_members(value, path, report, _LEVEL_MEMBERS, "level")
     return ScorecardLevel(given.get("id", ""), given.get("title") or given.get("id", ""))
 
 
-def _entries(value: object, path: str, report: Report) -> tuple[ScorecardEntry, ...]:
+def _read_entries(value: object, path: str, report: Report) -> tuple[ScorecardEntry, ...]:
     given = document_readers.read_array(value, path, report, MOST_ENTRIES)
     if isinstance(value, list) and not value:
         report(path, "has to name a check at least")
-    found = tuple(_entry(one, f"{path}[{place}]", report) for place, one in enumerate(given))
+    found = tuple(_read_entry(one, f"{path}[{place}]", report) for place, one in enumerate(given))
     document_readers.report_repeated([entry.check for entry in found], path, report, "check")
     return found
 
 
-def _entry(value: object, path: str, report: Report) -> ScorecardEntry:
+def _read_entry(value: object, path: str, report: Report) -> ScorecardEntry:
     if isinstance(value, str):
         return ScorecardEntry(document_readers.read_identifier(value, path, report))
-    given = document_readers.read_members(value, path, report, _ENTRY, "entry of a scorecard")
+    given = document_readers.read_members(
+        value, path, report, _ENTRY_MEMBERS, "entry of a scorecard"
+    )
     return ScorecardEntry(**{"check": "", **given})
 
 
-def _weight(value: object, path: str, report: Report) -> float:
+def _read_weight(value: object, path: str, report: Report) -> float:
     return document_readers.read_number(value, path, report, 0, MOST_WEIGHT, above=True)
 
 
-def _exemptions(value: object, path: str, report: Report) -> ExemptionRules:
+def _read_exemption_rules(value: object, path: str, report: Report) -> ExemptionRules:
     return ExemptionRules(
-        **document_readers.read_members(value, path, report, _RULES, "rule of exemptions")
+        **document_readers.read_members(value, path, report, _RULE_MEMBERS, "rule of exemptions")
     )
 
 
-def _max_days(value: object, path: str, report: Report) -> int:
+def _read_max_days(value: object, path: str, report: Report) -> int:
     return document_readers.read_whole_number(value, path, report, 1, MOST_DAYS)
 
 
-def _approvers(value: object, path: str, report: Report) -> tuple[str, ...]:
+def _read_approvers(value: object, path: str, report: Report) -> tuple[str, ...]:
     given = document_readers.read_array(value, path, report, MOST_APPROVERS)
     return tuple(
         document_readers.read_entity_reference(one, f"{path}[{place}]", report, kind="group")
@@ -237,51 +241,51 @@ def _approvers(value: object, path: str, report: Report) -> tuple[str, ...]:
     )
 
 
-def _target(value: object, path: str, report: Report) -> ScorecardTarget:
-    given = document_readers.read_members(value, path, report, _TARGET, "target")
+def _read_target(value: object, path: str, report: Report) -> ScorecardTarget:
+    given = document_readers.read_members(value, path, report, _TARGET_MEMBERS, "target")
     return ScorecardTarget(**{"level": "", "by": 0, **given})
 
 
-def _share(value: object, path: str, report: Report) -> float:
+def _read_share(value: object, path: str, report: Report) -> float:
     return document_readers.read_number(value, path, report, 0, 1)
 
 
-def _applies_to(value: object, path: str, report: Report) -> EntityFilter:
+def _read_card_filter(value: object, path: str, report: Report) -> EntityFilter:
     return entity_filter.read([value] if isinstance(value, dict) else value, path, report)
 
 
-_LEVEL: Final = (
+_LEVEL_MEMBERS: Final = (
     DocumentMember("id", "id", document_readers.read_identifier, required=True),
     DocumentMember("title", "title", document_readers.read_title),
 )
-_ENTRY: Final = (
+_ENTRY_MEMBERS: Final = (
     DocumentMember("check", "check", document_readers.read_identifier, required=True),
     DocumentMember("level", "level", document_readers.read_identifier),
-    DocumentMember("weight", "weight", _weight),
+    DocumentMember("weight", "weight", _read_weight),
     DocumentMember("advisory", "advisory", document_readers.read_boolean),
-    DocumentMember("effort", "effort", _weight),
+    DocumentMember("effort", "effort", _read_weight),
 )
-_RULES: Final = (
+_RULE_MEMBERS: Final = (
     DocumentMember("enabled", "enabled", document_readers.read_boolean),
-    DocumentMember("maxDays", "max_days", _max_days),
-    DocumentMember("approvers", "approvers", _approvers),
+    DocumentMember("maxDays", "max_days", _read_max_days),
+    DocumentMember("approvers", "approvers", _read_approvers),
     DocumentMember("permanent", "permanent", document_readers.read_boolean),
 )
-_TARGET: Final = (
+_TARGET_MEMBERS: Final = (
     DocumentMember("level", "level", document_readers.read_identifier, required=True),
     DocumentMember("by", "by", document_readers.read_day, required=True),
 )
-_MEMBERS: Final = (
+_SCORECARD_MEMBERS: Final = (
     DocumentMember("id", "id", document_readers.read_identifier, required=True),
     DocumentMember("title", "title", document_readers.read_title, required=True),
     DocumentMember("description", "description", document_readers.read_text),
     DocumentMember("owner", "owner", document_readers.read_entity_reference),
-    DocumentMember("appliesTo", "applies_to", _applies_to),
-    DocumentMember("levels", "levels", _levels),
-    DocumentMember("entries", "entries", _entries, required=True),
-    DocumentMember("exemptions", "exemptions", _exemptions),
+    DocumentMember("appliesTo", "applies_to", _read_card_filter),
+    DocumentMember("levels", "levels", _read_levels),
+    DocumentMember("entries", "entries", _read_entries, required=True),
+    DocumentMember("exemptions", "exemptions", _read_exemption_rules),
     DocumentMember("public", "public", document_readers.read_boolean),
-    DocumentMember("target", "target", _target),
+    DocumentMember("target", "target", _read_target),
     DocumentMember("effectiveFrom", "effective_from", document_readers.read_day),
-    DocumentMember("minimumCoverage", "minimum_coverage", _share),
+    DocumentMember("minimumCoverage", "minimum_coverage", _read_share),
 )

@@ -1,11 +1,23 @@
-"""Validation of a check against what it refers to: data sources, their facts, and other checks."""
+"""Validation of checks and scorecards against what they refer to, and the permissions of authors.
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+Results tell about what a rule reads, and rules can ask for every value: who may not read a value
+could find it by saving checks. So an author needs the permissions to read what a check reads.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, Final, NamedTuple
 
+import msgspec
+
+from factbook.auth.permissions import CATALOG_READ, CHECK_READ, SOURCE_READ
 from factbook.checks import state
+from factbook.checks.definitions import scorecard
+from factbook.checks.definitions.definition_versions import check_store
+from factbook.checks.definitions.scorecard import Scorecard
 from factbook.checks.rules import check_definition, language
-from factbook.checks.rules.check_definition import Check
+from factbook.checks.rules.check_definition import Check, parse_check, parse_stored_check
 from factbook.checks.rules.contradictions import report_constant
 from factbook.checks.rules.language import (
     CHECKS,
@@ -17,10 +29,13 @@ from factbook.checks.rules.language import (
     Rule,
     ValueForm,
 )
-from factbook.errors import Problem, Problems, one_of, suggestion
+from factbook.datasources.registry import Registry
+from factbook.definitions import documents
+from factbook.errors import FactbookError, InvalidItemsError, Problem, Problems, one_of, suggestion
 from factbook.facts.datasource import DataSource
 from factbook.facts.members import Report
 from factbook.facts.schema import TYPES, Fact, FactType
+from factbook.storage import Database
 
 _STATES: Final = tuple(word for word in state.WORDS if word != "unknown")
 _STATE_OPERATORS: Final = ("equal", "notEqual", "in", "notIn", "isKnown", "isUnknown")
@@ -37,24 +52,24 @@ class CheckContext(NamedTuple):
     checks: Mapping[str, Check]
 
 
-def problems(check: Check, context: CheckContext) -> list[Problem]:
+def find_check_problems(check: Check, context: CheckContext) -> list[Problem]:
     """Every mistake in what the check refers to, with its path; empty if it can be used."""
     mistakes = Problems()
     for path, rule in check.rules():
-        check_rule(rule, path, context, mistakes.report)
-    _check_cycle(check, context, mistakes.report)
-    for path, fact in _shown_facts(check):
-        _fact(fact, context, _at(path, mistakes.report))
+        validate_rule(rule, path, context, mistakes.report)
+    _validate_cycle(check, context, mistakes.report)
+    for path, fact in _walk_template_facts(check):
+        _find_fact(fact, context, _report_at(path, mistakes.report))
     return mistakes.found
 
 
-def _shown_facts(check: Check) -> Iterator[tuple[str, FactReference]]:
+def _walk_template_facts(check: Check) -> Iterator[tuple[str, FactReference]]:
     for path, text in check.templates():
         for fact in check_definition.parse_template(text).facts():
             yield path, fact
 
 
-def check_rule(rule: Rule, path: str, context: CheckContext, report: Report) -> None:
+def validate_rule(rule: Rule, path: str, context: CheckContext, report: Report) -> None:
     """Report every mistake in what a condition refers to, with its path."""
     mistakes = 0
 
@@ -64,29 +79,31 @@ def check_rule(rule: Rule, path: str, context: CheckContext, report: Report) -> 
         report(where, message)
 
     for where, leaf in language.walk_leaves(rule, path):
-        _check_leaf(leaf, where, context, told)
+        _validate_comparison(leaf, where, context, told)
     if not mistakes:
-        report_constant(rule, path, lambda fact: _type(fact, context), report)
+        report_constant(rule, path, lambda fact: _find_fact_type(fact, context), report)
 
 
-def _check_leaf(leaf: FactCondition, path: str, context: CheckContext, report: Report) -> None:
+def _validate_comparison(
+    leaf: FactCondition, path: str, context: CheckContext, report: Report
+) -> None:
     operator = OPERATORS[leaf.operator]
     if leaf.fact.source == CHECKS:
-        _check_state(leaf, path, context, report)
+        _validate_state(leaf, path, context, report)
         return
     if leaf.fact.source == ENTITY and operator.name in _COLLECTED:
         report(f"{path}.operator", f"{operator.name} is for facts of data sources")
         return
-    fact = _fact(leaf.fact, context, _below(path, report))
+    fact = _find_fact(leaf.fact, context, _report_below(path, report))
     if fact is not None:
-        _check_type(leaf, operator, fact, path, report)
+        _validate_type(leaf, operator, fact, path, report)
     if isinstance(leaf.value, FactReference):
-        _check_other(leaf, leaf.value, fact, f"{path}.value", context, report)
+        _validate_other_fact(leaf, leaf.value, fact, f"{path}.value", context, report)
     elif fact is not None and leaf.fact.path is None:
-        _check_kind(leaf.value, operator, fact, f"{path}.value", report)
+        _validate_kind(leaf.value, operator, fact, f"{path}.value", report)
 
 
-def _check_state(leaf: FactCondition, path: str, context: CheckContext, report: Report) -> None:
+def _validate_state(leaf: FactCondition, path: str, context: CheckContext, report: Report) -> None:
     if leaf.operator not in _STATE_OPERATORS:
         words = one_of(leaf.operator, _STATE_OPERATORS)
         report(f"{path}.operator", f"{words} for the state of a check")
@@ -96,11 +113,11 @@ def _check_state(leaf: FactCondition, path: str, context: CheckContext, report: 
                 hint = "; ask with isUnknown if it is unknown"
                 report(f"{path}.value", f"{one_of(one, _STATES)}{hint}")
     if leaf.fact.fact not in context.checks:
-        known = _near(leaf.fact.fact, list(context.checks))
+        known = _suggest_near(leaf.fact.fact, list(context.checks))
         report(f"{path}.fact", f"names no check{known}")
 
 
-def _fact(reference: FactReference, context: CheckContext, report: Report) -> Fact | None:
+def _find_fact(reference: FactReference, context: CheckContext, report: Report) -> Fact | None:
     """The fact of a data source; None for the entity's document, and for what does not exist.
 
     Mistakes are reported for the members `source` and `fact`.
@@ -109,18 +126,18 @@ def _fact(reference: FactReference, context: CheckContext, report: Report) -> Fa
         return None
     source = context.sources.get(reference.source)
     if source is None:
-        known = _near(reference.source, [*context.sources, ENTITY, CHECKS])
+        known = _suggest_near(reference.source, [*context.sources, ENTITY, CHECKS])
         report("source", f"names no data source{known}")
         return None
     facts = {fact.name: fact for fact in source.schema}
     if reference.fact not in facts:
-        known = _near(reference.fact, list(facts))
+        known = _suggest_near(reference.fact, list(facts))
         report("fact", f"names no fact of {source.id}{known}")
         return None
     return facts[reference.fact]
 
 
-def _check_type(
+def _validate_type(
     leaf: FactCondition, operator: Operator, fact: Fact, path: str, report: Report
 ) -> None:
     if leaf.fact.path is not None:
@@ -137,7 +154,7 @@ def _check_type(
         )
 
 
-def _check_kind(value: Any, operator: Operator, fact: Fact, path: str, report: Report) -> None:
+def _validate_kind(value: Any, operator: Operator, fact: Fact, path: str, report: Report) -> None:
     if operator.form not in _OF_THE_FACT or fact.type not in operator.types or fact.type == "set":
         return
     for one in value if isinstance(value, list) else [value]:
@@ -148,7 +165,7 @@ def _check_kind(value: Any, operator: Operator, fact: Fact, path: str, report: R
             return
 
 
-def _check_other(
+def _validate_other_fact(
     leaf: FactCondition,
     other: FactReference,
     fact: Fact | None,
@@ -162,16 +179,16 @@ def _check_other(
     if other.source == CHECKS:
         report(f"{path}.source", "cannot be the state of a check")
         return
-    found = _fact(other, context, _below(path, report))
+    found = _find_fact(other, context, _report_below(path, report))
     if found is None or fact is None or leaf.fact.path or other.path:
         return
-    if not _comparable(OPERATORS[leaf.operator], fact.type, found.type):
+    if not _are_comparable_types(OPERATORS[leaf.operator], fact.type, found.type):
         report(path, f"is of type {found.type}, which {fact.type} is not compared with")
     elif fact.unit != found.unit and {fact.type, found.type} <= _NUMBERS:
         report(path, f"is in {found.unit or 'no unit'}, and {fact.name} in {fact.unit or 'none'}")
 
 
-def _comparable(operator: Operator, type_: FactType, other: FactType) -> bool:
+def _are_comparable_types(operator: Operator, type_: FactType, other: FactType) -> bool:
     if operator.form is ValueForm.LIST:
         return other == "set"
     if type_ == "set":
@@ -179,14 +196,14 @@ def _comparable(operator: Operator, type_: FactType, other: FactType) -> bool:
     return type_ == other or {type_, other} <= _NUMBERS
 
 
-def _type(reference: FactReference, context: CheckContext) -> FactType | None:
+def _find_fact_type(reference: FactReference, context: CheckContext) -> FactType | None:
     source = context.sources.get(reference.source)
     if source is None or reference.path is not None:
         return None
     return next((fact.type for fact in source.schema if fact.name == reference.fact), None)
 
 
-def _check_cycle(check: Check, context: CheckContext, report: Report) -> None:
+def _validate_cycle(check: Check, context: CheckContext, report: Report) -> None:
     checks = {**context.checks, check.id: check}
 
     def reads(check_id: str) -> Iterable[str]:
@@ -200,13 +217,97 @@ def _check_cycle(check: Check, context: CheckContext, report: Report) -> None:
                     report(f"{where}.fact", f"makes a cycle: {' → '.join(way)}")
 
 
-def _at(path: str, report: Report) -> Report:
+def _report_at(path: str, report: Report) -> Report:
     return lambda _, message: report(path, message)
 
 
-def _below(path: str, report: Report) -> Report:
+def _report_below(path: str, report: Report) -> Report:
     return lambda member, message: report(f"{path}.{member}", message)
 
 
-def _near(name: str, names: Sequence[str]) -> str:
+def _suggest_near(name: str, names: Sequence[str]) -> str:
     return f".{suggestion(name, names)}".rstrip(".")
+
+
+_PERMISSIONS_OF_SOURCES = {ENTITY: CATALOG_READ, CHECKS: CHECK_READ}
+
+
+def list_needed_permissions(check: Check) -> tuple[str, ...]:
+    """The permissions to read what the check reads, sorted."""
+    found = {
+        _PERMISSIONS_OF_SOURCES.get(source, SOURCE_READ) for source in _walk_read_sources(check)
+    }
+    if check.applies_to is not None:
+        found.add(CATALOG_READ)
+    return tuple(sorted(found))
+
+
+def _walk_read_sources(check: Check) -> Iterator[str]:
+    for _, rule in check.rules():
+        yield from (fact.source for fact in language.walk_references(rule))
+    for _, text in check.templates():
+        yield from check_definition.parse_template(text).sources()
+
+
+CheckDocument = dict[str, Any]
+
+_READS_CHECKS: Final = f'"{CHECKS}"'.encode()
+
+
+async def read_check_document(
+    document: CheckDocument,
+    database: Database,
+    registry: Registry,
+    max_depth: int,
+    check_id: str | None = None,
+    authorize: Callable[[Check], None] = lambda _: None,
+) -> Check:
+    """The check in a document; raises the errors of `documents.read`.
+
+    `authorize` is asked before anything is told about what the check refers to.
+    """
+    context = await _read_check_context(document, database, registry)
+    parse = partial(_parse_valid_check, context=context, authorize=authorize)
+    return await documents.read(document, parse, max_depth, check_id)
+
+
+async def read_scorecard_document(
+    document: CheckDocument, database: Database, max_depth: int, scorecard_id: str | None = None
+) -> Scorecard:
+    """The scorecard in a document; raises the errors of `documents.read`."""
+    known = {one.id for one in await check_store.everything(database)}
+    parse = partial(scorecard.parse_scorecard, checks=known)
+    return await documents.read(document, parse, max_depth, scorecard_id)
+
+
+def _parse_valid_check(
+    document: CheckDocument, context: CheckContext, authorize: Callable[[Check], None]
+) -> Check:
+    found = parse_check(document)
+    authorize(found)
+    if problems := find_check_problems(found, context):
+        raise InvalidItemsError(problems)
+    return found
+
+
+async def _read_check_context(
+    document: CheckDocument, database: Database, registry: Registry
+) -> CheckContext:
+    """Sources that the document may refer to; other checks only where it can name one."""
+    known = await registry.latest()
+    if _READS_CHECKS not in msgspec.json.encode(document):
+        return CheckContext(known.sources, {})
+    stored = await check_store.everything(database)
+    written = [one.written for one in stored]
+    return CheckContext(known.sources, await asyncio.to_thread(_parse_written, written))
+
+
+def _parse_written(written: list[CheckDocument]) -> Mapping[str, Check]:
+    found: dict[str, Check] = {}
+    for document in written:
+        try:
+            check = parse_stored_check(document)
+        except FactbookError:
+            continue  # an older release took it; nothing can be said of what it reads
+        found[check.id] = check
+    return found

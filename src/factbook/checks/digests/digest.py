@@ -5,15 +5,22 @@ Teams takes Adaptive Cards in the form of its workflows, which replace the conne
 """
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
+from urllib.parse import quote
 
+from factbook.catalog.store import collectable, hierarchy
 from factbook.checks import state
-from factbook.checks.definitions.scorecard import NO_LEVEL_TITLE
-from factbook.checks.results.result_age import ResultAge
-from factbook.checks.states import flaps
+from factbook.checks.definitions.definition_versions import check_store, scorecard_store
+from factbook.checks.definitions.scorecard import NO_LEVEL_TITLE, Scorecard, parse_scorecard
+from factbook.checks.results import change_store, level_store, result_queries
+from factbook.checks.results.grader import GroupHierarchy
+from factbook.checks.results.result_queries import ResultAge
+from factbook.checks.scorecards import scorecard_figures
 from factbook.clock import iso, minute
 from factbook.schemas.events import DigestForm
+from factbook.storage import Database
 
 # Entities by the id of their level, by scorecard.
 DigestLevels = Mapping[str, Mapping[str, int]]
@@ -78,7 +85,7 @@ class Digest(NamedTuple):
         return not self.changes and not self.levels
 
 
-def net(changes: Iterable[StateChange], now: int) -> list[NetChange]:
+def net_changes(changes: Iterable[StateChange], now: int) -> list[NetChange]:
     """Net changes of changes, which come in order, in the order of entities."""
     found: dict[tuple[str, str], list[StateChange]] = {}
     for one in changes:
@@ -86,40 +93,42 @@ def net(changes: Iterable[StateChange], now: int) -> list[NetChange]:
     left = []
     for (entity, check), some in sorted(found.items()):
         before, after = state.name_state(some[0].before), state.name_state(some[-1].after)
-        if before != after and not flaps.is_flapping([one.at for one in some], now):
+        if before != after and not change_store.is_flapping([one.at for one in some], now):
             left.append(NetChange(check, entity, before, after))
     return left
 
 
-def message(digest: Digest, form: DigestForm) -> dict[str, Any]:
+def render_digest(digest: Digest, form: DigestForm) -> dict[str, Any]:
     """The body that is sent to an incoming webhook."""
-    return slack(digest) if form == "slack" else teams(digest)
+    return render_slack(digest) if form == "slack" else render_teams(digest)
 
 
-def slack(digest: Digest) -> dict[str, Any]:
+def render_slack(digest: Digest) -> dict[str, Any]:
     """A message of blocks, with a text for notifications."""
     blocks: list[dict[str, Any]] = [
-        {"type": "header", "text": _plain(_title(digest)[:_LONGEST_HEADER])}
+        {"type": "header", "text": _escape_plain(_write_title(digest)[:_LONGEST_HEADER])}
     ]
-    for heading, lines in _sections(digest):
-        escaped = "\n".join(f"• {_cut(line, _slack_text)}" for line in lines)
-        text = {"type": "mrkdwn", "text": f"*{_slack_text(heading)}*\n{escaped}"}
+    for heading, lines in _list_sections(digest):
+        escaped = "\n".join(f"• {_cut_text(line, _escape_slack)}" for line in lines)
+        text = {"type": "mrkdwn", "text": f"*{_escape_slack(heading)}*\n{escaped}"}
         blocks.append({"type": "section", "text": text})
-    blocks.append({"type": "context", "elements": [_plain(_as_of(digest))]})
+    blocks.append({"type": "context", "elements": [_escape_plain(_write_age(digest))]})
     if digest.link:
-        button = {"type": "button", "text": _plain("Open"), "url": digest.link}
+        button = {"type": "button", "text": _escape_plain("Open"), "url": digest.link}
         blocks.append({"type": "actions", "elements": [button]})
-    return {"text": _summary(digest), "blocks": blocks}
+    return {"text": _write_summary(digest), "blocks": blocks}
 
 
-def teams(digest: Digest) -> dict[str, Any]:
+def render_teams(digest: Digest) -> dict[str, Any]:
     """A message with an Adaptive Card, as the workflows of Teams take it."""
-    title = _block(_teams_text(_title(digest)), weight="Bolder", size="Medium")
-    body = [title, _block(_summary(digest), isSubtle=True)]
-    for heading, lines in _sections(digest):
-        body.append(_block(heading, weight="Bolder"))
-        body += [_block(f"- {_cut(line, _teams_text)}", spacing="None") for line in lines]
-    body.append(_block(_teams_text(_as_of(digest)), isSubtle=True))
+    title = _make_block(_escape_teams(_write_title(digest)), weight="Bolder", size="Medium")
+    body = [title, _make_block(_write_summary(digest), isSubtle=True)]
+    for heading, lines in _list_sections(digest):
+        body.append(_make_block(heading, weight="Bolder"))
+        body += [
+            _make_block(f"- {_cut_text(line, _escape_teams)}", spacing="None") for line in lines
+        ]
+    body.append(_make_block(_escape_teams(_write_age(digest)), isSubtle=True))
     card: dict[str, Any] = {
         "$schema": "http://adaptivecards.io/schemas/adaptive-card.json",
         "type": "AdaptiveCard",
@@ -136,12 +145,12 @@ def teams(digest: Digest) -> dict[str, Any]:
     return {"type": "message", "attachments": [attachment]}
 
 
-def _title(digest: Digest) -> str:
+def _write_title(digest: Digest) -> str:
     about = f"of {digest.owner}" if digest.owner else "of the whole catalog"
     return f"{'Test: c' if digest.is_test else 'C'}hecks {about}"
 
 
-def _summary(digest: Digest) -> str:
+def _write_summary(digest: Digest) -> str:
     counts = dict.fromkeys(("fail", "pass", "unknown"), 0)
     for one in digest.changes:
         if one.after in counts:
@@ -154,7 +163,7 @@ def _summary(digest: Digest) -> str:
     return f"{days}: {told or ('levels changed' if digest.levels else 'changed')}{more}"
 
 
-def _as_of(digest: Digest) -> str:
+def _write_age(digest: Digest) -> str:
     """The age of the results and levels."""
     stale = ", ".join(digest.age.stale_sources[:_NAMED])
     return f"As of {minute(digest.age.as_of)}" + (
@@ -162,25 +171,25 @@ def _as_of(digest: Digest) -> str:
     )
 
 
-def _sections(digest: Digest) -> list[tuple[str, list[str]]]:
+def _list_sections(digest: Digest) -> list[tuple[str, list[str]]]:
     """Headings with their lines: what fails first."""
     found = [
-        (f"{_HEADINGS[word]} ({len(some)})", _lines(some))
+        (f"{_HEADINGS[word]} ({len(some)})", _write_changes(some))
         for word in _HEADINGS
         if (some := [one for one in digest.changes if one.after == word])
     ]
     if digest.levels:
-        found.append(("Levels", [_move(one) for one in digest.levels[:_NAMED]]))
+        found.append(("Levels", [_write_move(one) for one in digest.levels[:_NAMED]]))
     return found
 
 
-def _lines(changes: Sequence[NetChange]) -> list[str]:
+def _write_changes(changes: Sequence[NetChange]) -> list[str]:
     named = [f"{one.check}: {one.entity} (was {one.before})" for one in changes[:_NAMED]]
     more = len(changes) - len(named)
     return [*named, f"and {more} more"] if more else named
 
 
-def _move(one: LevelMove) -> str:
+def _write_move(one: LevelMove) -> str:
     names = list(dict.fromkeys([*one.before, *one.after]))
     told = ", ".join(
         f"{name or NO_LEVEL_TITLE} {one.before.get(name, 0)} → {one.after.get(name, 0)}"
@@ -190,7 +199,7 @@ def _move(one: LevelMove) -> str:
     return f"{one.scorecard}: {told}"
 
 
-def _cut(text: str, escaped: Callable[[str], str]) -> str:
+def _cut_text(text: str, escaped: Callable[[str], str]) -> str:
     """The text as a receiver wants it, or as much of it as a line has room for.
 
     One character is written as several, of which none is left out.
@@ -206,22 +215,22 @@ def _cut(text: str, escaped: Callable[[str], str]) -> str:
     return f"{found}…"
 
 
-def _plain(text: str) -> dict[str, Any]:
+def _escape_plain(text: str) -> dict[str, Any]:
     return {"type": "plain_text", "text": text, "emoji": False}
 
 
-def _block(text: str, **members: Any) -> dict[str, Any]:
+def _make_block(text: str, **members: Any) -> dict[str, Any]:
     return {"type": "TextBlock", "text": text, "wrap": True, **members}
 
 
-def _slack_text(text: str) -> str:
+def _escape_slack(text: str) -> str:
     """Text that mentions nobody and links to nothing: these three characters begin all of it."""
     for char, entity in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;")):
         text = text.replace(char, entity)
     return text
 
 
-def _teams_text(text: str) -> str:
+def _escape_teams(text: str) -> str:
     """Text without what its Markdown means."""
     return _MARKDOWN.sub(r"\\\1", text)
 
@@ -234,3 +243,151 @@ _HEADINGS: Final = {
     "not-applicable": "Do not apply any more",
 }
 _MEANINGS: Final = {"fail": "fail", "pass": "pass", "unknown": "are unknown"}
+
+
+# Of a period; of more than these the first ones are told.
+_MOST_CHANGES: Final = 20_000
+
+
+async def read_digest_of(
+    database: Database,
+    owner: str,
+    since: int,
+    until: int,
+    before: DigestLevels,
+    now: int,
+    public_url: str | None = None,
+) -> tuple[Digest, DigestLevels]:
+    """The digest of an owner with the groups below it, or of everybody, and the levels now.
+
+    It links to the page with the scorecards of the owner, if the service knows its own address.
+    `before` are the levels that were told last: a scorecard that is not among them is not told of.
+    """
+    owners = await _list_owners_below(database, owner)
+    found = await _read_owner_changes(database, owners, since, until)
+    changes = net_changes(found[:_MOST_CHANGES], until)
+    levels, cards = await _read_owner_levels(database, owners, now)
+    moves = [
+        LevelMove(cards[id_].title, before[id_], own)
+        for id_, own in levels.items()
+        if id_ in before and before[id_] != own
+    ]
+    link = None if public_url is None else public_url + await _link_page(database, owner)
+    age = await result_queries.read_age_of_checks(database, None, now)
+    told = Digest(
+        owner,
+        since,
+        until,
+        tuple(changes),
+        tuple(moves),
+        age,
+        link,
+        is_cut=len(found) > _MOST_CHANGES,
+    )
+    return told, levels
+
+
+async def _link_page(database: Database, owner: str) -> str:
+    """Path of the page with the scorecards of an owner, or of everybody."""
+    if owner == EVERYTHING or await collectable.id_of(database, owner) is None:
+        return "/scorecards"
+    parts = re.split("[:/]", owner, maxsplit=2)
+    return f"/catalog/{'/'.join(quote(part, safe='') for part in parts)}#standing"
+
+
+async def read_digest_levels(database: Database, owner: str, now: int) -> DigestLevels:
+    """The levels of an owner's entities by now."""
+    return (await _read_owner_levels(database, await _list_owners_below(database, owner), now))[0]
+
+
+async def _list_owners_below(database: Database, owner: str) -> list[str] | None:
+    """The owner with the groups below it; None for everybody."""
+    if owner == EVERYTHING:
+        return None
+    return sorted(GroupHierarchy(await hierarchy.group_parents(database)).within(owner))
+
+
+async def _read_owner_changes(
+    database: Database, owners: Sequence[str] | None, since: int, until: int
+) -> list[StateChange]:
+    """One more than are told, if there are more."""
+    if owners is None:
+        rows = await database.search(_EVERY_CHANGE, (since, until, _MOST_CHANGES + 1))
+    else:
+        rows = await database.search(_CHANGES, (list(owners), since, until, _MOST_CHANGES + 1))
+    refs = await collectable.refs_of_ids(database, {row[1] for row in rows})
+    titles = {one.id: one.title for one in await check_store.everything(database)}
+    return [
+        StateChange(titles[check], refs[entity], *rest)
+        for check, entity, *rest in rows
+        if entity in refs and check in titles
+    ]
+
+
+async def _read_owner_levels(
+    database: Database, owners: Sequence[str] | None, now: int
+) -> tuple[dict[str, dict[str, int]], dict[str, Scorecard]]:
+    """Entities by level of each scorecard in effect, and these scorecards."""
+    levels, cards = {}, {}
+    for stored in await scorecard_store.everything(database):
+        if stored.slot is None or stored.published is None:
+            continue
+        card = parse_scorecard(stored.published)
+        if card.is_effective(now):
+            tally = await level_store.count_all_levels(database, stored.slot, owners)
+            levels[card.id] = dict(scorecard_figures.compute_figures(card, tally).levels)
+            cards[card.id] = card
+    return levels, cards
+
+
+_CHANGES: Final = """
+SELECT c.check_id, c.entity_id, c.at, c.before, c.after
+FROM check_changes c JOIN check_states s ON s.entity_id = c.entity_id
+WHERE s.owner IN LIST(?) AND c.at > ? AND c.at <= ? ORDER BY c.at, c.id LIMIT ?
+"""
+
+_EVERY_CHANGE: Final = """
+SELECT check_id, entity_id, at, before, after FROM check_changes
+WHERE at > ? AND at <= ? ORDER BY at, id LIMIT ?
+"""
+
+
+# That are looked at, newest first: a page has to be quick after the busiest week.
+MOST_RECENT_CHECKS: Final = 3_000
+
+
+class RecentChanges(NamedTuple):
+    """The numbers of entities by check and by the word of the state that they have come to.
+
+    What flaps, and what is again as it was, has not changed. `is_cut`: there were more changes
+    than were looked at, which are the last ones.
+    """
+
+    counts: Mapping[str, Mapping[str, int]]
+    is_cut: bool
+
+    def to(self, word: str) -> dict[str, int]:
+        """The number of entities by check that have come to a state."""
+        return {check: own[word] for check, own in self.counts.items() if own.get(word)}
+
+
+async def count_recent_changes(
+    database: Database, time: int, now: int, most: int = MOST_RECENT_CHECKS
+) -> RecentChanges:
+    """The changes from a time on, for entities that are still there."""
+    rows = await database.search(_SINCE, (time, now, most + 1))
+    # Oldest first, as the net of them is taken.
+    changes = [StateChange(check, str(entity), *rest) for check, entity, *rest in rows[-most:]]
+    counts: dict[str, Counter[str]] = {}
+    for one in net_changes(changes, now):
+        counts.setdefault(one.check, Counter())[one.after] += 1
+    return RecentChanges(counts, is_cut=len(rows) > most)
+
+
+# The index of the time gives the last ones in order; the states of an entity go with it.
+_SINCE: Final = """
+SELECT c.check_id, c.entity_id, c.at, c.before, c.after FROM (
+    SELECT id, check_id, entity_id, at, before, after FROM check_changes
+    WHERE at > ? AND at <= ? ORDER BY at DESC, id DESC LIMIT ?
+) c JOIN check_states s ON s.entity_id = c.entity_id ORDER BY c.at, c.id
+"""

@@ -1,21 +1,75 @@
-"""Results of checks as interfaces read them: of one entity, of one check, and their changes."""
+"""Results of checks as interfaces read them: of one entity, of checks, and their age."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from factbook.catalog.store import collectable
 from factbook.checks import state
-from factbook.checks.definitions import definition_lock
-from factbook.checks.maintenance import latest_facts
-from factbook.checks.maintenance.check_set import CheckCache, CheckSet, EvaluatedCheck
-from factbook.checks.rules import language
+from factbook.checks.definitions import publications
+from factbook.checks.definitions.definition_versions import check_store
+from factbook.checks.results import change_store, entity_evaluation, state_store
+from factbook.checks.results.change_store import find_flap_start, is_flapping
+from factbook.checks.results.check_set import CheckCache, CheckSet, EvaluatedCheck
+from factbook.checks.results.entity_evaluation import SlotStates
+from factbook.checks.rules import check_definition, language
 from factbook.checks.rules.check_definition import Check
 from factbook.checks.rules.checked_entity import CheckedEntity
-from factbook.checks.rules.explanation import Explanation
-from factbook.checks.states import change_store
-from factbook.checks.states.flaps import is_flapping, looks_back_to
-from factbook.facts import store
+from factbook.checks.rules.explanation import Explainer, Explanation
+from factbook.checks.rules.language import CHECKS, ENTITY
+from factbook.clock import iso
+from factbook.facts import freshness, latest_rows, store
 from factbook.storage import Database, counters
+
+
+class ResultAge(NamedTuple):
+    """The time as of which figures are right; `stale_sources` are down or overdue."""
+
+    as_of: int
+    stale_sources: list[str]
+
+    def render(self) -> dict[str, Any]:
+        """The age as shown."""
+        shown: dict[str, Any] = {"asOf": iso(self.as_of)}
+        return shown | ({"staleSources": self.stale_sources} if self.stale_sources else {})
+
+
+class ResultAges(NamedTuple):
+    """The ages of figures of any checks, all as of one read."""
+
+    evaluated_at: int
+    known: CheckSet
+    database: Database
+
+    def of(self, check_ids: Iterable[str] | None = None) -> ResultAge:
+        """The age of figures of these checks, or of every check."""
+        return self.of_sources(self.known.sources_of(check_ids))
+
+    def of_sources(self, sources: Iterable[str]) -> ResultAge:
+        """The age of results that rest on these sources."""
+        return read_age_of_facts(self.database, sources, self.evaluated_at)
+
+
+def read_age_of_facts(database: Database, sources: Iterable[str], now: int) -> ResultAge:
+    """The age of figures of the facts of these sources; reads nothing."""
+    since = freshness.of(database).not_renewed_since
+    times = {source: at for source in sources if (at := since(source)) is not None}
+    return ResultAge(min([now, *times.values()]), sorted(times))
+
+
+async def read_result_age(database: Database, now: int) -> ResultAges:
+    """The ages now; reads one row of an index."""
+    known = await database.remembered.of(CheckCache).last_loaded(database)
+    due_at = await state_store.find_oldest_due(database, now)
+    return ResultAges(now if due_at is None else due_at, known, database)
+
+
+async def read_age_of_checks(
+    database: Database, check_ids: Iterable[str] | None, now: int
+) -> ResultAge:
+    """The age of figures of these checks, or of every check."""
+    return (await read_result_age(database, now)).of(check_ids)
+
 
 # The stored states that a word of an interface stands for.
 _STATES: Final[Mapping[str, Sequence[int]]] = {
@@ -80,7 +134,7 @@ class CheckedRow(NamedTuple):
     stale: bool = False
 
 
-async def of_entity(
+async def read_entity_results(
     database: Database,
     ref: str,
     now: int,
@@ -97,18 +151,18 @@ async def of_entity(
     document = await collectable.entity(database, ref)
     if entity_id is None or document is None:
         return None
-    known, owner, states = await _states(database, entity_id)
-    own = await latest_facts.own_of(database, entity_id)
+    known, owner, states = await _read_stored_states(database, entity_id)
+    own = await entity_evaluation.read_own_facts(database, entity_id)
     facts = {**await store.latest_of_ref(database, ref), **own}
     by_id = {id_: states[slot] for id_, slot in known.slots.items()}
     entity = CheckedEntity(ref, document, facts, by_id)
     entity.most_steps = known.steps_per_check
-    times = await change_store.times(database, entity_id)
+    times = await change_store.list_change_times(database, entity_id)
     has_stale = any(latest.kept for latest in facts.values())
     results = []
-    for one in _wanted(known, only):
+    for one in _select_checks(known, only):
         found, flips = by_id[one.id], times.get(one.id, [])
-        recent = [at for at in flips if at >= looks_back_to(now)]
+        recent = [at for at in flips if at >= find_flap_start(now)]
         is_about = found & ~state.EXEMPT in explained
         results.append(
             CheckResult(
@@ -128,7 +182,7 @@ def _reads_stale(check: Check, entity: CheckedEntity) -> bool:
     return any(map(entity.is_kept, facts))
 
 
-async def of_check(
+async def list_check_rows(
     database: Database,
     check_id: str,
     wanted: ResultFilter,
@@ -140,7 +194,7 @@ async def of_check(
 
     Entities that the check is not about come only where `wanted.states` has "not-applicable".
     """
-    condition, values = _in_states(wanted)
+    condition, values = _make_state_condition(wanted)
     conditions, parameters = [condition], [check_id, after, *values]
     if last is not None:
         conditions.append("e.ref <= ?")
@@ -157,7 +211,7 @@ async def of_check(
     return [CheckedRow(ref, id_, owner, byte[0]) for ref, id_, owner, byte in rows]
 
 
-async def counted_of_check(
+async def count_check_rows(
     database: Database,
     check_id: str,
     wanted: ResultFilter,
@@ -171,20 +225,20 @@ async def counted_of_check(
     the whole catalog in the order of the other.
     """
     if number <= _FEW:
-        return await _few(database, check_id, wanted, limit, after)
+        return await _list_few_rows(database, check_id, wanted, limit, after)
     found: list[CheckedRow] = []
     place: str | None = after
     while place is not None and len(found) < limit:
         last = await collectable.ref_further(database, place, _FEW)
-        found += await of_check(database, check_id, wanted, limit - len(found), place, last)
+        found += await list_check_rows(database, check_id, wanted, limit - len(found), place, last)
         place = last
     return found
 
 
-async def _few(
+async def _list_few_rows(
     database: Database, check_id: str, wanted: ResultFilter, limit: int, after: str
 ) -> list[CheckedRow]:
-    condition, values = _in_states(wanted)
+    condition, values = _make_state_condition(wanted)
     rows = await database.search(_BY_STATE.replace("{}", condition), (check_id, *values))
     refs = await collectable.refs_of_ids(database, [id_ for id_, _, _ in rows])
     found = [
@@ -195,17 +249,19 @@ async def _few(
     return sorted(found)[:limit]
 
 
-def _in_states(wanted: ResultFilter) -> tuple[str, list[Any]]:
+def _make_state_condition(wanted: ResultFilter) -> tuple[str, list[Any]]:
     """The condition for the wanted states and owners."""
     words = wanted.states or ("pass", "fail", "unknown", "exempt")
     values: list[Any] = [bytes([one]) for word in words for one in _STATES[word]]
-    condition = f"SUBSTR(s.states, CAST(c.slot AS INTEGER), 1) IN ({_places(values)})"
+    condition = f"SUBSTR(s.states, CAST(c.slot AS INTEGER), 1) IN ({_make_placeholders(values)})"
     if wanted.owners:
         return f"{condition} AND s.owner IN LIST(?)", [*values, list(wanted.owners)]
     return condition, values
 
 
-async def _states(database: Database, entity_id: int) -> tuple[CheckSet, str, bytearray]:
+async def _read_stored_states(
+    database: Database, entity_id: int
+) -> tuple[CheckSet, str, bytearray]:
     """The checks, and the owner and states of an entity, of one moment."""
     cache = database.remembered.of(CheckCache)
     known = await cache.loaded(database)
@@ -218,18 +274,18 @@ async def _states(database: Database, entity_id: int) -> tuple[CheckSet, str, by
     return known, owner, bytearray(b"\0" + states).ljust(known.width + 1, b"\0")
 
 
-def _wanted(known: CheckSet, only: Collection[str]) -> list[EvaluatedCheck]:
+def _select_checks(known: CheckSet, only: Collection[str]) -> list[EvaluatedCheck]:
     found = [one for one in known.checks if not one.is_pending and (not only or one.id in only)]
     return sorted(found, key=lambda one: one.id)
 
 
-def _places(values: Sequence[object]) -> str:
+def _make_placeholders(values: Sequence[object]) -> str:
     return ", ".join("?" * len(values))
 
 
 _OF_ENTITY = """
 SELECT {revision}, s.owner, s.states FROM check_states s WHERE s.entity_id = ?
-""".replace("{revision}", counters.expression(definition_lock.REVISION))
+""".replace("{revision}", counters.expression(publications.DEFINITIONS_REVISION))
 
 _OF_CHECK = """
 SELECT e.ref, e.id, s.owner, SUBSTR(s.states, CAST(c.slot AS INTEGER), 1)
@@ -245,3 +301,161 @@ FROM checks c, check_states s WHERE c.id = ? AND {}
 _CHANGED_SINCE = """EXISTS (
     SELECT 1 FROM check_changes g WHERE g.entity_id = e.id AND g.check_id = c.id AND g.at >= ?
 )"""
+
+
+_READS: Final = 3  # of states whose slots were moved meanwhile
+
+
+class FailingCounts(NamedTuple):
+    """The numbers of checks of an entity that pass, fail and are unknown."""
+
+    passing: int
+    failing: int
+    unknown: int
+
+
+async def count_failing(database: Database, entity_ids: Sequence[int]) -> dict[int, FailingCounts]:
+    """The numbers for those of the entities that have states of checks."""
+    cache = database.remembered.of(CheckCache)
+    found: dict[int, FailingCounts] = {}
+    for _ in range(_READS):
+        known = await cache.loaded(database)
+        if known.is_empty:
+            return {}
+        states = await state_store.read_states_of(database, entity_ids)
+        slots = tuple(known.slots.values())
+        found = {
+            id_: _count_failing_states(one.padded(known.width), slots)
+            for id_, one in states.items()
+        }
+        if await check_store.revision(database) == known.revision:
+            break
+    return found
+
+
+def _count_failing_states(states: bytearray, slots: Sequence[int]) -> FailingCounts:
+    own = bytes(states[slot] for slot in slots)
+    passing, failing, unknown = map(own.count, (state.PASS, state.FAIL, state.UNKNOWN))
+    return FailingCounts(passing, failing, unknown)
+
+
+_NO_FACTS_EXPLAINED: Final[Mapping[str, Any]] = {}
+
+
+class ExplainedRow(NamedTuple):
+    """A result with the title of its entity, '' without one.
+
+    `since` is None if it never changed; `explanation` is None if the check is not about the entity.
+    """
+
+    row: CheckedRow
+    title: str
+    since: int | None
+    explanation: Explanation | None
+
+
+async def explain_rows(
+    database: Database, check: Check, rows: Sequence[CheckedRow], now: int
+) -> list[ExplainedRow]:
+    """The rows explained, in their order; all are read at once."""
+    ids = [row.entity_id for row in rows]
+    found = collectable.read(await database.all(*collectable.among(collectable.EVERYTHING, ids)))
+    documents = {id_: document for id_, _, document in found}
+    facts = await entity_evaluation.read_facts_of(database, _list_read_sources(check), ids)
+    known = await database.remembered.of(CheckCache).loaded(database)
+    states = await state_store.read_states_of(database, ids)
+    times = await change_store.find_last_changes_of(database, check.id, ids)
+    explained, explainer = [], Explainer(check)
+    for row in rows:
+        id_, document = row.entity_id, documents.get(row.entity_id, _NO_FACTS_EXPLAINED)
+        entity = CheckedEntity(row.ref, document, facts.get(id_, {}))
+        entity.most_steps = known.steps_per_check
+        if id_ in states:
+            entity.states = SlotStates(known.slots, states[id_].padded(known.width))
+        is_about = row.state & ~state.EXEMPT not in (state.NONE, state.OUT)
+        explanation = explainer.explained(entity, now) if is_about and document else None
+        explained.append(ExplainedRow(row, _read_title(document), times.get(id_), explanation))
+    return explained
+
+
+def _list_read_sources(check: Check) -> list[str]:
+    """The data sources that the rules and the texts of a check read."""
+    facts = [one for _, rule in check.rules() for one in language.walk_references(rule)]
+    facts += [
+        one
+        for _, text in check.templates()
+        for one in check_definition.parse_template(text).facts()
+    ]
+    return sorted({one.source for one in facts} - {ENTITY, CHECKS})
+
+
+def _read_title(document: Mapping[str, Any]) -> str:
+    found = document.get("metadata", _NO_FACTS_EXPLAINED).get("title")
+    return found if isinstance(found, str) else ""
+
+
+# Checks that a page looks at: with a filter that few results meet it holds few.
+_MOST_CHECKS: Final = 20
+_PAGE_PORTION: Final = 1_000
+
+
+class ResultPlace(NamedTuple):
+    """A place among results: a check, and the reference of the last entity that was read."""
+
+    check_id: str = ""
+    ref: str = ""
+
+
+class CheckResultPage(NamedTuple):
+    """Results with the ids of their checks, and the place after them; None at the end."""
+
+    rows: list[tuple[str, CheckedRow]]
+    next: ResultPlace | None
+
+
+async def read_result_page(
+    database: Database, only: Sequence[str], wanted: ResultFilter, place: ResultPlace, limit: int
+) -> CheckResultPage:
+    """Up to `limit` results from a place on; those of every check in effect if `only` is empty."""
+    ids = [id_ for id_ in await _list_check_ids(database, only) if id_ >= place.check_id]
+    rows: list[tuple[str, CheckedRow]] = []
+    for looked, id_ in enumerate(ids):
+        if looked == _MOST_CHECKS or len(rows) == limit:
+            return CheckResultPage(rows, ResultPlace(id_))
+        after = place.ref if id_ == place.check_id else ""
+        room = limit - len(rows)
+        found = await list_check_rows(database, id_, wanted, room + 1, after)
+        rows += [(id_, row) for row in await _mark_rows(database, id_, found[:room])]
+        if len(found) > room:
+            return CheckResultPage(rows, ResultPlace(id_, found[room - 1].ref))
+    return CheckResultPage(rows, None)
+
+
+async def read_result_pages(
+    database: Database, only: Sequence[str], wanted: ResultFilter
+) -> AsyncIterator[list[tuple[str, CheckedRow]]]:
+    """All results, in portions."""
+    place: ResultPlace | None = ResultPlace()
+    while place is not None:
+        rows, place = await read_result_page(database, only, wanted, place, _PAGE_PORTION)
+        yield rows
+
+
+async def _mark_rows(
+    database: Database, check_id: str, rows: Sequence[CheckedRow]
+) -> list[CheckedRow]:
+    """The rows, stale where a value that the check reads could not be renewed."""
+    known = await database.remembered.of(CheckCache).loaded(database)
+    compiled = next((one.compiled for one in known.checks if one.id == check_id), None)
+    reads = defaultdict[str, set[str]](set)
+    for _, rule in compiled.check.rules() if compiled else ():
+        for fact in language.walk_references(rule):
+            reads[fact.source].add(fact.fact)
+    ids = [row.entity_id for row in rows]
+    stale = await latest_rows.stale_of(database, reads, ids)
+    return [row._replace(stale=True) if row.entity_id in stale else row for row in rows]
+
+
+async def _list_check_ids(database: Database, only: Sequence[str]) -> list[str]:
+    stored = await check_store.everything(database)
+    return [one.id for one in stored if one.slot is not None and (not only or one.id in only)]

@@ -7,7 +7,7 @@ from html import escape
 from typing import Final, NamedTuple
 
 from factbook.checks.definitions.scorecard import NO_LEVEL_TITLE, Scorecard
-from factbook.checks.levels.grader import GradedLevel
+from factbook.checks.results.grader import GradedLevel
 
 _LONGEST: Final = 60
 _HEIGHT: Final = 20
@@ -33,24 +33,24 @@ class Badge(NamedTuple):
     color: str
 
 
-def of_level(scorecard: Scorecard, graded: GradedLevel | None) -> Badge:
+def make_level_badge(scorecard: Scorecard, graded: GradedLevel | None) -> Badge:
     """The badge of an entity in a scorecard; None is an entity that it does not apply to."""
     if graded is None:
         return Badge(scorecard.title, "not applicable", _GREY)
     if graded.coverage is None or (graded.score is None and not graded.level):
         return Badge(scorecard.title, "unknown", _GREY)
     if not scorecard.levels:
-        return Badge(scorecard.title, f"{graded.score} %", _of_share(graded.score or 0, 100))
+        return Badge(scorecard.title, f"{graded.score} %", _pick_color(graded.score or 0, 100))
     if not graded.level:
         return Badge(scorecard.title, NO_LEVEL_TITLE, _RED if not graded.level_if_known else _GREY)
     level = scorecard.levels[graded.level - 1]
-    return Badge(scorecard.title, level.title, _of_share(graded.level, len(scorecard.levels)))
+    return Badge(scorecard.title, level.title, _pick_color(graded.level, len(scorecard.levels)))
 
 
-def svg(badge: Badge) -> str:
+def draw_badge(badge: Badge) -> str:
     """The badge as an image that is read aloud as its text."""
-    label, message = _shortened(badge.label), _shortened(badge.message)
-    left, right = _width(label), _width(message)
+    label, message = _shorten_label(badge.label), _shorten_label(badge.message)
+    left, right = _measure_width(label), _measure_width(message)
     words = escape(f"{label}: {message}")
     return _SVG.format(
         width=left + right,
@@ -66,16 +66,16 @@ def svg(badge: Badge) -> str:
     )
 
 
-def _of_share(part: int, whole: int) -> str:
+def _pick_color(part: int, whole: int) -> str:
     """A colour for a part of a whole; the last one for all of it."""
     return _COLOURS[part * (len(_COLOURS) - 1) // whole]
 
 
-def _shortened(text: str) -> str:
+def _shorten_label(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 
-def _width(text: str) -> int:
+def _measure_width(text: str) -> int:
     """The pixels that a text takes, with the space around it."""
     tenths = sum(
         _FULL if char >= _FIRST_FULL else _NARROW.get(char) or _WIDE.get(char) or _USUAL

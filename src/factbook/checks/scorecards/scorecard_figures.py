@@ -1,24 +1,197 @@
-"""Figures of a scorecard for its readers: rollups and trends, with the names of its levels."""
+"""Figures of a scorecard for its readers: rollups, trends, pages of levels, matrix, steps.
 
-from collections.abc import Mapping
+Trends are kept day by day, for a group with all below it. Pages of levels come in the order of
+ids. The matrix has the states of the checks for each entity. Next steps are what keeps an entity
+from a level, the cheapest first.
+"""
+
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from factbook.catalog.store import hierarchy
-from factbook.checks.definitions.scorecard import NO_LEVEL_WORD, Scorecard, parse
-from factbook.checks.levels import label_store, level_store, rollup
-from factbook.checks.levels.grader import GradedLevel
-from factbook.checks.levels.group_hierarchy import GroupHierarchy
-from factbook.checks.levels.rollup import NOTHING, LevelTally
-from factbook.checks.scorecards import trend
-from factbook.checks.scorecards.trend import EVERYBODY, TrendPoint
-from factbook.checks.versions.scorecard_store import scorecard_store
-from factbook.clock import DAY
-from factbook.errors import InputError, NotFoundError, one_of
-from factbook.storage import Database
+import msgspec
 
-BY: Final = ("owner", "system", "domain", "kind")
+from factbook.catalog.store import collectable, hierarchy
+from factbook.checks import state
+from factbook.checks.definitions import publications
+from factbook.checks.definitions.definition_versions import check_store, scorecard_store
+from factbook.checks.definitions.scorecard import NO_LEVEL_WORD, Scorecard, parse_scorecard
+from factbook.checks.results import grader, level_store, result_queries, state_store
+from factbook.checks.results.check_set import CheckCache, CheckSet
+from factbook.checks.results.grader import (
+    NO_TALLY,
+    GradedLevel,
+    Grader,
+    GroupHierarchy,
+    LevelTally,
+    Step,
+    decode_level,
+)
+from factbook.checks.results.result_queries import CheckResult
+from factbook.checks.results.state_store import EntityStates
+from factbook.clock import DAY, iso
+from factbook.errors import InputError, NotFoundError, one_of
+from factbook.storage import Database, Row, Transaction
+
+EVERYBODY: Final = "*"
+MOST_TREND_DAYS: Final = 1_000
+
+
+class TrendFigures(NamedTuple):
+    """Entities by the id of their level, "" below the first; the sum of scores and how many."""
+
+    levels: Mapping[str, int]
+    scored: int = 0
+    score: int = 0
+
+    @property
+    def total(self) -> int:
+        """The number of entities."""
+        return sum(self.levels.values())
+
+    @property
+    def mean(self) -> float | None:
+        """The mean score in percent of those that have one."""
+        return self.score / self.scored if self.scored else None
+
+    def render(self) -> dict[str, Any]:
+        """The figures as shown."""
+        return {
+            "total": self.total,
+            "levels": {name: count for name, count in self.levels.items() if name},
+            "noLevel": self.levels.get("", 0),
+            "score": None if self.mean is None else round(self.mean, 1),
+            "scored": self.scored,
+        }
+
+
+class TrendPoint(NamedTuple):
+    """The figures at the end of a day, counted since 1970-01-01."""
+
+    day: int
+    figures: TrendFigures
+
+    def render(self) -> dict[str, Any]:
+        """The point as shown."""
+        return {"date": iso(self.day * DAY)[:10], **self.figures.render()}
+
+
+NO_FIGURES: Final = TrendFigures({})
+
+
+def make_series(
+    points: Sequence[TrendPoint], first: int, last: int, step: int = 1
+) -> list[TrendPoint]:
+    """The points of every `step`-th day back from the last, each as the last one kept by then.
+
+    `points` are in order; days before the first of them are left out.
+    """
+    found: list[TrendPoint] = []
+    remaining = list(points)
+    for day in range(last, first - 1, -step):
+        while remaining and remaining[-1].day > day:
+            remaining.pop()
+        if not remaining:
+            break
+        found.append(TrendPoint(day, remaining[-1].figures))
+    return found[::-1]
+
+
+def compute_figures(card: Scorecard, tally: LevelTally) -> TrendFigures:
+    """The figures of a tally, with the ids of the levels."""
+    names = ["", *(level.id for level in card.levels)]
+    levels = {names[rank]: count for rank, count in sorted(tally.levels.items()) if count}
+    return TrendFigures(levels, tally.scored, tally.score)
+
+
+async def read_group_trend(
+    database: Database, scorecard_id: str, owner: str, first: int, last: int
+) -> list[TrendPoint]:
+    """Rows of an owner from before the first day to the last, in order."""
+    rows = await database.search(
+        _OF_GROUP, (scorecard_id, owner) * 2 + (first, last, MOST_TREND_DAYS)
+    )
+    return [_make_trend_point(row) for row in reversed(rows)]
+
+
+def record_trends(transaction: Transaction, now: int) -> int:
+    """Keep the figures of today for what differs from the last ones; returns how many."""
+    # A slot may be another one's by the end of a grading.
+    publications.share_definitions(transaction)
+    tree = GroupHierarchy(hierarchy.group_parents_within(transaction))
+    changed = 0
+    for stored in scorecard_store.all_within(transaction):
+        if stored.slot is not None and stored.published is not None:
+            own = level_store.count_levels_by_owner_within(transaction, stored.slot)
+            card = parse_scorecard(stored.published)
+            found = {
+                EVERYBODY: grader.add_tallies(own.values()),
+                **grader.roll_up_groups(own, tree),
+            }
+            changed += _record_trend(transaction, card, found, now // DAY)
+    return changed
+
+
+def trim_trends(transaction: Transaction, before: int) -> int:
+    """Delete figures of days before a time, but for the last of each; returns their number."""
+    return transaction.run(_TRIM, (before // DAY,) * 2)
+
+
+def _record_trend(
+    transaction: Transaction, card: Scorecard, found: Mapping[str, LevelTally], day: int
+) -> int:
+    before = {
+        row[0]: _make_trend_point(row[1:]).figures
+        for row in transaction.all(_LAST, (card.id, day, card.id))
+    }
+    rows = []
+    for owner in sorted(found.keys() | before.keys()):
+        new = compute_figures(card, found.get(owner, NO_TALLY))
+        if new != before.get(owner, NO_FIGURES):
+            levels = msgspec.json.encode(new.levels).decode()
+            rows.append((card.id, owner, day, levels, new.scored, new.score))
+    transaction.many(_KEEP, rows)
+    return len(rows)
+
+
+def _make_trend_point(row: Row) -> TrendPoint:
+    day, levels, scored, score = row
+    return TrendPoint(day, TrendFigures(msgspec.json.decode(levels), scored, score))
+
+
+_OF_GROUP: Final = """
+SELECT day, levels, scored, score FROM scorecard_days
+WHERE scorecard_id = ? AND owner = ? AND day >= COALESCE((
+    SELECT MAX(day) FROM scorecard_days WHERE scorecard_id = ? AND owner = ? AND day <= ?
+), 0) AND day <= ? ORDER BY day DESC LIMIT ?
+"""
+
+_LAST: Final = """
+SELECT d.owner, d.day, d.levels, d.scored, d.score FROM scorecard_days d JOIN (
+    SELECT owner, MAX(day) AS day FROM scorecard_days WHERE scorecard_id = ? AND day <= ?
+    GROUP BY owner
+) last ON last.owner = d.owner AND last.day = d.day WHERE d.scorecard_id = ?
+"""
+
+# A later day before the same time tells what held by then.
+_TRIM: Final = """
+DELETE FROM scorecard_days WHERE day < ? AND EXISTS (
+    SELECT 1 FROM scorecard_days later WHERE later.scorecard_id = scorecard_days.scorecard_id
+        AND later.owner = scorecard_days.owner AND later.day > scorecard_days.day
+        AND later.day <= ?
+)
+"""
+
+_KEEP: Final = """
+INSERT INTO scorecard_days (scorecard_id, owner, day, levels, scored, score)
+VALUES (?, ?, ?, ?, ?, ?)
+ON CONFLICT (scorecard_id, owner, day) DO UPDATE SET levels = excluded.levels,
+    scored = excluded.scored, score = excluded.score
+"""
+
+
+ROLLUP_KEYS: Final = ("owner", "system", "domain", "kind")
 MOST_DEPTH: Final = 5
-_LABEL: Final = "label:"
+_LABEL_PREFIX: Final = "label:"
 
 
 class RollupGroup(NamedTuple):
@@ -65,15 +238,15 @@ class ScorecardInEffect(NamedTuple):
         return level or below, if_known or below
 
 
-async def in_effect(database: Database, scorecard_id: str) -> ScorecardInEffect:
+async def get_scorecard_in_effect(database: Database, scorecard_id: str) -> ScorecardInEffect:
     """The scorecard in effect; raises NotFoundError, also before its first grading is done."""
     stored = await scorecard_store.existing(database, scorecard_id)
     if stored.slot is None or stored.published is None:
         raise NotFoundError(f"The scorecard {scorecard_id} has no results yet.")
-    return ScorecardInEffect(parse(stored.published), stored.slot)
+    return ScorecardInEffect(parse_scorecard(stored.published), stored.slot)
 
 
-async def rolled_up(
+async def roll_up_scorecard(
     database: Database, given: ScorecardInEffect, by: str, group: str | None = None, depth: int = 1
 ) -> list[RollupGroup]:
     """The figures by owner, system, domain, kind or `label:NAME`, by name.
@@ -81,24 +254,26 @@ async def rolled_up(
     By owner they begin with `group`, or with those at the top, and have `depth` levels below.
     Raises InputError for anything else.
     """
-    if by.startswith(_LABEL) and len(by) > len(_LABEL):
-        label = by.removeprefix(_LABEL)
-        return _flat(await label_store.tallies(database, given.slot, label))
+    if by.startswith(_LABEL_PREFIX) and len(by) > len(_LABEL_PREFIX):
+        label = by.removeprefix(_LABEL_PREFIX)
+        return _flatten_tallies(await level_store.tally_labels(database, given.slot, label))
     if by == "owner":
-        own = await level_store.by_owner(database, given.slot)
+        own = await level_store.count_levels_by_owner(database, given.slot)
         tree = GroupHierarchy(await hierarchy.group_parents(database))
-        return _groups(own, tree, group, depth)
-    if by not in BY:
-        raise InputError(f"by: {one_of(by, BY)}, or label: and the name of one.")
+        return _make_rollup_groups(own, tree, group, depth)
+    if by not in ROLLUP_KEYS:
+        raise InputError(f"by: {one_of(by, ROLLUP_KEYS)}, or label: and the name of one.")
     if by == "kind":
-        return _flat(await level_store.by_kind(database, given.slot))
-    systems = await level_store.by_system(database, given.slot)
+        return _flatten_tallies(await level_store.count_levels_by_kind(database, given.slot))
+    systems = await level_store.count_levels_by_system(database, given.slot)
     if by == "system":
-        return _flat(systems)
-    return _flat(rollup.by_domain(systems, await hierarchy.system_domains(database)))
+        return _flatten_tallies(systems)
+    return _flatten_tallies(
+        grader.roll_up_domains(systems, await hierarchy.system_domains(database))
+    )
 
 
-async def over_time(
+async def read_trend(
     database: Database,
     given: ScorecardInEffect,
     group: str | None,
@@ -113,29 +288,31 @@ async def over_time(
     """
     today = now // DAY
     if tally is None:
-        tally = await _total(database, given, group)
+        tally = await _tally_group(database, given, group)
     owner = EVERYBODY if group is None else group
-    kept = await trend.of_group(database, given.card.id, owner, first, today - 1)
-    points = [*kept, TrendPoint(today, trend.figures(given.card, tally))]
-    return trend.series(points, first, today, step)
+    kept = await read_group_trend(database, given.card.id, owner, first, today - 1)
+    points = [*kept, TrendPoint(today, compute_figures(given.card, tally))]
+    return make_series(points, first, today, step)
 
 
-async def _total(database: Database, given: ScorecardInEffect, group: str | None) -> LevelTally:
+async def _tally_group(
+    database: Database, given: ScorecardInEffect, group: str | None
+) -> LevelTally:
     owners = None
     if group is not None:
         tree = GroupHierarchy(await hierarchy.group_parents(database))
         owners = sorted(tree.within(group))
-    return await level_store.total(database, given.slot, owners)
+    return await level_store.count_all_levels(database, given.slot, owners)
 
 
-def _flat(tallies: Mapping[str, LevelTally]) -> list[RollupGroup]:
+def _flatten_tallies(tallies: Mapping[str, LevelTally]) -> list[RollupGroup]:
     return [RollupGroup(name, tally, tally) for name, tally in sorted(tallies.items())]
 
 
-def _groups(
+def _make_rollup_groups(
     own: Mapping[str, LevelTally], tree: GroupHierarchy, group: str | None, depth: int
 ) -> list[RollupGroup]:
-    tallies = rollup.by_group(own, tree)
+    tallies = grader.roll_up_groups(own, tree)
 
     def at(path: tuple[str, ...]) -> RollupGroup:
         name = path[-1]
@@ -144,6 +321,234 @@ def _groups(
             # A group that holds itself by way of others is not shown below itself.
             below = (tree.children.get(name, set()) & tallies.keys()) - set(path)
         children = tuple(at((*path, child)) for child in sorted(below))
-        return RollupGroup(name, tallies.get(name, NOTHING), own.get(name, NOTHING), children)
+        return RollupGroup(name, tallies.get(name, NO_TALLY), own.get(name, NO_TALLY), children)
 
     return [at((name,)) for name in ([group] if group is not None else tree.tops(tallies))]
+
+
+# Entities that a page looks at: with a filter that few of them meet it holds few.
+_LEVELS_LOOKED_AT: Final = 10_000
+_LEVEL_PORTION: Final = 1_000
+
+
+class LevelFilter(NamedTuple):
+    """A filter of entities; `rank` is that of the level, 0 below the first."""
+
+    owners: Sequence[str] = ()
+    rank: int | None = None
+
+
+def filter_by_level(card: Scorecard, level: str | None, owners: Sequence[str]) -> LevelFilter:
+    """A filter by the id of a level, or the word for none; raises InputError for another word."""
+    if level is None:
+        return LevelFilter(owners)
+    if level == NO_LEVEL_WORD:
+        return LevelFilter(owners, 0)
+    if level not in card.ranks:
+        raise InputError(f"level {one_of(level, [*card.ranks, NO_LEVEL_WORD])}.")
+    return LevelFilter(owners, card.rank(level))
+
+
+class RankedEntity(NamedTuple):
+    """An entity with its level."""
+
+    ref: str
+    graded: GradedLevel
+
+
+class LevelPage(NamedTuple):
+    """Entities, and the id of the last one that was looked at; None at the end."""
+
+    entities: list[RankedEntity]
+    next: int | None
+
+
+async def read_ranked_page(
+    database: Database, given: ScorecardInEffect, wanted: LevelFilter, after: int, limit: int
+) -> LevelPage:
+    """Up to `limit` entities with ids above `after`."""
+    found: list[tuple[int, GradedLevel]] = []
+    for _ in range(_LEVELS_LOOKED_AT // _LEVEL_PORTION):
+        rows = await level_store.read_level_page(
+            database, given.slot, after, _LEVEL_PORTION, wanted.owners
+        )
+        for id_, graded in rows:
+            if wanted.rank is None or graded.level == wanted.rank:
+                if len(found) == limit:
+                    return LevelPage(await _name_ranked(database, found), found[-1][0])
+                found.append((id_, graded))
+        if len(rows) < _LEVEL_PORTION:
+            return LevelPage(await _name_ranked(database, found), None)
+        after = rows[-1][0]
+    return LevelPage(await _name_ranked(database, found), after)
+
+
+async def read_all_ranked(
+    database: Database, given: ScorecardInEffect, wanted: LevelFilter
+) -> AsyncIterator[list[RankedEntity]]:
+    """All entities, in portions."""
+    after: int | None = 0
+    while after is not None:
+        entities, after = await read_ranked_page(database, given, wanted, after, _LEVEL_PORTION)
+        yield entities
+
+
+async def _name_ranked(
+    database: Database, found: Sequence[tuple[int, GradedLevel]]
+) -> list[RankedEntity]:
+    refs = await collectable.refs_of_ids(database, [id_ for id_, _ in found])
+    # One that has just gone has no reference.
+    return [RankedEntity(refs[id_], graded) for id_, graded in found if id_ in refs]
+
+
+class EntityStanding(NamedTuple):
+    """An entity in a scorecard; `graded` is None outside it. Each step has its result."""
+
+    ref: str
+    graded: GradedLevel | None
+    steps: list[tuple[Step, CheckResult]]
+
+
+async def read_standing(
+    database: Database, given: ScorecardInEffect, ref: str, now: int
+) -> EntityStanding | None:
+    """Standing of the entity and the steps left; None if it does not exist."""
+    found = await result_queries.read_entity_results(database, ref, now, only=given.card.checks)
+    if found is None:
+        return None
+    graded = decode_level(
+        await level_store.read_entity_levels(database, found.entity_id), given.slot
+    )
+    if graded is None:
+        return EntityStanding(ref, None, [])
+    return EntityStanding(ref, graded, list_next_steps(given.card, found.results, now))
+
+
+def list_next_steps(
+    card: Scorecard, found: Iterable[CheckResult], now: int
+) -> list[tuple[Step, CheckResult]]:
+    """The steps that results of an entity leave in a scorecard, each with its result."""
+    counted = {one.check.id: one for one in found if _is_counted_result(one, now)}
+    places = {id_: place for place, id_ in enumerate(counted, 1)}
+    left = Grader(card, places).steps(bytes(one.state for one in counted.values()))
+    return [(step, counted[step.check]) for step in left]
+
+
+def _is_counted_result(result: CheckResult, now: int) -> bool:
+    check = result.check
+    return check.severity != "advisory" and (check.effective_from or 0) <= now
+
+
+# Entities that a page looks at: with a filter that few of them meet it holds few.
+_ROWS_LOOKED_AT: Final = 10_000
+_MATRIX_PORTION: Final = 1_000
+_READS: Final = 3  # of states whose slots were moved meanwhile
+
+
+class MatrixFilter(NamedTuple):
+    """A filter of entities: those with one of the checks in a state, in words of interfaces."""
+
+    levels: LevelFilter = LevelFilter()
+    state: str | None = None
+
+
+class MatrixRow(NamedTuple):
+    """An entity with its level and the states of the checks, in their order."""
+
+    ref: str
+    owner: str
+    graded: GradedLevel
+    states: tuple[int, ...]
+
+
+class MatrixPage(NamedTuple):
+    """Rows, and the id of the last entity that was looked at; None at the end."""
+
+    rows: list[MatrixRow]
+    next: int | None
+
+
+class _FoundEntity(NamedTuple):
+    id: int
+    graded: GradedLevel
+    owner: str
+    states: tuple[int, ...]
+
+
+async def read_matrix_page(
+    database: Database,
+    given: ScorecardInEffect,
+    check_ids: Sequence[str],
+    wanted: MatrixFilter,
+    after: int,
+    limit: int,
+) -> MatrixPage:
+    """Up to `limit` entities with ids above `after`; a check that is not in effect has no state."""
+    cache = database.remembered.of(CheckCache)
+    for _ in range(_READS):
+        known = await cache.loaded(database)
+        found = await _read_matrix_rows(
+            database, given, _list_slots(known, check_ids), wanted, after, limit
+        )
+        if await check_store.revision(database) == known.revision:
+            break
+    return found
+
+
+async def _read_matrix_rows(
+    database: Database,
+    given: ScorecardInEffect,
+    places: Sequence[int],
+    wanted: MatrixFilter,
+    after: int,
+    limit: int,
+) -> MatrixPage:
+    found: list[_FoundEntity] = []
+    for _ in range(_ROWS_LOOKED_AT // _MATRIX_PORTION):
+        size = _MATRIX_PORTION if wanted.state or wanted.levels.rank is not None else limit + 1
+        rows = await level_store.read_level_page(
+            database, given.slot, after, size, wanted.levels.owners
+        )
+        for one in await _list_meeting_rows(database, rows, places, wanted):
+            if len(found) == limit:
+                return MatrixPage(await _name_matrix_rows(database, found), found[-1].id)
+            found.append(one)
+        if len(rows) < size:
+            return MatrixPage(await _name_matrix_rows(database, found), None)
+        after = rows[-1][0]
+    return MatrixPage(await _name_matrix_rows(database, found), after)
+
+
+async def _list_meeting_rows(
+    database: Database,
+    rows: Sequence[tuple[int, GradedLevel]],
+    places: Sequence[int],
+    wanted: MatrixFilter,
+) -> list[_FoundEntity]:
+    rank = wanted.levels.rank
+    chosen = [(id_, graded) for id_, graded in rows if rank is None or graded.level == rank]
+    states = await state_store.read_states_of(database, [id_ for id_, _ in chosen])
+    width, none = max(places, default=0), EntityStates(0, "", b"", None)
+    found = []
+    for id_, graded in chosen:
+        own = states.get(id_, none)
+        vector = own.padded(width)
+        picked = tuple(vector[place] for place in places)
+        if wanted.state is None or wanted.state in map(state.name_state, picked):
+            found.append(_FoundEntity(id_, graded, own.owner, picked))
+    return found
+
+
+async def _name_matrix_rows(database: Database, found: Sequence[_FoundEntity]) -> list[MatrixRow]:
+    refs = await collectable.refs_of_ids(database, [one.id for one in found])
+    # One that has just gone has no reference.
+    return [
+        MatrixRow(refs[one.id], one.owner, one.graded, one.states)
+        for one in found
+        if one.id in refs
+    ]
+
+
+def _list_slots(known: CheckSet, check_ids: Sequence[str]) -> list[int]:
+    """The slots of checks; 0, where nothing stands, of one that is not in effect."""
+    return [known.slots.get(id_, 0) for id_ in check_ids]

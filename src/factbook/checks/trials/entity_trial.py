@@ -134,14 +134,16 @@ class EntityTrial:
     ) -> WritePlan:
         """The plan that writes the documents where their entities are."""
         plan, self.changes = WritePlan(None), []
-        stored = _documents(transaction, [existing.id for existing, _ in owners.values()])
+        stored = _read_stored_documents(
+            transaction, [existing.id for existing, _ in owners.values()]
+        )
         for ref, document in documents.items():
             if ref not in owners:
                 plan.added.append(self._prepared(document, None))
                 self.changes.append(EntityChange(ref, "added"))
                 continue
             existing, name = owners[ref]
-            given = _with_places(document, stored[ref], self._rules.annotator.domain)
+            given = _add_places(document, stored[ref], self._rules.annotator.domain)
             item = self._prepared(given, name)
             is_same = item.etag == existing.etag
             if not is_same:
@@ -157,10 +159,10 @@ class EntityTrial:
         """Write the facts given of entities, beside the others of their source."""
         self._facts = {}
         ids = collectable.ids_of(transaction, refs)
-        for ref, document in _documents(transaction, list(ids.values())).items():
+        for ref, document in _read_stored_documents(transaction, list(ids.values())).items():
             if found := given(document):
                 self._facts[ref] = found
-                seen = _observed(transaction, ids[ref], found)
+                seen = _observe_facts(transaction, ids[ref], found)
                 store.record(transaction, found.source, [seen], self._now)
 
     def _explain(self, found: EvaluatedTrial) -> None:
@@ -220,19 +222,19 @@ def _check_reach(transaction: Transaction, plan: WritePlan) -> None:
         )
 
 
-def _observed(transaction: Transaction, entity_id: int, given: GivenFacts) -> Observation:
+def _observe_facts(transaction: Transaction, entity_id: int, given: GivenFacts) -> Observation:
     rows = transaction.all(*latest_rows.among([given.source.id], [entity_id]))
     latest = latest_rows.by_entity(rows).get(entity_id, {}).get(given.source.id, _NOTHING)
     reasons = {at: why for at, why in latest.reasons.items() if at not in given.values}
     return Observation(entity_id, {**latest.facts, **given.values}, reasons)
 
 
-def _documents(transaction: Transaction, ids: list[int]) -> dict[str, dict[str, Any]]:
+def _read_stored_documents(transaction: Transaction, ids: list[int]) -> dict[str, dict[str, Any]]:
     rows = transaction.all(*collectable.among(collectable.EVERYTHING, ids))
     return {ref: document for _, ref, document in collectable.read(rows)}
 
 
-def _with_places(document: msgspec.Raw, stored: Mapping[str, Any], domain: str) -> msgspec.Raw:
+def _add_places(document: msgspec.Raw, stored: Mapping[str, Any], domain: str) -> msgspec.Raw:
     """A document with what the importer of its entity has added, where it says nothing else."""
     before = stored["metadata"].get("annotations", {})
     if f"{domain}/import-origin" not in before:

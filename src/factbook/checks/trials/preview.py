@@ -1,4 +1,4 @@
-"""Preview of a check: what its results would be for every entity, beside what they are."""
+"""Previews of checks and scorecards: results and levels as they would be, beside what they are."""
 
 import asyncio
 from collections import Counter
@@ -7,27 +7,34 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 
 from factbook.catalog.store import collectable
-from factbook.checks.maintenance import latest_facts
-from factbook.checks.maintenance.check_set import CheckCache, EvaluatedCheck, evaluated_check
-from factbook.checks.maintenance.state_update import SlotStates
-from factbook.checks.results import result_age
-from factbook.checks.results.result_age import ResultAge
+from factbook.checks.definitions.definition_versions import scorecard_store
+from factbook.checks.definitions.scorecard import Scorecard, parse_scorecard
+from factbook.checks.results import entity_evaluation, level_store, result_queries, state_store
+from factbook.checks.results.check_set import (
+    CheckCache,
+    CheckSet,
+    EvaluatedCheck,
+    make_evaluated_check,
+)
+from factbook.checks.results.count_store import NO_PLACE, PLACES, StateCounts
+from factbook.checks.results.entity_evaluation import SlotStates
+from factbook.checks.results.grader import Grader, LevelTally
+from factbook.checks.results.result_queries import ResultAge
 from factbook.checks.rules import language
 from factbook.checks.rules.check_definition import Check
 from factbook.checks.rules.checked_entity import CheckedEntity
 from factbook.checks.rules.language import ENTITY
 from factbook.checks.state import EXEMPT, FAIL, NONE, OUT, PASS, UNKNOWN, name_state
-from factbook.checks.states import state_store
-from factbook.checks.states.count_store import NO_PLACE, PLACES, StateCounts
-from factbook.checks.trials import trial_budget
-from factbook.checks.trials.trial_budget import TrialBudget, TrialRoom
+from factbook.checks.trials import write_trial
+from factbook.checks.trials.write_trial import TrialBudget, TrialRoom
+from factbook.errors import FactbookError
 from factbook.facts import entity_filter
 from factbook.facts.freshness import Latest
 from factbook.storage import Database
 
 # Entities that are read at once; other work is done between two portions.
-_AT_ONCE: Final = 2_000
-_NOTHING: Mapping[str, Any] = {}
+_EVALUATED_AT_ONCE: Final = 2_000
+_NO_FACTS_PREVIEWED: Mapping[str, Any] = {}
 
 Facts = Mapping[str, Mapping[str, object]]
 
@@ -63,13 +70,13 @@ class PreviewScope(NamedTuple):
     """Limits of a preview: entities by reference, all if empty; facts as they would be."""
 
     refs: Sequence[str] = ()
-    facts: Facts = _NOTHING
+    facts: Facts = _NO_FACTS_PREVIEWED
 
 
 _WHOLE: Final = PreviewScope()
 
 
-async def preview(
+async def preview_check(
     database: Database,
     check: Check,
     now: int,
@@ -83,27 +90,29 @@ async def preview(
     Raises InputError, TooManyRequestsError and UnavailableError if that costs the caller too much.
     """
     async with database.remembered.of(TrialRoom).enter(caller) as budget:
-        work = _Preview(database, evaluated_check(check, 0, is_pending=False), scope, now, budget)
+        work = _Preview(
+            database, make_evaluated_check(check, 0, is_pending=False), scope, now, budget
+        )
         await work.charge()
-        return await _previewed(database, check, work, limit, now)
+        return await _preview_check_within(database, check, work, limit, now)
 
 
-async def _previewed(
+async def _preview_check_within(
     database: Database, check: Check, work: "_Preview", limit: int, now: int
 ) -> CheckPreview:
     known = await database.remembered.of(CheckCache).loaded(database)
     slot = known.slots.get(check.id, 0)
-    ages = await result_age.current(database, now)
+    ages = await result_queries.read_result_age(database, now)
     counts_now, counts_then = Counter[int](), Counter[int]()
     changed = list[PreviewedChange]()
     async for portion in work.portions():
         first, last = portion[0][0], portion[-1][0]
-        states = await state_store.of_slot(database, slot, first, last)
+        states = await state_store.read_slot_states(database, slot, first, last)
         after = await work.evaluate(portion, known.slots)
         # Without a state it is empty.
         pairs = [(ord(states.get(id_) or b"\0"), after.get(id_, OUT)) for id_, _ in portion]
         if any(before & EXEMPT for before, _ in pairs):
-            pairs = [(before, _exempted(before, then)) for before, then in pairs]
+            pairs = [(before, _keep_exemption(before, then)) for before, then in pairs]
         counts_now.update(before for before, _ in pairs)
         counts_then.update(then for _, then in pairs)
         changed += (
@@ -116,7 +125,9 @@ async def _previewed(
         await asyncio.sleep(0)
     some = sorted(changed, key=lambda one: (one.after != FAIL, one.ref))[:limit]
     age = ages.of_sources(work.sources | known.sources_of(work.checks))
-    return CheckPreview(_counts(counts_now), _counts(counts_then), len(changed), some, age)
+    return CheckPreview(
+        _count_previewed(counts_now), _count_previewed(counts_then), len(changed), some, age
+    )
 
 
 class _Preview:
@@ -144,10 +155,10 @@ class _Preview:
         """(id, reference) of the entities, by id."""
         refs, after = list(self._scope.refs), 0
         while True:
-            found = await collectable.refs_after(self._database, after, _AT_ONCE, refs)
+            found = await collectable.refs_after(self._database, after, _EVALUATED_AT_ONCE, refs)
             if found:
                 yield found
-            if len(found) < _AT_ONCE:
+            if len(found) < _EVALUATED_AT_ONCE:
                 return
             after = found[-1][0]
 
@@ -159,7 +170,7 @@ class _Preview:
         steps = 0
         sources = {fact.source for fact, _ in self._check.patterns}
         async for portion in self.portions():
-            steps += trial_budget.EVALUATION * len(portion)
+            steps += write_trial.EVALUATION_STEPS * len(portion)
             if sources:
                 steps += await self._pattern_steps(portion, sources)
         self._budget.charge(steps)
@@ -167,7 +178,7 @@ class _Preview:
     async def _pattern_steps(self, portion: Sequence[tuple[int, str]], sources: set[str]) -> int:
         first, last = portion[0][0], portion[-1][0]
         stored = sorted(sources - {ENTITY})
-        values = await latest_facts.values_between(self._database, stored, first, last)
+        values = await entity_evaluation.read_values_between(self._database, stored, first, last)
         rows = []
         if ENTITY in sources:
             rows = await self._database.search(*collectable.range_(first, last))
@@ -175,16 +186,16 @@ class _Preview:
         def steps() -> int:
             found, documents = 0, {id_: document for id_, _, document in collectable.read(rows)}
             for id_, ref in portion:
-                entity = CheckedEntity(ref, documents.get(id_, _NOTHING), {})
+                entity = CheckedEntity(ref, documents.get(id_, _NO_FACTS_PREVIEWED), {})
                 given = self._scope.facts.items()
                 entity.values = {
-                    **values.get(id_, _NOTHING),
+                    **values.get(id_, _NO_FACTS_PREVIEWED),
                     **{
                         name: {**values.get(id_, {}).get(name, {}), **facts}
                         for name, facts in given
                     },
                 }
-                found += trial_budget.pattern_steps([self._check], entity)
+                found += write_trial.count_pattern_steps([self._check], entity)
                 self._budget.check()
             return found
 
@@ -203,17 +214,17 @@ class _Preview:
         facts = await self._facts(first, last)
         states: Mapping[int, bytes] = {}
         if self._check.checks:
-            states = await state_store.portion(self._database, first, last)
+            states = await state_store.read_states_between(self._database, first, last)
         documents: Mapping[int, Mapping[str, Any]] = {}
         if self._check.reads_entity:
             rows = await self._database.search(*collectable.range_(first, last))
             documents = {id_: document for id_, _, document in collectable.read(rows)}
-        unknown = with_facts({}, self._scope.facts, self._now)
+        unknown = replace_facts({}, self._scope.facts, self._now)
 
         def entities() -> Iterator[tuple[int, CheckedEntity]]:
             for id_, ref in portion:
                 if id_ in matching:
-                    document = documents.get(id_, _NOTHING)
+                    document = documents.get(id_, _NO_FACTS_PREVIEWED)
                     entity = CheckedEntity(ref, document, facts.get(id_, unknown))
                     if self._check.checks:
                         entity.states = SlotStates(slots, bytearray(b"\0" + states.get(id_, b"")))
@@ -232,42 +243,167 @@ class _Preview:
     async def _by_values(self, first: int, last: int, matching: Iterable[int]) -> dict[int, int]:
         """The same where nothing but stored values of facts is read."""
         sources = sorted(self._check.sources)
-        values = await latest_facts.values_between(self._database, sources, first, last)
+        values = await entity_evaluation.read_values_between(self._database, sources, first, last)
         entity = CheckedEntity.of_values
-        entities = ((id_, entity(values.get(id_, _NOTHING))) for id_ in matching)
+        entities = ((id_, entity(values.get(id_, _NO_FACTS_PREVIEWED))) for id_ in matching)
         return await self._budget.work(partial(self._states, entities))
 
     async def _facts(self, first: int, last: int) -> dict[int, dict[str, Latest]]:
         sources = sorted(self._check.sources)
-        found = await latest_facts.between(self._database, sources, first, last)
+        found = await entity_evaluation.read_facts_between(self._database, sources, first, last)
         if self._scope.facts:
             return {
-                id_: with_facts(latest, self._scope.facts, self._now)
+                id_: replace_facts(latest, self._scope.facts, self._now)
                 for id_, latest in found.items()
             }
         return found
 
 
-def with_facts(latest: Mapping[str, Latest], facts: Facts, now: int) -> dict[str, Latest]:
+def replace_facts(latest: Mapping[str, Latest], facts: Facts, now: int) -> dict[str, Latest]:
     """The latest facts of an entity as they would be with others."""
-    changed = {source: _with(latest.get(source), values, now) for source, values in facts.items()}
+    changed = {
+        source: _replace_values(latest.get(source), values, now) for source, values in facts.items()
+    }
     return {**latest, **changed}
 
 
-def _with(latest: Latest | None, values: Mapping[str, object], now: int) -> Latest:
+def _replace_values(latest: Latest | None, values: Mapping[str, object], now: int) -> Latest:
     """Facts as they would be with other values."""
     before = latest or Latest({}, {}, "", now)
     return before._replace(facts={**before.facts, **values}, written_at=now)
 
 
-def _exempted(before: int, then: int) -> int:
+def _keep_exemption(before: int, then: int) -> int:
     """The state of an entity that is exempt, if it was so before."""
     return then | EXEMPT if before & EXEMPT and then in (PASS, FAIL, UNKNOWN) else then
 
 
-def _counts(states: Mapping[int, int]) -> StateCounts:
+def _count_previewed(states: Mapping[int, int]) -> StateCounts:
     counts = [0] * len(StateCounts._fields)
     for state, number in states.items():
         if PLACES[state] != NO_PLACE:
             counts[PLACES[state]] += number
     return StateCounts(*counts)
+
+
+_GRADED_AT_ONCE: Final = 2_000
+_ADVISORY: Final = "advisory"
+
+
+class PreviewedLevel(NamedTuple):
+    """An entity whose level would be another one; None is outside the scorecard.
+
+    Levels are ids, '' below the first.
+    """
+
+    ref: str
+    before: str | None
+    after: str | None
+
+
+class ScorecardPreview(NamedTuple):
+    """Entities by rank as they would be, and those that would change: all, and the first of them.
+
+    An entity that is exempt from the scorecard as a whole counts as if it were not in it yet.
+    """
+
+    then: LevelTally
+    changed: int
+    first: list[PreviewedLevel]
+
+
+async def preview_scorecard(
+    database: Database, card: Scorecard, now: int, limit: int, caller: str
+) -> ScorecardPreview:
+    """Grade every entity of the catalog; nothing is written.
+
+    Raises InputError, TooManyRequestsError and UnavailableError if that costs the caller too much.
+    """
+    async with database.remembered.of(TrialRoom).enter(caller) as budget:
+        return await _preview_scorecard_within(database, card, now, limit, budget)
+
+
+async def _preview_scorecard_within(
+    database: Database, card: Scorecard, now: int, limit: int, budget: TrialBudget
+) -> ScorecardPreview:
+    known = await database.remembered.of(CheckCache).loaded(database)
+    stored = await scorecard_store.one(database, card.id)
+    slot = stored.slot if stored else None
+    names = _list_level_names(card)
+    former = _name_entity(stored.published, names) if stored and stored.published else names
+    grader = Grader(card, _count_standings(known, now))
+    levels, changed, after = Counter[int](), list[PreviewedLevel](), 0
+    while portion := await collectable.refs_after(database, after, _GRADED_AT_ONCE, []):
+        budget.count(write_trial.EVALUATION_STEPS * len(portion))
+        found = await _grade_portion(database, card, grader, portion, budget)
+        old = await _read_levels_before(database, slot, portion)
+        levels.update(found.values())
+        for id_, ref in portion:
+            was = former[old[id_]] if id_ in old else None
+            now_at = names[found[id_]] if id_ in found else None
+            if was != now_at:
+                changed.append(PreviewedLevel(ref, was, now_at))
+        after = portion[-1][0]
+        await asyncio.sleep(0)
+    first = sorted(changed, key=lambda one: one.ref)[:limit]
+    return ScorecardPreview(LevelTally(levels), len(changed), first)
+
+
+async def _grade_portion(
+    database: Database,
+    card: Scorecard,
+    grader: Grader,
+    portion: list[tuple[int, str]],
+    budget: TrialBudget,
+) -> dict[int, int]:
+    """The ranks of those of the entities that the scorecard applies to."""
+    ends = portion[0][0], portion[-1][0]
+    where = collectable.EVERYTHING
+    if card.applies_to is not None:
+        where = entity_filter.where(card.applies_to)
+    matching = await collectable.between(database, where, *ends)
+    states = await state_store.read_states_between(database, *ends)
+
+    def graded() -> dict[int, int]:
+        # The rank is stored as one more.
+        return {
+            id_: grader.encoded(states.get(id_, b""))[0] - 1
+            for id_, _ in portion
+            if id_ in matching
+        }
+
+    budget.check()
+    return await budget.work(graded)
+
+
+async def _read_levels_before(
+    database: Database, slot: int | None, portion: list[tuple[int, str]]
+) -> dict[int, int]:
+    """The ranks of the entities as they are."""
+    if slot is None:
+        return {}
+    last = portion[-1][0]
+    rows = await level_store.read_level_page(database, slot, portion[0][0] - 1, len(portion))
+    return {id_: graded.level for id_, graded in rows if id_ <= last}
+
+
+def _count_standings(known: CheckSet, now: int) -> dict[str, int]:
+    """The slots of the checks that count now."""
+    checks = [one for one in known.checks if not one.is_pending]
+    return {
+        one.id: one.slot
+        for one in checks
+        if one.compiled.check.severity != _ADVISORY and one.compiled.check.is_effective(now)
+    }
+
+
+def _list_level_names(card: Scorecard) -> list[str]:
+    """The ids of the levels by rank."""
+    return ["", *(level.id for level in card.levels)]
+
+
+def _name_entity(document: Mapping[str, object], otherwise: list[str]) -> list[str]:
+    try:
+        return _list_level_names(parse_scorecard(document))
+    except FactbookError:
+        return otherwise  # another release took it

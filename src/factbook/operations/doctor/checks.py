@@ -5,7 +5,13 @@ from typing import Any, Final
 
 from factbook import user_patterns
 from factbook.auth.permissions import SCORECARD_WRITE
-from factbook.checks.definitions import scorecard
+from factbook.checks.definitions import definition_writes, scorecard
+from factbook.checks.definitions.definition_versions import (
+    StoredCheck,
+    StoredScorecard,
+    check_store,
+    scorecard_store,
+)
 from factbook.checks.rules import check_definition, language
 from factbook.checks.rules.check_definition import (
     Check,
@@ -13,10 +19,6 @@ from factbook.checks.rules.check_definition import (
     parse_stored_check,
 )
 from factbook.checks.rules.language import PATTERN_OPERATORS
-from factbook.checks.submissions import exemption_writes
-from factbook.checks.versions.check_store import StoredCheck, check_store
-from factbook.checks.versions.grade_slots import StoredScorecard
-from factbook.checks.versions.scorecard_store import scorecard_store
 from factbook.datasources.source_store import StoredSource, source_store
 from factbook.errors import FactbookError, InputError
 from factbook.operations.doctor.findings import Finding, ok, problem, warning
@@ -135,11 +137,11 @@ def _idle_rules(
     """A warning for each scorecard whose exemption rules do not count for some of its checks."""
     for card in cards:
         document = card.newest or {}
-        named = scorecard.checks_of(document) if document.get("exemptions") else set()
+        named = scorecard.list_named_checks(document) if document.get("exemptions") else set()
         idle = [
             one.id
             for one in stored
-            if one.id in named and not exemption_writes.rules_count(card, one)
+            if one.id in named and not definition_writes.do_rules_count(card, one)
         ]
         if idle:
             shown = ", ".join(idle[:_MOST_NAMED]) + (", …" if len(idle) > _MOST_NAMED else "")

@@ -1,8 +1,8 @@
 """Question whether a person may write a check or scorecard, by a permission or as its owner."""
 
 from factbook.catalog.store import membership
-from factbook.checks.submissions import owned_staged
-from factbook.checks.versions.staged_store import StagedDefinition
+from factbook.checks.definitions import definition_writes
+from factbook.checks.definitions.definition_versions import StagedDefinition
 from factbook.web.site.page_context import PageContext
 
 
@@ -10,7 +10,7 @@ async def may_write(visit: PageContext, stored: StagedDefinition, needed: str) -
     """True if the person has the permission, or groups of the person own it."""
     if not visit.may_own(needed):
         return visit.may(needed)
-    found = owned_staged.owners(stored)
+    found = definition_writes.list_staged_owners(stored)
     groups = await membership.read_groups(visit.state.database, visit.person.ref, visit.state.trust)
     return bool(found) and found <= groups
 

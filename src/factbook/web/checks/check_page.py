@@ -15,22 +15,22 @@ from factbook.auth.permissions import (
 from factbook.catalog import ref as refs
 from factbook.catalog.store import collectable, hierarchy, membership
 from factbook.checks import state
-from factbook.checks.background import days
-from factbook.checks.exemptions import exemption
-from factbook.checks.exemptions.exemption import ExemptionActor
-from factbook.checks.levels.group_hierarchy import GroupHierarchy
-from factbook.checks.results import explained_rows, result_age, result_pages, result_queries
-from factbook.checks.results.explained_rows import ExplainedRow
-from factbook.checks.results.result_queries import CheckedRow, ResultFilter
+from factbook.checks.definitions import exemption_store
+from factbook.checks.definitions.definition_versions import (
+    StoredCheck,
+    check_store,
+    scorecard_store,
+)
+from factbook.checks.definitions.exemption_store import ExemptionActor
+from factbook.checks.results import change_store, count_store, result_queries
+from factbook.checks.results.count_store import StateCounts
+from factbook.checks.results.grader import GroupHierarchy
+from factbook.checks.results.result_queries import CheckedRow, ExplainedRow, ResultFilter
 from factbook.checks.rules import language
 from factbook.checks.rules.check_definition import Check, parse_stored_check
 from factbook.checks.rules.explanation import Evidence, Explanation
 from factbook.checks.rules.language import CHECKS, ENTITY
 from factbook.checks.state import UNKNOWN
-from factbook.checks.states import change_store, count_store
-from factbook.checks.states.count_store import StateCounts
-from factbook.checks.versions.check_store import StoredCheck, check_store
-from factbook.checks.versions.scorecard_store import scorecard_store
 from factbook.clock import DAY
 from factbook.datasources.custom import yaml_text
 from factbook.datasources.fact_columns import NOTHING
@@ -137,7 +137,7 @@ class CheckLine(NamedTuple):
 async def list_checks(visit: PageContext) -> Reply:
     """Page of the checks."""
     database = visit.state.database
-    counts = await count_store.totals(database)
+    counts = await count_store.count_totals(database)
     stored = await check_store.everything(database)
     query, shown = visit.query("q"), visit.query("show")
     found = [
@@ -153,7 +153,7 @@ async def list_checks(visit: PageContext) -> Reply:
         "checks.html",
         rows=[_line(one, counts.get(one.id, StateCounts())) for one in page],
         number=len(stored),
-        age=await result_age.of_checks(database, [one.id for one in page], visit.now),
+        age=await result_queries.read_age_of_checks(database, [one.id for one in page], visit.now),
         found=len(found),
         query=query,
         show=shown if shown in dict(_SHOWN) else "",
@@ -241,9 +241,9 @@ async def page(
         raise InputError("The address of this page is incomplete.")
     asked = (visit.state.database, check.id, wanted, limit + 1, after)
     if number is None:
-        found = await result_queries.of_check(*asked)
+        found = await result_queries.list_check_rows(*asked)
     else:
-        found = await result_queries.counted_of_check(*asked, number)
+        found = await result_queries.count_check_rows(*asked, number)
     rows = await shown(visit, check, found[:limit])
     return rows, found[limit - 1].ref if len(found) > limit else None
 
@@ -251,7 +251,7 @@ async def page(
 async def of_entity(visit: PageContext, check: Check, entity: str) -> list[ResultRow]:
     """The result of one entity; raises InputError for what is no reference."""
     ref = str(refs.parse(entity))
-    found = await result_queries.of_entity(
+    found = await result_queries.read_entity_results(
         visit.state.database, ref, visit.now, only=[check.id], explained=()
     )
     if found is None or not found.results:
@@ -264,7 +264,7 @@ async def of_entity(visit: PageContext, check: Check, entity: str) -> list[Resul
 async def shown(visit: PageContext, check: Check, found: Sequence[CheckedRow]) -> list[ResultRow]:
     """The rows with what each rests on, if the person may read values of facts."""
     database, person, reads = visit.state.database, visit.person.ref, visit.may(SOURCE_READ)
-    explained = await explained_rows.of_rows(database, check, found, visit.now)
+    explained = await result_queries.explain_rows(database, check, found, visit.now)
     groups = await membership.read_groups(database, person, visit.state.trust)
     actor = ExemptionActor(person, groups, may_request=visit.may(EXEMPTION_REQUEST))
     return [_row(check, one, actor, reads=reads) for one in explained]
@@ -273,7 +273,9 @@ async def shown(visit: PageContext, check: Check, found: Sequence[CheckedRow]) -
 def _row(check: Check, one: ExplainedRow, actor: ExemptionActor, *, reads: bool) -> ResultRow:
     word, told = state.name_state(one.row.state), one.explanation if reads else None
     asks = None
-    if word in {"fail", "unknown"} and exemption.may_request(actor, [one.row.owner]):
+    if word in {"fail", "unknown"} and exemption_store.may_request_exemption(
+        actor, [one.row.owner]
+    ):
         asks = f"/exemptions/-/new?check={segment(check.id)}&entity={segment(one.row.ref)}"
     seen = [_seen(each, one.row.ref) for each in _open(told)]
     return ResultRow(
@@ -377,7 +379,7 @@ async def show(visit: PageContext) -> Reply:
         figures=ResultFigures(counts),
         states=shares.of_states(check.id, counts, **query),
         word=word,
-        age=await result_age.of_checks(database, [check.id], visit.now),
+        age=await result_queries.read_age_of_checks(database, [check.id], visit.now),
         rows=rows,
         address=address,
         chosen=[(name, address.query[name]) for name in _FILTERS if name in address.query],
@@ -401,7 +403,9 @@ async def export(visit: PageContext) -> Reply:
 
     async def lines() -> Any:
         yield csv_lines.line(("entity", "owner", "state", "stale")).encode()
-        async for found in result_pages.everything(visit.state.database, [check.id], wanted):
+        async for found in result_queries.read_result_pages(
+            visit.state.database, [check.id], wanted
+        ):
             rows = (
                 (row.ref, row.owner, state.name_state(row.state), csv_lines.plain(row.stale))
                 for _, row in found
@@ -423,7 +427,7 @@ async def of_address(visit: PageContext) -> tuple[StoredCheck, Check]:
 
 
 async def _counts(visit: PageContext, check_id: str, owners: Sequence[str]) -> StateCounts:
-    found = await count_store.by_owner(visit.state.database, check_id)
+    found = await count_store.count_by_owner(visit.state.database, check_id)
     chosen = [found.get(one, StateCounts()) for one in owners] if owners else found.values()
     total = StateCounts()
     for one in chosen:
@@ -463,8 +467,8 @@ async def _chart(visit: PageContext, stored: StoredCheck) -> Any:
         return None
     now = visit.now
     first, today = now // DAY - _DAYS, now // DAY
-    found = await days.totals(visit.state.database, stored.id, first, today - 1)
-    totals = await count_store.totals(visit.state.database)
+    found = await count_store.read_day_totals(visit.state.database, stored.id, first, today - 1)
+    totals = await count_store.count_totals(visit.state.database)
     # Before the first of them nothing was counted.
     kept = list(dropwhile(lambda one: not any(one.counts), found))
     points: list[Point] = [(one.day * DAY, one.counts.failing) for one in kept]
@@ -484,7 +488,7 @@ async def _chart(visit: PageContext, stored: StoredCheck) -> Any:
 
 
 async def _changes(visit: PageContext, check_id: str) -> list[ChangedResult]:
-    found = await change_store.latest_of_check(visit.state.database, check_id, _CHANGES)
+    found = await change_store.list_latest_changes(visit.state.database, check_id, _CHANGES)
     names = await collectable.refs_of_ids(visit.state.database, {one.entity_id for one in found})
     return [
         ChangedResult(

@@ -10,13 +10,15 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from factbook.auth.permissions import CATALOG_READ, CHECK_READ, CHECK_WRITE, SCORECARD_WRITE
-from factbook.checks.definitions import author_permissions, definition_lock
+from factbook.checks.definitions import definition_writes, publications, validation
+from factbook.checks.definitions.definition_versions import (
+    StagedDefinition,
+    StagedStore,
+    check_store,
+    scorecard_store,
+)
+from factbook.checks.definitions.definition_writes import OwnedStaged
 from factbook.checks.rules.check_definition import Check
-from factbook.checks.submissions import check_documents, definition_writes
-from factbook.checks.submissions.owned_staged import OwnedStaged
-from factbook.checks.versions.check_store import check_store
-from factbook.checks.versions.scorecard_store import scorecard_store
-from factbook.checks.versions.staged_store import StagedDefinition, StagedStore
 from factbook.datasources.custom import yaml_text
 from factbook.errors import FactbookError, PreconditionFailedError, problem
 from factbook.http import audit
@@ -70,7 +72,9 @@ class DefinitionEditor:
         """Editor of a definition, with its draft or what is published."""
         stored = await self._stored(visit)
         text = yaml_text.written(stored.written)
-        return self._page(visit, stored, _DefinitionEditing(text, definition_writes.tag(stored)))
+        return self._page(
+            visit, stored, _DefinitionEditing(text, definition_writes.make_tag(stored))
+        )
 
     async def create(self, visit: PageContext) -> Reply:
         """Preview, save or publish a new definition."""
@@ -109,7 +113,7 @@ class DefinitionEditor:
             work = _creation(visit, kind.store, editing.document, publish=publish)
         else:
             seen = sent.one("over") or editing.seen
-            work = definition_writes.replacement(
+            work = definition_writes.make_replacement(
                 kind.store,
                 editing.document,
                 visit.person.ref,
@@ -163,7 +167,7 @@ class DefinitionEditor:
             editing=editing,
             stored=stored,
             path=path,
-            newer=editing.conflict and definition_writes.tag(editing.conflict),
+            newer=editing.conflict and definition_writes.make_tag(editing.conflict),
             may_preview=visit.may(*previews.NEEDS),
         )
 
@@ -194,7 +198,7 @@ def _creation(
 
     def work(transaction: Transaction) -> StagedDefinition:
         if publish:
-            definition_lock.take(transaction)
+            publications.lock_definitions(transaction)
         stored: StagedDefinition = store.create(transaction, document, actor, now)
         if publish:
             stored = store.publish(transaction, stored.id, actor, now, permitted=permitted)
@@ -208,9 +212,9 @@ async def _read_check(visit: PageContext, document: Document, check_id: str | No
     depth = state.settings.max_json_depth
 
     def authorized(check: Check) -> None:
-        visit.require(*author_permissions.needed(check))
+        visit.require(*validation.list_needed_permissions(check))
 
-    return await check_documents.read_check(
+    return await validation.read_check_document(
         document, state.database, state.registry, depth, check_id, authorized
     )
 
@@ -218,7 +222,7 @@ async def _read_check(visit: PageContext, document: Document, check_id: str | No
 async def _read_scorecard(visit: PageContext, document: Document, id_: str | None) -> Any:
     state = visit.state
     depth = state.settings.max_json_depth
-    found = await check_documents.read_scorecard(document, state.database, depth, id_)
+    found = await validation.read_scorecard_document(document, state.database, depth, id_)
     if found.applies_to is not None:
         # As over HTTP: its figures count the entities that its filter lets through.
         visit.require(CATALOG_READ)

@@ -6,16 +6,21 @@ from typing import Final, NamedTuple
 
 from factbook.auth.permissions import CATALOG_READ, CHECK_READ, EXEMPTION_REQUEST
 from factbook.catalog.store import membership
-from factbook.checks.exemptions import exemption, exemption_store
-from factbook.checks.exemptions.exemption import STATES, Decision, Exemption
-from factbook.checks.exemptions.exemption_store import ExemptionFilter
-from factbook.checks.submissions import exemption_writes
-from factbook.checks.submissions.exemption_writes import ExemptionCaller
-from factbook.checks.versions import grade_slots
-from factbook.checks.versions.check_store import StoredCheck, check_store
-from factbook.checks.versions.grade_slots import StoredScorecard
-from factbook.checks.versions.scorecard_store import scorecard_store
-from factbook.checks.versions.staged_store import StagedDefinition
+from factbook.checks.definitions import definition_versions, definition_writes, exemption_store
+from factbook.checks.definitions.definition_versions import (
+    StagedDefinition,
+    StoredCheck,
+    StoredScorecard,
+    check_store,
+    scorecard_store,
+)
+from factbook.checks.definitions.definition_writes import ExemptionCaller
+from factbook.checks.definitions.exemption_store import (
+    EXEMPTION_STATES,
+    Decision,
+    Exemption,
+    ExemptionFilter,
+)
 from factbook.clock import DAY, iso
 from factbook.errors import FactbookError, InputError, NotFoundError
 from factbook.http.requests import Reply
@@ -57,12 +62,12 @@ class ExemptionRow(NamedTuple):
 
 async def show(visit: PageContext) -> Reply:
     """Page of the exemptions in one state, newest first."""
-    state = visit.query("state") or STATES[0]
-    if state not in STATES:
-        raise InputError(f"An exemption is {', '.join(STATES)}.")
+    state = visit.query("state") or EXEMPTION_STATES[0]
+    if state not in EXEMPTION_STATES:
+        raise InputError(f"An exemption is {', '.join(EXEMPTION_STATES)}.")
     wanted = ExemptionFilter(state)
     after = _place(visit.query("cursor"))
-    found = await exemption_store.page(visit.state.database, wanted, _ROWS + 1, after)
+    found = await exemption_store.list_exemptions(visit.state.database, wanted, _ROWS + 1, after)
     page = found[:_ROWS]
     people = [one.requested_by for one in page] + [one.decided_by or "" for one in page]
     path = f"{PATH}?state={state}"
@@ -73,7 +78,7 @@ async def show(visit: PageContext) -> Reply:
         "exemptions.html",
         may_ask=visit.may(EXEMPTION_REQUEST) or bool(groups),
         state=state,
-        states=STATES,
+        states=EXEMPTION_STATES,
         rows=await _rows(visit, page, groups),
         known=await visit.known(people),
         first=path if after else None,
@@ -93,13 +98,21 @@ async def begin(visit: PageContext) -> Reply:
 async def ask(visit: PageContext) -> Reply:
     """Ask for an exemption."""
     given, now = {name: visit.sent.one(name) for name in _FIELDS}, visit.now
-    write = visit.writing(exemption_writes.audited("exemption.request"))
+    write = visit.writing(definition_writes.audit_exemption("exemption.request"))
     try:
-        wanted = exemption.parse({name: text for name, text in given.items() if text}, now)
+        wanted = exemption_store.parse_exemption_request(
+            {name: text for name, text in given.items() if text}, now
+        )
         caller = _caller(visit)
         usual = visit.state.settings.exemption_days
         await write(
-            partial(exemption_writes.ask, wanted=wanted, caller=caller, now=now, usual_days=usual)
+            partial(
+                definition_writes.request_exemption,
+                wanted=wanted,
+                caller=caller,
+                now=now,
+                usual_days=usual,
+            )
         )
     except FactbookError as error:
         if error.status >= 500:
@@ -110,7 +123,7 @@ async def ask(visit: PageContext) -> Reply:
 
 async def _decide(visit: PageContext, decision: Decision) -> Reply:
     work = partial(
-        exemption_writes.decide,
+        definition_writes.decide_exemption,
         exemption_id=_id(visit),
         decision=decision,
         caller=_caller(visit),
@@ -119,7 +132,7 @@ async def _decide(visit: PageContext, decision: Decision) -> Reply:
         own=visit.state.settings.exemption_self_approval,
         usual_days=visit.state.settings.exemption_days,
     )
-    done = await visit.writing(exemption_writes.audited(f"exemption.{decision}"))(work)
+    done = await visit.writing(definition_writes.audit_exemption(f"exemption.{decision}"))(work)
     entity = formats.short_ref(done.entity)
     return visit.redirect(PATH, f"The exemption of {entity} is {_DONE[decision]}.")
 
@@ -197,7 +210,7 @@ def _may_decide(
     cards = list(definitions.scorecards.values())
     if one.check is not None:
         subject = definitions.checks.get(one.check)
-        named = set(grade_slots.naming(cards, [one.check]))
+        named = set(definition_versions.list_naming(cards, [one.check]))
         cards = [card for card in cards if card.id in named]
     else:
         subject = definitions.scorecards.get(one.scorecard or "")
@@ -205,11 +218,11 @@ def _may_decide(
     if subject is None:
         return False
     try:
-        rules = exemption_writes.counting_rules(subject, cards)
+        rules = definition_writes.list_counting_rules(subject, cards)
     except FactbookError:  # of another release, which this one cannot read
         return False
-    actor = exemption_writes.actor_of(_caller(visit), groups, subject)
-    return exemption.may_decide(actor, rules)
+    actor = definition_writes.make_exemption_actor(_caller(visit), groups, subject)
+    return exemption_store.may_decide_exemption(actor, rules)
 
 
 def _caller(visit: PageContext) -> ExemptionCaller:

@@ -6,13 +6,15 @@ from urllib.parse import quote
 
 from factbook.auth.permissions import CATALOG_READ, CHECK_READ
 from factbook.checks import state
+from factbook.checks.definitions.definition_versions import check_store
 from factbook.checks.definitions.scorecard import NO_LEVEL_TITLE, NO_LEVEL_WORD, Scorecard
-from factbook.checks.results import result_age
-from factbook.checks.scorecards import level_pages, matrix
-from factbook.checks.scorecards.level_pages import LevelFilter
-from factbook.checks.scorecards.matrix import MatrixFilter
-from factbook.checks.scorecards.scorecard_figures import ScorecardInEffect
-from factbook.checks.versions.check_store import check_store
+from factbook.checks.results import result_queries
+from factbook.checks.scorecards import scorecard_figures
+from factbook.checks.scorecards.scorecard_figures import (
+    LevelFilter,
+    MatrixFilter,
+    ScorecardInEffect,
+)
 from factbook.errors import InputError
 from factbook.http import csv_lines
 from factbook.http.requests import Reply
@@ -70,7 +72,7 @@ async def entities(visit: PageContext) -> Reply:
     chosen = columns[start : start + MOST_COLUMNS]
     ids = [one.id for one in chosen]
     after, database = check_page.place(visit), visit.state.database
-    page = await matrix.page(database, given, ids, wanted, after, _ROWS)
+    page = await scorecard_figures.read_matrix_page(database, given, ids, wanted, after, _ROWS)
     return visit.page(
         "scorecard-matrix.html",
         current="entities",
@@ -85,7 +87,7 @@ async def entities(visit: PageContext) -> Reply:
         before=address.to() if after else None,
         after=address.to(after=str(page.next)) if page.next else None,
         column_pages=column_pages(address, columns, start),
-        age=await result_age.of_checks(database, given.card.checks, visit.now),
+        age=await result_queries.read_age_of_checks(database, given.card.checks, visit.now),
         export=address._replace(path=shares.scorecard_path(given.card.id, "export")).to(
             state=None, columns=None
         ),
@@ -120,7 +122,7 @@ async def columns_of(visit: PageContext, card: Scorecard) -> list[MatrixColumn]:
 
 async def _levels(visit: PageContext, given: ScorecardInEffect) -> LevelFilter:
     owners = await check_page.owner_choices(visit)
-    return level_pages.at_level(given.card, visit.query("level") or None, owners)
+    return scorecard_figures.filter_by_level(given.card, visit.query("level") or None, owners)
 
 
 def _level_choices(card: Scorecard) -> list[tuple[str, str]]:
@@ -128,7 +130,9 @@ def _level_choices(card: Scorecard) -> list[tuple[str, str]]:
     return [*found, (NO_LEVEL_WORD, NO_LEVEL_TITLE)] if found else []
 
 
-def _entity(card: Scorecard, check_ids: Sequence[str], row: matrix.MatrixRow) -> MatrixLine:
+def _entity(
+    card: Scorecard, check_ids: Sequence[str], row: scorecard_figures.MatrixRow
+) -> MatrixLine:
     query = f"?entity={quote(row.ref, safe='')}"
     cells = []
     for id_, byte in zip(check_ids, row.states, strict=True):

@@ -6,14 +6,14 @@ from typing import Final, NamedTuple
 
 from factbook.auth.permissions import CATALOG_READ, SOURCE_READ
 from factbook.checks.definitions.scorecard import NO_LEVEL_TITLE, Scorecard
-from factbook.checks.results import result_age
-from factbook.checks.results.result_age import ResultAge
+from factbook.checks.results import result_queries
+from factbook.checks.results.count_store import StateCounts
+from factbook.checks.results.result_queries import ResultAge
 from factbook.checks.rules import language
 from factbook.checks.rules.check_definition import Check
-from factbook.checks.states.count_store import StateCounts
-from factbook.checks.trials import preview, scorecard_preview, trial
-from factbook.checks.trials.trial import CheckTrial
-from factbook.checks.trials.trial_budget import TrialRoom
+from factbook.checks.trials import check_trial, preview
+from factbook.checks.trials.check_trial import CheckTrial
+from factbook.checks.trials.write_trial import TrialRoom
 from factbook.web.checks import shares
 from factbook.web.data_sources.fact_across import Share
 from factbook.web.site import formats
@@ -53,9 +53,9 @@ async def of_check(visit: PageContext, check: Check) -> DefinitionPreview:
     """The results of a check for every entity, and of the tests that it carries."""
     caller = visit.person.ref
     database = visit.state.database
-    found = await preview.preview(database, check, visit.now, _SHOWN, caller)
+    found = await preview.preview_check(database, check, visit.now, _SHOWN, caller)
     async with database.remembered.of(TrialRoom).enter(caller) as budget:
-        tests = await budget.work(partial(trial.tried, check, visit.now))
+        tests = await budget.work(partial(check_trial.try_check, check, visit.now))
     first = [ChangedEntity(one.ref, *one.words) for one in found.first]
     return DefinitionPreview(
         language.describe_rule(check.rule),
@@ -64,7 +64,7 @@ async def of_check(visit: PageContext, check: Check) -> DefinitionPreview:
         found.changed,
         first,
         tests,
-        list(trial.gaps(check)) if check.tests else [],
+        list(check_trial.list_test_gaps(check)) if check.tests else [],
         found.age,
         is_check=True,
     )
@@ -73,14 +73,14 @@ async def of_check(visit: PageContext, check: Check) -> DefinitionPreview:
 async def of_scorecard(visit: PageContext, card: Scorecard) -> DefinitionPreview:
     """The levels of every entity."""
     database, caller = visit.state.database, visit.person.ref
-    found = await scorecard_preview.preview(database, card, visit.now, _SHOWN, caller)
+    found = await preview.preview_scorecard(database, card, visit.now, _SHOWN, caller)
     titles = {level.id: level.title for level in card.levels}
     first = [
         ChangedEntity(one.ref, _level(titles, one.before), _level(titles, one.after))
         for one in found.first
     ]
     bars = [one._replace(path=None) for one in shares.of_levels(card, found.then)]
-    age = await result_age.of_checks(database, card.checks, visit.now)
+    age = await result_queries.read_age_of_checks(database, card.checks, visit.now)
     words = formats.counted(found.then.total, "entity", "entities")
     return DefinitionPreview(
         f"It is about {words}.", bars, [], found.changed, first, [], [], age, is_check=False

@@ -5,11 +5,13 @@ from typing import NamedTuple
 
 from factbook.audit.trail import AuditEntry
 from factbook.auth.permissions import CHECK_READ, CHECK_WRITE, SCORECARD_WRITE
-from factbook.checks.definitions import definition_lock, scorecard
-from factbook.checks.submissions import definition_writes
-from factbook.checks.versions.check_store import StoredCheck, check_store
-from factbook.checks.versions.grade_slots import StoredScorecard
-from factbook.checks.versions.scorecard_store import scorecard_store
+from factbook.checks.definitions import definition_writes, publications, scorecard
+from factbook.checks.definitions.definition_versions import (
+    StoredCheck,
+    StoredScorecard,
+    check_store,
+    scorecard_store,
+)
 from factbook.errors import PreconditionFailedError
 from factbook.http.requests import Reply
 from factbook.storage import Transaction
@@ -35,11 +37,11 @@ async def publish(visit: PageContext) -> Reply:
     actor, now = visit.person.ref, visit.now
 
     def work(transaction: Transaction) -> PublishedTogether:
-        definition_lock.take(transaction)
+        publications.lock_definitions(transaction)
         before = scorecard_store.existing_within(transaction, id_)
         definition_writes.check_tag(before, [seen])
         drafts = _drafts(transaction, before)
-        if {f"{one.id} {definition_writes.tag(one)}" for one in drafts} != seen_drafts:
+        if {f"{one.id} {definition_writes.make_tag(one)}" for one in drafts} != seen_drafts:
             raise PreconditionFailedError("Its checks were changed since; look at them again.")
         ids = [one.id for one in drafts]
         for check_id in ids:
@@ -60,7 +62,7 @@ async def publish(visit: PageContext) -> Reply:
 
 def _drafts(transaction: Transaction, stored: StoredScorecard) -> list[StoredCheck]:
     """The checks of a scorecard that were never published."""
-    wanted = scorecard.checks_of(stored.written)
+    wanted = scorecard.list_named_checks(stored.written)
     return [one for one in check_store.all_within(transaction) if one.id in wanted and one.is_draft]
 
 

@@ -11,24 +11,21 @@ from factbook.auth.permissions import (
     SCORECARD_WRITE,
     SOURCE_READ,
 )
-from factbook.checks.definitions import definition_lock, scorecard
+from factbook.checks.definitions import exemption_store, publications, scorecard, starter
+from factbook.checks.definitions.definition_versions import (
+    StoredScorecard,
+    check_store,
+    scorecard_store,
+)
+from factbook.checks.definitions.exemption_store import ExemptionFilter
 from factbook.checks.definitions.scorecard import Scorecard
-from factbook.checks.exemptions import exemption_store
-from factbook.checks.exemptions.exemption_store import ExemptionFilter
-from factbook.checks.levels import level_store
-from factbook.checks.levels.rollup import NOTHING, LevelTally
-from factbook.checks.results import result_age
-from factbook.checks.results.result_age import ResultAge, ResultAges
+from factbook.checks.definitions.starter import Adoption
+from factbook.checks.results import count_store, level_store, result_queries
+from factbook.checks.results.count_store import StateCounts
+from factbook.checks.results.grader import NO_TALLY, LevelTally
+from factbook.checks.results.result_queries import ResultAge, ResultAges
 from factbook.checks.scorecards import scorecard_figures
-from factbook.checks.scorecards.scorecard_figures import ScorecardInEffect
-from factbook.checks.scorecards.trend import TrendPoint
-from factbook.checks.states import count_store
-from factbook.checks.states.count_store import StateCounts
-from factbook.checks.submissions import starter
-from factbook.checks.submissions.starter import Adoption
-from factbook.checks.versions.check_store import check_store
-from factbook.checks.versions.grade_slots import StoredScorecard
-from factbook.checks.versions.scorecard_store import scorecard_store
+from factbook.checks.scorecards.scorecard_figures import ScorecardInEffect, TrendPoint
 from factbook.clock import DAY
 from factbook.errors import FactbookError
 from factbook.http.requests import Reply
@@ -73,10 +70,12 @@ async def show(visit: PageContext) -> Reply:
     rest = [one for one in found if one.id > after]
     cards = [card for one in rest[:_PAGE] if (card := read(one)) is not None]
     ids = {entry.check for card in cards for entry in card.entries}
-    counts = await count_store.totals(database, sorted(ids))
+    counts = await count_store.count_totals(database, sorted(ids))
     titles = {one.id: one.title for one in await check_store.everything(database)}
-    waiting = await exemption_store.page(database, ExemptionFilter("requested"), _MOST_SHOWN + 1)
-    ages = await result_age.current(database, visit.now)
+    waiting = await exemption_store.list_exemptions(
+        database, ExemptionFilter("requested"), _MOST_SHOWN + 1
+    )
+    ages = await result_queries.read_result_age(database, visit.now)
     return visit.page(
         "scorecards.html",
         summaries=[await _summary(visit, one, ages, counts, titles) for one in rest[:_PAGE]],
@@ -93,12 +92,12 @@ async def show(visit: PageContext) -> Reply:
 async def adopt(visit: PageContext) -> Reply:
     """Make drafts of the starter: a scorecard, and the checks that the sources can answer."""
     known = await visit.state.registry.latest()
-    wanted, now = starter.documents(known.sources.values()), visit.now
+    wanted, now = starter.list_starter_documents(known.sources.values()), visit.now
     [card] = [one.document["id"] for one in wanted if one.kind == "scorecard"]
 
     def work(transaction: Transaction) -> Adoption:
-        definition_lock.take(transaction)
-        return starter.adopt(transaction, wanted, visit.person.ref, now)
+        publications.lock_definitions(transaction)
+        return starter.adopt_starter(transaction, wanted, visit.person.ref, now)
 
     def about(made: Adoption) -> AuditEntry:
         return AuditEntry("scorecard.create", card, {"drafts": list(made.made)})
@@ -112,7 +111,7 @@ async def adopt(visit: PageContext) -> Reply:
 def read(stored: StoredScorecard) -> Scorecard | None:
     """The scorecard in effect, or what comes closest; None if this release cannot read it."""
     try:
-        return scorecard.parse(stored.current)
+        return scorecard.parse_scorecard(stored.current)
     except FactbookError:
         return None
 
@@ -148,10 +147,10 @@ async def _summary(
 ) -> ScorecardSummary:
     database, now, card = visit.state.database, visit.now, read(stored)
     if card is None or stored.slot is None:
-        return ScorecardSummary(stored, card, NOTHING, ResultFigures(StateCounts()), [], [], None)
-    tally = await level_store.total(database, stored.slot)
+        return ScorecardSummary(stored, card, NO_TALLY, ResultFigures(StateCounts()), [], [], None)
+    tally = await level_store.count_all_levels(database, stored.slot)
     given = ScorecardInEffect(card, stored.slot)
-    found = await scorecard_figures.over_time(
+    found = await scorecard_figures.read_trend(
         database, given, None, now // DAY - _DAYS, now, tally=tally
     )
     return ScorecardSummary(

@@ -4,19 +4,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from factbook.auth.permissions import CATALOG_READ, CHECK_READ, CHECK_WRITE, SCORECARD_WRITE
-from factbook.checks.definitions import scorecard
+from factbook.checks.definitions import definition_writes, scorecard
+from factbook.checks.definitions.definition_versions import (
+    StoredCheck,
+    StoredScorecard,
+    check_store,
+    scorecard_store,
+)
 from factbook.checks.definitions.scorecard import Scorecard, ScorecardEntry
-from factbook.checks.levels import level_store
-from factbook.checks.levels.rollup import LevelTally
-from factbook.checks.results import result_age
+from factbook.checks.results import count_store, level_store, result_queries
+from factbook.checks.results.count_store import StateCounts
+from factbook.checks.results.grader import LevelTally
 from factbook.checks.scorecards import scorecard_figures
 from factbook.checks.scorecards.scorecard_figures import RollupGroup, ScorecardInEffect
-from factbook.checks.states import count_store
-from factbook.checks.states.count_store import StateCounts
-from factbook.checks.submissions import definition_writes
-from factbook.checks.versions.check_store import StoredCheck, check_store
-from factbook.checks.versions.grade_slots import StoredScorecard
-from factbook.checks.versions.scorecard_store import scorecard_store
 from factbook.clock import DAY
 from factbook.errors import NotFoundError
 from factbook.http.requests import Reply
@@ -94,11 +94,11 @@ async def show(visit: PageContext) -> Reply:
         "drafts": [(row.entry.check, row.draft_tag) for row in entries if row.draft_tag],
         "may_write": await authors.may_write(visit, shown.stored, SCORECARD_WRITE),
         "may_publish": visit.may(SCORECARD_WRITE, CHECK_WRITE),
-        "seen": definition_writes.tag(shown.stored),
+        "seen": definition_writes.make_tag(shown.stored),
     }
     if given is None:
         return visit.page("scorecard.html", tally=None, team=None, **common)
-    tally = await level_store.total(database, given.slot, owners)
+    tally = await level_store.count_all_levels(database, given.slot, owners)
     rows, has_more = await team_rows(visit, given, team, _TEAMS)
     address = check_page.filter_address(visit, shares.scorecard_path(card.id), ("team",))
     number = check_page.page_number(visit)
@@ -108,7 +108,7 @@ async def show(visit: PageContext) -> Reply:
         figures=scorecard_list.figures(card, counts),
         levels=shares.of_levels(card, tally, **query),
         target=_target(card, tally),
-        age=await result_age.of_checks(database, card.checks, visit.now),
+        age=await result_queries.read_age_of_checks(database, card.checks, visit.now),
         chart=await _chart(visit, given, team, tally),
         team=team,
         teams=rows,
@@ -162,7 +162,7 @@ def _entry(
         entry,
         level_title(card, entry.level),
         found.title if found else entry.check,
-        definition_writes.tag(found) if found is not None and found.is_draft else None,
+        definition_writes.make_tag(found) if found is not None and found.is_draft else None,
         ResultFigures(counts.get(entry.check, StateCounts())),
         query,
     )
@@ -173,8 +173,10 @@ async def _counts(
 ) -> Mapping[str, StateCounts]:
     """The counts of the checks, over the entities of some owners or of all."""
     if owners is None:
-        return await count_store.totals(visit.state.database, [one.check for one in card.entries])
-    return await count_store.of_owners(visit.state.database, owners)
+        return await count_store.count_totals(
+            visit.state.database, [one.check for one in card.entries]
+        )
+    return await count_store.count_of_owners(visit.state.database, owners)
 
 
 def _target(card: Scorecard, tally: LevelTally) -> dict[str, Any] | None:
@@ -185,7 +187,7 @@ def _target(card: Scorecard, tally: LevelTally) -> dict[str, Any] | None:
     reached = sum(count for one, count in tally.levels.items() if one >= rank)
     return {
         "title": level_title(card, card.target.level),
-        "day": scorecard.shown_day(card.target.by),
+        "day": scorecard.format_day(card.target.by),
         "reached": reached,
         "percent": formats.percent(reached, tally.total),
         "ends_at": card.target.ends_at,
@@ -197,7 +199,7 @@ async def _chart(
 ) -> Any:
     now = visit.now
     first = now // DAY - _DAYS
-    found = await scorecard_figures.over_time(
+    found = await scorecard_figures.read_trend(
         visit.state.database, given, team, first, now, tally=tally
     )
     points = scorecard_list.points(found)
@@ -218,7 +220,7 @@ async def team_rows(
     visit: PageContext, given: ScorecardInEffect, team: str | None, most: int
 ) -> tuple[list[TeamRow], bool]:
     """A page of the teams below one, or of those at the top, each with those right below it."""
-    found = await scorecard_figures.rolled_up(visit.state.database, given, "owner", team)
+    found = await scorecard_figures.roll_up_scorecard(visit.state.database, given, "owner", team)
     rows = list(_flat(given.card, found))
     start = (check_page.page_number(visit) - 1) * most
     return rows[start : start + most], len(rows) > start + most

@@ -5,10 +5,9 @@ from typing import Final
 
 from factbook.auth.permissions import CATALOG_READ, CHECK_READ
 from factbook.catalog.store import hierarchy
-from factbook.checks.levels.group_hierarchy import GroupHierarchy
-from factbook.checks.results import result_age
-from factbook.checks.states import count_store
-from factbook.checks.states.count_store import StateCounts
+from factbook.checks.results import count_store, result_queries
+from factbook.checks.results.count_store import StateCounts
+from factbook.checks.results.grader import GroupHierarchy
 from factbook.http.requests import Reply
 from factbook.storage import Database
 from factbook.web.checks import check_page, matrix_pages, scorecard_page, shares
@@ -42,7 +41,7 @@ async def teams(visit: PageContext) -> Reply:
         "scorecard-matrix.html",
         current="teams",
         card=given.card,
-        age=await result_age.of_checks(database, given.card.checks, visit.now),
+        age=await result_queries.read_age_of_checks(database, given.card.checks, visit.now),
         columns=chosen,
         lines=lines,
         address=address,
@@ -67,7 +66,7 @@ async def _sums(
             if teams[other] <= rest:
                 rest -= teams[other]
                 parts.append(found[other])
-        found[name] = _added([*parts, await count_store.of_owners(database, sorted(rest))])
+        found[name] = _added([*parts, await count_store.count_of_owners(database, sorted(rest))])
     return found
 
 

@@ -5,7 +5,7 @@ from typing import Any, Final, NamedTuple, cast
 from urllib.parse import urlencode
 
 from factbook.auth.permissions import CATALOG_READ, SOURCE_READ
-from factbook.checks.results import result_age
+from factbook.checks.results import result_queries
 from factbook.clock import iso
 from factbook.datasources import fact_columns, value_filters
 from factbook.errors import InputError
@@ -113,7 +113,7 @@ async def show(visit: PageContext) -> Reply:
         label=fact_display.title(fact),
         address=address,
         found=found,
-        age=result_age.of_facts(database, [column.source.id], kept.at),
+        age=result_queries.read_age_of_facts(database, [column.source.id], kept.at),
         figures=list(_figures(fact, found)),
         chart=_chart(address, fact, found.histogram),
         shares=list(_shares(address, fact, found)),

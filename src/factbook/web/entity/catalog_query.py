@@ -20,8 +20,8 @@ from factbook.catalog.store.broken_references import ANY, BrokenEntity, Dangling
 from factbook.catalog.store.browse import EntityRow, Filter
 from factbook.catalog.store.conditions import Condition
 from factbook.checks.definitions.scorecard import NO_LEVEL_TITLE, NO_LEVEL_WORD
-from factbook.checks.levels import level_store
-from factbook.checks.levels.level_store import AtLevel
+from factbook.checks.results import level_store
+from factbook.checks.results.level_store import AtLevel
 from factbook.checks.scorecards.scorecard_figures import ScorecardInEffect
 from factbook.errors import InputError
 from factbook.storage import Database
@@ -273,7 +273,7 @@ async def at_level(database: Database, cards: Sequence[ScorecardInEffect], text:
     for card, slot in cards:
         if card.id == wanted and (level == NO_LEVEL_WORD or level in card.ranks):
             rank = 0 if level == NO_LEVEL_WORD else card.rank(level)
-            tally = await level_store.total(database, slot)
+            tally = await level_store.count_all_levels(database, slot)
             is_frequent = tally.levels.get(rank, 0) * _FREQUENT >= tally.total > 0
             return AtLevel(slot, rank, is_frequent)
     raise InputError("No scorecard with results has this level.")

@@ -5,19 +5,16 @@ from typing import Final, NamedTuple
 
 from factbook.checks import state as states
 from factbook.checks.definitions import scorecard
+from factbook.checks.definitions.definition_versions import StoredScorecard, scorecard_store
 from factbook.checks.definitions.scorecard import Scorecard
-from factbook.checks.levels import level_store
-from factbook.checks.levels.grader import GradedLevel, Step, decoded
-from factbook.checks.maintenance.check_set import CheckCache
-from factbook.checks.results import result_age, result_queries
-from factbook.checks.results.result_age import ResultAge
-from factbook.checks.results.result_queries import CheckResult
+from factbook.checks.results import level_store, result_queries
+from factbook.checks.results.check_set import CheckCache
+from factbook.checks.results.grader import GradedLevel, Step, decode_level
+from factbook.checks.results.result_queries import CheckResult, ResultAge
 from factbook.checks.rules.check_definition import Check
 from factbook.checks.rules.checked_entity import CHECK_UNKNOWN
 from factbook.checks.rules.explanation import CHECK_ERROR, Explanation
-from factbook.checks.scorecards import next_steps
-from factbook.checks.versions.grade_slots import StoredScorecard
-from factbook.checks.versions.scorecard_store import scorecard_store
+from factbook.checks.scorecards import scorecard_figures
 from factbook.errors import FactbookError
 from factbook.facts.reasons import word
 from factbook.storage import Database
@@ -107,14 +104,14 @@ async def of_entity(database: Database, ref: str, now: int) -> EntityChecks | No
     known = await database.remembered.of(CheckCache).loaded(database)
     if known.is_empty:
         return None
-    found = await result_queries.of_entity(database, ref, now, explained=_EXPLAINED)
+    found = await result_queries.read_entity_results(database, ref, now, explained=_EXPLAINED)
     if found is None or not found.results:
         return None
-    levels = await level_store.of_entity(database, found.entity_id)
+    levels = await level_store.read_entity_levels(database, found.entity_id)
     stored = await scorecard_store.everything(database)
     cards = [card for one in stored if (card := _scorecard(one, levels, found.results, now))]
     ids = [one.check.id for one in found.results if one.state in result_queries.ABOUT_ENTITY]
-    age = await result_age.of_checks(database, ids, now)
+    age = await result_queries.read_age_of_checks(database, ids, now)
     return EntityChecks(_groups(found.results), cards, age)
 
 
@@ -167,14 +164,14 @@ def _scorecard(
     """The place of the entity in a scorecard; None outside it, and where nothing counts."""
     if stored.slot is None or stored.published is None:
         return None
-    graded = decoded(levels, stored.slot)
+    graded = decode_level(levels, stored.slot)
     if graded is None or graded.coverage is None:
         return None
     try:
-        card = scorecard.parse(stored.published)
+        card = scorecard.parse_scorecard(stored.published)
     except FactbookError:
         return None  # one of a later release, which the log tells of
-    return _placed(card, graded, next_steps.steps(card, found, now))
+    return _placed(card, graded, scorecard_figures.list_next_steps(card, found, now))
 
 
 def _placed(

@@ -9,11 +9,9 @@ from factbook.auth.permissions import CATALOG_READ, SOURCE_READ
 from factbook.catalog.store import hierarchy, related_entities, totals
 from factbook.catalog.store.related_entities import Belonging, BelongingEntity
 from factbook.checks.definitions.scorecard import Scorecard
-from factbook.checks.levels import level_store
-from factbook.checks.levels.grader import decoded
-from factbook.checks.levels.group_hierarchy import GroupHierarchy
-from factbook.checks.results import failing_counts, result_age
-from factbook.checks.results.failing_counts import FailingCounts
+from factbook.checks.results import level_store, result_queries
+from factbook.checks.results.grader import GroupHierarchy, decode_level
+from factbook.checks.results.result_queries import FailingCounts
 from factbook.checks.scorecards.scorecard_figures import ScorecardInEffect
 from factbook.errors import InputError, NotFoundError
 from factbook.facts import key_values
@@ -109,8 +107,8 @@ async def of_entities(
     """The rows of these entities, in their order, with a column for each scorecard."""
     database = visit.state.database
     ids = [one.id for one in entities]
-    levels = await level_store.of_entities(database, ids) if cards else {}
-    counts = await failing_counts.of_entities(database, ids)
+    levels = await level_store.read_levels_of(database, ids) if cards else {}
+    counts = await result_queries.count_failing(database, ids)
     facts = await _facts(visit, ids)
     rows = [
         ContentsRow(
@@ -154,7 +152,7 @@ async def show(visit: PageContext, found: EntityView) -> Reply:
         first=address.to() if after else None,
         next=shown.after and address.to(after=shown.after),
         level=level,
-        age=await result_age.of_checks(visit.state.database, None, visit.now),
+        age=await result_queries.read_age_of_checks(visit.state.database, None, visit.now),
         all_path=address.path,
     )
 
@@ -171,7 +169,7 @@ async def _facts(visit: PageContext, ids: Sequence[int]) -> Mapping[str, Mapping
 
 
 def _level(card: Scorecard, levels: bytes, slot: int) -> ShownLevel | None:
-    graded = decoded(levels, slot)
+    graded = decode_level(levels, slot)
     if graded is None or graded.coverage is None:
         return None
     if not card.levels:

@@ -15,8 +15,8 @@ from factbook.catalog.store.browse import EntityRow, Filter, Order
 from factbook.catalog.store.filter_choices import FilterChoice
 from factbook.catalog.store.sort_order import Place
 from factbook.checks.definitions.scorecard import NO_LEVEL_TITLE
-from factbook.checks.levels import level_store
-from factbook.checks.levels.grader import decoded
+from factbook.checks.results import level_store
+from factbook.checks.results.grader import decode_level
 from factbook.checks.scorecards.scorecard_figures import ScorecardInEffect
 from factbook.errors import InputError
 from factbook.facts import key_values
@@ -133,7 +133,7 @@ async def column_values(
     latest = await key_values.latest_of_entities(database, sources, ids)
     has_bits, has_levels = any(one.bit for one in facts), len(facts) < len(columns)
     bits = await by_ref.compliance_of_ids(database, ids) if has_bits else {}
-    levels = await level_store.of_entities(database, ids) if has_levels else {}
+    levels = await level_store.read_levels_of(database, ids) if has_levels else {}
     found: list[list[ColumnValue]] = await offloaded(_values, columns, rows, latest, bits, levels)
     return found
 
@@ -204,7 +204,7 @@ def _of_fact(
 
 
 def _of_level(given: ScorecardInEffect, levels: bytes) -> ColumnValue:
-    graded = decoded(levels, given.slot)
+    graded = decode_level(levels, given.slot)
     if graded is None or graded.coverage is None:
         return ColumnValue()
     titles = [NO_LEVEL_TITLE, *(level.title for level in given.card.levels)]

@@ -8,16 +8,13 @@ from markupsafe import Markup
 
 from factbook.catalog.store import hierarchy
 from factbook.checks.definitions import scorecard
+from factbook.checks.definitions.definition_versions import scorecard_store
 from factbook.checks.definitions.scorecard import NO_LEVEL_WORD, Scorecard
-from factbook.checks.levels import level_store, rollup
-from factbook.checks.levels.group_hierarchy import GroupHierarchy
-from factbook.checks.levels.rollup import NOTHING, LevelTally
-from factbook.checks.results import result_age
-from factbook.checks.results.result_age import ResultAge
-from factbook.checks.scorecards import trend
-from factbook.checks.scorecards.scorecard_figures import ScorecardInEffect
-from factbook.checks.scorecards.trend import TrendPoint
-from factbook.checks.versions.scorecard_store import scorecard_store
+from factbook.checks.results import grader, level_store, result_queries
+from factbook.checks.results.grader import NO_TALLY, GroupHierarchy, LevelTally
+from factbook.checks.results.result_queries import ResultAge
+from factbook.checks.scorecards import scorecard_figures
+from factbook.checks.scorecards.scorecard_figures import ScorecardInEffect, TrendPoint
 from factbook.clock import DAY
 from factbook.errors import FactbookError
 from factbook.storage import Database
@@ -75,7 +72,9 @@ async def in_effect(database: Database) -> list[ScorecardInEffect]:
         if stored.slot is None or stored.published is None:
             continue
         try:
-            found.append(ScorecardInEffect(scorecard.parse(stored.published), stored.slot))
+            found.append(
+                ScorecardInEffect(scorecard.parse_scorecard(stored.published), stored.slot)
+            )
         except FactbookError:
             continue  # one of another release, which the log tells of
     return sorted(found, key=lambda one: (formats.naturally(one.card.title), one.card.id))
@@ -84,7 +83,7 @@ async def in_effect(database: Database) -> list[ScorecardInEffect]:
 async def age(database: Database, given: Iterable[ScorecardInEffect], now: int) -> ResultAge:
     """The age of the figures of these scorecards."""
     checks = {id_ for one in given for id_ in one.card.checks}
-    return await result_age.of_checks(database, checks, now)
+    return await result_queries.read_age_of_checks(database, checks, now)
 
 
 async def of_entity(database: Database, ref: str, now: int) -> TeamStanding | None:
@@ -111,12 +110,12 @@ async def _of_group(
     rows: dict[str, list[tuple[int, int, str]]] = {child: [] for child in below[:_BELOW]}
     cards = []
     for one in given:
-        own = await level_store.by_owner(database, one.slot)
-        tally = rollup.of_group(own, tree, group)
+        own = await level_store.count_levels_by_owner(database, one.slot)
+        tally = grader.roll_up_group(own, tree, group)
         points = await _points(database, one.card, tally, group, now // DAY)
         cards.append(_scorecard(one.card, tally, {"team": group}, points))
         for child, found in rows.items():
-            part = rollup.of_group(own, tree, child)
+            part = grader.roll_up_group(own, tree, child)
             found.append((part.total, part.scored, _score(part)))
     groups = [GroupBelow(child, found) for child, found in rows.items()]
     return TeamStanding(cards, groups, len(below[_BELOW:]), await age(database, given, now))
@@ -127,17 +126,21 @@ async def _points(
 ) -> list[TrendPoint]:
     """The days of the last weeks on which something had a score, today as it is now."""
     first = today - _DAYS
-    kept = await trend.of_group(database, card.id, group, first, today - 1)
-    points = [*kept, TrendPoint(today, trend.figures(card, tally))]
-    return [point for point in trend.series(points, first, today) if point.figures.scored]
+    kept = await scorecard_figures.read_group_trend(database, card.id, group, first, today - 1)
+    points = [*kept, TrendPoint(today, scorecard_figures.compute_figures(card, tally))]
+    return [
+        point
+        for point in scorecard_figures.make_series(points, first, today)
+        if point.figures.scored
+    ]
 
 
 async def _tally(database: Database, one: ScorecardInEffect, ref: str) -> LevelTally:
     """The sum over a system or a domain."""
-    own = await level_store.by_system(database, one.slot)
+    own = await level_store.count_levels_by_system(database, one.slot)
     if ref.startswith("domain:"):
-        own = rollup.by_domain(own, await hierarchy.system_domains(database))
-    return own.get(ref, NOTHING)
+        own = grader.roll_up_domains(own, await hierarchy.system_domains(database))
+    return own.get(ref, NO_TALLY)
 
 
 def _scorecard(

@@ -1,1 +1,0 @@
-"""Exemptions of entities from checks and scorecards, for a time."""

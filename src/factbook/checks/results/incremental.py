@@ -1,0 +1,466 @@
+"""Evaluation in the transaction that writes: of what it touched, before it commits.
+
+The locks are taken in an order that suits all others: the definitions, shared; the states of the
+entities, in ascending order; the counts, in order, when all else is done. Only then are facts and
+documents read: what others wrote about the same entities is committed by then, or they wait for
+these locks and see what was written here.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import islice
+from typing import Final, NamedTuple
+
+import msgspec
+
+from factbook.catalog.piecewise import slices
+from factbook.catalog.store import apply, ownership, removed
+from factbook.checks.definitions import exemption_store, publications
+from factbook.checks.definitions.definition_versions import check_store, scorecard_store
+from factbook.checks.definitions.exemption_store import NOT_EXEMPT
+from factbook.checks.results import change_store, entity_evaluation, state_store
+from factbook.checks.results.change_store import ChangeRow
+from factbook.checks.results.check_set import CheckCache, CheckSelection, CheckSet, EvaluatedCheck
+from factbook.checks.results.count_store import CountDeltas
+from factbook.checks.results.entity_evaluation import (
+    NO_EXEMPTIONS,
+    ActiveExemptions,
+    Evaluated,
+    Subject,
+    evaluate_selection,
+)
+from factbook.checks.results.level_store import CountedCheck, GradedEntity, Grading, LevelDeltas
+from factbook.checks.results.state_store import EntityStates
+from factbook.checks.rules.check_definition import Check
+from factbook.checks.rules.checked_entity import CheckedEntity
+from factbook.checks.state import EXEMPT, NONE, OUT
+from factbook.clock import Clock
+from factbook.datasources import connection_store
+from factbook.datasources.source_store import source_store
+from factbook.errors import InputError
+from factbook.facts import changes
+from factbook.facts.entity_filter import Matcher
+from factbook.integrations import catalog
+from factbook.storage import Database, Transaction, before_commit
+from factbook.storage.touches import Touched
+
+
+def fits_slot_fill(selection: CheckSelection) -> bool:
+    """Return true for one pending check that reads nothing but facts, whatever the time is."""
+    if len(selection.checks) != 1:
+        return False
+    [check] = selection.checks
+    return check.is_pending and not check.is_timed and check.compiled.reads_values_only
+
+
+def fill_slot(
+    transaction: Transaction, check: EvaluatedCheck, entity_ids: Sequence[int], now: int
+) -> None:
+    """Evaluate the check for entities that have states, which are locked."""
+    by_state = dict[int, list[int]]()
+    for id_, state in _evaluate_slot(transaction, check, list(entity_ids), now):
+        by_state.setdefault(state, []).append(id_)
+    for state, ids in by_state.items():
+        state_store.put_state(transaction, check.slot, state, ids)
+
+
+def _evaluate_slot(
+    transaction: Transaction, check: EvaluatedCheck, entity_ids: list[int], now: int
+) -> Iterator[tuple[int, int]]:
+    """(id, state) of the entities."""
+    compiled = check.compiled
+    inside = entity_evaluation.list_meeting_ids(transaction, compiled.check.applies_to, entity_ids)
+    values = entity_evaluation.read_values_among(transaction, sorted(compiled.sources), entity_ids)
+    exemptions = exemption_store.list_holding_exemptions(transaction, entity_ids, now)
+    for id_ in entity_ids:
+        if id_ not in inside:
+            yield id_, OUT
+            continue
+        entity = CheckedEntity.of_values(values.get(id_, {}))
+        state = entity_evaluation.evaluate_compiled(check.id, compiled, entity, now).state
+        if (
+            check.id in exemptions.get(id_, NOT_EXEMPT).checks
+            and state in entity_evaluation.EXEMPTED_STATES
+        ):
+            state |= EXEMPT
+        yield id_, state
+
+
+_ADVISORY = "advisory"
+
+
+def make_grading(transaction: Transaction, known: CheckSet) -> Grading:
+    """The grading of the revision of a set; the transaction holds the lock of the definitions."""
+    found = known.grading
+    if found is None:
+        checks = {
+            one.id: CountedCheck(one.slot, _date_check(one.compiled.check))
+            for one in known.checks
+            if not one.is_pending
+        }
+        found = known.grading = Grading(scorecard_store.all_within(transaction), checks)
+    return found
+
+
+def _date_check(check: Check) -> int | None:
+    if check.severity == _ADVISORY:
+        return None
+    return check.effective_from or 0
+
+
+# Entities whose facts and documents are read at once.
+AT_ONCE: Final = 500
+# Steps that one transaction takes for patterns and paths, half a second at most. Costly checks of
+# the other entities are due at once instead, and evaluated in transactions of their own.
+TRANSACTION_STEPS: Final = 25_000_000
+
+_OWNERS: Final = "SELECT id, owner FROM {} WHERE owner IN LIST(?) ORDER BY id"
+_SET_OWNER: Final = "UPDATE {} SET owner = ? WHERE id = ?"
+_NO_STATES: Final = EntityStates(0, "", b"", None)
+_BY_ENTITY: Final = msgspec.json.encode({"entity": True}).decode()
+_BY_EXEMPTION: Final = msgspec.json.encode({"exemption": True}).decode()
+_BY_TIME: Final = msgspec.json.encode({"time": True}).decode()
+
+
+class Task(NamedTuple):
+    """A selection of checks to evaluate for some entities; `why` is told with what changes.
+
+    `reads` brings the entities; if it is None, their documents are as they were, but for new ones.
+    `has_dues` if the selection has every check whose state changes with time. `fills` if nothing
+    but the slot of a pending check is to change, as `slot_fill` does it.
+    """
+
+    selection: CheckSelection
+    entity_ids: Sequence[int]
+    why: str
+    reads: entity_evaluation.Read | None = None
+    has_dues: bool = False
+    fills: bool = False
+
+
+def attach_evaluation(database: Database, clock: Clock) -> None:
+    """Evaluate the checks in every transaction of this process that touches what they read."""
+    cache = database.remembered.of(CheckCache)
+    before_commit(database, partial(evaluate_touched, cache=cache, clock=clock))
+
+
+def evaluate_touched(transaction: Transaction, cache: CheckCache, clock: Clock) -> None:
+    """Evaluate the checks that read what the transaction touched."""
+    known, tasks = _collect_touched(transaction, cache)
+    if tasks:
+        update_states(transaction, known, tasks, clock())
+
+
+class TouchedEntity(NamedTuple):
+    """An entity whose checks have to be evaluated, read in the transaction that touched it.
+
+    `before` are its states until then; None if it is new.
+    """
+
+    id: int
+    selection: CheckSelection
+    subject: Subject
+    before: EntityStates | None
+    exempt: frozenset[str]
+
+
+def read_touched(
+    transaction: Transaction, cache: CheckCache, now: int, most: int
+) -> tuple[CheckSet, list[TouchedEntity]]:
+    """Read what `evaluate_touched` would evaluate, with all that the checks may read.
+
+    So it can be evaluated when the transaction is over. Raises InputError for more than `most`
+    entities.
+    """
+    known, tasks = _collect_touched(transaction, cache)
+    count = sum(len(task.entity_ids) for task in tasks)
+    if count > most:
+        raise InputError(
+            f"The trial would evaluate the checks of {count:,} entities, those that refer to the "
+            f"changed ones included, and {most:,} is the most. Send fewer at once."
+        )
+    found: list[TouchedEntity] = []
+    for task in tasks:
+        for ids in slices(task.entity_ids, AT_ONCE):
+            stored = state_store.read_states(transaction, ids)
+            exempt = exemption_store.list_holding_exemptions(transaction, ids, now)
+            read = entity_evaluation.read_subjects_with_documents(
+                transaction, known.everything, ids
+            )
+            for id_, whole in read.items():
+                matching = task.selection.matching(Matcher(dict(whole.entity.document)))
+                subject = whole._replace(matching=matching)
+                checks = exempt.get(id_, NOT_EXEMPT).checks
+                found.append(TouchedEntity(id_, task.selection, subject, stored.get(id_), checks))
+    return known, found
+
+
+def _collect_touched(transaction: Transaction, cache: CheckCache) -> tuple[CheckSet, list[Task]]:
+    """The checks in effect and pending, and the work that the transaction makes for them."""
+    entity_ids = transaction.touched.get(apply.TOUCHED, set())
+    exemptions = transaction.touched.get(exemption_store.EXEMPTIONS_TOPIC, set())
+    sources = list(changes.touched(transaction.touched))
+    if not entity_ids and not exemptions and not sources:
+        return cache.known, []
+    publications.share_definitions(transaction)
+    if entity_ids:  # what moves is among them
+        moved = removed.moved(transaction.touched)
+        exemption_store.follow_moves(transaction, moved)
+        _rename_groups(transaction, {ref: id_ for ref, id_ in moved.items() if _is_group_ref(ref)})
+    known = cache.current(transaction)
+    if known.is_empty:
+        return known, []
+    if known.reads_owners and entity_ids:
+        owned = ownership.owned(transaction)
+        for source_id in catalog.owner_sources():
+            changes.touch_values(transaction, source_id, owned)
+    return known, list(_make_tasks(known, entity_ids, transaction.touched))
+
+
+def _is_group_ref(ref: str) -> bool:
+    return ref.startswith("group:")
+
+
+def _rename_groups(transaction: Transaction, moved: Mapping[str, int]) -> None:
+    """Have all that gives rights to groups name them as they are called now.
+
+    Another group that has such a name now gets none of them. One that has no name any more, and may
+    return, is named as exemptions name an entity that waits.
+    """
+    if not moved:
+        return
+    now = removed.refs_of(transaction, moved.values())
+    names = {ref: now.get(id_) or removed.aside(ref, id_) for ref, id_ in moved.items()}
+    connection_store.rename(transaction, names)
+    for store in (check_store, scorecard_store, source_store):
+        store.rename(transaction, names)
+    for table in ("digests", "tokens"):
+        transaction.lock(table)
+        rows = transaction.all(_OWNERS.format(table), (sorted(names),))
+        transaction.many(_SET_OWNER.format(table), [(names[owner], id_) for id_, owner in rows])
+    ownership.mark_renamed(transaction, names)
+
+
+def _make_tasks(known: CheckSet, entity_ids: set[int], touched: Touched) -> Iterator[Task]:
+    """Work of the transaction: for entities themselves every check."""
+    if entity_ids:
+        ids = sorted(entity_ids)
+        yield Task(
+            known.everything,
+            ids,
+            _BY_ENTITY,
+            reads=entity_evaluation.read_subjects_with_documents,
+            has_dues=True,
+        )
+    exempt = sorted(touched.get(exemption_store.EXEMPTIONS_TOPIC, set()) - entity_ids)
+    if exempt:
+        reads = entity_evaluation.read_subjects_with_documents
+        yield Task(known.everything, exempt, _BY_EXEMPTION, reads=reads, has_dues=True)
+    entity_ids = entity_ids.union(exempt)
+    changed: dict[int, set[str]] = {}
+    confirmed: dict[int, set[str]] = {}
+    for source_id, is_changed, written in changes.touched(touched):
+        if source_id in (known.sources if is_changed else known.fresh):
+            for id_ in written - entity_ids:
+                (changed if is_changed else confirmed).setdefault(id_, set()).add(source_id)
+    grouped: dict[tuple[frozenset[str], frozenset[str]], list[int]] = {}
+    for id_ in sorted(changed.keys() | confirmed.keys()):
+        key = frozenset(changed.get(id_, ())), frozenset(confirmed.get(id_, ()))
+        grouped.setdefault(key, []).append(id_)
+    for (some, others), ids in grouped.items():
+        selection = known.reading(some, others)
+        why = msgspec.json.encode({"sources": sorted(some | others)}).decode()
+        yield Task(selection, ids, why, reads=_read_task_subjects(selection))
+
+
+def make_time_task(known: CheckSet, entity_ids: Sequence[int]) -> Task:
+    """The evaluation of checks that may be due, for entities with states that are."""
+    selection = known.due
+    return Task(
+        selection, entity_ids, _BY_TIME, reads=_read_task_subjects(selection), has_dues=True
+    )
+
+
+def _read_task_subjects(selection: CheckSelection) -> entity_evaluation.Read | None:
+    # The states of what is pending need not have been written for the document that there is.
+    return entity_evaluation.read_subjects_with_documents if selection.has_pending else None
+
+
+class Updated(NamedTuple):
+    """Result of an evaluation: changed entities, and whether costly checks are left for later."""
+
+    changed: int
+    leaves_some: bool = False
+
+
+def update_states(
+    transaction: Transaction,
+    known: CheckSet,
+    tasks: Iterable[Task],
+    now: int,
+    *,
+    may_leave: bool = True,
+) -> Updated:
+    """Evaluate tasks, of which each entity is in one; `may_leave` costly checks for later.
+
+    The transaction holds the lock of the definitions at least shared, and `known` was read since.
+    """
+    found = list(tasks)
+    ids = {id_ for task in found for id_ in task.entity_ids}
+    if not ids:
+        return Updated(0)
+    make_grading(transaction, known).reserve(transaction)
+    work = _Update(transaction, known, now, TRANSACTION_STEPS if may_leave else None)
+    match found:
+        case [Task(fills=True) as task] if state_store.lock_stored_states(transaction, ids):
+            work.fill(task)
+            return Updated(0)
+    state_store.lock_states(transaction, ids)
+    for task in found:
+        remaining = iter(task.entity_ids)
+        while some := list(islice(remaining, AT_ONCE)):
+            work.evaluate(task, some)
+    work.write_counts()
+    return Updated(work.changed, work.leaves_some)
+
+
+class _Update:
+    """The evaluation of one transaction, over entities whose states are locked."""
+
+    def __init__(
+        self, transaction: Transaction, known: CheckSet, now: int, most_steps: int | None
+    ) -> None:
+        self._most_steps = most_steps
+        self._transaction = transaction
+        self._known = known
+        self._now = now
+        self._deltas = CountDeltas()
+        self._levels = LevelDeltas()
+        self._changes: list[ChangeRow] = []
+        self._steps = 0
+        self.changed = 0
+        self.leaves_some = False
+
+    def fill(self, task: Task) -> None:
+        """Fill the slot of the check of a task for entities that have states."""
+        [check] = task.selection.checks
+        fill_slot(self._transaction, check, task.entity_ids, self._now)
+
+    def evaluate(self, task: Task, entity_ids: Sequence[int]) -> None:
+        """Evaluate some of the entities of a task, and write what changed."""
+        stored = state_store.read_states(self._transaction, entity_ids)
+        found = dict(self._subjects(task, entity_ids, stored))
+        exemptions = exemption_store.list_holding_exemptions(
+            self._transaction, entity_ids, self._now
+        )
+        rows: list[EntityStates] = []
+        graded: list[GradedEntity] = []
+        for id_, (selection, subject) in found.items():
+            before = stored.get(id_)
+            states = (before or _NO_STATES).padded(self._known.width)
+            exempt = exemptions.get(id_, NOT_EXEMPT)
+            active = ActiveExemptions(exempt.checks, None) if exempt.checks else NO_EXEMPTIONS
+            # The first entity is evaluated whatever it costs, so that there is progress.
+            leaves = self._most_steps is not None and self._steps >= self._most_steps
+            given = evaluate_selection(
+                self._known, selection, subject, states, self._now, active, leaves_costly=leaves
+            )
+            self._steps += subject.entity.steps
+            self.leaves_some = self.leaves_some or (leaves and given.due == self._now)
+            row = _make_states_row(task, id_, subject, given, before)
+            is_other = row != before
+            if is_other:
+                rows.append(row)
+                is_other = self._compare(selection, before, row, (states, given.states), task.why)
+            if is_other or subject.place is not None:
+                place, cards = subject.place, exempt.scorecards
+                graded.append(GradedEntity(id_, row.states, place, cards))
+        state_store.write_states(self._transaction, (row for row in rows if row.states), stored)
+        change_store.append_changes(self._transaction, self._changes, self._now)
+        change_store.append_change_events(self._transaction, self._changes, self._now)
+        self._changes.clear()
+        gone = [id_ for id_ in entity_ids if id_ not in found]
+        for id_ in gone:
+            self._leave(stored.get(id_))
+        state_store.remove_states(
+            self._transaction, [*gone, *(row.entity_id for row in rows if not row.states)]
+        )
+        grading = make_grading(self._transaction, self._known)
+        grading.update(self._transaction, graded, self._now, self._levels)
+        grading.remove(self._transaction, gone, self._levels)
+        self.changed += len(rows)
+
+    def _compare(
+        self,
+        selection: CheckSelection,
+        before: EntityStates | None,
+        row: EntityStates,
+        states: tuple[bytearray, bytearray],
+        why: str,
+    ) -> bool:
+        """Note what differs in an entity, and what that does to the counts; false if nothing."""
+        old, new = states
+        is_owned = before is not None and before.owner == row.owner
+        if is_owned and not selection.in_effect:
+            return False
+        differing = selection.differing(old, new)
+        self._changes += (
+            (id_, row.entity_id, old[slot], new[slot], why)
+            for slot, id_ in differing
+            if old[slot] != NONE
+        )
+        if not is_owned:
+            self._leave(before)
+            self._deltas.come(row.owner, new, self._known.counted)
+        else:
+            for slot, _ in differing:
+                self._deltas.change(row.owner, slot, old[slot], new[slot])
+        return bool(differing)
+
+    def write_counts(self) -> None:
+        """Write what the evaluation does to the counts."""
+        self._deltas.write(self._transaction)
+        self._levels.write(self._transaction)
+
+    def _subjects(
+        self, task: Task, entity_ids: Sequence[int], stored: Mapping[int, EntityStates]
+    ) -> Iterator[tuple[int, tuple[CheckSelection, Subject]]]:
+        """Entities of these that exist, each with the checks to evaluate."""
+        everything, some = self._known.everything, task.selection
+        if task.reads is not None:
+            new, found = [], task.reads(self._transaction, some, entity_ids, stored)
+        else:
+            new = [id_ for id_ in entity_ids if self._is_new(some, stored.get(id_))]
+            old = sorted(set(entity_ids).difference(new))
+            found = entity_evaluation.read_subjects_without_documents(self._transaction, some, old)
+        yield from ((id_, (some, subject)) for id_, subject in found.items())
+        if new:
+            found = entity_evaluation.read_subjects_with_documents(
+                self._transaction, everything, new
+            )
+            yield from ((id_, (everything, subject)) for id_, subject in found.items())
+
+    def _is_new(self, selection: CheckSelection, before: EntityStates | None) -> bool:
+        """Return true if there are no states yet of what is to be evaluated."""
+        if before is None or not before.states:
+            return True
+        return NONE in selection.states(before.padded(self._known.width))[2:]
+
+    def _leave(self, before: EntityStates | None) -> None:
+        """Count an entity no more under its owner and states."""
+        if before is not None:
+            states = before.padded(self._known.width)
+            self._deltas.leave(before.owner, states, self._known.counted)
+
+
+def _make_states_row(
+    task: Task, id_: int, subject: Subject, given: Evaluated, before: EntityStates | None
+) -> EntityStates:
+    due, owner = given.due, subject.owner
+    if before is not None and before.due_at is not None and not task.has_dues:
+        # The others of its states are due as they were.
+        due = before.due_at if due is None else min(due, before.due_at)
+    if owner is None:
+        owner = before.owner if before else ""
+    states = bytes(given.states[1:]).rstrip(b"\0")
+    return EntityStates(id_, owner, states, due)

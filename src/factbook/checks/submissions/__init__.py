@@ -1,1 +1,0 @@
-"""Submissions by people: definitions and exemptions, held against rights and references."""
