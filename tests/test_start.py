@@ -17,7 +17,7 @@ from tests.processes import ServerProcess, serving
 NOT_AT_THE_START = {
     *("typer", "pydantic", "rich.console", "pygments"),
     *("jinja2", "yaml", "markdown_it", "argon2", "prometheus_client", "anyio"),
-    *("httpx2", "httpcore2", "authlib", "joserfc", "jwt", "stamina", "re2"),
+    *("httpx2", "httpcore2", "joserfc", "stamina", "re2"),
     *("opentelemetry", "dbos", "sqlalchemy", "factbook.web.routes"),
 }
 

@@ -7,11 +7,11 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import structlog
-from starlette.types import ASGIApp, Receive, Scope, Send
 
 from factbook import clock, process, shutdown
 from factbook.api import routes
 from factbook.api.mcp.endpoint import build_server_finder
+from factbook.asgi import ASGIApp, Receive, Scope, Send
 from factbook.auth import group_roles
 from factbook.auth.encryption import token_key
 from factbook.auth.oauth import options as oauth_options

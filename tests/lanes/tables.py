@@ -114,6 +114,7 @@ SYSTEM: Final[dict[str, tuple[str, ...]]] = {
     "src/factbook/app.py": EVERYTHING,
     "src/factbook/backend.py": EVERYTHING,
     "src/factbook/clock.py": EVERYTHING,
+    "src/factbook/asgi.py": NOTHING,
     "src/factbook/errors.py": EVERYTHING,
     "src/factbook/json_parts.py": _CATALOG,
     "src/factbook/listeners.py": EVERYTHING,

@@ -5,8 +5,6 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
-from starlette.types import ASGIApp
-
 from factbook.api import access, oauth, openapi
 from factbook.api.catalog_routes import CATALOG_ROUTES, PUSH_ROUTES
 from factbook.api.community import COMMUNITY_ROUTES
@@ -22,6 +20,7 @@ from factbook.api.tech_insights import (
     TECH_INSIGHTS_ROUTES,
 )
 from factbook.api.webhooks import EVENT_ROUTES
+from factbook.asgi import ASGIApp
 from factbook.auth.permissions import AUDIT_READ, CATALOG_READ, SOURCE_READ, TOKEN_MANAGE
 from factbook.auth.token_reach import OF_GRANTING, OF_TOOLS
 from factbook.errors import NotFoundError

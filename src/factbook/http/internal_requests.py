@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from starlette.types import ASGIApp, Message
+from factbook.asgi import ASGIApp, Message
 
 
 class InternalResponse(NamedTuple):

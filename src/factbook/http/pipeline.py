@@ -17,8 +17,8 @@ from re import Match, Pattern
 from typing import Final, Generic, Literal, TypeVar
 
 import structlog
-from starlette.types import ASGIApp, Receive, Scope, Send
 
+from factbook.asgi import ASGIApp, Receive, Scope, Send
 from factbook.errors import FactbookError, MethodNotAllowedError, UnavailableError
 from factbook.http import error_responses
 from factbook.http.context import State

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 from urllib.parse import parse_qsl
 
 import msgspec
-from starlette.types import Receive, Scope
 
 from factbook import json_parts
+from factbook.asgi import Receive, Scope
 from factbook.errors import (
     ConfigurationError,
     InputError,

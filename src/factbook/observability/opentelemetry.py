@@ -35,8 +35,8 @@ from opentelemetry.trace import (
     use_span,
 )
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from factbook.asgi import ASGIApp, Message, Receive, Scope, Send
 from factbook.errors import ConfigurationError
 from factbook.observability.traces import Tracing
 from factbook.storage import Database

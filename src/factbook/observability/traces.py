@@ -8,8 +8,7 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from starlette.types import ASGIApp
-
+from factbook.asgi import ASGIApp
 from factbook.errors import ConfigurationError
 from factbook.settings import Settings
 from factbook.storage import Database

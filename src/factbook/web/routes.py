@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from starlette.types import ASGIApp, Receive, Scope, Send
-
+from factbook.asgi import ASGIApp, Receive, Scope, Send
 from factbook.errors import NotFoundError
 from factbook.http.context import State
 from factbook.http.pipeline import router

@@ -5,15 +5,14 @@ Heavy to import: only for a service with a provider. The modules that a page nee
 """
 
 import base64
+import hashlib
 import hmac
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
-from urllib.parse import quote_plus
+from urllib.parse import parse_qsl, quote_plus, urlencode, urlsplit
 
 import msgspec
-from authlib.oauth2.rfc6749.parameters import prepare_grant_uri, prepare_token_request
-from authlib.oauth2.rfc7636 import create_s256_code_challenge
 
 from factbook.auth.oidc import token as id_token
 from factbook.auth.oidc.attempt import LIFETIME, Attempt
@@ -172,18 +171,20 @@ def _authorization_url(
     document: DiscoveryDocument, options: ProviderOptions, attempt: Attempt, redirect_uri: str
 ) -> str:
     """Address for the browser to sign in at (OpenID Connect Core 1.0, 3.1.2.1; RFC 7636)."""
-    url: str = prepare_grant_uri(
-        document.authorization_endpoint,
-        options.client_id,
-        "code",
-        redirect_uri,
-        options.scopes,
-        attempt.state,
-        nonce=attempt.nonce,
-        code_challenge=create_s256_code_challenge(attempt.code_verifier),
-        code_challenge_method="S256",
-    )
-    return url
+    challenge = hashlib.sha256(attempt.code_verifier.encode("ascii")).digest()
+    address = urlsplit(document.authorization_endpoint)
+    parameters = [
+        *parse_qsl(address.query, keep_blank_values=True),
+        ("response_type", "code"),
+        ("client_id", options.client_id),
+        ("redirect_uri", redirect_uri),
+        ("scope", options.scopes),
+        ("state", attempt.state),
+        ("nonce", attempt.nonce),
+        ("code_challenge", base64.urlsafe_b64encode(challenge).rstrip(b"=").decode()),
+        ("code_challenge_method", "S256"),
+    ]
+    return address._replace(query=urlencode(parameters)).geturl()
 
 
 def _token_request(
@@ -198,15 +199,14 @@ def _token_request(
     Raises SignInError when the provider supports no known method of client authentication.
     """
     headers, more = _credential(document, options)
-    body: str = prepare_token_request(
-        "authorization_code",
-        "",
-        redirect_uri,
-        code=code,
-        code_verifier=attempt.code_verifier,
+    form = {
+        "grant_type": "authorization_code",
+        "redirect_uri": redirect_uri,
+        "code": code,
+        "code_verifier": attempt.code_verifier,
         **more,
-    )
-    return {**_FORM, **headers}, body.encode()
+    }
+    return {**_FORM, **headers}, urlencode(form).encode()
 
 
 def _credential(
@@ -217,7 +217,7 @@ def _credential(
         return {}, {"client_id": options.client_id}
     ways = document.token_endpoint_auth_methods_supported
     if "client_secret_basic" in ways:
-        # Both are encoded as in a form first, which Authlib's own leaves out.
+        # Both are encoded as in a form first (RFC 6749, 2.3.1).
         pair = f"{quote_plus(options.client_id)}:{quote_plus(options.client_secret)}"
         return {"authorization": f"Basic {base64.b64encode(pair.encode()).decode()}"}, {}
     if "client_secret_post" in ways:

@@ -10,7 +10,9 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
-import jwt
+from joserfc import jwt
+from joserfc.errors import JoseError
+from joserfc.jwk import RSAKey
 
 from factbook.clock import MINUTE, SECOND, Clock
 from factbook.integrations.github.options import GithubOptions
@@ -85,7 +87,7 @@ class _InstallationToken:
         installation = path("app", "installations", self._options.installation_id, "access_tokens")
         try:
             proof = signed(self._options.app_id, self._options.private_key, now)
-        except (jwt.PyJWTError, ValueError):
+        except (JoseError, ValueError):
             return Answer(Outcome.REFUSED, detail="the app's private key cannot be used")
         answer = await self._anonymous.post(
             f"{self._options.rest}{installation}",
@@ -110,9 +112,10 @@ class _InstallationToken:
 def signed(app_id: str, private_key: str, now: int) -> str:
     """The JSON Web Token that authenticates an app at this time.
 
-    Raises PyJWTError or ValueError for an invalid key.
+    Raises JoseError or ValueError for an invalid key.
     """
     issued = now // SECOND
     claims = {"iat": issued - _ISSUED_BEFORE, "exp": issued + _VALID, "iss": app_id}
     # In the environment a key often stands in one line.
-    return jwt.encode(claims, private_key.replace("\\n", "\n"), algorithm="RS256")
+    key = RSAKey.import_key(private_key.replace("\\n", "\n"))
+    return jwt.encode({"alg": "RS256"}, claims, key, ["RS256"])

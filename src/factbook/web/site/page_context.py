@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from urllib.parse import parse_qsl
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from starlette.types import ASGIApp
 
 from factbook import __version__, invisible
+from factbook.asgi import ASGIApp
 from factbook.audit import trail
 from factbook.audit.trail import About, AuditEntry, Caller
 from factbook.auth.oauth.client_documents import (
