@@ -147,7 +147,7 @@ class _Checks:
         values = {**dict.fromkeys(_NAMES, 60), "on": True, changed: self._chance.randrange(100)}
         seen = [Observation(id_, values) for id_ in ids]
         source = self._sources[0]
-        await self._database.write(lambda tx: store.record(tx, source, seen, NOW + turn))
+        await self._database.write(lambda tx: store.record_facts(tx, source, seen, NOW + turn))
 
     async def _in_effect(self) -> None:
         pending = "SELECT 1 FROM checks WHERE pending_slot IS NOT NULL"

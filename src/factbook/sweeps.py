@@ -14,7 +14,7 @@ from factbook.checks.scorecards import scorecard_figures
 from factbook.clock import DAY, Throttle
 from factbook.datasources import catalog_samples, memory
 from factbook.events import store as events
-from factbook.facts import expiration, history_partitions, removal, retention
+from factbook.facts import retention
 from factbook.facts.datasource import DataSource
 from factbook.importers import run_store
 from factbook.importers.snapshot import PREFIX
@@ -61,7 +61,7 @@ async def _sweep_entities(given: Round) -> None:
             removed_before=given.before(given.settings.removed_days),
         )
         if gone:
-            removal.forget(transaction, gone)
+            retention.delete_facts(transaction, gone)
         return gone
 
     if gone := await given.database.write(forget):
@@ -93,15 +93,15 @@ async def _sweep_audit(given: Round) -> None:
 
 
 async def _sweep_history(given: Round) -> None:
-    await partitions.extend(given.database, history_partitions.MONTHLY, given.now)
-    await history_partitions.drop_months(given.database, given.sources, given.time)
-    gone = await retention.sweep(given.database, given.sources, given.time, given.pace)
+    await partitions.extend(given.database, retention.MONTHLY_HISTORY, given.now)
+    await retention.drop_months(given.database, given.sources, given.time)
+    gone = await retention.sweep_history(given.database, given.sources, given.time, given.pace)
     if gone:
         log.info("worker.swept", history_rows=gone)
 
 
 async def _expire_values(given: Round) -> None:
-    if gone := await expiration.sweep(given.database, given.sources, given.now, given.pace):
+    if gone := await retention.sweep_expired(given.database, given.sources, given.now, given.pace):
         log.info("worker.expired", entities=gone)
 
 

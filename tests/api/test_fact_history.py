@@ -167,7 +167,7 @@ async def test_builtin_collected_and_pushed_sources_are_read_alike(start: StartS
     await sample_catalog(database, BUILTIN, NOON)
     written = {"issues.open": 3}
     await database.write(
-        lambda tx: store.record(tx, GITHUB, [Observation(1, written)], NOON + HOUR)
+        lambda tx: store.record_facts(tx, GITHUB, [Observation(1, written)], NOON + HOUR)
     )
     service.time.advance(DAY)
     found = await history(service)
@@ -233,7 +233,10 @@ async def test_an_item_says_when_its_source_found_the_same_last(start: StartServ
     for hour in range(3):
         now = NOON + hour * HOUR
         write = partial(
-            store.record, source=GITHUB, observations=[Observation(1, {"issues.open": 7})], now=now
+            store.record_facts,
+            source=GITHUB,
+            observations=[Observation(1, {"issues.open": 7})],
+            now=now,
         )
         await service.state.database.write(write)
     [told] = await history(service)

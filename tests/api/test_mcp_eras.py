@@ -258,7 +258,9 @@ async def test_a_fault_of_ours_is_told_without_detail(
 ) -> None:
     await service.push("first", component("payments"))
     database = service.state.database
-    await database.write(lambda tx: store.record(tx, CUSTOM, [Observation(1, {"lines": 7})], NOON))
+    await database.write(
+        lambda tx: store.record_facts(tx, CUSTOM, [Observation(1, {"lines": 7})], NOON)
+    )
     broken = "UPDATE facts_latest SET facts = 'spoilt'"
     assert await database.write(lambda tx: tx.run(broken)) == 1
     params = tool_call("get-all-entities-facts", {"dataSourceId": "coverage", "facts": ["lines"]})

@@ -24,7 +24,7 @@ async def collect(service: Service, lines: int) -> None:
     """Record a fact about the entity `a`."""
     [(id_,)] = await service.state.database.all("SELECT id FROM entities WHERE ref = ?", (REF,))
     await service.state.database.write(
-        lambda transaction: store.record(
+        lambda transaction: store.record_facts(
             transaction, COVERAGE, [Observation(id_, {"lines": lines})], service.time()
         )
     )

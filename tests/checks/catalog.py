@@ -65,7 +65,7 @@ class CheckedCatalog:
         entity_id = await collectable.id_of(self.database, f"component:default/{name}")
         assert entity_id is not None
         seen = [Observation(entity_id, values, reasons or {})]
-        await self.database.write(lambda tx: store.record(tx, HOST, seen, self.time()))
+        await self.database.write(lambda tx: store.record_facts(tx, HOST, seen, self.time()))
 
     async def publish(self, *documents: Mapping[str, Any], settled: bool = True) -> None:
         """Define checks and publish them; if `settled`, they are in effect."""

@@ -17,7 +17,7 @@ from factbook.checks.definitions.definition_versions import check_store
 from factbook.checks.results import evaluator, incremental, publication
 from factbook.clock import DAY, HOUR
 from factbook.errors import ConflictError, InvalidItemsError, NotFoundError
-from factbook.facts import pushed_facts, removal, store
+from factbook.facts import pushed_facts, retention, store
 from factbook.facts.datasource import DataSource
 from factbook.facts.freshness import Observation
 from factbook.facts.pushed_facts import FactItem
@@ -112,7 +112,9 @@ class CheckWriter:
         source, ids = self.chance.choice(COLLECTED), await self._ids()
         some = self.chance.sample(ids, min(len(ids), self.chance.randint(1, 4)))
         observations = [self._observation(id_) for id_ in some]
-        await self.database.write(lambda tx: store.record(tx, source, observations, self.time()))
+        await self.database.write(
+            lambda tx: store.record_facts(tx, source, observations, self.time())
+        )
 
     async def push_facts(self) -> None:
         """Push facts of a time that may be older than the stored ones."""
@@ -121,15 +123,17 @@ class CheckWriter:
             FactItem(ref, self._values(), self.time() - self.chance.randrange(HOUR))
             for ref in self.chance.sample(refs, min(len(refs), 2))
         ]
-        await self.database.write(lambda tx: pushed_facts.push(tx, PUSHED, items, self.time()))
+        await self.database.write(
+            lambda tx: pushed_facts.push_facts(tx, PUSHED, items, self.time())
+        )
 
     async def drop(self) -> None:
         """Lose facts: some, or all of a source."""
         source = self.chance.choice(SOURCES).id
         if self.chance.random() < 0.5:
-            await self.database.write(lambda tx: removal.drop_facts(tx, source, ["on"]))
+            await self.database.write(lambda tx: retention.drop_facts(tx, source, ["on"]))
         else:
-            await self.database.write(lambda tx: removal.forget_source(tx, source))
+            await self.database.write(lambda tx: retention.delete_source_facts(tx, source))
 
     async def publish(self) -> None:
         """Define a check anew, and publish it."""

@@ -6,8 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from factbook.facts.reasons import REASONS
-from factbook.facts.schema import FactType
+from factbook.facts.schema import REASONS, FactType
 from tests.checks.making import NOW
 
 TEXTS = ("", "a", "ab", "b", "main", "1.4")

@@ -36,7 +36,7 @@ async def test_a_change_that_is_committed_late_is_told_to_who_read_on(database: 
     await catalog.publish(a_check("on", leaf("on", "equal", value=True)), a_check("blue", blue))
 
     def late(transaction: Transaction) -> None:
-        store.record(transaction, HOST, [Observation(1, {"on": False}, {})], time())
+        store.record_facts(transaction, HOST, [Observation(1, {"on": False}, {})], time())
         incremental.evaluate_touched(transaction, database.remembered.of(CheckCache), time)
 
     slow = PausedWrite(database, late)

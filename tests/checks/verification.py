@@ -34,7 +34,7 @@ async def verify(database: Database, now: int) -> dict[str, StoredStates]:
     found: dict[str, StoredStates] = {}
     refs = {ref for _, ref, _ in entities}
     for id_, ref, document in entities:
-        facts = {**await store.latest_for_entity(database, id_), **ownership(document, refs)}
+        facts = {**await store.list_latest(database, id_), **ownership(document, refs)}
         wanted, due = evaluated(known, ref, document, facts, now)
         owner, states, due_at = stored.pop(id_, ("", b"", None))
         has = {check: byte(states, slot) for check, slot in known.slots.items()}

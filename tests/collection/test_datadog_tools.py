@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from factbook.clock import DAY, HOUR, MINUTE, iso
-from factbook.facts.reasons import REASONS
+from factbook.facts.schema import REASONS
 from factbook.integrations import SOURCES
 from tests.collection.tools import ToolWorld
 from tests.conftest import StartService

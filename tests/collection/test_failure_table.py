@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from factbook.clock import MINUTE
-from factbook.facts import health, store
+from factbook.facts import freshness, store
 from factbook.integrations import SOURCES
 from factbook.scheduling import runs
 from tests.collection.tools import ToolWorld
@@ -341,7 +341,7 @@ async def test_a_failure_is_said_counted_and_tried_again_as_the_table_says(
     found = await runs.fetch_source_health(world.service.state.database, source.id)
     assert found is not None
     assert found.last is not None
-    state, sentence = health.condition(source, found, found.last.finished_at or 0)
+    state, sentence = freshness.source_condition(source, found, found.last.finished_at or 0)
     assert state == case.state
     assert case.sentence in sentence
     listed = await runs.list_gaps(world.service.state.database, found.last.id)
@@ -366,9 +366,9 @@ async def test_only_the_calls_that_failed_are_made_again(make: Make) -> None:
     assert (found.last.state, found.last.incomplete) == ("done", 0)
 
 
-async def latest(world: ToolWorld) -> store.Latest:
+async def latest(world: ToolWorld) -> freshness.Latest:
     source = world.askings[0].integration.source.id
-    found = await store.latest_of_ref(world.service.state.database, "component:default/app")
+    found = await store.list_latest_by_ref(world.service.state.database, "component:default/app")
     return found[source]
 
 

@@ -49,7 +49,7 @@ async def the_run(world: ToolWorld) -> RunRecord:
 async def with_files(world: ToolWorld) -> int:
     """How many entities have their files."""
     refs = [f"component:default/app-{number}" for number in range(COUNT)]
-    found = [await store.latest_of_ref(world.service.state.database, ref) for ref in refs]
+    found = [await store.list_latest_by_ref(world.service.state.database, ref) for ref in refs]
     return sum(FILES in latest["github"].facts for latest in found)
 
 

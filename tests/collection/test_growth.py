@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from factbook.clock import HOUR, MINUTE
-from factbook.facts import time_series
+from factbook.facts import history
 from factbook.facts.datasource import Lifecycle
 from factbook.integrations.integration import Collected
 from factbook.storage import Database
@@ -58,7 +58,7 @@ async def test_an_hour_of_runs_that_find_nothing_new_takes_no_space(service: Ser
     assert min(vendor.asked.values()) >= 59
     assert await database.one("SELECT COUNT(*) FROM facts_history") == (REPOSITORIES,)
     assert sizes[-1] == sizes[4]
-    [row] = await time_series.history_page(database, ["vendor"], 1, None, None, None, 9)
+    [row] = await history.page_history(database, ["vendor"], 1, None, None, None, 9)
     assert row.written_at < NOON + MINUTE
     assert row.confirmed_at is not None
     assert row.confirmed_at > NOON + 58 * MINUTE

@@ -3,7 +3,7 @@
 from typing import Any
 
 from factbook.clock import DAY, HOUR, MINUTE, Throttle
-from factbook.facts import expiration
+from factbook.facts import retention
 from factbook.integrations import SOURCES
 from tests.collection.madeup import DENIED, DOWN, LIMITED, Vendor, integration
 from tests.collection.world import CLOSED, LATEST, OPEN, World
@@ -76,7 +76,7 @@ async def test_values_expire_with_nothing_that_collects_once_a_run_had_time_to_r
     sources = [world.integration.source]
 
     async def sweep() -> int:
-        return await expiration.sweep(database, sources, service.time(), Throttle())
+        return await retention.sweep_expired(database, sources, service.time(), Throttle())
 
     service.time.advance(30 * DAY)  # the service was down
     assert await sweep() == 0
@@ -91,12 +91,12 @@ async def test_values_are_not_expired_while_a_run_renews_them(world: World) -> N
     await world.push("web")
     await world.collector.drain()
     service, sources = world.service, [world.integration.source]
-    await expiration.sweep(world.database, sources, service.time(), Throttle())
+    await retention.sweep_expired(world.database, sources, service.time(), Throttle())
     service.time.advance(3 * HOUR)
-    assert await expiration.sweep(world.database, sources, service.time(), Throttle()) == 0
+    assert await retention.sweep_expired(world.database, sources, service.time(), Throttle()) == 0
     service.time.advance(1)
     assert await world.collector.begin_due() == 1
-    assert await expiration.sweep(world.database, sources, service.time(), Throttle()) == 0
+    assert await retention.sweep_expired(world.database, sources, service.time(), Throttle()) == 0
 
 
 async def test_an_entity_that_was_never_collected_has_no_time(start: Any) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from factbook.clock import DAY, MINUTE, SECOND
 from factbook.collection import run_start
-from factbook.facts.store import Latest
+from factbook.facts.freshness import Latest
 from factbook.integrations import SOURCES
 from factbook.scheduling import run_queue
 from factbook.scheduling.run_queue import Lane

@@ -198,7 +198,7 @@ async def test_a_project_without_one_figure_is_said_and_not_listed_again(make: M
     assert (run.state, run.covered, run.failed, run.incomplete) == ("partial", 1, 0, 1)
     assert run.error == "upstream-error: Snyk left out a figure of a project"
     assert world.fake.requests == {"projects": 2}
-    found = await store.latest_of_ref(world.service.state.database, "component:default/app")
+    found = await store.list_latest_by_ref(world.service.state.database, "component:default/app")
     assert found["snyk"].facts == {f"{GROUP}.{name}": EVERYTHING[name] for name in KNOWN}
 
 

@@ -8,8 +8,7 @@ import pytest
 from factbook.cli import collection
 from factbook.cli.collection import Lines
 from factbook.clock import MINUTE, iso
-from factbook.datasources import source_detail
-from factbook.facts import health
+from factbook.facts import freshness, store
 from factbook.integrations import SOURCES
 from factbook.operations.collection_commands import SourceStatus
 from factbook.scheduling import runs
@@ -44,7 +43,7 @@ async def shown(world: World) -> dict[str, str]:
     status = SourceStatus(source, known, None, now)
     found["factbook sources"] = collection.tabulate_sources([status]).rows[0][1]
     found["factbook sources --json"] = collection.source_json(status)["health"].get("reason")
-    detail = await source_detail.detail(database, source, now, failed=False)
+    detail = await store.source_detail(database, source, now, failed=False)
     found["factbook sources show"] = detail.condition.reason
     tool = await service.facts("get-data-source-discovery")
     [told] = [one["health"] for one in tool["dataSources"] if one["id"] == "vendor"]
@@ -70,7 +69,9 @@ async def test_a_wait_is_described_everywhere_until_its_end(world: World) -> Non
     assert (run["entities"], run["covered"], run["rateLimitLeft"]) == (5, 3, 0)
     one = (await world.service.http.get(f"{rest}/{run['id']}")).json()
     assert one["waitsUntil"] == iso(UNTIL)
-    rendered = health.render(world.integration.source, await world.health(), world.service.time())
+    rendered = freshness.render_health(
+        world.integration.source, await world.health(), world.service.time()
+    )
     assert rendered["wait"] == {
         "until": iso(UNTIL),
         "entities": 5,

@@ -5,7 +5,7 @@ from typing import Any
 
 from factbook.collection import Collector
 from factbook.facts import store
-from factbook.facts.store import Latest
+from factbook.facts.freshness import Latest
 from factbook.scheduling import run_queue, runs
 from factbook.scheduling.run_queue import Lane
 from factbook.scheduling.runs import RunRecord
@@ -61,7 +61,7 @@ class World:
             "SELECT id FROM entities WHERE ref = ?", (f"component:default/{name}",)
         )
         assert row is not None
-        return await store.latest(self.database, source, row[0])
+        return await store.find_latest(self.database, source, row[0])
 
     async def values(self, name: str) -> dict[str, Any]:
         found = await self.facts(name)

@@ -14,7 +14,7 @@ from factbook.collection import Collector
 from factbook.datasources import custom
 from factbook.datasources.custom import CustomSourceDefinition, SourceConnection
 from factbook.facts import store
-from factbook.facts.store import Latest
+from factbook.facts.freshness import Latest
 from factbook.integrations.integration import Integration
 from factbook.outbound import HttpClient
 from factbook.outbound.sender import Sender
@@ -106,7 +106,7 @@ class Custom:
 
     async def latest(self, name: str, source: str = "builds") -> Latest:
         """What is stored of a component."""
-        found = await store.latest_of_ref(self.database, f"component:default/{name}")
+        found = await store.list_latest_by_ref(self.database, f"component:default/{name}")
         return found[source]
 
     async def last(self, source: str = "builds") -> RunRecord:

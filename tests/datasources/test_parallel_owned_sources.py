@@ -57,7 +57,7 @@ async def put(write: Any, title: str, *, owner: str = OURS, actor: str = KIM) ->
 def stored(transaction: Transaction) -> list[FactItemResult]:
     """Store a fact of the source about the entity of the group."""
     source = source_store.existing_within(transaction, "coverage").shown()
-    return pushed_facts.push(transaction, source, [FactItem(WEB, {"lines": 1}, NOON)], NOON)
+    return pushed_facts.push_facts(transaction, source, [FactItem(WEB, {"lines": 1}, NOON)], NOON)
 
 
 async def leaves(database: Database, write: Any = None) -> None:

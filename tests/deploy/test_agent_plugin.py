@@ -4,7 +4,7 @@ import json
 import re
 from pathlib import Path
 
-from factbook.facts.reasons import REASONS
+from factbook.facts.schema import REASONS
 from factbook.http.client_configs import PATH
 from factbook.tools.toolsets import list_toolsets
 

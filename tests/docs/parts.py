@@ -26,7 +26,7 @@ from factbook.checks.rules.language import OPERATORS
 from factbook.cli.commands import app
 from factbook.errors import FactbookError
 from factbook.facts import shapes
-from factbook.facts.reasons import REASONS
+from factbook.facts.schema import REASONS
 from factbook.facts.shapes import LeafGroup, Shape
 from factbook.outbound import SIGNS
 from factbook.outbound.outcomes import MEANINGS

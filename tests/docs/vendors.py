@@ -47,7 +47,7 @@ def shape_facts() -> str:
         (code(f"{shape.name}.{fact.name}"), fact.type, fact.unit or "", code(_TOOLS[shape.name]))
         for shape in shapes.SHAPES
         if shape.name in _TOOLS
-        for fact in shapes.facts(shape)
+        for fact in shapes.shape_facts(shape)
     ]
     return table(("Fact", "Type", "Unit", "Tool"), rows)
 

@@ -14,16 +14,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from factbook.catalog.store.affiliation import CatalogPart
-from factbook.facts import across, bins, distribution, entity_values, store
+from factbook.facts import across, entity_values, store
 from factbook.facts.across import CountedValue, CountedValues, FactColumn
-from factbook.facts.datasource import parse
-from factbook.facts.ends import ends
-from factbook.facts.entity_values import NO_WINDOW, EntityValue, ValueQuery, ValueWindow
-from factbook.facts.freshness import Latest, reason_of
-from factbook.facts.reasons import NEVER_COLLECTED, word
-from factbook.facts.schema import Fact, FactType
-from factbook.facts.store import Observation
-from factbook.facts.value_conditions import ValueFilter
+from factbook.facts.datasource import parse_source
+from factbook.facts.entity_values import (
+    NO_WINDOW,
+    EntityValue,
+    ValueFilter,
+    ValueQuery,
+    ValueWindow,
+    find_ends,
+)
+from factbook.facts.freshness import Latest, Observation, find_reason
+from factbook.facts.schema import NEVER_COLLECTED, Fact, FactType, reason_word
 from factbook.storage import Transaction
 from tests.service import NOON, Service, component
 from tests.soak import seeds
@@ -31,7 +34,7 @@ from tests.soak import seeds
 TYPES: tuple[FactType, ...] = (
     "integer", "float", "string", "boolean", "datetime", "set", "object"
 )  # fmt: skip
-SOURCE = parse(
+SOURCE = parse_source(
     {
         "id": "random",
         "title": "Random",
@@ -90,7 +93,7 @@ def some_observation(chance: random.Random, entity_id: int) -> Observation:
 
 
 def record(chosen: list[Observation], at: int, transaction: Transaction) -> None:
-    store.record(transaction, SOURCE, chosen, at)
+    store.record_facts(transaction, SOURCE, chosen, at)
 
 
 async def fill(service: Service, chance: random.Random) -> dict[str, Latest | None]:
@@ -103,7 +106,7 @@ async def fill(service: Service, chance: random.Random) -> dict[str, Latest | No
     for run in range(3):
         chosen = [some_observation(chance, id_) for id_ in ids if chance.random() < 0.6]
         await database.write(partial(record, chosen, NOON + run))
-    return {ref: await store.latest(database, SOURCE.id, id_) for id_, ref in ids.items()}
+    return {ref: await store.find_latest(database, SOURCE.id, id_) for id_, ref in ids.items()}
 
 
 def expected(fact: Fact, stored: dict[str, Latest | None]) -> list[EntityValue]:
@@ -111,7 +114,7 @@ def expected(fact: Fact, stored: dict[str, Latest | None]) -> list[EntityValue]:
     found = []
     for ref, latest in sorted(stored.items()):
         if latest is None or fact.name not in latest.facts:
-            reason = reason_of(fact.name, latest.reasons) if latest else None
+            reason = find_reason(fact.name, latest.reasons) if latest else None
             found.append(EntityValue(ref, None, reason or NEVER_COLLECTED, None, kept=False))
         else:
             kept = latest.kept.get(fact.name)
@@ -122,7 +125,7 @@ def expected(fact: Fact, stored: dict[str, Latest | None]) -> list[EntityValue]:
 
 def in_order(fact: Fact, row: EntityValue) -> Any:
     """The place of a value in the order of its type."""
-    place = distribution.position(fact, row.value)
+    place = across.value_position(fact, row.value)
     if fact.type == "string":
         return json.dumps(row.value, ensure_ascii=False)[1:-1].encode()
     return row.value if place is None else place
@@ -134,7 +137,7 @@ async def every_page(
     found: list[EntityValue] = []
     after = None
     for _ in range(100):
-        page = await entity_values.page(service.state.database, asked, after, limit, window)
+        page = await entity_values.page_values(service.state.database, asked, after, limit, window)
         assert len(page.rows) <= limit
         found += page.rows
         if page.more is None:
@@ -154,10 +157,10 @@ async def test_a_distribution_equals_one_that_is_counted_one_by_one(
         rows = expected(fact, stored)
         known = [row for row in rows if row.value is not None]
         column = FactColumn(SOURCE, fact)
-        counted = await across.counted(database, column, part, "owner")
-        found = distribution.of(fact, counted, top=100, now=NOON)
+        counted = await across.count_values(database, column, part, "owner")
+        found = across.distribute_values(fact, counted, top=100, now=NOON)
         assert (found.entities, found.known) == (len(rows), len(known))
-        reasons = Counter(word(row.reason) for row in rows if row.reason is not None)
+        reasons = Counter(reason_word(row.reason) for row in rows if row.reason is not None)
         assert Counter(found.reasons) == reasons
         assert found.kept == sum(row.kept for row in known)
         times = [row.at for row in known if row.at is not None]
@@ -182,7 +185,7 @@ async def test_pages_equal_entities_that_are_ordered_and_chosen_one_by_one(
         known = [row for row in rows if row.value is not None]
         asked = ValueQuery(FactColumn(SOURCE, fact), CatalogPart(kind="component"))
         assert await every_page(service, asked, 7) == rows
-        everything = entity_values.everything(service.state.database, asked)
+        everything = entity_values.list_all_values(service.state.database, asked)
         assert [row async for page in everything for row in page] == rows
         for wanted in _filters(fact, known, chance):
             chosen = [row for row in rows if row.fits(fact, wanted)]
@@ -194,10 +197,10 @@ async def test_pages_equal_entities_that_are_ordered_and_chosen_one_by_one(
             by_value = asked._replace(sort="value")
             assert await every_page(service, by_value, 4) == up + rest
             for size in (0, 1, 9, 99):
-                window = await entity_values.window(service.state.database, by_value, size)
+                window = await entity_values.value_window(service.state.database, by_value, size)
                 assert len(window.rows) == min(size, len(known))
                 assert await every_page(service, by_value, 4, window) == up + rest
-            both = await ends(service.state.database, asked, 4)
+            both = await find_ends(service.state.database, asked, 4)
             has_ends = fact.type != "string"
             assert both.lowest == (up[:4] if has_ends else [])
             down = sorted(known, key=lambda row: in_order(fact, row), reverse=True)
@@ -211,7 +214,7 @@ async def test_pages_equal_entities_that_are_ordered_and_chosen_one_by_one(
 def _filters(fact: Fact, known: list[EntityValue], chance: random.Random) -> list[ValueFilter]:
     found = [ValueFilter(known=True), ValueFilter(known=False), ValueFilter(reason="forbidden")]
     value = chance.choice(known).value
-    place = distribution.position(fact, value)
+    place = across.value_position(fact, value)
     if place is not None:
         found += [ValueFilter(least=place), ValueFilter(below=place)]
     if fact.type in {"string", "boolean", "integer", "float"}:
@@ -230,7 +233,7 @@ def test_bins_are_equal_and_have_every_value_once(values: list[float], whole: bo
     if whole:
         values = [float(math.floor(value)) for value in values]
     weighted = sorted(Counter(values).items())
-    found = bins.of_numbers(weighted, whole=whole)
+    found = across.bin_numbers(weighted, whole=whole)
     assert 1 <= len(found) <= 16
     for one in found:
         assert one.start is not None
@@ -244,18 +247,18 @@ def test_bins_are_equal_and_have_every_value_once(values: list[float], whole: bo
 @given(st.lists(st.floats(-1e9, 1e9), min_size=1, max_size=40))
 def test_quartiles_are_those_of_the_values_in_a_row(values: list[float]) -> None:
     weighted = sorted(Counter(values).items())
-    assert distribution.quantile(weighted, 0) == min(values)
-    assert distribution.quantile(weighted, 1) == max(values)
-    assert distribution.quantile(weighted, 0.5) == pytest.approx(statistics.median(values))
+    assert across.find_quantile(weighted, 0) == min(values)
+    assert across.find_quantile(weighted, 1) == max(values)
+    assert across.find_quantile(weighted, 0.5) == pytest.approx(statistics.median(values))
     if len(values) > 1:
         quarters = statistics.quantiles(values, n=4, method="inclusive")
-        found = [distribution.quantile(weighted, n / 4) for n in (1, 2, 3)]
+        found = [across.find_quantile(weighted, n / 4) for n in (1, 2, 3)]
         assert found == pytest.approx(quarters, abs=1e-3)
 
 
 def test_the_mean_of_the_largest_numbers_is_a_number() -> None:
     rows = [CountedValue(None, 1.7e308, None, 9, 0, NOON, NOON)]
-    found = distribution.of(
+    found = across.distribute_values(
         Fact("x", "float"), CountedValues(None, rows, is_whole=True), top=1, now=NOON
     )
     assert found.spread is not None

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from factbook.facts import history_queries, store
+from factbook.facts import history, store
 from factbook.facts.datasource import DataSource
 from factbook.facts.freshness import Observation
-from factbook.facts.history_queries import ChangePosition, FactChange, differences
+from factbook.facts.history import ChangePosition, FactChange, compare_rows
 from factbook.facts.schema import Fact
 from factbook.storage import Database
 from tests.facts.test_store import NOW, add_entities
@@ -32,7 +32,9 @@ async def record(
     passing: frozenset[str] = frozenset(),
 ) -> None:
     observation = Observation(entity_id, values, reasons or {}, passing)
-    await database.write(lambda tx: store.record(tx, source, [observation], NOW + hour * HOUR))
+    await database.write(
+        lambda tx: store.record_facts(tx, source, [observation], NOW + hour * HOUR)
+    )
 
 
 async def every(
@@ -47,9 +49,7 @@ async def every(
     found: list[FactChange] = []
     place: ChangePosition | None = None
     while True:
-        page = await history_queries.changes_page(
-            database, NOW + since * HOUR, source, kind, place, limit
-        )
+        page = await history.page_changes(database, NOW + since * HOUR, source, kind, place, limit)
         assert len(page.changes) <= limit
         found += page.changes
         if page.more is None:
@@ -107,7 +107,7 @@ async def test_time_source_and_kind_narrow_the_changes(
 
 async def test_a_change_has_the_version_that_wrote_it(database: Database) -> None:
     await fill(database)
-    page = await history_queries.changes_page(database, NOW, "coverage", None, None, 1)
+    page = await history.page_changes(database, NOW, "coverage", None, None, 1)
     [change] = page.changes
     assert (change.version, change.written_at) == ("1.2.0", NOW + 2 * HOUR)
 
@@ -164,17 +164,17 @@ async def test_entities_that_are_gone_are_left_out(database: Database) -> None:
 async def test_a_page_looks_at_a_bounded_number_of_rows(database: Database) -> None:
     await add_entities(database, WEB, API)
     columns = ("source_id", "entity_id", "written_at", "facts", "reasons", "version")
-    count = history_queries.SCANNED + 10
+    count = history.ROWS_SCANNED + 10
     rows = [
         ("coverage", 1, NOW + number, f'{{"lines":{number // count}}}', "{}", "1.0.0")
         for number in range(count + 1)
     ]
     await database.write(lambda tx: tx.insert("facts_history", columns, rows))
     for source in ("coverage", None):
-        first = await history_queries.changes_page(database, NOW, source, None, None, 10)
+        first = await history.page_changes(database, NOW, source, None, None, 10)
         assert first.changes == []
-        assert first.more == ChangePosition(NOW + history_queries.SCANNED - 1, "coverage", 1)
-        second = await history_queries.changes_page(database, NOW, source, None, first.more, 10)
+        assert first.more == ChangePosition(NOW + history.ROWS_SCANNED - 1, "coverage", 1)
+        second = await history.page_changes(database, NOW, source, None, first.more, 10)
         assert [(c.written_at - NOW, c.facts) for c in second.changes] == [
             (count, {"lines": (0, 1)})
         ]
@@ -195,4 +195,4 @@ def test_differences_are_between_what_was_known_before_and_since(subtests: pytes
     ]
     for rows, expected in cases:
         with subtests.test(rows=rows):
-            assert differences(rows) == expected
+            assert compare_rows(rows) == expected

@@ -7,7 +7,8 @@ import msgspec
 import pytest
 
 from factbook.clock import DAY, HOUR
-from factbook.facts import removal, retention, store, time_series
+from factbook.facts import freshness, retention, store
+from factbook.facts import history as fact_history
 from factbook.facts.datasource import DataSource, Lifecycle
 from factbook.facts.freshness import Observation
 from factbook.facts.schema import Fact
@@ -32,7 +33,7 @@ async def record(
     """Store what a collection brings; what is missing could not be asked for."""
     observed = Observation(entity_id, values, missing or {}, frozenset(missing or {}))
     now = NOW + hour * HOUR
-    await database.write(lambda tx: store.record(tx, source, [observed], now))
+    await database.write(lambda tx: store.record_facts(tx, source, [observed], now))
 
 
 async def hours(
@@ -43,7 +44,7 @@ async def hours(
 ) -> list[tuple[int, int | None]]:
     """The hours of each row, newest first: when it was written, and confirmed last."""
     first, last = (None if hour is None else NOW + hour * HOUR for hour in (start, end))
-    rows = await time_series.history_page(database, [source_id], 1, first, last, None, 100)
+    rows = await fact_history.page_history(database, [source_id], 1, first, last, None, 100)
     return [
         (_hour(row.written_at), None if row.confirmed_at is None else _hour(row.confirmed_at))
         for row in rows
@@ -61,8 +62,8 @@ async def test_what_is_found_again_is_one_row_with_its_last_confirmation(
     for hour in range(6):
         await record(database, hour, {"lines": 80})
     assert await hours(database) == [(0, 5)]
-    latest = await store.latest(database, "coverage", 1)
-    assert latest == store.Latest({"lines": 80}, {}, "1.0.0", NOW + 5 * HOUR)
+    latest = await store.find_latest(database, "coverage", 1)
+    assert latest == freshness.Latest({"lines": 80}, {}, "1.0.0", NOW + 5 * HOUR)
     for hour in (6, 7):
         await record(database, hour, {"lines": 81})
     await record(database, 8, {"lines": 80})
@@ -88,9 +89,9 @@ async def test_pages_of_history_end_with_what_was_confirmed_since_the_start(
             await record(database, hour, {"lines": 7}, source=source)
     await record(database, 3, {"lines": 8}, source=sources[1])
     found, place = [], None
-    while rows := await time_series.history_page(database, None, 1, NOW + HOUR, None, place, 1):
+    while rows := await fact_history.page_history(database, None, 1, NOW + HOUR, None, place, 1):
         [row] = rows
-        place = time_series.HistoryPosition(row.written_at, row.source_id)
+        place = fact_history.HistoryPosition(row.written_at, row.source_id)
         found.append((row.source_id, _hour(row.written_at)))
     assert found == [("b", 3), ("c", 0), ("b", 0), ("a", 0)]
 
@@ -165,8 +166,8 @@ async def test_an_entity_that_is_tracked_no_more_was_known_until_then(database: 
     apis = DataSource(
         id="coverage", title="Coverage", entity_filter=[{"kind": "api"}], schema=FACTS
     )
-    assert await database.write(lambda tx: removal.drop_untracked(tx, apis)) == 1
-    assert await store.latest(database, "coverage", 1) is None
+    assert await database.write(lambda tx: retention.drop_untracked(tx, apis)) == 1
+    assert await store.find_latest(database, "coverage", 1) is None
     assert await hours(database, 1) == [(0, 2)]
 
 
@@ -183,7 +184,7 @@ ONE_DAY = kept(Lifecycle(time_to_live={"days": 1}))
 
 
 async def sweep(database: Database, hour: int) -> int:
-    return await retention.sweep(database, [ONE_DAY], NOW + hour * HOUR)
+    return await retention.sweep_history(database, [ONE_DAY], NOW + hour * HOUR)
 
 
 async def test_a_row_is_as_old_as_its_last_confirmation(database: Database) -> None:
@@ -215,7 +216,7 @@ async def test_a_number_of_items_counts_what_differs(database: Database) -> None
     two = kept(Lifecycle(max_items=2))
     for hour in range(12):
         await record(database, hour, {"lines": hour // 4}, source=two)
-    assert await retention.sweep(database, [two], NOW + DAY) == 1
+    assert await retention.sweep_history(database, [two], NOW + DAY) == 1
     assert await hours(database) == [(8, 11), (4, 7)]
 
 
@@ -238,7 +239,7 @@ async def test_whatever_happens_each_collection_is_told_at_its_time(
             told[hour] = values
     for at in range(hour + 1):
         time = NOW + at * HOUR
-        rows = await time_series.history_page(database, ["coverage"], 1, time, time, None, 9)
+        rows = await fact_history.page_history(database, ["coverage"], 1, time, time, None, 9)
         found = [msgspec.json.decode(row.facts) for row in rows]
         if at in told:
             assert found == [told[at]]

@@ -7,7 +7,13 @@ import pytest
 
 from factbook.clock import DAY, HOUR, MINUTE
 from factbook.errors import InvalidItemsError
-from factbook.facts.datasource import DataSource, Handler, Lifecycle, milliseconds, parse
+from factbook.facts.datasource import (
+    DataSource,
+    Handler,
+    Lifecycle,
+    duration_milliseconds,
+    parse_source,
+)
 from factbook.facts.schema import TYPES, Fact
 
 DOCUMENT: dict[str, Any] = {
@@ -41,7 +47,7 @@ def with_(**fields: Any) -> dict[str, Any]:
 
 def problems_of(document: object) -> dict[str, str]:
     with pytest.raises(InvalidItemsError) as raised:
-        parse(document)
+        parse_source(document)
     problems: list[dict[str, str]] = raised.value.details["problems"]
     return {problem["path"]: problem["message"] for problem in problems}
 
@@ -56,11 +62,11 @@ def problems_of(document: object) -> dict[str, str]:
     "source.schema-metadata-key",
 )
 def test_what_a_document_says_is_what_discovery_shows() -> None:
-    assert parse(DOCUMENT).render() == DOCUMENT
+    assert parse_source(DOCUMENT).render() == DOCUMENT
 
 
 def test_only_id_and_title_are_required() -> None:
-    source = parse({"id": "a", "title": "A"})
+    source = parse_source({"id": "a", "title": "A"})
     assert source == DataSource(id="a", title="A")
     assert source.render() == {
         "id": "a",
@@ -73,11 +79,11 @@ def test_only_id_and_title_are_required() -> None:
 
 def test_null_means_not_given() -> None:
     nulls = {key: None for key in DOCUMENT if key not in {"id", "title"}}
-    assert parse({"id": "a", "title": "A", **nulls}) == DataSource(id="a", title="A")
+    assert parse_source({"id": "a", "title": "A", **nulls}) == DataSource(id="a", title="A")
 
 
 def test_facts_are_read_with_their_types_and_units() -> None:
-    assert parse(DOCUMENT).schema == (
+    assert parse_source(DOCUMENT).schema == (
         Fact("percent", "float", "Share of covered lines.", "percent"),
         Fact("measured", "datetime"),
     )
@@ -92,7 +98,7 @@ def test_the_seven_types_are_those_of_the_mission() -> None:
 @pytest.mark.spec("source.handler-definition-hides-the-rest")
 def test_nothing_else_of_the_configuration_is_shown() -> None:
     config = {"id": "a", "url": "https://ci.example.com", "token": "hush"}
-    source = parse(with_(handlerDefinition={"type": "http", "config": config}))
+    source = parse_source(with_(handlerDefinition={"type": "http", "config": config}))
     assert source.handler == Handler(
         "http", "a", config={"url": "https://ci.example.com", "token": "hush"}
     )
@@ -102,17 +108,17 @@ def test_nothing_else_of_the_configuration_is_shown() -> None:
 
 def test_the_entity_filter_may_be_json_text() -> None:
     text = '[{"kind": ["component"], "metadata.annotations.ci/id": {"exists": true}}]'
-    assert parse(with_(entityFilter=text)) == parse(DOCUMENT)
+    assert parse_source(with_(entityFilter=text)) == parse_source(DOCUMENT)
 
 
 def test_a_time_with_another_offset_is_the_same_moment() -> None:
-    moved = parse(with_(createdAt="2026-11-21T07:00:00+01:00"))
-    assert moved.created_at == parse(DOCUMENT).created_at
+    moved = parse_source(with_(createdAt="2026-11-21T07:00:00+01:00"))
+    assert moved.created_at == parse_source(DOCUMENT).created_at
 
 
 def test_durations_add_up_their_units() -> None:
-    assert milliseconds({"hours": 1, "minutes": 30}) == HOUR + 30 * MINUTE
-    assert milliseconds({"months": 1, "weeks": 1, "days": 1}) == 38 * DAY
+    assert duration_milliseconds({"hours": 1, "minutes": 30}) == HOUR + 30 * MINUTE
+    assert duration_milliseconds({"months": 1, "weeks": 1, "days": 1}) == 38 * DAY
 
 
 @pytest.mark.spec("source.lifecycle")
@@ -208,5 +214,5 @@ def test_every_problem_is_reported_at_once() -> None:
 
 
 def test_checking_values_goes_by_the_schema_of_the_source() -> None:
-    source = replace(parse(DOCUMENT), schema=(Fact("percent", "float"),))
+    source = replace(parse_source(DOCUMENT), schema=(Fact("percent", "float"),))
     assert source.check({"percent": 99}).stored == {"percent": 99}

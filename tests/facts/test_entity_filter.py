@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from factbook.facts.entity_filter import EntityFilter, matches, read
+from factbook.facts.entity_filter import EntityFilter, matches_filter, parse_filter
 
 ENTITY: dict[str, Any] = {
     "apiVersion": "backstage.io/v1alpha1",
@@ -20,17 +20,17 @@ ENTITY: dict[str, Any] = {
 
 
 def passes(*conditions: dict[str, Any]) -> bool:
-    return matches(conditions, ENTITY)
+    return matches_filter(conditions, ENTITY)
 
 
 def problems_of(value: object) -> list[tuple[str, str]]:
     problems: list[tuple[str, str]] = []
-    read(value, "entityFilter", lambda path, message: problems.append((path, message)))
+    parse_filter(value, "entityFilter", lambda path, message: problems.append((path, message)))
     return problems
 
 
 def test_no_filter_lets_every_entity_through() -> None:
-    assert matches(None, ENTITY)
+    assert matches_filter(None, ENTITY)
 
 
 @pytest.mark.spec("filter.or-between-objects")
@@ -87,15 +87,15 @@ def test_the_exists_marker_asks_only_whether_the_path_is_there() -> None:
 
 def test_a_value_too_long_for_the_index_equals_nothing() -> None:
     entity = {"kind": "Component", "metadata": {"name": "a"}, "spec": {"text": "x" * 500}}
-    assert not matches([{"spec.text": "x" * 500}], entity)
-    assert matches([{"spec.text": {"exists": True}}], entity)
+    assert not matches_filter([{"spec.text": "x" * 500}], entity)
+    assert matches_filter([{"spec.text": {"exists": True}}], entity)
 
 
 def test_a_filter_is_read_from_a_list_and_from_json_text_alike() -> None:
     wanted: EntityFilter = [{"kind": ["component", "api"], "spec.type": {"exists": True}}]
     text = '[{"kind": ["component", "api"], "spec.type": {"exists": true}}]'
     assert problems_of(wanted) == problems_of(text) == []
-    assert read(wanted, "", print) == read(text, "", print) == wanted
+    assert parse_filter(wanted, "", print) == parse_filter(text, "", print) == wanted
 
 
 def test_a_filter_that_is_no_list_of_objects_is_refused(subtests: pytest.Subtests) -> None:

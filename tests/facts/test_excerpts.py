@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from factbook.clock import HOUR, MINUTE
-from factbook.facts import time_series
+from factbook.facts import history
 from factbook.storage import Database
 from tests.service import NOON
 
@@ -34,7 +34,7 @@ async def fill(database: Database, count: int, *, length: int = 0, apart: int = 
 
 async def spread(database: Database, start: int | None, most: int = 10) -> list[int]:
     """The figures of rows all over a time that ends at noon."""
-    found = await time_series.spread(database, "builds", 7, start, NOON, FACTS, most)
+    found = await history.spread_history(database, "builds", 7, start, NOON, FACTS, most)
     return [msgspec.json.decode(row.facts)["figure"] for row in found.rows]
 
 
@@ -56,7 +56,7 @@ async def test_it_says_whether_rows_are_left_out(
     database: Database, count: int, is_whole: bool
 ) -> None:
     await fill(database, count)
-    found = await time_series.spread(database, "builds", 7, None, NOON, FACTS, 10)
+    found = await history.spread_history(database, "builds", 7, None, NOON, FACTS, 10)
     assert found.is_whole is is_whole
 
 
@@ -67,24 +67,24 @@ async def test_rows_before_the_start_are_left_out(database: Database) -> None:
 
 
 async def test_without_history_there_is_nothing(database: Database) -> None:
-    assert await time_series.spread(database, "builds", 7, None, NOON, FACTS, 10) == (
+    assert await history.spread_history(database, "builds", 7, None, NOON, FACTS, 10) == (
         [],
         None,
         1,
         True,
     )
-    assert await time_series.recent(database, "builds", 7, FACTS, 10) == []
+    assert await history.recent_history(database, "builds", 7, FACTS, 10) == []
 
 
 async def test_the_newest_rows_come_in_their_order(database: Database) -> None:
     await fill(database, 100)
-    rows = await time_series.recent(database, "builds", 7, FACTS, 3)
+    rows = await history.recent_history(database, "builds", 7, FACTS, 3)
     assert [row.written_at for row in rows] == [NOON - 2 * MINUTE, NOON - MINUTE, NOON]
 
 
 @pytest.mark.parametrize(("length", "count"), [(10, 60), (100_000, 39), (10_000_000, 2)])
 def test_the_longer_rows_are_the_fewer_are_read(length: int, count: int) -> None:
-    assert time_series.bounded({"text": "x" * length}, 60) == count
+    assert history.count_fitting_rows({"text": "x" * length}, 60) == count
 
 
 async def test_points_are_values_and_what_was_unknown(database: Database) -> None:
@@ -95,8 +95,8 @@ async def test_points_are_values_and_what_was_unknown(database: Database) -> Non
         ("builds", 7, NOON + 3, "{}", '{"":"expired"}', "1"),
     ]
     await database.write(lambda tx: tx.insert("facts_history", COLUMNS, rows))
-    found = time_series.points(
-        await time_series.recent(database, "builds", 7, FACTS, 10), ["figure", 'a/"b"']
+    found = history.fact_points(
+        await history.recent_history(database, "builds", 7, FACTS, 10), ["figure", 'a/"b"']
     )
     assert found["figure"] == [(NOON, 1), (NOON + 1, None), (NOON + 3, None)]
     assert found['a/"b"'] == [(NOON, [2]), (NOON + 3, None)]

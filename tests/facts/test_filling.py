@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from factbook.errors import ToolError
-from factbook.facts.reasons import REASONS
+from factbook.facts.schema import REASONS
 from factbook.facts.shapes import (
     CODEHOST,
     INCIDENT,
@@ -18,8 +18,8 @@ from factbook.facts.shapes import (
     SHAPES,
     Leaf,
     Shape,
-    fill,
-    schema,
+    fill_shape,
+    shape_schema,
 )
 from tests.facts.shapes import everything
 
@@ -28,7 +28,7 @@ AT = "2026-11-21T06:00:00.000+00:00"
 
 def absent(shape: Shape, reason: str) -> dict[str, Any]:
     """The result without any known value, for one reason."""
-    return fill(shape, {}, {"": reason}, {})
+    return fill_shape(shape, {}, {"": reason}, {})
 
 
 def known(result: dict[str, object]) -> dict[str, object]:
@@ -39,8 +39,8 @@ def known(result: dict[str, object]) -> dict[str, object]:
 def test_a_shape_of_which_everything_is_known_has_no_reasons(subtests: pytest.Subtests) -> None:
     for shape in SHAPES:
         with subtests.test(shape.name):
-            result = fill(shape, everything(shape), {}, {"": AT})
-            Draft202012Validator(schema(shape)).validate(result)
+            result = fill_shape(shape, everything(shape), {}, {"": AT})
+            Draft202012Validator(shape_schema(shape)).validate(result)
             assert result["unknownReasons"] == {}
             assert result["collectedAt"] == {member.name: AT for member in shape.members}
             assert list(known(result)) == [member.name for member in shape.members]
@@ -50,7 +50,7 @@ def test_a_shape_of_which_everything_is_known_has_no_reasons(subtests: pytest.Su
 def test_a_leaf_without_a_value_is_unknown_with_its_reason() -> None:
     values = everything(CODEHOST) | {"issues.open": None}
     del values["latestMergedPR.author"]
-    result = fill(CODEHOST, values, {"issues.open": "feature-off"}, {})
+    result = fill_shape(CODEHOST, values, {"issues.open": "feature-off"}, {})
     assert result["issues"] == {"total": 1, "open": "unknown", "closed": 1, "closedLastMonth": 1}
     assert result["latestMergedPR"] == {"title": "text", "author": "unknown"}
     assert result["unknownReasons"] == {
@@ -63,7 +63,7 @@ def test_a_leaf_without_a_value_is_unknown_with_its_reason() -> None:
 def test_a_list_that_nobody_determined_is_empty_with_its_reason() -> None:
     values = everything(CODEHOST) | {"collaboration.languages": []}
     del values["collaboration.collaborators"]
-    result = fill(CODEHOST, values, {"collaboration.collaborators": "forbidden"}, {})
+    result = fill_shape(CODEHOST, values, {"collaboration.collaborators": "forbidden"}, {})
     assert result["collaboration"] == {
         "languages": [],
         "collaborators": [],
@@ -80,7 +80,7 @@ def test_a_list_that_nobody_determined_is_empty_with_its_reason() -> None:
 def test_an_optional_group_that_misses_a_required_number_is_left_out() -> None:
     values = everything(SECURITY)
     del values["scannerIssues.low"]
-    result = fill(SECURITY, values, {"scannerIssues.low": "upstream-error"}, {"": AT})
+    result = fill_shape(SECURITY, values, {"scannerIssues.low": "upstream-error"}, {"": AT})
     assert known(result) == {
         "dependencyAlerts": {"open": 1, "dismissed": 1, "fixed": 1},
         "branchProtection": True,
@@ -94,7 +94,7 @@ def test_an_optional_leaf_without_a_value_is_left_out_with_its_reason() -> None:
     values = everything(INCIDENT)
     del values["incidentMetrics.meanTimeToFirstAck"]
     reasons = {"incidentMetrics.meanTimeToFirstAck": "not-applicable"}
-    result = fill(INCIDENT, values, reasons, {})
+    result = fill_shape(INCIDENT, values, reasons, {})
     assert result["incidentMetrics"] == {
         "totalIncidents": 1,
         "monthlyIncidents": 1,
@@ -109,7 +109,7 @@ def test_an_optional_leaf_without_a_value_is_left_out_with_its_reason() -> None:
 def test_an_optional_leaf_of_the_root_is_left_out_with_its_reason() -> None:
     values = everything(SECURITY)
     del values["branchProtection"]
-    result = fill(SECURITY, values, {"branchProtection": "not-found"}, {"": AT})
+    result = fill_shape(SECURITY, values, {"branchProtection": "not-found"}, {"": AT})
     assert "branchProtection" not in result
     assert result["unknownReasons"] == {"branchProtection": "not-found"}
     assert "branchProtection" not in result["collectedAt"]  # type: ignore[operator]
@@ -128,7 +128,7 @@ def test_a_value_that_looks_like_nothing_is_still_a_value(subtests: pytest.Subte
     for value in values:
         with subtests.test(value=value):
             shape = Shape("any", "Things", (Leaf("leaf", "string|unknown", "A leaf."),))
-            assert fill(shape, {"leaf": value}, {}, {}) == {
+            assert fill_shape(shape, {"leaf": value}, {}, {}) == {
                 "leaf": value,
                 "unknownReasons": {},
                 "collectedAt": {},
@@ -138,7 +138,9 @@ def test_a_value_that_looks_like_nothing_is_still_a_value(subtests: pytest.Subte
 @pytest.mark.spec("tools.observability.unavailable-is-an-error")
 def test_unknown_observability_counts_are_an_error_that_says_what_is_known_and_what_to_do() -> None:
     with pytest.raises(ToolError) as raised:
-        fill(OBSERVABILITY, {"sloCount": 3}, {"monitorCount": "forbidden: needs monitors_read"}, {})
+        fill_shape(
+            OBSERVABILITY, {"sloCount": 3}, {"monitorCount": "forbidden: needs monitors_read"}, {}
+        )
     assert raised.value.message == (
         "Observability metrics are not available: monitorCount is not known "
         "(forbidden: needs monitors_read). Known: sloCount is 3. "
@@ -150,7 +152,7 @@ def test_unknown_observability_counts_are_an_error_that_says_what_is_known_and_w
 def test_each_reason_of_such_an_error_has_its_own_step() -> None:
     reasons = {"sloCount": "not-applicable: no rules", "monitorCount": "upstream-error"}
     with pytest.raises(ToolError) as raised:
-        fill(OBSERVABILITY, {}, reasons, {})
+        fill_shape(OBSERVABILITY, {}, reasons, {})
     text = raised.value.message
     assert "sloCount is not known (not-applicable: no rules); monitorCount is not known" in text
     assert "Known:" not in text
@@ -162,7 +164,7 @@ def test_each_reason_of_such_an_error_has_its_own_step() -> None:
 def test_of_a_long_list_such_an_error_has_the_beginning() -> None:
     values = {"filePaths": [f"src/{number}" for number in range(10_000)], "inCatalog": True}
     with pytest.raises(ToolError) as raised:
-        fill(REPOSITORY, values, {"": "too-large: more than 1,000 files"}, {})
+        fill_shape(REPOSITORY, values, {"": "too-large: more than 1,000 files"}, {})
     text = raised.value.message
     assert '"src/19","… of 10000"]; inCatalog is true.' in text
     assert "totalFiles, fileTypes.docker, fileTypes.yaml" in text
@@ -175,12 +177,12 @@ def test_an_unknown_repository_is_an_error_that_says_what_to_do(path: str) -> No
     values = everything(REPOSITORY)
     del values[path]
     with pytest.raises(ToolError, match=f"{path} is not known \\(never-collected\\).*Ask again"):
-        fill(REPOSITORY, values, {}, {})
+        fill_shape(REPOSITORY, values, {}, {})
 
 
 def test_the_nearest_reason_is_told() -> None:
     reasons = {"": "not-found", "issues": "feature-off", "issues.open": "forbidden"}
-    unknown = fill(CODEHOST, {}, reasons, {})["unknownReasons"]
+    unknown = fill_shape(CODEHOST, {}, reasons, {})["unknownReasons"]
     assert isinstance(unknown, dict)
     assert unknown["issues.open"] == "forbidden"
     assert unknown["issues.closed"] == "feature-off"
@@ -193,7 +195,7 @@ def test_a_stored_reason_is_told_by_its_word() -> None:
         "issues.closed": "not-applicable: no value was given",
         "issues.total": "the dog ate it",
     }
-    unknown = fill(CODEHOST, {}, reasons, {})["unknownReasons"]
+    unknown = fill_shape(CODEHOST, {}, reasons, {})["unknownReasons"]
     assert isinstance(unknown, dict)
     assert unknown["issues.open"] == unknown["issues.total"] == "upstream-error"
     assert unknown["issues.closed"] == "not-applicable"
@@ -203,7 +205,7 @@ def test_a_stored_reason_is_told_by_its_word() -> None:
 def test_the_age_of_each_known_group_is_told() -> None:
     later = "2026-11-21T07:00:00.000+00:00"
     times = {"pullRequests": AT, "issues": later, "codeReview": AT}
-    result = fill(CODEHOST, {"pullRequests.open": 1, "issues.open": 2}, {}, times)
+    result = fill_shape(CODEHOST, {"pullRequests.open": 1, "issues.open": 2}, {}, times)
     assert result["collectedAt"] == {"pullRequests": AT, "issues": later}
 
 
@@ -221,11 +223,11 @@ def test_whatever_is_known_the_result_fits_the_schema(data: st.DataObject, shape
     reasons = data.draw(st.dictionaries(st.sampled_from(list(whole)), st.sampled_from([*REASONS])))
     values = {path: value for path, value in whole.items() if path not in missing}
     try:
-        result = fill(shape, values, reasons, {"": AT})
+        result = fill_shape(shape, values, reasons, {"": AT})
     except ToolError:
         assert shape in (OBSERVABILITY, REPOSITORY)
         return
-    Draft202012Validator(schema(shape)).validate(result)
+    Draft202012Validator(shape_schema(shape)).validate(result)
     explained = result["unknownReasons"]
     assert isinstance(explained, dict)
     assert all(path in explained or path.partition(".")[0] in explained for path in missing)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from factbook.clock import HOUR
-from factbook.facts import source_overview, store
+from factbook.facts import store
 from factbook.facts.datasource import DataSource
 from factbook.facts.freshness import Observation
 from factbook.facts.schema import Fact
@@ -36,7 +36,7 @@ async def record(
     row = Observation(entity_id, values, reasons, places)
 
     def work(transaction: Transaction) -> None:
-        store.record(transaction, SOURCE, [row], now)
+        store.record_facts(transaction, SOURCE, [row], now)
 
     await service.state.database.write(work)
 
@@ -52,16 +52,16 @@ async def test_failures_are_what_the_last_run_brought_nothing_of(service: Servic
     await record(service, "gone", {}, {"": "not-found"}, since + 1)
     await record(service, "kept", {}, {"": "upstream-error: 502"}, since + 1, passing=True)
     database = service.state.database
-    found = await source_overview.failures(database, "made", since, 0, 10)
+    found = await store.page_failures(database, "made", since, 0, 10)
     assert found.more is None
     assert [(one.ref, one.reasons, one.written_at) for one in found.failures] == [
         ("component:default/gone", {"": "not-found"}, since + 1),
         ("component:default/kept", {}, now),
     ]
-    first = await source_overview.failures(database, "made", since, 0, 1)
+    first = await store.page_failures(database, "made", since, 0, 1)
     assert [one.ref for one in first.failures] == ["component:default/gone"]
     assert first.more is not None
-    rest = await source_overview.failures(database, "made", since, first.more, 1)
+    rest = await store.page_failures(database, "made", since, first.more, 1)
     assert [one.ref for one in rest.failures] == ["component:default/kept"]
     assert rest.more is None
 
@@ -69,17 +69,17 @@ async def test_failures_are_what_the_last_run_brought_nothing_of(service: Servic
 async def test_a_page_of_failures_looks_at_so_many_rows_and_says_where_to_go_on(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(source_overview, "SCANNED", 2)
+    monkeypatch.setattr(store, "FAILURES_SCANNED", 2)
     await service.push("all", *map(component, ("a", "b", "c")))
     now = service.time()
     for name in ("a", "b"):
         await record(service, name, {"lines": 1}, {}, now)
     await record(service, "c", {}, {"": "not-found"}, now)
     database = service.state.database
-    first = await source_overview.failures(database, "made", now, 0, 10)
+    first = await store.page_failures(database, "made", now, 0, 10)
     assert first.failures == []
     assert first.more is not None
-    second = await source_overview.failures(database, "made", now, first.more, 10)
+    second = await store.page_failures(database, "made", now, first.more, 10)
     assert [one.ref for one in second.failures] == ["component:default/c"]
     assert second.more is None
 
@@ -89,18 +89,18 @@ async def test_the_time_and_the_number_of_what_was_pushed_are_known(service: Ser
     await define(service, pushed())
     await define(service, pushed("silent"))
     database = service.state.database
-    assert await source_overview.last_written(database, ["coverage", "silent", "none"]) == {}
+    assert await store.find_last_written(database, ["coverage", "silent", "none"]) == {}
     await push(service, item(lines=1, timestamp="2026-11-20T12:00:00Z"))
     await push(service, item("component:api", lines=1))
-    found = await source_overview.last_written(database, ["coverage", "silent", "none"])
+    found = await store.find_last_written(database, ["coverage", "silent", "none"])
     assert found == {"coverage": service.time()}
-    assert await source_overview.stored(database, "coverage") == 2
-    assert await source_overview.stored(database, "silent") == 0
+    assert await store.count_stored(database, "coverage") == 2
+    assert await store.count_stored(database, "silent") == 0
 
 
 async def test_entities_that_a_source_is_about_are_found(service: Service) -> None:
     await service.push("all", component("web"), component("api"), resource("db"))
     database = service.state.database
     about = DataSource(id="x", title="X", entity_filter=[{"kind": "resource"}])
-    assert await source_overview.matching(database, about, 5) == ["resource:default/db"]
-    assert len(await source_overview.matching(database, SOURCE, 2)) == 2
+    assert await store.list_matching(database, about, 5) == ["resource:default/db"]
+    assert len(await store.list_matching(database, SOURCE, 2)) == 2

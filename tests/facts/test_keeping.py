@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from factbook.clock import DAY, HOUR
 from factbook.facts.datasource import DataSource
-from factbook.facts.freshness import Latest, Observation, merge, reason_of
+from factbook.facts.freshness import Latest, Observation, find_reason, merge_observation
 from factbook.facts.schema import Fact
 
 NOW = 1_795_262_400_000
@@ -32,7 +32,7 @@ def after(
     source: DataSource = SOURCE,
 ) -> Latest:
     observation = Observation(1, values, reasons, frozenset(passing))
-    return merge(source, observation, before, now).latest
+    return merge_observation(source, observation, before, now).latest
 
 
 def before(**changes: Any) -> Latest:
@@ -132,7 +132,7 @@ def test_every_fact_has_a_value_that_was_observed_or_a_reason(
         latest = after(values, reasons, passing, latest, now)
         observed |= {path: (values[path], now) for path in values}
         for path in PATHS:
-            assert path in latest.facts or reason_of(path, latest.reasons) is not None
+            assert path in latest.facts or find_reason(path, latest.reasons) is not None
             if path in latest.facts:
                 time = latest.kept.get(path, latest.written_at)
                 assert (latest.facts[path], time) == observed[path]

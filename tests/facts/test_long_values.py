@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from factbook.clock import DAY, HOUR
-from factbook.facts import history_queries, removal, retention, store, time_series
+from factbook.facts import history, retention, store
 from factbook.facts.datasource import DataSource, Lifecycle
 from factbook.facts.freshness import Observation
 from factbook.facts.schema import Fact
@@ -38,18 +38,18 @@ async def record(
 ) -> None:
     """Store what a collection brings; what is missing could not be asked for."""
     observed = Observation(1, values, missing or {}, frozenset(missing or {}))
-    await database.write(lambda tx: store.record(tx, source, [observed], NOW + hour * HOUR))
+    await database.write(lambda tx: store.record_facts(tx, source, [observed], NOW + hour * HOUR))
 
 
 async def told(database: Database, source: DataSource = REPOSITORY) -> list[tuple[int, str]]:
     """The hour and facts of each row, newest first."""
-    rows = await time_series.history_page(database, [source.id], 1, None, None, None, 10_000)
+    rows = await history.page_history(database, [source.id], 1, None, None, None, 10_000)
     return [((row.written_at - NOW) // HOUR, bytes(row.facts).decode()) for row in rows]
 
 
 async def changes(database: Database, source: DataSource = REPOSITORY) -> list[tuple[int, object]]:
     """The hour of each change, and the values before and after."""
-    page = await history_queries.changes_page(database, NOW, source.id, None, None, 10_000)
+    page = await history.page_changes(database, NOW, source.id, None, None, 10_000)
     return [((one.written_at - NOW) // HOUR, one.facts) for one in page.changes]
 
 
@@ -93,10 +93,10 @@ async def test_a_chart_of_files_begins_with_those_of_its_first_row(database: Dat
     await add_entities(database, WEB)
     for hour in range(12):
         await record(database, hour, {"issues": hour, "files": FILES})
-    excerpt = await time_series.spread(
+    excerpt = await history.spread_history(
         database, "a", 1, NOW + 6 * HOUR, NOW + 12 * HOUR, {"files": FILES}, 100
     )
-    points = time_series.points(excerpt.rows, ["files"])["files"]
+    points = history.fact_points(excerpt.rows, ["files"])["files"]
     assert {at for at, _ in points} >= {NOW + hour * HOUR for hour in range(6, 12)}
     assert all(value == FILES for _, value in points)
 
@@ -143,19 +143,19 @@ async def test_a_quiet_repository_keeps_its_files_for_as_long_as_it_is_confirmed
     await add_entities(database, WEB)
     for hour in (0, 1, *range(24, 100 * 24, 24)):
         await record(database, hour, {"issues": min(hour, 1), "files": FILES}, source=daily)
-        await retention.sweep(database, [daily], NOW + hour * HOUR)
+        await retention.sweep_history(database, [daily], NOW + hour * HOUR)
     last = 100 * 24
-    await retention.sweep(database, [daily], NOW + last * HOUR)
+    await retention.sweep_history(database, [daily], NOW + last * HOUR)
     assert [hour for hour, _ in await told(database)] == [1, 0]
-    excerpt = await time_series.spread(
+    excerpt = await history.spread_history(
         database, "a", 1, NOW + 50 * DAY, NOW + 99 * DAY, {"files": FILES}, 100
     )
-    points = time_series.points(excerpt.rows, ["files"])["files"]
+    points = history.fact_points(excerpt.rows, ["files"])["files"]
     assert [value for _, value in points] == [FILES] * 2
     await record(database, last, {"issues": 1, "files": MORE}, source=daily)
     assert (await changes(database))[-1] == (last, {"files": (FILES, MORE)})
     # Both go once the second was last found so long ago.
-    assert await retention.sweep(database, [daily], NOW + last * HOUR + 90 * DAY) == 2
+    assert await retention.sweep_history(database, [daily], NOW + last * HOUR + 90 * DAY) == 2
     assert await changes(database) == []
 
 
@@ -166,7 +166,9 @@ async def test_rows_that_share_long_values_go_at_once(database: Database) -> Non
         await record(database, hour, {"issues": hour, "files": FILES})
     shared: list[int] = []
     for hour in range(0, 61, 4):
-        shared.append(await retention.sweep(database, [REPOSITORY], NOW + hour * HOUR + 90 * DAY))
+        shared.append(
+            await retention.sweep_history(database, [REPOSITORY], NOW + hour * HOUR + 90 * DAY)
+        )
         rows = await told(database)
         assert all("files" in facts for _, facts in rows)
         told_since = [(one, {"issues": (one - 1, one)}) for one, _ in reversed(rows)]
@@ -180,7 +182,7 @@ async def test_a_fact_that_is_dropped_from_the_schema_does_not_come_back(
 ) -> None:
     await add_entities(database, WEB)
     await record(database, 0, {"issues": 0, "files": FILES, "topics": TOPICS})
-    await database.write(lambda tx: removal.drop_facts(tx, "a", ["topics"]))
+    await database.write(lambda tx: retention.drop_facts(tx, "a", ["topics"]))
     fewer = replace(REPOSITORY, version="2.0.0", schema=FACTS[:2])
     for hour in (1, 2):
         await record(database, hour, {"issues": hour, "files": FILES}, source=fewer)
@@ -212,14 +214,14 @@ async def test_a_source_that_is_to_keep_a_number_keeps_the_values_of_those_rows(
     two = replace(REPOSITORY, lifecycle=Lifecycle(max_items=2))
     if swept_before:
         many = replace(REPOSITORY, lifecycle=Lifecycle(max_items=1000))
-        await retention.sweep(database, [many], NOW + 24 * HOUR)
+        await retention.sweep_history(database, [many], NOW + 24 * HOUR)
         await database.write(lambda tx: tx.run("UPDATE history_trims SET max_items = 2"))
-    await retention.sweep(database, [two], NOW + 30 * HOUR)
+    await retention.sweep_history(database, [two], NOW + 30 * HOUR)
     assert [hour for hour, _ in await told(database)] == [29, 28, 27, 26, 25, 24]
     assert all("files" in facts for _, facts in await told(database))
     for hour in range(30, 34):
         await record(database, hour, {"issues": hour, "files": FILES}, source=two)
-    await retention.sweep(database, [two], NOW + 34 * HOUR)
+    await retention.sweep_history(database, [two], NOW + 34 * HOUR)
     assert [hour for hour, _ in await told(database)] == [33, 32]
 
 

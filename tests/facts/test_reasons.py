@@ -2,7 +2,7 @@
 
 import pytest
 
-from factbook.facts.reasons import REASONS, word
+from factbook.facts.schema import REASONS, reason_word
 
 
 def test_a_reason_says_what_it_means_and_what_comes_next(subtests: pytest.Subtests) -> None:
@@ -14,6 +14,6 @@ def test_a_reason_says_what_it_means_and_what_comes_next(subtests: pytest.Subtes
 
 
 def test_a_reason_is_known_by_its_word() -> None:
-    assert word("rate-limited") == "rate-limited"
-    assert word("forbidden: the token lacks a scope") == "forbidden"
-    assert word("something else: entirely") == "upstream-error"
+    assert reason_word("rate-limited") == "rate-limited"
+    assert reason_word("forbidden: the token lacks a scope") == "forbidden"
+    assert reason_word("something else: entirely") == "upstream-error"

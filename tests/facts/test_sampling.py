@@ -51,7 +51,7 @@ async def rows(service: Service) -> int:
 async def record(service: Service, lines: int) -> None:
     now = service.time()
     await service.state.database.write(
-        lambda tx: store.record(tx, COVERAGE, [Observation(1, {"lines": lines})], now)
+        lambda tx: store.record_facts(tx, COVERAGE, [Observation(1, {"lines": lines})], now)
     )
 
 
@@ -155,7 +155,7 @@ async def test_the_worker_trims_history_to_the_number_of_items_of_its_source(
     assert [facts["lines"] for _, facts in await history(service, "coverage")] == [0, 1, 2, 3]
     assert await worker(service).work()
     assert [facts["lines"] for _, facts in await history(service, "coverage")] == [2, 3]
-    latest = await store.latest(service.state.database, "coverage", 1)
+    latest = await store.find_latest(service.state.database, "coverage", 1)
     assert latest is not None
     assert latest.facts == {"lines": 3}
 
@@ -189,8 +189,8 @@ async def test_the_worker_forgets_facts_of_an_entity_that_was_long_removed(
     await service.push("first")
     service.time.advance(7 * DAY)
     await worker(service).work()
-    assert await store.latest(service.state.database, "coverage", 1) is not None
+    assert await store.find_latest(service.state.database, "coverage", 1) is not None
     service.time.advance(ROUND)
     await worker(service).work()
-    assert await store.latest(service.state.database, "coverage", 1) is None
+    assert await store.find_latest(service.state.database, "coverage", 1) is None
     assert await rows(service) == 0

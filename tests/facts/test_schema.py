@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from factbook.facts.schema import TYPES, Fact, FactType, check
+from factbook.facts.schema import TYPES, Fact, FactType, check_values
 
 FITTING: dict[FactType, list[Any]] = {
     "integer": [0, -1, 2**70],
@@ -50,7 +50,7 @@ def cases(table: dict[FactType, list[Any]]) -> list[tuple[FactType, Any]]:
 def test_a_value_of_the_type_is_stored_as_it_came(subtests: pytest.Subtests) -> None:
     for type_, value in cases(FITTING):
         with subtests.test(type=type_, value=value):
-            stored, reasons = check([Fact("fact", type_)], {"fact": value})
+            stored, reasons = check_values([Fact("fact", type_)], {"fact": value})
             assert stored["fact"] is value
             assert reasons == {}
 
@@ -59,7 +59,7 @@ def test_a_value_of_the_type_is_stored_as_it_came(subtests: pytest.Subtests) -> 
 def test_a_value_of_another_type_is_no_value_with_a_reason(subtests: pytest.Subtests) -> None:
     for type_, value in cases(FOREIGN):
         with subtests.test(type=type_, value=value):
-            stored, reasons = check([Fact("fact", type_)], {"fact": value})
+            stored, reasons = check_values([Fact("fact", type_)], {"fact": value})
             assert stored == {}
             assert reasons["fact"].startswith(
                 f"upstream-error: expected {TYPES[type_].words}, not "
@@ -68,7 +68,7 @@ def test_a_value_of_another_type_is_no_value_with_a_reason(subtests: pytest.Subt
 
 def test_another_spelling_of_a_value_is_stored_as_the_usual_one() -> None:
     facts = [Fact("whole", "integer"), Fact("large", "integer"), Fact("day", "datetime")]
-    stored, reasons = check(facts, {"whole": 5.0, "large": -2e9, "day": "2026-11-29"})
+    stored, reasons = check_values(facts, {"whole": 5.0, "large": -2e9, "day": "2026-11-29"})
     assert msgspec.json.encode(stored) == (
         b'{"whole":5,"large":-2000000000,"day":"2026-11-29T00:00:00Z"}'
     )
@@ -76,23 +76,23 @@ def test_another_spelling_of_a_value_is_stored_as_the_usual_one() -> None:
 
 
 def test_a_reason_says_the_type_and_never_the_value() -> None:
-    _, reasons = check([Fact("fact", "integer")], {"fact": "a secret gone astray"})
+    _, reasons = check_values([Fact("fact", "integer")], {"fact": "a secret gone astray"})
     assert reasons == {"fact": "upstream-error: expected an integer, not this string"}
 
 
 def test_none_is_no_value() -> None:
-    assert check([Fact("fact", "string")], {"fact": None}) == (
+    assert check_values([Fact("fact", "string")], {"fact": None}) == (
         {},
         {"fact": "not-applicable: no value was given"},
     )
 
 
 def test_a_fact_that_nothing_was_said_about_has_neither_value_nor_reason() -> None:
-    assert check([Fact("fact", "string")], {}) == ({}, {})
+    assert check_values([Fact("fact", "string")], {}) == ({}, {})
 
 
 def test_an_unknown_fact_is_reported_and_not_stored() -> None:
-    assert check([Fact("fact", "string")], {"fact": "a", "typo": "b"}) == (
+    assert check_values([Fact("fact", "string")], {"fact": "a", "typo": "b"}) == (
         {"fact": "a"},
         {"typo": "upstream-error: the data source declares no such fact"},
     )
@@ -100,7 +100,7 @@ def test_an_unknown_fact_is_reported_and_not_stored() -> None:
 
 def test_stored_values_are_in_the_order_of_the_schema() -> None:
     facts = [Fact("b", "integer"), Fact("a", "integer")]
-    assert list(check(facts, {"a": 1, "b": 2}).stored) == ["b", "a"]
+    assert list(check_values(facts, {"a": 1, "b": 2}).stored) == ["b", "a"]
 
 
 @pytest.mark.spec("source.schema-metadata-key")
@@ -126,7 +126,7 @@ VALUES: st.SearchStrategy[Any] = st.recursive(
 def test_every_value_is_either_stored_unchanged_or_given_a_reason(
     type_: FactType, value: Any
 ) -> None:
-    stored, reasons = check([Fact("fact", type_)], {"fact": value})
+    stored, reasons = check_values([Fact("fact", type_)], {"fact": value})
     assert ("fact" in stored) is not ("fact" in reasons)
     found = stored.get("fact", value)
     # 5.0 is the whole number 5.
@@ -137,5 +137,5 @@ def test_every_value_is_either_stored_unchanged_or_given_a_reason(
 @pytest.mark.slow
 @given(st.sampled_from(list(TYPES)), VALUES)
 def test_what_is_stored_survives_the_way_through_json(type_: FactType, value: Any) -> None:
-    stored, _ = check([Fact("fact", type_)], {"fact": value})
+    stored, _ = check_values([Fact("fact", type_)], {"fact": value})
     assert msgspec.json.decode(msgspec.json.encode(stored)) == stored

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from factbook.facts.schema import check
+from factbook.facts.schema import check_values
 from factbook.facts.shapes import (
     CODEHOST,
     COMPLIANCE,
@@ -18,8 +18,8 @@ from factbook.facts.shapes import (
     Leaf,
     LeafGroup,
     Shape,
-    facts,
-    schema,
+    shape_facts,
+    shape_schema,
 )
 from tests.facts.shapes import everything
 
@@ -136,7 +136,7 @@ def test_the_repository_shape_is_the_missions() -> None:
 def test_a_schema_is_valid_inline_open_and_described(subtests: pytest.Subtests) -> None:
     for shape in SHAPES:
         with subtests.test(shape.name):
-            result = schema(shape)
+            result = shape_schema(shape)
             Draft202012Validator.check_schema(result)
             text = json.dumps(result)
             assert result["type"] == "object"
@@ -146,13 +146,13 @@ def test_a_schema_is_valid_inline_open_and_described(subtests: pytest.Subtests) 
 
 
 def test_schemas_are_made_anew_each_time() -> None:
-    schema(CODEHOST)["required"].clear()
-    assert "pullRequests" in schema(CODEHOST)["required"]
+    shape_schema(CODEHOST)["required"].clear()
+    assert "pullRequests" in shape_schema(CODEHOST)["required"]
 
 
 @pytest.mark.spec("tools.codehost.hours", "tools.codehost.percent")
 def test_the_schema_gives_the_units_of_code_host_metrics() -> None:
-    groups = schema(CODEHOST)["properties"]
+    groups = shape_schema(CODEHOST)["properties"]
     times = groups["mergeTime"]["properties"].values()
     assert all(leaf["description"].endswith("Unit: hours.") for leaf in times)
     share = groups["pullRequests"]["properties"]["mergedPercentage"]
@@ -161,7 +161,7 @@ def test_the_schema_gives_the_units_of_code_host_metrics() -> None:
 
 @pytest.mark.spec("tools.incident.units")
 def test_the_schema_gives_the_units_of_incident_metrics() -> None:
-    leaves = schema(INCIDENT)["properties"]["incidentMetrics"]["properties"]
+    leaves = shape_schema(INCIDENT)["properties"]["incidentMetrics"]["properties"]
     assert leaves["meanTimeToResolve"]["description"].endswith("Unit: seconds.")
     assert leaves["meanTimeToFirstAck"]["description"].endswith("Unit: seconds.")
     assert leaves["upTimePercentage"]["description"].endswith("Unit: percent, 0 to 100.")
@@ -171,7 +171,9 @@ def test_the_schema_gives_the_units_of_incident_metrics() -> None:
 def test_the_schema_lists_the_reasons(subtests: pytest.Subtests) -> None:
     for shape in SHAPES:
         with subtests.test(shape.name):
-            reasons = schema(shape)["properties"]["unknownReasons"]["additionalProperties"]["enum"]
+            reasons = shape_schema(shape)["properties"]["unknownReasons"]["additionalProperties"][
+                "enum"
+            ]
             assert reasons == [
                 "not-configured",
                 "no-annotation",
@@ -194,12 +196,12 @@ def test_the_facts_of_an_integration_are_the_paths_of_the_shape(subtests: pytest
     for shape in SHAPES:
         with subtests.test(shape.name):
             values = everything(shape)
-            assert [fact.name for fact in facts(shape)] == list(values)
-            assert check(facts(shape), values) == (values, {})
+            assert [fact.name for fact in shape_facts(shape)] == list(values)
+            assert check_values(shape_facts(shape), values) == (values, {})
 
 
 def test_a_number_without_a_unit_is_a_whole_number() -> None:
-    types = {fact.name: (fact.type, fact.unit) for fact in facts(CODEHOST)}
+    types = {fact.name: (fact.type, fact.unit) for fact in shape_facts(CODEHOST)}
     assert types["pullRequests.total"] == ("integer", None)
     assert types["mergeTime.avgHours"] == ("float", "hours")
     assert types["collaboration.languages"] == ("set", None)

@@ -8,7 +8,7 @@ import pytest
 
 from factbook.catalog.store.conditions import EntityRange
 from factbook.clock import DAY
-from factbook.facts import removal, store
+from factbook.facts import freshness, retention, store
 from factbook.facts.datasource import DataSource
 from factbook.facts.freshness import Observation
 from factbook.facts.schema import Fact
@@ -36,7 +36,7 @@ async def record(
     source: DataSource = SOURCE,
 ) -> None:
     def write(transaction: Transaction) -> None:
-        store.record(transaction, source, [Observation(entity_id, values)], now)
+        store.record_facts(transaction, source, [Observation(entity_id, values)], now)
 
     await database.write(write)
 
@@ -65,7 +65,7 @@ async def add_entities(database: Database, *refs: str) -> None:
 async def test_the_latest_facts_are_those_written_last(database: Database) -> None:
     await record(database, 1, {"lines": 80, "tool": "cov"})
     await record(database, 1, {"lines": 81}, NOW + 1)
-    assert await store.latest(database, "coverage", 1) == store.Latest(
+    assert await store.find_latest(database, "coverage", 1) == freshness.Latest(
         {"lines": 81}, {}, "1.2.0", NOW + 1
     )
     assert await database.one("SELECT COUNT(*) FROM facts_latest") == (1,)
@@ -74,9 +74,9 @@ async def test_the_latest_facts_are_those_written_last(database: Database) -> No
 @pytest.mark.spec("facts.never-collected-is-empty")
 async def test_an_entity_never_collected_has_no_latest_facts(database: Database) -> None:
     await record(database, 1, {"lines": 80})
-    assert await store.latest(database, "coverage", 2) is None
-    assert await store.latest(database, "another", 1) is None
-    assert await store.latest_for_entity(database, 2) == {}
+    assert await store.find_latest(database, "coverage", 2) is None
+    assert await store.find_latest(database, "another", 1) is None
+    assert await store.list_latest(database, 2) == {}
 
 
 @pytest.mark.spec("facts.history-is-append-only")
@@ -103,7 +103,7 @@ async def test_history_is_not_changed_by_a_run_repeated_at_the_same_time(
 @pytest.mark.spec("facts.wrong-type-is-no-value-with-a-reason")
 async def test_a_value_of_the_wrong_type_is_stored_as_a_reason(database: Database) -> None:
     await record(database, 1, {"lines": "80", "tool": "cov"})
-    assert await store.latest(database, "coverage", 1) == store.Latest(
+    assert await store.find_latest(database, "coverage", 1) == freshness.Latest(
         {"tool": "cov"},
         {"lines": "upstream-error: expected an integer, not this string"},
         "1.2.0",
@@ -113,23 +113,23 @@ async def test_a_value_of_the_wrong_type_is_stored_as_a_reason(database: Databas
 
 async def test_reasons_of_the_collection_win_over_those_of_the_check(database: Database) -> None:
     observed = [
-        store.Observation(1, {"lines": None}, {"lines": "forbidden"}),
-        store.Observation(2, {"lines": 7}),
+        freshness.Observation(1, {"lines": None}, {"lines": "forbidden"}),
+        freshness.Observation(2, {"lines": 7}),
     ]
-    await database.write(lambda t: store.record(t, SOURCE, observed, NOW))
-    first = await store.latest(database, "coverage", 1)
-    second = await store.latest(database, "coverage", 2)
-    assert first == store.Latest({}, {"lines": "forbidden"}, "1.2.0", NOW)
-    assert second == store.Latest({"lines": 7}, {}, "1.2.0", NOW)
+    await database.write(lambda t: store.record_facts(t, SOURCE, observed, NOW))
+    first = await store.find_latest(database, "coverage", 1)
+    second = await store.find_latest(database, "coverage", 2)
+    assert first == freshness.Latest({}, {"lines": "forbidden"}, "1.2.0", NOW)
+    assert second == freshness.Latest({"lines": 7}, {}, "1.2.0", NOW)
 
 
 async def test_the_facts_of_an_entity_are_found_by_source(database: Database) -> None:
     other = DataSource(id="another", title="Another", schema=SOURCE.schema)
     await record(database, 1, {"lines": 80})
     await record(database, 1, {"tool": "☃ \0"}, NOW + 5, other)
-    assert await store.latest_for_entity(database, 1) == {
-        "another": store.Latest({"tool": "☃ \0"}, {}, "1.0.0", NOW + 5),
-        "coverage": store.Latest({"lines": 80}, {}, "1.2.0", NOW),
+    assert await store.list_latest(database, 1) == {
+        "another": freshness.Latest({"tool": "☃ \0"}, {}, "1.0.0", NOW + 5),
+        "coverage": freshness.Latest({"lines": 80}, {}, "1.2.0", NOW),
     }
 
 
@@ -149,7 +149,7 @@ async def refs(database: Database, **arguments: Any) -> list[str]:
 
 
 async def tracked(database: Database, **arguments: Any) -> list[store.Tracked]:
-    pages = store.pages(database, SOURCE, EntityRange(**{"limit": 10, **arguments}))
+    pages = store.page_tracked(database, SOURCE, EntityRange(**{"limit": 10, **arguments}))
     return [row async for page in pages for row in page]
 
 
@@ -163,8 +163,8 @@ async def test_tracked_entities_have_a_value_and_are_ordered_by_reference(
         "component:default/a",
         "component:other/a",
     ]
-    assert await store.count(database, SOURCE, EntityRange(), 10) == 3
-    assert await store.count(database, SOURCE, EntityRange(), 2) == 2
+    assert await store.count_tracked(database, SOURCE, EntityRange(), 10) == 3
+    assert await store.count_tracked(database, SOURCE, EntityRange(), 2) == 2
 
 
 async def test_a_page_holds_stored_facts_and_their_time(database: Database) -> None:
@@ -177,9 +177,9 @@ async def test_a_page_holds_stored_facts_and_their_time(database: Database) -> N
 async def test_kind_and_namespace_narrow_a_page_and_the_count(database: Database) -> None:
     await collected(database)
     assert await refs(database, kind="component", namespace="other") == ["component:other/a"]
-    assert await store.count(database, SOURCE, EntityRange("component"), 10) == 2
-    assert await store.count(database, SOURCE, EntityRange(namespace="default"), 10) == 2
-    assert await store.count(database, SOURCE, EntityRange("system"), 10) == 0
+    assert await store.count_tracked(database, SOURCE, EntityRange("component"), 10) == 2
+    assert await store.count_tracked(database, SOURCE, EntityRange(namespace="default"), 10) == 2
+    assert await store.count_tracked(database, SOURCE, EntityRange("system"), 10) == 0
 
 
 async def test_pages_go_on_after_the_last_reference(database: Database) -> None:
@@ -204,7 +204,7 @@ async def sample(database: Database, found: list[dict[str, object]], now: int) -
     """Sample the facts of the entities 0, 1, …"""
 
     def write(transaction: Transaction) -> None:
-        store.sample(transaction, "entity-metadata", enumerate(found), now, "1.0.0")
+        store.append_samples(transaction, "entity-metadata", enumerate(found), now, "1.0.0")
 
     await database.write(write)
 
@@ -223,16 +223,16 @@ async def test_a_sample_adds_only_what_differs_from_the_last_one(database: Datab
     second = await history(database, 1, "entity-metadata")
     assert [(at - NOW) // DAY for at, _ in first] == [0, 2, 3]
     assert [(at - NOW) // DAY for at, _ in second] == [0, 1]
-    assert await store.latest(database, "entity-metadata", 1) is None
+    assert await store.find_latest(database, "entity-metadata", 1) is None
 
 
 async def test_forgetting_drops_everything_about_the_entities(database: Database) -> None:
     for entity_id in (1, 2, 3):
         await record(database, entity_id, {"lines": 1})
-    await database.write(lambda transaction: removal.forget(transaction, [1, 3]))
-    assert await store.latest_for_entity(database, 1) == {}
+    await database.write(lambda transaction: retention.delete_facts(transaction, [1, 3]))
+    assert await store.list_latest(database, 1) == {}
     assert await history(database, 3) == []
-    assert await store.latest_for_entity(database, 2) != {}
+    assert await store.list_latest(database, 2) != {}
     assert len(await history(database, 2)) == 1
 
 
@@ -240,11 +240,11 @@ async def test_what_one_source_brought_can_be_forgotten_alone(database: Database
     other = DataSource(id="another", title="Another", schema=SOURCE.schema)
     await record(database, 1, {"lines": 1})
     await record(database, 1, {"lines": 2}, source=other)
-    await database.write(lambda transaction: removal.forget(transaction, [1], "coverage"))
-    assert list(await store.latest_for_entity(database, 1)) == ["another"]
+    await database.write(lambda transaction: retention.delete_facts(transaction, [1], "coverage"))
+    assert list(await store.list_latest(database, 1)) == ["another"]
 
 
 async def test_forgetting_nobody_is_nothing(database: Database) -> None:
     await record(database, 1, {"lines": 1})
-    await database.write(lambda transaction: removal.forget(transaction, []))
-    assert await store.latest(database, "coverage", 1) is not None
+    await database.write(lambda transaction: retention.delete_facts(transaction, []))
+    assert await store.find_latest(database, "coverage", 1) is not None

@@ -18,7 +18,7 @@ def kept(lifecycle: Lifecycle | None, id_: str = "coverage") -> DataSource:
 
 
 async def sweep(database: Database, lifecycle: Lifecycle | None, now: int = NOW) -> int:
-    return await retention.sweep(database, [kept(lifecycle)], now)
+    return await retention.sweep_history(database, [kept(lifecycle)], now)
 
 
 async def hours_left(database: Database, entity_id: int) -> list[int]:
@@ -32,7 +32,7 @@ async def hourly(database: Database, entity_id: int, *hours: int) -> None:
 
 async def push(database: Database, hour: int) -> None:
     item = FactItem(WEB, {"lines": hour}, NOW + hour * HOUR)
-    [outcome] = await database.write(lambda tx: pushed_facts.push(tx, SOURCE, [item], NOW))
+    [outcome] = await database.write(lambda tx: pushed_facts.push_facts(tx, SOURCE, [item], NOW))
     assert outcome.accepted
 
 
@@ -111,10 +111,10 @@ async def test_a_sweep_leaves_other_sources_and_the_latest_facts(database: Datab
     other = kept(None, "another")
     await record(database, 1, {"lines": 1}, source=other)
     await record(database, 1, {"lines": 1})
-    assert await retention.sweep(database, [kept(ONE_DAY), other], NOW + 9 * DAY) == 1
+    assert await retention.sweep_history(database, [kept(ONE_DAY), other], NOW + 9 * DAY) == 1
     assert await history(database, 1) == []
     assert len(await history(database, 1, "another")) == 1
-    assert await store.latest(database, "coverage", 1) is not None
+    assert await store.find_latest(database, "coverage", 1) is not None
 
 
 async def test_history_without_a_lifecycle_is_kept(database: Database) -> None:
@@ -127,7 +127,7 @@ async def test_history_without_a_lifecycle_is_kept(database: Database) -> None:
 async def test_a_sweep_of_many_rows_goes_in_small_steps(
     database: Database, monkeypatch: pytest.MonkeyPatch, lifecycle: Lifecycle
 ) -> None:
-    monkeypatch.setattr(retention, "_AT_ONCE", 2)
+    monkeypatch.setattr(retention, "_ROWS_AT_ONCE", 2)
     for entity_id in (1, 2, 3):
         await hourly(database, entity_id, *range(4))
     assert await sweep(database, lifecycle, NOW + DAY + 3 * HOUR) == 9
@@ -144,6 +144,6 @@ async def test_sources_are_trimmed_side_by_side(database: Database) -> None:
     for source in sources:
         await record(database, 1, {"lines": 1}, source=source)
         await record(database, 1, {"lines": 2}, NOW + HOUR, source=source)
-    assert await retention.sweep(database, sources, NOW + DAY + 1) == 6
+    assert await retention.sweep_history(database, sources, NOW + DAY + 1) == 6
     for source in sources:
         assert await history(database, 1, source.id) == [(NOW + HOUR, {"lines": 2})]

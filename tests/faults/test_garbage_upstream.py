@@ -9,7 +9,7 @@ from structlog.testing import capture_logs
 
 from factbook.clock import HOUR, MINUTE
 from factbook.facts import store
-from factbook.facts.store import Latest
+from factbook.facts.freshness import Latest
 from factbook.integrations.integration import Integration
 from factbook.scheduling import runs
 from factbook.scheduling.runs import SourceHealth
@@ -47,7 +47,7 @@ class Upstream(NamedTuple):
 
     async def latest(self) -> Latest:
         """What is stored of the one component."""
-        found = await store.latest_of_ref(self.service.state.database, "component:default/app")
+        found = await store.list_latest_by_ref(self.service.state.database, "component:default/app")
         return found[self.integration.source.id]
 
     async def health(self) -> SourceHealth:

@@ -101,14 +101,16 @@ def _is_part(part: Any, whole: Any) -> bool:
 def filter_of_source(data: bytes) -> None:
     """The filter of a source lets the same entities through in the database and without it."""
     problems: list[str] = []
-    found = entity_filter.read(text(data), "", lambda path, message: problems.append(message))
+    found = entity_filter.parse_filter(
+        text(data), "", lambda path, message: problems.append(message)
+    )
     if problems:
         return
-    condition, values = entity_filter.where(found)
+    condition, values = entity_filter.filter_condition(found)
     sql = f"SELECT e.id FROM entities e WHERE {condition}"  # noqa: S608 - that is what is tested
     passing = {row[0] for row in _catalog().execute(sql, values)}
     assert passing == {
-        number for number, one in enumerate(_ENTITIES) if entity_filter.matches(found, one)
+        number for number, one in enumerate(_ENTITIES) if entity_filter.matches_filter(found, one)
     }
 
 
@@ -163,7 +165,9 @@ def source(data: bytes) -> None:
         assert tried(definition.parse, document) is None
         return
     shown = found.source.render()
-    assert datasource.parse(msgspec.json.decode(msgspec.json.encode(shown))).render() == shown
+    assert (
+        datasource.parse_source(msgspec.json.decode(msgspec.json.encode(shown))).render() == shown
+    )
     collected = fact_extraction.from_document(found, _ENTITY)
     assert msgspec.json.encode(collected.values)
     assert found.source.check(collected.values)
@@ -265,7 +269,7 @@ TARGETS = (
     Target("entity", entity, (), share=60),
     Target("predicate", predicate, ("catalog.predicates.parse",), share=60),
     Target("projection", projection, (), share=40),
-    Target("entity-filter", filter_of_source, ("facts.entity_filter.read",), share=40),
+    Target("entity-filter", filter_of_source, ("facts.entity_filter.parse_filter",), share=40),
     Target(
         "yaml",
         yaml,
@@ -295,7 +299,7 @@ TARGETS = (
         (
             "datasources.custom.definition.parse",
             "datasources.custom.validation.read",
-            "facts.datasource.parse",
+            "facts.datasource.parse_source",
             "datasources.custom.fact_extraction.from_document",
         ),
         share=40,

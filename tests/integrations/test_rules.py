@@ -130,7 +130,7 @@ def test_its_source_is_named_by_its_table_and_holds_the_facts_of_what_it_fills(
             assert one.source.handler.builtin_id == id_
             assert (one.fills, one.source.schema) == (made.fills, made.facts)
             assert keys(one)
-            assert datasource.parse(one.source.render()).render() == one.source.render()
+            assert datasource.parse_source(one.source.render()).render() == one.source.render()
 
 
 def test_each_instance_has_a_queue_of_its_own_and_asks_addresses_of_its_settings(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from factbook.facts.shapes import SHAPES, facts
+from factbook.facts.shapes import SHAPES, shape_facts
 from tests.docs.parts import parts_in
 from tests.docs.vendors import PAGES, VENDORS
 
@@ -40,7 +40,7 @@ def test_the_facts_are_those_of_the_shapes_that_are_filled(subtests: pytest.Subt
     for vendor in VENDORS.values():
         with subtests.test(vendor.id):
             shapes = {
-                shape.name: {f"{shape.name}.{fact.name}" for fact in facts(shape)}
+                shape.name: {f"{shape.name}.{fact.name}" for fact in shape_facts(shape)}
                 for shape in SHAPES
             }
             filled = [shapes.get(place) or MEMBERS[place] for place in vendor.fills]

@@ -12,7 +12,7 @@ import psycopg
 import pytest
 
 from factbook.errors import ConflictError, InputError
-from factbook.facts.history_partitions import MONTHLY as HISTORY
+from factbook.facts.retention import MONTHLY_HISTORY as HISTORY
 from factbook.operations import distribution
 from factbook.operations.distribution import DISTRIBUTED, REPLICATED, DistributionStep
 from factbook.storage import Database, partition_change

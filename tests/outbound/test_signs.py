@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from factbook.facts.reasons import REASONS
+from factbook.facts.schema import REASONS
 from factbook.outbound import SIGNS, verdict_on_graphql_error
 from factbook.outbound.outcome_rules import verdict
 from factbook.outbound.outcomes import MEANINGS, HostReply, Outcome

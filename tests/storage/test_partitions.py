@@ -19,7 +19,8 @@ from factbook.auth import erasures
 from factbook.auth.erasures import Erasure
 from factbook.clock import DAY, HOUR, Throttle
 from factbook.errors import ConflictError
-from factbook.facts import history_partitions, store
+from factbook.facts import retention as fact_retention
+from factbook.facts import store
 from factbook.facts.datasource import DataSource, Lifecycle
 from factbook.facts.freshness import Observation
 from factbook.facts.schema import Fact
@@ -33,7 +34,7 @@ from tests.facts.test_store import add_entities
 from tests.postgresql import PostgreSQLServer
 from tests.waiting import soon
 
-HISTORY, AUDIT = history_partitions.MONTHLY, retention.MONTHLY
+HISTORY, AUDIT = fact_retention.MONTHLY_HISTORY, retention.MONTHLY
 WEB, API = "component:default/web", "component:default/api"
 
 
@@ -70,7 +71,9 @@ async def database(url: str) -> AsyncIterator[Database]:
 
 
 async def record(database: Database, at: int, lines: int, of: DataSource = FOREVER) -> None:
-    await database.write(lambda tx: store.record(tx, of, [Observation(1, {"lines": lines})], at))
+    await database.write(
+        lambda tx: store.record_facts(tx, of, [Observation(1, {"lines": lines})], at)
+    )
 
 
 async def note(database: Database, at: int) -> None:
@@ -224,7 +227,7 @@ async def test_facts_are_written_all_the_while(database: Database, url: str) -> 
     await writer.close()
     assert await count(database, "facts_history") == written
     assert await count(database, "audit") == written
-    found = await store.latest(database, FOREVER.id, 1)
+    found = await store.find_latest(database, FOREVER.id, 1)
     assert found is not None
     assert found.facts == {"lines": written}
 
@@ -374,7 +377,7 @@ async def test_a_row_that_is_confirmed_keeps_the_month_with_its_long_values(
         facts = {"lines": min(day, 1), "files": files}
         at = begin + max(0, day * DAY - 20 * HOUR)
         await database.write(
-            partial(store.record, source=of, observations=[Observation(1, facts)], now=at)
+            partial(store.record_facts, source=of, observations=[Observation(1, facts)], now=at)
         )
     assert await count(database, "facts_history") == 2
     await keep(database, begin + 100 * DAY, of)

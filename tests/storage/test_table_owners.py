@@ -40,11 +40,9 @@ JOINS: Final = {
     "checks/results/result_queries.py": "entities",  # those of a state in order
     "facts/across.py": "entities",  # a fact of all of them, known or not: an outer join
     "checks/definitions/exemption_store.py": "entities",  # each with its entity
-    "facts/history_queries.py": "entities",  # each change with the reference of its entity
-    "facts/removal.py": "entities",  # what the filter of a source leaves out, deleted unread
-    "facts/source_overview.py": "entities",  # pushed facts and failures with references
-    "facts/store.py": "entities",  # facts by reference, the read of a tool call; pages in its order
-    "facts/unknown.py": "entities",  # entities without facts: an outer join
+    "facts/history.py": "entities",  # each change with the reference of its entity
+    "facts/retention.py": "entities",  # what the filter of a source leaves out, deleted unread
+    "facts/store.py": "entities",  # pushed facts and failures with references
 }
 # What every module with SQL has in it.
 _SQL: Final = re.compile(r"\b(FROM|INTO|UPDATE|JOIN)\b|\.(insert|delete)\(|DefinitionTables")

@@ -107,7 +107,7 @@ async def verify(opened: Database, now: int) -> None:
     }
     found = []
     for id_, ref, document in entities:
-        facts = await store.latest_for_entity(opened, id_)
+        facts = await store.list_latest(opened, id_)
         held = exempt.get(id_, exemption_store.NOT_EXEMPT).checks
         wanted: dict[str, int] = {}
         matcher = Matcher(document)

@@ -39,7 +39,7 @@ async def test_an_hour_of_garbage_leaves_the_last_values_and_few_calls(
         "backstage.io/source-location": f"url:https://{HOST}/{APP}"
     }
     await world.run(entity)
-    good = (await store.latest_of_ref(service.state.database, "component:default/app"))[source]
+    good = (await store.list_latest_by_ref(service.state.database, "component:default/app"))[source]
     calls = fake.requests.total()
     assert good.facts
     for kind in list(fake.requests):
@@ -51,7 +51,9 @@ async def test_an_hour_of_garbage_leaves_the_last_values_and_few_calls(
             for _ in range(4):
                 world.wait(service.time() + 10 * MINUTE)
                 await world.collector.drain()
-    found = (await store.latest_of_ref(service.state.database, "component:default/app"))[source]
+    found = (await store.list_latest_by_ref(service.state.database, "component:default/app"))[
+        source
+    ]
     assert found.facts == good.facts
     assert fake.requests.total() - calls <= MOST_CALLS * calls
     health = (await runs.fetch_health(service.state.database))[source]
@@ -63,6 +65,8 @@ async def test_an_hour_of_garbage_leaves_the_last_values_and_few_calls(
     fake.recover()
     world.wait(service.time() + 2 * HOUR)
     await world.next_run()
-    again = (await store.latest_of_ref(service.state.database, "component:default/app"))[source]
+    again = (await store.list_latest_by_ref(service.state.database, "component:default/app"))[
+        source
+    ]
     assert (again.facts, again.reasons) == (good.facts, good.reasons)
     assert again.written_at > good.written_at

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from factbook.facts import store
+from factbook.facts import freshness, store
 from factbook.facts.datasource import DataSource
 from factbook.facts.schema import Fact
 from tests.api import checking
@@ -138,12 +138,12 @@ async def _collect(service: Service) -> None:
                 "codehost.pullRequests.open": number % 13,
                 "codehost.collaboration.collaborators": [f"person-{n:03}" for n in range(60)],
             }
-            hosted.append(store.Observation(id_, values))
+            hosted.append(freshness.Observation(id_, values))
         if number % 20 != 1:
             counts: dict[str, object] = {
                 "security.scannerIssues.critical": 3 if number % 200 == 5 else 0,
                 "security.scannerIssues.high": number % 4,
             }
-            scanned.append(store.Observation(id_, counts))
-    await database.write(lambda tx: store.record(tx, HOST, hosted, now))
-    await database.write(lambda tx: store.record(tx, SCANNER, scanned, now))
+            scanned.append(freshness.Observation(id_, counts))
+    await database.write(lambda tx: store.record_facts(tx, HOST, hosted, now))
+    await database.write(lambda tx: store.record_facts(tx, SCANNER, scanned, now))

@@ -6,7 +6,7 @@ from typing import Any
 
 from factbook.facts import store
 from factbook.facts.datasource import DataSource
-from factbook.facts.store import Observation
+from factbook.facts.freshness import Observation
 from factbook.storage import Transaction
 from tests.service import Service
 from tests.tools.checks import structured
@@ -37,7 +37,7 @@ async def fail(
     """Store what a collection at this moment brings that could not ask for all."""
     now, passing = service.time(), frozenset(missing)
     observed = Observation(await id_of(service, ref), values, missing, passing)
-    await service.state.database.write(lambda tx: store.record(tx, source, [observed], now))
+    await service.state.database.write(lambda tx: store.record_facts(tx, source, [observed], now))
 
 
 async def write(

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping
 
-from factbook.facts import store
+from factbook.facts import freshness, store
 from factbook.facts.datasource import DataSource, Handler, Lifecycle
 from factbook.facts.schema import Fact
 from tests.service import Service
@@ -57,5 +57,5 @@ async def record(
     found = await database.one("SELECT id FROM entities WHERE ref = ?", (ref,))
     assert found is not None, ref
     entity_id = found[0]
-    brought = store.Observation(entity_id, values, reasons or {}, frozenset(passing))
-    await database.write(lambda tx: store.record(tx, source, [brought], now))
+    brought = freshness.Observation(entity_id, values, reasons or {}, frozenset(passing))
+    await database.write(lambda tx: store.record_facts(tx, source, [brought], now))

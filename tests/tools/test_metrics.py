@@ -7,7 +7,7 @@ import pytest
 
 from factbook.facts import shapes
 from factbook.facts.datasource import DataSource
-from factbook.facts.reasons import REASONS
+from factbook.facts.schema import REASONS
 from factbook.facts.shapes import Shape
 from factbook.integrations import SOURCES
 from factbook.integrations.integration import facts_of

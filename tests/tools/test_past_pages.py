@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from factbook.clock import DAY, HOUR, MINUTE, iso
-from factbook.facts import history_queries
+from factbook.facts import history
 from tests.service import NOON, Service, component
 from tests.tools import past
 from tests.tools.checks import structured
@@ -48,7 +48,7 @@ async def changes(service: Service, **arguments: Any) -> list[dict[str, Any]]:
 async def test_all_rows_are_walked_without_a_repeat_or_a_gap(recording: Service) -> None:
     entity_id, other = await past.id_of(recording, PAYMENTS), await past.id_of(recording, ORDERS)
     # Two sources write at the same moments, together more than one statement reads.
-    count = history_queries.SCANNED // 2 + 100
+    count = history.ROWS_SCANNED // 2 + 100
     keys = [(source, time) for time in range(count) for source in ("coverage", "tree")]
     await past.write(
         recording,
@@ -184,7 +184,7 @@ async def test_all_changes_are_walked_without_a_repeat_or_a_gap(recording: Servi
             assert values["from"] == values["to"] - 1
             told = (one["timestamp"], one["dataSourceId"], one["entityRef"], values["to"])
             walked.append(told)
-    assert len(walked) == 2_400 > history_queries.SCANNED
+    assert len(walked) == 2_400 > history.ROWS_SCANNED
     assert walked == expected
 
 
@@ -217,7 +217,7 @@ async def test_pages_of_any_size_walk_every_change_once(recording: Service) -> N
 @pytest.mark.spec("tools.history-and-changes.pages")
 async def test_a_rare_change_is_found_among_very_many_rows(recording: Service) -> None:
     entity_id, other = await past.id_of(recording, PAYMENTS), await past.id_of(recording, ACCOUNT)
-    count = 3 * history_queries.SCANNED
+    count = 3 * history.ROWS_SCANNED
     same = [("tree", entity_id, NOON + time, {"stars": 1}) for time in range(count)]
     rare = [("tree", other, NOON + time, {"stars": time}) for time in (0, count - 1)]
     await past.write(recording, [*same, *rare])

@@ -61,5 +61,5 @@ async def write(
     observation = Observation(entity_id, values, reasons or {}, passing)
     now = service.time()
     await service.state.database.write(
-        lambda transaction: store.record(transaction, source, [observation], now)
+        lambda transaction: store.record_facts(transaction, source, [observation], now)
     )

@@ -4,7 +4,7 @@ import pytest
 
 from factbook.facts import shapes
 from factbook.facts.schema import Fact
-from factbook.facts.shape_titles import TITLES
+from factbook.facts.shapes import SHAPE_TITLES
 from factbook.integrations import SOURCES as CATALOGS
 from factbook.web.site import fact_display
 from tests.conftest import StartService
@@ -32,11 +32,11 @@ def test_every_fact_of_a_shape_has_a_title_that_says_enough_by_itself() -> None:
     named = [
         f"{shape.name}.{fact.name}"
         for shape in shapes.SHAPES
-        for fact in shapes.facts(shape)
+        for fact in shapes.shape_facts(shape)
         if shape is not shapes.COMPLIANCE
     ]
-    assert sorted(TITLES) == sorted(named)
-    assert len(set(TITLES.values())) == len(TITLES)
+    assert sorted(SHAPE_TITLES) == sorted(named)
+    assert len(set(SHAPE_TITLES.values())) == len(SHAPE_TITLES)
 
 
 async def test_a_title_of_the_schema_stands_on_every_page_of_the_fact(start: StartService) -> None:

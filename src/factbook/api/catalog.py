@@ -42,7 +42,7 @@ from factbook.catalog.store.facets import Facet
 from factbook.catalog.store.selectivity import Selectivity
 from factbook.catalog.store.sort_order import SortField
 from factbook.errors import InputError, NotFoundError, UnsupportedError
-from factbook.facts import refresh_requests
+from factbook.facts import store
 from factbook.http import audit
 from factbook.http.context import HandlerContext
 from factbook.http.requests import JsonReply, Reply, Request, decode, reply
@@ -620,6 +620,6 @@ async def refresh_entity(request: Request, state: HandlerContext) -> Reply:
     ref = str(refs.parse(asked.entity_ref))
     actor, now = request.actor, state.clock()
     write = audit.writing(request, state, audit.of_request(ref))
-    if not await refresh_requests.add(state.database, ref, actor, now, write):
+    if not await store.request_refresh(state.database, ref, actor, now, write):
         raise await by_ref.unknown(state.database, ref)
     return Reply()

@@ -25,7 +25,7 @@ from factbook.checks.rules.explanation import Explanation
 from factbook.checks.rules.language import CHECKS, ENTITY, walk_leaves
 from factbook.clock import iso, milliseconds
 from factbook.errors import FactbookError, InputError
-from factbook.facts import store, time_series
+from factbook.facts import history, store
 from factbook.facts.schema import Fact
 from factbook.http.context import HandlerContext, SourceContext
 from factbook.http.requests import JsonReply, Request, decode, reply
@@ -118,7 +118,7 @@ async def run_community_checks_in_bulk(
 async def get_community_facts(request: Request, state: SourceContext) -> JsonReply[Shown]:
     """The latest facts of an entity by data source."""
     ref, wanted = _read_entity_parameter(request), _read_ids_parameter(request)
-    found = await store.latest_of_ref(state.database, ref)
+    found = await store.list_latest_by_ref(state.database, ref)
     return reply(
         {
             source_id: {
@@ -143,7 +143,7 @@ async def get_community_fact_range(request: Request, state: SourceContext) -> Js
     entity_id = await collectable.id_of(state.database, ref)
     if entity_id is None:
         raise await by_ref.unknown(state.database, ref)
-    rows = await time_series.history_page(
+    rows = await history.page_history(
         state.database, wanted or None, entity_id, start, end, None, _MOST_ROWS
     )
     found: dict[str, list[Shown]] = {}

@@ -257,7 +257,7 @@ async def _may_write_source(request: Request, state: SourceContext, stored: Stor
 def _hide_source(stored: StoredSource, sent: Document | None) -> DataSource:
     """A source for a token that may not read it: its version, and the parts that were sent."""
     nothing = DataSource(id=stored.id, title=stored.id)
-    source = nothing if sent is None else datasource.parse(sent)
+    source = nothing if sent is None else datasource.parse_source(sent)
     return dataclasses.replace(source, draft=stored.published is None, version=stored.version)
 
 

@@ -73,7 +73,7 @@ def _list_annotation_warnings(
     found: dict[str, list[str | Missing]] = {}
     for one in integrations:
         vendor = one.source.handler and one.source.handler.builtin_id
-        if vendor and entity_filter.matches(one.source.entity_filter, entity):
+        if vendor and entity_filter.matches_filter(one.source.entity_filter, entity):
             found.setdefault(vendor, []).append(one.target(entity))
     return [
         f"metadata.annotations: no integration with {vendor} can read them: {bad[0].detail}"

@@ -34,25 +34,21 @@ from factbook.datasources import define, fact_columns, value_filters
 from factbook.datasources.source_store import source_store
 from factbook.definitions.store import UNPUBLISHED
 from factbook.errors import ConflictError, InputError
-from factbook.facts import (
-    catalog_figures,
-    distribution,
-    freshness,
-    pushed_facts,
-    store,
-    time_series,
-)
-from factbook.facts.across import By, FactColumn
-from factbook.facts.catalog_figures import CatalogFigures
+from factbook.facts import across, entity_values, freshness, pushed_facts, store
+from factbook.facts import history as fact_history
+from factbook.facts.across import FactColumn, GroupBy
 from factbook.facts.datasource import DataSource
-from factbook.facts.entity_values import EntityValue, ValueQuery
-from factbook.facts.kept_answers import KeptAnswer
+from factbook.facts.entity_values import (
+    CatalogFigures,
+    EntityValue,
+    KeptAnswer,
+    ValueFilter,
+    ValueQuery,
+)
+from factbook.facts.history import HistoryEntry, HistoryPosition
 from factbook.facts.pushed_facts import FactItem, FactItemResult
-from factbook.facts.reasons import REASONS
-from factbook.facts.schema import Fact
+from factbook.facts.schema import REASONS, Fact
 from factbook.facts.store import Tracked
-from factbook.facts.time_series import HistoryEntry, HistoryPosition
-from factbook.facts.value_conditions import ValueFilter
 from factbook.http import audit, csv_lines
 from factbook.http.context import SourceContext
 from factbook.http.requests import JsonReply, Request, reply, stored
@@ -193,7 +189,7 @@ async def get_fact_history(request: Request, state: SourceContext) -> JsonReply[
     )
     source_ids = await _parse_source_ids(request, state)
     entity_id = await run_now.entity_id(state.database, ref)
-    found = await time_series.history_page(
+    found = await fact_history.page_history(
         state.database, source_ids, entity_id, start, end, place, limit + 1
     )
     history = History(ref, [_render_history_entry(entry) for entry in found[:limit]])
@@ -232,7 +228,7 @@ def _read_item(given: NewFacts, depth: int, now: int) -> _Read:
             problems["timestamp"] = (
                 "has to be an ISO 8601 date and time with a UTC offset, from 1970 on"
             )
-        elif moment > now + pushed_facts.AHEAD:
+        elif moment > now + pushed_facts.LARGEST_LEAD:
             problems["timestamp"] = "is in the future"
         else:
             written_at = moment
@@ -251,7 +247,7 @@ def _store_items(
     source = stored.shown()
     _require_push_source(source)
     items = [each for each in read if isinstance(each, FactItem)]
-    found = iter(pushed_facts.push(transaction, source, items, now))
+    found = iter(pushed_facts.push_facts(transaction, source, items, now))
     outcomes = [
         next(found) if isinstance(each, FactItem) else FactItemResult(problems=each)
         for each in read
@@ -282,11 +278,11 @@ async def _find_latest_facts(state: SourceContext, source: DataSource, ref: str)
         own = await catalog_reading.complying(state.database, ref, owners=owners)
         if own is not None:
             return _render_catalog_facts(source, *own)
-    found = await store.latest(state.database, source.id, entity_id)
+    found = await store.find_latest(state.database, source.id, entity_id)
     if found is None:
         return EntityFacts(ref, {}, reasons={})
     facts, stale = found.facts, found.kept.keys()
-    at, some = iso_or_none(found.brought_at), freshness.some(facts, stale)
+    at, some = iso_or_none(found.brought_at), freshness.find_stale(facts, stale)
     return EntityFacts(ref, facts, at, found.reasons, bool(stale), some or None)
 
 
@@ -297,7 +293,7 @@ async def _list_latest_facts(
     if catalog.answers(source.id):
         pages = catalog_reading.complying_pages(state.database, wanted)
         return [_render_catalog_facts(source, *row) async for rows in pages for row in rows]
-    tracked = store.pages(state.database, source, wanted)
+    tracked = store.page_tracked(state.database, source, wanted)
     return [_render_tracked_facts(one) async for rows in tracked for one in rows]
 
 
@@ -305,7 +301,9 @@ def _render_tracked_facts(one: Tracked) -> EntityFacts:
     facts, at = stored(one.facts), iso(one.brought_at)
     if not one.stale:
         return EntityFacts(one.ref, facts, at)
-    some = freshness.some(msgspec.json.decode(one.facts, type=dict[str, msgspec.Raw]), one.stale)
+    some = freshness.find_stale(
+        msgspec.json.decode(one.facts, type=dict[str, msgspec.Raw]), one.stale
+    )
     return EntityFacts(one.ref, facts, at, stale=True, stale_facts=some or None)
 
 
@@ -382,10 +380,10 @@ async def get_fact_distribution(
     request has them counted anew.
     """
     asked = await _parse_value_query(request, state)
-    by = cast("By | None", BY.of(request))
+    by = cast("GroupBy | None", BY.of(request))
     top = TOP.of(request)
     count = ENDS.of(request)
-    found = await catalog_figures.figures(
+    found = await entity_values.catalog_figures(
         state.database,
         state.clock,
         asked,
@@ -411,7 +409,7 @@ async def get_fact_values(request: Request, state: SourceContext) -> JsonReply[f
     )
     after = value_filters.place(column.fact, VALUE_CURSOR.of(request))
     limit = FACTS_LIMIT.of(request) or _PAGE
-    found, at = await catalog_figures.values(
+    found, at = await entity_values.catalog_values(
         state.database, state.clock, asked, after, limit, anew=request.wants_fresh
     )
     return reply(
@@ -456,7 +454,7 @@ def _parse_value_filter(request: Request, fact: Fact) -> ValueFilter:
 
 
 def _render_distribution(
-    column: FactColumn, kept: KeptAnswer[CatalogFigures], by: By | None
+    column: FactColumn, kept: KeptAnswer[CatalogFigures], by: GroupBy | None
 ) -> facts.FactDistribution:
     fact, found = column.fact, kept.value.distribution
     lowest, highest = ([_render_entity_value(row) for row in rows] for rows in kept.value.ends)
@@ -485,7 +483,7 @@ def _render_distribution(
 
 
 def _add_distribution_values(
-    shown: facts.FactDistribution, fact: Fact, found: distribution.Distribution
+    shown: facts.FactDistribution, fact: Fact, found: across.Distribution
 ) -> None:
     if found.true is not None:
         shown.booleans = {"true": found.true, "false": found.known - found.true}
@@ -502,7 +500,7 @@ def _add_distribution_values(
         shown.distinct = found.distinct
 
 
-def _render_spread(fact: Fact, spread: distribution.Spread) -> facts.ValueSpread:
+def _render_spread(fact: Fact, spread: across.Spread) -> facts.ValueSpread:
     return facts.ValueSpread(
         min=_render_figure(fact, spread.least),
         lower_quartile=_render_figure(fact, spread.lower_quartile),
@@ -513,7 +511,7 @@ def _render_spread(fact: Fact, spread: distribution.Spread) -> facts.ValueSpread
     )
 
 
-def _render_group_share(fact: Fact, group: distribution.GroupFigures) -> facts.GroupShare:
+def _render_group_share(fact: Fact, group: across.GroupFigures) -> facts.GroupShare:
     return facts.GroupShare(
         group.entities, group.known, group.name, group.true, _render_figure(fact, group.median)
     )

@@ -121,7 +121,7 @@ async def _explain_preview(
     if entity_id is None or document is None or shown.then == _OUT:
         return
     own = await entity_evaluation.read_own_facts(state.database, entity_id)
-    facts = {**await store.latest_of_ref(state.database, shown.entity_ref), **own}
+    facts = {**await store.list_latest_by_ref(state.database, shown.entity_ref), **own}
     latest = preview.replace_facts(facts, scope.facts, now)
     entity = CheckedEntity(shown.entity_ref, document, latest)
     told = await asyncio.to_thread(explainer.explained, entity, now)

@@ -16,7 +16,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from factbook import invisible
 from factbook.errors import InputError, Problems, not_a_member
-from factbook.facts import members as fact_members
+from factbook.facts import members
 from factbook.facts.members import Report
 
 MemberReader = Callable[[object, str, Report], Any]
@@ -30,9 +30,9 @@ LONGEST_ADDRESS: Final = 2_000
 _CONTROL: Final = re.compile("[\\x00-\\x1f\\x7f-\\x9f\\ud800-\\udfff\\ufffe\\uffff]")
 _DAY: Final = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 # As in definitions of data sources.
-read_boolean: Final = fact_members.boolean
-read_identifier: Final = fact_members.identifier
-read_entity_reference: Final = fact_members.reference
+read_boolean: Final = members.take_boolean
+read_identifier: Final = members.take_identifier
+read_entity_reference: Final = members.take_reference
 _ADDRESS: Final = re.compile(r"https?://[!-~]+", re.IGNORECASE)
 
 

@@ -26,7 +26,7 @@ from factbook.clock import Clock, iso_or_none
 
 if TYPE_CHECKING:
     from factbook.collection.lanes import LaneCollector
-    from factbook.datasources.source_detail import Detail
+    from factbook.facts.store import SourceDetail
     from factbook.operations.collection_commands import SourceStatus
     from factbook.scheduling.runs import CountedGap, RunRecord
 
@@ -72,7 +72,7 @@ def tabulate_sources(found: Sequence["SourceStatus"]) -> SourceTable:
 
 def source_json(status: "SourceStatus") -> dict[str, Any]:
     """The state of a source."""
-    from factbook.facts import health
+    from factbook.facts import freshness
 
     source, known, next_run, at = status
     shown = {"id": source.id, "title": source.title, "cadence": source.cadence}
@@ -80,16 +80,16 @@ def source_json(status: "SourceStatus") -> dict[str, Any]:
         shown["owner"] = source.owner
     if known is None:
         return shown | {"health": {"state": "new", "nextRun": iso_or_none(next_run)}}
-    return shown | {"health": health.render(source, known, at)}
+    return shown | {"health": freshness.render_health(source, known, at)}
 
 
 def _source_row(status: "SourceStatus") -> tuple[object, ...]:
-    from factbook.facts import health
+    from factbook.facts import freshness
 
     known, next_run = status.health, format_age(status.next_run, status.at)
     if known is None:
         return (status.source.id, "new", *[None] * 8, next_run, None)
-    last, state = known.last, health.condition(status.source, known, status.at).state
+    last, state = known.last, freshness.source_condition(status.source, known, status.at).state
     figures: tuple[object, ...] = (None,) * 7
     if last is not None:
         took = f"{(last.duration or 0) / 1000:.1f} s"
@@ -232,7 +232,7 @@ def _gap_row(gap: "CountedGap") -> tuple[object, ...]:
     return gap.kind, gap.reason, gap.place or "everything", gap.entities
 
 
-def _detail_json(detail: "Detail") -> dict[str, Any]:
+def _detail_json(detail: "SourceDetail") -> dict[str, Any]:
     return {
         "id": detail.source.id,
         "state": detail.condition.state,

@@ -38,7 +38,7 @@ from factbook.datasources.custom.definition import OWNED_TYPES, TYPES
 from factbook.datasources.source_store import lost
 from factbook.definitions import documents
 from factbook.errors import InputError, InvalidItemsError
-from factbook.facts import reasons
+from factbook.facts import schema
 from factbook.integrations import VENDORS
 from factbook.integrations.integration import Collected
 from factbook.outbound.outcomes import Missing
@@ -63,7 +63,7 @@ _TEST: Final = "#   factbook sources test <file> --entity REF    tries it on one
 _LINES: Final = 12
 _LINE: Final = 200
 # Reasons that say something about the entity; all others are problems.
-_FINE: Final = {reasons.NOT_APPLICABLE, reasons.NO_ANNOTATION}
+_FINE: Final = {schema.NOT_APPLICABLE, schema.NO_ANNOTATION}
 
 
 class SourceFile(NamedTuple):
@@ -305,7 +305,7 @@ def has_trial_failed(one: SourceFile, trial: Tried) -> bool:
     """True if the trial shows a problem: no fact at all, or one that should have a value."""
     if one.definition.type == "push":
         return False
-    words = {reasons.word(reason) for reason in trial.reasons.values()}
+    words = {schema.reason_word(reason) for reason in trial.reasons.values()}
     return not trial.facts or bool(words - _FINE)
 
 

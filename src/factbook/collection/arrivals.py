@@ -123,7 +123,9 @@ def _known(transaction: Transaction, source_id: str, ids: set[int]) -> set[int]:
     works = run_queue.list_unfinished_work(transaction, source_id)
     targets = (found for work in works for found in run_start.targets_of(work).values())
     # Looked at last: what is stored meanwhile was in a batch before.
-    return set(chain.from_iterable(targets)) | store.collected(transaction, source_id, sorted(ids))
+    return set(chain.from_iterable(targets)) | store.select_collected(
+        transaction, source_id, sorted(ids)
+    )
 
 
 def _whole(page: FeedPage) -> list[str]:

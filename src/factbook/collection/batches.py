@@ -14,7 +14,7 @@ from factbook.datasources.memory import DatabaseMemory
 from factbook.errors import FactbookError
 from factbook.facts import entity_filter, store
 from factbook.facts.datasource import DataSource
-from factbook.facts.store import Observation
+from factbook.facts.freshness import Observation
 from factbook.integrations.integration import Collected, Integration
 from factbook.outbound import AnswerCache, ClientHealth, HttpClient, Memory
 from factbook.outbound.outcomes import Missing, Outcome
@@ -128,7 +128,7 @@ def finish(
     observations = [one for one in result.observations if one.entity_id in there]
     # In one order everywhere, or two that write the same rows could wait for each other.
     observations.sort(key=lambda one: one.entity_id)
-    store.record(transaction, integration.source, observations, now)
+    store.record_facts(transaction, integration.source, observations, now)
     return ended
 
 
@@ -142,7 +142,7 @@ def _still_there(
     ids = [one.entity_id for one in observations]
     if source.ownership is None:
         return collectable.existing(transaction, ids)
-    return collectable.meeting(transaction, entity_filter.where(source.ownership), ids)
+    return collectable.meeting(transaction, entity_filter.filter_condition(source.ownership), ids)
 
 
 def key(batch: Batch) -> Hashable:

@@ -16,7 +16,7 @@ from factbook.collection.run_start import NothingToCollectError, UnderWayError
 from factbook.datasources import catalog_samples
 from factbook.datasources.registry import Registry, SourceSnapshot
 from factbook.errors import ConflictError, no_such
-from factbook.facts import refresh_requests
+from factbook.facts import store
 from factbook.facts.datasource import DataSource
 from factbook.integrations.integration import Integration
 from factbook.scheduling import lease, runs
@@ -117,7 +117,7 @@ async def collect_requested(
     For facts of integrations, runs are queued in the transaction that takes the requests.
     """
     done = 0
-    while await refresh_requests.waiting(database):
+    while await store.has_refresh_requests(database):
         now = await lease.fetch_shared_time(database, clock)
         work = partial(_take, sources=sources, integrations=integrations, now=now)
         done += await database.write(work)
@@ -139,7 +139,7 @@ def _take(
     integrations: Sequence[Integration],
     now: int,
 ) -> int:
-    ids = refresh_requests.take(transaction, _AT_ONCE)
+    ids = store.take_refresh_requests(transaction, _AT_ONCE)
     catalog_samples.sample_some(transaction, sources, ids, now)
     for integration in integrations:
         run_start.begin_some(transaction, integration, ids, now)

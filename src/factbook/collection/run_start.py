@@ -14,9 +14,10 @@ from factbook.catalog.store import collectable
 from factbook.catalog.store.conditions import SQL
 from factbook.clock import MINUTE
 from factbook.errors import UnavailableError
-from factbook.facts import entity_filter, removal, store
-from factbook.facts.datasource import DataSource, milliseconds
-from factbook.facts.store import Last, Observation
+from factbook.facts import entity_filter, retention, store
+from factbook.facts.datasource import DataSource, duration_milliseconds
+from factbook.facts.freshness import Observation
+from factbook.facts.store import Last
 from factbook.integrations.integration import CollectionSubject, Integration
 from factbook.outbound.outcomes import Missing, Outcome
 from factbook.scheduling import run_queue, runs
@@ -166,7 +167,7 @@ def _enqueue(
         plan.works,
         "asked" if since is None else "cadence",
         whole,
-        now + (milliseconds(source.timeout) if source.timeout else _TIMEOUT),
+        now + (duration_milliseconds(source.timeout) if source.timeout else _TIMEOUT),
         plan.entities,
         skipped=plan.skipped,
         failed=plan.failed,
@@ -177,15 +178,15 @@ def _enqueue(
     begun = run_queue.enqueue_run(transaction, order, now, since=latest)
     if begun is None:
         raise UnderWayError
-    store.record(transaction, source, plan.missing, now)
+    store.record_facts(transaction, source, plan.missing, now)
     if whole and plan.error is None:
-        removal.drop_untracked(transaction, source)
+        retention.drop_untracked(transaction, source)
     return begun
 
 
 async def _plan(database: Database, integration: Integration) -> RunPlan:
     """The plan for every entity that the source is about; those never collected come first."""
-    last = await store.last(database, integration.source.id)
+    last = await store.find_last_collections(database, integration.source.id)
     targets, missing = Targets(), list[Observation]()
     async for portion in _every(database, integration.source):
         # What users define may take its time to say what an entity points to.
@@ -223,7 +224,7 @@ async def _every(database: Database, source: DataSource) -> AsyncIterator[list[C
 def _where(source: DataSource) -> SQL:
     if source.selection is None:
         return collectable.EVERYTHING
-    return entity_filter.where(source.selection)
+    return entity_filter.filter_condition(source.selection)
 
 
 def _sort(

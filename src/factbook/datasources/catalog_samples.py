@@ -59,4 +59,4 @@ def _sample(
     transaction: Transaction, *, source: DataSource, rows: list[tuple[int, int]], now: int
 ) -> None:
     facts = [(id_, msgspec.json.decode(catalog.facts(source.id, bits))) for id_, bits in rows]
-    store.sample(transaction, source.id, facts, now, source.version)
+    store.append_samples(transaction, source.id, facts, now, source.version)

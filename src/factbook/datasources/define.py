@@ -16,7 +16,7 @@ from factbook.datasources.registry import Registry
 from factbook.datasources.source_store import StoredSource, source_store
 from factbook.definitions import documents
 from factbook.errors import ConflictError, InvalidItemsError, no_such
-from factbook.facts import removal
+from factbook.facts import retention
 from factbook.facts.datasource import DataSource
 from factbook.integrations import VENDORS
 from factbook.storage import Database, Transaction, Write
@@ -137,7 +137,7 @@ async def delete(
     check_custom(source_id, registry)
     await source_store.existing(database, source_id)
     # What is large goes in portions, and first: what is left of it can be deleted again.
-    await removal.drop_history(database, source_id, drop or database.write)
+    await retention.drop_history(database, source_id, drop or database.write)
 
     def work(transaction: Transaction) -> None:
         if not source_store.delete(transaction, source_id):

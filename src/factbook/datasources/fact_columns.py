@@ -9,7 +9,7 @@ from factbook.datasources.define import known
 from factbook.datasources.registry import Registry
 from factbook.errors import InputError, NotFoundError, suggestion
 from factbook.facts import freshness
-from factbook.facts.across import FactColumn, member_name
+from factbook.facts.across import FactColumn, sql_member_name
 from factbook.integrations import catalog
 from factbook.storage import Database
 
@@ -28,10 +28,10 @@ async def find(database: Database, registry: Registry, source_id: str, name: str
         source,
         fact,
         catalog.bit(source.id, name),
-        freshness.of(database).stale_before(source.id),
-        freshness.of(database).kept_before(source.id),
+        freshness.freshness_of(database).stale_before(source.id),
+        freshness.freshness_of(database).kept_before(source.id),
     )
-    member_name(fact)
+    sql_member_name(fact)
     return column
 
 

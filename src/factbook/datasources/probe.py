@@ -86,7 +86,7 @@ async def _shown(client: HttpClient, probe: Probe, now: int) -> ProbeResult:
 async def _example(database: Database, integration: Integration) -> tuple[str, str] | None:
     """The first entity that points to something at this host: its reference and target."""
     filters = integration.source.selection
-    where = collectable.EVERYTHING if filters is None else entity_filter.where(filters)
+    where = collectable.EVERYTHING if filters is None else entity_filter.filter_condition(filters)
     rows = await database.all(*collectable.page(where, 0, _LOOKED_AT))
     for _, ref, entity in collectable.read(rows):
         target = integration.target(entity)

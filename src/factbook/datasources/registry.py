@@ -130,7 +130,7 @@ class Registry:
         try:
             await self._ask_definitions()
             sources = self._known.sources.values()
-            await freshness.of(self._database).refresh(self._database, sources, now)
+            await freshness.freshness_of(self._database).refresh(self._database, sources, now)
         except BaseException:
             self._asked_at = None
             raise

@@ -7,8 +7,8 @@ from factbook.clock import Clock
 from factbook.datasources.custom import File
 from factbook.datasources.memory import DatabaseMemory
 from factbook.facts import store
-from factbook.facts.freshness import reason_of
-from factbook.facts.reasons import NO_ANNOTATION, word
+from factbook.facts.freshness import find_reason
+from factbook.facts.schema import NO_ANNOTATION, reason_word
 from factbook.integrations.integration import Integration
 from factbook.outbound import HttpClient
 from factbook.outbound.outcomes import MEANINGS, Missing, Outcome
@@ -59,21 +59,21 @@ class HostFiles:
 
     async def paths(self, ref: str) -> list[str] | Missing:
         """The paths that a code host's own source has collected for the entity."""
-        latest = await store.latest_of_ref(self._database, ref)
+        latest = await store.list_latest_by_ref(self._database, ref)
         missing = _NOT_YET
         for id_ in self._hosts:
             found = latest.get(id_)
             if found is not None and _PATHS in found.facts:
                 paths: list[str] = found.facts[_PATHS]
                 return paths
-            reason = found and reason_of(_PATHS, found.reasons)
-            if reason and word(reason) != NO_ANNOTATION:
+            reason = found and find_reason(_PATHS, found.reasons)
+            if reason and reason_word(reason) != NO_ANNOTATION:
                 missing = _missing(reason)
         return missing
 
 
 def _missing(reason: str) -> Missing:
     """The outcome encoded in a stored reason."""
-    name = word(reason)
+    name = reason_word(reason)
     outcomes = (outcome for outcome, meaning in MEANINGS.items() if meaning.reason == name)
     return Missing(next(outcomes, Outcome.TRANSIENT), "of the files of the repository")

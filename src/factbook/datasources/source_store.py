@@ -19,7 +19,7 @@ from factbook.definitions.store import (
     StoredDefinition,
 )
 from factbook.errors import ConflictError, problem
-from factbook.facts import datasource, removal
+from factbook.facts import datasource, retention
 from factbook.facts.datasource import DataSource
 from factbook.scheduling import runs
 from factbook.storage import Database, Transaction
@@ -31,7 +31,7 @@ class StoredSource(StoredDefinition, frozen=True):
     def shown(self) -> DataSource:
         """The source as shown to users: with its version and times, and its draft status."""
         return changed(
-            datasource.parse(self.current),
+            datasource.parse_source(self.current),
             draft=self.is_draft,
             version=self.version,
             created_at=self.created_at,
@@ -62,7 +62,7 @@ class SourceStore(DefinitionStore[StoredSource]):
         before = self.read(transaction, document["id"])
         after = super().put(transaction, document, actor, now)
         if before is not None and after != before:
-            removal.drop_facts(transaction, before.id, lost(before.current, after.current))
+            retention.drop_facts(transaction, before.id, lost(before.current, after.current))
         return after
 
     def publish(
@@ -84,7 +84,7 @@ class SourceStore(DefinitionStore[StoredSource]):
         if facts and not force:
             raise _breaking(facts)
         after = super().publish(transaction, id_, actor, now)
-        removal.drop_facts(transaction, id_, facts)
+        retention.drop_facts(transaction, id_, facts)
         return after
 
     def raised(self, before: Document, after: Document) -> int:
@@ -95,7 +95,11 @@ class SourceStore(DefinitionStore[StoredSource]):
 
     def forget(self, transaction: Transaction, stored: StoredSource) -> None:
         """Delete the facts, runs and memory of a source."""
-        for forget_source in (removal.forget_source, runs.delete_source_runs, memory.forget_source):
+        for forget_source in (
+            retention.delete_source_facts,
+            runs.delete_source_runs,
+            memory.forget_source,
+        ):
             forget_source(transaction, stored.id)
 
 

@@ -61,7 +61,7 @@ async def tried(
     found = await collectable.entity(database, ref)
     if found is None:
         raise await by_ref.unknown(database, ref)
-    if not entity_filter.matches(made.source.ownership, found):
+    if not entity_filter.matches_filter(made.source.ownership, found):
         about = f"The data source {made.source.id} is only about entities of {made.source.owner}"
         raise InputError(f"{about}, and leaves {ref} out.")
     await registry.latest()

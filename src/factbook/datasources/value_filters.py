@@ -9,13 +9,11 @@ import msgspec
 
 from factbook import clock
 from factbook.errors import InputError, one_of
-from factbook.facts.across import NUMBERS, FactColumn
-from factbook.facts.entity_values import Place, Sort
-from factbook.facts.reasons import REASONS
-from factbook.facts.schema import TYPES, Fact, dated
-from factbook.facts.value_conditions import ValueFilter
+from factbook.facts.across import NUMBER_TYPES, FactColumn
+from factbook.facts.entity_values import ValueFilter, ValuePlace, ValueSort
+from factbook.facts.schema import REASONS, TYPES, Fact, moment_or_text
 
-SORTS: Final[tuple[Sort, ...]] = ("entity", "value", "-value")
+SORTS: Final[tuple[ValueSort, ...]] = ("entity", "value", "-value")
 _BOOLEANS: Final = {"true": True, "false": False}
 _LONGEST_CURSOR: Final = 8_000
 
@@ -38,7 +36,7 @@ def read(fact: Fact, given: Mapping[str, str | None]) -> ValueFilter:
     )
 
 
-def sort(column: FactColumn, given: str | None) -> Sort:
+def sort(column: FactColumn, given: str | None) -> ValueSort:
     """The order of a page, by entity unless another one is given; raises InputError."""
     found = next((one for one in SORTS if one == given), None)
     if given is not None and found is None:
@@ -48,12 +46,12 @@ def sort(column: FactColumn, given: str | None) -> Sort:
     return found or "entity"
 
 
-def cursor(place: Place | None) -> str | None:
+def cursor(place: ValuePlace | None) -> str | None:
     """The text for a place, None for none."""
     return None if place is None else urlsafe_b64encode(msgspec.json.encode(place)).decode()
 
 
-def place(fact: Fact, text: str | None) -> Place | None:
+def place(fact: Fact, text: str | None) -> ValuePlace | None:
     """The place of a text that `cursor` gave; raises InputError."""
     if not text:
         return None
@@ -66,7 +64,7 @@ def place(fact: Fact, text: str | None) -> Place | None:
     except (ValueError, msgspec.MsgspecError, RecursionError):
         raise InputError("cursor has to be the nextCursor of a page.") from None
     is_known, value, ref = found
-    wanted = (int, float) if fact.type in {*NUMBERS, "datetime"} else str
+    wanted = (int, float) if fact.type in {*NUMBER_TYPES, "datetime"} else str
     is_fitting = isinstance(value, wanted) and not isinstance(value, bool)
     if "\0" in f"{value}{ref}" or (is_known and not is_fitting):
         raise InputError("cursor has to be the nextCursor of a page of this fact.")
@@ -91,12 +89,12 @@ def _value(fact: Fact, text: str) -> Any:
 def _bound(fact: Fact, name: str, text: str | None) -> float | None:
     if text is None:
         return None
-    if fact.type in NUMBERS:
+    if fact.type in NUMBER_TYPES:
         return _number(name, text)
     if fact.type != "datetime":
         raise InputError(f"{name} is of numbers and of dates, not of the type {fact.type}.")
     # A + that was not encoded comes as a blank.
-    moment = clock.milliseconds(dated(text.replace(" ", "+")))
+    moment = clock.milliseconds(moment_or_text(text.replace(" ", "+")))
     if moment is None:
         raise InputError(f'{name} has to be {TYPES["datetime"].words}, from 1970 on, not "{text}".')
     return moment

@@ -1,7 +1,14 @@
-"""One fact of all entities that its source is about, or of some: counted, and as pages of them."""
+"""One fact of all entities that its source is about, or of some: counted, and its distribution."""
 
 import asyncio
-from collections.abc import Sequence
+import math
+import sys
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime, timedelta
+from fractions import Fraction
+from itertools import accumulate, pairwise
 from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
@@ -10,24 +17,33 @@ from factbook.catalog.store import affiliation
 from factbook.catalog.store.affiliation import CatalogPart
 from factbook.catalog.store.by_ref import COMPLIANCE
 from factbook.catalog.store.conditions import SQL
+from factbook.clock import DAY
 from factbook.errors import InputError
 from factbook.facts import entity_filter
 from factbook.facts.datasource import DataSource
-from factbook.facts.freshness import reason_of
-from factbook.facts.reasons import BAD_DEFINITION, NEVER_COLLECTED
-from factbook.facts.schema import TYPES, Fact
-from factbook.facts.unknown import by_place
+from factbook.facts.freshness import find_reason
+from factbook.facts.schema import BAD_DEFINITION, NEVER_COLLECTED, TYPES, Fact, reason_word
+from factbook.facts.store import reasons_by_place
 from factbook.storage import Database, Row
 from factbook.storage.database import LONGEST_SEARCH, in_time
 
-By = Literal["owner", "system", "kind"]
-
+GroupBy = Literal["owner", "system", "kind"]
 # Different rows of a count that are read; behind them it is said to be incomplete.
 MOST_COUNTED: Final = 500_000
 # Characters of a text by which it is counted.
-LONGEST_TEXT: Final = 400
+LONGEST_SHOWN_TEXT: Final = 400
 _LONGEST_NUMBER: Final = 300
-NUMBERS: Final = frozenset({"integer", "float"})
+NUMBER_TYPES: Final = frozenset({"integer", "float"})
+# A bin is about this part of the range.
+_MOST_BINS: Final = 12
+# Few values that lie so many times further out than the others share one last bin.
+_FAR_SPREADS: Final = 8
+_CORE_SHARE: Final = 0.95
+_AGE_DAYS: Final = (365, 90, 30, 7, 1)  # days
+Weighted = tuple[float, int]  # a value, and the number of entities that have it
+# Groups of a breakdown that are shown.
+MOST_GROUPS: Final = 200
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class FactColumn(NamedTuple):
@@ -68,26 +84,28 @@ class CountedValue(NamedTuple):
 class CountedValues(NamedTuple):
     """Counts, by group if `by` is set; not `is_whole` if there was too much of it."""
 
-    by: By | None
+    by: GroupBy | None
     rows: list[CountedValue]
     is_whole: bool
 
 
-async def counted(
-    database: Database, column: FactColumn, part: CatalogPart, by: By | None
+async def count_values(
+    database: Database, column: FactColumn, part: CatalogPart, by: GroupBy | None
 ) -> CountedValues:
     """The values of a fact with the number of entities that have each, for each group."""
-    inner, values = selected(column, part, f"{_GROUPS[by]} AS part" if by else "NULL AS part")
-    value = f"SUBSTR(value, 1, {LONGEST_TEXT})" if column.fact.type == "string" else "value"
+    inner, values = select_values(
+        column, part, f"{_GROUP_COLUMNS[by]} AS part" if by else "NULL AS part"
+    )
+    value = f"SUBSTR(value, 1, {LONGEST_SHOWN_TEXT})" if column.fact.type == "string" else "value"
     if column.fact.type == "object":
         value = "SUBSTR(value, 1, 1)"
-    sql = _COUNTED.format(found=inner, value=value, most=MOST_COUNTED + 1)
-    rows = await _read(database, sql, values)
-    read = await asyncio.to_thread(_counted_rows, column.fact, rows[:MOST_COUNTED])
+    sql = _COUNT_VALUES.format(found=inner, value=value, most=MOST_COUNTED + 1)
+    rows = await _read_many(database, sql, values)
+    read = await asyncio.to_thread(_count_rows, column.fact, rows[:MOST_COUNTED])
     return CountedValues(by, read, len(rows) <= MOST_COUNTED)
 
 
-async def _read(database: Database, sql: str, values: Sequence[Any]) -> list[Row]:
+async def _read_many(database: Database, sql: str, values: Sequence[Any]) -> list[Row]:
     """Rows of which there may be as many as entities."""
     if database.dialect == "sqlite":
         return await database.search(sql, values)
@@ -96,7 +114,7 @@ async def _read(database: Database, sql: str, values: Sequence[Any]) -> list[Row
         return [row async for rows in database.pages(sql, values) for row in rows]
 
 
-def selected(
+def select_values(
     column: FactColumn,
     part: CatalogPart,
     *others: str,
@@ -108,14 +126,16 @@ def selected(
     With `collected`, entities that were never collected may be left out. `by_ref`: the rows are
     wanted in the order of references.
     """
-    where, values = _where(column, part, by_ref=by_ref)
+    where, values = _part_condition(column, part, by_ref=by_ref)
     columns = ", ".join(others)
     if column.bit is not None:
         bits = COMPLIANCE if column.bit not in _STORED_BITS else "e.compliance"
-        return _OWN.format(columns=columns, bits=bits, bit=column.bit, where=where), values
-    name = member_name(column.fact)
+        return _CATALOG_VALUES.format(
+            columns=columns, bits=bits, bit=column.bit, where=where
+        ), values
+    name = sql_member_name(column.fact)
     # An inner join lets SQLite read the facts in the order in which they lie.
-    sql = _STORED.format(columns=columns, join="" if collected else "LEFT ", where=where)
+    sql = _STORED_VALUES.format(columns=columns, join="" if collected else "LEFT ", where=where)
     return sql, [
         name,
         name,
@@ -127,7 +147,7 @@ def selected(
     ]
 
 
-def member_name(fact: Fact) -> str:
+def sql_member_name(fact: Fact) -> str:
     """The name of a fact as SQL takes it; raises InputError for one that it does not take."""
     if not fact.name.isprintable() or set('"\\') & set(fact.name):
         raise InputError(
@@ -137,29 +157,29 @@ def member_name(fact: Fact) -> str:
     return fact.name
 
 
-def known(fact: Fact, text: str | None) -> Any:
+def known_value(fact: Fact, text: str | None) -> Any:
     """The value in a JSON text; None for none, or one that the fact's type no longer allows."""
     if text is None:
         return None
-    if fact.type in NUMBERS and len(text) > _LONGEST_NUMBER:
+    if fact.type in NUMBER_TYPES and len(text) > _LONGEST_NUMBER:
         return None
     value = msgspec.json.decode(text)
     return value if TYPES[fact.type].holds(value) else None
 
 
-def reason(fact: Fact, text: str | None, reasons: str | None) -> str:
+def missing_reason(fact: Fact, text: str | None, reasons: str | None) -> str:
     """The reason for having no value."""
     if text is not None:
         return f"{BAD_DEFINITION}: schema.{fact.name}.type: expected {TYPES[fact.type].words}"
-    return reason_of(fact.name, by_place(reasons or "{}")) or NEVER_COLLECTED
+    return find_reason(fact.name, reasons_by_place(reasons or "{}")) or NEVER_COLLECTED
 
 
-def _counted_rows(fact: Fact, rows: Sequence[Row]) -> list[CountedValue]:
+def _count_rows(fact: Fact, rows: Sequence[Row]) -> list[CountedValue]:
     found = []
     for group, text, reasons, number, kept, oldest, newest in rows:
         value = _counted_value(fact, text)
         if value is None:
-            why = reason(fact, text, reasons)
+            why = missing_reason(fact, text, reasons)
             found.append(CountedValue(group, None, why, number, 0, None, None))
         else:
             found.append(CountedValue(group, value, None, number, kept, oldest, newest))
@@ -169,12 +189,12 @@ def _counted_rows(fact: Fact, rows: Sequence[Row]) -> list[CountedValue]:
 def _counted_value(fact: Fact, text: str | None) -> Any:
     if fact.type == "object":
         return True if text in {"{", "["} else None
-    if fact.type == "string" and text is not None and len(text) == LONGEST_TEXT:
-        return _beginning(text)
-    return known(fact, text)
+    if fact.type == "string" and text is not None and len(text) == LONGEST_SHOWN_TEXT:
+        return _decode_beginning(text)
+    return known_value(fact, text)
 
 
-def _beginning(text: str) -> str | None:
+def _decode_beginning(text: str) -> str | None:
     """Whole part of the JSON of a text that was cut."""
     if not text.startswith('"'):
         return None
@@ -187,22 +207,262 @@ def _beginning(text: str) -> str | None:
     return None
 
 
-def _where(column: FactColumn, part: CatalogPart, *, by_ref: bool) -> SQL:
+def _part_condition(column: FactColumn, part: CatalogPart, *, by_ref: bool) -> SQL:
     """The entities that the source is about, and of these the part."""
     where, values = part.condition().sql()
     if column.source.selection is None:
         return where, values
-    about, more = entity_filter.where(column.source.selection)
+    about, more = entity_filter.filter_condition(column.source.selection)
     # Wrapped, because SQLite would read all that an index finds for it, and sort them.
     return f"({where}) AND ({about}){' IS TRUE' if by_ref else ''}", [*values, *more]
+
+
+class Bin(NamedTuple):
+    """The number of entities with a value from `start` on, below `end`; None: no such bound."""
+
+    start: float | None
+    end: float | None
+    number: int
+
+
+def bin_numbers(values: Sequence[Weighted], *, whole: bool) -> list[Bin]:
+    """Bins of equal width over ascending values; `whole` keeps their bounds integers.
+
+    The last one is without an end if few values lie far above all others.
+    """
+    if not values:
+        return []
+    low, high = values[0][0], values[-1][0]
+    sums = [0, *accumulate(count for _, count in values)]
+    top = values[bisect_left(sums, _CORE_SHARE * sums[-1], 1) - 1][0]
+    is_cut = low < top and high / _FAR_SPREADS - low / _FAR_SPREADS > top - low
+    edges = _round_edges(low, top if is_cut else high, whole=whole)
+    below = [sums[bisect_left(values, (edge,))] for edge in edges]
+    found = [
+        Bin(*bounds, after - before)
+        for bounds, (before, after) in zip(pairwise(edges), pairwise(below), strict=True)
+    ]
+    rest = sums[-1] - below[-1]
+    return [*found, Bin(edges[-1], None, rest)] if rest else found
+
+
+def bin_moments(values: Sequence[Weighted], now: int) -> list[Bin]:
+    """Bins by age, oldest first; the last is of what lies ahead. Values and bounds are in ms."""
+    edges = [now - days * DAY for days in _AGE_DAYS] + [now + 1]
+    counts = [0] * (len(edges) + 1)
+    for value, count in values:
+        counts[bisect_right(edges, value)] += count
+    bounds = [None, *edges, None]
+    bins = [Bin(bounds[n], bounds[n + 1], counts[n]) for n in range(len(counts))]
+    return bins if bins[-1].number else bins[:-1]
+
+
+def _round_edges(low: float, high: float, *, whole: bool) -> list[float]:
+    """Round bounds of which the first is at most `low` and the last above `high`."""
+    step = _round_step(low, high, whole=whole)
+    first, last = math.floor(Fraction(low) / step), math.floor(Fraction(high) / step) + 1
+    return [_to_float(n * step) for n in range(first, last + 1)]
+
+
+def _round_step(low: float, high: float, *, whole: bool) -> Fraction:
+    """1, 2 or 5 times a power of ten."""
+    raw = (Fraction(high) - Fraction(low)) / _MOST_BINS or abs(Fraction(high)) / 10 or Fraction(1)
+    exponent = math.floor(math.log10(raw.numerator) - math.log10(raw.denominator))
+    found = next(
+        times * Fraction(10) ** power
+        for power in (exponent - 1, exponent, exponent + 1)
+        for times in (1, 2, 5)
+        if times * Fraction(10) ** power >= raw
+    )
+    return max(found, Fraction(1)) if whole else found
+
+
+def _to_float(value: Fraction) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return sys.float_info.max if value > 0 else -sys.float_info.max
+
+
+class Spread(NamedTuple):
+    """Figures of ordered values; of moments in milliseconds, and without a mean."""
+
+    least: float
+    lower_quartile: float
+    median: float
+    upper_quartile: float
+    largest: float
+    mean: float | None
+
+
+class GroupFigures(NamedTuple):
+    """One group of entities; "" stands for those outside any.
+
+    `true` counts a boolean, `median` is of numbers and moments.
+    """
+
+    name: str
+    entities: int
+    known: int
+    true: int | None
+    median: float | None
+
+
+class Distribution(NamedTuple):
+    """The values of a fact, as far as they are known, and why the others are not.
+
+    `reasons` counts entities by the word of the reason. `kept` of the known ones have a value from
+    before the last run. `oldest` and `newest` are the times of the values. `top` are the most
+    frequent texts, or items of sets, of `distinct` ones.
+    """
+
+    entities: int
+    known: int
+    reasons: dict[str, int]
+    kept: int
+    oldest: int | None
+    newest: int | None
+    true: int | None
+    spread: Spread | None
+    histogram: list[Bin]
+    top: list[tuple[Any, int]]
+    distinct: int
+    groups: list[GroupFigures]
+    more_groups: int
+    is_whole: bool
+
+
+def distribute_values(fact: Fact, counted: CountedValues, *, top: int, now: int) -> Distribution:
+    """The distribution, with up to `top` of the most frequent texts."""
+    rows = counted.rows
+    known = [row for row in rows if row.value is not None]
+    reasons = Counter[str]()
+    for row in rows:
+        if row.reason is not None:
+            reasons[reason_word(row.reason)] += row.number
+    ordered = _order_values(fact, known)
+    frequent = _frequent_texts(fact, known)
+    groups = _list_groups(fact, rows) if counted.by else []
+    return Distribution(
+        entities=sum(row.number for row in rows),
+        known=sum(row.number for row in known),
+        reasons=dict(sorted(reasons.items(), key=lambda item: (-item[1], item[0]))),
+        kept=sum(row.kept for row in known),
+        oldest=min((row.oldest for row in known if row.oldest is not None), default=None),
+        newest=max((row.newest for row in known if row.newest is not None), default=None),
+        true=_count_true(fact, known),
+        spread=_describe_spread(fact, ordered),
+        histogram=_build_histogram(fact, ordered, now),
+        top=sorted(frequent.items(), key=lambda item: (-item[1], str(item[0])))[:top],
+        distinct=len(frequent),
+        groups=groups[:MOST_GROUPS],
+        more_groups=max(0, len(groups) - MOST_GROUPS),
+        is_whole=counted.is_whole,
+    )
+
+
+def value_position(fact: Fact, value: Any) -> float | None:
+    """The place of a value in the order of its type; None without one."""
+    if fact.type == "datetime":
+        return _moment_position(value)
+    return float(value) if fact.type in NUMBER_TYPES else None
+
+
+def _moment_position(value: str) -> int:
+    return (datetime.fromisoformat(value.upper()) - _EPOCH) // timedelta(milliseconds=1)
+
+
+def _order_values(fact: Fact, rows: Iterable[CountedValue]) -> list[Weighted]:
+    """Numbers and moments, ascending."""
+    if fact.type != "datetime" and fact.type not in NUMBER_TYPES:
+        return []
+    found: dict[float, int] = {}
+    for _, value, _, number, *_ in rows:
+        place = float(value) if fact.type in NUMBER_TYPES else _moment_position(value)
+        found[place] = found.get(place, 0) + number
+    return sorted(found.items())
+
+
+def _frequent_texts(fact: Fact, rows: Iterable[CountedValue]) -> Counter[Any]:
+    found = Counter[Any]()
+    for row in rows:
+        if fact.type == "string":
+            found[row.value] += row.number
+        elif fact.type == "set":
+            for item in row.value:
+                found[item] += row.number
+    return found
+
+
+def _count_true(fact: Fact, rows: Iterable[CountedValue]) -> int | None:
+    if fact.type != "boolean":
+        return None
+    return sum(row.number for row in rows if row.value is True)
+
+
+def _build_histogram(fact: Fact, values: Sequence[Weighted], now: int) -> list[Bin]:
+    if fact.type == "datetime":
+        return bin_moments(values, now) if values else []
+    return bin_numbers(values, whole=fact.type == "integer")
+
+
+def _describe_spread(fact: Fact, values: Sequence[Weighted]) -> Spread | None:
+    if not values:
+        return None
+    least, lower, middle, upper, largest = find_quantiles(values, [n / 4 for n in range(5)])
+    mean = None
+    if fact.type in NUMBER_TYPES:
+        # Divided first: the sum of large ones may be too large.
+        total = sum(count for _, count in values)
+        mean = math.fsum(value * (count / total) for value, count in values)
+    return Spread(least, lower, middle, upper, largest, mean)
+
+
+def find_quantile(values: Sequence[Weighted], part: float) -> float:
+    """The value below which a part of the others lies, between two where it falls between them."""
+    return find_quantiles(values, [part])[0]
+
+
+def find_quantiles(values: Sequence[Weighted], parts: Iterable[float]) -> list[float]:
+    """The same of several parts."""
+    ends = list(accumulate(count for _, count in values))
+    found = []
+    for part in parts:
+        place = part * (ends[-1] - 1)
+        low, high = math.floor(place), math.ceil(place)
+        first, second = (values[bisect_right(ends, at)][0] for at in (low, high))
+        is_one = first == second
+        found.append(first if is_one else first * (high - place) + second * (place - low))
+    return found
+
+
+def _list_groups(fact: Fact, rows: Iterable[CountedValue]) -> list[GroupFigures]:
+    """The groups, largest first."""
+    found: dict[str, list[CountedValue]] = {}
+    for row in rows:
+        found.setdefault(row.group or "", []).append(row)
+    groups = [_group_figures(fact, name, members) for name, members in found.items()]
+    return sorted(groups, key=lambda group: (-group.entities, group.name))
+
+
+def _group_figures(fact: Fact, name: str, rows: Sequence[CountedValue]) -> GroupFigures:
+    known = [row for row in rows if row.value is not None]
+    ordered = _order_values(fact, known)
+    return GroupFigures(
+        name=name,
+        entities=sum(row.number for row in rows),
+        known=sum(row.number for row in known),
+        true=_count_true(fact, known),
+        median=find_quantile(ordered, 0.5) if ordered else None,
+    )
 
 
 # All of them are stored but that of an owner in the catalog.
 _STORED_BITS: Final = frozenset(1 << place for place in range(8))
 
-_GROUPS: Final = {"kind": "e.kind", "owner": affiliation.OWNER, "system": affiliation.SYSTEM}
+_GROUP_COLUMNS: Final = {"kind": "e.kind", "owner": affiliation.OWNER, "system": affiliation.SYSTEM}
 
-_STORED = """
+_STORED_VALUES = """
 SELECT {columns}, JSON_MEMBER(l.facts, ?) AS value, l.reasons AS reasons,
     l.written_at AS written_at,
     COALESCE(
@@ -216,14 +476,14 @@ SELECT {columns}, JSON_MEMBER(l.facts, ?) AS value, l.reasons AS reasons,
 FROM entities e {join}JOIN facts_latest l ON l.source_id = ? AND l.entity_id = e.id
 WHERE {where}"""
 
-_OWN = """
+_CATALOG_VALUES = """
 SELECT {columns}, CASE WHEN (({bits}) & {bit}) <> 0 THEN 'true' ELSE 'false' END AS value,
     '{{}}' AS reasons, e.updated_at AS written_at, CAST(NULL AS BIGINT) AS kept
 FROM entities e WHERE {where}"""
 
 # Materialized, so that PostgreSQL reads the JSON of a row once. The number is no parameter: its
 # plan for any number is one for all rows.
-_COUNTED = """
+_COUNT_VALUES = """
 WITH found AS MATERIALIZED ({found})
 SELECT part, {value} AS shown, CASE WHEN value IS NULL THEN COALESCE(reasons, '{{}}') END AS why,
     COUNT(*), COUNT(kept), MIN(COALESCE(kept, written_at)), MAX(COALESCE(kept, written_at))

@@ -12,8 +12,15 @@ from factbook.errors import InputError, InvalidItemsError, Problems, one_of, pro
 from factbook.facts import entity_filter, members
 from factbook.facts.entity_filter import EntityFilter
 from factbook.facts.members import Report
-from factbook.facts.reasons import BAD_DEFINITION, UPSTREAM_ERROR
-from factbook.facts.schema import TYPES, CheckedValues, Fact, FactType, check
+from factbook.facts.schema import (
+    BAD_DEFINITION,
+    TYPES,
+    UPSTREAM_ERROR,
+    CheckedValues,
+    Fact,
+    FactType,
+    check_values,
+)
 from factbook.scheduling import schedule
 
 # How many of each unit, e.g. `{"minutes": 20}`.
@@ -21,7 +28,7 @@ Duration = Mapping[str, int]
 
 TIMEOUT_UNITS = {"seconds": SECOND, "minutes": MINUTE, "hours": HOUR}
 LIFETIME_UNITS = {"days": DAY, "weeks": 7 * DAY, "months": 30 * DAY}
-_UNITS = TIMEOUT_UNITS | LIFETIME_UNITS
+_DURATION_UNITS = TIMEOUT_UNITS | LIFETIME_UNITS
 
 
 @dataclass(frozen=True)
@@ -49,7 +56,7 @@ class Lifecycle(Struct, frozen=True):
         """Return true to keep an entity's `place`-th newest row (from 1) of `age` milliseconds."""
         if self.max_items is not None:
             return place <= self.max_items
-        return self.time_to_live is None or age <= milliseconds(self.time_to_live)
+        return self.time_to_live is None or age <= duration_milliseconds(self.time_to_live)
 
     def render(self) -> dict[str, Any]:
         """`{maxItems}` or `{timeToLive}`."""
@@ -85,12 +92,12 @@ class DataSource:
         """The filter of the entities that it is about; None for every entity."""
         if self.owner is None:
             return self.entity_filter
-        return entity_filter.owned_by(self.entity_filter, self.owner)
+        return entity_filter.restrict_to_owner(self.entity_filter, self.owner)
 
     @property
     def ownership(self) -> EntityFilter | None:
         """The filter of the entities of its owner; None without one."""
-        return None if self.owner is None else entity_filter.owned_by(None, self.owner)
+        return None if self.owner is None else entity_filter.restrict_to_owner(None, self.owner)
 
     def left_out(self, ref: str) -> str:
         """The sentence for an entity that it is not about."""
@@ -103,7 +110,7 @@ class DataSource:
     def check(self, values: Mapping[str, object]) -> CheckedValues:
         """The values that can be stored, and a reason for each of the others."""
         is_custom = self.handler is not None and self.handler.type != "builtin"
-        return check(self.schema, values, BAD_DEFINITION if is_custom else UPSTREAM_ERROR)
+        return check_values(self.schema, values, BAD_DEFINITION if is_custom else UPSTREAM_ERROR)
 
     def render(self) -> dict[str, Any]:
         """The data source as shown by discovery: in camel case, omitting what is not given."""
@@ -126,12 +133,12 @@ class DataSource:
         return {key: value for key, value in shown.items() if value is not None}
 
 
-def milliseconds(duration: Duration) -> int:
+def duration_milliseconds(duration: Duration) -> int:
     """The length of a duration; a month has 30 days."""
-    return sum(count * _UNITS[unit] for unit, count in duration.items())
+    return sum(count * _DURATION_UNITS[unit] for unit, count in duration.items())
 
 
-def parse(document: object) -> DataSource:
+def parse_source(document: object) -> DataSource:
     """Parse a document in the form produced by `render`.
 
     Raises InvalidItemsError with every problem and its path. `handlerDefinition.config` may hold
@@ -146,12 +153,12 @@ def parse(document: object) -> DataSource:
 
 
 def _read_fields(given: dict[str, Any], report: Report) -> dict[str, Any]:
-    known = {field.key for field in _FIELDS}
+    known = {field.key for field in _DOCUMENT_FIELDS}
     for key in given:
         if key not in known:
             report(key, "is not a field of a data source")
     values = {}
-    for key, attribute, read, required in _FIELDS:
+    for key, attribute, read, required in _DOCUMENT_FIELDS:
         if given.get(key) is not None:
             values[attribute] = read(given[key], key, report)
         elif required:
@@ -159,12 +166,12 @@ def _read_fields(given: dict[str, Any], report: Report) -> dict[str, Any]:
     return values
 
 
-def _owner(value: object, path: str, report: Report) -> str:
-    return members.reference(value, path, report, kind="group")
+def _take_owner(value: object, path: str, report: Report) -> str:
+    return members.take_reference(value, path, report, kind="group")
 
 
-def _cadence(value: object, path: str, report: Report) -> str:
-    line = members.string(value, path, report)
+def _take_cadence(value: object, path: str, report: Report) -> str:
+    line = members.take_string(value, path, report)
     try:
         if line:
             schedule.parse_cadence(line)
@@ -173,68 +180,70 @@ def _cadence(value: object, path: str, report: Report) -> str:
     return line
 
 
-def _duration(value: object, path: str, units: Mapping[str, int], report: Report) -> Duration:
-    given = members.object_(value, path, report)
+def _take_duration(value: object, path: str, units: Mapping[str, int], report: Report) -> Duration:
+    given = members.take_object(value, path, report)
     if (not given and isinstance(value, dict)) or given.keys() - units.keys():
         example = f'{{"{next(iter(units))}": 20}}'
         report(path, f"has to give a number of {', '.join(units)}, such as {example}")
         return {}
-    return {unit: members.count(count, f"{path}.{unit}", report) for unit, count in given.items()}
+    return {
+        unit: members.take_count(count, f"{path}.{unit}", report) for unit, count in given.items()
+    }
 
 
-def _timeout(value: object, path: str, report: Report) -> Duration:
-    return _duration(value, path, TIMEOUT_UNITS, report)
+def _take_timeout(value: object, path: str, report: Report) -> Duration:
+    return _take_duration(value, path, TIMEOUT_UNITS, report)
 
 
-def _lifecycle(value: object, path: str, report: Report) -> Lifecycle:
+def _take_lifecycle(value: object, path: str, report: Report) -> Lifecycle:
     match value:
         case {"maxItems": count, **rest} if not rest:
-            return Lifecycle(max_items=members.count(count, f"{path}.maxItems", report))
+            return Lifecycle(max_items=members.take_count(count, f"{path}.maxItems", report))
         case {"timeToLive": time, **rest} if not rest:
-            lifetime = _duration(time, f"{path}.timeToLive", LIFETIME_UNITS, report)
+            lifetime = _take_duration(time, f"{path}.timeToLive", LIFETIME_UNITS, report)
             return Lifecycle(time_to_live=lifetime)
     report(path, 'has to be {"maxItems": N} or {"timeToLive": {"days": N}} (or weeks, months)')
     return Lifecycle()
 
 
-def _time(value: object, path: str, report: Report) -> int:
+def _take_time(value: object, path: str, report: Report) -> int:
     moment = clock.milliseconds(value) if isinstance(value, str) else None
     if moment is None:
         report(path, "has to be an ISO 8601 date and time with a UTC offset, from 1970 on")
     return moment or 0
 
 
-def _handler(value: object, path: str, report: Report) -> Handler:
-    given = members.object_(value, path, report)
-    config = members.object_(given.get("config"), f"{path}.config", report)
+def _take_handler(value: object, path: str, report: Report) -> Handler:
+    given = members.take_object(value, path, report)
+    config = members.take_object(given.get("config"), f"{path}.config", report)
     builtin = config.get("builtinId")
     return Handler(
-        type=members.string(given.get("type"), f"{path}.type", report),
-        id=members.string(config.get("id"), f"{path}.config.id", report),
-        builtin_id=builtin and members.string(builtin, f"{path}.config.builtinId", report),
+        type=members.take_string(given.get("type"), f"{path}.type", report),
+        id=members.take_string(config.get("id"), f"{path}.config.id", report),
+        builtin_id=builtin and members.take_string(builtin, f"{path}.config.builtinId", report),
         config={key: config[key] for key in config if key not in {"id", "builtinId"}},
     )
 
 
-def _schema(value: object, path: str, report: Report) -> tuple[Fact, ...]:
-    given = members.object_(value, path, report)
-    return tuple(_fact(name, given[name], f"{path}.{name}", report) for name in given)
+def _take_schema(value: object, path: str, report: Report) -> tuple[Fact, ...]:
+    given = members.take_object(value, path, report)
+    return tuple(_take_fact(name, given[name], f"{path}.{name}", report) for name in given)
 
 
-def _fact(name: str, value: object, path: str, report: Report) -> Fact:
-    given = members.object_(value, path, report)
+def _take_fact(name: str, value: object, path: str, report: Report) -> Fact:
+    given = members.take_object(value, path, report)
     type_ = given.get("type")
     if not isinstance(type_, str) or type_ not in TYPES:
         report(f"{path}.type", one_of(type_, TYPES))
-    metadata = members.object_(given.get("metadata", {}), f"{path}.metadata", report)
+    metadata = members.take_object(given.get("metadata", {}), f"{path}.metadata", report)
     if metadata.get("key", name) != name:
         report(f"{path}.metadata.key", "has to be the name of the fact")
     texts = {
-        key: members.text(given[key], f"{path}.{key}", report)
+        key: members.take_text(given[key], f"{path}.{key}", report)
         for key in ("description", "unit", "title")
         if given.get(key) is not None
     }
-    return Fact(members.string(name, path, report), cast(FactType, type_), **texts)
+    return Fact(members.take_string(name, path, report), cast(FactType, type_), **texts)
 
 
 class _DocumentField(NamedTuple):
@@ -244,19 +253,19 @@ class _DocumentField(NamedTuple):
     required: bool = False
 
 
-_FIELDS = (
-    _DocumentField("id", "id", members.identifier, required=True),
-    _DocumentField("title", "title", members.string, required=True),
-    _DocumentField("description", "description", members.text),
-    _DocumentField("owner", "owner", _owner),
-    _DocumentField("cadence", "cadence", _cadence),
-    _DocumentField("lifecycle", "lifecycle", _lifecycle),
-    _DocumentField("createdAt", "created_at", _time),
-    _DocumentField("updatedAt", "updated_at", _time),
-    _DocumentField("handlerDefinition", "handler", _handler),
-    _DocumentField("timeout", "timeout", _timeout),
-    _DocumentField("draft", "draft", members.boolean),
-    _DocumentField("version", "version", members.version),
-    _DocumentField("entityFilter", "entity_filter", entity_filter.read),
-    _DocumentField("schema", "schema", _schema),
+_DOCUMENT_FIELDS = (
+    _DocumentField("id", "id", members.take_identifier, required=True),
+    _DocumentField("title", "title", members.take_string, required=True),
+    _DocumentField("description", "description", members.take_text),
+    _DocumentField("owner", "owner", _take_owner),
+    _DocumentField("cadence", "cadence", _take_cadence),
+    _DocumentField("lifecycle", "lifecycle", _take_lifecycle),
+    _DocumentField("createdAt", "created_at", _take_time),
+    _DocumentField("updatedAt", "updated_at", _take_time),
+    _DocumentField("handlerDefinition", "handler", _take_handler),
+    _DocumentField("timeout", "timeout", _take_timeout),
+    _DocumentField("draft", "draft", members.take_boolean),
+    _DocumentField("version", "version", members.take_version),
+    _DocumentField("entityFilter", "entity_filter", entity_filter.parse_filter),
+    _DocumentField("schema", "schema", _take_schema),
 )

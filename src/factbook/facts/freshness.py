@@ -1,30 +1,176 @@
-"""Latest facts: observations merged into them, and their freshness.
-
-An observation is merged into the latest facts. A definite statement of the vendor (there is no such
-thing, nobody may read it) applies at once: the value is unknown. A transient failure (a rate limit,
-an error) keeps the last value and its time, for three cadences of the source and at least an hour.
-A later failure drops the value; its reason is `expired`, followed by the reason of the failure.
-
-A failed collection marks the values of each entity itself. Freshness covers anything that no
-collection reached: a run without a plan or without a worker, and a run that never began.
-"""
+"""The condition of sources, and the freshness of their latest facts."""
 
 from collections.abc import Collection, Iterable, Mapping, Set
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
-from factbook.clock import DAY, HOUR, SECOND
-from factbook.facts.datasource import DataSource, milliseconds
-from factbook.facts.health import LATE, interval
-from factbook.facts.reasons import EXPIRED, PASSING, word
+from factbook.clock import DAY, HOUR, SECOND, iso, iso_or_none
+from factbook.facts.datasource import DataSource, duration_milliseconds
+from factbook.facts.schema import EXPIRED, PASSING, reason_word
 from factbook.scheduling import runs
+from factbook.scheduling.housekeeping import LARGEST_LEAD
+from factbook.scheduling.runs import RunRecord, SourceHealth
 from factbook.scheduling.schedule import find_next_start
 from factbook.storage import Database
 
+State = Literal["new", "up", "partial", "late", "down", "draft"]
+SOURCE_STATES: Final[dict[State, str]] = {
+    "new": "nothing was brought yet",
+    "up": "the last run brought everything that was asked for",
+    "partial": "the last run could not ask for some facts, or failed for some entities",
+    "late": "no run began, or no push came, when one was due",
+    "down": "the last run brought nothing",
+    "draft": "collected on demand only",
+}
+# A run that has not begun so long after its start: no process collects.
+LATE_AFTER: Final = HOUR
+# A source without a cadence that is pushed to counts as silent after that.
+SILENT_AFTER: Final = 7 * DAY
 # A source without a cadence keeps values for so long.
-_WITHOUT_CADENCE = 3 * DAY
-_NOTHING: Mapping[str, Any] = {}
-_NONE: frozenset[str] = frozenset()
+_LIFETIME_WITHOUT_CADENCE = 3 * DAY
+_NO_FACTS: Mapping[str, Any] = {}
+_NO_NAMES: frozenset[str] = frozenset()
+
+
+"""Every state, with its meaning."""
+
+
+class Condition(NamedTuple):
+    """The condition of a source, with an explanation for users.
+
+    It is empty if the source is up, unless a run waits for a rate limit.
+    """
+
+    state: State
+    reason: str = ""
+
+
+def source_condition(
+    source: DataSource, health: SourceHealth | None, now: int, *, pushed_at: int | None = None
+) -> Condition:
+    """The condition of a source that is collected (`health`) or pushed to (`pushed_at`)."""
+    if source.draft:
+        return Condition("draft")
+    if pushed_at is not None:
+        return _condition_of_push(source, pushed_at, now)
+    if health is None:
+        return Condition("new")
+    found = _condition_of_runs(source, health, now)
+    wait = health.running.wait(now) if health.running else ""
+    if not wait:
+        return found
+    reasons = [found.reason, f"{wait[:1].upper()}{wait[1:]}"]
+    return found._replace(reason=". ".join(filter(None, reasons)))
+
+
+def _condition_of_runs(source: DataSource, health: SourceHealth, now: int) -> Condition:
+    if health.down_since is not None:
+        error = health.last.error if health.last else None
+        return Condition("down", f"Nothing since {iso(health.down_since)}: {error or 'no reason'}")
+    due = next_run_time(source, health, now)
+    if health.running is None and due is not None and due < now - LATE_AFTER:
+        return Condition("late", f"A run was due at {iso(due)} and did not begin")
+    if health.last is not None and health.last.state == "partial":
+        return Condition("partial", _describe_shortfall(health.last))
+    return Condition("new" if health.succeeded_at is None else "up")
+
+
+def _condition_of_push(source: DataSource, pushed_at: int, now: int) -> Condition:
+    due = pushed_at + SILENT_AFTER
+    if source.cadence is not None:
+        start = find_next_start(source.id, source.cadence, pushed_at)
+        due = find_next_start(source.id, source.cadence, start)
+    if due < now - LATE_AFTER:
+        return Condition("late", f"The last push came at {iso(pushed_at)}")
+    return Condition("up")
+
+
+def _describe_shortfall(run: RunRecord) -> str:
+    counts = [(run.failed, "failed"), (run.incomplete, "lack some facts")]
+    parts = [f"{count:,} {words}" for count, words in counts if count]
+    whole = run.covered + run.failed
+    said = f"Of {whole:,} entities {' and '.join(parts)}" if parts else "Some facts are missing"
+    return f"{said}: {run.error}" if run.error else said
+
+
+def render_health(
+    source: DataSource, health: SourceHealth | None, now: int, *, pushed_at: int | None = None
+) -> dict[str, Any]:
+    """The health of a source in camel case, omitting unknown members; times in ISO 8601.
+
+    `lastRun` with its figures is the last completed collection of all entities.
+    """
+    state, reason = source_condition(source, health, now, pushed_at=pushed_at)
+    shown: dict[str, Any] = {
+        "state": state,
+        "reason": reason or None,
+        "lastPush": iso_or_none(pushed_at),
+    }
+    if health is not None:
+        shown |= {
+            "lastRun": health.last and _render_run(health.last),
+            "running": health.running is not None,
+            "wait": health.running and _describe_wait(health.running, now),
+            "lastSuccess": iso_or_none(health.succeeded_at),
+            "downSince": iso_or_none(health.down_since),
+            "credentialExpires": iso_or_none(health.credential_expires_at),
+            "nextRun": iso_or_none(next_run_time(source, health, now)),
+        }
+    return _known_members(shown)
+
+
+def _describe_wait(run: RunRecord, now: int) -> dict[str, Any] | None:
+    if not run.wait(now):
+        return None
+    return {
+        "until": iso_or_none(run.resumes_at),
+        "entities": run.entities,
+        "left": run.left,
+        "rateLimitLeft": run.rate_limit_left,
+    }
+
+
+def _render_run(last: RunRecord) -> dict[str, Any]:
+    return {
+        "state": last.state,
+        "reason": last.reason,
+        "startedAt": iso(last.started_at),
+        "durationSeconds": (last.duration or 0) / SECOND,
+        "covered": last.covered,
+        "failed": last.failed,
+        "incomplete": last.incomplete,
+        "skipped": last.skipped,
+        "calls": last.calls,
+        "rateLimitLeft": last.rate_limit_left,
+        "error": last.error,
+    }
+
+
+def next_run_time(source: DataSource, health: SourceHealth | None, now: int) -> int | None:
+    """The next start of a collection, possibly past; None if the source runs only on demand."""
+    if source.cadence is None or source.draft:
+        return None
+    runs = [run.started_at for run in (health.running, health.last) if run] if health else []
+    last = max(runs, default=0)
+    return (
+        find_next_start(source.id, source.cadence, last) if 0 < last <= now + LARGEST_LEAD else now
+    )
+
+
+def run_interval(source: DataSource, now: int) -> int | None:
+    """Milliseconds between the next two starts; None if the source runs only on demand."""
+    if source.cadence is None or source.draft:
+        return None
+    start = find_next_start(source.id, source.cadence, now)
+    return find_next_start(source.id, source.cadence, start) - start
+
+
+def _known_members(shown: dict[str, Any]) -> dict[str, Any]:
+    return {
+        key: _known_members(value) if isinstance(value, dict) else value
+        for key, value in shown.items()
+        if value is not None
+    }
 
 
 class Observation(NamedTuple):
@@ -37,8 +183,8 @@ class Observation(NamedTuple):
 
     entity_id: int
     values: Mapping[str, object]
-    reasons: Mapping[str, str] = _NOTHING
-    passing: frozenset[str] = _NONE
+    reasons: Mapping[str, str] = _NO_FACTS
+    passing: frozenset[str] = _NO_NAMES
 
 
 class Latest(NamedTuple):
@@ -53,7 +199,7 @@ class Latest(NamedTuple):
     reasons: dict[str, str]
     version: str
     written_at: int
-    kept: Mapping[str, int] = _NOTHING
+    kept: Mapping[str, int] = _NO_FACTS
 
     @property
     def brought_at(self) -> int | None:
@@ -84,7 +230,7 @@ class MergeResult(NamedTuple):
     is_news: bool
 
 
-def merge(
+def merge_observation(
     source: DataSource, observation: Observation, before: Latest | None, now: int
 ) -> MergeResult:
     """The latest facts after the observation; `before` matters only for transient failures."""
@@ -97,23 +243,25 @@ def merge(
     before = before or Latest({}, {}, source.version, 0)
     facts, kept = dict(checked.stored), dict[str, int]()
     missing = {place: reasons.pop(place) for place in passing}
-    for place, paths in _by_place(source, facts, reasons, missing).items():
-        found = {path: _last(source, path, before, missing[place], now) for path in paths}
+    for place, paths in _facts_by_place(source, facts, reasons, missing).items():
+        found = {
+            path: _reason_for_none(source, path, before, missing[place], now) for path in paths
+        }
         facts |= {path: before.facts[path] for path, reason in found.items() if reason is None}
         kept |= {p: before.kept.get(p, before.written_at) for p in found if found[p] is None}
-        reasons |= _compact(place, found, missing[place])
+        reasons |= _compact_reasons(place, found, missing[place])
     written_at = now if is_news else before.written_at
     in_order = {fact.name: facts[fact.name] for fact in source.schema if fact.name in facts}
     return MergeResult(Latest(in_order, reasons, source.version, written_at, kept), is_news)
 
 
-def reason_of(path: str, reasons: Mapping[str, str]) -> str | None:
+def find_reason(path: str, reasons: Mapping[str, str]) -> str | None:
     """The reason of a fact: its own, or that of the nearest place above it."""
-    place = _place(path, reasons)
+    place = _nearest_place(path, reasons)
     return None if place is None else reasons[place]
 
 
-def _by_place(
+def _facts_by_place(
     source: DataSource,
     facts: Mapping[str, object],
     settled: Mapping[str, str],
@@ -123,32 +271,34 @@ def _by_place(
     places = {**settled, **missing}
     found: dict[str, list[str]] = {place: [] for place in missing}
     for fact in source.schema:
-        if fact.name not in facts and (place := _place(fact.name, places)) in found:
+        if fact.name not in facts and (place := _nearest_place(fact.name, places)) in found:
             found[place].append(fact.name)
     return found
 
 
-def _place(path: str, places: Mapping[str, str]) -> str | None:
+def _nearest_place(path: str, places: Mapping[str, str]) -> str | None:
     while path and path not in places:
         path = path.rpartition(".")[0]
     return path if path in places else None
 
 
-def _last(source: DataSource, path: str, before: Latest, reason: str, now: int) -> str | None:
+def _reason_for_none(
+    source: DataSource, path: str, before: Latest, reason: str, now: int
+) -> str | None:
     """None to keep the last value, else the reason for having none."""
     if path in before.facts:
         time = before.kept.get(path, before.written_at)
         # A time far ahead was given by a clock that was set back since, and would never expire.
-        lasts = time <= now + DAY and now <= expiry(source, time)
+        lasts = time <= now + DAY and now <= expiry_time(source, time)
         return None if lasts else f"{EXPIRED}: {reason}"
-    earlier = reason_of(path, before.reasons)
-    if earlier is not None and word(earlier) == EXPIRED:
+    earlier = find_reason(path, before.reasons)
+    if earlier is not None and reason_word(earlier) == EXPIRED:
         return f"{EXPIRED}: {reason}"
     # A failed attempt does not change the stored reason.
-    return reason if earlier is None or word(earlier) in PASSING else earlier
+    return reason if earlier is None or reason_word(earlier) in PASSING else earlier
 
 
-def _compact(place: str, found: Mapping[str, str | None], reason: str) -> dict[str, str]:
+def _compact_reasons(place: str, found: Mapping[str, str | None], reason: str) -> dict[str, str]:
     """The reasons by fact, or a single one for the place if all are equal."""
     different = set(found.values())
     if len(different) <= 1:
@@ -157,18 +307,18 @@ def _compact(place: str, found: Mapping[str, str | None], reason: str) -> dict[s
     return {path: one for path, one in found.items() if one is not None}
 
 
-def expiry(source: DataSource, time: int) -> int:
+def expiry_time(source: DataSource, time: int) -> int:
     """The time after which a value of this time is too old to rely on.
 
     Three cadences, and at least an hour.
     """
-    return _expiry(source.id, source.cadence, time)
+    return _expiry_by_cadence(source.id, source.cadence, time)
 
 
 @lru_cache(maxsize=4096)
-def _expiry(source_id: str, cadence: str | None, time: int) -> int:
+def _expiry_by_cadence(source_id: str, cadence: str | None, time: int) -> int:
     if cadence is None:
-        return time + _WITHOUT_CADENCE
+        return time + _LIFETIME_WITHOUT_CADENCE
     first = find_next_start(source_id, cadence, time)
     second = find_next_start(source_id, cadence, first)
     third = find_next_start(source_id, cadence, second)
@@ -178,9 +328,9 @@ def _expiry(source_id: str, cadence: str | None, time: int) -> int:
 
 
 # A change is seen within this time.
-_EVERY = 10 * SECOND
+_RELOAD_INTERVAL = 10 * SECOND
 # Milliseconds that no time reaches.
-_EVER = 2**53
+_NEVER_STALE = 2**53
 
 
 class Freshness:
@@ -199,7 +349,7 @@ class Freshness:
 
     def kept_before(self, source_id: str) -> int:
         """Values that are older than others of the same row are stale if from before this time."""
-        return self.stale_before(source_id) if source_id in self._pushed else _EVER
+        return self.stale_before(source_id) if source_id in self._pushed else _NEVER_STALE
 
     def marked(self, source_id: str, latest: Latest) -> Latest:
         """The latest facts of the source, with stale values among the kept ones."""
@@ -214,11 +364,11 @@ class Freshness:
     async def refresh(self, database: Database, sources: Iterable[DataSource], now: int) -> None:
         """Read it again, unless that was a few seconds ago and of as many sources."""
         sources = list(sources)
-        is_recent = self._read_at is not None and 0 <= now - self._read_at < _EVERY
+        is_recent = self._read_at is not None and 0 <= now - self._read_at < _RELOAD_INTERVAL
         if is_recent and len(sources) == self._known:
             return
         starts, self._known = await runs.fetch_ended_starts(database), len(sources)
-        self._pushed = frozenset(one.id for one in sources if _is_pushed(one))
+        self._pushed = frozenset(one.id for one in sources if _is_pushed_source(one))
         self._succeeded = {
             id_: at for id_, (_, at) in starts.items() if at is not None and id_ not in self._pushed
         }
@@ -227,32 +377,32 @@ class Freshness:
         self._read_at = now
 
 
-def of(database: Database) -> Freshness:
+def freshness_of(database: Database) -> Freshness:
     """The freshness that this process knows."""
     return database.remembered.of(Freshness)
 
 
-def some(facts: Collection[str], stale: Collection[str]) -> list[str]:
+def find_stale(facts: Collection[str], stale: Collection[str]) -> list[str]:
     """The names of stale facts, where others of these facts are current."""
     found = [name for name in facts if name in stale]
     return found if len(found) < len(facts) else []
 
 
-def _is_pushed(source: DataSource) -> bool:
+def _is_pushed_source(source: DataSource) -> bool:
     return source.handler is not None and source.handler.type == "push"
 
 
 def _stale_before(source: DataSource, ended: runs.EndedStart | None, now: int) -> int:
     """The time before which values are stale; `ended` is the last run that did."""
-    if _is_pushed(source):
+    if _is_pushed_source(source):
         lifetime = source.lifecycle.time_to_live if source.lifecycle else None
-        return 0 if lifetime is None else now - milliseconds(lifetime)
+        return 0 if lifetime is None else now - duration_milliseconds(lifetime)
     if ended is None or ended.started_at > now:
         return 0
     started_at = ended.started_at
-    length = interval(source, now)
+    length = run_interval(source, now)
     if source.cadence is None or length is None:
         return started_at
     due = find_next_start(source.id, source.cadence, started_at)
     # Values of single entities may be newer than the last run of everything.
-    return max(due, now - length - LATE) if due < now - LATE else started_at
+    return max(due, now - length - LATE_AFTER) if due < now - LATE_AFTER else started_at

@@ -10,9 +10,9 @@ from factbook.errors import InputError
 Report = Callable[[str, str], None]
 
 # So many months are milliseconds that a database can still count.
-MOST_COUNTED: Final = 1_000_000_000
+LARGEST_COUNT: Final = 1_000_000_000
 
-_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_IDENTIFIER: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 # Source: the expression that semver.org suggests.
 _NUMBER: Final = r"(0|[1-9]\d*)"
 _PRERELEASE: Final = r"(0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*)"
@@ -23,7 +23,7 @@ _VERSION: Final = re.compile(
 )
 
 
-def object_(value: object, path: str, report: Report) -> dict[str, Any]:
+def take_object(value: object, path: str, report: Report) -> dict[str, Any]:
     """An object; empty if it is none."""
     if isinstance(value, dict):
         return value
@@ -31,7 +31,7 @@ def object_(value: object, path: str, report: Report) -> dict[str, Any]:
     return {}
 
 
-def string(value: object, path: str, report: Report) -> str:
+def take_string(value: object, path: str, report: Report) -> str:
     """A text that is not blank."""
     if isinstance(value, str) and value.strip():
         return value
@@ -39,7 +39,7 @@ def string(value: object, path: str, report: Report) -> str:
     return ""
 
 
-def text(value: object, path: str, report: Report) -> str:
+def take_text(value: object, path: str, report: Report) -> str:
     """Any text."""
     if isinstance(value, str):
         return value
@@ -47,30 +47,30 @@ def text(value: object, path: str, report: Report) -> str:
     return ""
 
 
-def identifier(value: object, path: str, report: Report) -> str:
+def take_identifier(value: object, path: str, report: Report) -> str:
     """An id."""
-    if isinstance(value, str) and _ID.fullmatch(value):
+    if isinstance(value, str) and _IDENTIFIER.fullmatch(value):
         return value
     report(path, "has to be 1 to 100 letters, digits, dots, dashes or underscores")
     return ""
 
 
-def boolean(value: object, path: str, report: Report) -> bool:
+def take_boolean(value: object, path: str, report: Report) -> bool:
     """True or false."""
     if not isinstance(value, bool):
         report(path, "has to be true or false")
     return value is True
 
 
-def count(value: object, path: str, report: Report) -> int:
+def take_count(value: object, path: str, report: Report) -> int:
     """A positive number of something."""
-    if type(value) is int and 0 < value <= MOST_COUNTED:
+    if type(value) is int and 0 < value <= LARGEST_COUNT:
         return value
-    report(path, f"has to be a whole number from 1 to {MOST_COUNTED}")
+    report(path, f"has to be a whole number from 1 to {LARGEST_COUNT}")
     return 0
 
 
-def version(value: object, path: str, report: Report) -> str:
+def take_version(value: object, path: str, report: Report) -> str:
     """A semantic version."""
     if isinstance(value, str) and _VERSION.fullmatch(value):
         return value
@@ -78,7 +78,7 @@ def version(value: object, path: str, report: Report) -> str:
     return ""
 
 
-def reference(value: object, path: str, report: Report, kind: str | None = None) -> str:
+def take_reference(value: object, path: str, report: Report, kind: str | None = None) -> str:
     """A canonical reference; a `kind` is that of references that leave it out."""
     try:
         if isinstance(value, str):

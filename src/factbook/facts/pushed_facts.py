@@ -16,21 +16,27 @@ from msgspec import Struct
 
 from factbook.catalog.store import collectable
 from factbook.clock import MINUTE
-from factbook.facts import changes, entity_filter, removal, retention
-from factbook.facts.changes import Before
+from factbook.facts import entity_filter, history, retention
 from factbook.facts.datasource import DataSource
-from factbook.facts.freshness import Latest, reason_of
-from factbook.facts.reasons import BAD_DEFINITION, NOT_APPLICABLE, NOT_SENT, REASONS, UPSTREAM_ERROR
-from factbook.facts.schema import is_text
+from factbook.facts.freshness import Latest, find_reason
+from factbook.facts.history import Before
+from factbook.facts.schema import (
+    BAD_DEFINITION,
+    NOT_APPLICABLE,
+    NOT_SENT,
+    REASONS,
+    UPSTREAM_ERROR,
+    is_text,
+)
 from factbook.storage import Transaction
 
 # Of the facts of one item, as JSON.
-LARGEST: Final = 64 * 1024
+LARGEST_ITEM: Final = 64 * 1024
 # Of one item: as many as a source can have.
 MOST_FACTS: Final = 200
 
 # How far the clocks of those who push may be ahead.
-AHEAD: Final = 5 * MINUTE
+LARGEST_LEAD: Final = 5 * MINUTE
 # Of a reason, in characters.
 _LONGEST_REASON: Final = 300
 # The second is how earlier releases stored it.
@@ -77,7 +83,7 @@ class _Row(NamedTuple):
         if self.is_merged and base is not None:
             held = {name: base.facts[name] for name in unsent & base.facts.keys()}
             older = source.check(held).stored
-            said = {name: reason_of(name, base.reasons) for name in unsent - older.keys()}
+            said = {name: find_reason(name, base.reasons) for name in unsent - older.keys()}
             reasons |= {name: why for name, why in said.items() if why and why not in _UNSENT}
             facts |= older
             times = {name: base.kept.get(name, base.written_at) for name in older}
@@ -88,7 +94,7 @@ class _Row(NamedTuple):
         return Latest(in_order, reasons, source.version, self.written_at, kept)
 
 
-def push(
+def push_facts(
     transaction: Transaction, source: DataSource, items: Sequence[FactItem], now: int
 ) -> list[FactItemResult]:
     """Store the valid parts of the items; returns the result of each, in order.
@@ -96,10 +102,10 @@ def push(
     What is known of entities that went to another owner than that of the source is deleted.
     """
     if source.owner is not None:
-        removal.drop_untracked(transaction, source)
+        retention.drop_untracked(transaction, source)
     outcomes = [FactItemResult() for _ in items]
     ids = collectable.ids_of(transaction, {item.ref for item in items})
-    left_out = _left_out(transaction, source, list(ids.values()))
+    left_out = _select_left_out(transaction, source, list(ids.values()))
     found: list[tuple[_Row, FactItemResult]] = []
     for item, outcome in zip(items, outcomes, strict=True):
         entity_id = ids.get(item.ref)
@@ -107,21 +113,21 @@ def push(
             outcome.problems["entity"] = f"there is no entity {item.ref}"
         elif entity_id in left_out:
             outcome.problems["entity"] = source.left_out(item.ref)
-        elif row := _row(source, entity_id, item, outcome):
+        elif row := _check_item(source, entity_id, item, outcome):
             found.append((row, outcome))
-    _store(transaction, source, found, now)
+    _store_rows(transaction, source, found, now)
     return outcomes
 
 
-def _left_out(transaction: Transaction, source: DataSource, ids: list[int]) -> set[int]:
+def _select_left_out(transaction: Transaction, source: DataSource, ids: list[int]) -> set[int]:
     """The entities that the source is not about."""
     if source.selection is None:
         return set()
-    where = entity_filter.where(source.selection)
+    where = entity_filter.filter_condition(source.selection)
     return set(ids) - collectable.meeting(transaction, where, ids)
 
 
-def _row(
+def _check_item(
     source: DataSource, entity_id: int, item: FactItem, outcome: FactItemResult
 ) -> _Row | None:
     """The row to store for an item; None if nothing can be stored."""
@@ -140,14 +146,14 @@ def _row(
             outcome.problems[f"facts.{name}"] = checked.reasons[name].removeprefix(where)
     reasons = dict[str, str]()
     for name, text in item.reasons.items():
-        if mistake := _mistake(name, text, item, declared):
+        if mistake := _find_mistake(name, text, item, declared):
             outcome.problems[f"reasons.{name}"] = mistake
         else:
-            reasons[name] = _reason(text)
+            reasons[name] = _stored_reason(text)
     if not names:
         outcome.problems["facts"] = "has no facts"
-    if len(_json(checked.stored)) > LARGEST:
-        outcome.problems["facts"] = f"is larger than {LARGEST // 1024} KiB"
+    if len(_encode_json(checked.stored)) > LARGEST_ITEM:
+        outcome.problems["facts"] = f"is larger than {LARGEST_ITEM // 1024} KiB"
         return None
     sent = {name for name in names if name in reasons or f"facts.{name}" not in outcome.problems}
     if not sent & declared:
@@ -158,7 +164,7 @@ def _row(
     return _Row(entity_id, item.written_at, checked.stored, reasons, unsent, item.is_merged)
 
 
-def _mistake(name: str, text: str, item: FactItem, declared: Collection[str]) -> str:
+def _find_mistake(name: str, text: str, item: FactItem, declared: Collection[str]) -> str:
     """The mistake in a reason; empty if there is none."""
     if name not in declared:
         return "the data source declares no such fact"
@@ -169,19 +175,21 @@ def _mistake(name: str, text: str, item: FactItem, declared: Collection[str]) ->
     return f"has to be a text of 1 to {_LONGEST_REASON} characters that is not blank"
 
 
-def _reason(text: str) -> str:
+def _stored_reason(text: str) -> str:
     """A reason as it is stored, with one of the words in front."""
     word, _, _ = text.partition(":")
     return text.strip() if word in REASONS else f"{UPSTREAM_ERROR}: {text.strip()}"
 
 
-def _store(
+def _store_rows(
     transaction: Transaction, source: DataSource, found: list[tuple[_Row, FactItemResult]], now: int
 ) -> None:
     """Store new rows, and report those that conflict with other facts of the same time."""
-    before = changes.before(transaction, source.id, sorted({row.entity_id for row, _ in found}))
-    stored = _there(transaction, source.id, [row for row, _ in found])
-    states = {id_: _latest(*was) for id_, was in before.items()}
+    before = history.select_stored(
+        transaction, source.id, sorted({row.entity_id for row, _ in found})
+    )
+    stored = _select_present(transaction, source.id, [row for row, _ in found])
+    states = {id_: _decode_latest(*was) for id_, was in before.items()}
     done: dict[int, Latest] = {}
     new: dict[tuple[int, int], Latest] = {}
     good: list[tuple[_Row, FactItemResult]] = []
@@ -191,40 +199,49 @@ def _store(
         base = None
         if row.is_merged:
             bases = [done.get(row.entity_id), states.get(row.entity_id)]
-            base = _base(transaction, source.id, row, bases)
+            base = _base_facts(transaction, source.id, row, bases)
         after = row.on(base, source)
-        text = _json(after.facts)
+        text = _encode_json(after.facts)
         there = stored.get(key)
-        if there is not None and not _agrees(row, there, text, base):
+        if there is not None and not _agrees_with_stored(row, there, text, base):
             outcome.stored = []
             outcome.problems["timestamp"] = "other facts of this time are stored already"
             continue
-        if there is None or (row.is_merged and base is not None and _said(base) != _said(after)):
+        if there is None or (
+            row.is_merged and base is not None and _stated_facts(base) != _stated_facts(after)
+        ):
             stored[key], new[key], done[row.entity_id] = text, after, after
         outcome.accepted = True
         good.append((row, outcome))
     # Of one entity the newest comes last.
     rows = [
-        (source.id, *key, _json(one.facts), _json(one.reasons), one.version, _json(one.kept))
+        (
+            source.id,
+            *key,
+            _encode_json(one.facts),
+            _encode_json(one.reasons),
+            one.version,
+            _encode_json(one.kept),
+        )
         for key, one in sorted(new.items())
     ]
-    transaction.many(_APPEND, [row[:6] for row in rows])
+    transaction.many(_APPEND_PUSHED, [row[:6] for row in rows])
     if rows:
-        retention.note_pushed(transaction, source.id, min(row[2] for row in rows))
+        retention.record_late_push(transaction, source.id, min(row[2] for row in rows))
     newest = {row[1]: row for row in rows}
-    _write_latest(transaction, source.id, before, newest, now)
+    _write_newest(transaction, source.id, before, newest, now)
     times: dict[int, int] = dict(
-        transaction.all(_TIMES, (source.id, sorted({row.entity_id for row, _ in good})))
+        transaction.all(_LATEST_TIMES, (source.id, sorted({row.entity_id for row, _ in good})))
     )
     for row, outcome in good:
         outcome.latest = times.get(row.entity_id) == row.written_at
 
 
-def _said(latest: Latest) -> tuple[object, ...]:
+def _stated_facts(latest: Latest) -> tuple[object, ...]:
     return latest.facts, latest.reasons, latest.kept
 
 
-def _agrees(row: _Row, there: str, text: str, base: Latest | None) -> bool:
+def _agrees_with_stored(row: _Row, there: str, text: str, base: Latest | None) -> bool:
     """Return true if an item contradicts nothing that is stored of its time.
 
     A merged item may add facts, and replace those that are there from an earlier time.
@@ -239,24 +256,26 @@ def _agrees(row: _Row, there: str, text: str, base: Latest | None) -> bool:
     return all(name in row.facts and row.facts[name] == held[name] for name in own)
 
 
-def _base(
+def _base_facts(
     transaction: Transaction, source_id: str, row: _Row, bases: Iterable[Latest | None]
 ) -> Latest | None:
     """The facts of the entity at the time of the row, or the last before it."""
     later = [one for one in bases if one is not None]
     found = [one for one in later if one.written_at <= row.written_at]
     if len(found) < len(later):
-        past = transaction.one(_PAST, (source_id, row.entity_id, row.written_at))
-        found += [_latest(*past)] if past else []
+        past = transaction.one(_PAST_ROW, (source_id, row.entity_id, row.written_at))
+        found += [_decode_latest(*past)] if past else []
     return max(found, key=lambda one: one.written_at, default=None)
 
 
-def _latest(facts: str, reasons: str, version: str, written_at: int, kept: str = "{}") -> Latest:
+def _decode_latest(
+    facts: str, reasons: str, version: str, written_at: int, kept: str = "{}"
+) -> Latest:
     read = msgspec.json.decode
     return Latest(read(facts), read(reasons), version, written_at, read(kept))
 
 
-def _write_latest(
+def _write_newest(
     transaction: Transaction,
     source_id: str,
     before: Mapping[int, Before],
@@ -265,18 +284,18 @@ def _write_latest(
 ) -> None:
     """Make the rows the latest ones of their entities unless older, and publish the changes."""
     # A time that is still to come was given by a clock that was set back since.
-    to_come = now + AHEAD
+    to_come = now + LARGEST_LEAD
     transaction.many(_WRITE_LATEST, [(*row, to_come) for row in newest.values()])
     written = {
         id_: row[3]
         for id_, row in newest.items()
         if id_ in before and not row[2] < before[id_].written_at <= to_come
     }
-    changes.touch_values(transaction, source_id, newest)
-    changes.tell(transaction, source_id, before, written, now)
+    history.touch_values(transaction, source_id, newest)
+    history.publish_changes(transaction, source_id, before, written, now)
 
 
-def _there(
+def _select_present(
     transaction: Transaction, source_id: str, rows: Iterable[_Row]
 ) -> dict[tuple[int, int], str]:
     """The facts that are already stored, by entity and time."""
@@ -286,27 +305,27 @@ def _there(
     return {
         (entity_id, written_at): facts
         for written_at, ids in by_time.items()
-        for entity_id, facts in transaction.all(_STORED, (source_id, written_at, ids))
+        for entity_id, facts in transaction.all(_STORED_ROWS, (source_id, written_at, ids))
     }
 
 
-def _json(value: Any) -> str:
+def _encode_json(value: Any) -> str:
     return msgspec.json.encode(value).decode()
 
 
-_STORED = """
+_STORED_ROWS = """
 SELECT entity_id, facts FROM facts_history
 WHERE source_id = ? AND written_at = ? AND entity_id IN LIST(?)
 """
 
-_APPEND = """
+_APPEND_PUSHED = """
 INSERT INTO facts_history (source_id, entity_id, written_at, facts, reasons, version)
 VALUES (?, ?, ?, ?, ?, ?)
 ON CONFLICT (source_id, entity_id, written_at) DO UPDATE SET facts = excluded.facts,
     reasons = excluded.reasons, version = excluded.version
 """
 
-_PAST = """
+_PAST_ROW = """
 SELECT facts, reasons, version, written_at FROM facts_history
 WHERE source_id = ? AND entity_id = ? AND written_at <= ? ORDER BY written_at DESC LIMIT 1
 """
@@ -320,6 +339,6 @@ ON CONFLICT (source_id, entity_id) DO UPDATE SET written_at = excluded.written_a
 WHERE facts_latest.written_at <= excluded.written_at OR facts_latest.written_at > ?
 """
 
-_TIMES = """
+_LATEST_TIMES = """
 SELECT entity_id, written_at FROM facts_latest WHERE source_id = ? AND entity_id IN LIST(?)
 """

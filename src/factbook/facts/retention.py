@@ -1,31 +1,66 @@
-"""Trimming of history to the lifecycle of each source, in time proportional to the deleted rows.
+"""Ends of stored facts: history beyond its lifecycle, deletions, dropped months, expired values."""
 
-A row is as old as its last confirmation, or that of a row that needs it (facts.row_age). Old rows
-that are still confirmed would be found in every sweep, so a sweep looks only at those that have
-become old since the one before, and at all of them once a day.
-"""
-
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import islice
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from factbook.clock import DAY, HOUR, MINUTE, Throttle
-from factbook.facts.datasource import DataSource, milliseconds
-from factbook.facts.row_age import FOUND_UNTIL
-from factbook.storage import Database, Transaction
+import msgspec
 
+from factbook.clock import DAY, HOUR, MINUTE, Throttle, iso
+from factbook.errors import UnavailableError
+from factbook.facts import entity_filter, history, store
+from factbook.facts.datasource import DataSource, duration_milliseconds
+from factbook.facts.freshness import LATE_AFTER, Observation, expiry_time
+from factbook.facts.schema import UPSTREAM_ERROR
+from factbook.scheduling import runs
+from factbook.scheduling.runs import SourceHealth
+from factbook.storage import Database, Transaction, Write
+from factbook.storage.partitions import MonthlyTable, Partition, replace_gone
+
+# For a row `h`. Its newest confirmation is that of the latest facts, also of rows that share its
+# values. They follow it within a day, one after the other, so the next row tells if there are any.
+FOUND_UNTIL: Final = """
+COALESCE(CASE WHEN COALESCE(h.held_at, h.written_at) = (
+    SELECT n.held_at FROM facts_history n WHERE n.source_id = h.source_id
+        AND n.entity_id = h.entity_id AND n.written_at > h.written_at
+    ORDER BY n.written_at LIMIT 1
+) THEN (
+    SELECT COALESCE(r.confirmed_at, CASE WHEN NOT EXISTS (
+        SELECT 1 FROM facts_history n WHERE n.source_id = r.source_id
+            AND n.entity_id = r.entity_id AND n.written_at > r.written_at
+    ) THEN (
+        SELECT l.written_at FROM facts_latest l
+        WHERE l.source_id = r.source_id AND l.entity_id = r.entity_id
+    ) END, r.written_at) AS found_until FROM facts_history r
+    WHERE r.source_id = h.source_id AND r.entity_id = h.entity_id
+        AND r.written_at < COALESCE(h.held_at, h.written_at) + 86400000
+        AND r.held_at = COALESCE(h.held_at, h.written_at)
+    ORDER BY r.written_at DESC LIMIT 1
+) END, h.confirmed_at, CASE WHEN NOT EXISTS (
+    SELECT 1 FROM facts_history n WHERE n.source_id = h.source_id
+        AND n.entity_id = h.entity_id AND n.written_at > h.written_at
+) THEN (
+    SELECT l.written_at FROM facts_latest l
+    WHERE l.source_id = h.source_id AND l.entity_id = h.entity_id
+) END, h.written_at)
+"""
 # Rows that are looked at in one go.
-_AT_ONCE = 1_000
+_ROWS_AT_ONCE = 1_000
 # Rows that are deleted in one go, so that no other write waits long.
-_DELETED = 200
+_DELETED_AT_ONCE = 200
 # What is stored may have been given its time so long before.
-_DELAY = 5 * MINUTE
-_BEYOND = 2**63 - 1
+_TRIM_DELAY = 5 * MINUTE
+_AFTER_ALL = 2**63 - 1
 # In place of the number of items, of a source that keeps a time. It is the largest, so when the
 # source is to keep a number instead, all its entities are looked at.
-_A_TIME = _BEYOND
-
-_Key = tuple[str, int, int]
+_ANY_TIME = _AFTER_ALL
+_RowKey = tuple[str, int, int]
+_ENTITIES_AT_ONCE = 1_000
+_HISTORY_AT_ONCE = 5_000
+MONTHLY_HISTORY: Final = MonthlyTable("facts_history", "written_at")
+_BEFORE_ALL: Final = -(2**63)
+_EXPIRED_AT_ONCE = 500
 
 
 class _Mark(NamedTuple):
@@ -51,40 +86,42 @@ class _Progress(NamedTuple):
     source_id: str
 
 
-async def sweep(
+async def sweep_history(
     database: Database, sources: Sequence[DataSource], now: int, pace: Throttle | None = None
 ) -> int:
     """Delete rows beyond the lifecycles of the sources; returns their number."""
-    return await _Sweep(database, now, pace or Throttle()).run(sources)
+    return await _HistorySweep(database, now, pace or Throttle()).run(sources)
 
 
-def note_pushed(transaction: Transaction, source_id: str, earliest: int) -> None:
+def record_late_push(transaction: Transaction, source_id: str, earliest: int) -> None:
     """Record that rows with possibly old times were added to the history of a source."""
-    transaction.run(_NOTE, (earliest, earliest, source_id))
+    transaction.run(_RECORD_LATE, (earliest, earliest, source_id))
 
 
-class _Sweep:
+class _HistorySweep:
     def __init__(self, database: Database, now: int, pace: Throttle) -> None:
         self._database = database
         self._now = now
         self._pace = pace
         # An entity that has rows in two portions is found in both.
-        self._keys: dict[_Key, None] = {}
+        self._keys: dict[_RowKey, None] = {}
         self._trimmed: list[_Progress] = []
         self._removed = 0
 
     async def run(self, sources: Sequence[DataSource]) -> int:
-        marks = {id_: _Mark(*rest) for id_, *rest in await self._database.all(_MARKS)}
+        marks = {id_: _Mark(*rest) for id_, *rest in await self._database.all(_TRIM_MARKS)}
         for source in sources:
             async for keys in self._outlived(source, marks.get(source.id)):
                 self._keys |= dict.fromkeys(keys)
-                while len(self._keys) + len(self._trimmed) >= _DELETED:
+                while len(self._keys) + len(self._trimmed) >= _DELETED_AT_ONCE:
                     await self._flush()
                 await self._pace.rest()
         await self._flush()
         return self._removed
 
-    async def _outlived(self, source: DataSource, mark: _Mark | None) -> AsyncIterator[list[_Key]]:
+    async def _outlived(
+        self, source: DataSource, mark: _Mark | None
+    ) -> AsyncIterator[list[_RowKey]]:
         """The rows to delete from a source, in portions, which may be empty."""
         if source.lifecycle is None:
             return
@@ -93,49 +130,51 @@ class _Sweep:
             async for keys in self._too_many(source.id, most, mark):
                 yield keys
         elif lifetime is not None:
-            async for keys in self._too_old(source.id, self._now - milliseconds(lifetime), mark):
+            async for keys in self._too_old(
+                source.id, self._now - duration_milliseconds(lifetime), mark
+            ):
                 yield keys
 
     async def _too_old(
         self, source_id: str, before: int, mark: _Mark | None
-    ) -> AsyncIterator[list[_Key]]:
-        since = await self._since(source_id, _A_TIME, mark)
+    ) -> AsyncIterator[list[_RowKey]]:
+        since = await self._since(source_id, _ANY_TIME, mark)
         passed_at = mark.passed_at if mark is not None else None
         if passed_at is None or not passed_at <= self._now < passed_at + DAY or not since:
             since, passed_at = 0, self._now
         found = False
-        place: tuple[int, int] | None = (since - 1, _BEYOND)
+        place: tuple[int, int] | None = (since - 1, _AFTER_ALL)
         while place is not None:
-            rows = await self._database.all(_OLDER, (source_id, before, *place, _AT_ONCE))
+            rows = await self._database.all(_OLDER_ROWS, (source_id, before, *place, _ROWS_AT_ONCE))
             gone = [row[:3] for row in rows if row[3] < before]
             yield [
                 *(await self._sharing(source_id, gone) if since else ()),
                 *((source_id, id_, written_at) for written_at, id_, _ in gone),
             ]
             found = found or bool(rows)
-            place = rows[-1][:2] if len(rows) == _AT_ONCE else None
+            place = rows[-1][:2] if len(rows) == _ROWS_AT_ONCE else None
         if found or not since or before - since > HOUR:
             self._trimmed.append(_Progress(before, passed_at, source_id))
 
     async def _sharing(
         self, source_id: str, rows: Sequence[tuple[int, int, int | None]]
-    ) -> list[_Key]:
+    ) -> list[_RowKey]:
         """The earlier rows that share long values with these, and were kept for their sake."""
         ends = {(id_, held_at): at for at, id_, held_at in rows if held_at is not None}
-        found: list[_Key] = []
+        found: list[_RowKey] = []
         for (id_, held_at), at in ends.items():
-            found += await self._database.all(_SHARING, (source_id, id_, held_at, at, held_at))
+            found += await self._database.all(_ROWS_SHARING, (source_id, id_, held_at, at, held_at))
         return found
 
     async def _since(self, source_id: str, most: int, mark: _Mark | None) -> int:
         """The time from which rows must be examined; 0: all of them."""
         if mark is None or mark.late is not None or mark.max_items != most:
-            return await self._database.write(lambda tx: _begin(tx, source_id, most))
+            return await self._database.write(lambda tx: _begin_trim(tx, source_id, most))
         return mark.trimmed_to
 
     async def _too_many(
         self, source_id: str, most: int, mark: _Mark | None
-    ) -> AsyncIterator[list[_Key]]:
+    ) -> AsyncIterator[list[_RowKey]]:
         since = await self._since(source_id, most, mark)
         # The clock was set back: what came since has earlier times.
         since = since if since <= self._now else 0
@@ -145,32 +184,34 @@ class _Sweep:
             found = True
             yield keys
         if found or not since:
-            self._trimmed.append(_Progress(self._now - _DELAY, None, source_id))
+            self._trimmed.append(_Progress(self._now - _TRIM_DELAY, None, source_id))
 
-    async def _recent(self, source_id: str, most: int, since: int) -> AsyncIterator[list[_Key]]:
+    async def _recent(self, source_id: str, most: int, since: int) -> AsyncIterator[list[_RowKey]]:
         """The surplus rows of entities that have rows since then."""
         place: tuple[int, int] | None = (since, -1)
         while place is not None:
-            rows = await self._database.all(_SINCE, (source_id, *place, _AT_ONCE))
+            rows = await self._database.all(_ROWS_SINCE, (source_id, *place, _ROWS_AT_ONCE))
             if not rows:
                 return
-            until = self._now + _DELAY
+            until = self._now + _TRIM_DELAY
             among = (source_id, until, most - 1, source_id, *place, *rows[-1], source_id)
-            async for keys in self._database.pages(_MORE, among, _AT_ONCE):
+            async for keys in self._database.pages(_ROWS_BEYOND, among, _ROWS_AT_ONCE):
                 yield [(source_id, entity_id, written_at) for entity_id, written_at in keys]
             yield []
-            place = _next(rows)
+            place = _next_portion(rows)
 
-    async def _every(self, source_id: str, most: int) -> AsyncIterator[list[_Key]]:
+    async def _every(self, source_id: str, most: int) -> AsyncIterator[list[_RowKey]]:
         """The surplus rows of all entities."""
-        place, last, count, needed = (_BEYOND, _BEYOND), -1, 0, 0
-        while rows := await self._database.search(_NEWEST_FIRST, (source_id, *place, _AT_ONCE)):
-            keys: list[_Key] = []
+        place, last, count, needed = (_AFTER_ALL, _AFTER_ALL), -1, 0, 0
+        while rows := await self._database.search(
+            _NEWEST_FIRST, (source_id, *place, _ROWS_AT_ONCE)
+        ):
+            keys: list[_RowKey] = []
             for entity_id, written_at, held_at in rows:
                 count = count if entity_id == last else 0
                 last = entity_id
                 # One whose time is to come is left until then, and takes no other's place.
-                count += written_at <= self._now + _DELAY
+                count += written_at <= self._now + _TRIM_DELAY
                 if count == most:
                     needed = written_at if held_at is None else held_at
                 if count > most and written_at < needed:
@@ -180,44 +221,231 @@ class _Sweep:
 
     async def _flush(self) -> None:
         """Delete the first of the keys, and record the trimmed sources once none is left."""
-        keys = list(islice(self._keys, _DELETED))
+        keys = list(islice(self._keys, _DELETED_AT_ONCE))
         for key in keys:
             del self._keys[key]
         trimmed = list[_Progress]()
         if not self._keys:
             trimmed, self._trimmed = self._trimmed, []
         if keys or trimmed:
-            await self._database.write(lambda tx: _forget(tx, keys, trimmed))
+            await self._database.write(lambda tx: _delete_rows(tx, keys, trimmed))
             self._removed += len(keys)
             await self._pace.rest()
 
 
-def _next(rows: Sequence[tuple[int, int]]) -> tuple[int, int] | None:
+def _next_portion(rows: Sequence[tuple[int, int]]) -> tuple[int, int] | None:
     """The start of the next portion; None if this was the last."""
-    return rows[-1] if len(rows) == _AT_ONCE else None
+    return rows[-1] if len(rows) == _ROWS_AT_ONCE else None
 
 
-def _begin(transaction: Transaction, source_id: str, most: int) -> int:
+def _begin_trim(transaction: Transaction, source_id: str, most: int) -> int:
     """The time from which rows must be examined; 0: all of them."""
-    row = transaction.one(_BEGIN, (source_id, most, _A_TIME))
+    row = transaction.one(_BEGIN_TRIM, (source_id, most, _ANY_TIME))
     return row[0] if row else 0
 
 
-def _forget(transaction: Transaction, keys: list[_Key], marks: list[_Progress]) -> None:
+def _delete_rows(transaction: Transaction, keys: list[_RowKey], marks: list[_Progress]) -> None:
     # What a crash brings back goes with the next sweep; nobody else waits for the disk.
     transaction.relax()
     transaction.delete("facts_history", ("source_id", "entity_id", "written_at"), keys)
-    transaction.many(_END, marks)
+    transaction.many(_END_TRIM, marks)
 
 
-_MARKS = "SELECT source_id, max_items, trimmed_to, late, passed_at FROM history_trims"
+def delete_facts(
+    transaction: Transaction, entity_ids: Iterable[int], source_id: str | None = None
+) -> int:
+    """Delete the facts of these entities, of all sources or of one; returns the number of rows."""
+    only, parameters = ("", ()) if source_id is None else (" AND source_id = ?", (source_id,))
+    ids = list(entity_ids)
+    if source_id is not None:
+        history.touch_values(transaction, source_id, ids)
+    statements = (_DELETE_LATEST, _DELETE_HISTORY)
+    return sum(transaction.run(each + only, (ids, *parameters)) for each in statements)
 
-_NOTE = """
+
+def delete_source_facts(transaction: Transaction, source_id: str) -> None:
+    """Delete everything that a source has stored."""
+    history.lock_latest(transaction, source_id)
+    for entity_ids in _entity_portions(transaction, source_id):
+        history.touch_values(transaction, source_id, entity_ids)
+    for statement in _DELETE_SOURCE:
+        transaction.run(statement, (source_id,))
+
+
+async def drop_history(database: Database, source_id: str, write: Write) -> int:
+    """Delete the history of a source, in portions so that no other write waits long.
+
+    `write` runs each of them in a transaction.
+    """
+    dropped, rest = 0, True
+    while rest:
+        place = await database.one(_HISTORY_PLACE, (source_id, _HISTORY_AT_ONCE))
+        rest = place is not None
+        keys = (source_id, *(place or (_AFTER_ALL, _AFTER_ALL)))
+        dropped += await write(partial(_drop_rows, keys=keys))
+    return dropped
+
+
+def drop_facts(transaction: Transaction, source_id: str, names: Iterable[str]) -> None:
+    """Remove facts from the latest ones of a source, whose types must match its schema."""
+    gone, after = frozenset(names), 0
+    history.lock_latest(transaction, source_id)
+    while gone and (
+        rows := transaction.all(_LATEST_OF_SOURCE, (source_id, after, _ENTITIES_AT_ONCE))
+    ):
+        transaction.many(
+            _REWRITE_LATEST,
+            [
+                (*(_without_names(text, gone) for text in texts), source_id, entity_id)
+                for entity_id, *texts in rows
+            ],
+        )
+        after = rows[-1][0]
+        history.touch_values(transaction, source_id, [row[0] for row in rows])
+
+
+def drop_untracked(transaction: Transaction, source: DataSource) -> int:
+    """Delete the latest facts of entities that no longer match the filter; returns their number."""
+    if source.selection is None:
+        return 0
+    history.lock_latest(transaction, source.id)
+    condition, values = entity_filter.filter_condition(source.selection)
+    gone = transaction.all(_UNTRACKED.replace("{}", condition), (source.id, *values))
+    if not gone:
+        return 0
+    history.close_history(transaction, source.id, gone)
+    ids = [entity_id for entity_id, _ in gone]
+    history.touch_values(transaction, source.id, ids)
+    return transaction.run(_DROP_LATEST, (source.id, ids))
+
+
+def _drop_rows(transaction: Transaction, keys: tuple[str, int, int]) -> int:
+    return transaction.run(_DROP_ROWS, keys)
+
+
+def _entity_portions(transaction: Transaction, source_id: str) -> Iterator[list[int]]:
+    """The entities about which a source has latest facts."""
+    after = 0
+    while rows := transaction.all(_LATEST_IDS, (source_id, after, _ENTITIES_AT_ONCE)):
+        yield [entity_id for (entity_id,) in rows]
+        after = rows[-1][0]
+
+
+def _without_names(text: str, names: frozenset[str]) -> str:
+    values = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
+    kept = {name: value for name, value in values.items() if name not in names}
+    return msgspec.json.encode(kept).decode()
+
+
+async def drop_months(database: Database, sources: Sequence[DataSource], now: int) -> None:
+    """Drop the months before now of which no source keeps a row."""
+    # Before these times; a source that keeps a number of rows, or all, has none.
+    cutoffs = dict(_source_cutoffs(sources, now))
+
+    async def is_gone(one: Partition) -> bool:
+        source_id = ""
+        while source_id := await _next_source(database, one, source_id):
+            if not _may_drop(cutoffs, source_id, one):
+                return False
+            values = (source_id, one.start or _BEFORE_ALL, one.end, cutoffs[source_id])
+            try:
+                if await database.search(_IS_KEPT, values):
+                    return False
+            except UnavailableError:  # it takes too long, so its rows go one by one
+                return False
+        return True
+
+    def check(transaction: Transaction, one: Partition) -> bool:
+        """Return true unless somebody has pushed rows of an old time since."""
+        source_id, sql = "", _NEXT_SOURCE.format(one.name)
+        while row := transaction.one(sql, (source_id,)):
+            source_id = row[0]
+            if not _may_drop(cutoffs, source_id, one):
+                return False
+        return True
+
+    await replace_gone(database, MONTHLY_HISTORY, now, is_gone, check)
+
+
+def _source_cutoffs(sources: Sequence[DataSource], now: int) -> Iterator[tuple[str, int]]:
+    for source in sources:
+        lifecycle = source.lifecycle
+        if lifecycle and lifecycle.time_to_live and lifecycle.max_items is None:
+            yield source.id, now - duration_milliseconds(lifecycle.time_to_live)
+
+
+def _may_drop(cutoffs: Mapping[str, int], source_id: str, one: Partition) -> bool:
+    return one.end is not None and cutoffs.get(source_id, _BEFORE_ALL) >= one.end
+
+
+async def _next_source(database: Database, one: Partition, source_id: str) -> str:
+    row = await database.one(_NEXT_SOURCE.format(one.name), (source_id,))
+    return row[0] if row else ""
+
+
+class _FirstRound:
+    """The first round of this process."""
+
+    at: int | None = None
+
+
+class _Expired(NamedTuple):
+    """The number of entities, and the id of the last one looked at; None at the end."""
+
+    entities: int
+    last: int | None
+
+
+async def sweep_expired(
+    database: Database, sources: Iterable[DataSource], now: int, pace: Throttle
+) -> int:
+    """Expire values of sources without a run for as long as a value lasts; returns how many."""
+    start = database.remembered.of(_FirstRound)
+    start.at = now if start.at is None or start.at > now else start.at
+    if now - start.at < LATE_AFTER:
+        return 0
+    known, count = await runs.fetch_health(database), 0
+    for source in sources:
+        reason = _expiry_cause(source, known.get(source.id), now)
+        after = None if reason is None else 0
+        while reason is not None and after is not None:
+            step = partial(_expire_values, source=source, reason=reason, after=after, now=now)
+            expired: _Expired = await database.write(step)
+            count, after = count + expired.entities, expired.last
+            await pace.rest()
+    return count
+
+
+def _expiry_cause(source: DataSource, health: SourceHealth | None, now: int) -> str | None:
+    """The reason why values may have expired; None if runs of the source take care of them."""
+    if source.cadence is None or source.draft or health is None:
+        return None
+    last = health.last
+    if last is None or health.running or now <= expiry_time(source, last.started_at):
+        return None
+    return last.error or f"{UPSTREAM_ERROR}: no run since {iso(last.started_at)}"
+
+
+def _expire_values(
+    transaction: Transaction, *, source: DataSource, reason: str, after: int, now: int
+) -> _Expired:
+    """Expire the values of the next entities."""
+    rows = transaction.all(_KNOWN_VALUES, (source.id, after, _EXPIRED_AT_ONCE))
+    old = [id_ for id_, written_at in rows if now > expiry_time(source, written_at)]
+    lost = [Observation(id_, {}, {"": reason}, frozenset({""})) for id_ in old]
+    if lost:
+        store.record_facts(transaction, source, lost, now)
+    return _Expired(len(old), rows[-1][0] if len(rows) == _EXPIRED_AT_ONCE else None)
+
+
+_TRIM_MARKS = "SELECT source_id, max_items, trimmed_to, late, passed_at FROM history_trims"
+
+_RECORD_LATE = """
 UPDATE history_trims SET late = CASE WHEN late < ? THEN late ELSE ? END WHERE source_id = ?
 """
 
 # Waits for pushes under way: what they note is either seen here or left for the next sweep.
-_BEGIN = """
+_BEGIN_TRIM = """
 INSERT INTO history_trims (source_id, max_items, trimmed_to) VALUES (?, ?, 0)
 ON CONFLICT (source_id) DO UPDATE SET trimmed_to = CASE
         WHEN history_trims.max_items > excluded.max_items THEN 0
@@ -228,23 +456,23 @@ ON CONFLICT (source_id) DO UPDATE SET trimmed_to = CASE
 RETURNING trimmed_to
 """
 
-_END = "UPDATE history_trims SET trimmed_to = ?, passed_at = ? WHERE source_id = ?"
+_END_TRIM = "UPDATE history_trims SET trimmed_to = ?, passed_at = ? WHERE source_id = ?"
 
-_OLDER = """
+_OLDER_ROWS = """
 SELECT h.written_at, h.entity_id, h.held_at, {until}
 FROM facts_history h
 WHERE h.source_id = ? AND h.written_at < ? AND (h.written_at, h.entity_id) > (?, ?)
 ORDER BY h.written_at, h.entity_id LIMIT ?
 """.replace("{until}", FOUND_UNTIL)
 
-_SHARING = """
+_ROWS_SHARING = """
 SELECT source_id, entity_id, written_at FROM facts_history
 WHERE source_id = ? AND entity_id = ? AND written_at >= ? AND written_at < ?
     AND COALESCE(held_at, written_at) = ?
 ORDER BY written_at
 """
 
-_SINCE = """
+_ROWS_SINCE = """
 SELECT written_at, entity_id FROM facts_history
 WHERE source_id = ? AND (written_at, entity_id) > (?, ?)
 ORDER BY written_at, entity_id LIMIT ?
@@ -252,7 +480,7 @@ ORDER BY written_at, entity_id LIMIT ?
 
 # Of the entities of a portion, the rows before the last one that is kept, and before the one that
 # has its long values, from when the source kept a time.
-_MORE = """
+_ROWS_BEYOND = """
 SELECT h.entity_id, h.written_at FROM (
     SELECT t.entity_id, (
         SELECT COALESCE(n.held_at, n.written_at) AS needed FROM facts_history n
@@ -271,4 +499,59 @@ _NEWEST_FIRST = """
 SELECT entity_id, written_at, held_at FROM facts_history
 WHERE source_id = ? AND (entity_id, written_at) < (?, ?)
 ORDER BY entity_id DESC, written_at DESC LIMIT ?
+"""
+
+
+_DELETE_LATEST = "DELETE FROM facts_latest WHERE entity_id IN LIST(?)"
+
+_DELETE_HISTORY = "DELETE FROM facts_history WHERE entity_id IN LIST(?)"
+
+_DELETE_SOURCE = (
+    "DELETE FROM facts_latest WHERE source_id = ?",
+    "DELETE FROM facts_history WHERE source_id = ?",
+    "DELETE FROM history_trims WHERE source_id = ?",
+)
+
+_HISTORY_PLACE = """
+SELECT entity_id, written_at FROM facts_history WHERE source_id = ?
+ORDER BY entity_id, written_at LIMIT 1 OFFSET ?
+"""
+
+_DROP_ROWS = "DELETE FROM facts_history WHERE source_id = ? AND (entity_id, written_at) < (?, ?)"
+
+_LATEST_OF_SOURCE = """
+SELECT entity_id, facts, reasons, kept FROM facts_latest
+WHERE source_id = ? AND entity_id > ? ORDER BY entity_id LIMIT ?
+"""
+
+_LATEST_IDS = """
+SELECT entity_id FROM facts_latest WHERE source_id = ? AND entity_id > ?
+ORDER BY entity_id LIMIT ?
+"""
+
+_REWRITE_LATEST = """
+UPDATE facts_latest SET facts = ?, reasons = ?, kept = ? WHERE source_id = ? AND entity_id = ?
+"""
+
+_UNTRACKED = """
+SELECT known.entity_id, known.written_at FROM facts_latest known CROSS JOIN entities e
+WHERE known.source_id = ? AND e.id = known.entity_id AND NOT ({})
+"""
+
+_DROP_LATEST = "DELETE FROM facts_latest WHERE source_id = ? AND entity_id IN LIST(?)"
+
+
+_NEXT_SOURCE: Final = "SELECT source_id FROM {} WHERE source_id > ? ORDER BY source_id LIMIT 1"
+
+# An old row is kept while it is confirmed, or one that needs it, as in facts.retention.
+_IS_KEPT: Final = """
+SELECT 1 FROM facts_history h
+WHERE h.source_id = ? AND h.written_at >= ? AND h.written_at < ? AND {until} >= ?
+LIMIT 1
+""".replace("{until}", FOUND_UNTIL)
+
+
+_KNOWN_VALUES = """
+SELECT entity_id, written_at FROM facts_latest
+WHERE source_id = ? AND entity_id > ? AND facts <> '{}' ORDER BY entity_id LIMIT ?
 """

@@ -1,36 +1,46 @@
-"""The store of facts: one row with the latest facts of a source and entity, apart from history."""
+"""The store of the latest facts: one row of a source and entity, apart from history."""
 
-from collections.abc import AsyncIterator, Collection, Iterable, Mapping
+from collections import Counter
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence, Set
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from factbook.catalog.store import collectable
 from factbook.catalog.store.conditions import SQL, EntityRange
-from factbook.facts import changes, entity_filter, freshness, history
-from factbook.facts.changes import Before
+from factbook.errors import UnavailableError
+from factbook.facts import entity_filter, freshness, history
 from factbook.facts.datasource import DataSource
-from factbook.facts.freshness import Freshness, Latest, Observation, merge
-from factbook.storage import Database, Transaction
+from factbook.facts.freshness import (
+    Condition,
+    Freshness,
+    Latest,
+    Observation,
+    find_reason,
+    merge_observation,
+)
+from factbook.facts.history import Before
+from factbook.facts.schema import ANY_FACT, NEVER_COLLECTED, reason_word
+from factbook.scheduling import runs
+from factbook.scheduling.runs import CountedGap, RunRecord
+from factbook.storage import Database, Row, Transaction, Write
 
-__all__ = [
-    "Last",
-    "Latest",
-    "Observation",
-    "StoredFacts",
-    "Tracked",
-    "count",
-    "last",
-    "latest",
-    "latest_by_ref",
-    "latest_for_entity",
-    "latest_of_ref",
-    "pages",
-    "past_for_entity",
-    "record",
-    "sample",
-]
-
-NONE: Final = frozenset[str]()
+NO_STALE_FACTS: Final = frozenset[str]()
+# By entity id and source id.
+FactValues = dict[int, dict[str, dict[str, Any]]]
+_NO_FACTS: Mapping[str, Any] = {}
+_decode_facts: Final = msgspec.json.Decoder(dict[str, Any]).decode
+Reasons = Mapping[str, str]
+_decode_reasons = lru_cache(maxsize=256)(msgspec.json.Decoder(dict[str, str]).decode)
+# Rows that one page of failures looks at.
+FAILURES_SCANNED: Final = 5_000
+# To count all of many takes PostgreSQL long.
+MOST_COUNTED: Final = 10_000
+# Sources that one statement asks about.
+_SOURCES_AT_ONCE: Final = 100
+MOST_FAILED: Final = 1_000
+_KEPT_FOR_A_WHILE: Final = "nothing new came; older values are kept for a while"
 
 
 class StoredFacts(NamedTuple):
@@ -43,7 +53,7 @@ class StoredFacts(NamedTuple):
     facts: str | None
     reasons: dict[str, str]
     brought_at: int | None
-    stale: frozenset[str] = NONE
+    stale: frozenset[str] = NO_STALE_FACTS
 
 
 class Last(NamedTuple):
@@ -66,7 +76,7 @@ class Tracked(NamedTuple):
     stale: frozenset[str]
 
 
-def record(
+def record_facts(
     transaction: Transaction, source: DataSource, observations: Iterable[Observation], now: int
 ) -> None:
     """Check the values against the schema; make them the latest, and append changes to history.
@@ -76,21 +86,26 @@ def record(
     they differ from the last.
     """
     rows = list(observations)
-    before = changes.before(transaction, source.id, [row.entity_id for row in rows])
+    before = history.select_stored(transaction, source.id, [row.entity_id for row in rows])
     last = {
-        row.entity_id: _latest(*before[row.entity_id])
+        row.entity_id: _latest_of_row(*before[row.entity_id])
         for row in rows
         if row.passing and row.entity_id in before
     }
-    brought = [(row.entity_id, merge(source, row, last.get(row.entity_id), now)) for row in rows]
-    found = [history.finding(id_, one.latest) for id_, one in brought if one.is_news]
-    history.append(transaction, source, found, before, now)
-    written = [_row(source.id, entity_id, one.latest) for entity_id, one in brought]
-    _write_latest(transaction, source.id, written, before, now)
-    changes.tell(transaction, source.id, before, {row[1]: row[3] for row in written}, now)
+    brought = [
+        (row.entity_id, merge_observation(source, row, last.get(row.entity_id), now))
+        for row in rows
+    ]
+    found = [history.found_facts(id_, one.latest) for id_, one in brought if one.is_news]
+    history.append_history(transaction, source, found, before, now)
+    written = [_latest_row(source.id, entity_id, one.latest) for entity_id, one in brought]
+    _write_rows(transaction, source.id, written, before, now)
+    history.publish_changes(
+        transaction, source.id, before, {row[1]: row[3] for row in written}, now
+    )
 
 
-def _write_latest(
+def _write_rows(
     transaction: Transaction,
     source_id: str,
     rows: Iterable[tuple[Any, ...]],
@@ -109,13 +124,13 @@ def _write_latest(
         elif written_at != was.written_at:
             different.append(row)
     transaction.many(_WRITE_LATEST, different)
-    changes.touch_values(transaction, source_id, [row[1] for row in different])
-    changes.touch_times(transaction, source_id, same)
+    history.touch_values(transaction, source_id, [row[1] for row in different])
+    history.touch_times(transaction, source_id, same)
     if same:
         transaction.run(_CONFIRM, (now, source_id, same))
 
 
-def sample(
+def append_samples(
     transaction: Transaction,
     source_id: str,
     rows: Iterable[tuple[int, Mapping[str, object]]],
@@ -123,7 +138,7 @@ def sample(
     version: str,
 ) -> None:
     """Append (entity id, facts) to history if the facts differ from the entity's last row."""
-    texts = ((entity_id, _json(facts)) for entity_id, facts in rows)
+    texts = ((entity_id, _encode_json(facts)) for entity_id, facts in rows)
     transaction.many(
         _SAMPLE,
         (
@@ -133,25 +148,25 @@ def sample(
     )
 
 
-async def last(database: Database, source_id: str) -> dict[int, Last]:
+async def find_last_collections(database: Database, source_id: str) -> dict[int, Last]:
     """The last collection of every entity that the source knows, by entity id."""
-    rows = await database.all(_LAST, (source_id,))
+    rows = await database.all(_LAST_COLLECTIONS, (source_id,))
     read = msgspec.json.decode
     return {id_: Last(at, None if reasons is None else read(reasons)) for id_, at, reasons in rows}
 
 
-def collected(transaction: Transaction, source_id: str, ids: list[int]) -> set[int]:
+def select_collected(transaction: Transaction, source_id: str, ids: list[int]) -> set[int]:
     """The given ids of entities that the source knows something of, or why it does not."""
     return {row[0] for row in transaction.all(_COLLECTED, (source_id, ids))}
 
 
-async def latest(database: Database, source_id: str, entity_id: int) -> Latest | None:
+async def find_latest(database: Database, source_id: str, entity_id: int) -> Latest | None:
     """The latest facts of one source about one entity; None if it was never collected."""
     row = await database.one(_LATEST, (source_id, entity_id))
-    return freshness.of(database).marked(source_id, _latest(*row)) if row else None
+    return freshness.freshness_of(database).marked(source_id, _latest_of_row(*row)) if row else None
 
 
-async def latest_by_ref(database: Database, source_id: str, ref: str) -> StoredFacts | None:
+async def find_latest_by_ref(database: Database, source_id: str, ref: str) -> StoredFacts | None:
     """The latest facts of one source about the entity with this reference; None without entity."""
     row = await database.one(_LATEST_BY_REF, (source_id, ref))
     if row is None:
@@ -159,19 +174,19 @@ async def latest_by_ref(database: Database, source_id: str, ref: str) -> StoredF
     facts, reasons, written_at, kept = row
     if facts is None:
         return StoredFacts(None, {}, None)
-    brought_at = _brought_at(facts, written_at, kept)
-    stale = _stale(freshness.of(database), source_id, facts, written_at, kept)
+    brought_at = _collected_at(facts, written_at, kept)
+    stale = _stale_of_row(freshness.freshness_of(database), source_id, facts, written_at, kept)
     return StoredFacts(facts, msgspec.json.decode(reasons), brought_at, stale)
 
 
-async def latest_for_entity(database: Database, entity_id: int) -> dict[str, Latest]:
+async def list_latest(database: Database, entity_id: int) -> dict[str, Latest]:
     """The latest facts about one entity, by source id."""
-    marked = freshness.of(database).marked
+    marked = freshness.freshness_of(database).marked
     rows = await database.all(_LATEST_FOR_ENTITY, (entity_id,))
-    return {source_id: marked(source_id, _latest(*row)) for source_id, *row in rows}
+    return {source_id: marked(source_id, _latest_of_row(*row)) for source_id, *row in rows}
 
 
-async def past_for_entity(
+async def list_past(
     database: Database, entity_id: int, source_ids: Collection[str], moment: int
 ) -> dict[str, dict[str, msgspec.Raw]]:
     """The values that each source had written last by a moment, as JSON by fact.
@@ -185,76 +200,435 @@ async def past_for_entity(
     return {source_id: read(facts) for source_id, facts in rows if facts is not None}
 
 
-async def latest_of_ref(database: Database, ref: str) -> dict[str, Latest]:
+async def list_latest_by_ref(database: Database, ref: str) -> dict[str, Latest]:
     """The latest facts about the entity with this reference, by source id."""
-    marked = freshness.of(database).marked
+    marked = freshness.freshness_of(database).marked
     rows = await database.all(_LATEST_OF_REF, (ref,))
-    return {source_id: marked(source_id, _latest(*row)) for source_id, *row in rows}
+    return {source_id: marked(source_id, _latest_of_row(*row)) for source_id, *row in rows}
 
 
-async def pages(
+async def page_tracked(
     database: Database, source: DataSource, wanted: EntityRange
 ) -> AsyncIterator[list[Tracked]]:
     """Tracked entities, from one snapshot, ordered by reference."""
-    tracked, parameters = _tracked_by(source, wanted)
+    tracked, parameters = _tracked_condition(source, wanted)
     bound, most = ("", ()) if wanted.limit is None else (" LIMIT ?", (wanted.limit,))
     sql = f"{_TRACKED}{tracked} AND e.ref > ? ORDER BY e.ref{bound}"
-    known = freshness.of(database)
+    known = freshness.freshness_of(database)
     async for rows in database.pages(sql, (*parameters, wanted.after, *most)):
-        yield [_tracked(known, source.id, *row) for row in rows]
+        yield [_tracked_of_row(known, source.id, *row) for row in rows]
 
 
-async def count(database: Database, source: DataSource, wanted: EntityRange, most: int) -> int:
+async def count_tracked(
+    database: Database, source: DataSource, wanted: EntityRange, most: int
+) -> int:
     """The number of tracked entities, counted up to `most`."""
-    tracked, parameters = _tracked_by(source, wanted)
+    tracked, parameters = _tracked_condition(source, wanted)
     # The number is no parameter: PostgreSQL's plan for any number is one for all entities.
-    sql = f"SELECT COUNT(*) FROM (SELECT 1 {_FROM}{tracked} LIMIT {most}) found"
+    sql = f"SELECT COUNT(*) FROM (SELECT 1 {_FROM_TRACKED}{tracked} LIMIT {most}) found"
     row = await database.one(sql, parameters)
     return row[0] if row else 0
 
 
-def _row(source_id: str, entity_id: int, latest: Latest) -> tuple[Any, ...]:
+def _latest_row(source_id: str, entity_id: int, latest: Latest) -> tuple[Any, ...]:
     facts, reasons, version, written_at, kept = latest
-    texts = _json(facts), _json(reasons), version, _json(kept)
+    texts = _encode_json(facts), _encode_json(reasons), version, _encode_json(kept)
     return (source_id, entity_id, written_at, *texts)
 
 
-def _json(value: object) -> str:
+def _encode_json(value: object) -> str:
     return msgspec.json.encode(value).decode()
 
 
-def _latest(facts: str, reasons: str, version: str, written_at: int, kept: str) -> Latest:
+def _latest_of_row(facts: str, reasons: str, version: str, written_at: int, kept: str) -> Latest:
     read = msgspec.json.decode
     return Latest(read(facts), read(reasons), version, written_at, read(kept))
 
 
-def _tracked(
+def _tracked_of_row(
     known: Freshness, source_id: str, ref: str, facts: str, reasons: str, written_at: int, kept: str
 ) -> Tracked:
-    time = _brought_at(facts, written_at, kept) or written_at
-    stale = _stale(known, source_id, facts, written_at, kept)
+    time = _collected_at(facts, written_at, kept) or written_at
+    stale = _stale_of_row(known, source_id, facts, written_at, kept)
     return Tracked(ref, msgspec.Raw(facts), msgspec.Raw(reasons), time, stale)
 
 
-def _stale(
+def _stale_of_row(
     known: Freshness, source_id: str, facts: str, written_at: int, kept: str
 ) -> frozenset[str]:
     """The names of the stale facts."""
     if kept == "{}" and written_at >= known.stale_before(source_id):
-        return NONE
-    return frozenset(known.marked(source_id, _latest(facts, "{}", "", written_at, kept)).kept)
+        return NO_STALE_FACTS
+    return frozenset(
+        known.marked(source_id, _latest_of_row(facts, "{}", "", written_at, kept)).kept
+    )
 
 
-def _brought_at(facts: str, written_at: int, kept: str) -> int | None:
+def _collected_at(facts: str, written_at: int, kept: str) -> int | None:
     if kept == "{}":
         return None if facts == "{}" else written_at
-    return _latest(facts, "{}", "", written_at, kept).brought_at
+    return _latest_of_row(facts, "{}", "", written_at, kept).brought_at
 
 
-def _tracked_by(source: DataSource, wanted: EntityRange) -> SQL:
+def _tracked_condition(source: DataSource, wanted: EntityRange) -> SQL:
     """The condition for tracked entities, which match the source's filter."""
-    sql, values = entity_filter.narrowed(source.selection, wanted)
+    sql, values = entity_filter.narrow_condition(source.selection, wanted)
     return sql, [source.id, *values]
+
+
+def latest_among(source_ids: Sequence[str], entity_ids: Sequence[int]) -> SQL:
+    """The statement for the rows about these entities."""
+    return _LATEST_AMONG, [list(source_ids), list(entity_ids)]
+
+
+def latest_between(source_ids: Sequence[str], first: int, last: int) -> SQL:
+    """The statement for the rows about the entities from one id to another."""
+    return _LATEST_BETWEEN, [list(source_ids), first, last]
+
+
+def group_latest(rows: Iterable[Row]) -> dict[int, dict[str, Latest]]:
+    """The latest facts by entity id and source id, from rows of such a statement."""
+    found: dict[int, dict[str, Latest]] = {}
+    for entity_id, source_id, facts, reasons, version, written_at, kept in rows:
+        latest = Latest(
+            _decode_facts(facts),
+            {} if reasons == "{}" else _decode_facts(reasons),
+            version,
+            written_at,
+            _NO_FACTS if kept == "{}" else _decode_facts(kept),
+        )
+        found.setdefault(entity_id, {})[source_id] = latest
+    return found
+
+
+def mark_stale(
+    database: Database, found: dict[int, dict[str, Latest]]
+) -> dict[int, dict[str, Latest]]:
+    """The same facts, with stale values among the kept ones, for those who read."""
+    mark = freshness.freshness_of(database).marked
+    return {
+        id_: {source: mark(source, latest) for source, latest in own.items()}
+        for id_, own in found.items()
+    }
+
+
+async def find_stale_entities(
+    database: Database, reads: Mapping[str, Set[str]], entity_ids: Sequence[int]
+) -> set[int]:
+    """Those of the entities for which one of these facts, by source, is stale."""
+    known = freshness.freshness_of(database)
+    moments = {source_id: known.stale_before(source_id) for source_id in reads}
+    rows: list[Row] = []
+    if reads and entity_ids:
+        asked = list(reads), list(entity_ids), max(moments.values())
+        rows = await database.all(_STALE_AMONG, asked)
+    return {
+        entity_id
+        for entity_id, source_id, written_at, kept in rows
+        if written_at < moments[source_id]
+        or any(
+            name in reads[source_id] and time < known.kept_before(source_id)
+            for name, time in _decode_facts(kept).items()
+        )
+    }
+
+
+def values_among(source_ids: Sequence[str], entity_ids: Sequence[int]) -> SQL:
+    """The statement for the values about these entities."""
+    return _VALUES_AMONG, [list(source_ids), list(entity_ids)]
+
+
+def values_between(source_ids: Sequence[str], first: int, last: int) -> SQL:
+    """The statement for the values about the entities from one id to another."""
+    return _VALUES_BETWEEN, [list(source_ids), first, last]
+
+
+def group_values(rows: Iterable[Row]) -> FactValues:
+    """The values by entity id and source id, from rows of such a statement."""
+    found: FactValues = {}
+    for entity_id, source_id, facts in rows:
+        found.setdefault(entity_id, {})[source_id] = _decode_facts(facts)
+    return found
+
+
+class KeyValue(NamedTuple):
+    """A value and its source; None if the source tells of the entity and has no value."""
+
+    source: str
+    value: Any
+    stale: bool = False
+
+
+async def list_key_values(
+    database: Database, wanted: Mapping[str, Sequence[str]], entity_ids: Sequence[int]
+) -> dict[str, dict[int, KeyValue]]:
+    """The values by fact and entity id: of the first source of a fact that knows it.
+
+    `wanted` has the sources of each fact.
+    """
+    sources = sorted({source for some in wanted.values() for source in some})
+    if not sources or not entity_ids:
+        return {name: {} for name in wanted}
+    rows = await database.all(*latest_among(sources, entity_ids))
+    latest = mark_stale(database, group_latest(rows))
+    return {
+        name: {
+            id_: found for id_, own in latest.items() if (found := _first_value(own, name, some))
+        }
+        for name, some in wanted.items()
+    }
+
+
+async def list_latest_of_entities(
+    database: Database, source_ids: Sequence[str], entity_ids: Sequence[int]
+) -> Mapping[int, Mapping[str, Latest]]:
+    """The latest facts of sources by entity id and source id, in one statement."""
+    if not source_ids or not entity_ids:
+        return {}
+    rows = await database.all(*latest_among(source_ids, entity_ids))
+    return mark_stale(database, group_latest(rows))
+
+
+def _first_value(own: Mapping[str, Latest], name: str, sources: Sequence[str]) -> KeyValue | None:
+    telling = [source for source in sources if source in own]
+    for source in telling:
+        if name in own[source].facts:
+            return KeyValue(source, own[source].facts[name], name in own[source].kept)
+    return KeyValue(telling[0], None) if telling else None
+
+
+class UnknownCount(NamedTuple):
+    """The number of entities without facts, by reason word and in total.
+
+    An entity with several reasons counts for each. `is_whole`: the count is complete.
+    """
+
+    reasons: Mapping[str, int]
+    entities: int
+    is_whole: bool
+
+
+def explain_missing(
+    names: Collection[str], known: Collection[str], stored: Reasons, kept: Collection[str] | None
+) -> dict[str, str]:
+    """Reasons for missing values: by fact, by group, or `*` for all others.
+
+    `names` are the facts of the source, `known` those with a value, `stored` the reasons. If `kept`
+    names some facts, only these are included, each with its own reason.
+    """
+    if kept is not None:
+        lacking = [name for name in names if name in kept and name not in known]
+        return {name: find_reason(name, stored) or NEVER_COLLECTED for name in lacking}
+    if not known and not stored:
+        return {ANY_FACT: NEVER_COLLECTED}
+    found = {place or ANY_FACT: reason for place, reason in stored.items()}
+    if "" in stored:
+        return found
+    silent = (n for n in names if n not in known and find_reason(n, stored) is None)
+    return found | dict.fromkeys(silent, NEVER_COLLECTED)
+
+
+def reasons_by_place(reasons: str | msgspec.Raw) -> Reasons:
+    """Decode stored reasons, caching equal texts."""
+    return _decode_reasons(reasons if isinstance(reasons, str) else bytes(reasons).decode())
+
+
+async def page_unknown(
+    database: Database, source: DataSource, wanted: EntityRange
+) -> AsyncIterator[list[tuple[str, str]]]:
+    """References of entities without facts, in order, with the stored reasons."""
+    sql, values = _unknown_condition(source, wanted)
+    bound, most = ("", ()) if wanted.limit is None else (" LIMIT ?", (wanted.limit,))
+    text = f"SELECT e.ref, {_STORED_REASONS} {sql} AND e.ref > ? ORDER BY e.ref{bound}"
+    async for rows in database.pages(text, (*values, wanted.after, *most)):
+        yield [(ref, reasons) for ref, reasons in rows]
+
+
+async def count_unknown(
+    database: Database, source: DataSource, wanted: EntityRange, most: int
+) -> UnknownCount:
+    """The number of entities without facts, up to `most`; none are counted if it takes too long."""
+    sql, values = _unknown_condition(source, wanted)
+    # The number is no parameter: PostgreSQL's plan for any number is one for all entities.
+    found = f"SELECT {_STORED_REASONS} AS reasons {sql} LIMIT {most}"
+    try:
+        rows = await database.search(_COUNT_REASONS.replace("{found}", found), values)
+    except UnavailableError:
+        return UnknownCount({}, 0, is_whole=False)
+    counted = Counter[str]()
+    for reasons, number in rows:
+        for reason in {reason_word(one) for one in reasons_by_place(reasons).values()} or {
+            NEVER_COLLECTED
+        }:
+            counted[reason] += number
+    entities = sum(number for _, number in rows)
+    return UnknownCount(dict(counted), entities, is_whole=entities < most)
+
+
+def _unknown_condition(source: DataSource, wanted: EntityRange) -> SQL:
+    narrowed, values = entity_filter.narrow_condition(source.selection, wanted)
+    return f"{_FROM_UNKNOWN}{narrowed}", [source.id, *values]
+
+
+class EntityFailure(NamedTuple):
+    """An entity for which the last run brought nothing.
+
+    `reasons` are keyed by the place of the facts, "" for all of them. Without reasons the values of
+    `written_at` are kept; 0 means that there never were any.
+    """
+
+    ref: str
+    reasons: dict[str, str]
+    written_at: int
+
+
+class Failures(NamedTuple):
+    """A page of failures, possibly empty; `more` is the start of the next page, None at the end."""
+
+    failures: list[EntityFailure]
+    more: int | None
+
+
+async def find_last_written(database: Database, source_ids: Iterable[str]) -> dict[str, int]:
+    """The time of the latest values of each of these custom sources that has any."""
+    ids, found = list(source_ids), dict[str, int]()
+    for start in range(0, len(ids), _SOURCES_AT_ONCE):
+        some = ids[start : start + _SOURCES_AT_ONCE]
+        rows = await database.all(_last_written_sql(len(some)), some)
+        found |= {some[number]: at for number, at in rows if at is not None}
+    return found
+
+
+async def count_stored(database: Database, source_id: str) -> int:
+    """The number of entities with a stored result of a source, counted up to `COUNTED`."""
+    row = await database.one(_COUNT_STORED, (source_id, MOST_COUNTED))
+    return row[0] if row else 0
+
+
+async def list_pushed(database: Database, source_id: str, limit: int) -> list[tuple[str, int, str]]:
+    """The newest facts of a source: (entity reference, time, JSON)."""
+    rows = await database.all(_PUSHED_FACTS, (source_id, limit))
+    return [(ref, at, facts) for ref, at, facts in rows]
+
+
+async def page_failures(
+    database: Database, source_id: str, since: int, after: int, limit: int
+) -> Failures:
+    """Up to `limit` entities about which nothing was written since a time, by id.
+
+    A page scans at most `SCANNED` rows, so it may hold fewer failures.
+    """
+    rows = await database.search(
+        _FAILED_ENTITIES, (source_id, after, FAILURES_SCANNED, since, limit + 1)
+    )
+    found = [
+        EntityFailure(ref, _decode_failure(reasons), at) for _, ref, reasons, at in rows[:limit]
+    ]
+    if len(rows) > limit:
+        return Failures(found, rows[limit - 1][0])
+    last = await database.one(_FAILURE_PLACE, (source_id, after, FAILURES_SCANNED - 1))
+    return Failures(found, None if last is None else last[0])
+
+
+async def list_matching(database: Database, source: DataSource, limit: int) -> list[str]:
+    """The references of up to `limit` entities that the source is about, in no particular order.
+
+    None are found if the search takes too long.
+    """
+    where = collectable.EVERYTHING
+    if source.selection is not None:
+        where = entity_filter.filter_condition(source.selection)
+    try:
+        return await collectable.some(database, where, limit)
+    except UnavailableError:
+        return []
+
+
+def _decode_failure(reasons: str) -> dict[str, str]:
+    found: dict[str, str] = msgspec.json.decode(reasons)
+    return found
+
+
+# A part for each source finds its last row by the index; a group of them would read every row.
+_LAST_WRITTEN = "SELECT {}, MAX(written_at) FROM facts_history WHERE source_id = ?"
+
+
+def _last_written_sql(count: int) -> str:
+    return " UNION ALL ".join(_LAST_WRITTEN.format(number) for number in range(count))
+
+
+async def request_refresh(
+    database: Database, ref: str, actor: str, now: int, write: Write | None = None
+) -> bool:
+    """Request the facts of the entity with this reference; False if there is no such entity.
+
+    A repeated request changes nothing while the first is pending. `write` runs a function in a
+    transaction, and defaults to the database's own.
+    """
+
+    def work(transaction: Transaction) -> bool:
+        ids = collectable.ids_of(transaction, [ref])
+        transaction.many(_REQUEST_REFRESH, [(id_, actor, now) for id_ in ids.values()])
+        return bool(ids)
+
+    return await (write or database.write)(work)
+
+
+async def has_refresh_requests(database: Database) -> bool:
+    """Return true if a request is pending."""
+    return await database.one("SELECT 1 FROM collection_requests LIMIT 1") is not None
+
+
+def take_refresh_requests(transaction: Transaction, limit: int) -> list[int]:
+    """Up to `limit` entity ids with pending requests, oldest first.
+
+    The requests are removed in this transaction; if it fails, they remain pending.
+    """
+    transaction.lock("collection-requests")
+    rows = transaction.all(
+        "SELECT entity_id FROM collection_requests ORDER BY requested_at, entity_id LIMIT ?",
+        (limit,),
+    )
+    ids = [row[0] for row in rows]
+    transaction.run("DELETE FROM collection_requests WHERE entity_id IN LIST(?)", (ids,))
+    return ids
+
+
+class SourceDetail(NamedTuple):
+    """A source, its condition, its last run with gaps, and entities for which it failed."""
+
+    source: DataSource
+    condition: Condition
+    run: RunRecord | None
+    gaps: list[CountedGap]
+    failed: list[tuple[str, str]]
+
+
+async def source_detail(
+    database: Database, source: DataSource, now: int, *, failed: bool
+) -> SourceDetail:
+    """The details of a source; `failed` adds up to `MOST_FAILED` entities, each with a reason."""
+    found = await runs.fetch_source_health(database, source.id)
+    last = found.last if found else None
+    return SourceDetail(
+        source,
+        freshness.source_condition(source, found, now),
+        last,
+        await runs.list_gaps(database, last.id) if last else [],
+        await _failed_entities(database, last) if last and failed else [],
+    )
+
+
+async def _failed_entities(database: Database, last: RunRecord) -> list[tuple[str, str]]:
+    found: list[tuple[str, str]] = []
+    after: int | None = 0
+    while after is not None and len(found) < MOST_FAILED:
+        page = await page_failures(database, last.source_id, last.started_at, after, MOST_FAILED)
+        found += [
+            (one.ref, next(iter(one.reasons.values()), _KEPT_FOR_A_WHILE)) for one in page.failures
+        ]
+        after = page.more
+    return found[:MOST_FAILED]
 
 
 _WRITE_LATEST = """
@@ -277,9 +651,9 @@ SELECT ?, ?, ?, ?, '{}', ? WHERE COALESCE((
 ON CONFLICT DO NOTHING
 """
 
-_COLUMNS = "facts, reasons, version, written_at, kept"
+_LATEST_COLUMNS = "facts, reasons, version, written_at, kept"
 
-_LAST = """
+_LAST_COLLECTIONS = """
 SELECT entity_id, written_at, CASE WHEN facts = '{}' THEN reasons END FROM facts_latest
 WHERE source_id = ?
 """
@@ -287,7 +661,7 @@ WHERE source_id = ?
 _COLLECTED = "SELECT entity_id FROM facts_latest WHERE source_id = ? AND entity_id IN LIST(?)"
 
 _LATEST = f"""
-SELECT {_COLUMNS} FROM facts_latest WHERE source_id = ? AND entity_id = ?
+SELECT {_LATEST_COLUMNS} FROM facts_latest WHERE source_id = ? AND entity_id = ?
 """
 
 _LATEST_BY_REF = """
@@ -296,7 +670,7 @@ LEFT JOIN facts_latest l ON l.entity_id = e.id AND l.source_id = ? WHERE e.ref =
 """
 
 _LATEST_FOR_ENTITY = f"""
-SELECT source_id, {_COLUMNS} FROM facts_latest
+SELECT source_id, {_LATEST_COLUMNS} FROM facts_latest
 WHERE entity_id = ? ORDER BY source_id
 """
 
@@ -309,13 +683,78 @@ SELECT l.source_id, (
 """
 
 _LATEST_OF_REF = f"""
-SELECT source_id, {_COLUMNS} FROM facts_latest
+SELECT source_id, {_LATEST_COLUMNS} FROM facts_latest
 WHERE entity_id IN (SELECT id FROM entities WHERE ref = ?) ORDER BY source_id
 """
 
 # CROSS JOIN keeps SQLite from sorting all rows of the source again for every page.
-_FROM = """
+_FROM_TRACKED = """
 FROM entities e CROSS JOIN facts_latest l
 WHERE l.source_id = ? AND l.entity_id = e.id AND l.facts <> '{}'"""
 
-_TRACKED = f"SELECT e.ref, l.facts, l.reasons, l.written_at, l.kept {_FROM}"
+_TRACKED = f"SELECT e.ref, l.facts, l.reasons, l.written_at, l.kept {_FROM_TRACKED}"
+
+
+_LATEST_AMONG = """
+SELECT entity_id, source_id, facts, reasons, version, written_at, kept FROM facts_latest
+WHERE source_id IN LIST(?) AND entity_id IN LIST(?)
+"""
+
+_STALE_AMONG = """
+SELECT entity_id, source_id, written_at, kept FROM facts_latest
+WHERE source_id IN LIST(?) AND entity_id IN LIST(?) AND facts <> '{}'
+    AND (kept <> '{}' OR written_at < ?)
+"""
+
+_LATEST_BETWEEN = _LATEST_AMONG.replace("entity_id IN LIST(?)", "entity_id BETWEEN ? AND ?")
+
+_VALUES_AMONG = _LATEST_AMONG.replace(
+    "facts, reasons, version, written_at, kept FROM", "facts FROM"
+)
+
+_VALUES_BETWEEN = _VALUES_AMONG.replace("entity_id IN LIST(?)", "entity_id BETWEEN ? AND ?")
+
+
+_STORED_REASONS = "COALESCE(l.reasons, '{}')"
+
+_COUNT_REASONS = """
+SELECT reasons, COUNT(*) FROM ({found}) found GROUP BY reasons ORDER BY reasons
+"""
+
+_FROM_UNKNOWN = """
+FROM entities e LEFT JOIN facts_latest l ON l.source_id = ? AND l.entity_id = e.id
+WHERE (l.entity_id IS NULL OR l.facts = '{}')"""
+
+
+_COUNT_STORED = """
+SELECT COUNT(*) FROM (SELECT 1 FROM facts_latest WHERE source_id = ? LIMIT ?) counted
+"""
+
+_PUSHED_FACTS = """
+SELECT e.ref, h.written_at, h.facts FROM (
+    SELECT entity_id, written_at, facts FROM facts_history
+    WHERE source_id = ? ORDER BY written_at DESC, entity_id LIMIT ?
+) h JOIN entities e ON e.id = h.entity_id ORDER BY h.written_at DESC, e.ref
+"""
+
+# What was skipped, because nothing says where to look, is no failure.
+_FAILED_ENTITIES = """
+SELECT s.entity_id, e.ref, s.reasons, s.written_at FROM (
+    SELECT entity_id, reasons, written_at, facts FROM facts_latest
+    WHERE source_id = ? AND entity_id > ? ORDER BY entity_id LIMIT ?
+) s JOIN entities e ON e.id = s.entity_id
+WHERE CASE WHEN s.facts = '{}' THEN s.reasons NOT LIKE '{"":"%-annotation%'
+    ELSE s.written_at < ? END
+ORDER BY s.entity_id LIMIT ?
+"""
+
+_FAILURE_PLACE = """
+SELECT entity_id FROM facts_latest WHERE source_id = ? AND entity_id > ?
+ORDER BY entity_id LIMIT 1 OFFSET ?
+"""
+
+
+_REQUEST_REFRESH = """
+INSERT INTO collection_requests (entity_id, requested_by, requested_at) VALUES (?, ?, ?)
+ON CONFLICT (entity_id) DO NOTHING
+"""

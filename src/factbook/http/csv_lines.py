@@ -59,7 +59,7 @@ async def of_levels(
 async def of_values(database: Database, asked: ValueQuery) -> AsyncIterator[bytes]:
     """The entities with their values of a fact, by reference, in pieces."""
     yield line(_HEADER).encode()
-    async for rows in entity_values.everything(database, asked):
+    async for rows in entity_values.list_all_values(database, asked):
         yield "".join(line(_cells(row)) for row in rows).encode()
 
 

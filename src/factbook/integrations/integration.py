@@ -215,6 +215,6 @@ def facts_of(shape: Shape, *members: str) -> tuple[Fact, ...]:
     """The facts of a shape, or of some of its members, under the names that a source gives them."""
     return tuple(
         replace(fact, name=f"{shape.name}.{fact.name}")
-        for fact in shapes.facts(shape)
+        for fact in shapes.shape_facts(shape)
         if not members or fact.name.partition(".")[0] in members
     )

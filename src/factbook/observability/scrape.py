@@ -23,9 +23,9 @@ from factbook.clock import SECOND
 from factbook.datasources.registry import Registry
 from factbook.errors import UnavailableError
 from factbook.events import store as events
-from factbook.facts import source_overview
+from factbook.facts import store as fact_store
 from factbook.facts.datasource import DataSource
-from factbook.facts.health import STATES, condition, interval, next_run
+from factbook.facts.freshness import SOURCE_STATES, next_run_time, run_interval, source_condition
 from factbook.importers import status
 from factbook.importers.registry import ImporterRegistry
 from factbook.importers.status import ImporterStatus
@@ -222,9 +222,9 @@ def _build_condition_gauges(
     )
     for id_ in sorted(sources.keys() & (known.keys() | pushed.keys())):
         health, pushed_at = known.get(id_), pushed.get(id_)
-        current = condition(sources[id_], health, now, pushed_at=pushed_at).state
+        current = source_condition(sources[id_], health, now, pushed_at=pushed_at).state
         up.add_metric((id_,), float(current in _HEALTHY))
-        for state in STATES:
+        for state in SOURCE_STATES:
             states.add_metric((id_, state), float(state == current))
     if states.samples:
         yield up
@@ -392,7 +392,7 @@ async def render_scrape(
         known = await runs.fetch_health(database)
         registered = await registry.current()
         sources = registered.sources
-        pushed = await source_overview.last_written(database, registered.pushed)
+        pushed = await fact_store.find_last_written(database, registered.pushed)
         kept = await collect_stored_metrics(database, now)
         if imported := (await importers.current()).values():
             found = await status.statuses(database, imported, now)
@@ -464,12 +464,12 @@ _SOURCE_GAUGES: tuple[tuple[str, str, _SourceValue], ...] = (
     (
         "next_run_timestamp_seconds",
         "When the source is collected next.",
-        lambda source, health, now: _to_seconds(next_run(source, health, now)),
+        lambda source, health, now: _to_seconds(next_run_time(source, health, now)),
     ),
     (
         "cadence_seconds",
         "How far apart the moments are at which the source is collected.",
-        lambda source, _, now: _to_seconds(interval(source, now)),
+        lambda source, _, now: _to_seconds(run_interval(source, now)),
     ),
     (
         "credential_expiry_timestamp_seconds",

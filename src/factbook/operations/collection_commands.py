@@ -15,9 +15,8 @@ from factbook.catalog import ref as refs
 from factbook.clock import Clock, now
 from factbook.collection import run_now, run_start
 from factbook.collection.run_start import NothingToCollectError
-from factbook.datasources import source_detail
 from factbook.errors import InputError, NotFoundError
-from factbook.facts import health
+from factbook.facts import freshness, store
 from factbook.facts.datasource import DataSource
 from factbook.http import audit
 from factbook.integrations.integration import Integration
@@ -118,14 +117,14 @@ async def statuses(backend: Backend, clock: Clock = now) -> list[SourceStatus]:
         collected = (await backend.registry(database).current()).integrations
     at, sources = clock(), [one.source for one in collected.values()]
     found = [(source, known.get(source.id)) for source in sources]
-    return [SourceStatus(*each, health.next_run(*each, at), at) for each in found]
+    return [SourceStatus(*each, freshness.next_run_time(*each, at), at) for each in found]
 
 
-async def detail(backend: Backend, id_: str, *, failed: bool) -> source_detail.Detail:
+async def detail(backend: Backend, id_: str, *, failed: bool) -> store.SourceDetail:
     """Details of the source with this id; raises InputError for one that is not collected."""
     async with backend.opened() as database:
         source = (await _integration(backend, database, id_)).source
-        return await source_detail.detail(database, source, now(), failed=failed)
+        return await store.source_detail(database, source, now(), failed=failed)
 
 
 async def _integration(backend: Backend, database: Database, source_id: str) -> Integration:

@@ -22,7 +22,7 @@ from factbook.checks.results import change_store
 from factbook.clock import Throttle
 from factbook.datasources import memory
 from factbook.errors import ConflictError, InputError, NotFoundError
-from factbook.facts import removal
+from factbook.facts import retention
 from factbook.importers.snapshot import PREFIX as IMPORTED
 from factbook.operations.personal_tables import REPLACED
 from factbook.scim import directory
@@ -132,7 +132,7 @@ def _begin(transaction: Transaction, ref: str, caller: Caller) -> _Begun:
         "SCIM users": len(rows),
         "removed entities": len(entities.ids),
         "earlier documents": entities.changes,
-        "facts and their history": removal.forget(transaction, ids),
+        "facts and their history": retention.delete_facts(transaction, ids),
         "changes of results": change_store.forget_entity_changes(transaction, ids),
         "digests": digests.delete_digests_of(transaction, every),
     }

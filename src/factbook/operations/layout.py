@@ -5,7 +5,7 @@ from typing import Final
 from factbook import backend, clock
 from factbook.audit import retention
 from factbook.errors import InputError
-from factbook.facts import history_partitions
+from factbook.facts import retention as fact_retention
 from factbook.operations import distribution
 from factbook.operations.database_session import on_database
 from factbook.settings import Settings
@@ -13,7 +13,7 @@ from factbook.storage import Database, partition_change
 from factbook.telemetry import logs
 
 # Those that grow with time; events are kept for days.
-MONTHLY: Final = (history_partitions.MONTHLY, retention.MONTHLY)
+MONTHLY: Final = (fact_retention.MONTHLY_HISTORY, retention.MONTHLY)
 
 
 def distribution_plan(settings: Settings) -> list[distribution.DistributionStep]:

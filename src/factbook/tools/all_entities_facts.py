@@ -21,7 +21,7 @@ from factbook.checks.rules.checked_entity import CheckedEntity
 from factbook.checks.state import PASS, UNKNOWN
 from factbook.clock import iso
 from factbook.errors import ToolError
-from factbook.facts import store, unknown
+from factbook.facts import store
 from factbook.facts.datasource import DataSource
 from factbook.facts.freshness import Latest
 from factbook.facts.store import Tracked
@@ -111,15 +111,15 @@ async def stream_tracked_rows(
     all_names = frozenset(names)
 
     def text(item: Tracked) -> str:
-        found, stored = decode_members(item.facts), unknown.by_place(item.reasons)
+        found, stored = decode_members(item.facts), store.reasons_by_place(item.reasons)
         if kept is None and not stored and all_names <= found.keys() and not item.stale:
             return render_facts_end(bytes(item.facts).decode(), item.brought_at, {})
         facts = bytes(item.facts).decode() if kept is None else _keep_facts(found, kept)
         shown = [name for name in found if kept is None or name in kept]
-        why = unknown.shown(names, found, stored, kept)
+        why = store.explain_missing(names, found, stored, kept)
         return render_facts_end(facts, item.brought_at, why, build_stale_members(shown, item.stale))
 
-    async for page in store.pages(context.database, source, selection.read):
+    async for page in store.page_tracked(context.database, source, selection.read):
         yield [(item.ref, text(item)) for item in page]
 
 
@@ -136,10 +136,10 @@ async def stream_lacking_rows(
     @lru_cache(maxsize=1024)
     def text(reasons: str) -> str:
         return render_facts_end(
-            "{}", None, unknown.shown(names, (), unknown.by_place(reasons), kept)
+            "{}", None, store.explain_missing(names, (), store.reasons_by_place(reasons), kept)
         )
 
-    async for page in unknown.pages(context.database, source, selection.read):
+    async for page in store.page_unknown(context.database, source, selection.read):
         yield [(ref, text(reasons)) for ref, reasons in page]
 
 
@@ -256,7 +256,7 @@ class _Choosing:
                 self._left_out[name] += 1
             elif kept is None or name in kept:
                 facts[name] = value
-        why = unknown.shown(names, row.latest.facts, row.latest.reasons, kept)
+        why = store.explain_missing(names, row.latest.facts, row.latest.reasons, kept)
         if self._asked.source is sources.ESSENTIAL_SOURCE:
             why = {}
         at = row.latest.brought_at
@@ -466,7 +466,7 @@ async def _render_tail(
     is_page = entities.limit is not None
     wanted = is_page if arguments.unknown else not entities.after
     if wanted and not catalog.answers(source.id):
-        lacking = await unknown.count(context.database, source, entities, COUNTED + 1)
+        lacking = await store.count_unknown(context.database, source, entities, COUNTED + 1)
     if arguments.unknown:
         total = lacking.entities if lacking.is_whole else COUNTED + 1
         return _render_total(total) if is_page else ""
@@ -478,7 +478,7 @@ def _render_total(count: int) -> str:
     return f',"totalCount":{count}' if count <= COUNTED else ""
 
 
-def _render_unknown_entities(found: unknown.UnknownCount) -> str:
+def _render_unknown_entities(found: store.UnknownCount) -> str:
     told = {"count": min(found.entities, COUNTED), "reasons": found.reasons}
     more = {} if found.is_whole else {"more": True}
     return f',"unknownEntities":{encode_result(told | more)}'
@@ -488,7 +488,7 @@ async def _count_entities(source: DataSource, entities: EntityRange, context: Co
     """Count the tracked entities of all pages, up to one more than is reported."""
     if catalog.answers(source.id):
         return await by_ref.count(context.database, entities, COUNTED + 1)
-    return await store.count(context.database, source, entities, COUNTED + 1)
+    return await store.count_tracked(context.database, source, entities, COUNTED + 1)
 
 
 def _render_entries(rows: list[Row]) -> str:
@@ -521,7 +521,7 @@ def _build_selection(arguments: AllArguments, context: Context) -> Selection:
 _TOTAL = f"Entities in all pages; left out above {COUNTED:,}."
 _SCALARS = ("string", "number", "boolean", "null")
 _NUMBER = {"type": "integer"}
-_NO_UNKNOWN = unknown.UnknownCount({}, 0, is_whole=True)
+_NO_UNKNOWN = store.UnknownCount({}, 0, is_whole=True)
 
 _AT_ONCE: Final = "Everything is returned at once unless limit is given."
 _DESCRIPTION: Final = (

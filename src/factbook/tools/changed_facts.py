@@ -14,9 +14,9 @@ from factbook.catalog.store import changes
 from factbook.catalog.store.changes import Past, PastChanges, PastPlace, all_since
 from factbook.clock import DAY, iso
 from factbook.errors import ToolError
-from factbook.facts import history_queries
-from factbook.facts.freshness import reason_of
-from factbook.facts.history_queries import ChangePosition, FactChange, FactChangePage
+from factbook.facts import history
+from factbook.facts.freshness import find_reason
+from factbook.facts.history import ChangePosition, FactChange, FactChangePage
 from factbook.integrations import SOURCES, catalog
 from factbook.storage import Database
 from factbook.tools import sources, tool
@@ -103,10 +103,10 @@ def render_places(places: ChangeCursor | None, asked: ChangeQuery) -> str:
 
 async def read_changes(
     asked: ChangeQuery, places: ChangeCursor, wanted: int, context: Context
-) -> tuple[history_queries.FactChangePage, PastChanges]:
+) -> tuple[history.FactChangePage, PastChanges]:
     """Further changes of data sources and of the catalog, as far as they are requested."""
     database, past = context.database, PastChanges([], None)
-    changed = await history_queries.changes_page(database, *asked, places.facts, wanted)
+    changed = await history.page_changes(database, *asked, places.facts, wanted)
     if asked.is_of_catalog:
         past = await all_since(database, places.catalog, asked.kind, wanted)
         own = [
@@ -118,7 +118,7 @@ async def read_changes(
 
 
 def merge_changes(
-    changed: history_queries.FactChangePage, past: PastChanges
+    changed: history.FactChangePage, past: PastChanges
 ) -> list[tuple[int, FoundChange]]:
     """Both kinds of changes, each with its time, oldest first."""
     found: list[tuple[int, FoundChange]] = [(one.written_at, one) for one in changed.changes]
@@ -327,7 +327,7 @@ async def _put_change(page: EntryPage, one: FoundChange, context: Context) -> bo
 def _render_fact_change(change: FactChange, context: Context) -> dict[str, Any]:
     draft = sources.is_draft_version(context.sources[change.source_id], change.version)
     reasons = {
-        name: reason_of(name, change.reasons)
+        name: find_reason(name, change.reasons)
         for name, (_, after) in change.facts.items()
         if after is None
     }

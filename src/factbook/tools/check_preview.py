@@ -164,7 +164,7 @@ async def _explain_entity(check: Check, ref: str, context: Context) -> Document:
     if entity_id is None or document is None:
         return {}
     own = await entity_evaluation.read_own_facts(database, entity_id)
-    facts = {**await store.latest_of_ref(database, ref), **own}
+    facts = {**await store.list_latest_by_ref(database, ref), **own}
     entity = CheckedEntity(ref, document, facts)
     told = await asyncio.to_thread(explanation.explain_check, check, entity, context.now)
     return drop_empty(

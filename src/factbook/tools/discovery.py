@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from msgspec import UNSET, Struct, UnsetType
 
-from factbook.facts import health, source_overview
+from factbook.facts import freshness, store
 from factbook.facts.datasource import DataSource
 from factbook.facts.schema import TYPES
 from factbook.scheduling import runs
@@ -59,7 +59,7 @@ async def _list_last_pushes(context: Context) -> dict[str, int]:
     ids = [
         id_ for id_, one in context.sources.items() if one.handler and one.handler.type == "push"
     ]
-    return await source_overview.last_written(context.database, ids)
+    return await store.find_last_written(context.database, ids)
 
 
 def _render_health(
@@ -67,7 +67,7 @@ def _render_health(
 ) -> dict[str, Any]:
     if known is None and pushed_at is None:
         return {}
-    return {"health": health.render(source, known, now, pushed_at=pushed_at)}
+    return {"health": freshness.render_health(source, known, now, pushed_at=pushed_at)}
 
 
 _TEXT: Schema = {"type": "string"}

@@ -8,9 +8,15 @@ import msgspec
 
 from factbook.catalog.store import by_ref
 from factbook.clock import iso
-from factbook.facts import entity_filter, freshness, store, unknown
+from factbook.facts import entity_filter, freshness, store
 from factbook.facts.datasource import DataSource
-from factbook.facts.reasons import EVERYTHING, NEVER_COLLECTED, NO_ANNOTATION, NOT_APPLICABLE, word
+from factbook.facts.schema import (
+    ANY_FACT,
+    NEVER_COLLECTED,
+    NO_ANNOTATION,
+    NOT_APPLICABLE,
+    reason_word,
+)
 from factbook.facts.store import StoredFacts
 from factbook.integrations import catalog
 from factbook.tools import sources
@@ -48,7 +54,7 @@ async def run_entity_facts(arguments: OneArguments, context: Context) -> str:
         return _render_entity_facts(source, found.ref, facts, found.updated_at, {})
     if source is sources.ESSENTIAL_SOURCE:
         return await _answer_essential_facts(ref, context)
-    known = await store.latest_by_ref(context.database, source.id, ref)
+    known = await store.find_latest_by_ref(context.database, source.id, ref)
     if known is None:
         raise await build_unknown_entity_error(context.database, ref)
     reasons = await _list_missing_reasons(source, ref, known, context)
@@ -71,11 +77,11 @@ async def _list_missing_reasons(
     """The reasons for missing values of the source."""
     if known.facts is None:
         entity = await _read_entity_document(ref, context)
-        is_left_out = not entity_filter.matches(source.selection, entity)
-        return {EVERYTHING: _explain_left_out(source, entity) if is_left_out else NEVER_COLLECTED}
+        is_left_out = not entity_filter.matches_filter(source.selection, entity)
+        return {ANY_FACT: _explain_left_out(source, entity) if is_left_out else NEVER_COLLECTED}
     names = [fact.name for fact in source.schema]
-    shown = unknown.shown(names, decode_members(known.facts), known.reasons, None)
-    if not sources.REASONS_ABOUT_ANNOTATIONS.intersection(map(word, shown.values())):
+    shown = store.explain_missing(names, decode_members(known.facts), known.reasons, None)
+    if not sources.REASONS_ABOUT_ANNOTATIONS.intersection(map(reason_word, shown.values())):
         return shown
     entity = await _read_entity_document(ref, context)
     return {at: sources.explain_reason(why, source, entity) for at, why in shown.items()}
@@ -88,7 +94,7 @@ async def _read_entity_document(ref: str, context: Context) -> dict[str, Any]:
 
 def _explain_left_out(source: DataSource, entity: Mapping[str, Any]) -> str:
     """The reason of an entity that the filter leaves out, naming an annotation that it lacks."""
-    if not entity_filter.matches(source.ownership, dict(entity)):
+    if not entity_filter.matches_filter(source.ownership, dict(entity)):
         return f"{NOT_APPLICABLE}: the data source is only about entities of {source.owner}"
     about = sources.describe_annotations(source, entity)
     return f"{NO_ANNOTATION}: {about}" if about and about.startswith("no ") else _LEFT_OUT
@@ -131,7 +137,7 @@ def build_stale_members(facts: Collection[str], stale: Set[str]) -> dict[str, An
     """The result members that mark stale values among the facts; none if all are current."""
     if not stale or stale.isdisjoint(facts):
         return {}
-    some = freshness.some(facts, stale)
+    some = freshness.find_stale(facts, stale)
     return {"stale": True, "staleFacts": some} if some else {"stale": True}
 
 

@@ -9,10 +9,10 @@ from msgspec import UNSET, UnsetType
 from factbook.catalog.store import collectable
 from factbook.clock import iso, iso_or_none
 from factbook.errors import ToolError
-from factbook.facts import time_series
-from factbook.facts.freshness import reason_of
-from factbook.facts.reasons import EVERYTHING
-from factbook.facts.time_series import HistoryEntry, HistoryPosition
+from factbook.facts import history
+from factbook.facts.freshness import find_reason
+from factbook.facts.history import HistoryEntry, HistoryPosition
+from factbook.facts.schema import ANY_FACT
 from factbook.tools import sources, tool
 from factbook.tools.tool import (
     CUT_NOTE,
@@ -138,9 +138,7 @@ async def _fill_history(
     ids, names, entity_id, start, end = asked
     for _ in range(MOST_READS):
         most = page.wanted + 1  # one more tells whether there is more
-        rows = await time_series.history_page(
-            context.database, ids, entity_id, start, end, last, most
-        )
+        rows = await history.page_history(context.database, ids, entity_id, start, end, last, most)
         for row in rows:
             entry = _render_history_row(row, names, context)
             if entry is not None and not page.add(entry):
@@ -161,7 +159,7 @@ def _render_history_row(
     facts: dict[str, Any] = msgspec.json.decode(row.facts)
     reasons: dict[str, str] = msgspec.json.decode(row.reasons)
     if names is None:
-        reasons = {path or EVERYTHING: reason for path, reason in reasons.items()}
+        reasons = {path or ANY_FACT: reason for path, reason in reasons.items()}
     else:
         facts = {name: facts[name] for name in facts if name in names}
         reasons = _pick_reasons(names - facts.keys(), reasons)
@@ -182,7 +180,7 @@ def _render_history_row(
 
 
 def _pick_reasons(names: frozenset[str], reasons: Mapping[str, str]) -> dict[str, str]:
-    found = {name: reason_of(name, reasons) for name in sorted(names)}
+    found = {name: find_reason(name, reasons) for name in sorted(names)}
     return {name: reason for name, reason in found.items() if reason is not None}
 
 

@@ -13,14 +13,14 @@ from factbook.catalog.store import by_ref
 from factbook.clock import iso
 from factbook.facts import entity_filter, shapes, store
 from factbook.facts.datasource import DataSource
-from factbook.facts.freshness import Latest, reason_of
-from factbook.facts.reasons import (
+from factbook.facts.freshness import Latest, find_reason
+from factbook.facts.schema import (
     NEVER_COLLECTED,
     NO_ANNOTATION,
     NOT_APPLICABLE,
     NOT_CONFIGURED,
     NOT_SENT,
-    word,
+    reason_word,
 )
 from factbook.facts.shapes import Shape
 from factbook.integrations import catalog
@@ -79,19 +79,19 @@ def _build_metric_tool(
             result["filePaths"] = list(cast("list[str]", result["filePaths"]))[: given.limit]
         return encode_result(result)
 
-    unknown = _NEEDED if shapes.is_needed(shape) else _UNKNOWN
-    return Tool(name, title, f"{about} {unknown}", arguments, shapes.schema(shape), run)
+    unknown = _NEEDED if shapes.needs_values(shape) else _UNKNOWN
+    return Tool(name, title, f"{about} {unknown}", arguments, shapes.shape_schema(shape), run)
 
 
 async def _fill_shape(shape: Shape, ref: str, context: Context) -> dict[str, object]:
     await find_existing_entity(context.database, ref)
     sources, entity = context.sources.values(), None
-    latest = await store.latest_of_ref(context.database, ref)
+    latest = await store.list_latest_by_ref(context.database, ref)
     if _needs_entity_document(shape, sources, latest):
         found = await by_ref.entity(context.database, ref)
         entity = found and msgspec.json.decode(found.render())
     result = fill_from_latest(shape, sources, latest, entity)
-    about = {word(one) for one in cast("dict[str, str]", result["unknownReasons"]).values()}
+    about = {reason_word(one) for one in cast("dict[str, str]", result["unknownReasons"]).values()}
     if about & source_lookup.REASONS_ABOUT_ANNOTATIONS:
         if entity is None and (found := await by_ref.entity(context.database, ref)):
             entity = msgspec.json.decode(found.render())
@@ -141,7 +141,7 @@ def fill_from_latest(
             stale += [path] if name in found.kept else []
             times[member.name] = min(time, times.get(member.name, time))
     collected_at = {name: iso(time) for name, time in times.items()}
-    filled = shapes.fill(shape, values, reasons, collected_at)
+    filled = shapes.fill_shape(shape, values, reasons, collected_at)
     return filled | build_stale_members(values, frozenset(stale))
 
 
@@ -165,7 +165,7 @@ def _list_able_sources(
 
 
 def _is_of_owner(source: DataSource, entity: Mapping[str, Any]) -> bool:
-    return source.owner is None or entity_filter.matches(source.ownership, dict(entity))
+    return source.owner is None or entity_filter.matches_filter(source.ownership, dict(entity))
 
 
 def _needs_entity_document(
@@ -200,7 +200,7 @@ def _explain_missing(
 
 
 def _rank_reason(reason: str) -> int:
-    said = word(reason)
+    said = reason_word(reason)
     return _HELPLESS.index(said) + 1 if said in _HELPLESS else 0
 
 
@@ -212,8 +212,8 @@ def _find_reason(
 ) -> str:
     stored = latest.get(source.id)
     if stored is not None:
-        return reason_of(name, stored.reasons) or NEVER_COLLECTED
-    if entity is not None and not entity_filter.matches(source.selection, dict(entity)):
+        return find_reason(name, stored.reasons) or NEVER_COLLECTED
+    if entity is not None and not entity_filter.matches_filter(source.selection, dict(entity)):
         return NO_ANNOTATION
     return NEVER_COLLECTED
 
@@ -222,7 +222,7 @@ async def _run_compliance(arguments: EntityArguments, context: Context) -> str:
     """The compliance shape of the entity, read from the catalog at this moment."""
     found = await find_existing_entity(context.database, arguments.ref(), owners=True)
     values = catalog.compliance(found.compliance)
-    return encode_result(shapes.fill(shapes.COMPLIANCE, values, {}, {"": iso(context.now)}))
+    return encode_result(shapes.fill_shape(shapes.COMPLIANCE, values, {}, {"": iso(context.now)}))
 
 
 TOOLS: tuple[Tool, ...] = (
@@ -270,7 +270,7 @@ TOOLS: tuple[Tool, ...] = (
             "the reason in unknownReasons."
         ),
         arguments=EntityArguments,
-        output_schema=shapes.schema(shapes.COMPLIANCE),
+        output_schema=shapes.shape_schema(shapes.COMPLIANCE),
         run=_run_compliance,
     ),
     _build_metric_tool(

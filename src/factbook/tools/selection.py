@@ -302,7 +302,7 @@ class FactConditions(NamedTuple):
         if self.filters is None or open_.isdisjoint(states):
             return states
         asked = [id_ for id_, state in zip(entities, states, strict=True) if state in open_]
-        filters = map(entity_filter.where, self.filters)
+        filters = map(entity_filter.filter_condition, self.filters)
         out = set(asked) - await collectable.matching(database, filters, asked)
         return [OUT if id_ in out else state for id_, state in zip(entities, states, strict=True)]
 

@@ -13,8 +13,7 @@ from factbook.definitions.store import UNPUBLISHED
 from factbook.errors import ToolError, suggestion
 from factbook.facts.datasource import DataSource, Handler
 from factbook.facts.freshness import Latest
-from factbook.facts.reasons import BAD_ANNOTATION, NO_ANNOTATION, word
-from factbook.facts.schema import Fact
+from factbook.facts.schema import BAD_ANNOTATION, NO_ANNOTATION, Fact, reason_word
 from factbook.storage import Database
 from factbook.tools.tool import Context, describe_argument
 
@@ -156,7 +155,9 @@ def describe_annotations(source: DataSource, entity: Mapping[str, Any]) -> str |
 def explain_reason(reason: str, source: DataSource, entity: Mapping[str, Any]) -> str:
     """A reason, followed by the annotation that it is about."""
     about = (
-        describe_annotations(source, entity) if word(reason) in REASONS_ABOUT_ANNOTATIONS else None
+        describe_annotations(source, entity)
+        if reason_word(reason) in REASONS_ABOUT_ANNOTATIONS
+        else None
     )
     if about is None:
         return reason

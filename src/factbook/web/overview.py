@@ -25,7 +25,7 @@ from factbook.checks.results.result_queries import FailingCounts
 from factbook.checks.scorecards import scorecard_figures
 from factbook.checks.scorecards.scorecard_figures import ScorecardInEffect, TrendPoint
 from factbook.clock import DAY, HOUR
-from factbook.facts import health
+from factbook.facts import freshness
 from factbook.http.requests import Reply
 from factbook.importers import status
 from factbook.importers.status import ImporterStatus
@@ -361,7 +361,9 @@ def _brings_facts(row: SourceRow) -> bool:
 def _of_source(row: SourceRow, now: int) -> SourceTrouble:
     reason = row.problem
     if reason is None:
-        state, reason = health.condition(row.source, row.health, now, pushed_at=row.pushed_at)
+        state, reason = freshness.source_condition(
+            row.source, row.health, now, pushed_at=row.pushed_at
+        )
         # Since when it is down is shown beside.
         reason = (state == "down" and row.last and row.last.error) or reason
     return SourceTrouble(

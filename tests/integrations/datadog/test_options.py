@@ -72,4 +72,4 @@ def test_no_secret_is_shown() -> None:
 def test_the_source_is_one_that_could_be_read_from_a_document() -> None:
     source = INTEGRATION.configured("eu", KEYS | {"site": "datadoghq.eu"}).source
     assert (source.id, source.title) == ("datadog-eu", "Datadog (eu)")
-    assert datasource.parse(source.render()).render() == source.render()
+    assert datasource.parse_source(source.render()).render() == source.render()

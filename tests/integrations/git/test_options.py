@@ -81,4 +81,4 @@ def test_the_source_of_each_instance_has_an_id_of_its_own() -> None:
     second = INTEGRATION.configured("work", HOST).source
     assert (first.id, first.title) == ("git", "Git")
     assert (second.id, second.title) == ("git-work", "Git (work)")
-    assert datasource.parse(second.render()).render() == second.render()
+    assert datasource.parse_source(second.render()).render() == second.render()

@@ -61,4 +61,4 @@ def test_no_secret_is_shown_and_the_source_could_be_read_from_a_document() -> No
     assert SECRET not in f"{integration!r} {source.render()} {GiteaOptions(**table)!r}"
     assert (source.id, source.title) == ("gitea-work", "Gitea or Forgejo (work)")
     assert INTEGRATION.configured("default", table).source.id == "gitea"
-    assert datasource.parse(source.render()).render() == source.render()
+    assert datasource.parse_source(source.render()).render() == source.render()

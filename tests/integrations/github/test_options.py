@@ -98,4 +98,4 @@ def test_the_source_of_each_instance_has_an_id_of_its_own() -> None:
 
 def test_the_source_is_one_that_could_be_read_from_a_document() -> None:
     source = INTEGRATION.configured("default", {"token": SECRET}).source
-    assert datasource.parse(source.render()).render() == source.render()
+    assert datasource.parse_source(source.render()).render() == source.render()

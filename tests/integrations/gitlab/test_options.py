@@ -65,4 +65,4 @@ def test_the_source_of_each_instance_has_an_id_of_its_own() -> None:
     assert (first.id, first.title) == ("gitlab", "GitLab")
     assert (second.id, second.title) == ("gitlab-work", "GitLab (work)")
     assert "metadata.annotations.gitlab.example.com/project-slug" in str(second.entity_filter)
-    assert datasource.parse(first.render()).render() == first.render()
+    assert datasource.parse_source(first.render()).render() == first.render()

@@ -66,4 +66,4 @@ def test_the_source_of_each_instance_has_an_id_of_its_own() -> None:
     second = INTEGRATION.configured("work", {"base_url": URL}).source
     assert (first.id, first.title) == ("prometheus", "Prometheus")
     assert (second.id, second.title) == ("prometheus-work", "Prometheus (work)")
-    assert datasource.parse(first.render()).render() == first.render()
+    assert datasource.parse_source(first.render()).render() == first.render()

@@ -53,4 +53,4 @@ def test_the_source_of_each_instance_has_an_id_and_can_be_read_from_a_document()
     assert (first.id, first.title) == ("snyk", "Snyk")
     assert (second.source.id, second.source.title) == ("snyk-eu", "Snyk (eu)")
     assert second.base_url == "https://api.eu.snyk.io/rest"
-    assert datasource.parse(first.render()).render() == first.render()
+    assert datasource.parse_source(first.render()).render() == first.render()

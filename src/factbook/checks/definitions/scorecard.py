@@ -251,7 +251,7 @@ def _read_share(value: object, path: str, report: Report) -> float:
 
 
 def _read_card_filter(value: object, path: str, report: Report) -> EntityFilter:
-    return entity_filter.read([value] if isinstance(value, dict) else value, path, report)
+    return entity_filter.parse_filter([value] if isinstance(value, dict) else value, path, report)
 
 
 _LEVEL_MEMBERS: Final = (

@@ -23,10 +23,10 @@ from factbook.checks.rules.checked_entity import CheckedEntity
 from factbook.checks.rules.rule_evaluation import CheckOutcome, CompiledCheck
 from factbook.checks.state import EXEMPT, FAIL, NONE, OUT, PASS, UNKNOWN
 from factbook.errors import UnavailableError
-from factbook.facts import entity_filter, latest_rows
+from factbook.facts import entity_filter, store
 from factbook.facts.entity_filter import EntityFilter, Matcher
 from factbook.facts.freshness import Latest
-from factbook.facts.latest_rows import FactValues
+from factbook.facts.store import FactValues
 from factbook.integrations import catalog
 from factbook.storage import Database, Transaction
 from factbook.storage.database import RestartError
@@ -40,8 +40,8 @@ def read_facts_among(
     """The latest facts of these sources about these entities."""
     if not source_ids:
         return {}
-    rows = transaction.all(*latest_rows.among(source_ids, entity_ids))
-    found, own = latest_rows.by_entity(rows), _select_own_sources(source_ids)
+    rows = transaction.all(*store.latest_among(source_ids, entity_ids))
+    found, own = store.group_latest(rows), _select_own_sources(source_ids)
     if own:
         _add_own_facts(
             found,
@@ -57,8 +57,8 @@ async def read_facts_between(
     """The same about the entities from one id to another."""
     if not source_ids:
         return {}
-    rows = await database.search(*latest_rows.between(source_ids, first, last))
-    found, own = latest_rows.by_entity(rows), _select_own_sources(source_ids)
+    rows = await database.search(*store.latest_between(source_ids, first, last))
+    found, own = store.group_latest(rows), _select_own_sources(source_ids)
     if own:
         _add_own_facts(
             found,
@@ -74,8 +74,8 @@ def read_values_among(
     """The values of the latest facts of these sources about these entities."""
     if not source_ids:
         return {}
-    rows = transaction.all(*latest_rows.values_among(source_ids, entity_ids))
-    found, own = latest_rows.values_by_entity(rows), _select_own_sources(source_ids)
+    rows = transaction.all(*store.values_among(source_ids, entity_ids))
+    found, own = store.group_values(rows), _select_own_sources(source_ids)
     if own:
         bits = collectable.bits_of(transaction, list(entity_ids), owners=_reads_owners(own))
         for id_, source, facts, _ in _decode_own_facts(own, bits):
@@ -89,8 +89,8 @@ async def read_values_between(
     """The same about the entities from one id to another."""
     if not source_ids:
         return {}
-    rows = await database.search(*latest_rows.values_between(source_ids, first, last))
-    found, own = latest_rows.values_by_entity(rows), _select_own_sources(source_ids)
+    rows = await database.search(*store.values_between(source_ids, first, last))
+    found, own = store.group_values(rows), _select_own_sources(source_ids)
     if own:
         bits = await collectable.bits_between(database, first, last, owners=_reads_owners(own))
         for id_, source, facts, _ in _decode_own_facts(own, bits):
@@ -104,9 +104,9 @@ async def read_facts_of(
     """The same about some entities, for those who read."""
     if not (source_ids and entity_ids):
         return {}
-    rows = await database.all(*latest_rows.among(source_ids, entity_ids))
+    rows = await database.all(*store.latest_among(source_ids, entity_ids))
     found, own = (
-        latest_rows.marked(database, latest_rows.by_entity(rows)),
+        store.mark_stale(database, store.group_latest(rows)),
         _select_own_sources(source_ids),
     )
     if own:
@@ -240,7 +240,7 @@ def list_meeting_ids(
     """Those of the entities that a filter lets through; without one all of them."""
     if filter_ is None:
         return frozenset(ids)
-    return collectable.meeting(transaction, entity_filter.where(filter_), ids)
+    return collectable.meeting(transaction, entity_filter.filter_condition(filter_), ids)
 
 
 def _make_subject(

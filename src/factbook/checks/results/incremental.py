@@ -38,7 +38,7 @@ from factbook.clock import Clock
 from factbook.datasources import connection_store
 from factbook.datasources.source_store import source_store
 from factbook.errors import InputError
-from factbook.facts import changes
+from factbook.facts import history
 from factbook.facts.entity_filter import Matcher
 from factbook.integrations import catalog
 from factbook.storage import Database, Transaction, before_commit
@@ -199,7 +199,7 @@ def _collect_touched(transaction: Transaction, cache: CheckCache) -> tuple[Check
     """The checks in effect and pending, and the work that the transaction makes for them."""
     entity_ids = transaction.touched.get(apply.TOUCHED, set())
     exemptions = transaction.touched.get(exemption_store.EXEMPTIONS_TOPIC, set())
-    sources = list(changes.touched(transaction.touched))
+    sources = list(history.split_topics(transaction.touched))
     if not entity_ids and not exemptions and not sources:
         return cache.known, []
     publications.share_definitions(transaction)
@@ -213,7 +213,7 @@ def _collect_touched(transaction: Transaction, cache: CheckCache) -> tuple[Check
     if known.reads_owners and entity_ids:
         owned = ownership.owned(transaction)
         for source_id in catalog.owner_sources():
-            changes.touch_values(transaction, source_id, owned)
+            history.touch_values(transaction, source_id, owned)
     return known, list(_make_tasks(known, entity_ids, transaction.touched))
 
 
@@ -259,7 +259,7 @@ def _make_tasks(known: CheckSet, entity_ids: set[int], touched: Touched) -> Iter
     entity_ids = entity_ids.union(exempt)
     changed: dict[int, set[str]] = {}
     confirmed: dict[int, set[str]] = {}
-    for source_id, is_changed, written in changes.touched(touched):
+    for source_id, is_changed, written in history.split_topics(touched):
         if source_id in (known.sources if is_changed else known.fresh):
             for id_ in written - entity_ids:
                 (changed if is_changed else confirmed).setdefault(id_, set()).add(source_id)

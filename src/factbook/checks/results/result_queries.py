@@ -18,7 +18,7 @@ from factbook.checks.rules.checked_entity import CheckedEntity
 from factbook.checks.rules.explanation import Explainer, Explanation
 from factbook.checks.rules.language import CHECKS, ENTITY
 from factbook.clock import iso
-from factbook.facts import freshness, latest_rows, store
+from factbook.facts import freshness, store
 from factbook.storage import Database, counters
 
 
@@ -52,7 +52,7 @@ class ResultAges(NamedTuple):
 
 def read_age_of_facts(database: Database, sources: Iterable[str], now: int) -> ResultAge:
     """The age of figures of the facts of these sources; reads nothing."""
-    since = freshness.of(database).not_renewed_since
+    since = freshness.freshness_of(database).not_renewed_since
     times = {source: at for source in sources if (at := since(source)) is not None}
     return ResultAge(min([now, *times.values()]), sorted(times))
 
@@ -153,7 +153,7 @@ async def read_entity_results(
         return None
     known, owner, states = await _read_stored_states(database, entity_id)
     own = await entity_evaluation.read_own_facts(database, entity_id)
-    facts = {**await store.latest_of_ref(database, ref), **own}
+    facts = {**await store.list_latest_by_ref(database, ref), **own}
     by_id = {id_: states[slot] for id_, slot in known.slots.items()}
     entity = CheckedEntity(ref, document, facts, by_id)
     entity.most_steps = known.steps_per_check
@@ -452,7 +452,7 @@ async def _mark_rows(
         for fact in language.walk_references(rule):
             reads[fact.source].add(fact.fact)
     ids = [row.entity_id for row in rows]
-    stale = await latest_rows.stale_of(database, reads, ids)
+    stale = await store.find_stale_entities(database, reads, ids)
     return [row._replace(stale=True) if row.entity_id in stale else row for row in rows]
 
 

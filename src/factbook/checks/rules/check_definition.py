@@ -23,7 +23,7 @@ from factbook.checks.rules.checked_entity import CheckedEntity
 from factbook.checks.rules.language import CHECKS, ENTITY, FactReference, Rule
 from factbook.checks.state import FAIL, PASS, UNKNOWN
 from factbook.errors import InputError, Problems, not_a_member, one_of
-from factbook.facts import entity_filter, shape
+from factbook.facts import entity_filter, shapes
 from factbook.facts.entity_filter import EntityFilter
 from factbook.facts.members import Report
 from factbook.storage import Transaction
@@ -63,7 +63,7 @@ class MessageTemplate(Struct, frozen=True):
     def text(self, entity: CheckedEntity) -> str:
         """The text for an entity."""
         return self._filled(
-            lambda keys: _write_template_value(_read_keys(keys, entity)) or shape.UNKNOWN
+            lambda keys: _write_template_value(_read_keys(keys, entity)) or shapes.UNKNOWN
         )
 
     def link(self, entity: CheckedEntity) -> str | None:
@@ -356,7 +356,7 @@ def _read_owner(value: object, path: str, report: Report) -> str:
 
 
 def _read_applies_to(value: object, path: str, report: Report) -> EntityFilter:
-    return entity_filter.read([value] if isinstance(value, dict) else value, path, report)
+    return entity_filter.parse_filter([value] if isinstance(value, dict) else value, path, report)
 
 
 def _read_on_unknown(value: object, path: str, report: Report) -> int:

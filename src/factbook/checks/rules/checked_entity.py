@@ -8,8 +8,8 @@ from factbook.catalog import essentials
 from factbook.catalog.ref import DEFAULT_NAMESPACE
 from factbook.checks import state
 from factbook.checks.rules.language import CHECKS, ENTITY, FactReference
-from factbook.facts.freshness import Latest, reason_of
-from factbook.facts.reasons import NEVER_COLLECTED, NOT_APPLICABLE
+from factbook.facts.freshness import Latest, find_reason
+from factbook.facts.schema import NEVER_COLLECTED, NOT_APPLICABLE
 
 Document = Mapping[str, Any]
 
@@ -122,7 +122,7 @@ class CheckedEntity:
             is_evaluated = self.states.get(fact.fact, state.NONE) != state.NONE
             return CHECK_UNKNOWN if is_evaluated else NEVER_COLLECTED
         latest = self.facts.get(fact.source)
-        found = None if latest is None else reason_of(fact.fact, latest.reasons)
+        found = None if latest is None else find_reason(fact.fact, latest.reasons)
         return found or NEVER_COLLECTED
 
     def time(self, fact: FactReference) -> int | None:

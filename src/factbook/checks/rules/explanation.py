@@ -23,7 +23,7 @@ from factbook.checks.rules.rule_evaluation import (
 )
 from factbook.checks.state import FAIL, INAPPLICABLE, PASS, UNKNOWN
 from factbook.facts.freshness import Latest
-from factbook.facts.reasons import NOT_APPLICABLE
+from factbook.facts.schema import NOT_APPLICABLE
 
 # The reason of a comparison that cannot be made, for instance since a fact has another type now.
 CHECK_ERROR: Final = "check-error"

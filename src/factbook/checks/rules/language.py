@@ -24,8 +24,7 @@ from factbook.errors import InputError, not_a_member, one_of
 from factbook.facts import datasource
 from factbook.facts.datasource import LIFETIME_UNITS, TIMEOUT_UNITS, Duration
 from factbook.facts.members import Report
-from factbook.facts.reasons import REASONS
-from factbook.facts.schema import FactType
+from factbook.facts.schema import REASONS, FactType
 
 # The catalog document of the entity.
 ENTITY: Final = "entity"
@@ -194,7 +193,7 @@ def _check_duration(value: object) -> str | None:
 
 def convert_duration(value: Duration) -> int:
     """The length of a duration in milliseconds; a month has 30 days."""
-    return datasource.milliseconds(value)
+    return datasource.duration_milliseconds(value)
 
 
 def _check_version(value: object) -> str | None:

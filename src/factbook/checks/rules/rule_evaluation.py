@@ -29,7 +29,7 @@ from factbook.checks.state import FAIL, INAPPLICABLE, OUT, PASS, UNKNOWN
 from factbook.datasources.custom import extraction
 from factbook.errors import InputError
 from factbook.facts.entity_filter import Matcher
-from factbook.facts.reasons import NOT_APPLICABLE, word
+from factbook.facts.schema import NOT_APPLICABLE, reason_word
 from factbook.integrations import catalog
 from factbook.outbound.outcomes import Missing
 from factbook.user_patterns import UserPattern
@@ -383,7 +383,7 @@ def _compile_reason_is(leaf: FactCondition) -> CompiledRule:
             return UNKNOWN
         # What was collected has nothing at the path.
         is_collected = fact.path is not None and entity.value(fact) is not None
-        reason = NOT_APPLICABLE if is_collected else word(entity.reason(fact))
+        reason = NOT_APPLICABLE if is_collected else reason_word(entity.reason(fact))
         return PASS if reason == wanted else FAIL
 
     return CompiledRule(evaluate, ())

@@ -27,7 +27,7 @@ from factbook.checks.rules.language import ENTITY, FactReference
 from factbook.checks.rules.rule_evaluation import PartialEvaluation
 from factbook.checks.trials.write_trial import EvaluatedTrial, ResultDifference, WriteTrial
 from factbook.errors import InputError
-from factbook.facts import latest_rows, store
+from factbook.facts import store
 from factbook.facts.datasource import DataSource
 from factbook.facts.freshness import Latest, Observation
 from factbook.integrations import catalog
@@ -163,7 +163,7 @@ class EntityTrial:
             if found := given(document):
                 self._facts[ref] = found
                 seen = _observe_facts(transaction, ids[ref], found)
-                store.record(transaction, found.source, [seen], self._now)
+                store.record_facts(transaction, found.source, [seen], self._now)
 
     def _explain(self, found: EvaluatedTrial) -> None:
         """Note what would change, that of the documents' own entities first."""
@@ -223,8 +223,8 @@ def _check_reach(transaction: Transaction, plan: WritePlan) -> None:
 
 
 def _observe_facts(transaction: Transaction, entity_id: int, given: GivenFacts) -> Observation:
-    rows = transaction.all(*latest_rows.among([given.source.id], [entity_id]))
-    latest = latest_rows.by_entity(rows).get(entity_id, {}).get(given.source.id, _NOTHING)
+    rows = transaction.all(*store.latest_among([given.source.id], [entity_id]))
+    latest = store.group_latest(rows).get(entity_id, {}).get(given.source.id, _NOTHING)
     reasons = {at: why for at, why in latest.reasons.items() if at not in given.values}
     return Observation(entity_id, {**latest.facts, **given.values}, reasons)
 

@@ -207,7 +207,9 @@ class _Preview:
         """The states of those of the entities that the check is about, by id."""
         first, last = portion[0][0], portion[-1][0]
         filter_ = self._check.check.applies_to
-        where = collectable.EVERYTHING if filter_ is None else entity_filter.where(filter_)
+        where = (
+            collectable.EVERYTHING if filter_ is None else entity_filter.filter_condition(filter_)
+        )
         matching = await collectable.between(self._database, where, first, last)
         if self._check.reads_values_only and not self._scope.facts:
             return await self._by_values(first, last, matching)
@@ -360,7 +362,7 @@ async def _grade_portion(
     ends = portion[0][0], portion[-1][0]
     where = collectable.EVERYTHING
     if card.applies_to is not None:
-        where = entity_filter.where(card.applies_to)
+        where = entity_filter.filter_condition(card.applies_to)
     matching = await collectable.between(database, where, *ends)
     states = await state_store.read_states_between(database, *ends)
 

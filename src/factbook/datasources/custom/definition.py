@@ -29,7 +29,7 @@ from factbook.errors import InputError, Problems, not_a_member, one_of
 from factbook.facts import datasource
 from factbook.facts.datasource import DataSource, Handler
 from factbook.facts.schema import Fact
-from factbook.facts.shapes import SHAPES, facts
+from factbook.facts.shapes import SHAPES, shape_facts
 from factbook.outbound import address
 
 Type = Literal["http", "repository-file", "repository-directory", "entity", "push"]
@@ -46,7 +46,7 @@ _MOST_BODY: Final = 200  # values inside one
 
 # Facts of these names fill the metric tools.
 _SHAPED: Final = {
-    f"{shape.name}.{fact.name}": fact.type for shape in SHAPES for fact in facts(shape)
+    f"{shape.name}.{fact.name}": fact.type for shape in SHAPES for fact in shape_facts(shape)
 }
 
 _MEMBERS: Final = frozenset({"type", "description", "unit", "title", "metadata", "extract"})
@@ -85,7 +85,7 @@ class CustomSourceDefinition:
 
 def parse(document: Any) -> CustomSourceDefinition:
     """The definition in a document; raises InvalidItemsError with every problem and its path."""
-    source = datasource.parse(document)
+    source = datasource.parse_source(document)
     problems = Problems()
     definition = _Reader(document, source, problems.report).definition()
     problems.check()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from jmespath.functions import Functions, signature
 
-from factbook.facts.schema import moment
+from factbook.facts.schema import moment_of_text
 
 if TYPE_CHECKING:
     from jmespath.functions import _Signature
@@ -30,7 +30,7 @@ class FactbookFunctions(Functions):
     @signature(_TEXT)
     def _func_to_epoch(self, time: str) -> int | float:
         """Seconds from 1970 to a time."""
-        return _plain(moment(time).timestamp())
+        return _plain(moment_of_text(time).timestamp())
 
     @signature(_NUMBER)
     def _func_from_epoch(self, seconds: float) -> str:
@@ -40,12 +40,12 @@ class FactbookFunctions(Functions):
     @signature(_TEXT, _TEXT)
     def _func_days_between(self, start: str, end: str) -> int | float:
         """Days from one time to another; negative if the second is earlier."""
-        return _plain((moment(end) - moment(start)).total_seconds() / _DAY)
+        return _plain((moment_of_text(end) - moment_of_text(start)).total_seconds() / _DAY)
 
     @signature(_TEXT, _NUMBER)
     def _func_add_days(self, time: str, days: float) -> str:
         """A time so many days later; earlier if the number is negative."""
-        return _shown(moment(time) + timedelta(days=days))
+        return _shown(moment_of_text(time) + timedelta(days=days))
 
 
 def _plain(number: float) -> int | float:

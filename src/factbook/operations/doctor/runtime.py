@@ -9,7 +9,7 @@ from typing import Final
 import httpx2
 
 from factbook.clock import DAY, MINUTE, SECOND, iso
-from factbook.facts import health
+from factbook.facts import freshness
 from factbook.facts.datasource import DataSource
 from factbook.operations.doctor.findings import Finding, ok, problem, warning
 from factbook.scheduling import housekeeping, lease, runs
@@ -36,7 +36,7 @@ async def sources(
     known, fine = await runs.fetch_health(database), 0
     for source in collected:
         one = known.get(source.id)
-        state, reason = health.condition(source, one, now)
+        state, reason = freshness.source_condition(source, one, now)
         if state == "down":
             what = f"{source.id} is down. {reason}."
             yield problem(SOURCES, what, "See its integration below, then collect it again.")

@@ -13,7 +13,7 @@ from factbook.audit.trail import Caller
 from factbook.auth.tokens import Grant
 from factbook.catalog.store import by_ref
 from factbook.errors import NotFoundError, ToolError, UnavailableError
-from factbook.facts.reasons import REASONS
+from factbook.facts.schema import REASONS
 from factbook.http.client_configs import PATH as ENDPOINT
 from factbook.http.client_configs import VARIABLE
 from factbook.http.requests import Reply

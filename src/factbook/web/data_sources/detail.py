@@ -13,9 +13,9 @@ from factbook.datasources.custom import yaml_text
 from factbook.datasources.registry import SourceSnapshot
 from factbook.datasources.source_store import StoredSource, source_store
 from factbook.errors import no_such
-from factbook.facts import source_overview
+from factbook.facts import store
 from factbook.facts.datasource import DataSource
-from factbook.facts.source_overview import Failures
+from factbook.facts.store import Failures
 from factbook.http.requests import Reply
 from factbook.integrations.vendors import VENDORS
 from factbook.scheduling import runs
@@ -98,7 +98,7 @@ async def subject(visit: PageContext) -> SourceView:
     if source_id not in state.sources:
         stored = await source_store.one(state.database, source_id)
     if source_id in known.pushed:
-        times = await source_overview.last_written(state.database, [source_id])
+        times = await store.find_last_written(state.database, [source_id])
     health = await runs.fetch_source_health(state.database, source_id)
     row = table_rows.row(known, source_id, health, times.get(source_id), visit.now)
     return SourceView(row, stored, known)
@@ -119,7 +119,7 @@ async def failed(visit: PageContext) -> Reply:
         subject=found,
         failures=await _failures(visit, found, place, _FAILURES_OF_A_PAGE),
         first=place == 0,
-        scanned=source_overview.SCANNED,
+        scanned=store.FAILURES_SCANNED,
     )
 
 
@@ -157,18 +157,14 @@ async def page(
         runs=await runs.list_recent_runs(database, found.id, _RUNS + 1),
         most_runs=_RUNS,
         failures=await _failures(visit, found, 0, _FAILURES) if has_failures else None,
-        stored=await source_overview.stored(database, found.id)
-        if found.row.way == "pushed"
-        else None,
-        counted=source_overview.COUNTED,
+        stored=await store.count_stored(database, found.id) if found.row.way == "pushed" else None,
+        counted=store.MOST_COUNTED,
         pushes=await _pushes(visit, source) if is_pushed else None,
         soon=_SOON,
         vendors=_VENDORS,
         groups=_groups(found),
         versions=versions[:_VERSIONS],
-        suggestions=await source_overview.matching(database, source, _SUGGESTIONS)
-        if can_run
-        else [],
+        suggestions=await store.list_matching(database, source, _SUGGESTIONS) if can_run else [],
         can_run=can_run,
         may_see=visit.may(CATALOG_READ),
         may_write=found.stored is not None and may_write,
@@ -186,7 +182,7 @@ async def _failures(visit: PageContext, found: SourceView, after: int, limit: in
     if last is None:
         return Failures([], None)
     since = last.started_at
-    return await source_overview.failures(visit.state.database, found.id, since, after, limit)
+    return await store.page_failures(visit.state.database, found.id, since, after, limit)
 
 
 def _groups(found: SourceView) -> list[tuple[str | None, list[Any]]]:
@@ -208,12 +204,8 @@ def _texts(stored: StoredSource | None) -> Mapping[str, str]:
 async def _pushes(visit: PageContext, source: DataSource) -> Pushes:
     """Last pushes, for people who may see the entities, and examples by the schema."""
     database = visit.state.database
-    rows = (
-        await source_overview.pushed(database, source.id, _PUSHES)
-        if visit.may(CATALOG_READ)
-        else []
-    )
-    about = await source_overview.matching(database, source, 1)
+    rows = await store.list_pushed(database, source.id, _PUSHES) if visit.may(CATALOG_READ) else []
+    about = await store.list_matching(database, source, 1)
     return Pushes([_push(source, *row) for row in rows], _lines(visit, source, *about))
 
 

@@ -20,7 +20,7 @@ from factbook.errors import (
     NotAllowedError,
     problem,
 )
-from factbook.facts import source_overview
+from factbook.facts import store
 from factbook.http import audit
 from factbook.http.requests import Reply
 from factbook.web.data_sources import ownership
@@ -201,9 +201,7 @@ async def _editor(visit: PageContext, stored: StoredSource | None, editing: _Edi
     state, definition = visit.state, editing.definition
     suggestions = []
     if definition is not None and visit.may(CATALOG_READ):
-        suggestions = await source_overview.matching(
-            state.database, definition.source, _SUGGESTIONS
-        )
+        suggestions = await store.list_matching(state.database, definition.source, _SUGGESTIONS)
     is_asking = definition is not None and definition.type == "http"
     return visit.page(
         "data-source-edit.html",

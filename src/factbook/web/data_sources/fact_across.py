@@ -9,10 +9,8 @@ from factbook.checks.results import result_queries
 from factbook.clock import iso
 from factbook.datasources import fact_columns, value_filters
 from factbook.errors import InputError
-from factbook.facts import across, catalog_figures
-from factbook.facts.across import By
-from factbook.facts.bins import Bin
-from factbook.facts.distribution import Distribution, GroupFigures
+from factbook.facts import across, entity_values
+from factbook.facts.across import Bin, Distribution, GroupBy, GroupFigures
 from factbook.facts.entity_values import EntityValue, ValueQuery
 from factbook.facts.schema import Fact
 from factbook.http import csv_lines
@@ -29,7 +27,7 @@ _ROWS: Final = 50
 _TOP: Final = 20
 _PART: Final = ("kind", "namespace", "owner", "system", "type", "lifecycle")
 _FILTER: Final = ("known", "reason", "value", "min", "below")
-_GROUPS: Final[dict[By, str]] = {"owner": "Owner", "system": "System", "kind": "Kind"}
+_GROUPS: Final[dict[GroupBy, str]] = {"owner": "Owner", "system": "System", "kind": "Kind"}
 
 
 class Share(NamedTuple):
@@ -97,14 +95,14 @@ async def show(visit: PageContext) -> Reply:
     address, asked = await _asked(visit)
     column, database = asked.column, visit.state.database
     fact = column.fact
-    by = cast("By", visit.query("by") or "owner")
+    by = cast("GroupBy", visit.query("by") or "owner")
     if by not in _GROUPS:
         raise InputError("The address of this page is incomplete.")
     clock, anew = visit.state.clock, visit.request.wants_fresh
-    kept = await catalog_figures.figures(database, clock, asked, by, top=_TOP, anew=anew)
+    kept = await entity_values.catalog_figures(database, clock, asked, by, top=_TOP, anew=anew)
     found = kept.value.distribution
     after = value_filters.place(fact, visit.query("cursor"))
-    page, _ = await catalog_figures.values(database, clock, asked, after, _ROWS, anew=anew)
+    page, _ = await entity_values.catalog_values(database, clock, asked, after, _ROWS, anew=anew)
     more = value_filters.cursor(page.more)
     return visit.page(
         "data-source-fact.html",
@@ -197,12 +195,12 @@ def _shares(address: Address, fact: Fact, found: Distribution) -> Iterator[Share
     for value, count in found.top:
         text = str(value)
         # What was cut is only the beginning of what it counts.
-        is_whole = len(text) < across.LONGEST_TEXT // 2
+        is_whole = len(text) < across.LONGEST_SHOWN_TEXT // 2
         path = address.of_values(value=text) if is_whole and text and "\0" not in text else None
         yield Share(fact_display.in_words(fact, value) or "empty", count, most, path)
 
 
-def _group(address: Address, fact: Fact, by: By, group: GroupFigures) -> GroupRow:
+def _group(address: Address, fact: Fact, by: GroupBy, group: GroupFigures) -> GroupRow:
     name = group.name or fact_columns.NOTHING
     path = address.to(**{by: name})
     if group.true is not None:

@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 from urllib.parse import urlencode
 
 from factbook.auth.permissions import SOURCE_READ, SOURCE_WRITE
-from factbook.facts import source_overview
+from factbook.facts import store
 from factbook.http.requests import Reply
 from factbook.integrations.vendors import VENDORS
 from factbook.scheduling import runs
@@ -67,7 +67,7 @@ async def source_rows(visit: PageContext) -> list[SourceRow]:
     state, now = visit.state, visit.now
     known = await state.registry.latest()
     health = await runs.fetch_health(state.database)
-    times = await source_overview.last_written(state.database, known.pushed)
+    times = await store.find_last_written(state.database, known.pushed)
     ids = dict.fromkeys([*known.sources, *known.problems])
     rows = [table_rows.row(known, id_, health.get(id_), times.get(id_), now) for id_ in ids]
     return sorted(rows, key=lambda row: (row.doing.rank, row.source.title.casefold()))

@@ -44,7 +44,7 @@ _SHAPED: Final = {
     f"{shape.name}.{fact.name}": TOOLS[shape.name]
     for shape in shapes.SHAPES
     if shape.name in TOOLS
-    for fact in shapes.facts(shape)
+    for fact in shapes.shape_facts(shape)
 }
 _CATALOG: Final = frozenset({"entity-metadata", "entity-ownership", "techdocs"})
 _DAYS: Final = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday")

@@ -6,7 +6,7 @@ from typing import Final, Literal, NamedTuple
 from markupsafe import Markup
 
 from factbook.datasources.registry import SourceSnapshot
-from factbook.facts import health
+from factbook.facts import freshness
 from factbook.facts.datasource import DataSource
 from factbook.scheduling.runs import RunRecord, SourceHealth
 from factbook.web.charts import element
@@ -80,7 +80,7 @@ def row(
         _doing(source, way, health_, problem, pushed_at, now),
         health_,
         problem,
-        health.next_run(source, health_, now) if source_id in known.integrations else None,
+        freshness.next_run_time(source, health_, now) if source_id in known.integrations else None,
         pushed_at,
         (health_.running.wait(now) if health_ and health_.running else "") or "running",
     )
@@ -109,13 +109,13 @@ def _doing(
         return Doing("no facts yet", "", 4)
     if found is not None and found.last is not None and not any(parts_of(found.last).values()):
         return Doing("no entities yet", "", 4)
-    state = health.condition(source, found, now, pushed_at=pushed_at).state
+    state = freshness.source_condition(source, found, now, pushed_at=pushed_at).state
     if state == "new" and found is not None and found.running:
         return Doing(found.running.wait(now) or "running", "busy", 2)
     return DOING[state]
 
 
-DOING: Final[Mapping[health.State, Doing]] = {
+DOING: Final[Mapping[freshness.State, Doing]] = {
     "down": Doing("down", "bad", 0),
     "partial": Doing("partly failing", "warn", 1),
     "late": Doing("late", "warn", 1),

@@ -8,8 +8,8 @@ from factbook.datasources import trial
 from factbook.datasources.custom import CustomSourceDefinition
 from factbook.datasources.trial import TrialResponse
 from factbook.errors import InputError
-from factbook.facts import reasons as words
-from factbook.facts.freshness import reason_of
+from factbook.facts import schema
+from factbook.facts.freshness import find_reason
 from factbook.facts.schema import Fact
 from factbook.web.site.page_context import PageContext
 
@@ -35,7 +35,7 @@ class DefinitionTrial(NamedTuple):
     @property
     def meaning(self) -> str:
         """Meaning of the reason for no value at all."""
-        return words.REASONS[words.word(self.whole)]
+        return schema.REASONS[schema.reason_word(self.whole)]
 
     @property
     def found(self) -> int:
@@ -64,5 +64,5 @@ async def tried(
 def _brought(fact: Fact, facts: Any, reasons: Any) -> FactTrial:
     if fact.name in facts:
         return FactTrial(fact, msgspec.json.encode(facts[fact.name]).decode(), "", "")
-    reason = reason_of(fact.name, reasons) or reasons.get("") or words.NEVER_COLLECTED
-    return FactTrial(fact, None, reason, words.REASONS[words.word(reason)])
+    reason = find_reason(fact.name, reasons) or reasons.get("") or schema.NEVER_COLLECTED
+    return FactTrial(fact, None, reason, schema.REASONS[schema.reason_word(reason)])

@@ -16,7 +16,7 @@ from factbook.checks.rules.checked_entity import CHECK_UNKNOWN
 from factbook.checks.rules.explanation import CHECK_ERROR, Explanation
 from factbook.checks.scorecards import scorecard_figures
 from factbook.errors import FactbookError
-from factbook.facts.reasons import word
+from factbook.facts.schema import reason_word
 from factbook.storage import Database
 from factbook.web.site import fact_display, formats
 from factbook.web.site.fact_display import Reason
@@ -154,7 +154,7 @@ def _message(check: Check, explanation: Explanation | None) -> str:
 
 def reason_in_words(reason: str) -> Reason:
     """The reason for an unknown comparison, in words for the pages."""
-    own = _OWN_REASONS.get(word(reason))
+    own = _OWN_REASONS.get(reason_word(reason))
     return own or fact_display.plain(reason)
 
 

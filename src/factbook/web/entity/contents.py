@@ -14,9 +14,9 @@ from factbook.checks.results.grader import GroupHierarchy, decode_level
 from factbook.checks.results.result_queries import FailingCounts
 from factbook.checks.scorecards.scorecard_figures import ScorecardInEffect
 from factbook.errors import InputError, NotFoundError
-from factbook.facts import key_values
-from factbook.facts.key_values import KeyValue
+from factbook.facts import store
 from factbook.facts.schema import Fact
+from factbook.facts.store import KeyValue
 from factbook.http.requests import Reply, offloaded
 from factbook.storage import Database
 from factbook.web.checks import check_page
@@ -165,7 +165,7 @@ async def _facts(visit: PageContext, ids: Sequence[int]) -> Mapping[str, Mapping
         for name in _FACTS
     }
     wanted = {name: sources for name, sources in having.items() if sources}
-    return await key_values.of_entities(visit.state.database, wanted, ids)
+    return await store.list_key_values(visit.state.database, wanted, ids)
 
 
 def _level(card: Scorecard, levels: bytes, slot: int) -> ShownLevel | None:

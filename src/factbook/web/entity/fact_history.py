@@ -13,13 +13,12 @@ from factbook.catalog.store import affiliation, overview
 from factbook.catalog.store.affiliation import CatalogPart
 from factbook.clock import DAY
 from factbook.errors import InputError, NotFoundError
-from factbook.facts import across, distribution, store, time_series
-from factbook.facts.across import NUMBERS, FactColumn
+from factbook.facts import across, history, store
+from factbook.facts.across import NUMBER_TYPES, FactColumn
 from factbook.facts.datasource import DataSource
-from factbook.facts.freshness import Latest, reason_of
-from factbook.facts.reasons import NEVER_COLLECTED
-from factbook.facts.schema import Fact
-from factbook.facts.time_series import Excerpt, Point
+from factbook.facts.freshness import Latest, find_reason
+from factbook.facts.history import Excerpt, Point
+from factbook.facts.schema import NEVER_COLLECTED, Fact
 from factbook.http.requests import Reply
 from factbook.integrations import catalog
 from factbook.storage import Database
@@ -97,10 +96,10 @@ async def show(visit: PageContext, found: EntityView) -> Reply:
     length = _SPANS[span][1]
     start = None if length is None else visit.now - length
     keys = (asked.source.id, found.shown.id)
-    excerpt = await time_series.spread(
+    excerpt = await history.spread_history(
         visit.state.database, *keys, start, visit.now, asked.facts, _POINTS
     )
-    points = time_series.points(excerpt.rows, [asked.fact.name])[asked.fact.name]
+    points = history.fact_points(excerpt.rows, [asked.fact.name])[asked.fact.name]
     before = _time(visit.query("before"))
     rows, more = await fact_rows.before(
         visit.state.database, asked.source, asked.fact, found.shown.id, asked.facts, before
@@ -144,7 +143,7 @@ async def _asked(visit: PageContext, found: EntityView) -> _FactContext:
         facts = msgspec.json.decode(catalog.facts(source.id, found.shown.compliance))
         latest: Latest | None = Latest(facts, {}, source.version, found.shown.updated_at)
     else:
-        latest = await store.latest(visit.state.database, source.id, found.shown.id)
+        latest = await store.find_latest(visit.state.database, source.id, found.shown.id)
     return _FactContext(found, source, fact, latest)
 
 
@@ -158,7 +157,7 @@ def _now(asked: _FactContext) -> dict[str, Any]:
     if latest is None:
         reason = reason_of_none(asked.source, asked.subject.entity)
         return {"value": None, "reason": reason, "at": None, "kept": None}
-    reason = fact_display.plain(reason_of(name, latest.reasons) or NEVER_COLLECTED)
+    reason = fact_display.plain(find_reason(name, latest.reasons) or NEVER_COLLECTED)
     return {"value": None, "reason": reason, "at": latest.written_at or None, "kept": None}
 
 
@@ -204,7 +203,7 @@ def _weighed(asked: _FactContext, excerpt: Excerpt) -> list[tuple[float | None, 
     """The values, each with the number of collections that found it."""
     name, source, found = asked.fact.name, asked.source, list[tuple[float | None, int]]()
     for row in excerpt.rows:
-        for _, value in time_series.points([row], [name])[name][:1]:
+        for _, value in history.fact_points([row], [name])[name][:1]:
             found.append((value, 1 + fact_rows.times(source, row.written_at, row.confirmed_at)))
     return found
 
@@ -247,7 +246,7 @@ async def _medians(
     database: Database, source: DataSource, fact: Fact, owner: str | None
 ) -> list[Median]:
     """The medians over all and the owner's with the groups below; none if the catalog is large."""
-    if fact.type not in NUMBERS or catalog.answers(source.id):
+    if fact.type not in NUMBER_TYPES or catalog.answers(source.id):
         return []
     if sum((await overview.by_kind(database)).values()) > _FEW or not _is_name(fact.name):
         return []
@@ -258,8 +257,8 @@ async def _medians(
         parts.insert(0, ("Team", CatalogPart(owners=team), path))
     rows: list[Median] = []
     for title, part, path in parts:
-        counted = await across.counted(database, FactColumn(source, fact), part, None)
-        found = distribution.of(fact, counted, top=0, now=0)
+        counted = await across.count_values(database, FactColumn(source, fact), part, None)
+        found = across.distribute_values(fact, counted, top=0, now=0)
         if found.spread is not None:
             median = charts.quantity(found.spread.median, fact_display.unit_of(fact))
             rows.append(Median(title, median, found.known, path))

@@ -5,11 +5,11 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from factbook.facts import time_series
+from factbook.facts import history
 from factbook.facts.datasource import DataSource
-from factbook.facts.freshness import reason_of
+from factbook.facts.freshness import find_reason
+from factbook.facts.history import HistoryEntry, HistoryPosition
 from factbook.facts.schema import Fact
-from factbook.facts.time_series import HistoryEntry, HistoryPosition
 from factbook.scheduling.schedule import find_next_start
 from factbook.storage import Database
 from factbook.web.site import fact_display
@@ -52,9 +52,9 @@ async def before(
 
     The latest `facts` serve to estimate length.
     """
-    limit = time_series.bounded(facts, _READ, _BYTES)
+    limit = history.count_fitting_rows(facts, _READ, _BYTES)
     after = None if moment is None else HistoryPosition(moment, "")
-    found = await time_series.history_page(
+    found = await history.page_history(
         database, [source.id], entity_id, None, None, after, limit + 1
     )
     rows, last = _folded((_row(source, fact, entry), entry) for entry in found[:limit])
@@ -82,11 +82,11 @@ def _folded(
 
 
 def _row(source: DataSource, fact: Fact, entry: HistoryEntry) -> HistoryRow:
-    points = time_series.points([entry], [fact.name])[fact.name]
+    points = history.fact_points([entry], [fact.name])[fact.name]
     value = points[0][1] if points else None
     reason = None
     if points and value is None:
-        reason = reason_of(fact.name, msgspec.json.decode(entry.reasons))
+        reason = find_reason(fact.name, msgspec.json.decode(entry.reasons))
     return HistoryRow(
         entry.written_at,
         entry.confirmed_at,

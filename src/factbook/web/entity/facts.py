@@ -7,13 +7,12 @@ from markupsafe import Markup
 
 from factbook.auth.permissions import SOURCE_RUN
 from factbook.datasources.registry import SourceSnapshot as Sources
-from factbook.facts import shapes, store, time_series
+from factbook.facts import history, shapes, store
 from factbook.facts.datasource import DataSource
 from factbook.facts.entity_filter import EntityFilter, Matcher
-from factbook.facts.freshness import Latest, reason_of
-from factbook.facts.reasons import NEVER_COLLECTED, NOT_APPLICABLE
-from factbook.facts.schema import Fact
-from factbook.facts.shape import LeafGroup as ShapeGroup
+from factbook.facts.freshness import Latest, find_reason
+from factbook.facts.schema import NEVER_COLLECTED, NOT_APPLICABLE, Fact
+from factbook.facts.shapes import LeafGroup as ShapeGroup
 from factbook.http.requests import offloaded
 from factbook.integrations import catalog
 from factbook.scheduling import runs
@@ -106,7 +105,7 @@ async def of_entity(visit: PageContext, id_: int, ref: str, entity: dict[str, An
         key=lambda one: (one.title.casefold(), one.id),
     )
     tracking = [one for one in collected if matcher.lets_through(one.selection)]
-    latest = await store.latest_for_entity(visit.state.database, id_)
+    latest = await store.list_latest(visit.state.database, id_)
     # What is known comes before what is not.
     tracking.sort(key=lambda one: not (one.id in latest and latest[one.id].facts))
     shown, others = tracking[:_CARDS], tracking[_CARDS:]
@@ -181,8 +180,8 @@ async def _lines(
     if not numeric:
         return {}
     database = visit.state.database
-    rows = await time_series.recent(database, source.id, id_, latest.facts, _POINTS, bytes_)
-    points = time_series.points(rows, [fact.name for fact in numeric])
+    rows = await history.recent_history(database, source.id, id_, latest.facts, _POINTS, bytes_)
+    points = history.fact_points(rows, [fact.name for fact in numeric])
     return {
         fact.name: sparkline(
             charts.downsampled(points[fact.name], _DRAWN),
@@ -212,7 +211,7 @@ def _groups(
                 )
             )
             continue
-        reason = fact_display.plain(reason_of(fact.name, latest.reasons) or NEVER_COLLECTED)
+        reason = fact_display.plain(find_reason(fact.name, latest.reasons) or NEVER_COLLECTED)
         if (title, reason) not in missing:
             missing[title, reason] = Unknown(reason, [])
             group.unknown.append(missing[title, reason])

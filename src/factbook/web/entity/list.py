@@ -19,12 +19,11 @@ from factbook.checks.results import level_store
 from factbook.checks.results.grader import decode_level
 from factbook.checks.scorecards.scorecard_figures import ScorecardInEffect
 from factbook.errors import InputError
-from factbook.facts import key_values
+from factbook.facts import store
 from factbook.facts.datasource import DataSource
 from factbook.facts.entity_filter import Matcher
-from factbook.facts.freshness import Latest, reason_of
-from factbook.facts.reasons import NEVER_COLLECTED, word
-from factbook.facts.schema import Fact
+from factbook.facts.freshness import Latest, find_reason
+from factbook.facts.schema import NEVER_COLLECTED, Fact, reason_word
 from factbook.http import csv_lines
 from factbook.http.requests import Reply, offloaded
 from factbook.integrations import catalog
@@ -130,7 +129,7 @@ async def column_values(
     ids = [row.id for row in rows]
     facts = [one.shows for one in columns if isinstance(one.shows, FactOfSource)]
     sources = sorted({one.source.id for one in facts if one.bit is None})
-    latest = await key_values.latest_of_entities(database, sources, ids)
+    latest = await store.list_latest_of_entities(database, sources, ids)
     has_bits, has_levels = any(one.bit for one in facts), len(facts) < len(columns)
     bits = await by_ref.compliance_of_ids(database, ids) if has_bits else {}
     levels = await level_store.read_levels_of(database, ids) if has_levels else {}
@@ -199,7 +198,7 @@ def _of_fact(
         return ColumnValue(reason=NEVER_COLLECTED if is_asked else None)
     value = known.facts.get(fact.name)
     if value is None:
-        return ColumnValue(reason=reason_of(fact.name, known.reasons) or NEVER_COLLECTED)
+        return ColumnValue(reason=find_reason(fact.name, known.reasons) or NEVER_COLLECTED)
     return ColumnValue(value, stale=fact.name in known.kept)
 
 
@@ -286,7 +285,7 @@ def _cells(columns: Sequence[CatalogColumn], found: Sequence[ColumnValue]) -> It
     for column, one in zip(columns, found, strict=True):
         yield csv_lines.plain(one.value)
         if isinstance(column.shows, FactOfSource):
-            yield one.reason and word(one.reason)
+            yield one.reason and reason_word(one.reason)
             yield None if one.value is None else ("true" if one.stale else "false")
 
 

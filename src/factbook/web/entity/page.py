@@ -681,7 +681,7 @@ async def source(visit: PageContext, found: EntityView) -> Reply:
         found.shown.id,
         found.ref,
         asked,
-        await store.latest(database, asked.id, found.shown.id),
+        await store.find_latest(database, asked.id, found.shown.id),
         down.get(asked.id),
         found.entity,
         can_collect=facts.can_collect(visit, known, asked),

@@ -123,7 +123,7 @@ async def _figures(visit: PageContext, found: EntityView, everything: Facts) -> 
     chosen = list(_named(known, wanted) if wanted else _fitting(known))[:_MOST]
     ids = {one.source.id for one in chosen}
     moment = visit.now - _WEEK
-    before = await store.past_for_entity(visit.state.database, found.shown.id, ids, moment)
+    before = await store.list_past(visit.state.database, found.shown.id, ids, moment)
     return [_figure(one, found.path, before.get(one.source.id, {})) for one in chosen]
 
 

@@ -5,9 +5,8 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final, Literal, NamedTuple
 
-from factbook.facts.reasons import word
-from factbook.facts.schema import Fact
-from factbook.facts.shape_titles import TITLES
+from factbook.facts.schema import Fact, reason_word
+from factbook.facts.shapes import SHAPE_TITLES
 from factbook.web import charts
 from factbook.web.site import formats
 
@@ -87,7 +86,7 @@ def title(fact: Fact) -> str:
     """The title of a fact where nothing around it says what it is about."""
     if fact.title.strip():
         return fact.title.strip()
-    return TITLES.get(fact.name) or label(fact.name.rpartition(".")[2], fact.unit)
+    return SHAPE_TITLES.get(fact.name) or label(fact.name.rpartition(".")[2], fact.unit)
 
 
 def label(name: str, unit: str | None = None) -> str:
@@ -190,7 +189,7 @@ def _plain(item: Any) -> str:
 
 def plain(reason: str) -> Reason:
     """Parse a stored reason; text may follow its word: `forbidden: hidden from the credential`."""
-    return _REASONS[word(reason)]._replace(detail=reason.partition(":")[2].strip()[:300])
+    return _REASONS[reason_word(reason)]._replace(detail=reason.partition(":")[2].strip()[:300])
 
 
 _REASONS: Final[Mapping[str, Reason]] = {
