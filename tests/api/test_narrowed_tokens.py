@@ -240,6 +240,7 @@ async def test_a_narrowed_token_makes_none_that_reaches_further(service: Service
             {"sets": ["*"]},
             {"sets": ["shop-a", "Shop-b"]},
             {"sets": ["shop-a"], "namespaces": ["eu", "secret"]},
+            {"sets": ["shop-a"], "namespaces": ["eu*"]},
         ):
             answer = await http.post(ACCESS, json={"name": "x", "narrowing": asked})
             assert answer.status_code == 403

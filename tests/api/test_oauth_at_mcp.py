@@ -8,6 +8,7 @@ from starlette.types import Message
 
 from factbook.api import oauth
 from factbook.api.routes import TOOL_CALLS
+from factbook.auth import users
 from factbook.auth.oauth import addresses
 from factbook.auth.permissions import CATALOG_READ, CHECK_READ, EXEMPTION_REQUEST, SOURCE_READ
 from factbook.auth.tokens import Grant
@@ -212,6 +213,25 @@ async def test_a_client_that_was_let_in_to_read_asks_for_no_exemption(start: Sta
     more = (await tokens_for(service, ada, scope=told["scope"]))["access_token"]
     answer = await at_mcp(service, more, message=wish)
     assert answer.json()["result"]["structuredContent"]["state"] == "requested"
+
+
+async def test_a_permission_lost_with_a_role_does_not_return_with_it(start: StartService) -> None:
+    service = await start(fetch_document=Documents(), agent_writes=True)
+    await with_source(service)
+    await put(service, check(), publish=True)
+    assert (await service.push("shop", component("api"))).status_code == 200
+    await signed_in(service, "ada")
+    scope = " ".join([*READING, CHECK_READ, EXEMPTION_REQUEST])
+    vic = await tokens_for(service, await signed_in(service, "vic"), scope=scope)
+    given = {"entityRef": "component:default/api", "reason": "Shut down", "until": "2027-03-31"}
+    wish = call("request-check-exemption", {**given, "checkId": "covered"})
+    now = service.time()
+    for role in ("viewer", "administrator"):
+        await service.state.database.write(
+            lambda tx, role=role: users.change_role(tx, "user:default/vic", role, now)
+        )
+    answer = await at_mcp(service, vic["access_token"], message=wish)
+    assert answer.status_code == 403
 
 
 async def test_the_last_use_is_noted(service: Service) -> None:

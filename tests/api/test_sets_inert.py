@@ -31,7 +31,8 @@ async def test_a_placeholder_that_nobody_filled_in_is_told_once_for_an_entity(
         "${{ values.name }}", owner="${{ values.owner }}", dependsOn=["component:${{ values.x }}"]
     )
     quoted = component("{{ cookiecutter.name }}")
-    assert await warnings(service, skeleton, quoted, component("b")) == [
+    two = component("${{ values.a }}", owner="${{ values.owner }}")
+    assert await warnings(service, skeleton, quoted, component("b"), two) == [
         (
             "items[0].metadata.name",
             "${{ values.name }} is a placeholder that nothing fills in; other fields with one: 2",
@@ -39,6 +40,10 @@ async def test_a_placeholder_that_nobody_filled_in_is_told_once_for_an_entity(
         (
             "items[1].metadata.name",
             "{{ cookiecutter.name }} is a placeholder that nothing fills in",
+        ),
+        (
+            "items[3].metadata.name",
+            "${{ values.a }} is a placeholder that nothing fills in; other fields with one: 1",
         ),
     ]
 

@@ -72,6 +72,18 @@ async def test_a_start_tells_what_differs_and_goes_on(
     assert named["migrations.differ"]["migrations"] == ["0007_audit.sql"]
 
 
+async def test_an_upgrade_does_not_renew_the_checksum_of_an_edited_migration(
+    database: Database,
+) -> None:
+    edited = "SELECT sha256 FROM schema_migrations WHERE name = '0007_audit.sql'"
+    await database.write(
+        lambda tx: tx.run("UPDATE schema_migrations SET sha256 = 'x' WHERE name = '0007_audit.sql'")
+    )
+    newer = {**shipped(), "9000_more.sql": "CREATE TABLE more (id INTEGER);"}
+    assert await migrate(database, NOON, known=newer) == ["9000_more.sql"]
+    assert await database.all(edited) == [("x",)]
+
+
 async def test_the_triggers_of_the_audit_are_missed(database: Database) -> None:
     table = " ON audit" if database.dialect == "postgresql" else ""
     await database.write(lambda tx: tx.run(f"DROP TRIGGER audit_is_kept{table}"))

@@ -69,6 +69,15 @@ async def test_entities_that_came_changed_and_went_are_told_with_what_changed(
     assert [one["change"] for one in await changes(service, since="30m")] == ["removed"]
 
 
+async def test_a_spec_that_came_or_went_is_one_field(service: Service) -> None:
+    plain = {"apiVersion": "v1", "kind": "Note", "metadata": {"name": "n"}}
+    for document in (plain, {**plain, "spec": {"type": "memo"}}, plain):
+        await service.push("shop", document)
+        service.time.advance(HOUR)
+    updated = [one["fields"] for one in await changes(service) if one["change"] == "updated"]
+    assert updated == [["spec"], ["spec"]]
+
+
 async def test_a_source_and_a_kind_narrow_them(recording: Service) -> None:
     await recording.push("shop", component("web"), resource("database"))
     for lines in (1, 2):

@@ -251,6 +251,20 @@ async def test_what_a_silent_process_had_is_sent_by_another(
     assert len(receiver.messages) == 1
 
 
+async def test_a_webhook_that_was_disabled_since_the_queue_was_read_is_not_claimed(
+    world: World, receiver: Receiver
+) -> None:
+    hook = await world.hook(receiver.url, "set.replaced")
+    receiver.status = 410
+    await world.service.push("shop", component("web"))
+    await world.courier.drain()
+    assert (await world.shown(hook))["disabledAt"] is not None
+    now = world.service.time() + HOUR
+    assert (
+        await world.database.write(lambda tx: queue.claim(tx, hook["id"], "other", now, 8)) is None
+    )
+
+
 async def test_a_clock_that_is_set_back_keeps_no_message_from_being_sent(
     world: World, receiver: Receiver
 ) -> None:
