@@ -8,7 +8,7 @@ _DOCUMENTS: Final = "calls the parser of stored definitions, which has a target"
 _FILES: Final = "reads the file, whose content goes to cli.documents.parse_entity_file"
 
 NO_PARSERS: Final[dict[str, str]] = {
-    "api.mcp.resources.read_resource": "matches an address, and calls a tool with its parts",
+    "api.mcp.resources.read_mcp_resource": "matches an address, and calls a tool with its parts",
     "auth.oauth.client_documents.decoded": _CALLS,
     "auth.oauth.consents.decoded": _ROWS,
     "auth.token_reach.decoded": _ROWS,

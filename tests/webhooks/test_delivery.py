@@ -261,7 +261,8 @@ async def test_a_webhook_that_was_disabled_since_the_queue_was_read_is_not_claim
     assert (await world.shown(hook))["disabledAt"] is not None
     now = world.service.time() + HOUR
     assert (
-        await world.database.write(lambda tx: queue.claim(tx, hook["id"], "other", now, 8)) is None
+        await world.database.write(lambda tx: sender.claim_webhook(tx, hook["id"], "other", now, 8))
+        is None
     )
 
 

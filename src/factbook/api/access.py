@@ -169,7 +169,9 @@ def _render_token(token: StoredToken, usage: TokenUsage) -> Token:
         expires_at=iso_or_none(token.expires_at),
         last_used_at=iso_or_none(token.last_used_at),
         usage=ToolUsage(usage.calls, usage.size, usage.model_tokens),
-        narrowing=UNSET if token.narrowing is None else _render_narrowing(token.narrowing),
+        narrowing=UNSET
+        if token.narrowing is None
+        else msgspec.convert(token.narrowing.given, TokenNarrowing),
     )
 
 
@@ -181,10 +183,6 @@ def _parse_narrowing(asked: TokenNarrowing | UnsetType) -> Narrowing | None:
     if not given:
         raise InputError("narrowing names sets, namespaces, sources or tools, or is left out.")
     return token_reach.checked(given)
-
-
-def _render_narrowing(found: Narrowing) -> TokenNarrowing:
-    return msgspec.convert(found.given, TokenNarrowing)
 
 
 async def get_audit_records(request: Request, state: State) -> JsonReply[AuditPage]:

@@ -427,7 +427,7 @@ def _continue_query(asked: _QueryRequest, cursor: str | None) -> _QueryRequest:
     """The query of the cursor, if there is one; one that it overrides has to be valid too."""
     if cursor is None:
         return asked
-    _build_query_condition(asked.question)
+    _build_catalog_condition(asked.question)
     question = decode_cursor(cursor, QueryCursor, "cursor")
     check_cursor_place(question.order_field_values, question.order_fields, "cursor")
     return _QueryRequest(question, asked.limit, continued=True)
@@ -437,7 +437,7 @@ async def _answer_query(
     state: HandlerContext, asked: _QueryRequest, projection: Projection
 ) -> JsonReply[EntityPage]:
     question = asked.question
-    condition = await trigrams.looked_up(state.database, _build_query_condition(question))
+    condition = await trigrams.looked_up(state.database, _build_catalog_condition(question))
     query = Query(
         condition,
         [SortField(item.field, item.order == "desc") for item in question.order_fields],
@@ -458,7 +458,7 @@ async def _answer_query(
     )
 
 
-def _build_query_condition(question: QueryCursor) -> Condition:
+def _build_catalog_condition(question: QueryCursor) -> Condition:
     condition = (
         filters.parse([] if question.filter is UNSET else question.filter)
         if question.query is UNSET

@@ -41,7 +41,7 @@ async def post_digest(request: Request, state: WebhookContext) -> JsonReply[Show
     Periods without changes are skipped. The address is public, or in a network that the setting
     `outgoing_networks` names.
     """
-    wanted = _parse_digest(await request.json(NewDigest, _LARGEST))
+    wanted = _parse_digest_body(await request.json(NewDigest, _LARGEST))
     made = await digests.create_digest(
         state.database,
         state.post,
@@ -56,7 +56,7 @@ async def post_digest(request: Request, state: WebhookContext) -> JsonReply[Show
 
 async def put_digest(request: Request, state: WebhookContext) -> JsonReply[ShownDigest]:
     """Change a digest. One of another owner tells what changes from now on."""
-    wanted = _parse_digest(await request.json(ChangedDigest, _LARGEST))
+    wanted = _parse_digest_body(await request.json(ChangedDigest, _LARGEST))
     changed = await digests.change_digest(
         state.database,
         state.post,
@@ -92,7 +92,7 @@ async def send_digest_test(request: Request, state: WebhookContext) -> JsonReply
     return reply(TriedWebhook(delivered=tried.error is None, **tried._asdict()))
 
 
-def _parse_digest(given: NewDigest | ChangedDigest) -> WantedDigest:
+def _parse_digest_body(given: NewDigest | ChangedDigest) -> WantedDigest:
     cadence = DigestCadence(given.cadence, given.day, given.hour, given.time_zone)
     owner = None if given.owner is UNSET else given.owner
     url = None if given.url is UNSET else given.url

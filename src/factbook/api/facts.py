@@ -477,7 +477,16 @@ def _render_distribution(
         more_groups=found.more_groups,
     )
     if by is not None:
-        shown.groups = [_render_group_share(fact, group) for group in found.groups]
+        shown.groups = [
+            facts.GroupShare(
+                group.entities,
+                group.known,
+                group.name,
+                group.true,
+                _render_figure(fact, group.median),
+            )
+            for group in found.groups
+        ]
     _add_distribution_values(shown, fact, found)
     return shown
 
@@ -508,12 +517,6 @@ def _render_spread(fact: Fact, spread: across.Spread) -> facts.ValueSpread:
         upper_quartile=_render_figure(fact, spread.upper_quartile),
         max=_render_figure(fact, spread.largest),
         mean=spread.mean,
-    )
-
-
-def _render_group_share(fact: Fact, group: across.GroupFigures) -> facts.GroupShare:
-    return facts.GroupShare(
-        group.entities, group.known, group.name, group.true, _render_figure(fact, group.median)
     )
 
 

@@ -15,7 +15,6 @@ from factbook.checks import state
 from factbook.checks.definitions import validation
 from factbook.checks.definitions.definition_versions import check_store
 from factbook.checks.results import entity_evaluation
-from factbook.checks.results.count_store import StateCounts
 from factbook.checks.rules.check_definition import Check
 from factbook.checks.rules.checked_entity import CheckedEntity
 from factbook.checks.rules.explanation import Explainer
@@ -26,7 +25,7 @@ from factbook.checks.trials.entity_trial import (
     GivenFacts,
     TriedEntityResult,
 )
-from factbook.checks.trials.preview import PreviewedChange, PreviewScope
+from factbook.checks.trials.preview import PreviewScope
 from factbook.clock import milliseconds
 from factbook.errors import InputError
 from factbook.facts import store
@@ -67,11 +66,11 @@ async def post_check_preview(request: Request, state: SourceContext) -> JsonRepl
         found = await preview.preview_check(
             state.database, check, now, asked.limit, request.caller, scope
         )
-    shown = [_render_previewed_change(one) for one in found.first]
+    shown = [PreviewedResult(one.ref, *one.words) for one in found.first]
     explainer = Explainer(check)
     for one in shown[:_MOST_EXPLAINED_CHANGES]:
         await _explain_preview(one, explainer, state, scope, now)
-    counts = _render_preview_counts(found.now), _render_preview_counts(found.then)
+    counts = PreviewCounts(*found.now), PreviewCounts(*found.then)
     return reply(Preview(*counts, found.changed, shown, **render_age(found.age)))
 
 
@@ -127,14 +126,6 @@ async def _explain_preview(
     told = await asyncio.to_thread(explainer.explained, entity, now)
     shown.message = told.message
     shown.because = [render_seen_fact(one) for one in told.because]
-
-
-def _render_previewed_change(change: PreviewedChange) -> PreviewedResult:
-    return PreviewedResult(change.ref, *change.words)
-
-
-def _render_preview_counts(found: StateCounts) -> PreviewCounts:
-    return PreviewCounts(*found)
 
 
 async def post_entity_preview(request: Request, state: SourceContext) -> JsonReply[EntityPreview]:

@@ -116,7 +116,7 @@ async def report_metrics(request: Request, state: State) -> Reply:
     return Reply(rendered, content_type=b"text/plain; version=0.0.4; charset=utf-8")
 
 
-async def refuse_unknown_path(request: Request, state: SourceContext) -> Reply:
+async def answer_unknown_path(request: Request, state: SourceContext) -> Reply:
     """Any address that nothing else answers."""
     hint = ""
     word = state.settings.push_word
@@ -252,7 +252,7 @@ def build_fallback(state: State) -> ASGIApp:
     """The ASGI application of every other path."""
     methods = ("GET", "POST", "PUT", "DELETE", "PATCH", "OPTIONS")
     routes = {
-        method: Route(method, "(none)", refuse_unknown_path, None, None, described=False)
+        method: Route(method, "(none)", answer_unknown_path, None, None, described=False)
         for method in methods
     }
     return Endpoint(routes, state)

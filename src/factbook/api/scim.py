@@ -140,13 +140,13 @@ def answer_created(shown: Resource, row: ScimRow, location: str) -> Reply:
     return reply_scim(shown, HTTPStatus.CREATED, location=location, etag=build_version_tag(row))
 
 
-async def get_service_config(request: Request, state: HandlerContext) -> Reply:
+async def get_scim_config(request: Request, state: HandlerContext) -> Reply:
     """The configuration of the service."""
     _refuse_filter(request)
     return reply_scim(protocol.describe_service(build_base_address(request, state)))
 
 
-async def get_resource_types(request: Request, state: HandlerContext) -> Reply:
+async def get_scim_resource_types(request: Request, state: HandlerContext) -> Reply:
     """The types of resources."""
     _refuse_filter(request)
     return reply_scim(
@@ -154,7 +154,7 @@ async def get_resource_types(request: Request, state: HandlerContext) -> Reply:
     )
 
 
-async def get_resource_type(request: Request, state: HandlerContext) -> Reply:
+async def get_scim_resource_type(request: Request, state: HandlerContext) -> Reply:
     """A type of resources."""
     return _answer_description(
         request, protocol.describe_resource_types(build_base_address(request, state))
@@ -197,7 +197,7 @@ def _answer_description(request: Request, known: list[dict[str, Any]]) -> Reply:
     raise NotFoundError(f"There is nothing called {id_[:80]}.")
 
 
-async def post_resource(request: Request, state: HandlerContext) -> Reply:
+async def post_scim_resource(request: Request, state: HandlerContext) -> Reply:
     """Make a user or a group."""
     type_ = _read_resource_type(request)
     async with state.admission.room_for_body(request, _LARGEST):
@@ -207,7 +207,7 @@ async def post_resource(request: Request, state: HandlerContext) -> Reply:
     return answer_created(await _render_row(request, state, made.row), made.row, location)
 
 
-async def get_resource(request: Request, state: HandlerContext) -> Reply:
+async def get_scim_resource(request: Request, state: HandlerContext) -> Reply:
     """A user or a group."""
     type_, id_ = _read_resource_type(request), request.parameter("id")
     row = await store.find_resource(state.database, type_, id_)
@@ -219,7 +219,7 @@ async def get_resource(request: Request, state: HandlerContext) -> Reply:
     return reply_scim(await _render_row(request, state, row), etag=build_version_tag(row))
 
 
-async def get_resources(request: Request, state: HandlerContext) -> Reply:
+async def get_scim_resources(request: Request, state: HandlerContext) -> Reply:
     """A page of users or groups, of those that the filter finds."""
     type_, query = _read_resource_type(request), dict(request.query)
     selection = AttributeSelection(query)
@@ -240,7 +240,7 @@ async def get_resources(request: Request, state: HandlerContext) -> Reply:
     )
 
 
-async def put_resource(request: Request, state: HandlerContext) -> Reply:
+async def put_scim_resource(request: Request, state: HandlerContext) -> Reply:
     """Replace the attributes of a user or a group."""
     type_, id_ = _read_resource_type(request), request.parameter("id")
     async with state.admission.room_for_body(request, _LARGEST):
@@ -256,7 +256,7 @@ async def put_resource(request: Request, state: HandlerContext) -> Reply:
     return reply_scim(await _render_row(request, state, made.row), etag=build_version_tag(made.row))
 
 
-async def patch_resource(request: Request, state: HandlerContext) -> Reply:
+async def patch_scim_resource(request: Request, state: HandlerContext) -> Reply:
     """Change some attributes of a user or a group."""
     type_, id_ = _read_resource_type(request), request.parameter("id")
     async with state.admission.room_for_body(request, _LARGEST):
@@ -278,7 +278,7 @@ async def _deactivate_person(request: Request, state: HandlerContext, id_: str) 
     return await writer.patch("User", id_, patch.DEACTIVATION, _parse_if_match_versions(request))
 
 
-async def delete_resource(request: Request, state: HandlerContext) -> Reply:
+async def delete_scim_resource(request: Request, state: HandlerContext) -> Reply:
     """Delete a user or a group."""
     type_, id_ = _read_resource_type(request), request.parameter("id")
     await _open_directory(request, state, "delete", 204).delete(
@@ -398,21 +398,21 @@ def _build_scim_route(method: str, path: str, handler: Handler) -> Route:
 def _list_resource_routes(type_: str) -> list[Route]:
     one = f"/{type_}/{{id}}"
     return [
-        _build_scim_route("POST", f"/{type_}", post_resource),
-        _build_scim_route("GET", f"/{type_}", get_resources),
-        _build_scim_route("GET", one, get_resource),
-        _build_scim_route("PUT", one, put_resource),
-        _build_scim_route("PATCH", one, patch_resource),
-        _build_scim_route("DELETE", one, delete_resource),
+        _build_scim_route("POST", f"/{type_}", post_scim_resource),
+        _build_scim_route("GET", f"/{type_}", get_scim_resources),
+        _build_scim_route("GET", one, get_scim_resource),
+        _build_scim_route("PUT", one, put_scim_resource),
+        _build_scim_route("PATCH", one, patch_scim_resource),
+        _build_scim_route("DELETE", one, delete_scim_resource),
     ]
 
 
 SCIM_ROUTES: Sequence[Route] = (
     *_list_resource_routes("Users"),
     *_list_resource_routes("Groups"),
-    _build_scim_route("GET", "/ServiceProviderConfig", get_service_config),
-    _build_scim_route("GET", "/ResourceTypes", get_resource_types),
-    _build_scim_route("GET", "/ResourceTypes/{id}", get_resource_type),
+    _build_scim_route("GET", "/ServiceProviderConfig", get_scim_config),
+    _build_scim_route("GET", "/ResourceTypes", get_scim_resource_types),
+    _build_scim_route("GET", "/ResourceTypes/{id}", get_scim_resource_type),
     _build_scim_route("GET", "/Schemas", get_scim_schemas),
     _build_scim_route("GET", "/Schemas/{id}", get_scim_schema),
     *(

@@ -97,7 +97,8 @@ def render_places(places: ChangeCursor | None, asked: ChangeQuery) -> str:
         return ""
     text = "/".join(map(str, places.facts))
     if asked.is_of_catalog:
-        text += _APART + _encode_past_place(places.catalog)
+        past = places.catalog
+        text += _APART + "/".join([*map(str, past[:3]), quote(past.ref, safe=":")])
     return f',"nextCursor":{encode_result(text)}'
 
 
@@ -164,11 +165,6 @@ async def _drop_reported_facts(database: Database, change: FactChange) -> FactCh
         return change
     kept = change.facts if change.source_id == "entity-ownership" else {}
     return change._replace(facts={name: kept[name] for name in kept if name in _OTHERS})
-
-
-def _encode_past_place(place: PastPlace) -> str:
-    """A position as a part of a cursor."""
-    return "/".join([*map(str, place[:3]), quote(place.ref, safe=":")])
 
 
 def _decode_past_place(text: str) -> PastPlace:
@@ -258,7 +254,10 @@ async def run_changed_facts(arguments: ChangedFactsArguments, context: Context) 
         if source_id != CATALOG_ID:
             source_id = sources.find_source(source_id, context).id
     since = tool.parse_since(arguments.since, "since", context.now)
-    asked = ChangeQuery(since, source_id, _find_kind(arguments))
+    kind = None
+    if arguments.kind is not UNSET and arguments.kind != EVERY_KIND:
+        kind = arguments.kind.strip().lower()
+    asked = ChangeQuery(since, source_id, kind)
     places = start_changes(since)
     if arguments.cursor is not UNSET:
         # With `since` as a duration, what was the first place may be too early by now.
@@ -270,12 +269,6 @@ async def run_changed_facts(arguments: ChangedFactsArguments, context: Context) 
     return (
         f'{{"since":{encode_result(iso(since))},"changes":[{changes}]{render_places(last, asked)}}}'
     )
-
-
-def _find_kind(arguments: ChangedFactsArguments) -> str | None:
-    if arguments.kind is UNSET or arguments.kind == EVERY_KIND:
-        return None
-    return arguments.kind.strip().lower()
 
 
 async def _fill_changes(

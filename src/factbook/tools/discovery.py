@@ -35,7 +35,10 @@ class DiscoveryArguments(Struct, forbid_unknown_fields=True):
 async def run_source_discovery(arguments: DiscoveryArguments, context: Context) -> str:
     """Every data source with its schema, and their number."""
     known = await runs.fetch_health(context.database)
-    pushed = await _list_last_pushes(context)
+    ids = [
+        id_ for id_, one in context.sources.items() if one.handler and one.handler.type == "push"
+    ]
+    pushed = await store.find_last_written(context.database, ids)
     sources = [
         source.render()
         | _render_health(source, known.get(source.id), pushed.get(source.id), context.now)
@@ -52,14 +55,6 @@ async def run_source_discovery(arguments: DiscoveryArguments, context: Context) 
             "customCount": len(sources) - builtin,
         }
     )
-
-
-async def _list_last_pushes(context: Context) -> dict[str, int]:
-    """The time of the last push to each source that receives pushed facts."""
-    ids = [
-        id_ for id_, one in context.sources.items() if one.handler and one.handler.type == "push"
-    ]
-    return await store.find_last_written(context.database, ids)
 
 
 def _render_health(

@@ -14,7 +14,7 @@ from factbook.catalog.store.summaries import Group, Summary
 from factbook.catalog.store.trigrams import Among
 from factbook.errors import ToolError
 from factbook.tools import selection
-from factbook.tools.selection import Match, Search
+from factbook.tools.selection import Search
 from factbook.tools.tool import (
     AGE,
     LONGEST_VALUE,
@@ -178,18 +178,18 @@ async def _answer_from_catalog(
         )
     after = "" if arguments.cursor is UNSET else decode_ref_cursor(arguments.cursor)
     if arguments.limit == 0:
-        return _render_total(await totals.bounded(database, part))
+        return _render_entity_total(await totals.bounded(database, part))
     page, total = await summaries.page_and_total(database, part, arguments.limit, after or None)
     shown: dict[str, Any] = {
         "entities": [_render_match_row(one, {}) for one in page.items],
-        **_render_total(total),
+        **_render_entity_total(total),
     }
     if page.after:
         shown["nextCursor"] = encode_ref_cursor(page.items[-1].ref)
     return shown
 
 
-def _render_total(total: int) -> dict[str, int]:
+def _render_entity_total(total: int) -> dict[str, int]:
     return {"total": total} if total < totals.MORE else {"totalMoreThan": totals.BOUND}
 
 
@@ -214,7 +214,10 @@ async def _answer_matching(
     if limit == 0:
         return numbers
     kept = found.first[:limit]
-    shown: dict[str, Any] = {"entities": await _render_match_rows(kept, context), **numbers}
+    values = {one.ref: one.values for one in kept}
+    rows = await summaries.of_ids(context.database, [one.id for one in kept])
+    entities = [_render_match_row(one, values[one.ref]) for one in rows]
+    shown: dict[str, Any] = {"entities": entities, **numbers}
     if len(found.first) > limit:
         shown["nextCursor"] = encode_ref_cursor(kept[-1].ref)
     return shown
@@ -234,12 +237,6 @@ def _render_groups(found: Mapping[str | None, int], total: int) -> dict[str, Any
     rows = [{"value": value, "count": number} for value, number in ordered[:_MOST_GROUPS]]
     left = {"otherGroups": len(ordered) - _MOST_GROUPS} if len(ordered) > _MOST_GROUPS else {}
     return {"groups": rows, **left, "total": total}
-
-
-async def _render_match_rows(matches: Sequence[Match], context: Context) -> list[dict[str, Any]]:
-    values = {one.ref: one.values for one in matches}
-    found = await summaries.of_ids(context.database, [one.id for one in matches])
-    return [_render_match_row(one, values[one.ref]) for one in found]
 
 
 def _render_match_row(summary: Summary, values: dict[str, Any]) -> dict[str, Any]:

@@ -102,7 +102,10 @@ async def _render_scorecard(
             "title": card.title,
             "description": shorten_text(card.description),
             "owner": card.owner,
-            "levels": [_render_scorecard_level(card, level.id) for level in card.levels],
+            "levels": [
+                {"id": level.id, "checks": _list_level_checks(card, level.id)}
+                for level in card.levels
+            ],
             "otherChecks": _list_level_checks(card, None),
             "advisory": sorted(one.check for one in card.entries if one.advisory),
             "notYetEvaluated": stored.slot is None or None,
@@ -110,10 +113,6 @@ async def _render_scorecard(
             **_render_older_age(ages, card.checks),
         }
     )
-
-
-def _render_scorecard_level(card: Scorecard, level: str) -> dict[str, Any]:
-    return {"id": level, "checks": _list_level_checks(card, level)}
 
 
 def _list_level_checks(card: Scorecard, level: str | None) -> list[str]:

@@ -362,10 +362,6 @@ async def _answer_resource_method(asked: Exchange) -> Reply:
     """The answer to a method of resources; raises RpcError where there are none."""
     method = resources.RESOURCE_METHODS.get(asked.method) if asked.server.choice.for_hosts else None
     if method is None:
-        raise _build_no_method_error(asked)
+        text = f'There is no method "{asked.method}".'
+        raise asked.error(protocol.METHOD_NOT_FOUND, text, status=404)
     return await method(asked)
-
-
-def _build_no_method_error(asked: Exchange) -> RpcError:
-    text = f'There is no method "{asked.method}".'
-    return asked.error(protocol.METHOD_NOT_FOUND, text, status=404)

@@ -112,7 +112,7 @@ class CompletionParams(Struct):
     context: CompletionContext = CompletionContext()
 
 
-async def list_resources(exchange: Exchange) -> Reply:
+async def list_mcp_resources(exchange: Exchange) -> Reply:
     """A page of resources: all scorecards first, then entities by reference."""
     require_permissions(exchange.grant, (CATALOG_READ,))
     cursor = _read_resource_params(exchange, ListParams).cursor
@@ -129,7 +129,7 @@ async def list_resources(exchange: Exchange) -> Reply:
     return _reply_resource(exchange, {"resources": found, **more}, _PRIVATE)
 
 
-async def list_resource_templates(exchange: Exchange) -> Reply:
+async def list_mcp_templates(exchange: Exchange) -> Reply:
     """The templates of the addresses of resources."""
     shown = [
         {
@@ -144,7 +144,7 @@ async def list_resource_templates(exchange: Exchange) -> Reply:
     return _reply_resource(exchange, {"resourceTemplates": shown}, _PRIVATE)
 
 
-async def read_resource(exchange: Exchange) -> Reply:
+async def read_mcp_resource(exchange: Exchange) -> Reply:
     """One resource as JSON."""
     uri = _read_resource_params(exchange, ReadParams).uri
     for kind in RESOURCE_KINDS:
@@ -158,7 +158,7 @@ async def read_resource(exchange: Exchange) -> Reply:
     )
 
 
-async def complete_argument(exchange: Exchange) -> Reply:
+async def complete_mcp_argument(exchange: Exchange) -> Reply:
     """Values of an argument of a template that begin with its text so far."""
     params = _read_resource_params(exchange, CompletionParams)
     kind = next((one for one in RESOURCE_KINDS if one.template == params.ref.uri), None)
@@ -253,9 +253,9 @@ def _reply_resource(exchange: Exchange, result: dict[str, Any], caching: dict[st
 
 
 RESOURCE_METHODS: Final[Mapping[str, Callable[[Exchange], Awaitable[Reply]]]] = {
-    "resources/list": list_resources,
-    "resources/templates/list": list_resource_templates,
-    "resources/read": read_resource,
-    "completion/complete": complete_argument,
+    "resources/list": list_mcp_resources,
+    "resources/templates/list": list_mcp_templates,
+    "resources/read": read_mcp_resource,
+    "completion/complete": complete_mcp_argument,
 }
 CAPABILITIES: Final[dict[str, Any]] = {"resources": {}, "completions": {}}
