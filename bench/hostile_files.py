@@ -9,9 +9,8 @@ import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
 
-from factbook.importers.catalog_info import reader
-from factbook.importers.catalog_info.locations import FileLocation
-from factbook.importers.catalog_info.reader import RootFile
+from factbook.importers import catalog_files
+from factbook.importers.catalog_files import FileLocation, RootFile
 from factbook.outbound.outcomes import Missing, Outcome
 
 _HEAD = "apiVersion: v1\nkind: {}\nmetadata: {{name: a}}\nspec:\n"
@@ -59,7 +58,9 @@ def main(name: str) -> None:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     began = time.process_time()
     found = asyncio.run(
-        reader.read([RootFile("code.test/acme/shop", location, root.encode())], Files(texts))
+        catalog_files.read_catalog_files(
+            [RootFile("code.test/acme/shop", location, root.encode())], Files(texts)
+        )
     )
     spent = time.process_time() - began
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

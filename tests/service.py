@@ -17,7 +17,7 @@ from factbook.datasources.registry import Registry
 from factbook.datasources.repository_files import HostFiles
 from factbook.facts.datasource import DataSource
 from factbook.http.context import State
-from factbook.importers import configuration
+from factbook.importers import registry as importer_registry
 from factbook.integrations import SOURCES, configured
 from factbook.integrations.integration import Integration
 from factbook.settings import Settings
@@ -143,7 +143,7 @@ async def started(
         clock=time,
         sources=given,
         integrations=configured(settings.integrations),
-        importers=configuration.configured(settings.importers, settings.integrations),
+        importers=importer_registry.configure_importers(settings.importers, settings.integrations),
         openid=openid,
         fetch_document=fetch_document,
         company=company,

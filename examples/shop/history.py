@@ -23,7 +23,7 @@ from factbook.checks.scorecards import scorecard_figures
 from factbook.clock import DAY, HOUR, MINUTE, Throttle, iso
 from factbook.http import urls
 from factbook.http.context import State
-from factbook.importers import configuration
+from factbook.importers import registry
 from factbook.scheduling import housekeeping
 from factbook.settings.table import load_settings
 from factbook.storage import Transaction
@@ -156,7 +156,7 @@ async def lived(
     application = Application(
         loaded,
         clock=clock,
-        importers=configuration.configured(loaded.importers, loaded.integrations),
+        importers=registry.configure_importers(loaded.importers, loaded.integrations),
     )
     with ExitStack() as stack:
         # Seconds between two attempts don't pass here.

@@ -16,7 +16,7 @@ from factbook.datasources.clients import ClientFactory, Clients, Connect
 from factbook.datasources.registry import Registry
 from factbook.datasources.repository_files import HostFiles
 from factbook.facts.datasource import DataSource
-from factbook.importers import configuration
+from factbook.importers import registry
 from factbook.importers.importer import Importer
 from factbook.importers.registry import ImporterRegistry
 from factbook.importers.runner import ImportRunner
@@ -72,7 +72,7 @@ class Backend:
     def of(cls, settings: Settings, tracing: Tracing = traces.TRACING_OFF) -> Self:
         """One with all integrations and importers of the settings, without logs and traces."""
         integrations = configured(settings.integrations)
-        importers = configuration.configured(settings.importers, settings.integrations)
+        importers = registry.configure_importers(settings.importers, settings.integrations)
         return cls(settings, integrations=integrations, importers=importers, tracing=tracing)
 
     @classmethod

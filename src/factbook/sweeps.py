@@ -16,7 +16,7 @@ from factbook.datasources import catalog_samples, memory
 from factbook.events import store as events
 from factbook.facts import retention
 from factbook.facts.datasource import DataSource
-from factbook.importers import run_store
+from factbook.importers import records
 from factbook.importers.snapshot import PREFIX
 from factbook.scheduling import runs
 from factbook.settings import Settings
@@ -112,7 +112,9 @@ async def _sweep_runs(given: Round) -> None:
 
 async def _sweep_memories(given: Round) -> None:
     # What an importer remembers of what never changes is not written again.
-    imported = await run_store.begun_since(given.database, given.before(memory.KEPT_DAYS))
+    imported = await records.list_importers_run_since(
+        given.database, given.before(memory.KEPT_DAYS)
+    )
     ids = [source.id for source in given.sources] + [f"{PREFIX}{id_}" for id_ in imported]
     await memory.sweep(given.database, ids, given.time)
     await given.pace.rest()

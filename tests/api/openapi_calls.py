@@ -6,8 +6,8 @@ from urllib.parse import quote
 
 import httpx2
 
-from factbook.importers import run_store
-from factbook.importers.run_store import RunOutcome
+from factbook.importers import records
+from factbook.importers.records import RunOutcome
 from factbook.importers.snapshot import ReadingProblem
 from tests.api.checking import (
     BADGES,
@@ -430,12 +430,12 @@ async def _imports(service: Service) -> AsyncIterator[Call]:
     yield "importersRun", 404, await http.post(f"{IMPORTERS}/importers/none/run")
     outcome = RunOutcome("failed", "no such host", 1, 4_999)
     now = service.time()
-    run = await service.state.database.write(lambda tx: run_store.ask(tx, "fake", now))
+    run = await service.state.database.write(lambda tx: records.request_run(tx, "fake", now))
     begun = await service.state.database.write(
-        lambda tx: run_store.begin(tx, "fake", run, "process", now)
+        lambda tx: records.begin_import_run(tx, "fake", run, "process", now)
     )
     assert begun is not None
-    await service.state.database.write(lambda tx: run_store.end(tx, begun, outcome, now))
+    await service.state.database.write(lambda tx: records.end_import_run(tx, begun, outcome, now))
     yield "importersListAll", 200, await http.get(f"{IMPORTERS}/importers")
     yield "importersGetOne", 200, await http.get(f"{IMPORTERS}/importers/fake")
     yield "importersGetOne", 404, await http.get(f"{IMPORTERS}/importers/none")

@@ -4,7 +4,7 @@ import pytest
 
 from factbook.auth.permissions import CHECK_WRITE, FACT_WRITE, SCORECARD_WRITE, SOURCE_RUN
 from factbook.errors import ConfigurationError
-from factbook.importers import configuration
+from factbook.importers import registry
 from tests.api import checking
 from tests.api.checking import CARDS, CHECKS, EXEMPTIONS, RESULTS, SCORECARDS
 from tests.api.messages import expect_result, message, tool_call
@@ -235,7 +235,7 @@ def test_settings_suggest_the_kind_and_the_option_of_an_importer() -> None:
         ({"ldif": {"default": {"pth": "x"}}}, "unknown field `pth` (did you mean path?)"),
     ):
         with pytest.raises(ConfigurationError) as caught:
-            configuration.configured(tables, {})
+            registry.configure_importers(tables, {})
         assert said in caught.value.message
 
 

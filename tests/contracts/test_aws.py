@@ -12,10 +12,8 @@ from pathlib import Path
 import pytest
 
 from factbook import clock
-from factbook.importers.aws import organization
-from factbook.importers.aws.api import OrganizationsApi
-from factbook.importers.aws.options import AwsImportOptions
-from factbook.importers.aws.signatures import AwsKeys
+from factbook.importers import aws
+from factbook.importers.aws import AwsImportOptions, AwsKeys, OrganizationsApi
 from factbook.outbound import HttpClient
 from factbook.outbound.transport import Network
 from factbook.settings import Settings
@@ -87,7 +85,7 @@ async def test_every_account_is_read_with_its_owner_and_state(api: Organizations
         tags = [{"Key": "owner", "Value": "core"}]
         await made(api, "CreateAccount", **given, Tags=tags)
     options = AwsImportOptions(units=True)
-    snapshot = await organization.read(api, options, Memory(), lambda text: None)
+    snapshot = await aws.read_aws(api, options, Memory(), lambda text: None)
     accounts, units = snapshot.parts
     assert (accounts.complete, units.complete, accounts.problems) == (True, True, ())
     entities = {item.entity["metadata"]["name"]: item.entity for item in accounts.items}

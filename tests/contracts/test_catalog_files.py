@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from factbook.importers.catalog_info.documents import ReadingBudget, parsed
+from factbook.importers.catalog_documents import ReadingBudget, parse_documents
 from tests.api.oracle import ref
 from tests.contracts.catalog_files import differing, manifest
 from tests.contracts.node import HERE, NODE
@@ -35,7 +35,7 @@ class FileReading:
 
     def __init__(self, file: Path, results: list[dict[str, Any]]) -> None:
         self.file = file
-        self.content = parsed(file.read_bytes(), ReadingBudget())
+        self.content = parse_documents(file.read_bytes(), ReadingBudget())
         self.errors = [one["error"] for one in results if "error" in one]
         self.theirs = [one.get("entity") for one in results if "error" not in one]
         self.ours = [document.value for document in self.content.documents]

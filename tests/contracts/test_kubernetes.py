@@ -15,7 +15,7 @@ import pytest
 from starlette.requests import Request
 from starlette.responses import Response
 
-from factbook.importers.kubernetes.api import path_of
+from factbook.importers.kubernetes import make_resource_path
 from tests.fakes.kubernetes.app import TOKEN, FakeKubernetes
 from tests.fakes.kubernetes.objects import DAEMON_SETS, DEPLOYMENTS, NAMESPACES, STATEFUL_SETS
 from tests.fakes.serving import served
@@ -113,8 +113,8 @@ async def test_every_call_of_the_importer_and_every_answer_of_the_fake_is_publis
     generated: GeneratedClient, fake: RecordedKubernetes
 ) -> None:
     await read(fake)
-    fake.objects[path_of(ROLLOUTS)] = []
-    fake.add(path_of(ROLLOUTS), "till", "payments")
+    fake.objects[make_resource_path(ROLLOUTS)] = []
+    fake.add(make_resource_path(ROLLOUTS), "till", "payments")
     await read(fake, resources=(ROLLOUTS, "apps/v1/deployments"))
     await read(fake, token="another")
     fake.forbidden = {STATEFUL_SETS}

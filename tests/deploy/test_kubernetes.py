@@ -8,8 +8,7 @@ import typer
 import yaml
 
 from factbook.cli.commands import app
-from factbook.importers.kubernetes.api import NAMESPACES, path_of
-from factbook.importers.kubernetes.options import WORKLOADS
+from factbook.importers.kubernetes import DEFAULT_WORKLOADS, NAMESPACES_PATH, make_resource_path
 from tests.deploy.test_deploy import DEPLOY
 
 MANIFEST = DEPLOY / "kubernetes" / "import.yml"
@@ -30,7 +29,9 @@ def test_a_service_account_may_list_what_is_read_and_do_nothing_else() -> None:
         for group in rule["apiGroups"]
         for resource in rule["resources"]
     }
-    parts = [path.split("/") for path in (NAMESPACES, *map(path_of, WORKLOADS))]
+    parts = [
+        path.split("/") for path in (NAMESPACES_PATH, *map(make_resource_path, DEFAULT_WORKLOADS))
+    ]
     wanted = {("", one[3]) if one[1] == "api" else (one[2], one[4]) for one in parts}
     assert granted == wanted
 

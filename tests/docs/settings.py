@@ -4,8 +4,8 @@ from typing import Any, get_origin, get_type_hints
 
 import msgspec
 
-from factbook.importers import configuration
-from factbook.importers.kinds import KINDS
+from factbook.importers import registry
+from factbook.importers.registry import KINDS
 from factbook.settings import Settings
 from tests.docs.tables import code, table
 
@@ -69,7 +69,7 @@ def importers() -> str:
     """Every option of the importers, by kind."""
     return "\n\n".join(
         f"### `[importers.{kind.id}.NAME]`\n\n{kind.title}: {kind.brings}\n\n"
-        f"{options(configuration.kind(kind.id).options)}"
+        f"{options(registry.get_kind(kind.id).options)}"
         for kind in KINDS
     )
 

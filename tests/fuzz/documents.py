@@ -26,9 +26,9 @@ from factbook.datasources.custom.templates import NoValueError
 from factbook.errors import InvalidItemsError
 from factbook.facts import datasource, entity_filter
 from factbook.facts.schema import FactType
-from factbook.importers.catalog_info import documents as catalog_documents
-from factbook.importers.catalog_info.documents import ReadingBudget
-from factbook.importers.catalog_info.locations import FileLocation, matching, resolved
+from factbook.importers import catalog_documents
+from factbook.importers.catalog_documents import ReadingBudget
+from factbook.importers.catalog_files import FileLocation, match_patterns, resolve_target
 from factbook.outbound.calls import address
 from factbook.outbound.outcomes import Missing
 from tests.fuzz.folders import folder
@@ -138,17 +138,17 @@ def file(data: bytes) -> None:
 def catalog_file(data: bytes) -> None:
     """A catalog file is documents of JSON, each with its line; what it names is in a repository."""
     budget = ReadingBudget()
-    content = catalog_documents.parsed(data, budget)
+    content = catalog_documents.parse_documents(data, budget)
     for document in content.documents:
         assert document.line > 0
         assert msgspec.json.encode(document.value)
     assert all(problem.message and problem.line >= 0 for problem in content.problems)
     base = FileLocation("a/b", "HEAD", "x/y/catalog-info.yaml")
     given, path = lines(data, 2)
-    found = resolved(given, base, lambda _: "on another host")
+    found = resolve_target(given, base, lambda _: "on another host")
     if isinstance(found, FileLocation):
         assert not found.path.startswith(("/", "../"))
-        matched = matching([found.path], [path, base.path], budget)
+        matched = match_patterns([found.path], [path, base.path], budget)
         assert set(matched[found.path]) <= {path, base.path}
 
 
@@ -290,7 +290,7 @@ TARGETS = (
     Target(
         "catalog-file",
         catalog_file,
-        ("importers.catalog_info.documents.parsed",),
+        ("importers.catalog_documents.parse_documents",),
         share=40,
     ),
     Target(

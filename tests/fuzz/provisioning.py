@@ -28,16 +28,16 @@ def change(data: bytes) -> None:
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         return
     for type_ in protocol.ATTRIBUTES:
-        before = tried(protocol.read_resource, type_, given)
+        before = tried(protocol.parse_resource, type_, given)
         start = before or {"userName" if type_ == "User" else "displayName": "kim"}
         changes = tried(patch.parse_operations, given)
         after = tried(patch.apply_operations, type_, start, changes) if changes else before
         if after is not None:
             json.dumps(after)
-            assert tried(protocol.read_resource, type_, after) == after
+            assert tried(protocol.parse_resource, type_, after) == after
 
 
 TARGETS = (
-    Target("scim-filter", filter_, ("scim.filters.parse",)),
-    Target("scim-change", change, ("scim.attributes.read",)),
+    Target("scim-filter", filter_, ("scim.protocol.parse_filter",)),
+    Target("scim-change", change, ("scim.protocol.parse_resource", "scim.patch.parse_operations")),
 )

@@ -227,7 +227,7 @@ TARGETS = (
     Target("git", git, (), share=40),
     Target("git-tree", repository, (), share=20),
     Target("kept", kept, (), share=10),
-    Target("sealed", sealed, ("auth.encryption.opened", "webhooks.secrets.opened"), share=10),
+    Target("sealed", sealed, ("auth.encryption.opened", "webhooks.store.open_target"), share=10),
     Target("alertmanager", alerts, ("integrations.prometheus.alert_routes.read",), share=30),
     Target("client", answer_to_client, ("client.responses.decode",), share=20),
 )

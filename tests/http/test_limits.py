@@ -13,7 +13,7 @@ from factbook.api.routes import list_routes
 from factbook.cli.commands import app
 from factbook.errors import PayloadTooLargeError
 from factbook.http import requests
-from factbook.importers.kinds import KINDS
+from factbook.importers.registry import KINDS
 from factbook.settings import Settings
 from tests.api.defining import define, pushed
 from tests.conftest import StartService

@@ -4,10 +4,8 @@ from typing import Any
 
 import httpx2
 
-from factbook.importers.aws import organization
-from factbook.importers.aws.api import OrganizationsApi
-from factbook.importers.aws.credentials import keys
-from factbook.importers.aws.options import AwsImportOptions
+from factbook.importers import aws
+from factbook.importers.aws import AwsImportOptions, OrganizationsApi, find_keys
 from factbook.importers.snapshot import Snapshot, SnapshotPart
 from factbook.outbound import Governor, HttpClient
 from factbook.outbound.outcomes import Missing
@@ -46,18 +44,18 @@ class AwsOrganization:
     async def read(self) -> Snapshot:
         """One reading."""
         sts = self.client(self.options.sts_base_url)
-        found = await keys(self.options, self.environment, sts, self.time())
+        found = await find_keys(self.options, self.environment, sts, self.time())
         if isinstance(found, Missing):
-            return organization.unread(found, self.options)
+            return aws.make_unread_snapshot(found, self.options)
         client = self.client(self.options.base_url)
         api = OrganizationsApi(client, found, self.options.home, self.time)
-        return await organization.read(api, self.options, self.memory, lambda text: None)
+        return await aws.read_aws(api, self.options, self.memory, lambda text: None)
 
-    async def part(self, key: str = organization.ACCOUNTS) -> SnapshotPart:
+    async def part(self, key: str = aws.ACCOUNTS_PART) -> SnapshotPart:
         """A part of one reading."""
         return {part.key: part for part in (await self.read()).parts}[key]
 
-    async def entities(self, key: str = organization.ACCOUNTS) -> dict[str, dict[str, Any]]:
+    async def entities(self, key: str = aws.ACCOUNTS_PART) -> dict[str, dict[str, Any]]:
         """The entities of a part by name."""
         items = (await self.part(key)).items
         return {item.entity["metadata"]["name"]: dict(item.entity) for item in items}

@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar, Protocol
 
-from factbook.importers import held
+from factbook.importers import writer
 from factbook.importers.snapshot import Snapshot
 from factbook.importers.writer import write_snapshot
 from tests.fakes import faults
@@ -103,7 +103,7 @@ class AnyHost(ABC):
         await self.read()
         for part in self.parts:
             if (await self.imports.record(part)).held:
-                await held.apply(self.imports.target, "fake", part, self.imports.actor)
+                await writer.apply_removals(self.imports.target, "fake", part, self.imports.actor)
         assert await self.stored() == self.refs()
         assert await self.stored_people() == self.people()
 

@@ -4,9 +4,12 @@ from typing import Any
 
 import httpx2
 
-from factbook.importers.kubernetes import cluster
-from factbook.importers.kubernetes.api import KubernetesApi, service_account
-from factbook.importers.kubernetes.options import KubernetesImportOptions
+from factbook.importers import kubernetes
+from factbook.importers.kubernetes import (
+    KubernetesApi,
+    KubernetesImportOptions,
+    make_account_credential,
+)
 from factbook.importers.snapshot import Snapshot, SnapshotPart
 from factbook.outbound import HttpClient
 from factbook.outbound.sender import Sender
@@ -30,13 +33,13 @@ class ImportedCluster:
     async def read(self) -> Snapshot:
         """One reading."""
         sender = Sender(httpx2.ASGITransport(self.fake), seconds=5)
-        credential, url = service_account(self.options), self.options.base_url({})
+        credential, url = make_account_credential(self.options), self.options.base_url({})
         client = HttpClient(url, sender, credential=credential, patience=0, clock=self.time)
-        return await cluster.read(
+        return await kubernetes.read_cluster(
             KubernetesApi(client), self.options, self.memory, lambda text: None
         )
 
-    async def part(self, word: str = cluster.WORKLOADS) -> SnapshotPart:
+    async def part(self, word: str = kubernetes.WORKLOADS_PART) -> SnapshotPart:
         """A part of one reading."""
         return {part.key: part for part in (await self.read()).parts}[f"{CLUSTER}.{word}"]
 

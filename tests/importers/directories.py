@@ -4,8 +4,8 @@ import base64
 from pathlib import Path
 from typing import Any
 
-from factbook.importers.ldif import directory
-from factbook.importers.ldif.options import LdifImportOptions
+from factbook.importers import ldif
+from factbook.importers.ldif import LdifImportOptions
 from factbook.importers.snapshot import Snapshot, SnapshotPart
 from tests.integrations.asking import Memory
 from tests.service import NOON
@@ -59,13 +59,13 @@ class LdifFile:
 
     async def read(self) -> Snapshot:
         """One reading."""
-        return await directory.read(self.options, self.memory, lambda text: None, NOON)
+        return await ldif.read_ldif(self.options, self.memory, lambda text: None, NOON)
 
-    async def part(self, key: str = directory.PEOPLE) -> SnapshotPart:
+    async def part(self, key: str = ldif.PEOPLE_PART) -> SnapshotPart:
         """A part of one reading."""
         return {part.key: part for part in (await self.read()).parts}[key]
 
-    async def entities(self, key: str = directory.PEOPLE) -> dict[str, dict[str, Any]]:
+    async def entities(self, key: str = ldif.PEOPLE_PART) -> dict[str, dict[str, Any]]:
         """The entities of a part by name."""
         items = (await self.part(key)).items
         return {item.entity["metadata"]["name"]: dict(item.entity) for item in items}

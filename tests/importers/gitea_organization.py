@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from factbook.importers.gitea import organization
-from factbook.importers.gitea.options import GiteaImportOptions
+from factbook.importers import gitea
+from factbook.importers.gitea import GiteaImportOptions
 from factbook.importers.snapshot import Snapshot
 from factbook.integrations.gitea.api import GiteaApi
 from factbook.integrations.gitea.options import GiteaOptions
@@ -28,7 +28,7 @@ class GiteaOwner(HostedOwner):
         """One reading."""
         client, memory = self.collector.client, self.collector.memory
         api = GiteaApi(client, GiteaOptions(host=HOST, token=TOKEN), memory, self.time())
-        return await organization.read(api, self.options)
+        return await gitea.read_gitea(api, self.options)
 
 
 def own(name: str, number: int = 7, **more: Any) -> Repository:

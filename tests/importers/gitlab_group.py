@@ -3,7 +3,7 @@
 from typing import Any
 
 from factbook.importers.gitlab import group
-from factbook.importers.gitlab.options import GitlabImportOptions
+from factbook.importers.gitlab.group import GitlabImportOptions
 from factbook.importers.snapshot import Snapshot
 from factbook.integrations.gitlab.api import GitlabApi
 from factbook.integrations.gitlab.options import GitlabOptions
@@ -31,7 +31,7 @@ class GitlabGroup(HostedOwner):
         """One reading."""
         client, memory = self.collector.client, self.collector.memory
         api = GitlabApi(client, GitlabOptions(token=TOKEN), memory, self.time())
-        return await group.read(api, self.options)
+        return await group.read_gitlab(api, self.options)
 
     def people(self, *accounts: Account, **groups: list[str]) -> None:
         """Groups below acme by name with their members, numbered from ten."""

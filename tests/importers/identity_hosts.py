@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
 from factbook.clock import HOUR, SECOND
-from factbook.importers import configuration
+from factbook.importers import registry
 from factbook.importers.registry import ImporterRegistry
 from factbook.importers.runner import ImportRunner
 from factbook.settings import Settings
@@ -41,7 +41,7 @@ class IdentityHost(ABC):
         self.client = collector.client
         table = {self.owners: list(owners or ["acme"]), "every": "6h", **options}
         accounts = {self.kind: {"default": collector.table}}
-        importer = configuration.importer(self.kind, "default", table, accounts)
+        importer = registry.configure_importer(self.kind, "default", table, accounts)
         database = service.state.database
         service.state.importers = ImporterRegistry(
             database, [importer], {}, service.time, lambda: b"a key of tests" * 5

@@ -5,10 +5,10 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from factbook.clock import HOUR
-from factbook.importers import run_store
+from factbook.importers import records
 from factbook.importers.importer import Access, Importer, Show
+from factbook.importers.records import ImportRun
 from factbook.importers.registry import ImporterRegistry
-from factbook.importers.run_store import ImportRun
 from factbook.importers.runner import ImportRunner
 from factbook.importers.snapshot import Snapshot, SnapshotPart
 from factbook.outbound import HttpClient, Memory
@@ -99,11 +99,11 @@ class ImportWorld:
 
     async def ask(self) -> ImportRun:
         """Ask for a run."""
-        return await self.database.write(lambda tx: run_store.ask(tx, ID, self.time()))
+        return await self.database.write(lambda tx: records.request_run(tx, ID, self.time()))
 
     async def runs(self) -> list[ImportRun]:
         """The runs, newest first."""
-        return await run_store.recent(self.database, ID)
+        return await records.list_recent_import_runs(self.database, ID)
 
     async def last(self) -> ImportRun:
         """The last run."""

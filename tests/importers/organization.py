@@ -3,7 +3,7 @@
 from typing import Any
 
 from factbook.importers.github import organization
-from factbook.importers.github.options import GithubImportOptions
+from factbook.importers.github.organization import GithubImportOptions
 from factbook.importers.snapshot import Snapshot
 from factbook.integrations.github.graphql import GithubApi
 from factbook.integrations.github.options import GithubOptions
@@ -30,7 +30,7 @@ class Organization(HostedOwner):
         """One reading."""
         client, memory = self.collector.client, self.collector.memory
         api = GithubApi(client, GithubOptions(token=TOKEN), memory, self.time())
-        return await organization.read(api, self.options)
+        return await organization.read_github(api, self.options)
 
 
 def repository(name: str, number: int = 0, **more: Any) -> Repository:

@@ -5,8 +5,8 @@ from typing import Any
 import httpx2
 from starlette.types import ASGIApp
 
-from factbook.importers import configuration
-from factbook.importers.catalog.options import CatalogImportOptions
+from factbook.importers import registry
+from factbook.importers.catalog import CatalogImportOptions
 from factbook.importers.snapshot import ImportedItem, Snapshot, SnapshotPart
 from factbook.outbound import HttpClient
 from factbook.outbound.sender import Sender
@@ -23,7 +23,9 @@ class Peer:
     def __init__(self, application: ASGIApp, *, token: str = TOKEN, **options: Any) -> None:
         self.time = Time()
         table = {"address": ADDRESS, "token": token} | options
-        self.importer = configuration.importer("catalog", "default", table, {}, clock=self.time)
+        self.importer = registry.configure_importer(
+            "catalog", "default", table, {}, clock=self.time
+        )
         self.sender = Sender(httpx2.ASGITransport(application), seconds=5)
 
     async def read(self) -> Snapshot:

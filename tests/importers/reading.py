@@ -5,8 +5,8 @@ from typing import Any, TypeVar
 
 from factbook.catalog.push_rules import PushRules
 from factbook.catalog.store.apply import Actor
-from factbook.importers import part_store
-from factbook.importers.part_store import ImportPartRecord
+from factbook.importers import records
+from factbook.importers.records import ImportPartRecord
 from factbook.importers.snapshot import ImportedItem, ReadingProblem, Snapshot, SnapshotPart
 from factbook.importers.writer import ImportTarget, PartResult, write_snapshot
 from factbook.settings import Settings
@@ -100,6 +100,6 @@ class Imports:
         return row[0] if row else 0
 
     async def record(self, key: str = PART) -> ImportPartRecord:
-        found = await part_store.part_record(self.database, IMPORTER, key)
+        found = await records.get_part_record(self.database, IMPORTER, key)
         assert found is not None
         return found

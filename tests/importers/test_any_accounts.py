@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from factbook.importers import held
+from factbook.importers import writer
 from factbook.importers.writer import write_snapshot
 from factbook.storage import Database
 from tests.fakes import faults
@@ -82,7 +82,7 @@ class Accounts:
         await self.read()
         for key in ("accounts", "units"):
             if (await self.imports.record(key)).held:
-                await held.apply(self.imports.target, "fake", key, self.imports.actor)
+                await writer.apply_removals(self.imports.target, "fake", key, self.imports.actor)
         assert await self.ids() == self.wanted()
 
 

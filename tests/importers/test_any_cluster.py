@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from factbook.importers import held
+from factbook.importers import writer
 from factbook.importers.writer import write_snapshot
 from factbook.storage import Database
 from tests.fakes import faults
@@ -79,7 +79,7 @@ class Workloads:
         self.fake.recover()
         await self.read()
         if (await self.imports.record(PART)).held:
-            await held.apply(self.imports.target, "fake", PART, self.imports.actor)
+            await writer.apply_removals(self.imports.target, "fake", PART, self.imports.actor)
         assert await self.refs() == self.wanted()
 
     async def owners(self) -> set[str]:

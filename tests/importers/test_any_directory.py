@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from factbook.importers import held
+from factbook.importers import writer
 from factbook.importers.writer import write_snapshot
 from factbook.storage import Database
 from tests.importers.directories import LdifFile, group, person
@@ -86,7 +86,7 @@ class Staff:
         await self.read()
         for key in _SETS:
             if (await self.imports.record(key)).held:
-                await held.apply(self.imports.target, "fake", key, self.imports.actor)
+                await writer.apply_removals(self.imports.target, "fake", key, self.imports.actor)
         assert await self.refs() == self.wanted()
 
 

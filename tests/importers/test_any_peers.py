@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from factbook.importers import held, part_store
+from factbook.importers import records, writer
 from factbook.importers.writer import write_snapshot
 from factbook.storage import Database
 from tests.fakes import faults
@@ -63,9 +63,11 @@ class ChangingPeer:
 
     async def converges(self) -> None:
         await self.read()
-        [record] = await part_store.part_records(self.imports.database)
+        [record] = await records.list_part_records(self.imports.database)
         if record.held:
-            await held.apply(self.imports.target, "catalog", "entities", self.imports.actor)
+            await writer.apply_removals(
+                self.imports.target, "catalog", "entities", self.imports.actor
+            )
         assert await self.imported() == self.refs()
 
 

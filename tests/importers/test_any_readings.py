@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from factbook.importers import held
+from factbook.importers import writer
 from factbook.importers.snapshot import ImportedItem, ReadingProblem, SnapshotPart
 from factbook.storage import Database
 from tests.importers.reading import IMPORTER, PART, Imports, item, part
@@ -96,7 +96,7 @@ async def _converges(imports: Imports, system: System, uids: dict[int, str | Non
     """
     result = await imports.write(system.well())
     if result.record.held:
-        await held.apply(imports.target, IMPORTER, PART, imports.actor)
+        await writer.apply_removals(imports.target, IMPORTER, PART, imports.actor)
     assert await imports.names() == system.names()
     now = {id_: await imports.uid(name) for id_, name in system.things.items()}
     assert {id_: now[id_] for id_ in uids if id_ in now} == {

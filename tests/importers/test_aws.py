@@ -9,8 +9,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from factbook.errors import ConfigurationError
-from factbook.importers.aws.options import AwsImportOptions
-from factbook.importers.aws.signatures import AwsKeys, AwsRequest, Scope, canonical_query, signed
+from factbook.importers.aws import (
+    AwsImportOptions,
+    AwsKeys,
+    AwsRequest,
+    Scope,
+    make_canonical_query,
+    sign_request,
+)
 from tests.fakes import faults
 from tests.fakes.aws import faults as aws_faults
 from tests.fakes.aws.app import ASSUMED_ID, ORGANIZATION, ROOT, Account, Unit
@@ -251,7 +257,7 @@ async def test_keys_of_the_environment_are_taken_where_the_settings_have_none() 
 
 def test_a_signature_is_that_of_the_published_example() -> None:
     request = AwsRequest("GET", "https://example.amazonaws.com/")
-    proof = signed(request, KEYS, Scope("service", "us-east-1"), MOMENT)["authorization"]
+    proof = sign_request(request, KEYS, Scope("service", "us-east-1"), MOMENT)["authorization"]
     assert proof.endswith("5fa00fa31553b73ebf1942676e86291e8372ff2a2260956d9b8aae1d763fbf31")
 
 
@@ -262,7 +268,7 @@ def test_a_body_and_a_query_are_signed_as_others_do() -> None:
         "X-Amz-Target": "AWSOrganizationsV20161128.ListAccounts",
     }
     url, content = "https://organizations.us-east-1.amazonaws.com/", b'{"MaxResults":20}'
-    posted = signed(
+    posted = sign_request(
         AwsRequest("POST", url, "", headers, content),
         KEYS,
         Scope("organizations", "us-east-1"),
@@ -271,7 +277,7 @@ def test_a_body_and_a_query_are_signed_as_others_do() -> None:
     assert posted["authorization"].endswith(
         "1f8e9c7b3ed5e11a5d2a9f58ae62e701deb97002766af4c895aa12addffe88da"
     )
-    query = canonical_query(
+    query = make_canonical_query(
         {
             "Action": "AssumeRole",
             "RoleArn": "arn:aws:iam::111122223333:role/factbook",
@@ -279,7 +285,7 @@ def test_a_body_and_a_query_are_signed_as_others_do() -> None:
             "Version": "2011-06-15",
         }
     )
-    asked = signed(
+    asked = sign_request(
         AwsRequest("GET", "https://sts.eu-central-1.amazonaws.com/", query),
         KEYS._replace(token="a/token=="),
         Scope("sts", "eu-central-1"),

@@ -7,10 +7,15 @@ import msgspec
 import pytest
 
 from factbook import safe_yaml
-from factbook.importers.catalog_info import documents, locations, reader
-from factbook.importers.catalog_info.documents import OverBudgetError, ReadingBudget, parsed
-from factbook.importers.catalog_info.locations import FileLocation, matching
-from factbook.importers.catalog_info.reader import ReadEntity, RepositoryReading, RootFile
+from factbook.importers import catalog_documents, catalog_files
+from factbook.importers.catalog_documents import OverBudgetError, ReadingBudget, parse_documents
+from factbook.importers.catalog_files import (
+    FileLocation,
+    ReadEntity,
+    RepositoryReading,
+    RootFile,
+    match_patterns,
+)
 from factbook.outbound.outcomes import Missing, Outcome
 from tests.steps import steps
 
@@ -71,7 +76,7 @@ def location(*targets: str, more: str = "") -> str:
 
 async def read(root: str, files: Files | None = None, **texts: str) -> RepositoryReading:
     given = files or Files({f"acme/shop/{path}": text for path, text in texts.items()})
-    found = await reader.read([RootFile(ORIGIN, ROOT, root.encode())], given)
+    found = await catalog_files.read_catalog_files([RootFile(ORIGIN, ROOT, root.encode())], given)
     return found[ORIGIN]
 
 
@@ -306,10 +311,10 @@ async def test_a_byte_order_mark_is_no_content_of_a_field() -> None:
 
 async def test_a_catalog_file_of_powershell_is_read() -> None:
     content = f"{component('a')}---\n{component('b')}".encode("utf-16")
-    found = await reader.read([RootFile(ORIGIN, ROOT, content)], files({}))
+    found = await catalog_files.read_catalog_files([RootFile(ORIGIN, ROOT, content)], files({}))
     assert names(found[ORIGIN]) == ["a", "b"]
     content = component("{{cookiecutter.name}}").encode("utf-16")
-    found = await reader.read([RootFile(ORIGIN, ROOT, content)], files({}))
+    found = await catalog_files.read_catalog_files([RootFile(ORIGIN, ROOT, content)], files({}))
     assert "is a template and left out" in told(found[ORIGIN])[0]
 
 
@@ -407,14 +412,14 @@ def test_patterns_are_cut_off_by_their_steps() -> None:
     paths = [f"{'d/' * 30}{n}/aaaaaaaaaaaaaaaa.yaml" for n in range(300)]
     patterns = [f"**/{'d/*/' * 12}{'*a' * n}*.yaml" for n in range(1, 200)]
     budget = ReadingBudget(steps=100_000)
-    lines = steps(locations, lambda: told_of(patterns, paths, budget))
+    lines = steps(catalog_files, lambda: told_of(patterns, paths, budget))
     assert budget.steps < 0
     assert lines < 2_000_000
 
 
 def told_of(patterns: list[str], paths: list[str], budget: ReadingBudget) -> None:
     with pytest.raises(OverBudgetError, match="the patterns take more than"):
-        matching(patterns, paths, budget)
+        match_patterns(patterns, paths, budget)
 
 
 @pytest.mark.slow
@@ -435,24 +440,25 @@ def test_a_document_takes_steps_in_proportion_to_its_length(subtests: pytest.Sub
 
 def counted(data: bytes) -> int:
     return sum(
-        steps(module, lambda: parsed(data, ReadingBudget())) for module in (documents, safe_yaml)
+        steps(module, lambda: parse_documents(data, ReadingBudget()))
+        for module in (catalog_documents, safe_yaml)
     )
 
 
 def test_a_file_of_many_documents_is_cut_off() -> None:
     with pytest.raises(OverBudgetError, match="500,000 values"):
-        parsed(b"--- {}\n" * 100, ReadingBudget(parts=900))
+        parse_documents(b"--- {}\n" * 100, ReadingBudget(parts=900))
 
 
 def test_lines_are_kept_of_short_names_alone() -> None:
     text = f"? {'k' * 100_000}\n: {{{','.join(f'a{i}: 1' for i in range(1_000))}}}\n"
-    [document] = parsed(text.encode(), ReadingBudget()).documents
+    [document] = parse_documents(text.encode(), ReadingBudget()).documents
     assert sum(map(len, document.lines)) < 1_000
 
 
 def test_keys_that_share_a_hash_are_refused() -> None:
     keys = ",".join(f"{(2**61 - 1) * n}: 1" for n in range(1, 100))
-    [problem] = parsed(f"{{{keys}}}".encode(), ReadingBudget()).problems
+    [problem] = parse_documents(f"{{{keys}}}".encode(), ReadingBudget()).problems
     assert problem.message == (
         "is not valid YAML: a key is a number of more than 18 characters; put it in quotes"
     )
@@ -466,7 +472,7 @@ async def test_all_origins_together_have_a_budget() -> None:
         for name, data in [*((f"r{n}", text.encode()) for n in range(8)), ("z", b"kind: A\n")]
     ]
     big = {f"acme/r{n}/big": "x" * MIB for n in range(8)}
-    found = await reader.read(roots, Files(big))
+    found = await catalog_files.read_catalog_files(roots, Files(big))
     assert [len(one.entities) for one in found.values()] == [1, 1, 1, 1, 0, 0, 0, 0, 1]
     told = found["code.test/acme/r7"]
     assert "of all repositories are too large together" in told.problems[0].message

@@ -11,9 +11,9 @@ import pytest
 import factbook
 from factbook.clock import DAY, HOUR, MINUTE
 from factbook.errors import ConfigurationError
-from factbook.importers import configuration
+from factbook.importers import registry
 from factbook.importers.importer import Importer
-from factbook.importers.kinds import KINDS
+from factbook.importers.registry import KINDS
 from factbook.settings import table
 
 TOKEN = "ghp_secret_of_tests"
@@ -39,14 +39,14 @@ print(one.id, one.title, one.every)
 
 
 def made(**values: Any) -> Importer:
-    return configuration.importer(
+    return registry.configure_importer(
         "github", "default", {"organizations": ["acme"]} | values, ACCOUNTS
     )
 
 
 def test_a_table_is_an_importer_whose_id_names_its_sets() -> None:
     tables = {"github": {"default": {"organizations": ["a"]}, "ghe": {"organizations": ["b"]}}}
-    first, second = configuration.configured(tables, ACCOUNTS)
+    first, second = registry.configure_importers(tables, ACCOUNTS)
     assert (first.id, first.title, first.every) == ("github", "GitHub", HOUR)
     assert (second.id, second.title) == ("github-ghe", "GitHub (ghe)")
 
@@ -92,7 +92,7 @@ def test_a_mistake_names_the_table_and_never_a_secret(subtests: pytest.Subtests)
 
 def test_an_unknown_kind_is_told_with_those_that_there_are() -> None:
     with pytest.raises(ConfigurationError, match="There is no importer 'gitbub'"):
-        configuration.configured({"gitbub": {"default": {}}}, {})
+        registry.configure_importers({"gitbub": {"default": {}}}, {})
 
 
 def test_options_are_variables_too(tmp_path: Path) -> None:
@@ -102,7 +102,7 @@ def test_options_are_variables_too(tmp_path: Path) -> None:
         "FACTBOOK_INTEGRATIONS__GITHUB__DEFAULT__TOKEN": TOKEN,
     }
     settings = table.load_settings(environ=environ, path=tmp_path / "none.toml")
-    [one] = configuration.configured(settings.importers, settings.integrations)
+    [one] = registry.configure_importers(settings.importers, settings.integrations)
     assert (one.id, one.every) == ("github", 6 * HOUR)
     with pytest.raises(ConfigurationError, match="KIND__NAME__OPTION"):
         table.load_settings(
@@ -115,7 +115,7 @@ def test_every_kind_has_a_folder_and_describes_each_of_its_options(
 ) -> None:
     for id_ in [one.id for one in KINDS]:
         with subtests.test(id=id_):
-            found = configuration.kind(id_)
+            found = registry.get_kind(id_)
             assert (found.id, found.title) == next((k.id, k.title) for k in KINDS if k.id == id_)
             hints = get_type_hints(found.options, include_extras=True)
             assert all(
@@ -169,6 +169,6 @@ def test_options_that_can_match_nothing_are_refused(subtests: pytest.Subtests) -
     for kind, values, message in cases:
         table = {"organizations": ["acme"]} | values if kind == "github" else values
         with subtests.test(kind, values=values), pytest.raises(ConfigurationError, match=message):
-            configuration.importer(kind, "default", table, ACCOUNTS)
+            registry.configure_importer(kind, "default", table, ACCOUNTS)
     for patterns in (["acme/people"], ["Acme/team-*"], ["acme/*"], ["ac*"], ["*"]):
         assert made(people_from=patterns).id == "github"

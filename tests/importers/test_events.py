@@ -14,7 +14,7 @@ from starlette.responses import Response
 
 from factbook.app import Application
 from factbook.clock import DAY, HOUR, MINUTE, SECOND
-from factbook.importers import configuration, hint_store, part_store
+from factbook.importers import records, registry
 from factbook.importers.registry import ImporterRegistry
 from factbook.importers.runner import ImportRunner
 from factbook.scheduling import lease
@@ -47,7 +47,7 @@ class World:
         self.delivery = 0
         table = {"organizations": ["acme"], "webhook_secret": SECRET, "every": "6h", **options}
         accounts = {"github": {"default": {"token": TOKEN}}}
-        importer = configuration.importer("github", "default", table, accounts)
+        importer = registry.configure_importer("github", "default", table, accounts)
         database = service.state.database
         self.client = client = Collector(self.fake, service.time).client
         service.state.importers = ImporterRegistry(
@@ -100,7 +100,7 @@ class World:
 
     async def state(self) -> tuple[str, int]:
         """The state of the part of the repositories, and how many removals it holds."""
-        found = await part_store.part_record(
+        found = await records.get_part_record(
             self.service.state.database, "github", "acme.repositories"
         )
         assert found is not None
@@ -357,7 +357,7 @@ async def test_hints_of_an_importer_that_is_gone_are_not_followed_and_are_forgot
     world: World, shop: Repository
 ) -> None:
     database, now = world.service.state.database, world.service.time()
-    await database.write(partial(hint_store.give, importer="gone", hints=["R_1"], now=now))
+    await database.write(partial(records.give_hints, importer="gone", hints=["R_1"], now=now))
     assert await world.after(shop) > 0
     assert await database.all("SELECT importer FROM import_hints") == [("gone",)]
     world.service.time.advance(7 * DAY)
@@ -435,16 +435,16 @@ async def test_what_was_known_of_the_others_stays(world: World, shop: Repository
     world.service.time.advance(6 * HOUR)
     await world.work()
     database = world.service.state.database
-    before = await part_store.part_record(database, "github", "acme.repositories")
+    before = await records.get_part_record(database, "github", "acme.repositories")
     assert before is not None
     assert before.problem_count == 1
     edited(shop, file("shop") + "---\n" + file("cart"))
     await world.after(shop)
-    after = await part_store.part_record(database, "github", "acme.repositories")
+    after = await records.get_part_record(database, "github", "acme.repositories")
     assert after == before._replace(items=before.items + 1)
     edited(other, file("other"))
     await world.after(other)
-    after = await part_store.part_record(database, "github", "acme.repositories")
+    after = await records.get_part_record(database, "github", "acme.repositories")
     assert after is not None
     assert (after.problem_count, after.problems) == (0, [])
 
@@ -455,7 +455,7 @@ async def test_a_server_whose_clock_is_ahead_delays_no_hint(
 ) -> None:
     table = {"organizations": ["acme"], "webhook_secret": SECRET}
     accounts = {"github": {"default": {"token": TOKEN}}}
-    importer = configuration.importer("github", "default", table, accounts)
+    importer = registry.configure_importer("github", "default", table, accounts)
     settings = Settings(database_url=database_url, token_key=TOKEN_KEY, collect=False)
     right = time.time_ns
     monkeypatch.setattr(time, "time_ns", lambda: right() + HOUR * 1_000_000)
@@ -466,7 +466,9 @@ async def test_a_server_whose_clock_is_ahead_delays_no_hint(
             answer = await http.post(EVENTS, content=body, headers=signed(body))
         assert answer.status_code == 202, answer.text
         soon = await lease.fetch_shared_time(state.database) + 6 * SECOND
-        assert [one.hint for one in await hint_store.due(state.database, ["github"], soon)] != []
+        assert [
+            one.hint for one in await records.get_due_hints(state.database, ["github"], soon)
+        ] != []
 
 
 async def test_a_repository_whose_only_component_is_written_elsewhere_gets_no_other(

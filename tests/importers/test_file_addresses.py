@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from factbook.errors import ConfigurationError
-from factbook.importers import configuration
+from factbook.importers import registry
 from tests.importers.gitea_organization import GiteaOwner, own
 from tests.importers.gitlab_group import GitlabGroup, project
 from tests.importers.hosted_owner import HostedOwner
@@ -154,9 +154,9 @@ def test_hosts_of_content_are_checked_where_settings_are_read(subtests: pytest.S
         with subtests.test(host):
             table = {"text_hosts": [host]}
             if not message:
-                made = configuration.importer("github", "default", table, accounts)
+                made = registry.configure_importer("github", "default", table, accounts)
                 assert any("specs" in base for base in made.integration.further)
                 continue
             with pytest.raises(ConfigurationError) as caught:
-                configuration.importer("github", "default", table, accounts)
+                registry.configure_importer("github", "default", table, accounts)
             assert message in str(caught.value)

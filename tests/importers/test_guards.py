@@ -10,9 +10,9 @@ from factbook.catalog.store import stored_sets
 from factbook.catalog.store.apply import Actor
 from factbook.catalog.store.diff import Guards
 from factbook.errors import NotFoundError, PreconditionFailedError
-from factbook.importers import held
+from factbook.importers import writer
 from factbook.importers.snapshot import ImportedItem, ReadingProblem
-from factbook.importers.writer import stored_part
+from factbook.importers.writer import get_stored_part
 from factbook.storage import Database
 from tests.importers.reading import IMPORTER, PART, SET, Imports, item, part
 from tests.service import component
@@ -101,17 +101,17 @@ async def test_removals_up_to_the_limit_are_written(
 async def test_held_removals_are_applied_on_demand(imports: Imports) -> None:
     await imports.write(part(*items(*range(30))))
     await imports.write(part(*items(0)))
-    await held.apply(imports.target, IMPORTER, PART, imports.actor)
+    await writer.apply_removals(imports.target, IMPORTER, PART, imports.actor)
     assert await imports.names() == ["c000"]
     assert (await imports.record()).state == "complete"
     with pytest.raises(NotFoundError):
-        await held.apply(imports.target, IMPORTER, PART, imports.actor)
+        await writer.apply_removals(imports.target, IMPORTER, PART, imports.actor)
 
 
 async def test_discarded_removals_stay_until_they_were_found_again(imports: Imports) -> None:
     await imports.write(part(*items(1, 2)))
     await imports.write(part())
-    await held.discard(imports.target, IMPORTER, PART)
+    await writer.discard_removals(imports.target, IMPORTER, PART)
     await imports.write(part(*items(3)))
     assert await imports.names() == ["c001", "c002", "c003"]
     assert (await imports.record()).state == "complete"
@@ -125,7 +125,7 @@ async def test_what_is_found_again_during_an_apply_is_not_removed(imports: Impor
     await imports.write(part())
     target = imports.first(lambda: imports.write(part(*items(1, 2))))
     with pytest.raises(PreconditionFailedError):
-        await held.apply(target, IMPORTER, PART, imports.actor)
+        await writer.apply_removals(target, IMPORTER, PART, imports.actor)
     record = await imports.record()
     assert await imports.names() == ["c001", "c002"]
     assert (record.state, record.read_at, list(record.held)) == ("complete", imports.now, [])
@@ -138,7 +138,7 @@ async def test_a_discard_writes_nothing_over_a_reading_that_came_meanwhile(
     await imports.write(part())
     target = imports.first(lambda: imports.write(part(*items(1, 2))))
     with pytest.raises(PreconditionFailedError):
-        await held.discard(target, IMPORTER, PART)
+        await writer.discard_removals(target, IMPORTER, PART)
     record = await imports.record()
     assert (record.state, record.read_at, list(record.spared)) == ("complete", imports.now, [])
 
@@ -147,7 +147,7 @@ async def test_a_reading_counts_with_a_discard_that_came_meanwhile(imports: Impo
     await imports.write(part(*items(1, 2)))
     await imports.write(part())
     usual = imports.target
-    imports.target = imports.first(lambda: held.discard(usual, IMPORTER, PART))
+    imports.target = imports.first(lambda: writer.discard_removals(usual, IMPORTER, PART))
     await imports.write(part())
     record = await imports.record()
     assert (record.state, record.read_at, list(record.held)) == ("complete", imports.now, [])
@@ -180,7 +180,7 @@ async def test_a_reading_with_fewer_rights_is_not_believed(imports: Imports) -> 
     assert "private" in record.reason
     await imports.write(part(*items(1), rights=["public"]))
     assert await imports.names() == ["c001", "c002"]
-    await held.apply(imports.target, IMPORTER, PART, imports.actor)
+    await writer.apply_removals(imports.target, IMPORTER, PART, imports.actor)
     await imports.write(part(rights=["public"], complete=False))
     assert await imports.names() == ["c001"]
 
@@ -198,10 +198,10 @@ async def test_a_namesake_does_not_replace_what_could_not_be_read(imports: Impor
     await imports.write(part(first))
     other = replace(item("shop", origin="web-shop"), entity=component("shop", owner="others"))
     await imports.write(part(other, unread=["web/shop"]))
-    [stored] = (await stored_part(imports.target, SET)).members
+    [stored] = (await get_stored_part(imports.target, SET)).members
     assert (stored.origin, "others" in stored.prepared.document) == ("web/shop", False)
     await imports.write(part(other))
-    [stored] = (await stored_part(imports.target, SET)).members
+    [stored] = (await get_stored_part(imports.target, SET)).members
     assert stored.origin == "web-shop"
 
 

@@ -13,9 +13,9 @@ from factbook.auth import users
 from factbook.auth.permissions import OWN_WRITE
 from factbook.catalog import ref as refs
 from factbook.clock import DAY
-from factbook.importers import part_store
-from factbook.importers.github.events import hints
-from factbook.importers.kinds import KINDS
+from factbook.importers import records
+from factbook.importers.github.organization import find_event_hints
+from factbook.importers.registry import KINDS
 from tests.api.checking import (
     CHECKS,
     DIGESTS,
@@ -141,7 +141,7 @@ async def misplaced(host: IdentityHost, service: Service, read: Any) -> list[str
     for place in (1, 2):
         host.set(step(place))
         await read()
-    for part in await part_store.part_records(service.state.database):
+    for part in await records.list_part_records(service.state.database):
         assert (part.state, part.problems) == ("complete", []), part
     wrong, seen = list[str](), 0
     for number, name in step(2).items() - OTHERS.items():
@@ -352,7 +352,7 @@ def test_events_of_every_importer_that_takes_them_are_in_the_table() -> None:
     takes = {one.id for one in kinds if one.reread is not None}
     assert takes == {GithubHost.kind}
     body = push_to(Repository("acme/shop"))
-    about = {name for name in EVENTS if hints({b"x-github-event": name.encode()}, body)}
+    about = {name for name in EVENTS if find_event_hints({b"x-github-event": name.encode()}, body)}
     assert about == {"push", "repository"}
 
 

@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from factbook.errors import ConfigurationError
-from factbook.importers.kubernetes.options import KubernetesImportOptions
+from factbook.importers.kubernetes import KubernetesImportOptions
 from factbook.storage import Database
 from tests.fakes import faults
 from tests.fakes.faults import Answer, Fault

@@ -6,10 +6,14 @@ from pathlib import Path
 import pytest
 
 from factbook.errors import ConfigurationError
-from factbook.importers.ldif import directory, records
-from factbook.importers.ldif.distinguished_names import DistinguishedNameError, normal, relative
-from factbook.importers.ldif.options import LdifImportOptions
-from factbook.importers.ldif.people import WANTED
+from factbook.importers import ldif
+from factbook.importers.ldif import (
+    WANTED_ATTRIBUTES,
+    DistinguishedNameError,
+    LdifImportOptions,
+    find_relative_name,
+    normalize_name,
+)
 from tests.importers.directories import BASE, LdifFile, entry, group, person, unique
 
 
@@ -219,10 +223,10 @@ async def test_where_any_record_may_be_missing_the_parts_are_incomplete(
 
 def test_a_file_that_was_cut_off_is_not_complete(subtests: pytest.Subtests) -> None:
     whole = person("alice", 1) + person("bob", 2)
-    assert records.parsed(whole.encode(), WANTED).complete
+    assert ldif.parse_ldif(whole.encode(), WANTED_ATTRIBUTES).complete
     for cut in range(1, 40):
         with subtests.test(cut=cut):
-            assert not records.parsed(whole[:-cut].encode(), WANTED).complete
+            assert not ldif.parse_ldif(whole[:-cut].encode(), WANTED_ATTRIBUTES).complete
 
 
 @pytest.mark.parametrize(
@@ -235,7 +239,7 @@ def test_a_file_that_was_cut_off_is_not_complete(subtests: pytest.Subtests) -> N
 )  # fmt: skip
 def test_a_search_says_how_many_entries_it_found(end: str, complete: bool) -> None:
     whole = "# extended LDIF\n#\n# LDAPv3\n\n" + person("alice") + person("bob") + end
-    assert records.parsed(whole.encode(), WANTED).complete is complete
+    assert ldif.parse_ldif(whole.encode(), WANTED_ATTRIBUTES).complete is complete
 
 
 async def test_a_file_that_is_not_there_removes_nothing(tmp_path: Path) -> None:
@@ -248,7 +252,7 @@ async def test_a_file_that_is_not_there_removes_nothing(tmp_path: Path) -> None:
 async def test_a_file_that_is_too_large_is_not_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(records, "LARGEST", 100)
+    monkeypatch.setattr(ldif, "LARGEST_LDIF_FILE", 100)
     part = await LdifFile(tmp_path, person("alice")).part()
     assert (part.complete, part.items) == (False, ())
 
@@ -256,10 +260,10 @@ async def test_a_file_that_is_too_large_is_not_read(
 async def test_a_record_with_too_many_lines_is_a_problem_and_leaves_the_others_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(records, "MOST_LINES", 20)
+    monkeypatch.setattr(ldif, "MOST_LINES", 20)
     long = group("all", *(f"u{number}" for number in range(40)))
     file = LdifFile(tmp_path, person("alice"), long, group("core", "alice"))
-    part = await file.part(directory.GROUPS)
+    part = await file.part(ldif.GROUPS_PART)
     assert [item.entity["metadata"]["name"] for item in part.items] == ["core"]
     [problem] = part.problems
     assert (problem.line, problem.message) == (9, "has more than 20 lines")
@@ -269,7 +273,7 @@ async def test_people_or_groups_alone_are_read_as_chosen(tmp_path: Path) -> None
     given = person("alice"), group("core")
     only = [part.key for part in (await LdifFile(tmp_path, *given, groups=False).read()).parts]
     other = [part.key for part in (await LdifFile(tmp_path, *given, people=False).read()).parts]
-    assert (only, other) == ([directory.PEOPLE], [directory.GROUPS])
+    assert (only, other) == ([ldif.PEOPLE_PART], [ldif.GROUPS_PART])
 
 
 async def test_an_entry_that_is_written_as_an_addition_is_read(tmp_path: Path) -> None:
@@ -283,7 +287,7 @@ async def test_an_entry_that_is_written_as_an_addition_is_read(tmp_path: Path) -
 
 def test_passwords_are_not_kept(tmp_path: Path) -> None:
     given = person("alice", userPassword="{SSHA}secret")
-    assert "secret" not in repr(records.parsed(given.encode(), WANTED))
+    assert "secret" not in repr(ldif.parse_ldif(given.encode(), WANTED_ATTRIBUTES))
 
 
 def test_names_are_the_same_however_they_are_written(subtests: pytest.Subtests) -> None:
@@ -297,17 +301,17 @@ def test_names_are_the_same_however_they_are_written(subtests: pytest.Subtests) 
     ]
     for one, other in cases:
         with subtests.test(one=one, other=other):
-            assert normal(one) == normal(other)
+            assert normalize_name(one) == normalize_name(other)
 
 
 def test_what_is_no_name_is_refused(subtests: pytest.Subtests) -> None:
     for text in ("", "alice", "=a", "cn=", "cn=a,", "cn=a+", "cn=a\\", r"cn=\FF"):
         with subtests.test(text=text), pytest.raises(DistinguishedNameError):
-            normal(text)
+            normalize_name(text)
 
 
 def test_the_first_part_of_a_name_ends_at_its_own_comma() -> None:
-    assert relative(r"cn=Doe\, Jane,dc=x") == r"cn=Doe\, Jane"
+    assert find_relative_name(r"cn=Doe\, Jane,dc=x") == r"cn=Doe\, Jane"
 
 
 def test_a_namespace_that_is_none_is_a_mistake() -> None:

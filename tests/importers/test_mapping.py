@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from factbook.errors import ConfigurationError
-from factbook.importers import configuration, part_store
+from factbook.importers import records, registry
 from factbook.importers.snapshot import ImportedItem
 from factbook.importers.writer import write_snapshot
 from factbook.settings import table as settings_table
@@ -110,7 +110,7 @@ async def test_an_entity_whose_mapping_fails_stays_as_it_was(database: Database)
         imports.now += 1_000
         await write_snapshot(imports.target, "catalog", await peer.read(), imports.now)
     assert await imports.refs("import/catalog/entities") == ["component:default/shop"]
-    [record] = await part_store.part_records(imports.database)
+    [record] = await records.list_part_records(imports.database)
     assert (record.state, record.problem_count) == ("partial", 1)
 
 
@@ -143,7 +143,7 @@ def test_a_mistake_in_a_mapping_is_told_with_its_place(subtests: pytest.Subtests
         with subtests.test(mapping=mapping):
             table = {"address": ADDRESS, "mapping": mapping}
             with pytest.raises(ConfigurationError) as caught:
-                configuration.importer("catalog", "eu", table, {})
+                registry.configure_importer("catalog", "eu", table, {})
             assert said in caught.value.message
             assert caught.value.message.startswith("importers.catalog.eu: ")
 
@@ -151,7 +151,7 @@ def test_a_mistake_in_a_mapping_is_told_with_its_place(subtests: pytest.Subtests
 def test_a_mapping_in_a_variable_is_json() -> None:
     table = {"address": ADDRESS, "mapping": '{"spec.owner": "item.["}'}
     with pytest.raises(ConfigurationError, match="JMESPath"):
-        configuration.importer("catalog", "eu", table, {})
+        registry.configure_importer("catalog", "eu", table, {})
 
 
 def test_a_mapping_is_a_table_of_the_settings(tmp_path: Path) -> None:
@@ -163,7 +163,7 @@ def test_a_mapping_is_a_table_of_the_settings(tmp_path: Path) -> None:
     )
     settings = settings_table.load_settings(environ={}, path=path)
     with pytest.raises(ConfigurationError) as caught:
-        configuration.configured(settings.importers, {})
+        registry.configure_importers(settings.importers, {})
     assert 'default: mapping.Component."spec.owner" is not' in caught.value.message
 
 
@@ -195,7 +195,7 @@ async def _imported(acme: Organization, mapping: dict[str, Any]) -> dict[str, Im
     """The items of an organization by name, by the importer of a table."""
     accounts = {"github": {"default": {"token": TOKEN}}}
     table = {"organizations": ["acme"], "mapping": mapping}
-    importer = configuration.importer("github", "default", table, accounts)
+    importer = registry.configure_importer("github", "default", table, accounts)
     collector = acme.collector
     snapshot = await importer.read(collector.client, collector.memory, acme.time(), lambda _: None)
     return {item.entity["metadata"]["name"]: item for part in snapshot.parts for item in part.items}

@@ -7,7 +7,7 @@ import pytest
 from factbook.catalog.store import stored_sets
 from factbook.catalog.store.diff import Guards
 from factbook.clock import DAY
-from factbook.importers import held
+from factbook.importers import writer
 from factbook.importers.snapshot import ImportedItem
 from tests.api.defining import define, history, latest, push, pushed
 from tests.api.defining import item as fact
@@ -82,7 +82,7 @@ async def test_a_namesake_waits_while_removals_are_held(imports: Imports) -> Non
     uid = await imports.uid("a0")
     await imports.write(part(*(thing(n + 20, f"a{n}") for n in range(20))))
     assert (len((await imports.record()).held), await imports.uid("a0")) == (20, uid)
-    await held.apply(imports.target, IMPORTER, PART, imports.actor)
+    await writer.apply_removals(imports.target, IMPORTER, PART, imports.actor)
     await imports.write(part(*(thing(n + 20, f"a{n}") for n in range(20))))
     assert await imports.uid("a0") not in (None, uid)
 

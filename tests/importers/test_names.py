@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from factbook.importers.names import lasting_names
+from factbook.importers.conventions import assign_lasting_names
 from tests.integrations.asking import Memory
 
 WORDS = ("web-ui", "Web-UI", "web-ui-1", "web-ui-2", "web-ui-2-2", "ops")
@@ -24,7 +24,7 @@ async def test_a_name_is_that_of_one_thing_and_stays_while_the_thing_wants_it(se
             wanted[id_] = dice.choice(WORDS)
         read = {id_: name for id_, name in wanted.items() if dice.random() < 0.9}
         complete = read == wanted
-        names = await lasting_names(memory, "names", read, numbers, complete=complete)
+        names = await assign_lasting_names(memory, "names", read, numbers, complete=complete)
         assert len({name.casefold() for name in names.values()}) == len(names)
         for same in read.keys() & before.keys():
             if read[same] == last[same]:

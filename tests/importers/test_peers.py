@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from factbook.errors import ConfigurationError
-from factbook.importers import configuration, held, part_store
-from factbook.importers.catalog import lists
+from factbook.importers import catalog, records, registry, writer
 from factbook.importers.writer import write_snapshot
 from factbook.storage import Database
 from factbook.storage.database_url import open_database
@@ -168,7 +167,7 @@ async def test_a_page_without_an_answer_is_asked_for_in_smaller_pieces() -> None
 async def test_a_catalog_that_is_too_large_is_not_read_to_its_end(
     monkeypatch: pytest.MonkeyPatch, limit: str, most: int, reason: str
 ) -> None:
-    monkeypatch.setattr(lists, limit, most)
+    monkeypatch.setattr(catalog, limit, most)
     fake = FakeBackstage(component(f"c{n:04}") for n in range(1_201))
     part = await Peer(fake).part()
     assert (part.complete, reason in part.problems[0].message) == (False, True)
@@ -197,7 +196,7 @@ async def test_a_kind_that_is_missing_altogether_waits_for_a_person(database: Da
     record = await _record(imports)
     assert (record.state, record.held) == ("held", ["group:default/web"])
     assert record.reason.endswith("entities of kind group")
-    await held.apply(imports.target, "catalog", "entities", imports.actor)
+    await writer.apply_removals(imports.target, "catalog", "entities", imports.actor)
     assert len(await imports.refs(_SET)) == 30
 
 
@@ -263,7 +262,7 @@ def test_a_mistake_in_the_table_is_told(subtests: pytest.Subtests) -> None:
         with subtests.test(values=values):
             table = {"address": ADDRESS, "token": "a secret"} | values
             with pytest.raises(ConfigurationError) as caught:
-                configuration.importer("catalog", "default", table, {})
+                registry.configure_importer("catalog", "default", table, {})
             assert said in caught.value.message
             assert "importers.catalog.default" in caught.value.message
 
@@ -278,4 +277,4 @@ async def _write(imports: Imports, peer: Peer) -> None:
 
 
 async def _record(imports: Imports) -> Any:
-    return await part_store.part_record(imports.database, "catalog", "entities")
+    return await records.get_part_record(imports.database, "catalog", "entities")

@@ -9,9 +9,8 @@ import pytest
 from factbook.clock import DAY, HOUR, MINUTE, SECOND
 from factbook.datasources.memory import DatabaseMemory
 from factbook.errors import ConfigurationError
-from factbook.importers import run_store
-from factbook.importers.cadence import next_start
-from factbook.importers.run_store import ImportRun
+from factbook.importers import records
+from factbook.importers.records import ImportRun, compute_next_start
 from factbook.importers.runner import MOST_ATTEMPTS
 from factbook.importers.snapshot import ReadingProblem
 from factbook.outbound.rate_limits import Allowance
@@ -200,9 +199,13 @@ async def test_a_process_that_stops_leaves_its_run_to_others_at_once(world: Impo
 
 async def test_a_run_that_ends_its_process_time_and_again_is_given_up(world: ImportWorld) -> None:
     for number in range(MOST_ATTEMPTS):
-        seen = (await run_store.latest(world.database)).get(ID)
+        seen = (await records.get_latest_runs(world.database)).get(ID)
         begin = partial(
-            run_store.begin, importer=ID, seen=seen, holder=f"dead-{number}", now=world.time()
+            records.begin_import_run,
+            importer=ID,
+            seen=seen,
+            holder=f"dead-{number}",
+            now=world.time(),
         )
         await world.database.write(begin)
     world.time.advance(lease.LEADERSHIP_HELD)
@@ -217,20 +220,20 @@ async def test_a_run_that_ends_its_process_time_and_again_is_given_up(world: Imp
 
 @pytest.mark.slow
 async def test_of_many_runs_the_last_ones_are_kept(world: ImportWorld) -> None:
-    for _ in range(run_store.KEPT + 5):
+    for _ in range(records.RUNS_KEPT + 5):
         await world.process.work()
         world.time.advance(HOUR)
-    assert len(await world.runs()) == run_store.KEPT
+    assert len(await world.runs()) == records.RUNS_KEPT
 
 
 async def test_a_run_of_a_command_counts_for_the_interval(world: ImportWorld) -> None:
-    now, outcome = world.time(), run_store.RunOutcome("complete", calls=3)
-    await world.database.write(lambda tx: run_store.add_ended(tx, ID, now - SECOND, outcome, now))
+    now, outcome = world.time(), records.RunOutcome("complete", calls=3)
+    await world.database.write(lambda tx: records.add_ended_run(tx, ID, now - SECOND, outcome, now))
     await world.process.work()
     assert world.system.readings == 0
     assert ((await world.last()).reason, (await world.last()).calls) == ("command", 3)
     await world.ask()
-    await world.database.write(lambda tx: run_store.add_ended(tx, ID, now, outcome, now))
+    await world.database.write(lambda tx: records.add_ended_run(tx, ID, now, outcome, now))
     assert [run.reason for run in await world.runs()] == ["asked", "command"]
 
 
@@ -260,8 +263,8 @@ def test_the_next_start_follows_from_the_last_run(subtests: pytest.Subtests) -> 
     ]
     for last, at in cases:
         with subtests.test(last=last):
-            assert next_start(HOUR, last, 7) == at
-            assert next_start(None, last, 7) is None
+            assert compute_next_start(HOUR, last, 7) == at
+            assert compute_next_start(None, last, 7) is None
 
 
 async def test_what_an_importer_remembers_is_kept_while_it_runs(world: ImportWorld) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from factbook.clock import SECOND
-from factbook.importers import hint_store, importer_store, management
+from factbook.importers import importer_store, management, records
 from factbook.importers.importer import Importer
 from tests.conftest import StartService
 from tests.service import Service
@@ -46,7 +46,7 @@ async def known(service: Service) -> Importer:
 
 
 async def sealed(service: Service) -> bytes:
-    [row] = await importer_store.rows(service.state.database)
+    [row] = await importer_store.list_importer_rows(service.state.database)
     return bytes(row[4] or b"")
 
 
@@ -106,7 +106,7 @@ async def test_a_secret_is_removed_when_another_takes_its_place(service: Service
     assert (both.status_code, "either a token or an app" in words(both.text)) == (400, True)
     assert "PEM" not in both.text.partition("<form class")[2].replace("in PEM", "")
     await visitor.done(EDIT, remove="account.token", **fields(account__token="", **app))
-    stored = await importer_store.one(service.state.database, "github-acme")
+    stored = await importer_store.get_stored_importer(service.state.database, "github-acme")
     assert stored is not None
     assert set(stored.options.secrets) == {"account.private_key"}
 
@@ -130,7 +130,7 @@ async def test_a_mistake_is_told_and_nothing_is_saved(
                 answer.text
             )
             assert SECRET not in answer.text
-            assert await importer_store.rows(service.state.database) == []
+            assert await importer_store.list_importer_rows(service.state.database) == []
 
 
 async def test_a_mistake_is_told_beside_its_field_and_other_values_are_kept(
@@ -187,7 +187,7 @@ async def test_every_field_that_is_needed_is_told_at_once(service: Service) -> N
 async def test_a_form_has_what_an_import_of_its_kind_needs_and_no_more(service: Service) -> None:
     visitor = await signed_in(service)
     found = {}
-    for kind in management.kinds():
+    for kind in management.list_offered_kinds():
         page = await visitor.text(f"{NEW}?kind={kind.id}")
         found[kind.id] = [one["name"] for _, one in elements(page) if "name" in one]
     accounts = {id_: {n for n in names if "." in n} for id_, names in found.items()}
@@ -276,10 +276,10 @@ async def test_an_importer_is_deleted_and_its_entities_stay(service: Service) ->
     await visitor.done("/imports/github-acme/run")
     for id_ in ("github-acme", "github-other"):
         await service.state.database.write(
-            partial(hint_store.is_new, importer=id_, delivery="1", now=service.time())
+            partial(records.remember_delivery, importer=id_, delivery="1", now=service.time())
         )
         await service.state.database.write(
-            partial(hint_store.give, importer=id_, hints=["R_1 acme/shop"], now=service.time())
+            partial(records.give_hints, importer=id_, hints=["R_1 acme/shop"], now=service.time())
         )
     assert "was deleted. Its entities stay." in await visitor.done("/importers/github-acme/delete")
     assert await service.state.importers.latest() == {}

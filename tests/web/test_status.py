@@ -6,7 +6,7 @@ import pytest
 
 from factbook import __version__
 from factbook.clock import MINUTE
-from factbook.importers import hint_store
+from factbook.importers import records
 from factbook.scheduling import housekeeping, lease
 from factbook.storage import Transaction, migrations
 from tests.conftest import StartService
@@ -49,7 +49,7 @@ async def test_the_status_tells_the_version_the_database_and_every_part(service:
 
 async def test_what_waits_is_counted_with_its_age(service: Service) -> None:
     def wait(transaction: Transaction) -> None:
-        hint_store.give(transaction, "github", ["a", "b"], NOON - 5 * MINUTE)
+        records.give_hints(transaction, "github", ["a", "b"], NOON - 5 * MINUTE)
 
     await service.state.database.write(wait)
     text = words(await (await signed_in(service)).text(PATH))

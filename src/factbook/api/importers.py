@@ -24,14 +24,13 @@ from factbook.errors import (
 from factbook.http import audit
 from factbook.http.context import HandlerContext, ImporterContext, State
 from factbook.http.requests import JsonReply, Reply, Request, client_address, offloaded, reply
-from factbook.importers import held, hint_store, part_store, run_store, status
-from factbook.importers.events import EventRules
-from factbook.importers.file_pages import file_page
+from factbook.importers import management, records, writer
+from factbook.importers.importer import EventRules
 from factbook.importers.importer_store import StoredImporter
-from factbook.importers.part_store import ImportPartRecord
-from factbook.importers.run_store import ImportRun
-from factbook.importers.snapshot import set_name
-from factbook.importers.status import ImporterDetail, ImporterStatus
+from factbook.importers.management import ImporterDetail, ImporterStatus
+from factbook.importers.records import ImportPartRecord, ImportRun
+from factbook.importers.registry import make_file_page_url
+from factbook.importers.snapshot import name_set
 from factbook.importers.writer import ImportTarget
 from factbook.scheduling import lease
 from factbook.schemas import patterns
@@ -75,16 +74,16 @@ _DECISION_PARAMETERS = (*_PART_PARAMETERS, IF_MATCH)
 
 async def get_import_parts(request: Request, state: HandlerContext) -> JsonReply[ImportParts]:
     """Every part that was imported, with the state of its last reading."""
-    found = await part_store.part_records(state.database)
+    found = await records.list_part_records(state.database)
     return reply(ImportParts([_render_part_summary(one) for one in found]))
 
 
 async def get_import_part(request: Request, state: HandlerContext) -> JsonReply[ImportPart]:
     """A part with its problems, and the removals that wait for a decision."""
     importer, part = IMPORTER.of(request), PART.of(request)
-    found = await part_store.part_record(state.database, importer, part)
+    found = await records.get_part_record(state.database, importer, part)
     if found is None:
-        known = await part_store.part_records(state.database)
+        known = await records.list_part_records(state.database)
         raise no_such("part", f"{importer}/{part}", [f"{one.importer}/{one.part}" for one in known])
     return _answer_part(found)
 
@@ -93,19 +92,23 @@ async def apply_held_removals(request: Request, state: HandlerContext) -> JsonRe
     """Remove the entities whose removal waits for a decision."""
     importer, part = IMPORTER.of(request), PART.of(request)
     target = _build_import_target(
-        request, state, audit.of_import("import.apply", set_name(importer, part))
+        request, state, audit.of_import("import.apply", name_set(importer, part))
     )
     actor = Actor(request.actor, state.clock())
-    return _answer_part(await held.apply(target, importer, part, actor, _parse_part_tag(request)))
+    return _answer_part(
+        await writer.apply_removals(target, importer, part, actor, _parse_part_tag(request))
+    )
 
 
 async def discard_held_removals(request: Request, state: HandlerContext) -> JsonReply[ImportPart]:
     """Keep the entities whose removal waits, until they are found and are missing once more."""
     importer, part = IMPORTER.of(request), PART.of(request)
     target = _build_import_target(
-        request, state, audit.of_import("import.discard", set_name(importer, part))
+        request, state, audit.of_import("import.discard", name_set(importer, part))
     )
-    return _answer_part(await held.discard(target, importer, part, _parse_part_tag(request)))
+    return _answer_part(
+        await writer.discard_removals(target, importer, part, _parse_part_tag(request))
+    )
 
 
 def _parse_part_tag(request: Request) -> str | None:
@@ -127,7 +130,7 @@ def _render_part_summary(record: ImportPartRecord) -> ImportPartSummary:
     return ImportPartSummary(
         importer=record.importer,
         part=record.part,
-        set=set_name(record.importer, record.part),
+        set=name_set(record.importer, record.part),
         state=record.state,
         read_at=iso(record.read_at),
         complete_at=iso_or_none(record.complete_at),
@@ -145,7 +148,7 @@ def render_import_part(record: ImportPartRecord) -> ImportPart:
             one.message,
             one.file or None,
             one.line or None,
-            file_page(record.importer, one),
+            make_file_page_url(record.importer, one),
         )
         for one in record.problems
     ]
@@ -160,7 +163,9 @@ def render_import_part(record: ImportPartRecord) -> ImportPart:
 async def get_importers(request: Request, state: ImporterContext) -> JsonReply[ShownImporters]:
     """Every importer, with its last run and its next one."""
     importers = await state.importers.current()
-    found = await status.statuses(state.database, importers.values(), state.clock())
+    found = await management.list_importer_statuses(
+        state.database, importers.values(), state.clock()
+    )
     unusable = [
         _render_unusable_importer(state.importers.stored[id_], problem)
         for id_, problem in state.importers.problems.items()
@@ -172,7 +177,9 @@ async def get_importers(request: Request, state: ImporterContext) -> JsonReply[S
 async def get_importer(request: Request, state: ImporterContext) -> JsonReply[ImporterAnswer]:
     """An importer with its runs, and its parts with their problems and what they hold."""
     id_ = IMPORTER.of(request)
-    found = await status.detail(state.database, state.importers, id_, state.clock())
+    found = await management.get_importer_detail(
+        state.database, state.importers, id_, state.clock()
+    )
     return reply(_render_importer(found))
 
 
@@ -180,8 +187,8 @@ async def post_importer_run(request: Request, state: ImporterContext) -> JsonRep
     """Ask for a run of an importer now; one that waits or is under way is enough."""
     importer = await state.importers.one(IMPORTER.of(request))
     write = audit.writing(request, state, audit.of_import("import.run", importer.id), 202)
-    await write(partial(run_store.ask, importer=importer.id, now=state.clock()))
-    [found] = await status.statuses(state.database, [importer], state.clock())
+    await write(partial(records.request_run, importer=importer.id, now=state.clock()))
+    [found] = await management.list_importer_statuses(state.database, [importer], state.clock())
     return reply(_render_importer_status(found), 202)
 
 
@@ -275,9 +282,9 @@ async def receive_import_event(request: Request, state: State) -> Reply:
     id_, now = importer.id, await lease.fetch_shared_time(state.database, state.clock)
 
     def work(transaction: Transaction) -> bool:
-        is_new = hint_store.is_new(transaction, id_, delivery, now)
+        is_new = records.remember_delivery(transaction, id_, delivery, now)
         if is_new:
-            hint_store.give(transaction, id_, hints, now)
+            records.give_hints(transaction, id_, hints, now)
         return is_new
 
     is_new = await state.database.write(work)

@@ -201,7 +201,7 @@ async def post_scim_resource(request: Request, state: HandlerContext) -> Reply:
     """Make a user or a group."""
     type_ = _read_resource_type(request)
     async with state.admission.room_for_body(request, _LARGEST):
-        resource = protocol.read_resource(type_, await _read_scim_body(request))
+        resource = protocol.parse_resource(type_, await _read_scim_body(request))
         made = await _open_directory(request, state, "create", 201).create(type_, resource)
     location = f"{build_base_address(request, state)}/{type_}s/{made.row.id}"
     return answer_created(await _render_row(request, state, made.row), made.row, location)
@@ -227,7 +227,7 @@ async def get_scim_resources(request: Request, state: HandlerContext) -> Reply:
     count = min(max(_read_integer(query, "count", _PAGE), 0), protocol.MOST_RESOURCES)
     text = query.get("filter", "").strip()
     where = store.build_condition(type_, protocol.parse_filter(text)) if text else store.EVERY_ROW
-    rows, total = await store.list_resources(state.database, type_, where, start - 1, count)
+    rows, total = await store.list_rows(state.database, type_, where, start - 1, count)
     resources = await _render_rows(request, state, rows, selection)
     return reply_scim(
         {
@@ -246,7 +246,7 @@ async def put_scim_resource(request: Request, state: HandlerContext) -> Reply:
     async with state.admission.room_for_body(request, _LARGEST):
         body = await _read_scim_body(request)
         try:
-            resource = protocol.read_resource(type_, body)
+            resource = protocol.parse_resource(type_, body)
             writer = _open_directory(request, state, "replace")
             made = await writer.replace(type_, id_, resource, _parse_if_match_versions(request))
         except (InputError, ConflictError):

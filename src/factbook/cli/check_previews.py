@@ -17,11 +17,10 @@ from factbook.cli.output import USAGE, CommandError, age_members, as_of, print_j
 from factbook.client import ApiError, Client
 from factbook.client.calls import send
 from factbook.errors import InputError
-from factbook.importers.catalog_info import reader
-from factbook.importers.catalog_info.documents import LARGEST
-from factbook.importers.catalog_info.locations import FileLocation
-from factbook.importers.catalog_info.reader import RootFile
-from factbook.importers.code_host.kind import CATALOG_FILES
+from factbook.importers import catalog_files
+from factbook.importers.catalog_documents import LARGEST_FILE
+from factbook.importers.catalog_files import FileLocation, RootFile
+from factbook.importers.code_hosts import CATALOG_FILES
 from factbook.outbound.outcomes import Missing, Outcome
 from factbook.schemas.results import EntityPreview, EntityPreviewResult, Preview, PreviewedResult
 
@@ -187,7 +186,7 @@ async def _collect_tree(root: Path, named: Sequence[str]) -> TreeContent:
     if len(roots) > _MOST_ROOTS:
         problems.append(f"More than {_MOST_ROOTS:,} catalog files are not read.")
     entities = dict[str, TreeEntity]()
-    for reading in (await reader.read(given(), files)).values():
+    for reading in (await catalog_files.read_catalog_files(given(), files)).values():
         problems += [_file_problem(one.file, one.line, one.message) for one in reading.problems]
         for found in reading.entities:
             origin = f"{found.location.path} line {found.document.line}"
@@ -234,7 +233,7 @@ class _TreeFiles:
             if not file.is_file():
                 return _OUTSIDE
             with file.open("rb") as stream:
-                return stream.read(LARGEST + 1)
+                return stream.read(LARGEST_FILE + 1)
         except OSError as error:
             return Missing(Outcome.DENIED, str(error.strerror))
 

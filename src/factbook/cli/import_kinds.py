@@ -24,8 +24,8 @@ from factbook.clock import iso_or_none
 
 if TYPE_CHECKING:
     from factbook.backend import Backend
-    from factbook.importers.part_store import ImportPartRecord
-    from factbook.importers.single_import import ImportReport
+    from factbook.importers.records import ImportPartRecord
+    from factbook.importers.runner import ImportReport
     from factbook.importers.writer import PartResult
     from factbook.operations.import_push import PushedPart
     from factbook.operations.import_snapshot import OneReading
@@ -580,11 +580,11 @@ def import_kubernetes(
     if push is None:
         run_chosen_import(Chosen("kubernetes", chosen), database_url, plan=plan, as_json=as_json)
         return
-    from factbook.importers.kubernetes.cluster import WORKLOADS
+    from factbook.importers.kubernetes import WORKLOADS_PART
     from factbook.operations.import_push import push_snapshot, rules, stated_names
 
     with connect_server(context, push, token, push_word) as client:
-        names = stated_names(client, f"kubernetes.{cluster}.{WORKLOADS}", rules())
+        names = stated_names(client, f"kubernetes.{cluster}.{WORKLOADS_PART}", rules())
         reading = _read_cluster(chosen, names)
         parts = push_snapshot(
             client, reading.importer, reading.snapshot, rules(), dry_run=plan, remove=remove

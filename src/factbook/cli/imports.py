@@ -39,10 +39,9 @@ from factbook.errors import suggestion
 
 if TYPE_CHECKING:
     from factbook.backend import Backend
-    from factbook.importers.part_store import ImportPartRecord
-    from factbook.importers.run_store import ImportRun
-    from factbook.importers.single_import import ImportReport
-    from factbook.importers.status import ImporterDetail, ImporterStatus
+    from factbook.importers.management import ImporterDetail, ImporterStatus
+    from factbook.importers.records import ImportPartRecord, ImportRun
+    from factbook.importers.runner import ImportReport
 
 
 PartName = Annotated[

@@ -1,4 +1,4 @@
-"""Interface of an importer: a kind, as its folder exports it, and one that is configured."""
+"""Interface of an importer: a kind, a configured importer, and rules for events."""
 
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -10,8 +10,7 @@ import msgspec
 from factbook.clock import DAY, HOUR, MINUTE
 from factbook.errors import ConfigurationError
 from factbook.facts.datasource import DataSource, Handler
-from factbook.importers.events import EventRules
-from factbook.importers.mapping import parsed
+from factbook.importers.mapping import parse_mapping
 from factbook.importers.snapshot import PREFIX, Snapshot
 from factbook.integrations.configuration import InstanceOptions
 from factbook.integrations.integration import NOWHERE, Authorize, Collected, Integration
@@ -19,14 +18,30 @@ from factbook.outbound import ANONYMOUS, HttpClient, Memory
 from factbook.outbound.outcomes import Missing, Outcome
 from factbook.settings.option_tables import DEFAULT_INSTANCE, about
 
+# By lower-case name.
+Headers = Mapping[bytes, bytes]
+
 NEVER: Final = "never"
 NO_NAMESPACE: Final = "namespace has to be 1-63 of a-z, 0-9 and inner hyphens"
 _INTERVAL: Final = re.compile(r"(\d{1,4})([mhd])", re.ASCII)
 _UNITS: Final = {"m": MINUTE, "h": HOUR, "d": DAY}
-_LONGEST: Final = 30 * DAY
+_LONGEST_INTERVAL: Final = 30 * DAY
 
 # Told, in a sentence, what is being read.
 Show = Callable[[str], None]
+
+
+class EventRules(NamedTuple):
+    """Rules for the events that a system sends to an importer.
+
+    `is_signed` is true for a body that was signed with the secret; `delivery` is the id of a
+    delivery, the same when it is sent again. `hints` name what is to be read again, in texts that
+    the importer understands; there are none where nothing is.
+    """
+
+    is_signed: Callable[[Headers, bytes | bytearray], bool]
+    delivery: Callable[[Headers], str]
+    hints: Callable[[Headers, bytes | bytearray], frozenset[str]]
 
 
 class ImporterOptions(InstanceOptions, frozen=True, kw_only=True):
@@ -52,10 +67,10 @@ class ImporterOptions(InstanceOptions, frozen=True, kw_only=True):
 
     def problems(self) -> Iterable[str]:
         """The mistakes in the table."""
-        if self.every != NEVER and not MINUTE <= (self.interval or 0) <= _LONGEST:
+        if self.every != NEVER and not MINUTE <= (self.interval or 0) <= _LONGEST_INTERVAL:
             yield "every has to be between 1m and 30d, such as 6h, or never"
         try:
-            parsed(self.mapping)
+            parse_mapping(self.mapping)
         except ConfigurationError as error:
             yield error.message
 
@@ -90,7 +105,11 @@ class ReadingContext(NamedTuple):
 
 
 Options = TypeVar("Options", bound=ImporterOptions)
+
+
 Read = Callable[[ReadingContext, Options, Show], Awaitable[Snapshot]]
+
+
 Reread = Callable[[ReadingContext, Options, Sequence[str]], Awaitable[Snapshot]]
 
 
@@ -123,7 +142,7 @@ class Access:
 
 @dataclass(frozen=True, kw_only=True)
 class ImporterKind(Generic[Options]):
-    """Kind of importer, exported by its folder as IMPORTER.
+    """Kind of importer, exported by its module as IMPORTER.
 
     `options` is the type of its table in the settings. With a `vendor` it reads with the credential
     of an integration, and `options` are AccountImporterOptions; `account_options` are those of the

@@ -1,4 +1,4 @@
-"""The store of importers made at run time; their secrets are encrypted.
+"""The store of importers that people make, and their options as fields; secrets are encrypted.
 
 As of connections, nobody reads a secret again or redirects it: values survive a change only while
 the hosts that they are sent to stay the same, and are decrypted only for that importer and these.
@@ -6,27 +6,111 @@ the hosts that they are sent to stay the same, and are decrypted only for that i
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from types import UnionType
+from typing import Annotated, Any, Final, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
 import msgspec
 
 from factbook.auth import encryption
 from factbook.auth.encryption import NotOpenedError
 from factbook.errors import ConfigurationError, ConflictError, InvalidItemsError, problem
-from factbook.importers import option_fields
-from factbook.importers.importer import Importer
+from factbook.importers.importer import Importer, ImporterKind
+from factbook.integrations import vendor
 from factbook.integrations.integration import NOWHERE
 from factbook.settings import option_tables
 from factbook.storage import Database, Row, Transaction, counters
 
-MOST: Final = 100
+ACCOUNT: Final = "account"
+INTEGRATION: Final = "integration"
+_SECRET_START: Final = "Secret."  # noqa: S105 - how the description of one begins
+
+FieldType = Literal["text", "number", "switch", "list"]
+_FIELD_TYPES: Final[Mapping[Any, FieldType]] = {
+    str: "text",
+    int: "number",
+    bool: "switch",
+    list[str]: "list",
+    tuple[str, ...]: "list",
+}
+
+MOST_IMPORTERS: Final = 100
 _LONGEST_VALUE: Final = 16_000
-_LABEL: Final = "importers"
-_REVISION: Final = "importers"
+_SECRETS_LABEL: Final = "importers"
+_REVISION_COUNTER: Final = "importers"
 _HAS_MOVED: Final = "has to be given again, because the host is another one"
 
 # Makes the importer of a table of options; raises ConfigurationError.
-Make = Callable[[Mapping[str, Any]], Importer]
+MakeImporter = Callable[[Mapping[str, Any]], Importer]
+
+
+class OptionField(NamedTuple):
+    """An option: `path` is its name, behind `account.` if it is one of the account's."""
+
+    path: str
+    about: str
+    type: FieldType
+    default: Any
+    is_secret: bool
+
+
+def list_option_fields(kind: ImporterKind[Any]) -> list[OptionField]:
+    """The options of a kind, its own before those of every kind, then those of the account.
+
+    Of the account they are what an import needs. Options of other types than text, numbers,
+    switches and lists of text are left to the settings.
+    """
+    found = [one for one in _list_fields(kind.options, "") if one.path != INTEGRATION]
+    found.sort(key=lambda one: _measure_generality(kind.options, one.path))
+    if kind.vendor:
+        own = {one.path: one for one in _list_fields(vendor(kind.vendor).options, f"{ACCOUNT}.")}
+        found += (own[f"{ACCOUNT}.{name}"] for name in kind.account_options)
+    return found
+
+
+def make_option_table(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The table of the settings that has these values, by path."""
+    found: dict[str, Any] = {}
+    for path, value in values.items():
+        name, dot, option = path.partition(".")
+        if dot:
+            found.setdefault(name, {})[option] = value
+        else:
+            found[name] = value
+    return found
+
+
+def _list_fields(options: type[msgspec.Struct], prefix: str) -> list[OptionField]:
+    hints = get_type_hints(options, include_extras=True)
+    found = []
+    for one in msgspec.structs.fields(options):
+        type_, about = _split_hint(hints[one.name])
+        if type_ in _FIELD_TYPES:
+            default = None if one.default is msgspec.NODEFAULT else one.default
+            secret = about.startswith(_SECRET_START)
+            path = f"{prefix}{one.name}"
+            found.append(OptionField(path, about, _FIELD_TYPES[type_], default, secret))
+    return found
+
+
+def _measure_generality(options: type[msgspec.Struct], name: str) -> int:
+    """The distance from a type of options up to the one that declares an option."""
+    declaring = (at for at, one in enumerate(options.__mro__) if name in one.__annotations__)
+    return next(declaring)
+
+
+def _split_hint(hint: Any) -> tuple[Any, str]:
+    """The type of an option without its bounds, and its description."""
+    about = ""
+    while get_origin(hint) is Annotated:
+        texts = (getattr(meta, "description", None) for meta in hint.__metadata__)
+        about = next(filter(None, texts), about)
+        hint = get_args(hint)[0]
+    if isinstance(hint, UnionType):
+        [hint] = {one for one in get_args(hint) if one is not type(None)} or {None}
+    origin = get_origin(hint)
+    if origin in (list, tuple):
+        return (list[str] if get_args(hint)[0] is str else hint), about
+    return hint, about
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,176 +153,192 @@ class StoredImporter(NamedTuple):
     updated_by: str
 
 
-async def revision(database: Database) -> int:
+async def get_importers_revision(database: Database) -> int:
     """A number that rises with each change."""
-    return await counters.value(database, _REVISION)
+    return await counters.value(database, _REVISION_COUNTER)
 
 
-async def rows(database: Database) -> list[Row]:
+async def list_importer_rows(database: Database) -> list[Row]:
     """Every stored importer with its sealed secrets, for `stored` and `opened`."""
-    return await database.all(_EVERY)
+    return await database.all(_EVERY_IMPORTER)
 
 
-async def one(database: Database, id_: str) -> StoredImporter | None:
+async def get_stored_importer(database: Database, id_: str) -> StoredImporter | None:
     """The stored importer with this id."""
-    row = await database.one(_ONE, (id_,))
-    return None if row is None else stored(row)
+    row = await database.one(_ONE_IMPORTER, (id_,))
+    return None if row is None else make_stored_importer(row)
 
 
-def put(
-    transaction: Transaction, wanted: ImporterInput, key: bytes, make: Make, actor: str, now: int
+def save_importer(
+    transaction: Transaction,
+    wanted: ImporterInput,
+    key: bytes,
+    make: MakeImporter,
+    actor: str,
+    now: int,
 ) -> StoredImporter:
     """Create or change an importer; a secret that is not named is removed.
 
     Raises InvalidItemsError, which contains no value, and ConflictError if there is a new one
     already, if values to keep cannot be decrypted, or if there are too many importers.
     """
-    row = _row(transaction, wanted.id)
+    row = _lock_importer_row(transaction, wanted.id)
     if wanted.is_new and row is not None:
         raise ConflictError(f'"{wanted.id}" is the name of an importer that there is already.')
-    if row is None and transaction.all(_IDS)[MOST - 1 :]:
-        raise ConflictError(f"There are already {MOST} importers, the maximum.")
-    before = None if row is None else stored(row)
-    kept = _kept(wanted, row, key)
+    if row is None and transaction.all(_IMPORTER_IDS)[MOST_IMPORTERS - 1 :]:
+        raise ConflictError(f"There are already {MOST_IMPORTERS} importers, the maximum.")
+    before = None if row is None else make_stored_importer(row)
+    kept = _read_kept_secrets(wanted, row, key)
     given = {path: value for path, value in wanted.secrets.items() if value}
-    _check_lengths(given)
+    _check_secret_lengths(given)
     secrets = {**kept, **given}
-    hosts = _hosts(_made(make, {**wanted.values, **secrets}))
+    hosts = _list_secret_hosts(_try_importer(make, {**wanted.values, **secrets}))
     if before is not None and kept and hosts != before.options.hosts:
         raise InvalidItemsError([problem(path, _HAS_MOVED) for path in kept])
     times = {} if before is None else before.options.secrets
     set_at = {path: times[path] if path in kept else now for path in secrets}
     options = StoredOptions(dict(wanted.values), set_at, hosts)
     created = (now, actor) if before is None else (before.created_at, before.created_by)
-    sealed = _sealed(wanted.id, hosts, secrets, key)
-    values = (wanted.id, wanted.kind, wanted.name, _json(options), sealed, *created, now, actor)
-    transaction.run(_PUT, values)
-    counters.take(transaction, _REVISION)
-    return stored(values)
+    sealed = _seal_secrets(wanted.id, hosts, secrets, key)
+    values = (
+        wanted.id,
+        wanted.kind,
+        wanted.name,
+        _encode_options(options),
+        sealed,
+        *created,
+        now,
+        actor,
+    )
+    transaction.run(_SAVE_IMPORTER, values)
+    counters.take(transaction, _REVISION_COUNTER)
+    return make_stored_importer(values)
 
 
-def remove(transaction: Transaction, id_: str) -> StoredImporter | None:
+def remove_importer(transaction: Transaction, id_: str) -> StoredImporter | None:
     """Remove an importer; returns it, None if there is none."""
-    row = _row(transaction, id_)
+    row = _lock_importer_row(transaction, id_)
     if row is None:
         return None
     transaction.run("DELETE FROM importers WHERE id = ?", (id_,))
-    counters.take(transaction, _REVISION)
-    return stored(row)
+    counters.take(transaction, _REVISION_COUNTER)
+    return make_stored_importer(row)
 
 
-def stored(row: Row) -> StoredImporter:
+def make_stored_importer(row: Row) -> StoredImporter:
     """The importer of a row, without its secrets."""
     id_, kind, name, options, _, *rest = row
     return StoredImporter(id_, kind, name, msgspec.json.decode(options, type=StoredOptions), *rest)
 
 
-def opened(row: Row, key: bytes, make: Make) -> Importer:
+def open_importer(row: Row, key: bytes, make: MakeImporter) -> Importer:
     """The importer of a row with its secrets.
 
     Raises ConfigurationError for one that this release or these settings do not allow, and if its
     secrets were sealed under another key.
     """
-    found = stored(row)
+    found = make_stored_importer(row)
     try:
-        secrets = _secrets(row, key)
+        secrets = _open_secrets(row, key)
     except NotOpenedError:
-        raise ConfigurationError(_not_opened(found.id)) from None
-    importer = make(option_fields.table({**found.options.values, **secrets}))
-    if secrets and _hosts(importer) != found.options.hosts:
+        raise ConfigurationError(_explain_not_opened(found.id)) from None
+    importer = make(make_option_table({**found.options.values, **secrets}))
+    if secrets and _list_secret_hosts(importer) != found.options.hosts:
         raise ConfigurationError(f"The secrets of {found.id} were given for other hosts.")
     return importer
 
 
-def fits(row: Row, key: bytes) -> bool:
+def opens_secrets(row: Row, key: bytes) -> bool:
     """True if the key opens the secrets of a row."""
     try:
-        _secrets(row, key)
+        _open_secrets(row, key)
     except NotOpenedError:
         return False
     return True
 
 
-def _kept(wanted: ImporterInput, row: Row | None, key: bytes) -> dict[str, str]:
+def _read_kept_secrets(wanted: ImporterInput, row: Row | None, key: bytes) -> dict[str, str]:
     """The stored values of the secrets that keep theirs."""
-    there = {} if row is None else stored(row).options.secrets
+    there = {} if row is None else make_stored_importer(row).options.secrets
     keeping = [path for path, value in wanted.secrets.items() if not value and path in there]
     if row is None or not keeping:
         return {}
     try:
-        values = _secrets(row, key)
+        values = _open_secrets(row, key)
     except NotOpenedError:
-        raise ConflictError(_not_opened(wanted.id)) from None
+        raise ConflictError(_explain_not_opened(wanted.id)) from None
     return {path: values[path] for path in keeping}
 
 
-def _check_lengths(secrets: Mapping[str, str]) -> None:
+def _check_secret_lengths(secrets: Mapping[str, str]) -> None:
     long = [path for path, value in secrets.items() if len(value) > _LONGEST_VALUE]
     if long:
         raise InvalidItemsError([problem(p, f"is longer than {_LONGEST_VALUE}") for p in long])
 
 
-def _made(make: Make, values: Mapping[str, Any]) -> Importer:
+def _try_importer(make: MakeImporter, values: Mapping[str, Any]) -> Importer:
     try:
-        return make(option_fields.table(values))
+        return make(make_option_table(values))
     except ConfigurationError as error:
         # It begins with the name of the table.
         where, colon, what = error.message.partition(": ")
         raise InvalidItemsError([problem("", what if colon else where)]) from None
 
 
-def _hosts(importer: Importer) -> list[str]:
+def _list_secret_hosts(importer: Importer) -> list[str]:
     """The hosts that the secrets of an importer are sent to."""
     addresses = {importer.integration.base_url, *importer.integration.further} - {NOWHERE}
     return sorted(map(option_tables.url_origin, addresses))
 
 
-def _sealed(id_: str, hosts: list[str], secrets: Mapping[str, str], key: bytes) -> bytes | None:
+def _seal_secrets(
+    id_: str, hosts: list[str], secrets: Mapping[str, str], key: bytes
+) -> bytes | None:
     if not secrets:
         return None
     content = msgspec.json.encode(dict(secrets))
-    return encryption.seal(key, _LABEL, _beside(id_, hosts), content)
+    return encryption.seal(key, _SECRETS_LABEL, _join_context(id_, hosts), content)
 
 
-def _secrets(row: Row, key: bytes) -> dict[str, str]:
+def _open_secrets(row: Row, key: bytes) -> dict[str, str]:
     """The decrypted secrets by path; raises NotOpenedError."""
     if row[4] is None:
         return {}
-    beside = _beside(row[0], stored(row).options.hosts)
-    content = encryption.opened(key, _LABEL, beside, bytes(row[4]))
+    beside = _join_context(row[0], make_stored_importer(row).options.hosts)
+    content = encryption.opened(key, _SECRETS_LABEL, beside, bytes(row[4]))
     return msgspec.json.decode(content, type=dict[str, str])
 
 
-def _beside(id_: str, hosts: list[str]) -> str:
+def _join_context(id_: str, hosts: list[str]) -> str:
     return " ".join((id_, *hosts))
 
 
-def _not_opened(id_: str) -> str:
+def _explain_not_opened(id_: str) -> str:
     return (
         f"The secrets of the importer {id_} cannot be opened: they were sealed under another token "
         "key. Give their values again."
     )
 
 
-def _row(transaction: Transaction, id_: str) -> Row | None:
+def _lock_importer_row(transaction: Transaction, id_: str) -> Row | None:
     transaction.lock("importers")
-    return transaction.one(_ONE, (id_,))
+    return transaction.one(_ONE_IMPORTER, (id_,))
 
 
-def _json(value: object) -> str:
+def _encode_options(value: object) -> str:
     return msgspec.json.encode(value).decode()
 
 
-_EVERY: Final = """
+_EVERY_IMPORTER: Final = """
 SELECT id, kind, name, options, secrets, created_at, created_by, updated_at, updated_by
 FROM importers ORDER BY id
 """
 
-_ONE: Final = _EVERY.replace("ORDER BY id", "WHERE id = ?")
+_ONE_IMPORTER: Final = _EVERY_IMPORTER.replace("ORDER BY id", "WHERE id = ?")
 
-_IDS: Final = "SELECT id FROM importers"
+_IMPORTER_IDS: Final = "SELECT id FROM importers"
 
-_PUT: Final = """
+_SAVE_IMPORTER: Final = """
 INSERT INTO importers (id, kind, name, options, secrets, created_at, created_by, updated_at,
     updated_by)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)

@@ -59,21 +59,21 @@ class _TemplateText:
     def of(self, document: Any) -> Any | Missing:
         texts = []
         for part in self.template.parts:
-            text = part if isinstance(part, str) else _text(part.of(document))
+            text = part if isinstance(part, str) else _format_value(part.of(document))
             if isinstance(text, Missing):
                 return text
             texts.append(text)
         return "".join(texts)
 
 
-def parsed(table: Table) -> EntityMapping:
+def parse_mapping(table: Table) -> EntityMapping:
     """The mapping in a table of the settings; raises ConfigurationError with the place."""
     kinds: dict[str, dict[str, Extractor]] = {}
-    for kind, path, text in _rows(table):
+    for kind, path, text in _list_mapping_rows(table):
         place = f'mapping.{kind}."{path}"' if kind else f'mapping."{path}"'
         try:
-            _check_path(path)
-            kinds.setdefault(kind.lower(), {})[path] = _extractor(text)
+            _check_field_path(path)
+            kinds.setdefault(kind.lower(), {})[path] = _make_extractor(text)
         except InputError as error:
             raise ConfigurationError(f"{place} {error.message}") from None
     if sum(map(len, kinds.values())) > MOST_FIELDS:
@@ -81,34 +81,34 @@ def parsed(table: Table) -> EntityMapping:
     return EntityMapping(kinds)
 
 
-def mapped(snapshot: Snapshot, mapping: EntityMapping) -> Snapshot:
+def map_snapshot(snapshot: Snapshot, mapping: EntityMapping) -> Snapshot:
     """The snapshot with the mapping applied to its entities.
 
     One that it fails for is a problem, and what came from its origin before stays.
     """
     end = time.monotonic() + LONGEST_SECONDS
-    return replace(snapshot, parts=tuple(_part(part, mapping, end) for part in snapshot.parts))
+    return replace(snapshot, parts=tuple(_map_part(part, mapping, end) for part in snapshot.parts))
 
 
-def _part(part: SnapshotPart, mapping: EntityMapping, end: float) -> SnapshotPart:
-    items, problems = _items(part.items, mapping, end)
+def _map_part(part: SnapshotPart, mapping: EntityMapping, end: float) -> SnapshotPart:
+    items, problems = _map_items(part.items, mapping, end)
     unread = {problem.origin for problem in problems}
     return replace(
         part,
         items=tuple(items),
-        stand_ins=tuple(_items(part.stand_ins, mapping, end)[0]),
+        stand_ins=tuple(_map_items(part.stand_ins, mapping, end)[0]),
         problems=(*part.problems, *problems),
         unread=part.unread | unread,
     )
 
 
-def _items(
+def _map_items(
     given: Iterable[ImportedItem], mapping: EntityMapping, end: float
 ) -> tuple[list[ImportedItem], list[ReadingProblem]]:
     items: list[ImportedItem] = []
     problems: list[ReadingProblem] = []
     for item in given:
-        found = _item(item, mapping.fields(item.entity.get("kind")), end)
+        found = _map_item(item, mapping.fields(item.entity.get("kind")), end)
         if isinstance(found, ImportedItem):
             items.append(found)
         else:
@@ -116,7 +116,7 @@ def _items(
     return items, problems
 
 
-def _item(item: ImportedItem, fields: Fields, end: float) -> ImportedItem | ReadingProblem:
+def _map_item(item: ImportedItem, fields: Fields, end: float) -> ImportedItem | ReadingProblem:
     """The item with its fields, or the problem of the first one that fails."""
     if item.raw is None or not fields:
         return item
@@ -129,13 +129,13 @@ def _item(item: ImportedItem, fields: Fields, end: float) -> ImportedItem | Read
             return item.problem(f"the mapping failed: {value.detail}", path)
         there = None if isinstance(value, Missing) or value == "" else value
         try:
-            entity = _with(entity, _segments(path), there)
+            entity = _set_at_path(entity, _split_field_path(path), there)
         except InputError as error:
             return item.problem(f"the mapping failed: {error.message}", path)
     return replace(item, entity=entity)
 
 
-def _with(value: Any, segments: Sequence[str], new: Any) -> Any:
+def _set_at_path(value: Any, segments: Sequence[str], new: Any) -> Any:
     """The value with another one at a path, or without it if that is None."""
     if value is None and new is None:
         return None
@@ -143,7 +143,7 @@ def _with(value: Any, segments: Sequence[str], new: Any) -> Any:
         raise InputError("what it is in is no table")
     first, *rest = segments
     members = dict(value or {})
-    inner = _with(members.get(first), rest, new) if rest else new
+    inner = _set_at_path(members.get(first), rest, new) if rest else new
     if inner is None:
         members.pop(first, None)
     else:
@@ -151,7 +151,7 @@ def _with(value: Any, segments: Sequence[str], new: Any) -> Any:
     return members
 
 
-def _rows(table: Table) -> Iterator[tuple[str, str, str]]:
+def _list_mapping_rows(table: Table) -> Iterator[tuple[str, str, str]]:
     """Kind, field and value of each row."""
     for key, value in table.items():
         if isinstance(value, str):
@@ -160,27 +160,27 @@ def _rows(table: Table) -> Iterator[tuple[str, str, str]]:
             yield from ((key, path, text) for path, text in value.items())
 
 
-def _check_path(path: str) -> None:
+def _check_field_path(path: str) -> None:
     """Raise InputError for a path that names no field of the metadata or the spec."""
-    first, *rest = segments = _segments(path)
+    first, *rest = segments = _split_field_path(path)
     if first not in _ROOTS or not rest or not all(segments):
         raise InputError("is no field: write metadata.… or spec.…")
 
 
-def _segments(path: str) -> list[str]:
+def _split_field_path(path: str) -> list[str]:
     for start in _KEYED:
         if path.startswith(start):
             return [*start.rstrip(".").split("."), path.removeprefix(start)]
     return path.split(".")
 
 
-def _extractor(text: str) -> Extractor:
+def _make_extractor(text: str) -> Extractor:
     if "{{" in text or "}}" in text:
         return _TemplateText(templates.parse(text))
     return extraction.expression(text)
 
 
-def _text(found: Any | Missing) -> str | Missing:
+def _format_value(found: Any | Missing) -> str | Missing:
     """A value as part of a text; no value for an empty one."""
     match found:
         case Missing():

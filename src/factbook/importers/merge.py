@@ -1,18 +1,37 @@
-"""Guards: the content of a part's set after a reading, and the removals that wait for a person."""
+"""From the items of a reading to the content of a set: checks, guards, and held removals."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
 
+import msgspec
+
+from factbook.catalog import identity, kinds, people_trust, sets
+from factbook.catalog.push_rules import PushRules
+from factbook.catalog.ref import DEFAULT_NAMESPACE
 from factbook.catalog.sets import Prepared
-from factbook.importers.snapshot import SnapshotPart
+from factbook.catalog.store.stored_sets import StoredItem
+from factbook.errors import InvalidItemsError
+from factbook.importers.snapshot import (
+    ImportedItem,
+    ReadingProblem,
+    Snapshot,
+    SnapshotPart,
+    name_set,
+)
 
 # From so many removals on, a reading may remove a tenth of a part; fewer may be half of it.
-_SEVERAL: Final = 3
+_SEVERAL_REMOVALS: Final = 3
 
 EMPTY: Final = "nothing was found where there was something"
 MANY: Final = "{count} of {total} would be removed, which is more than {share} of the part"
 NARROWER: Final = "the credential sees less than before: {rights}"
+
+_UNTRUSTED: Final = (
+    "{ref} isn't imported: files add users and groups only in repositories that people_from of "
+    "the importer names"
+)
 
 
 class StoredMember(NamedTuple):
@@ -66,7 +85,7 @@ class MergedPart:
         return before != {prepared.ref: prepared.etag for prepared in self.wanted}
 
 
-def merged(
+def merge_part(
     part: SnapshotPart,
     stored: Sequence[StoredMember],
     found: Sequence[Candidate],
@@ -86,20 +105,20 @@ def merged(
         if _may_change(part, here, one) and not _stands_in(part, one, origins, unread)
     }
     # A new thing under the name of another one is added once that one is gone.
-    fresh = {ref: one for ref, one in new.items() if _is_another(here.get(ref), one)}
+    fresh = {ref: one for ref, one in new.items() if _is_another_thing(here.get(ref), one)}
     missing = [member for ref, member in here.items() if ref not in new or ref in fresh]
     there = {m.prepared.ref for m in missing if m.origin in unread}
-    moves = _moves(missing, list(fresh.values()))
+    moves = _find_moves(missing, list(fresh.values()))
     unread = {*unread, *(m.origin for m in missing if not _was_read(part, m))}
     absent = [m for m in missing if m.prepared.ref not in moves and m.origin not in unread]
-    replaced = _replaced(part, absent, fresh, doubt)
+    replaced = _find_replaced(part, absent, fresh, doubt)
     unproven = [member for member in absent if member.prepared.ref not in replaced]
-    removable, held, reason = _sorted_out(part, unproven, len(here), doubt)
-    gone = _gone({*removable, *replaced, *moves}, moves, here)
+    removable, held, reason = _sort_removals(part, unproven, len(here), doubt)
+    gone = _drop_blocked_moves({*removable, *replaced, *moves}, moves, here)
     come = {ref for ref in fresh if ref not in here or ref in gone}
     there.update({one.prepared.ref for one in found} - (fresh.keys() - come))
     kept = [
-        member.prepared if ref in fresh else _next(member, new, unread)
+        member.prepared if ref in fresh else _choose_next(member, new, unread)
         for ref, member in here.items()
         if ref not in gone
     ]
@@ -110,34 +129,36 @@ def merged(
         reason,
         doubt.spared & {member.prepared.ref for member in missing},
         {old: new for old, new in moves.items() if old in gone},
-        _undecided(part, missing, absent) - gone - doubt.spared,
+        _find_undecided(part, missing, absent) - gone - doubt.spared,
         frozenset(there),
     )
 
 
-def _replaced(
+def _find_replaced(
     part: SnapshotPart, absent: Sequence[StoredMember], fresh: Collection[str], doubt: Doubt
 ) -> set[str]:
     """The references that other things have now: proof that need not wait, unless it is of many."""
     found = {member.prepared.ref for member in absent} & set(fresh) - doubt.spared
-    return found if part.complete and len(found) < _SEVERAL else set()
+    return found if part.complete and len(found) < _SEVERAL_REMOVALS else set()
 
 
-def _gone(gone: set[str], moves: Mapping[str, str], here: Collection[str]) -> set[str]:
+def _drop_blocked_moves(
+    gone: set[str], moves: Mapping[str, str], here: Collection[str]
+) -> set[str]:
     """Names that are left, without moves to one that something else keeps."""
     while blocked := {old for old in gone if (new := moves.get(old)) in here and new not in gone}:
         gone = gone - blocked
     return gone
 
 
-def _is_another(member: StoredMember | None, one: Candidate) -> bool:
+def _is_another_thing(member: StoredMember | None, one: Candidate) -> bool:
     """True for what is not stored, and for what only has the name of a stored thing."""
     if member is None or member.external_id == one.external_id:
         return member is None
     return bool(member.external_id and one.external_id)
 
 
-def _sorted_out(
+def _sort_removals(
     part: SnapshotPart, absent: Sequence[StoredMember], count: int, doubt: Doubt
 ) -> tuple[list[str], list[str], str]:
     """The references to remove of `count`, those to hold, and the reason for holding them."""
@@ -146,29 +167,29 @@ def _sorted_out(
         return [], [], ""
     if part.only is not None:
         # Too many at once are left to a reading of everything, which holds them.
-        return ([] if _excess(len(refs), count) else refs), [], ""
+        return ([] if _explain_excess(len(refs), count) else refs), [], ""
     lost = sorted(doubt.rights - part.rights)
     if refs and lost:
         return [], refs, NARROWER.format(rights=", ".join(lost))
     if refs and not part.items:
         return [], refs, EMPTY
-    if excess := _excess(len(refs), count):
+    if excess := _explain_excess(len(refs), count):
         return [], refs, excess
     return refs, [], ""
 
 
-def _excess(removals: int, count: int) -> str:
+def _explain_excess(removals: int, count: int) -> str:
     """The reason to hold so many removals from a part of `count` entities; empty for none."""
     if removals * 2 > count:
         share = "half"
-    elif removals >= _SEVERAL and removals * 10 > count:
+    elif removals >= _SEVERAL_REMOVALS and removals * 10 > count:
         share = "a tenth"
     else:
         return ""
     return MANY.format(count=f"{removals:,}", total=f"{count:,}", share=share)
 
 
-def _undecided(
+def _find_undecided(
     part: SnapshotPart, missing: Sequence[StoredMember], absent: Sequence[StoredMember]
 ) -> frozenset[str]:
     """The references that a reading of some origins did not find, and may not remove."""
@@ -197,7 +218,7 @@ def _stands_in(
     return one.tentative and one.origin in unread and is_there
 
 
-def _moves(missing: Sequence[StoredMember], new: Sequence[Candidate]) -> dict[str, str]:
+def _find_moves(missing: Sequence[StoredMember], new: Sequence[Candidate]) -> dict[str, str]:
     """Old to new reference of each thing that has another name now."""
     by_id: dict[str, list[str]] = {}
     for one in new:
@@ -211,9 +232,182 @@ def _moves(missing: Sequence[StoredMember], new: Sequence[Candidate]) -> dict[st
     return found
 
 
-def _next(member: StoredMember, new: Mapping[str, Candidate], unread: Collection[str]) -> Prepared:
+def _choose_next(
+    member: StoredMember, new: Mapping[str, Candidate], unread: Collection[str]
+) -> Prepared:
     """The next form of an entity that stays; a namesake is none of what could not be read."""
     one = new.get(member.prepared.ref)
     if one is None or one.tentative or (member.origin in unread and one.origin != member.origin):
         return member.prepared
     return one.prepared
+
+
+@dataclass
+class CheckedPart:
+    """Part of a snapshot with its valid entities; `unread` are the origins to leave alone.
+
+    `invalid` are those that hold entities of which none is valid.
+    """
+
+    part: SnapshotPart
+    found: list[Candidate] = field(default_factory=list)
+    problems: list[ReadingProblem] = field(default_factory=list)
+    unread: set[str] = field(default_factory=set)
+    invalid: set[str] = field(default_factory=set)
+
+    @property
+    def whole(self) -> bool:
+        """True if nothing has to be read again, and anything was read that could be."""
+        found = any(one.origin not in self.invalid for one in self.found)
+        read = bool(found or not self.unread)
+        return self.part.complete and not self.part.failed and read
+
+
+class ImportMarks:
+    """Annotations by which a stored entity says what it was imported from."""
+
+    def __init__(self, rules: PushRules) -> None:
+        domain = rules.annotator.domain
+        self._domain = domain
+        self._origin = f"{domain}/{people_trust.ORIGIN_MARK}"
+        self.id_key = f"{domain}/{identity.EXTERNAL_ID}"
+
+    def marked(self, item: ImportedItem) -> Mapping[str, Any]:
+        """The entity with the annotations; one of another form is left for the check to refuse."""
+        metadata = item.entity.get("metadata")
+        if not isinstance(metadata, dict):
+            return item.entity
+        own = metadata.get("annotations")
+        if own is not None and not isinstance(own, dict):
+            return item.entity
+        marks = self._origin, self.id_key, f"{self._domain}/{identity.GENERATED}"
+        given = {key: value for key, value in (own or {}).items() if key not in marks}
+        given |= {f"{self._domain}/{name}": value for name, value in item.marks.items()}
+        given[self._origin] = item.origin
+        if item.external_id:
+            given[self.id_key] = item.external_id
+        return {**item.entity, "metadata": {**metadata, "annotations": given}}
+
+    def member(self, stored: StoredItem) -> StoredMember:
+        """A stored entity with what it says."""
+        entity = msgspec.json.decode(stored.document)
+        said = entity["metadata"].get("annotations", {})
+        origin, external_id = said.get(self._origin, ""), said.get(self.id_key, "")
+        return StoredMember(sets.unchanged(stored.ref, stored.document), origin, external_id)
+
+
+def check_snapshot(
+    importer: str,
+    snapshot: Snapshot,
+    rules: PushRules,
+    known: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
+) -> list[CheckedPart]:
+    """The parts with their valid entities; of several with one reference, the first counts.
+
+    An entity that a team wrote in a file comes before one that the importer made up, but what a
+    code host says of people comes before files in its repositories. An origin with an invalid
+    entity is as one that could not be read whole. `known` has the origin of each stored entity by
+    its reference, for parts with items that are only to be changed.
+    """
+    seen = dict[str, ImportedItem]()
+    done, claims = list[CheckedPart](), list[_Claim]()
+    for part in snapshot.parts:
+        one = CheckedPart(part, problems=list(part.problems), unread=set(part.unread))
+        claims += _claim_items(importer, one, part.items, rules, known.get(part.key, {}))
+        one.unread.update(*(part.former.get(origin, ()) for origin in one.unread))
+        done.append(one)
+    valid_in = {claim.item.origin for claim in claims if _is_content(claim.item)}
+    for one in done:
+        one.invalid -= valid_in
+        found = [item for item in one.part.stand_ins if item.origin in one.invalid]
+        claims += _claim_items(importer, one, found, rules)
+    for claim in sorted(claims, key=lambda claim: (claim.rank, claim.made)):
+        item, prepared = claim.item, claim.prepared
+        first = seen.setdefault(prepared.ref, item)
+        if first is not item:
+            claim.part.problems.append(item.problem(_explain_twice(prepared.ref, first)))
+            continue
+        given = prepared, item.origin, item.external_id, item.tentative
+        claim.part.found.append(Candidate(*given))
+    return done
+
+
+class _Claim(NamedTuple):
+    """Valid entity that asks for its reference; one that the importer `made` comes last."""
+
+    rank: int
+    made: bool
+    part: CheckedPart
+    item: ImportedItem
+    prepared: Prepared
+
+
+def _claim_items(
+    importer: str,
+    checked: CheckedPart,
+    items: Iterable[ImportedItem],
+    rules: PushRules,
+    known: Mapping[str, str] = MappingProxyType({}),
+) -> Iterator[_Claim]:
+    """The valid entities among items of a part; notes the problems of the others."""
+    part, marks = checked.part, ImportMarks(rules)
+    name = name_set(importer, part.key)
+    rank = -people_trust.precedence(name)
+    for item in items:
+        if problem := rules.kinds.problem(name, item.entity.get("kind")):
+            checked.problems.append(item.problem(problem, "kind"))
+            continue
+        try:
+            raw = msgspec.Raw(msgspec.json.encode(marks.marked(item)))
+            [prepared] = sets.prepare_one(raw, name, rules).items
+        except InvalidItemsError as error:
+            checked.problems += _convert_problems(item, error.problem_list)
+            _note_invalid(checked, item)
+            continue
+        except (TypeError, ValueError, RecursionError) as error:
+            checked.problems.append(item.problem(f"cannot be written as JSON: {error}"))
+            _note_invalid(checked, item)
+            continue
+        if item.known_only and not _is_known_item(part, item, known.get(prepared.ref)):
+            checked.problems.append(item.problem(_UNTRUSTED.format(ref=prepared.ref), "kind"))
+            continue
+        if prepared.problems:
+            checked.problems += _find_reference_problems(item)
+        yield _Claim(rank, item.raw is not None, checked, item, prepared)
+
+
+def _note_invalid(checked: CheckedPart, item: ImportedItem) -> None:
+    checked.unread.add(item.origin)
+    checked.invalid.add(item.origin)
+
+
+def _is_content(item: ImportedItem) -> bool:
+    """True for an entity that is more than the way to others."""
+    return str(item.entity.get("kind")).lower() != "location"
+
+
+def _find_reference_problems(item: ImportedItem) -> Iterator[ReadingProblem]:
+    """A problem for each reference that no entity can have; the entity is without the relation."""
+    kind, spec = str(item.entity.get("kind")).lower(), item.entity.get("spec")
+    if isinstance(spec, dict):
+        for field, message in kinds.derive_relations(kind, DEFAULT_NAMESPACE, spec)[1]:
+            path = f"spec.{field}"
+            yield item.problem(message.removeprefix(f"{path}: "), path)
+
+
+def _is_known_item(part: SnapshotPart, item: ImportedItem, origin: str | None) -> bool:
+    """True if the entity of an item is in the catalog, and came from the same origin."""
+    return origin is not None and origin in {item.origin, *part.former.get(item.origin, ())}
+
+
+def _convert_problems(
+    item: ImportedItem, found: Iterable[Mapping[str, str]]
+) -> Iterator[ReadingProblem]:
+    for problem in found:
+        path = problem["path"].removeprefix("$")
+        yield item.problem(problem["message"], path)
+
+
+def _explain_twice(ref: str, first: ImportedItem) -> str:
+    place = first.problem("").place
+    return f"{ref} comes from {place} too, which counts"

@@ -1,24 +1,206 @@
-"""Registry of the current importers: of the settings, and made in the browser."""
+"""The importers that there are: kinds, those of the settings, and those made in the browser.
+
+A kind has a row here, which describes it without importing it, and a module or folder of its name,
+whose IMPORTER it is.
+"""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
-from typing import Any
+from importlib import import_module
+from typing import Any, Final, NamedTuple
+from urllib.parse import quote
 
 import structlog
 
-from factbook.clock import SECOND, Clock
-from factbook.errors import ConfigurationError, no_such
-from factbook.importers import configuration, importer_store
-from factbook.importers.configuration import Tables
-from factbook.importers.importer import Importer
-from factbook.importers.importer_store import Make, StoredImporter
+import factbook.importers
+from factbook.clock import SECOND, Clock, now
+from factbook.errors import ConfigurationError, no_such, suggestion
+from factbook.importers import importer_store, mapping
+from factbook.importers.importer import (
+    AccountImporterOptions,
+    Importer,
+    ImporterKind,
+    ImporterOptions,
+    ReadingContext,
+    Show,
+)
+from factbook.importers.importer_store import MakeImporter, StoredImporter
+from factbook.importers.snapshot import PREFIX, ReadingProblem, Snapshot
+from factbook.integrations import vendor
+from factbook.integrations.integration import Integration
+from factbook.outbound import HttpClient, Memory
+from factbook.settings import option_tables
 from factbook.storage import Database, Row
+
+# Tables by kind or vendor, then by name.
+Tables = Mapping[str, Mapping[str, Mapping[str, Any]]]
 
 log = structlog.get_logger("factbook.importing")
 
 # What another process changed is known here after so long.
-_EVERY = SECOND
+_REFRESH_TIME = SECOND
+
+
+class KindSummary(NamedTuple):
+    """A kind with its title, and a summary of what it imports."""
+
+    id: str
+    title: str
+    brings: str
+
+
+KINDS: Final = (
+    KindSummary("aws", "AWS Organizations", "Accounts of an organization, as resources."),
+    KindSummary("catalog", "Catalog", "Entities of a Backstage, Roadie or other Factbook."),
+    KindSummary("gitea", "Gitea or Forgejo", "Repositories, teams and members of organizations."),
+    KindSummary("github", "GitHub", "Repositories, teams and members of organizations."),
+    KindSummary("gitlab", "GitLab", "Projects, subgroups and members of groups."),
+    KindSummary("kubernetes", "Kubernetes", "Workloads of a cluster, as components."),
+    KindSummary("ldif", "LDIF file", "People and groups that a directory exported."),
+)
+
+
+def get_kind(id_: str) -> ImporterKind[Any]:
+    """The export of a kind's module; raises ConfigurationError if there is none."""
+    known = [one.id for one in KINDS]
+    if id_ not in known:
+        raise ConfigurationError(f"There is no importer {id_!r}.{suggestion(id_, known)}")
+    # Heavy to import, and of no use where it is not configured.
+    found: ImporterKind[Any] = import_module(f"{factbook.importers.__name__}.{id_}").IMPORTER
+    return found
+
+
+def configure_importers(
+    tables: Tables, accounts: Tables, *, clock: Clock = now
+) -> tuple[Importer, ...]:
+    """The importers that the settings configure; raises ConfigurationError naming the table.
+
+    `accounts` are the tables of the integrations.
+    """
+    found: dict[str, Importer] = {}
+    for id_, named in tables.items():
+        for name, values in named.items():
+            one = configure_importer(id_, name, values, accounts, clock=clock)
+            if found.setdefault(one.id, one) is not one:
+                raise ConfigurationError(f"importers.{id_}.{name}: {one.id!r} is there twice.")
+    return tuple(found.values())
+
+
+def configure_importer(
+    kind_id: str,
+    name: str,
+    values: Mapping[str, Any],
+    accounts: Tables,
+    *,
+    clock: Clock = now,
+    edition: str = "",
+) -> Importer:
+    """The importer that a table describes; raises ConfigurationError naming the table.
+
+    `edition` is that of a credential of its own, and of no other.
+    """
+    found = get_kind(kind_id)
+    where = f"importers.{kind_id}.{name}"
+    options = option_tables.read_option_table(where, name, values, found.options)
+    for mapped, fields in options.mapping.items():
+        if found.makes and isinstance(fields, dict) and mapped.lower() not in found.makes:
+            made = ", ".join(found.makes)
+            raise ConfigurationError(f"{where}: mapping.{mapped} matches nothing of: {made}.")
+    id_ = option_tables.source_id(kind_id, name)
+    title = option_tables.instance_title(found.title, name)
+    account, integration = None, None
+    if found.vendor:
+        account, integration = _configure_account(where, found.vendor, options, accounts, clock)
+    try:
+        options = found.completed(options, account)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{where}: {error.message}") from None
+    if integration is None:
+        integration = replace(found.access(options).integration(id_, title), edition=edition)
+    elif integration.credential == where:
+        integration = replace(integration, edition=edition)
+    further = options.further()
+    if own := further.keys() & {integration.base_url, *integration.further}:
+        raise ConfigurationError(
+            f"{where}: {min(own)} is the code host itself, whose files are read without text_hosts."
+        )
+    integration = replace(integration, further={**integration.further, **further})
+    return Importer(
+        id=id_,
+        kind=kind_id,
+        title=title,
+        every=options.interval,
+        integration=_rename_integration(id_, title, integration),
+        read=partial(_read_mapped, found, options, account),
+        events=found.events(options),
+        reread=partial(_reread_mapped, found, options, account),
+    )
+
+
+def _configure_account(
+    where: str, vendor_id: str, options: ImporterOptions, accounts: Tables, clock: Clock
+) -> tuple[Any, Integration]:
+    """The options and the integration of the account that an importer reads with."""
+    assert isinstance(options, AccountImporterOptions), "what a kind with a vendor declares"
+    name = options.integration
+    table = options.account or accounts.get(vendor_id, {}).get(name)
+    if table is None:
+        raise ConfigurationError(
+            f"{where}: there is no table [integrations.{vendor_id}.{name}] with the credential."
+        )
+    found = vendor(vendor_id)
+    read = option_tables.read_options(vendor_id, name, table, found.options)
+    integration = found.configured(name, table, clock=clock)
+    if options.account:
+        # Another credential than that of the table with this name.
+        integration = replace(integration, credential=where)
+    return read, integration
+
+
+def _rename_integration(id_: str, title: str, integration: Integration) -> Integration:
+    """The integration under a name of its own; clients of one credential share its limits."""
+    source = replace(integration.source, id=f"{PREFIX}{id_}", title=title)
+    return replace(integration, source=source, credential=integration.credential)
+
+
+async def _reread_mapped(
+    kind: ImporterKind[Any],
+    options: ImporterOptions,
+    account: Any,
+    client: HttpClient,
+    memory: Memory,
+    at: int,
+    hints: Sequence[str],
+) -> Snapshot:
+    assert kind.reread is not None, "what a kind that takes events has"
+    context = ReadingContext(client, memory, at, account)
+    return await _apply_mapping(options, await kind.reread(context, options, hints))
+
+
+async def _read_mapped(
+    kind: ImporterKind[Any],
+    options: ImporterOptions,
+    account: Any,
+    client: HttpClient,
+    memory: Memory,
+    at: int,
+    show: Show,
+) -> Snapshot:
+    snapshot = await kind.read(ReadingContext(client, memory, at, account), options, show)
+    if options.mapping:
+        show("Mapping")
+    return await _apply_mapping(options, snapshot)
+
+
+async def _apply_mapping(options: ImporterOptions, snapshot: Snapshot) -> Snapshot:
+    """The snapshot by the mapping of the options."""
+    if not options.mapping:
+        return snapshot
+    return await asyncio.to_thread(
+        mapping.map_snapshot, snapshot, mapping.parse_mapping(options.mapping)
+    )
 
 
 class ImporterRegistry:
@@ -51,7 +233,7 @@ class ImporterRegistry:
     async def current(self) -> Mapping[str, Importer]:
         """The current importers: the same mapping until one of them changes."""
         async with self._asking:
-            if self._asked_at is None or not 0 <= self._clock() - self._asked_at < _EVERY:
+            if self._asked_at is None or not 0 <= self._clock() - self._asked_at < _REFRESH_TIME:
                 await self._ask()
         return self._known
 
@@ -82,18 +264,18 @@ class ImporterRegistry:
             raise no_such("importer", id_, known)
         return found
 
-    def maker(self, kind: str, name: str, edition: str = "") -> Make:
+    def maker(self, kind: str, name: str, edition: str = "") -> MakeImporter:
         """Maker of the importer of a kind and a name from its options."""
-        return partial(_made, kind, name, self.accounts, self._clock, edition)
+        return partial(_configure_stored, kind, name, self.accounts, self._clock, edition)
 
     async def _ask(self) -> None:
         # What is written from here on may be missed, and `forget` then tells.
         self._asked_at = self._clock()
         try:
-            revision = await importer_store.revision(self._database)
+            revision = await importer_store.get_importers_revision(self._database)
             if revision == self._revision:
                 return
-            rows = await importer_store.rows(self._database)
+            rows = await importer_store.list_importer_rows(self._database)
         except BaseException:
             self._asked_at = None
             raise
@@ -102,19 +284,19 @@ class ImporterRegistry:
 
     def _read(self, rows: Sequence[Row]) -> None:
         found, problems = dict[str, Importer](), dict[str, str]()
-        self._stored = {row[0]: importer_store.stored(row) for row in rows}
+        self._stored = {row[0]: importer_store.make_stored_importer(row) for row in rows}
         for id_, stored in self._stored.items():
             [row] = (row for row in rows if row[0] == id_)
             make = self.maker(stored.kind, stored.name, str(stored.updated_at))
             try:
-                found[id_] = importer_store.opened(row, self._key(), make)
+                found[id_] = importer_store.open_importer(row, self._key(), make)
             except ConfigurationError as error:
                 log.error("importer.unusable", importer=id_, reason=error.message)
                 problems[id_] = error.message
         self._known, self._problems = {**found, **self.configured}, problems
 
 
-def _made(
+def _configure_stored(
     kind: str,
     name: str,
     accounts: Tables,
@@ -122,4 +304,29 @@ def _made(
     edition: str,
     options: Mapping[str, Any],
 ) -> Importer:
-    return configuration.importer(kind, name, options, accounts, clock=clock, edition=edition)
+    return configure_importer(kind, name, options, accounts, clock=clock, edition=edition)
+
+
+def make_file_page_url(importer: str, problem: ReadingProblem) -> str | None:
+    """The address of the page of a problem's file; None where that is not known.
+
+    Text of others is only ever a path: the host is that of the importer's options.
+    """
+    host, _, path = problem.origin.partition("/")
+    owner = path.partition("/")[0]
+    # A file of another repository begins with its name.
+    if not (owner and problem.file) or problem.file.startswith(f"{owner}/"):
+        return None
+    pattern = _find_page_pattern(importer)
+    if not pattern:
+        return None
+    line = f"#L{problem.line}" if problem.line else ""
+    return (
+        f"https://{quote(host, safe=':')}/{quote(path)}/{pattern.format(quote(problem.file))}{line}"
+    )
+
+
+def _find_page_pattern(importer: str) -> str:
+    """The path of a file's page for an importer with this id, "" if its kind has none."""
+    kind = next((one.id for one in KINDS if f"{importer}-".startswith(f"{one.id}-")), None)
+    return "" if kind is None else get_kind(kind).file_page

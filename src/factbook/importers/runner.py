@@ -1,27 +1,34 @@
-"""Runs of importers when they are due or asked for, by the process that collects."""
+"""Runs of importers when they are due or asked for, by the process that collects.
+
+Between runs, hints of events are followed: the things that events were about are read again and
+merged into the stored set.
+"""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
-from typing import Final, TypeVar
+from itertools import groupby
+from typing import Final, NamedTuple, TypeVar
 
+import msgspec
 import structlog
 
 from factbook import shutdown
 from factbook.audit import trail
 from factbook.audit.trail import AuditEntry, Caller, audited
 from factbook.catalog.push_rules import PushRules
+from factbook.catalog.store import stored_sets
 from factbook.catalog.store.stored_sets import PushResult
 from factbook.clock import HOUR, SECOND, Clock
 from factbook.datasources.clients import Connect
+from factbook.datasources.memory import DatabaseMemory
 from factbook.errors import FactbookError, UnavailableError
-from factbook.importers import cadence, hint_store, hints, run_store, single_import
-from factbook.importers.hints import DueHints, HintedReading
-from factbook.importers.importer import Importer
-from factbook.importers.run_store import ImportRun, LostRunError, RunOutcome
-from factbook.importers.single_import import ImportReport
-from factbook.importers.writer import ImportTarget, actor
-from factbook.outbound import HttpClient
+from factbook.importers import records
+from factbook.importers.importer import Importer, Show
+from factbook.importers.records import GivenHint, ImportRun, LostRunError, RunOutcome
+from factbook.importers.snapshot import NAMESPACES, Snapshot, name_set
+from factbook.importers.writer import ImportTarget, PartResult, make_import_actor, write_snapshot
+from factbook.outbound import ClientHealth, HttpClient
 from factbook.scheduling import lease
 from factbook.settings import Settings
 from factbook.storage import Database, Transaction, Write
@@ -29,13 +36,16 @@ from factbook.telemetry.spans import NO_TRACER, Attributes, Tracer
 
 log = structlog.get_logger("factbook.importing")
 
+# More at a time are followed one after the other.
+_MOST_HINTS: Final = 100
+
 T = TypeVar("T")
 
 # Importers that one process runs at a time.
 SLOTS: Final = 2
 # A run that was begun so often without an end is given up.
 MOST_ATTEMPTS: Final = 4
-_LONGEST: Final = 2 * HOUR
+_LONGEST_RUN: Final = 2 * HOUR
 # After an end that could not be stored.
 _REST: Final = 40 * SECOND
 _ENDLESS: Final = "the process ended time and again while this was imported"
@@ -43,6 +53,115 @@ _UNEXPECTED: Final = "the import failed unexpectedly; the log has more"
 
 # The importers by id: the same ones until one of them changes.
 Importers = Callable[[], Awaitable[Mapping[str, Importer]]]
+
+
+class ImportReport(NamedTuple):
+    """Result of an import: the parts, what settings leave out, and the calls that it took.
+
+    `left` is what is left of the vendor's limit, None if that is not known.
+    """
+
+    importer: str
+    snapshot: Snapshot
+    parts: Sequence[PartResult]
+    calls: int
+    left: int | None
+
+
+async def run_import(
+    importer: Importer,
+    client: HttpClient,
+    target: ImportTarget,
+    now: int,
+    *,
+    plan: bool = False,
+    show: Show = lambda text: None,
+) -> ImportReport:
+    """Read a system and write what it holds, or plan that.
+
+    What is remembered of the reading is kept with what was written.
+    """
+    memory, before = await open_importer_memory(importer, target.database, now), client.health.calls
+    snapshot = await importer.read(client, memory, now, show)
+    show("Comparing" if plan else "Writing")
+    parts = await write_snapshot(target, importer.id, snapshot, now, dry_run=plan)
+    if not plan:
+        await target.write(memory.flush)
+    health = client.health
+    return ImportReport(
+        importer.id, snapshot, parts, health.calls - before, count_calls_left(health)
+    )
+
+
+async def open_importer_memory(importer: Importer, database: Database, now: int) -> DatabaseMemory:
+    """The memory of an importer, which knows the namespaces that its parts had at first."""
+    memory = DatabaseMemory(database, importer.memory, now)
+    if await memory.get(NAMESPACES) is None:
+        prefix = name_set(importer.id, "")
+        found = await stored_sets.namespaces(database, prefix)
+        parts = {name.removeprefix(prefix): namespaces for name, namespaces in found.items()}
+        await memory.put(NAMESPACES, msgspec.json.encode(parts))
+    return memory
+
+
+def count_calls_left(health: ClientHealth) -> int | None:
+    """Calls that are left of the scarcest limit; None if none is known."""
+    return min((one.remaining for one in health.allowances.values()), default=None)
+
+
+class DueHints(NamedTuple):
+    """Hints of one importer whose time has come."""
+
+    importer: str
+    hints: Sequence[GivenHint]
+
+
+class HintedReading(NamedTuple):
+    """Reading of what hints were about; not `whole` if something could not be read.
+
+    With `undecided` something was not found, and a run has to tell whether it is gone.
+    """
+
+    whole: bool
+    undecided: bool
+
+
+UNREAD: Final = HintedReading(whole=False, undecided=False)
+
+
+async def list_due_hints(
+    database: Database, importers: Mapping[str, Importer], now: int
+) -> list[DueHints]:
+    """The hints that are due, by importer; those of others than take events are not read."""
+    taking = [id_ for id_, one in importers.items() if one.events]
+    if not taking:
+        return []
+    found = await records.get_due_hints(database, taking, now)
+    by_importer = groupby(found, lambda hint: hint.importer)
+    return [DueHints(id_, list(hints)[:_MOST_HINTS]) for id_, hints in by_importer]
+
+
+async def follow_hints(
+    importer: Importer, due: DueHints, connect: Connect, target: ImportTarget, now: int
+) -> HintedReading:
+    """Read and write what hints are about."""
+    assert importer.reread is not None, "what an importer that takes events has"
+    # Somebody waits for it, while a collection of everything may take an hour.
+    client = connect(importer.integration).urgent()
+    calls = client.health.calls
+    memory = await open_importer_memory(importer, target.database, now)
+    snapshot = await importer.reread(client, memory, now, [one.hint for one in due.hints])
+    # Before the first reading of everything there is nothing to merge it into.
+    known = {one.part for one in await records.list_part_records(target.database, importer.id)}
+    parts = tuple(part for part in snapshot.parts if part.key in known)
+    results = await write_snapshot(target, importer.id, Snapshot(parts), now)
+    await target.write(memory.flush)
+    made = client.health.calls - calls
+    log.info("import.hints_followed", importer=importer.id, hints=len(due.hints), calls=made)
+    return HintedReading(
+        whole=all(part.complete and not part.unread for part in parts),
+        undecided=any(one.undecided for one in results),
+    )
 
 
 class ImportRunner:
@@ -74,7 +193,7 @@ class ImportRunner:
         importers = await self._importers()
         if not importers or len(self._tasks) >= SLOTS:
             return
-        known, now = await run_store.latest(self._database), self._clock()
+        known, now = await records.get_latest_runs(self._database), self._clock()
         await self._follow(importers, known, now)
         free = max(SLOTS - len(self._tasks), 0)
         ready = [
@@ -100,7 +219,7 @@ class ImportRunner:
         # Without it each counts an attempt.
         with suppress(UnavailableError, TimeoutError):
             async with asyncio.timeout(shutdown.RELEASE_SECONDS):
-                await self._database.write(lambda tx: run_store.release(tx, self._holder))
+                await self._database.write(lambda tx: records.release_runs(tx, self._holder))
 
     def _due(self, importer: Importer, last: ImportRun | None, now: int) -> int:
         """The time from which a run may begin; what was asked for, and what is left, comes first.
@@ -113,14 +232,14 @@ class ImportRunner:
                 # One that just lost the lease may not know it yet.
                 until = (last.started_at or 0) + lease.LEADERSHIP_HELD
             return until if until - now <= _REST else 0
-        due = cadence.next_start(importer.every, last, now)
+        due = records.compute_next_start(importer.every, last, now)
         return now + 1 if due is None else due
 
     async def _follow(
         self, importers: Mapping[str, Importer], known: Mapping[str, ImportRun], now: int
     ) -> None:
         """Begin to read again what events were about, of importers that do not run meanwhile."""
-        for due in await hints.due(self._database, importers, now):
+        for due in await list_due_hints(self._database, importers, now):
             run = known.get(due.importer)
             is_under_way = run is not None and run.ended_at is None
             if is_under_way or due.importer in self._tasks or len(self._tasks) >= SLOTS:
@@ -129,21 +248,23 @@ class ImportRunner:
 
     async def _reread(self, importer: Importer, due: DueHints, at: int) -> None:
         """Read again what hints are about; what cannot be read is tried again later."""
-        caller = Caller(actor(importer.id, at).ref, at)
-        write = trail.writing(self._database, caller, written)
+        caller = Caller(make_import_actor(importer.id, at).ref, at)
+        write = trail.writing(self._database, caller, audit_written_set)
         target = ImportTarget(self._database, self._rules, self._kept, write)
         try:
-            reading = await hints.follow(importer, due, self._connect, target, at)
+            reading = await follow_hints(importer, due, self._connect, target, at)
         except FactbookError as error:
             log.warning("import.hints_failed", importer=importer.id, reason=error.message)
-            reading = hints.UNREAD
+            reading = UNREAD
         except Exception as error:
             log.error("import.hints_failed", importer=importer.id, exc_info=error)
-            reading = hints.UNREAD
+            reading = UNREAD
         now = self._clock()
         # Without it they are followed once more.
         with suppress(UnavailableError):
-            await self._database.write(lambda transaction: _settle(transaction, due, reading, now))
+            await self._database.write(
+                lambda transaction: _settle_hints(transaction, due, reading, now)
+            )
 
     def _keep(self, id_: str, work: Coroutine[None, None, None]) -> None:
         """Do the work of an importer, which does no other meanwhile."""
@@ -153,7 +274,7 @@ class ImportRunner:
 
     async def _begin(self, importer: Importer, seen: ImportRun | None, now: int) -> None:
         run = await self._database.write(
-            lambda tx: run_store.begin(tx, importer.id, seen, self._holder, now)
+            lambda tx: records.begin_import_run(tx, importer.id, seen, self._holder, now)
         )
         if run is None:
             return
@@ -164,14 +285,16 @@ class ImportRunner:
         try:
             outcome = await self._outcome(importer, run)
             now = self._clock()
-            ended = await self._database.write(lambda tx: run_store.end(tx, run, outcome, now))
+            ended = await self._database.write(
+                lambda tx: records.end_import_run(tx, run, outcome, now)
+            )
         except LostRunError:
             log.warning("import.lost", importer=importer.id)
         except UnavailableError as error:
             log.warning("import.unavailable", importer=importer.id, cause=error.cause)
             self._resting[importer.id] = self._clock() + _REST
         else:
-            tell(ended)
+            log_run(ended)
 
     async def _outcome(self, importer: Importer, run: ImportRun) -> RunOutcome:
         if run.attempts > MOST_ATTEMPTS:
@@ -195,13 +318,13 @@ class ImportRunner:
             client = self._connect(importer.integration)
             calls = client.health.calls
             target = ImportTarget(self._database, self._rules, self._kept, self._writing(run, at))
-            async with asyncio.timeout(_LONGEST / SECOND):
-                report = await single_import.run(importer, client, target, at)
-            return outcome_of(report, client, self._clock())
+            async with asyncio.timeout(_LONGEST_RUN / SECOND):
+                report = await run_import(importer, client, target, at)
+            return make_outcome(report, client, self._clock())
         except UnavailableError:
             raise
         except TimeoutError:
-            reason = f"it took longer than {_LONGEST // HOUR} hours"
+            reason = f"it took longer than {_LONGEST_RUN // HOUR} hours"
         except FactbookError as error:
             reason = error.message
         except LostRunError:
@@ -214,34 +337,36 @@ class ImportRunner:
 
     def _writing(self, run: ImportRun, at: int) -> Write:
         """Runner of transactions that write only while this attempt has its run."""
-        caller = Caller(actor(run.importer, at).ref, at)
+        caller = Caller(make_import_actor(run.importer, at).ref, at)
 
         async def write(function: Callable[[Transaction], T], /) -> T:
             def work(transaction: Transaction) -> T:
-                run_store.check(transaction, run)
+                records.check_run(transaction, run)
                 return function(transaction)
 
-            return await self._database.write(audited(work, caller, written))
+            return await self._database.write(audited(work, caller, audit_written_set))
 
         return write
 
 
-def _settle(transaction: Transaction, due: DueHints, reading: HintedReading, now: int) -> None:
+def _settle_hints(
+    transaction: Transaction, due: DueHints, reading: HintedReading, now: int
+) -> None:
     """End the following of hints; the guards of a run decide about what was not found."""
-    after = hint_store.followed if reading.whole else hint_store.postpone
+    after = records.forget_followed_hints if reading.whole else records.postpone_hints
     after(transaction, due.hints, now)
     if reading.undecided:
-        run_store.ask(transaction, due.importer, now)
+        records.request_run(transaction, due.importer, now)
 
 
-def written(outcome: object) -> AuditEntry | None:
+def audit_written_set(outcome: object) -> AuditEntry | None:
     """The record of a part; None for a reading that changed nothing."""
     if not (isinstance(outcome, PushResult) and outcome.plan.set):
         return None
     return AuditEntry("import.write", outcome.plan.set.name, outcome.plan.changes)
 
 
-def outcome_of(report: ImportReport, client: HttpClient, now: int) -> RunOutcome:
+def make_outcome(report: ImportReport, client: HttpClient, now: int) -> RunOutcome:
     """The outcome of a run that ended with a report."""
     partial = [one.record for one in report.parts if one.record.state == "partial"]
     held = any(one.record.state == "held" for one in report.parts)
@@ -258,7 +383,7 @@ def outcome_of(report: ImportReport, client: HttpClient, now: int) -> RunOutcome
     return RunOutcome(state, error, report.calls, report.left, pause)
 
 
-def tell(run: ImportRun) -> None:
+def log_run(run: ImportRun) -> None:
     """Report the end of a run."""
     about = {"importer": run.importer, "state": run.state, "calls": run.calls}
     if run.state in ("failed", "partial"):

@@ -112,6 +112,6 @@ class Snapshot:
     left_out: Mapping[str, int] = field(default_factory=dict)
 
 
-def set_name(importer: str, part: str) -> str:
+def name_set(importer: str, part: str) -> str:
     """The set of a part."""
     return f"{PREFIX}{importer}/{part}"

@@ -1,4 +1,7 @@
-"""Writes of snapshots: each part replaces its set through the push's own comparison."""
+"""Writes of snapshots into sets, and decisions about removals that an importer holds.
+
+Each part replaces its set through the push's own comparison.
+"""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
@@ -13,23 +16,33 @@ from factbook.catalog.store.diff import Guards
 from factbook.catalog.store.set_changes import SetChange
 from factbook.catalog.store.stored_sets import PushResult
 from factbook.errors import ConflictError, NotFoundError, PreconditionFailedError
-from factbook.importers import part_store
-from factbook.importers.candidates import CheckedPart, ImportMarks, checked
-from factbook.importers.merge import Doubt, MergedPart, StoredMember, merged
-from factbook.importers.part_store import ImportPartRecord
-from factbook.importers.snapshot import PREFIX, ReadingProblem, Snapshot, set_name
+from factbook.importers import records
+from factbook.importers.merge import (
+    CheckedPart,
+    Doubt,
+    ImportMarks,
+    MergedPart,
+    StoredMember,
+    check_snapshot,
+    merge_part,
+)
+from factbook.importers.records import ImportPartRecord
+from factbook.importers.snapshot import PREFIX, ReadingProblem, Snapshot, name_set
 from factbook.schemas.catalog import Difference
 from factbook.storage import Database, Transaction, Write
 
 T = TypeVar("T")
 
 # Others write a set of imports between its reading and writing only to take entities from it.
-_ATTEMPTS: Final = 5
+_MOST_ATTEMPTS: Final = 5
 _OWNED: Final = "is owned by {}, and stays as it is there"
 _LEFT_OUT: Final = "would be generated, and is left out: {} has it"
 _AWAITED: Final = (
     "is still {} in {}; it moves once that part has been read completely and no longer has it"
 )
+
+_NOTHING_HELD: Final = "No removal of {name} waits for a decision."
+_READ_AGAIN: Final = "{name} was read again since it was shown; nothing was written."
 
 
 class ImportTarget(NamedTuple):
@@ -61,7 +74,7 @@ class _Saving:
 
         def work(transaction: Transaction) -> T:
             result = function(transaction)
-            part_store.save(transaction, record, before)
+            records.save_part_record(transaction, record, before)
             return result
 
         return await self._write(work)
@@ -97,10 +110,10 @@ async def write_snapshot(
 
     What moved from one part to another is written in a second round, after the first gave it up.
     """
-    known = await _known_origins(target, importer, snapshot)
-    parts = await asyncio.to_thread(checked, importer, snapshot, target.rules, known)
+    known = await _read_known_origins(target, importer, snapshot)
+    parts = await asyncio.to_thread(check_snapshot, importer, snapshot, target.rules, known)
     stated = {
-        set_name(importer, part.part.key): {one.external_id for one in part.found} for part in parts
+        name_set(importer, part.part.key): {one.external_id for one in part.found} for part in parts
     }
     writer = _Writer(target, importer, now, stated, dry_run=dry_run)
     results = [await writer.part(part) for part in parts]
@@ -131,21 +144,21 @@ class _Writer:
 
     async def part(self, part: CheckedPart) -> PartResult:
         """Write one part."""
-        name = set_name(self._importer, part.part.key)
+        name = name_set(self._importer, part.part.key)
         owned: dict[str, str] = {}
         taking = False
-        for _ in range(_ATTEMPTS):
+        for _ in range(_MOST_ATTEMPTS):
             # A decision may have changed what is known, too.
-            before = await part_store.part_record(
+            before = await records.get_part_record(
                 self._target.database, self._importer, part.part.key
             )  # fmt: skip
-            stored = await stored_part(self._target, name)
+            stored = await get_stored_part(self._target, name)
             awaited = {} if self._dry_run else await self._awaited(part, stored, name)
             left_out = {*owned, *awaited}
             found = [one for one in part.found if one.prepared.ref not in left_out]
             doubt = before.doubt if before else Doubt()
-            wanted = merged(part.part, stored.members, found, part.unread, doubt)
-            conflicts = _conflicts(part, owned | awaited)
+            wanted = merge_part(part.part, stored.members, found, part.unread, doubt)
+            conflicts = _list_conflicts(part, owned | awaited)
             record = self._record(part, wanted, before, conflicts)
             try:
                 saving = self._target.saving(record, before)
@@ -158,7 +171,7 @@ class _Writer:
             except PreconditionFailedError:
                 continue
             else:
-                result = _result(record, name, wanted, outcome, conflicts)
+                result = _make_result(record, name, wanted, outcome, conflicts)
                 return result._replace(undecided=result.undecided.union(awaited))
         raise ConflictError(f"The set {name} was changed again and again; nothing was written.")
 
@@ -193,7 +206,7 @@ class _Writer:
         def decide(transaction: Transaction) -> tuple[SetChange, None]:
             return SetChange(gone=refs), None
 
-        by = actor(self._importer, self._now)
+        by = make_import_actor(self._importer, self._now)
         await set_changes.change(target.write, owner, decide, by, target.rules, kept=target.kept)
 
     async def _awaited(self, part: CheckedPart, stored: StoredPart, name: str) -> dict[str, str]:
@@ -229,7 +242,7 @@ class _Writer:
             self._target.database,
             name,
             wanted.wanted,
-            actor(self._importer, self._now),
+            make_import_actor(self._importer, self._now),
             Guards(if_match=str(stored.revision), take=take),
             kept=self._target.kept,
             dry_run=self._dry_run,
@@ -244,7 +257,7 @@ class _Writer:
         conflicts: Sequence[ReadingProblem],
     ) -> ImportPartRecord:
         if part.part.only is not None and before is not None:
-            return _record_of_some(part, wanted, before, conflicts)
+            return _update_part_record(part, wanted, before, conflicts)
         doubt = before.doubt if before else Doubt()
         believed = part.whole and not wanted.held
         state = "held" if wanted.held else "complete" if believed else "partial"
@@ -267,7 +280,7 @@ class _Writer:
         )
 
 
-def _record_of_some(
+def _update_part_record(
     part: CheckedPart,
     wanted: MergedPart,
     before: ImportPartRecord,
@@ -291,30 +304,30 @@ def _record_of_some(
     )
 
 
-async def _known_origins(
+async def _read_known_origins(
     target: ImportTarget, importer: str, snapshot: Snapshot
 ) -> dict[str, dict[str, str]]:
     """The origins of stored entities by reference, of parts with items that add nothing."""
     found: dict[str, dict[str, str]] = {}
     for part in snapshot.parts:
         if any(item.known_only for item in part.items):
-            stored = await stored_part(target, set_name(importer, part.key))
+            stored = await get_stored_part(target, name_set(importer, part.key))
             found[part.key] = {one.prepared.ref: one.origin for one in stored.members}
     return found
 
 
-async def stored_part(target: ImportTarget, name: str) -> StoredPart:
+async def get_stored_part(target: ImportTarget, name: str) -> StoredPart:
     """The content of a set as it is now."""
     try:
         content = await stored_sets.content(target.database, name)
     except NotFoundError:
-        return StoredPart(await _revision(target.database, name), [])
+        return StoredPart(await _read_set_revision(target.database, name), [])
     marks = ImportMarks(target.rules)
     members = [marks.member(item) async for items in content.portions for item in items]
     return StoredPart(content.revision, members)
 
 
-async def _revision(database: Database, name: str) -> int:
+async def _read_set_revision(database: Database, name: str) -> int:
     """The revision of a set without items, 0 if it never had any."""
     try:
         return (await stored_sets.summary(database, name)).revision
@@ -322,18 +335,18 @@ async def _revision(database: Database, name: str) -> int:
         return 0
 
 
-def _conflicts(part: CheckedPart, left_out: Mapping[str, str]) -> list[ReadingProblem]:
+def _list_conflicts(part: CheckedPart, left_out: Mapping[str, str]) -> list[ReadingProblem]:
     """A problem for each entity that is left out, at the place that it was read from."""
     items = {one.prepared.ref: one.origin for one in part.found}
     return [ReadingProblem(items[ref], f"{ref} {text}") for ref, text in left_out.items()]
 
 
-def actor(importer: str, now: int) -> Actor:
+def make_import_actor(importer: str, now: int) -> Actor:
     """The importer as the writer of a set."""
     return Actor(f"importer:default/{importer}", now)
 
 
-def _result(
+def _make_result(
     record: ImportPartRecord,
     name: str,
     wanted: MergedPart,
@@ -347,3 +360,63 @@ def _result(
     plan = outcome.plan
     given = record, name, plan.changes, plan.difference(), conflicts, undecided
     return PartResult(*given, moves=wanted.moves)
+
+
+async def apply_removals(
+    target: ImportTarget, importer: str, part: str, actor: Actor, seen: str | None = None
+) -> ImportPartRecord:
+    """Remove what is held, and believe the reading that did not find it.
+
+    `seen` is the tag of the part whose removals were shown. Raises NotFoundError if nothing is
+    held, PreconditionFailedError if there was another reading or the set has changed meanwhile.
+    """
+    record = await _require_held(target, importer, part, seen)
+    name, going = name_set(importer, part), set(record.held)
+    stored = await get_stored_part(target, name)
+    wanted = [one.prepared for one in stored.members if one.prepared.ref not in going]
+    decided = record._replace(
+        state="complete",
+        complete_at=record.read_at,
+        items=len(wanted),
+        held=(),
+        reason="",
+        rights=record.seen_rights,
+    )
+    await stored_sets.replace(
+        target.database,
+        name,
+        wanted,
+        actor,
+        Guards(if_match=str(stored.revision)),
+        kept=target.kept,
+        write=target.saving(decided, record),
+    )
+    return decided
+
+
+async def discard_removals(
+    target: ImportTarget, importer: str, part: str, seen: str | None = None
+) -> ImportPartRecord:
+    """Keep what is held until it is found again and missing once more.
+
+    `seen` is as for `apply`. Raises NotFoundError if nothing is held, PreconditionFailedError if
+    there was another reading.
+    """
+    record = await _require_held(target, importer, part, seen)
+    spared = sorted({*record.spared, *record.held})
+    decided = record._replace(
+        state="complete", held=(), reason="", spared=spared, rights=record.seen_rights
+    )
+    await target.saving(decided, record)(lambda transaction: None)
+    return decided
+
+
+async def _require_held(
+    target: ImportTarget, importer: str, part: str, seen: str | None
+) -> ImportPartRecord:
+    record = await records.get_part_record(target.database, importer, part)
+    if record is not None and seen not in (None, record.tag):
+        raise PreconditionFailedError(_READ_AGAIN.format(name=name_set(importer, part)))
+    if record is None or not record.held:
+        raise NotFoundError(_NOTHING_HELD.format(name=name_set(importer, part)))
+    return record

@@ -17,7 +17,7 @@ from factbook.catalog.store import lost_rights
 from factbook.checks.results import publication, state_store
 from factbook.clock import SECOND, Clock
 from factbook.errors import FactbookError, UnavailableError
-from factbook.importers import hint_store
+from factbook.importers import records
 from factbook.observability.metrics import Metrics
 from factbook.scheduling import housekeeping, lease, run_queue
 from factbook.settings import Settings
@@ -134,7 +134,7 @@ async def _queue_status(observed: Observed) -> AsyncIterator[StatusLine]:
     yield StatusLine("Webhooks disabled", hooks.disabled, bad=hooks.disabled > 0)
     if hooks.oldest_at is not None:
         yield StatusLine("Oldest event that a webhook was not told", "", hooks.oldest_at)
-    hints = await hint_store.waiting(database)
+    hints = await records.count_waiting_hints(database)
     yield StatusLine("Hints for importers waiting, the oldest since", *hints)
 
 

@@ -17,8 +17,16 @@ from factbook.catalog.sets import Prepared
 from factbook.catalog.store.stored_sets import StoredItem
 from factbook.client import ApiError, Client, Item
 from factbook.errors import ConflictError
-from factbook.importers.candidates import CheckedPart, ImportMarks, checked
-from factbook.importers.merge import Candidate, Doubt, MergedPart, StoredMember, merged
+from factbook.importers.merge import (
+    Candidate,
+    CheckedPart,
+    Doubt,
+    ImportMarks,
+    MergedPart,
+    StoredMember,
+    check_snapshot,
+    merge_part,
+)
 from factbook.importers.snapshot import ReadingProblem, Snapshot, SnapshotPart
 from factbook.operations.pushed_rights import RememberedRights, marked
 from factbook.schemas.catalog import Changes, Difference
@@ -102,7 +110,7 @@ def push_snapshot(
     }
     return [
         push.part(f"{importer}.{part.part.key}", part)
-        for part in checked(importer, marked(snapshot), known, origins)
+        for part in check_snapshot(importer, marked(snapshot), known, origins)
     ]
 
 
@@ -158,11 +166,11 @@ class _SnapshotPush:
     ) -> MergedPart:
         """The wanted content of the set; whoever asks for removals believes the reading."""
         if self._remove:
-            wanted = merged(part, content.members, found, unread, Doubt())
+            wanted = merge_part(part, content.members, found, unread, Doubt())
             return _without(wanted, wanted.held) if wanted.held else wanted
         remembered = RememberedRights(self._rules, content.members, part.rights)
         doubt = Doubt(remembered.rights)
-        return merged(part, content.members, remembered.kept(found), unread, doubt)
+        return merge_part(part, content.members, remembered.kept(found), unread, doubt)
 
     def _content(self, name: str) -> _SetContent:
         """The set of one revision: pages of two are read again, as another push came between."""

@@ -11,9 +11,9 @@ from msgspec.structs import replace
 
 from factbook.clock import now
 from factbook.datasources.clients import ClientFactory
-from factbook.importers import configuration
+from factbook.importers import registry
 from factbook.importers.importer import Show
-from factbook.importers.kubernetes.options import ACCOUNT
+from factbook.importers.kubernetes import ACCOUNT_FOLDER
 from factbook.importers.snapshot import STATED, Snapshot
 from factbook.settings import Settings
 from factbook.settings.option_tables import DEFAULT_INSTANCE
@@ -52,7 +52,7 @@ async def read_once(
     `names` are namespaces and names in the catalog, by external id, which stay.
     Raises ConfigurationError for a mistake in the options.
     """
-    importer = configuration.importer(kind, DEFAULT_INSTANCE, options, settings.integrations)
+    importer = registry.configure_importer(kind, DEFAULT_INSTANCE, options, settings.integrations)
     client = ClientFactory(settings, now).client(importer.integration)
     try:
         memory = _OwnMemory()
@@ -69,7 +69,7 @@ def within_cluster(settings: Settings, environment: Mapping[str, str]) -> Settin
 
     Its address is private, and its authority is that of the cluster.
     """
-    host, authority = environment.get("KUBERNETES_SERVICE_HOST", ""), Path(ACCOUNT, "ca.crt")
+    host, authority = environment.get("KUBERNETES_SERVICE_HOST", ""), Path(ACCOUNT_FOLDER, "ca.crt")
     networks = [*settings.outgoing_networks]
     try:
         networks.append(str(ipaddress.ip_network(host)))

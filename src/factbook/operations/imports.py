@@ -10,14 +10,13 @@ from factbook.backend import Backend
 from factbook.catalog.push_rules import PushRules
 from factbook.clock import Clock, now
 from factbook.errors import ConfigurationError, NotFoundError
-from factbook.importers import configuration, held, part_store, run_store, single_import, status
+from factbook.importers import management, records, registry, runner, writer
 from factbook.importers.importer import Importer, Show
-from factbook.importers.part_store import ImportPartRecord
-from factbook.importers.runner import outcome_of, written
-from factbook.importers.single_import import ImportReport
-from factbook.importers.snapshot import PREFIX, set_name
-from factbook.importers.status import ImporterDetail
-from factbook.importers.writer import ImportTarget, actor
+from factbook.importers.management import ImporterDetail
+from factbook.importers.records import ImportPartRecord
+from factbook.importers.runner import ImportReport, audit_written_set, make_outcome
+from factbook.importers.snapshot import PREFIX, name_set
+from factbook.importers.writer import ImportTarget, make_import_actor
 from factbook.settings.option_tables import DEFAULT_INSTANCE
 from factbook.storage import Database
 
@@ -87,7 +86,7 @@ def _chosen(backend: Backend, chosen: ChosenImport) -> Importer:
 
     It has the id of the one in the settings with this name, and writes into the same sets.
     """
-    kind, options = configuration.kind(chosen.kind), dict(chosen.options)
+    kind, options = registry.get_kind(chosen.kind), dict(chosen.options)
     accounts = backend.settings.integrations
     if kind.vendor:
         options["integration"] = chosen.instance
@@ -95,7 +94,7 @@ def _chosen(backend: Backend, chosen: ChosenImport) -> Importer:
             if not chosen.account:
                 raise ConfigurationError(_WITHOUT.format(chosen.variable, kind.vendor, chosen[2]))
             accounts = {kind.vendor: {chosen.instance: dict(chosen.account)}}
-    return configuration.importer(chosen.kind, chosen.instance, options, accounts)
+    return registry.configure_importer(chosen.kind, chosen.instance, options, accounts)
 
 
 async def _run(
@@ -112,15 +111,15 @@ async def _run(
     try:
         for one in importers:
             client, at = backend.client(one.integration), clock()
-            target = _target(backend, database, written, at)
-            report = await single_import.run(one, client, target, at, plan=plan, show=show)
+            target = _target(backend, database, audit_written_set, at)
+            report = await runner.run_import(one, client, target, at, plan=plan, show=show)
             found.append(report)
             if not plan:
                 end = clock()
-                outcome = outcome_of(report, client, end)
+                outcome = make_outcome(report, client, end)
                 await database.write(
                     partial(
-                        run_store.add_ended,
+                        records.add_ended_run,
                         importer=one.id,
                         started_at=at,
                         outcome=outcome,
@@ -135,13 +134,15 @@ async def _run(
 async def import_parts(backend: Backend) -> list[ImportPartRecord]:
     """Every part that was imported, with its last reading."""
     async with backend.opened() as database:
-        return await part_store.part_records(database)
+        return await records.list_part_records(database)
 
 
 async def importer_detail(backend: Backend, id_: str, clock: Clock = now) -> ImporterDetail:
     """All that is known of the importer with this id; raises NotFoundError if nothing is."""
     async with backend.opened() as database:
-        return await status.detail(database, backend.importer_registry(database), id_, clock())
+        return await management.get_importer_detail(
+            database, backend.importer_registry(database), id_, clock()
+        )
 
 
 async def apply_held(
@@ -153,9 +154,11 @@ async def apply_held(
     """
     importer, part = _part_of(name)
     async with backend.opened() as database:
-        entry = AuditEntry("import.apply", set_name(importer, part))
+        entry = AuditEntry("import.apply", name_set(importer, part))
         target = _target(backend, database, entry, at := clock())
-        return await held.apply(target, importer, part, actor(importer, at), seen)
+        return await writer.apply_removals(
+            target, importer, part, make_import_actor(importer, at), seen
+        )
 
 
 async def discard_held(
@@ -167,9 +170,9 @@ async def discard_held(
     """
     importer, part = _part_of(name)
     async with backend.opened() as database:
-        entry = AuditEntry("import.discard", set_name(importer, part))
+        entry = AuditEntry("import.discard", name_set(importer, part))
         target = _target(backend, database, entry, clock())
-        return await held.discard(target, importer, part, seen)
+        return await writer.discard_removals(target, importer, part, seen)
 
 
 def _part_of(name: str) -> tuple[str, str]:

@@ -30,11 +30,11 @@ from factbook.errors import (
     NotFoundError,
     PreconditionFailedError,
 )
-from factbook.importers import part_store
-from factbook.importers.candidates import ImportMarks
-from factbook.importers.names import entity_name
-from factbook.importers.part_store import ImportPartRecord
-from factbook.importers.snapshot import ImportedItem, ReadingProblem, set_name
+from factbook.importers import records
+from factbook.importers.conventions import make_entity_name
+from factbook.importers.merge import ImportMarks
+from factbook.importers.records import ImportPartRecord
+from factbook.importers.snapshot import ImportedItem, ReadingProblem, name_set
 from factbook.scim import identity, patch, store
 from factbook.scim.patch import PatchOperation
 from factbook.scim.protocol import Resource, TypeName
@@ -51,7 +51,7 @@ _ENDS: Final = "-._"
 
 IMPORTER: Final = "scim"
 PART: Final = "people"
-SET: Final = set_name(IMPORTER, PART)
+SET: Final = name_set(IMPORTER, PART)
 _ReadLinks = Callable[[Transaction, Collection[str]], list[tuple[str, str]]]
 # Of names that were taken, so many are tried again with each change.
 _TRIED_AGAIN: Final = 100
@@ -77,7 +77,7 @@ def propose_references(type_: TypeName, name: str, id_: str, *, strict: bool) ->
     person's; a group has its own. A name of which nothing is allowed becomes the id.
     """
     names = [name.partition("@")[0], name] if type_ == "User" else [name]
-    allowed = map(_make_strict_name if strict else entity_name, names)
+    allowed = map(_make_strict_name if strict else make_entity_name, names)
     valid = [one for one in allowed if one] or [f"{type_}-{id_[:_SHORT_ID]}"]
     return list(dict.fromkeys(str(EntityRef.of(type_, "default", one)) for one in valid))
 
@@ -165,7 +165,7 @@ class Settlement:
         self._dirty |= {member for _, member in store.list_member_ids(self._transaction, [row.id])}
         self._dirty |= {group for _, group in store.list_group_ids(self._transaction, [row.id])}
         self._note(row.id, row, None)
-        store.delete_resource(self._transaction, row.id)
+        store.delete_row(self._transaction, row.id)
 
     @property
     def removed(self) -> list[str]:
@@ -185,7 +185,7 @@ class Settlement:
         versions = [row for id_ in changed for row in (self._before[id_], self._rows[id_]) if row]
         named = {row.id for row in versions if row.type == "Group" and row.name in groups}
         ids = self._dirty | {user for _, user in store.list_member_ids(self._transaction, named)}
-        others = store.read_rows(self._transaction, ids - changed) if self._touches(groups) else {}
+        others = store.get_rows(self._transaction, ids - changed) if self._touches(groups) else {}
         return [row for row in (*versions, *others.values()) if row.type == "User"]
 
     def _touches(self, groups: Collection[str]) -> bool:
@@ -248,7 +248,7 @@ class Settlement:
         seen = set[str]()
         while fresh := self._dirty - seen:
             seen |= fresh
-            for id_, row in store.read_rows(self._transaction, fresh - self._rows.keys()).items():
+            for id_, row in store.get_rows(self._transaction, fresh - self._rows.keys()).items():
                 self._note(id_, row, row)
             self._give_up(fresh)
             for id_ in fresh & self._rows.keys():
@@ -297,7 +297,7 @@ class Settlement:
         pairs = read(self._transaction, list(found)) if rows else []
         others = {other for _, other in pairs}
         known = {id_: row for id_, row in self._rows.items() if id_ in others}
-        known |= store.read_rows(self._transaction, others - known.keys())
+        known |= store.get_rows(self._transaction, others - known.keys())
         for id_, other in pairs:
             row = known.get(other)
             if row and row.type == "Group" and row.ref:
@@ -419,7 +419,7 @@ class ScimDirectory:
             self._settle_roles(transaction, settlement)
             for id_ in settlement.removed:
                 provider_accounts.unlink(transaction, id_)
-            part_store.replace(transaction, _make_part_record(transaction, self._now))
+            records.replace_part_record(transaction, _make_part_record(transaction, self._now))
             return change, result
 
         return await set_changes.change(
@@ -520,7 +520,7 @@ def _keep_active(resource: Resource, row: ScimRow) -> Resource:
 def _require_resource(
     transaction: Transaction, type_: TypeName, id_: str, if_match: Collection[int] | None
 ) -> ScimRow:
-    row = store.read_rows(transaction, [id_]).get(id_)
+    row = store.get_rows(transaction, [id_]).get(id_)
     if row is None or row.type != type_:
         raise make_not_found_error(type_, id_)
     if if_match is not None and row.version not in if_match:
@@ -552,7 +552,7 @@ def _compare_members(
     wanted = {str(one.get("value", "")) for one in members}
     there = {member for _, member in store.list_member_ids(transaction, [row.id])}
     come = wanted - there
-    unknown = sorted(come - store.read_rows(transaction, come).keys()) if come else []
+    unknown = sorted(come - store.get_rows(transaction, come).keys()) if come else []
     if unknown:
         more = f" and {len(unknown) - _MOST_NAMED} more" if len(unknown) > _MOST_NAMED else ""
         named = ", ".join(f'"{one[:80]}"' for one in unknown[:_MOST_NAMED])
@@ -587,7 +587,7 @@ def delete_scim_users(
                 f"The SCIM user {row.name} is active. Remove the person at the identity provider "
                 "first, or it pushes the data again."
             )
-        store.delete_resource(transaction, row.id)
+        store.delete_row(transaction, row.id)
     return found
 
 
@@ -607,7 +607,7 @@ def find_naming_texts(value: Any) -> Iterator[str]:
 def _find_scim_users(
     transaction: Transaction, ref: str, linked: Sequence[str], subject: str
 ) -> list[ScimRow]:
-    proven = list(store.read_rows(transaction, linked).values())
+    proven = list(store.get_rows(transaction, linked).values())
     proven += store.find_users_by_subject(transaction, subject)
     proven += store.find_users_disabled_with(transaction, ref)
     called = store.find_users_by_name(transaction, ref, ref.removeprefix(users.PREFIX))

@@ -83,7 +83,7 @@ def _list_trusted_groups(transaction: Transaction, ref: str, rules: GroupRules) 
     linked = provider_accounts.linked_users(transaction, ref)
     found = [
         *store.find_users_by_subject(transaction, subject),
-        *store.read_rows(transaction, linked).values(),
+        *store.get_rows(transaction, linked).values(),
     ]
     own = {row.id for row in found if row.active}
     return {*group_roles.claimed(transaction, ref), *store.list_group_names(transaction, own)}

@@ -250,7 +250,7 @@ def _merge_values(
     after = [_merge_value(one, change.value, target) if is_meant(one) else one for one in before]
     if not any(map(is_meant, before)):
         # Entra sets emails[type eq "work"].value where there is none yet.
-        given = dict(protocol.read_compared_values(target.where)) if target.where else {}
+        given = dict(protocol.list_compared_values(target.where)) if target.where else {}
         start = convert_value(target.attribute._replace(many=False), given)
         after.append(_merge_value(start, change.value, target))
     return drop_same_values(target.attribute, [one for one in after if one])

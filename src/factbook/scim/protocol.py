@@ -173,7 +173,7 @@ def is_inactive_user(type_: TypeName, given: object) -> bool:
         return False
 
 
-def read_resource(type_: TypeName, given: object) -> Resource:
+def parse_resource(type_: TypeName, given: object) -> Resource:
     """The attributes of a resource that are kept, with the names and types of the standard.
 
     Raises InputError for a wrong type and for a required attribute that is not there.
@@ -322,7 +322,7 @@ def match_filter(condition: ScimFilter, equal: Callable[[str, Any], bool]) -> bo
     return all(found) if isinstance(condition, Both) else any(found)
 
 
-def read_compared_values(condition: ScimFilter) -> Mapping[str, Any]:
+def list_compared_values(condition: ScimFilter) -> Mapping[str, Any]:
     """The value of each attribute that a filter of nothing but `eq` and `and` names."""
     if isinstance(condition, Equals):
         return {condition.attribute: condition.value}
@@ -331,7 +331,7 @@ def read_compared_values(condition: ScimFilter) -> Mapping[str, Any]:
     return {
         name: value
         for each in condition.conditions
-        for name, value in read_compared_values(each).items()
+        for name, value in list_compared_values(each).items()
     }
 
 
@@ -439,13 +439,13 @@ def _prefix_conditions(attribute: str, condition: ScimFilter) -> ScimFilter:
 
 def _decode_value(token: str) -> Any:
     if token.startswith('"'):
-        return _decode_text(token)
+        return _unquote_text(token)
     if token.lower() in _WORDS:
         return _WORDS[token.lower()]
     raise make_filter_error(f"{token[:40]} is no value: write texts between quotes, true or false.")
 
 
-def _decode_text(token: str) -> str:
+def _unquote_text(token: str) -> str:
     """The text between quotes, with the escapes of JSON."""
     try:
         text: str = json.loads(token, strict=False)

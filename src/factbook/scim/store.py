@@ -94,7 +94,7 @@ async def find_resource(database: Database, type_: TypeName, id_: str) -> ScimRo
     return _parse_row(row) if row else None
 
 
-async def list_resources(
+async def list_rows(
     database: Database, type_: TypeName, where: RowCondition, offset: int, limit: int
 ) -> tuple[list[ScimRow], int]:
     """Up to `limit` resources in the order of their creation, and the number of all."""
@@ -129,7 +129,7 @@ async def list_groups(database: Database, ids: Collection[str]) -> dict[str, lis
     return _group_links(await database.all(_READ_GROUPS, (list(ids),)))
 
 
-def read_rows(transaction: Transaction, ids: Iterable[str]) -> dict[str, ScimRow]:
+def get_rows(transaction: Transaction, ids: Iterable[str]) -> dict[str, ScimRow]:
     """The resources with these ids."""
     rows = transaction.all(f"{_READ_ROWS} WHERE id IN LIST(?)", (list(ids),))
     return {row[0]: _parse_row(row) for row in rows}
@@ -203,7 +203,7 @@ def find_users_disabled_with(transaction: Transaction, account: str) -> list[Sci
 def find_user_by_name(transaction: Transaction, name: str) -> ScimRow | None:
     """The user with this whole name."""
     ids = find_ids_by_name(transaction, "User", fold_name(name))
-    return read_rows(transaction, ids)[ids[0]] if ids else None
+    return get_rows(transaction, ids)[ids[0]] if ids else None
 
 
 def list_group_names(transaction: Transaction, users: Collection[str]) -> set[str]:
@@ -288,7 +288,7 @@ def change_group_members(
         transaction.insert("scim_members", ("group_id", "member_id"), rows)
 
 
-def delete_resource(transaction: Transaction, id_: str) -> None:
+def delete_row(transaction: Transaction, id_: str) -> None:
     """Forget a resource, with its members and its memberships."""
     transaction.run("DELETE FROM scim_members WHERE group_id = ?", (id_,))
     transaction.run("DELETE FROM scim_members WHERE member_id = ?", (id_,))

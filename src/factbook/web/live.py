@@ -24,8 +24,8 @@ from factbook.clock import MINUTE, SECOND, Clock
 from factbook.errors import InputError, TooManyRequestsError, UnavailableError
 from factbook.events import store as feed
 from factbook.events.store import EventMark
-from factbook.importers import run_store
-from factbook.importers.run_store import ImportRun
+from factbook.importers import records
+from factbook.importers.records import ImportRun
 from factbook.importers.snapshot import PREFIX
 from factbook.scheduling import runs
 from factbook.scheduling.runs import RunRecord
@@ -154,7 +154,7 @@ async def look(
     found = Look(
         await _read_feed(database, before, watched, changes),
         await runs.list_followed_runs(database, _RUNS),
-        await run_store.latest(database),
+        await records.get_latest_runs(database),
     )
     _compare(found, before or Look(0, {}, {}), changes)
     return found, changes.times

@@ -27,8 +27,8 @@ from factbook.checks.scorecards.scorecard_figures import ScorecardInEffect, Tren
 from factbook.clock import DAY, HOUR
 from factbook.facts import freshness
 from factbook.http.requests import Reply
-from factbook.importers import status
-from factbook.importers.status import ImporterStatus
+from factbook.importers import management
+from factbook.importers.management import ImporterStatus
 from factbook.storage import Database
 from factbook.web.charts import ident_of, sparkline
 from factbook.web.checks import scorecard_list, shares
@@ -340,7 +340,9 @@ async def sources(visit: PageContext) -> SourceStandings:
     importers: list[ImporterStatus] = []
     if visit.may(CATALOG_READ):
         known = await visit.state.importers.current()
-        importers = await status.statuses(visit.state.database, known.values(), visit.now)
+        importers = await management.list_importer_statuses(
+            visit.state.database, known.values(), visit.now
+        )
         found += [_unusable(*one) for one in sorted(visit.state.importers.problems.items())]
         found += _of_importers(importers, visit.now)
     found.sort(key=lambda one: (one.kind != "bad", one.title.casefold()))

@@ -173,7 +173,7 @@ def update_digest(transaction: Transaction, digest: StoredDigest, address: bytes
 
 async def list_digests(database: Database) -> list[StoredDigest]:
     """Every digest, by owner."""
-    return [_parse_digest(row) for row in await database.all(_READ_LIST)]
+    return [_make_digest(row) for row in await database.all(_READ_LIST)]
 
 
 async def get_digest_and_address(database: Database, digest_id: str) -> tuple[StoredDigest, bytes]:
@@ -181,7 +181,7 @@ async def get_digest_and_address(database: Database, digest_id: str) -> tuple[St
     row = await database.one(_READ_DIGEST, (digest_id,))
     if row is None:
         raise no_such("digest", digest_id, [one for (one,) in await database.all(_DIGEST_IDS)])
-    return _parse_digest(row), bytes(row[-1])
+    return _make_digest(row), bytes(row[-1])
 
 
 def lock_digest(transaction: Transaction, digest_id: str) -> StoredDigest:
@@ -190,7 +190,7 @@ def lock_digest(transaction: Transaction, digest_id: str) -> StoredDigest:
     row = transaction.one(_READ_DIGEST, (digest_id,))
     if row is None:
         raise no_such("digest", digest_id, [one for (one,) in transaction.all(_DIGEST_IDS)])
-    return _parse_digest(row)
+    return _make_digest(row)
 
 
 async def count_digests(database: Database) -> DigestCounts:
@@ -230,7 +230,7 @@ def claim_digest(transaction: Transaction, now: int) -> ClaimedDigest | None:
         return None
     held_until = now + _LEASE_TIME
     transaction.run("UPDATE digests SET held_until = ? WHERE id = ?", (held_until, row[0]))
-    return ClaimedDigest(_parse_digest(row), bytes(row[-1]), held_until)
+    return ClaimedDigest(_make_digest(row), bytes(row[-1]), held_until)
 
 
 def finish_digest(
@@ -270,7 +270,7 @@ def open_digest_address(key: bytes, digest_id: str, address: bytes) -> str:
     return encryption.opened(key, _ADDRESS_LABEL, digest_id, address).decode()
 
 
-def _parse_digest(row: Row) -> StoredDigest:
+def _make_digest(row: Row) -> StoredDigest:
     levels = msgspec.json.decode(row[12], type=dict[str, dict[str, int]])
     return StoredDigest._make([*row[:4], DigestCadence(*row[4:8]), *row[8:12], levels, *row[13:-1]])
 
@@ -422,7 +422,7 @@ async def send_digest(
     body = msgspec.json.encode(digest.render_digest(content, form))
     reply = await post(url, {**_HEADERS, "idempotency-key": key}, body)
     error = explain_refusal(reply, form, url)
-    return DeliveredDigest(error, reply.status, sender.read_retry_after(reply))
+    return DeliveredDigest(error, reply.status, sender.find_retry_after(reply))
 
 
 class WantedDigest(NamedTuple):

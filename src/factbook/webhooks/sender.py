@@ -44,7 +44,7 @@ from factbook.settings.option_tables import url_origin
 from factbook.storage import Database, Transaction, Write, counters
 from factbook.telemetry.spans import NO_TRACER, Attributes, Tracer
 from factbook.webhooks import store
-from factbook.webhooks.store import GivenUp, Sealed, StoredWebhook, WebhookTarget, parse_types
+from factbook.webhooks.store import GivenUp, Sealed, StoredWebhook, WebhookTarget, list_types
 
 if TYPE_CHECKING:
     from factbook.outbound.sender import Sender
@@ -252,7 +252,7 @@ def claim_webhook(
     room = min(most - len(again), WINDOW - waiting)
     types, address, secret, *place = row
     sealed = Sealed(address, secret)
-    return ClaimedWebhook(id_, parse_types(types), sealed, FeedPosition(*place), claim, again, room)
+    return ClaimedWebhook(id_, list_types(types), sealed, FeedPosition(*place), claim, again, room)
 
 
 def finish_delivery(
@@ -438,7 +438,7 @@ class WebhookSender:
             return SentMessage(message, None)
         self._count("failed")
         error = reply.failure or f"answered {reply.status}"
-        return SentMessage(message, error, reply.status == _GONE, now + read_retry_after(reply))
+        return SentMessage(message, error, reply.status == _GONE, now + find_retry_after(reply))
 
 
 async def send_message(
@@ -465,7 +465,7 @@ def _make_message(event: FeedEvent, now: int) -> WebhookMessage:
     )
 
 
-def read_retry_after(reply: HostReply) -> int:
+def find_retry_after(reply: HostReply) -> int:
     """Pause that the receiver asks for in seconds, if it does."""
     text = reply.headers.get("retry-after", "")
     return int(text) * SECOND if text.isascii() and text.isdigit() and len(text) < 8 else 0

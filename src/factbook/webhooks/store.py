@@ -220,10 +220,10 @@ async def _make_missing_error(database: Database, id_: str) -> NotFoundError:
 def _parse_webhook(row: Row) -> StoredWebhook:
     id_, url, types, *rest = row
     # One that could not be sealed yet has the whole address.
-    return StoredWebhook(id_, mask_address(url), parse_types(types), *rest)
+    return StoredWebhook(id_, mask_address(url), list_types(types), *rest)
 
 
-def parse_types(text: str) -> tuple[str, ...]:
+def list_types(text: str) -> tuple[str, ...]:
     """Event types that a webhook gets; none means all."""
     return msgspec.json.decode(text, type=tuple[str, ...])
 

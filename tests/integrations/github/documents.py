@@ -1,6 +1,6 @@
 """Every GraphQL document that the integration and the importer send, in each of its forms."""
 
-from factbook.importers.github import queries as imports
+from factbook.importers.github import queries as importer_queries
 from factbook.integrations.github import queries
 from factbook.integrations.github.queries import COLLABORATORS, ISSUES, PULLS, RULES
 
@@ -11,10 +11,10 @@ DOCUMENTS = {
     **{f"page of {kind}": queries.pages((kind,), False) for kind in queries.KINDS},
     "pages and rulesets": queries.pages((PULLS, ISSUES, COLLABORATORS, RULES), True),
     "rulesets": queries.pages((), True),
-    "repositories of an organization": imports.repositories(2),
-    "teams": imports.TEAMS,
-    "members": imports.MEMBERS,
-    "members of a team": imports.TEAM_MEMBERS,
-    "repositories of a team": imports.TEAM_REPOSITORIES,
-    "files": imports.files(2),
+    "repositories of an organization": importer_queries.make_repositories_query(2),
+    "teams": importer_queries.TEAMS,
+    "members": importer_queries.MEMBERS,
+    "members of a team": importer_queries.TEAM_MEMBERS,
+    "repositories of a team": importer_queries.TEAM_REPOSITORIES,
+    "files": importer_queries.make_files_query(2),
 }

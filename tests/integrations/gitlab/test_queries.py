@@ -3,7 +3,7 @@
 import pytest
 from graphql import parse, validate
 
-from factbook.importers.gitlab import queries as imports
+from factbook.importers.gitlab import queries as importer_queries
 from factbook.integrations.gitlab import queries
 from tests.fakes.gitlab.app import MOST_COMPLEXITY, schema
 from tests.fakes.gitlab.resolvers import complexity
@@ -13,8 +13,8 @@ DOCUMENTS = {
     "merged": queries.MERGED,
     "members": queries.MEMBERS,
     "codeowners": queries.CODEOWNERS,
-    "roots": imports.ROOTS,
-    "files": imports.files(2),
+    "roots": importer_queries.ROOTS_QUERY,
+    "files": importer_queries.make_gitlab_files_query(2),
 }
 
 

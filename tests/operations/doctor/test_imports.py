@@ -1,8 +1,8 @@
 """Findings of the doctor about importers."""
 
 from factbook.clock import HOUR
-from factbook.importers import run_store
-from factbook.importers.run_store import RunOutcome
+from factbook.importers import records
+from factbook.importers.records import RunOutcome
 from factbook.storage import Database
 from tests.importers.reading import Imports, item, part
 from tests.operations.doctor.conftest import Look, of
@@ -18,7 +18,7 @@ SETTINGS = {
 
 async def ended(database: Database, state: str, error: str = "") -> None:
     outcome = RunOutcome(state, error)
-    await database.write(lambda tx: run_store.add_ended(tx, "github", NOON, outcome, NOON))
+    await database.write(lambda tx: records.add_ended_run(tx, "github", NOON, outcome, NOON))
 
 
 async def found(look: Look, now: int = NOON) -> list[tuple[str, str]]:

@@ -3,9 +3,9 @@
 from functools import partial
 from typing import Final
 
-from factbook.importers.code_host.kind import completed, with_api
-from factbook.importers.github import events, hinted_repositories, organization
-from factbook.importers.github.options import GithubImportOptions
+from factbook.importers.code_hosts import complete_options, make_reader
+from factbook.importers.github import organization
+from factbook.importers.github.organization import GithubImportOptions
 from factbook.importers.importer import ImporterKind
 from factbook.integrations.github.graphql import GithubApi
 
@@ -14,7 +14,7 @@ IMPORTER: Final = ImporterKind(
     title="GitHub",
     options=GithubImportOptions,
     makes=("component", "group", "user"),
-    read=with_api(GithubApi, organization.read),
+    read=make_reader(GithubApi, organization.read_github),
     vendor="github",
     account_options=(
         "host",
@@ -28,7 +28,7 @@ IMPORTER: Final = ImporterKind(
     owners="organizations",
     by_people=True,
     file_page="blob/HEAD/{}",
-    completed=partial(completed, name="organizations", flag="--org"),
-    events=events.events,
-    reread=with_api(GithubApi, hinted_repositories.reread),
+    completed=partial(complete_options, name="organizations", flag="--org"),
+    events=organization.make_event_rules,
+    reread=make_reader(GithubApi, organization.reread_github),
 )

@@ -3,9 +3,9 @@
 from functools import partial
 from typing import Final
 
-from factbook.importers.code_host.kind import completed, with_api
+from factbook.importers.code_hosts import complete_options, make_reader
 from factbook.importers.gitlab import group
-from factbook.importers.gitlab.options import GitlabImportOptions
+from factbook.importers.gitlab.group import GitlabImportOptions
 from factbook.importers.importer import ImporterKind
 from factbook.integrations.gitlab.api import GitlabApi
 
@@ -14,11 +14,11 @@ IMPORTER: Final = ImporterKind(
     title="GitLab",
     options=GitlabImportOptions,
     makes=("component", "group", "user"),
-    read=with_api(GitlabApi, group.read),
+    read=make_reader(GitlabApi, group.read_gitlab),
     vendor="gitlab",
     account_options=("host", "token", "api_url"),
     owners="groups",
     by_people=True,
     file_page="-/blob/HEAD/{}",
-    completed=partial(completed, name="groups", flag="--group"),
+    completed=partial(complete_options, name="groups", flag="--group"),
 )

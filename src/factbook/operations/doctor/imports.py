@@ -4,9 +4,9 @@ from collections.abc import AsyncIterator
 from typing import Final
 
 from factbook.clock import ago
-from factbook.importers import status
+from factbook.importers import management
+from factbook.importers.management import ImporterStatus
 from factbook.importers.registry import ImporterRegistry
-from factbook.importers.status import ImporterStatus
 from factbook.operations.doctor.findings import Finding, ok, problem, warning
 from factbook.storage import Database
 
@@ -22,7 +22,7 @@ async def importers(
     fine, known = 0, (await registry.current()).values()
     for id_, why in sorted(registry.problems.items()):
         yield problem(TOPIC, f"{id_} cannot be used: {why}", "Correct it on the page Imports.")
-    for one in await status.statuses(database, known, now):
+    for one in await management.list_importer_statuses(database, known, now):
         found = list(_found(one, now))
         fine += not found
         for finding in found:

@@ -55,8 +55,8 @@ async def fits(database: Database, key: bytes) -> Finding:
             await asyncio.to_thread(digests.open_digest_address, key, id_, address)
         except NotOpenedError:
             shut.append(f"digest {id_}")
-    rows = [row for row in await importer_store.rows(database) if row[4] is not None]
-    shut += [f"importer {row[0]}" for row in rows if not importer_store.fits(row, key)]
+    rows = [row for row in await importer_store.list_importer_rows(database) if row[4] is not None]
+    shut += [f"importer {row[0]}" for row in rows if not importer_store.opens_secrets(row, key)]
     if shut:
         what = f"Sealed under another key: {', '.join(shut)}. Tokens made then do not work either."
         return problem(TOPIC, what, _RESTORE)

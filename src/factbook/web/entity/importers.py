@@ -18,21 +18,18 @@ from factbook.errors import ConflictError, FactbookError, InvalidItemsError, Not
 from factbook.http import audit
 from factbook.http.refusals import REFUSED
 from factbook.http.requests import Reply
-from factbook.importers import (
-    held,
-    importer_store,
-    management,
-    option_fields,
-    part_store,
-    run_store,
-    status,
-)
-from factbook.importers.file_pages import file_page
+from factbook.importers import importer_store, management, records, writer
 from factbook.importers.importer import ImporterKind
-from factbook.importers.importer_store import ImporterInput, StoredImporter
-from factbook.importers.option_fields import ACCOUNT, INTEGRATION, OptionField
-from factbook.importers.part_store import ImportPartRecord
-from factbook.importers.snapshot import ReadingProblem, set_name
+from factbook.importers.importer_store import (
+    ACCOUNT,
+    INTEGRATION,
+    ImporterInput,
+    OptionField,
+    StoredImporter,
+)
+from factbook.importers.records import ImportPartRecord
+from factbook.importers.registry import make_file_page_url
+from factbook.importers.snapshot import ReadingProblem, name_set
 from factbook.importers.writer import ImportTarget
 from factbook.settings.option_tables import DEFAULT_INSTANCE
 from factbook.web.site import formats
@@ -86,7 +83,7 @@ class ImporterForm:
     @classmethod
     def of(cls, kind: ImporterKind[Any], sent: Form, name: str | None = None) -> Self:
         """Form as sent; with `name`, that of the importer with this name."""
-        every = option_fields.fields(kind)
+        every = importer_store.list_option_fields(kind)
         return cls(
             kind=kind,
             name=sent.one("name") if name is None else name,
@@ -99,7 +96,7 @@ class ImporterForm:
     @property
     def fields(self) -> list[OptionField]:
         """The fields, those of the account last."""
-        return option_fields.fields(self.kind)
+        return importer_store.list_option_fields(self.kind)
 
     def label(self, path: str) -> str:
         """The label of a field."""
@@ -163,7 +160,7 @@ class ImporterForm:
 
     @staticmethod
     def _public(kind: ImporterKind[Any]) -> Iterator[OptionField]:
-        return (one for one in option_fields.fields(kind) if not one.is_secret)
+        return (one for one in importer_store.list_option_fields(kind) if not one.is_secret)
 
 
 def _typed(value: Any) -> str:
@@ -186,15 +183,17 @@ async def begin(visit: PageContext) -> Reply:
     """Choice of a kind, or the form of a new importer of the chosen one."""
     chosen = visit.query("kind")
     if not chosen:
-        return visit.page("importer-new.html", kinds=management.kinds(), path=PATH, list_path=LIST)
-    kind = management.kind(chosen)
+        return visit.page(
+            "importer-new.html", kinds=management.list_offered_kinds(), path=PATH, list_path=LIST
+        )
+    kind = management.get_offered_kind(chosen)
     there = _integrations(visit, kind.vendor)
     return _form(visit, None, ImporterForm.new(kind, there[0] if there else OWN))
 
 
 async def create(visit: PageContext) -> Reply:
     """Create an importer."""
-    form = ImporterForm.of(management.kind(visit.sent.one("kind")), visit.sent)
+    form = ImporterForm.of(management.get_offered_kind(visit.sent.one("kind")), visit.sent)
     await visit.state.importers.latest()
     return await _put(visit, None, form)
 
@@ -202,14 +201,16 @@ async def create(visit: PageContext) -> Reply:
 async def edit(visit: PageContext) -> Reply:
     """Form of an importer."""
     found = await _stored(visit)
-    return _form(visit, found, ImporterForm.shown(management.kind(found.kind), found))
+    return _form(visit, found, ImporterForm.shown(management.get_offered_kind(found.kind), found))
 
 
 async def change(visit: PageContext) -> Reply:
     """Change an importer; secrets without a new value keep theirs."""
     found = await _stored(visit)
     return await _put(
-        visit, found, ImporterForm.of(management.kind(found.kind), visit.sent, found.name)
+        visit,
+        found,
+        ImporterForm.of(management.get_offered_kind(found.kind), visit.sent, found.name),
     )
 
 
@@ -218,7 +219,7 @@ async def delete(visit: PageContext) -> Reply:
     registry, id_ = visit.state.importers, visit.request.parameter("importer")
     await registry.latest()
     write = visit.writing(audit.of_importer(deleted=True))
-    await management.delete(registry, id_, actor=visit.person.ref, write=write)
+    await management.delete_importer(registry, id_, actor=visit.person.ref, write=write)
     return visit.redirect(LIST, f"The importer {id_} was deleted. Its entities stay.")
 
 
@@ -227,7 +228,7 @@ async def _put(visit: PageContext, found: StoredImporter | None, form: ImporterF
     if lacking := form.lacking(found.options.secrets if found else ()):
         return _form(visit, found, form, HTTPStatus.BAD_REQUEST, lacking)
     try:
-        stored = await management.put(
+        stored = await management.put_importer(
             state.importers,
             replace(form.wanted(), is_new=found is None),
             state.token_key,
@@ -249,7 +250,7 @@ async def _stored(visit: PageContext) -> StoredImporter:
     id_ = visit.request.parameter("importer")
     if id_ in visit.state.importers.configured:
         raise ConflictError(f"The importer {id_} comes from the settings: change it there.")
-    found = await importer_store.one(visit.state.database, id_)
+    found = await importer_store.get_stored_importer(visit.state.database, id_)
     if found is None:
         raise no_such("importer", id_, visit.state.importers.stored)
     return found
@@ -315,8 +316,10 @@ async def listed(visit: PageContext) -> Reply:
     importers = await state.importers.current()
     return visit.page(
         "imports.html",
-        importers=await status.statuses(state.database, importers.values(), visit.now),
-        parts_read=await part_store.part_records(state.database),
+        importers=await management.list_importer_statuses(
+            state.database, importers.values(), visit.now
+        ),
+        parts_read=await records.list_part_records(state.database),
         unusable=sorted(state.importers.problems.items()),
         can_run=visit.may(SET_WRITE),
         can_make=all(map(visit.may, MAY_MAKE)),
@@ -327,7 +330,7 @@ async def run(visit: PageContext) -> Reply:
     """Ask for a run of an importer."""
     asked = await visit.state.importers.one(visit.request.parameter("importer"))
     write = visit.writing(audit.of_import("import.run", asked.id))
-    await write(partial(run_store.ask, importer=asked.id, now=visit.now))
+    await write(partial(records.request_run, importer=asked.id, now=visit.now))
     return visit.redirect(_importer_path(asked.id), f"{asked.title} is imported now.")
 
 
@@ -335,7 +338,7 @@ async def importer(visit: PageContext) -> Reply:
     """Page of an importer: its runs, and all that is known of its parts."""
     state = visit.state
     id_ = visit.request.parameter("importer")
-    found = await status.detail(state.database, state.importers, id_, visit.now)
+    found = await management.get_importer_detail(state.database, state.importers, id_, visit.now)
     stored = found.stored
     return visit.page(
         "importer.html",
@@ -361,7 +364,7 @@ async def part(visit: PageContext, status: int = 200, problem: str | None = None
         "import-part.html",
         status,
         part=found,
-        set_path=f"/sets/{formats.segment(set_name(found.importer, found.part))}",
+        set_path=f"/sets/{formats.segment(name_set(found.importer, found.part))}",
         path=_path(found),
         importer_path=_importer_path(found.importer),
         problems=_linked([(found, one) for one in found.problems[:_SHOWN]]),
@@ -378,7 +381,7 @@ async def apply(visit: PageContext) -> Reply:
         _check_seen(visit, found)
         target = _target(visit, found, "import.apply")
         actor = Actor(visit.person.ref, visit.now)
-        await held.apply(target, found.importer, found.part, actor, found.tag)
+        await writer.apply_removals(target, found.importer, found.part, actor, found.tag)
     except FactbookError as error:
         return await part(visit, error.status, error.message)
     return visit.redirect(_importer_path(found.importer), f"Removed: {len(found.held):,}.")
@@ -390,7 +393,7 @@ async def discard(visit: PageContext) -> Reply:
     try:
         _check_seen(visit, found)
         target = _target(visit, found, "import.discard")
-        await held.discard(target, found.importer, found.part, found.tag)
+        await writer.discard_removals(target, found.importer, found.part, found.tag)
     except FactbookError as error:
         return await part(visit, error.status, error.message)
     return visit.redirect(_importer_path(found.importer), f"Kept: {len(found.held):,}.")
@@ -412,14 +415,14 @@ def _check_seen(visit: PageContext, found: ImportPartRecord) -> None:
 
 
 def _target(visit: PageContext, found: ImportPartRecord, action: str) -> ImportTarget:
-    state, name = visit.state, set_name(found.importer, found.part)
+    state, name = visit.state, name_set(found.importer, found.part)
     write = visit.writing(audit.of_import(action, name))
     return ImportTarget(state.database, state.rules, state.settings.revisions_kept, write)
 
 
 async def _part(visit: PageContext) -> ImportPartRecord:
     importer, name = visit.request.parameter("importer"), visit.request.parameter("part")
-    found = await part_store.part_record(visit.state.database, importer, name)
+    found = await records.get_part_record(visit.state.database, importer, name)
     if found is None:
         raise NotFoundError("No importer has read such a part.")
     return found
@@ -429,7 +432,7 @@ def _linked(
     found: Sequence[tuple[ImportPartRecord, ReadingProblem]],
 ) -> list[tuple[ReadingProblem, str | None]]:
     """Problems of parts, each with the address of its file's page."""
-    return [(problem, file_page(part.importer, problem)) for part, problem in found]
+    return [(problem, make_file_page_url(part.importer, problem)) for part, problem in found]
 
 
 def _importer_path(id_: str) -> str:

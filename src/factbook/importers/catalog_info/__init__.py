@@ -1,1 +1,0 @@
-"""Reading of `catalog-info.yaml` files: documents, the targets of locations, and placeholders."""
