@@ -17,7 +17,7 @@ from bench.findings import Findings
 from bench.run import Run
 from factbook.checks.rules.check_definition import parse_check
 from factbook.checks.rules.checked_entity import CheckedEntity
-from factbook.checks.rules.rule_evaluation import compile_check
+from factbook.checks.rules.rule_evaluation import CompiledCheck
 from factbook.checks.state import PASS
 from factbook.facts.freshness import Latest
 
@@ -78,7 +78,7 @@ def _evaluated(leaves: int, entities: list[CheckedEntity]) -> tuple[int, float]:
         {"source": "code", "fact": fact, "operator": operator, "value": value}
         for fact, operator, value in _LEAVES[:leaves]
     ]
-    evaluate = compile_check(
+    evaluate = CompiledCheck(
         parse_check({"id": "one", "title": "One", "rule": {"all": rule}}), 1
     ).evaluate
     began = time.process_time()

@@ -27,7 +27,7 @@ from factbook.catalog.store.diff import Guards
 from factbook.checks.definitions.definition_versions import check_store
 from factbook.checks.results import incremental, publication
 from factbook.checks.rules.check_definition import parse_check
-from factbook.checks.trials.preview import preview_check
+from factbook.checks.scorecards.preview import preview_check
 from factbook.facts import store
 from factbook.facts.datasource import DataSource
 from factbook.facts.freshness import Observation

@@ -81,7 +81,7 @@ GROWING = frozenset(
         ("checks/digests/digest.py", "at, id"),
         ("checks/digests/digest.py", "c.at, c.id"),
         ("checks/digests/digest.py", "at DESC, id DESC"),
-        ("checks/results/change_store.py", "at DESC, id DESC"),
+        ("checks/results/state_store.py", "at DESC, id DESC"),
         ("webhooks/sender.py", "next_at, event_id"),
         ("webhooks/store.py", "first_at DESC, event_id"),
     }

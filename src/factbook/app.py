@@ -18,7 +18,7 @@ from factbook.auth.oauth import options as oauth_options
 from factbook.backend import Backend
 from factbook.catalog.push_rules import PushRules
 from factbook.catalog.store import lost_rights
-from factbook.checks.trials.write_trial import WriteTrial
+from factbook.checks.scorecards.write_trial import WriteTrial
 from factbook.clock import Clock
 from factbook.datasources.clients import Connect
 from factbook.errors import FactbookError

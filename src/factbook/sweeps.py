@@ -9,7 +9,7 @@ from factbook.audit import retention as audit_retention
 from factbook.auth import invitations, sessions, token_usage
 from factbook.auth.oauth import consents, registrations
 from factbook.catalog.store import search_keys, stored_sets, trigrams
-from factbook.checks.results import change_store, count_store
+from factbook.checks.results import count_store, state_store
 from factbook.checks.scorecards import scorecard_figures
 from factbook.clock import DAY, Throttle
 from factbook.datasources import catalog_samples, memory
@@ -136,7 +136,7 @@ async def sweep_events(database: Database, before: int, pace: Throttle) -> int:
 
 async def _sweep_checks(given: Round) -> None:
     before = given.before(given.settings.check_days)
-    gone = await change_store.sweep_changes(given.database, before, given.pace)
+    gone = await state_store.sweep_changes(given.database, before, given.pace)
     gone += await count_store.sweep_days(given.database, before, given.pace)
     gone += await given.database.write(
         lambda transaction: scorecard_figures.trim_trends(transaction, before)

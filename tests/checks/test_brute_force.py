@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from factbook.checks.rules.checked_entity import CheckedEntity
 from factbook.checks.rules.language import KNOWLEDGE_OPERATORS, read_condition, walk_leaves
-from factbook.checks.rules.rule_evaluation import compile_check
+from factbook.checks.rules.rule_evaluation import CompiledCheck
 from factbook.checks.state import FAIL, PASS, UNKNOWN
 from factbook.clock import DAY
 from tests.checks import random_rules
@@ -80,7 +80,7 @@ def test_nothing_changes_before_it_is_due(rule: Any, facts: Any, later: int) -> 
 def test_what_values_alone_decide_has_the_same_outcome_without_reasons_and_times(
     rule: Any, facts: Any, reasons: Any, age: int
 ) -> None:
-    found = compile_check(check(rule), 0)
+    found = CompiledCheck(check(rule), 0)
     whole = found.evaluate(entity(facts, reasons), NOW + age)
 
     if found.reads_values_only:

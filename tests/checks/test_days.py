@@ -2,7 +2,7 @@
 
 import pytest
 
-from factbook.checks.results import change_store, count_store
+from factbook.checks.results import count_store, state_store
 from factbook.checks.results.count_store import DayCounts, StateCounts
 from factbook.clock import DAY, Throttle
 from factbook.storage import Database
@@ -70,8 +70,8 @@ async def test_old_days_and_changes_are_forgotten_but_for_what_later_days_rest_o
     assert await count_store.sweep_days(database, NOON + 3 * DAY, Throttle()) == 1
     assert await count_store.read_day_totals(database, "on", FIRST + 3, FIRST + 4) == before
     assert len(await database.all(_CHANGES)) == 1
-    assert await change_store.sweep_changes(database, NOON + 2 * DAY, Throttle()) == 0
-    assert await change_store.sweep_changes(database, NOON + 3 * DAY, Throttle()) == 1
+    assert await state_store.sweep_changes(database, NOON + 2 * DAY, Throttle()) == 0
+    assert await state_store.sweep_changes(database, NOON + 3 * DAY, Throttle()) == 1
     assert await database.all(_CHANGES) == []
 
 

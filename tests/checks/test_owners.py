@@ -12,7 +12,7 @@ from factbook.catalog.sets import Prepared, prepare
 from factbook.catalog.store import stored_sets
 from factbook.catalog.store.apply import Actor
 from factbook.catalog.store.diff import Guards
-from factbook.checks.trials.write_trial import ResultDifference, WriteTrial
+from factbook.checks.scorecards.write_trial import ResultDifference, WriteTrial
 from factbook.storage import Database, Transaction, Write, before_commit
 from tests.checks.catalog import ACTOR, CheckedCatalog, a_check, leaf
 from tests.checks.verification import verify

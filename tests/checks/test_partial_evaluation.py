@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from factbook.checks.rules.check_definition import Check
 from factbook.checks.rules.language import FactReference, walk_references
-from factbook.checks.rules.rule_evaluation import PartialEvaluation, compile_check
+from factbook.checks.rules.rule_evaluation import CompiledCheck, PartialEvaluation
 from factbook.checks.state import FAIL, INAPPLICABLE, OUT, PASS, UNKNOWN
 from tests.checks import random_rules
 from tests.checks.making import NOW, check, entity, evaluated
@@ -20,7 +20,7 @@ def decided(*checks: Check, **facts: Any) -> int | None:
     def counts(fact: FactReference) -> bool:
         return fact.source != "two"
 
-    by_id = {one.id: compile_check(one, 0) for one in checks}
+    by_id = {one.id: CompiledCheck(one, 0) for one in checks}
     return PartialEvaluation(by_id, entity(facts, states={"first": PASS}), counts, NOW).state(
         checks[-1].id
     )

@@ -7,16 +7,10 @@ import pytest
 from factbook.catalog.store import collectable
 from factbook.checks import state
 from factbook.checks.definitions.definition_versions import check_store
-from factbook.checks.results import (
-    change_store,
-    count_store,
-    evaluator,
-    publication,
-    result_queries,
-)
-from factbook.checks.results.change_store import Change
+from factbook.checks.results import count_store, evaluator, publication, result_queries, state_store
 from factbook.checks.results.count_store import StateCounts
 from factbook.checks.results.result_queries import EntityResults, ResultFilter
+from factbook.checks.results.state_store import Change
 from factbook.clock import DAY, HOUR
 from factbook.storage import Database
 from tests.checks.catalog import CheckedCatalog, a_check, leaf
@@ -61,9 +55,7 @@ async def history(
     """The changes of a result, newest first."""
     entity_id = await collectable.id_of(catalog.database, f"component:default/{name}")
     assert entity_id is not None
-    return await change_store.list_entity_changes(
-        catalog.database, entity_id, check_id, 10, **place
-    )
+    return await state_store.list_entity_changes(catalog.database, entity_id, check_id, 10, **place)
 
 
 async def test_an_entity_has_results_with_what_they_rest_on(catalog: CheckedCatalog) -> None:

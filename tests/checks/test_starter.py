@@ -2,12 +2,12 @@
 
 import pytest
 
-from factbook.checks.definitions import scorecard, starter, validation
+from factbook.checks.definitions import definition_writes, scorecard, validation
 from factbook.checks.definitions.definition_versions import check_store, scorecard_store
 from factbook.checks.definitions.validation import CheckContext
 from factbook.checks.document_readers import DefinitionDocument
+from factbook.checks.rules import check_trial
 from factbook.checks.rules.check_definition import parse_check
-from factbook.checks.trials import check_trial
 from factbook.facts.datasource import DataSource
 from factbook.facts.shapes import CODEHOST, SECURITY
 from factbook.integrations.integration import facts_of
@@ -28,7 +28,9 @@ OTHER = DataSource(id="coverage", title="Coverage")
 
 
 def of_kind(kind: str, hosts: list[DataSource]) -> list[DefinitionDocument]:
-    return [one for one in starter.list_starter_documents([*hosts, OTHER]) if one.kind == kind]
+    return [
+        one for one in definition_writes.list_starter_documents([*hosts, OTHER]) if one.kind == kind
+    ]
 
 
 @pytest.mark.parametrize("hosts", [[], HOSTS[:1], HOSTS])
@@ -55,11 +57,15 @@ def test_a_check_of_a_host_is_about_the_entities_of_that_host() -> None:
 
 
 async def test_what_is_adopted_are_drafts_and_what_was_there_stays(database: Database) -> None:
-    documents = starter.list_starter_documents(HOSTS[:1])
+    documents = definition_writes.list_starter_documents(HOSTS[:1])
     mine = {**documents[0].document, "title": "Mine"}
     await database.write(lambda tx: check_store.create(tx, mine, ANN, NOON))
-    first = await database.write(lambda tx: starter.adopt_starter(tx, documents, ANN, NOON))
-    again = await database.write(lambda tx: starter.adopt_starter(tx, documents, ANN, NOON))
+    first = await database.write(
+        lambda tx: definition_writes.adopt_starter(tx, documents, ANN, NOON)
+    )
+    again = await database.write(
+        lambda tx: definition_writes.adopt_starter(tx, documents, ANN, NOON)
+    )
     assert first.kept == (mine["id"],)
     assert len(first.made) == 10
     assert again.made == ()
@@ -72,7 +78,7 @@ async def test_what_is_adopted_are_drafts_and_what_was_there_stays(database: Dat
 
 
 def test_checks_of_facts_that_no_source_has_are_left_out_and_named() -> None:
-    left_out = {one.check: one.fact for one in starter.list_missing_facts([OTHER])}
+    left_out = {one.check: one.fact for one in definition_writes.list_missing_facts([OTHER])}
     assert left_out["protected-branch"] == "codehost.branchProtection.enabled"
     assert len(left_out) == 5
-    assert starter.list_missing_facts([OTHER, *HOSTS]) == []
+    assert definition_writes.list_missing_facts([OTHER, *HOSTS]) == []

@@ -2,10 +2,10 @@ from typing import Any
 
 import pytest
 
+from factbook.checks.rules import check_trial
 from factbook.checks.rules.check_definition import parse_check
 from factbook.checks.takeover import tech_insights
 from factbook.checks.takeover.taken_over import TakenOver
-from factbook.checks.trials import check_trial
 from factbook.errors import InputError
 
 LEAF = {"fact": "hasGroupOwner", "operator": "equal", "value": True}

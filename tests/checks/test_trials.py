@@ -5,8 +5,8 @@ import threading
 
 import pytest
 
-from factbook.checks.trials import write_trial
-from factbook.checks.trials.write_trial import EvaluatedTrial, TrialRoom, WriteTrial
+from factbook.checks.scorecards import write_trial
+from factbook.checks.scorecards.write_trial import EvaluatedTrial, TrialRoom, WriteTrial
 from factbook.errors import InputError, TooManyRequestsError
 from factbook.storage import Database
 from tests.checks.catalog import CheckedCatalog, a_check, leaf

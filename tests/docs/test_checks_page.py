@@ -9,9 +9,8 @@ import yaml
 from factbook.checks import document_readers
 from factbook.checks.definitions import validation
 from factbook.checks.definitions.validation import CheckContext
-from factbook.checks.rules import check_definition
+from factbook.checks.rules import check_definition, check_trial
 from factbook.checks.rules.check_definition import CHECK_MEMBERS, parse_check
-from factbook.checks.trials import check_trial
 from factbook.facts.datasource import DataSource
 from factbook.facts.shapes import CODEHOST
 from factbook.integrations.integration import facts_of

@@ -7,13 +7,12 @@ import msgspec
 from factbook.checks import document_readers, state
 from factbook.checks.definitions import exemption_store, scorecard, validation
 from factbook.checks.definitions.validation import CheckContext
-from factbook.checks.rules import check_definition, comparisons, language
+from factbook.checks.rules import check_definition, check_trial, comparisons, language
 from factbook.checks.rules.check_definition import parse_check
 from factbook.checks.rules.checked_entity import CheckedEntity
 from factbook.checks.rules.explanation import explain_check
-from factbook.checks.rules.rule_evaluation import compile_check
+from factbook.checks.rules.rule_evaluation import CompiledCheck
 from factbook.checks.takeover import rhdh, tech_insights
-from factbook.checks.trials import check_trial
 from factbook.datasources import value_filters
 from factbook.facts.freshness import Latest
 from tests.checks.sources import CODE, SOURCES
@@ -49,7 +48,7 @@ def check(data: bytes) -> None:
     found = tried(parse_check, file.document if file else given)
     if found is None:
         return
-    outcome = compile_check(found, 1).evaluate(_ENTITY, NOON)
+    outcome = CompiledCheck(found, 1).evaluate(_ENTITY, NOON)
     assert outcome.state in (state.PASS, state.FAIL, state.UNKNOWN, state.INAPPLICABLE)
     assert outcome.due is None or outcome.due > NOON
     explanation = explain_check(found, _ENTITY, NOON)

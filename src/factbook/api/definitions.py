@@ -20,7 +20,7 @@ from factbook.api.endpoint import require_permissions
 from factbook.audit.trail import About, AuditEntry
 from factbook.auth.permissions import CATALOG_READ
 from factbook.catalog.store import totals
-from factbook.checks.definitions import definition_writes, publications, starter, validation
+from factbook.checks.definitions import definition_writes, publications, validation
 from factbook.checks.definitions.definition_versions import (
     StagedDefinition,
     StagedStore,
@@ -28,8 +28,7 @@ from factbook.checks.definitions.definition_versions import (
     check_store,
     scorecard_store,
 )
-from factbook.checks.definitions.definition_writes import OwnedStaged
-from factbook.checks.definitions.starter import Adoption, MissingFact
+from factbook.checks.definitions.definition_writes import Adoption, MissingFact, OwnedStaged
 from factbook.checks.rules import language
 from factbook.checks.rules.check_definition import Check, parse_stored_check
 from factbook.clock import iso, iso_or_none
@@ -388,13 +387,15 @@ async def get_starter_scorecard(
     Nothing is stored. `missing` has the checks that are left out, as no data source has their fact.
     """
     sources = await _list_sources(state)
-    found = starter.list_starter_documents(sources)
+    found = definition_writes.list_starter_documents(sources)
     checks, scorecards = (
         [one.document for one in found if one.kind == kind] for kind in ("check", "scorecard")
     )
     return reply(
         StarterDocuments(
-            checks, scorecards, _render_missing_checks(starter.list_missing_facts(sources))
+            checks,
+            scorecards,
+            _render_missing_checks(definition_writes.list_missing_facts(sources)),
         )
     )
 
@@ -407,18 +408,18 @@ async def adopt_starter_scorecard(
     Nothing is evaluated before it is published.
     """
     sources, now = await _list_sources(state), state.clock()
-    wanted = starter.list_starter_documents(sources)
+    wanted = definition_writes.list_starter_documents(sources)
     [card] = [one.document["id"] for one in wanted if one.kind == "scorecard"]
 
     def work(transaction: Transaction) -> Adoption:
         publications.lock_definitions(transaction)
-        return starter.adopt_starter(transaction, wanted, request.actor, now)
+        return definition_writes.adopt_starter(transaction, wanted, request.actor, now)
 
     def about(adopted: Adoption) -> AuditEntry:
         return AuditEntry("scorecard.create", card, {"drafts": list(adopted.made)})
 
     adopted = await audit.writing(request, state, about)(work)
-    missing = _render_missing_checks(starter.list_missing_facts(sources))
+    missing = _render_missing_checks(definition_writes.list_missing_facts(sources))
     return reply(AdoptedStarter(list(adopted.made), list(adopted.kept), missing))
 
 

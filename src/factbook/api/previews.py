@@ -18,14 +18,14 @@ from factbook.checks.results import entity_evaluation
 from factbook.checks.rules.check_definition import Check
 from factbook.checks.rules.checked_entity import CheckedEntity
 from factbook.checks.rules.explanation import Explainer
-from factbook.checks.trials import preview
-from factbook.checks.trials.entity_trial import (
+from factbook.checks.scorecards import preview
+from factbook.checks.scorecards.preview import PreviewScope
+from factbook.checks.scorecards.write_trial import (
     MOST_EXPLAINED,
     EntityTrial,
     GivenFacts,
     TriedEntityResult,
 )
-from factbook.checks.trials.preview import PreviewScope
 from factbook.clock import milliseconds
 from factbook.errors import InputError
 from factbook.facts import store

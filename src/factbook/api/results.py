@@ -20,7 +20,7 @@ from factbook.checks import state
 from factbook.checks.definitions import exemption_store, scorecard
 from factbook.checks.definitions.definition_versions import check_store, scorecard_store
 from factbook.checks.definitions.exemption_store import ExemptionFilter
-from factbook.checks.results import change_store, count_store, level_store, result_queries
+from factbook.checks.results import count_store, level_store, result_queries, state_store
 from factbook.checks.results.count_store import StateCounts
 from factbook.checks.results.grader import GradedLevel, Step, decode_level
 from factbook.checks.results.result_queries import (
@@ -93,7 +93,7 @@ async def get_check_overview(
     id_ = CHECK_ID.of(request)
     stored = await check_store.existing(state.database, id_)
     counts = (await count_store.count_totals(state.database, [id_])).get(id_, StateCounts())
-    changed = await change_store.find_last_change(state.database, id_)
+    changed = await state_store.find_last_change(state.database, id_)
     known = counts.passing + counts.failing
     times = [at for at in (changed, stored.in_effect_at) if at is not None]
     return reply(
@@ -150,7 +150,7 @@ async def get_check_result_history(
         raise await by_ref.unknown(state.database, ref)
     limit, cursor = PAGE_LIMIT.of(request) or _PAGE, check_parameters.HISTORY_CURSOR.of(request)
     before = () if cursor is None else (_parse_result_history_cursor(cursor),)
-    found = await change_store.list_entity_changes(
+    found = await state_store.list_entity_changes(
         state.database, entity_id, id_, limit + 1, *before
     )
     page = found[:limit]

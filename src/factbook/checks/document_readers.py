@@ -19,8 +19,6 @@ from factbook.errors import InputError, Problems, not_a_member
 from factbook.facts import members
 from factbook.facts.members import Report
 
-MemberReader = Callable[[object, str, Report], Any]
-
 # Of a guard, for which null does not mean that it was left out.
 EMPTY_GUARD: Final = "is empty; give it a value, or leave it out"
 LONGEST_TITLE: Final = 200
@@ -29,11 +27,20 @@ LONGEST_ADDRESS: Final = 2_000
 # Also those that no XML may have, such as that of a badge.
 _CONTROL: Final = re.compile("[\\x00-\\x1f\\x7f-\\x9f\\ud800-\\udfff\\ufffe\\uffff]")
 _DAY: Final = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+_ADDRESS: Final = re.compile(r"https?://[!-~]+", re.IGNORECASE)
+
+
+MemberReader = Callable[[object, str, Report], Any]
+
+
 # As in definitions of data sources.
 read_boolean: Final = members.take_boolean
+
+
 read_identifier: Final = members.take_identifier
+
+
 read_entity_reference: Final = members.take_reference
-_ADDRESS: Final = re.compile(r"https?://[!-~]+", re.IGNORECASE)
 
 
 class DocumentMember(NamedTuple):
@@ -178,6 +185,7 @@ def read_address(value: object, path: str, report: Report) -> str:
 
 
 Kind = Literal["check", "scorecard", "exemption"]
+
 
 KINDS: Final[tuple[Kind, ...]] = ("check", "scorecard", "exemption")
 

@@ -8,14 +8,13 @@ import msgspec
 
 from factbook.checks import document_readers
 from factbook.checks.document_readers import DefinitionDocument, Kind
-from factbook.checks.rules import language
+from factbook.checks.rules import check_trial, language
 from factbook.checks.rules.check_definition import Check
+from factbook.checks.rules.check_trial import CheckTrial
 from factbook.checks.rules.explanation import Evidence
 from factbook.checks.state import name_state
 from factbook.checks.takeover import rhdh, tech_insights
 from factbook.checks.takeover.taken_over import REFUSED, ItemRemark, Sources, TakenOver
-from factbook.checks.trials import check_trial
-from factbook.checks.trials.check_trial import CheckTrial
 from factbook.cli.connection import format_count
 from factbook.cli.definitions import file_content, write_new_file
 from factbook.cli.documents import STDIN, parse_entity_file

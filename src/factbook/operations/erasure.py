@@ -18,7 +18,7 @@ from factbook.auth.erasures import Erasure
 from factbook.catalog import ref as refs
 from factbook.catalog.store import removed, search_keys
 from factbook.catalog.store.removed import Holder
-from factbook.checks.results import change_store
+from factbook.checks.results import state_store
 from factbook.clock import Throttle
 from factbook.datasources import memory
 from factbook.errors import ConflictError, InputError, NotFoundError
@@ -133,7 +133,7 @@ def _begin(transaction: Transaction, ref: str, caller: Caller) -> _Begun:
         "removed entities": len(entities.ids),
         "earlier documents": entities.changes,
         "facts and their history": retention.delete_facts(transaction, ids),
-        "changes of results": change_store.forget_entity_changes(transaction, ids),
+        "changes of results": state_store.forget_entity_changes(transaction, ids),
         "digests": digests.delete_digests_of(transaction, every),
     }
     found: set[str] = {*account.identifiers, *(row.id for row in rows)}

@@ -16,8 +16,8 @@ from factbook.checks.results import entity_evaluation
 from factbook.checks.rules import explanation, language
 from factbook.checks.rules.check_definition import Check
 from factbook.checks.rules.checked_entity import CheckedEntity
-from factbook.checks.trials import preview
-from factbook.checks.trials.preview import PreviewScope
+from factbook.checks.scorecards import preview
+from factbook.checks.scorecards.preview import PreviewScope
 from factbook.errors import InputError, ToolError
 from factbook.facts import store
 from factbook.tools import check_common

@@ -14,8 +14,7 @@ from factbook.checks import state
 from factbook.checks.definitions import exemption_store, scorecard
 from factbook.checks.definitions.definition_versions import check_store, scorecard_store
 from factbook.checks.definitions.exemption_store import Exemption, ExemptionFilter
-from factbook.checks.results import change_store, count_store, level_store, result_queries
-from factbook.checks.results.change_store import Change, ChangeRange
+from factbook.checks.results import count_store, level_store, result_queries, state_store
 from factbook.checks.results.count_store import StateCounts
 from factbook.checks.results.grader import decode_level
 from factbook.checks.results.result_queries import (
@@ -25,6 +24,7 @@ from factbook.checks.results.result_queries import (
     ResultFilter,
     ResultPlace,
 )
+from factbook.checks.results.state_store import Change, ChangeRange
 from factbook.checks.rules.check_definition import parse_stored_check
 from factbook.checks.scorecards import scorecard_figures
 from factbook.checks.scorecards.scorecard_figures import ScorecardInEffect
@@ -338,7 +338,7 @@ async def run_changed_results(arguments: ChangedResultsArguments, context: Conte
     """A page of changes."""
     wanted = await _build_change_range(arguments, context)
     page, last = EntryPage(arguments.limit), None
-    found = await change_store.list_changes_between(context.database, wanted, arguments.limit + 1)
+    found = await state_store.list_changes_between(context.database, wanted, arguments.limit + 1)
     names = await collectable.refs_of_ids(context.database, {one.entity_id for one in found})
     for one in found:
         # An entity that is gone has no reference.

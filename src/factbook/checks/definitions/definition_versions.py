@@ -32,6 +32,20 @@ from factbook.events import event
 from factbook.events import store as events
 from factbook.storage import Row, Transaction
 
+# Held alone by a batch of the grading of all entities, and shared by whoever grades some: an entity
+# whose transaction is open is not seen by the batch, and has to see how far that has got.
+GRADING_LOCK: Final = "scorecard progress"
+_FORGET_COUNTS: Final = (
+    "DELETE FROM scorecard_counts WHERE slot = ?",
+    "DELETE FROM scorecard_label_counts WHERE slot = ?",
+)
+_FORGET_PENDING: Final = [
+    sql.replace("= ?", "IN (SELECT pending_slot FROM scorecards WHERE pending_slot IS NOT NULL)")
+    for sql in _FORGET_COUNTS
+]
+# What decides if scorecards count the results.
+_COUNTED_MEMBERS: Final = ("severity", "effectiveFrom")
+
 
 class StagedDefinition(StoredDefinition, frozen=True):
     """A stored check or scorecard; `slot` is None before it is in effect."""
@@ -136,18 +150,6 @@ def append_published(
 ) -> None:
     """Tell of versions that came into effect, by the id of the check."""
     events.append(transaction, [event.of_published_check(*one) for one in versions], now)
-
-
-_PUBLISH_PENDING: Final = """
-UPDATE {definitions} SET draft = NULL, pending = ?, pending_version = ?, published_at = ?,
-    published_by = ?
-WHERE id = ?
-"""
-
-
-# Held alone by a batch of the grading of all entities, and shared by whoever grades some: an entity
-# whose transaction is open is not seen by the batch, and has to see how far that has got.
-GRADING_LOCK: Final = "scorecard progress"
 
 
 class _Ruling(msgspec.Struct, frozen=True):
@@ -268,47 +270,6 @@ def _find_free_grade_slot(transaction: Transaction) -> int:
     return next(slot for slot in count(1) if slot not in used)
 
 
-_ANY_GRADE_SLOT: Final = (
-    "SELECT 1 FROM scorecards WHERE COALESCE(slot, pending_slot) IS NOT NULL LIMIT 1"
-)
-
-_USED_GRADE_SLOTS: Final = "SELECT slot, pending_slot FROM scorecards"
-
-_PENDING_GRADES: Final = (
-    "SELECT graded_up_to FROM scorecards WHERE pending_slot IS NOT NULL LIMIT 1"
-)
-
-_BOTH_SLOTS: Final = "SELECT id, slot FROM scorecards WHERE pending_slot IS NOT NULL ORDER BY id"
-
-_BEGIN_GRADING: Final = """
-UPDATE scorecards SET pending_slot = ?, pending_graded_at = ?,
-    pending = COALESCE(pending, published), pending_version = COALESCE(pending_version, version)
-WHERE id = ?
-"""
-
-_RESTART_GRADING: Final = "UPDATE scorecards SET graded_up_to = 0 WHERE pending_slot IS NOT NULL"
-
-_NOTE_GRADING: Final = "UPDATE scorecards SET graded_up_to = ? WHERE pending_slot IS NOT NULL"
-
-
-_PUT_GRADES_INTO_EFFECT: Final = """
-UPDATE scorecards SET published = pending, version = pending_version, slot = pending_slot,
-    graded_at = pending_graded_at, pending = NULL, pending_version = NULL, pending_slot = NULL,
-    pending_graded_at = NULL, graded_up_to = NULL
-WHERE pending_slot IS NOT NULL
-"""
-
-_FORGET_COUNTS: Final = (
-    "DELETE FROM scorecard_counts WHERE slot = ?",
-    "DELETE FROM scorecard_label_counts WHERE slot = ?",
-)
-
-_FORGET_PENDING: Final = [
-    sql.replace("= ?", "IN (SELECT pending_slot FROM scorecards WHERE pending_slot IS NOT NULL)")
-    for sql in _FORGET_COUNTS
-]
-
-
 class ScorecardStore(StagedStore[StoredScorecard]):
     """The scorecards."""
 
@@ -378,10 +339,6 @@ scorecard_store: Final = ScorecardStore(
     DefinitionTables("scorecards", "scorecard_versions", "scorecard_id"),
     StoredScorecard,
 )
-
-
-# What decides if scorecards count the results.
-_COUNTED_MEMBERS: Final = ("severity", "effectiveFrom")
 
 
 class StoredCheck(StagedDefinition, frozen=True):
@@ -520,6 +477,42 @@ def _make_used_error(check_id: str, told: str, untold: str, verb: str) -> Confli
 check_store: Final = CheckStore(
     "check", DefinitionTables("checks", "check_versions", "check_id"), StoredCheck
 )
+
+
+_PUBLISH_PENDING: Final = """
+UPDATE {definitions} SET draft = NULL, pending = ?, pending_version = ?, published_at = ?,
+    published_by = ?
+WHERE id = ?
+"""
+
+_ANY_GRADE_SLOT: Final = (
+    "SELECT 1 FROM scorecards WHERE COALESCE(slot, pending_slot) IS NOT NULL LIMIT 1"
+)
+
+_USED_GRADE_SLOTS: Final = "SELECT slot, pending_slot FROM scorecards"
+
+_PENDING_GRADES: Final = (
+    "SELECT graded_up_to FROM scorecards WHERE pending_slot IS NOT NULL LIMIT 1"
+)
+
+_BOTH_SLOTS: Final = "SELECT id, slot FROM scorecards WHERE pending_slot IS NOT NULL ORDER BY id"
+
+_BEGIN_GRADING: Final = """
+UPDATE scorecards SET pending_slot = ?, pending_graded_at = ?,
+    pending = COALESCE(pending, published), pending_version = COALESCE(pending_version, version)
+WHERE id = ?
+"""
+
+_RESTART_GRADING: Final = "UPDATE scorecards SET graded_up_to = 0 WHERE pending_slot IS NOT NULL"
+
+_NOTE_GRADING: Final = "UPDATE scorecards SET graded_up_to = ? WHERE pending_slot IS NOT NULL"
+
+_PUT_GRADES_INTO_EFFECT: Final = """
+UPDATE scorecards SET published = pending, version = pending_version, slot = pending_slot,
+    graded_at = pending_graded_at, pending = NULL, pending_version = NULL, pending_slot = NULL,
+    pending_graded_at = NULL, graded_up_to = NULL
+WHERE pending_slot IS NOT NULL
+"""
 
 _NEWEST: Final = "SELECT id, COALESCE(draft, pending, published) FROM checks"
 

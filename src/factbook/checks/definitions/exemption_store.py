@@ -29,17 +29,31 @@ from factbook.events import store as events
 from factbook.facts.members import Report
 from factbook.storage import Database, Row, Transaction
 
+_LONGEST_COMMENT: Final = 2_000
+# The topic of the entities that an exemption is about.
+EXEMPTIONS_TOPIC: Final = ("exemptions",)
+# Held alone by who lets exemptions follow entities to other references, and shared by who asks.
+MOVES_LOCK: Final = "moves of exemptions"
+# How long before its end an exemption is announced to end.
+ANNOUNCED_AHEAD: Final = 7 * DAY
+_AT_ONCE: Final = 500
+
+
 ExemptionState = Literal["requested", "approved", "denied", "revoked", "expired"]
+
+
 Decision = Literal["approve", "deny", "revoke"]
 
+
 EXEMPTION_STATES: Final[tuple[ExemptionState, ...]] = get_args(ExemptionState)
+
+
 # What becomes of an exemption, by its state and the decision.
 _STATE_AFTER: Final[Mapping[tuple[str, str], ExemptionState]] = {
     ("requested", "approve"): "approved",
     ("requested", "deny"): "denied",
     ("approved", "revoke"): "revoked",
 }
-_LONGEST_COMMENT: Final = 2_000
 
 
 class ExemptionRequest(NamedTuple):
@@ -284,15 +298,6 @@ _EXEMPTION_MEMBERS: Final = (
 )
 
 
-# The topic of the entities that an exemption is about.
-EXEMPTIONS_TOPIC: Final = ("exemptions",)
-# Held alone by who lets exemptions follow entities to other references, and shared by who asks.
-MOVES_LOCK: Final = "moves of exemptions"
-# How long before its end an exemption is announced to end.
-ANNOUNCED_AHEAD: Final = 7 * DAY
-_AT_ONCE: Final = 500
-
-
 class EntityExemptions(NamedTuple):
     """Checks and scorecards that an entity is exempt from."""
 
@@ -502,25 +507,47 @@ SELECT id, check_id, scorecard_id, entity_ref, reason, link, starts_at, ends_at,
 FROM exemptions WHERE {} ORDER BY requested_at DESC, id DESC LIMIT ?
 """
 
+
 _EVERY: Final = _PAGE_OF_EXEMPTIONS.partition(" WHERE")[0]
+
 
 _ONE: Final = _EVERY + " WHERE id = ?"
 
+
 _OPEN: Final = _EVERY + " WHERE entity_ref = ? AND state IN ('requested', 'approved')"
+
 
 _ENDED: Final = f"""{_EVERY}
 WHERE state IN ('requested', 'approved') AND ends_at <= ? ORDER BY ends_at LIMIT ?
 """
 
+
 _BEGUN: Final = f"""{_EVERY}
 WHERE state = 'approved' AND began_at IS NULL AND starts_at <= ? ORDER BY starts_at LIMIT ?
 """
+
 
 # The first condition makes the index serve.
 _ENDING: Final = f"""{_EVERY}
 WHERE state IN ('requested', 'approved') AND state = 'approved' AND ends_at <= ? AND ends_at > ?
     AND warned_at IS NULL ORDER BY ends_at LIMIT ?
 """
+
+
+def follow_moves(transaction: Transaction, moved: Mapping[str, int]) -> None:
+    """Have exemptions name entities as they are called now; `moved` has ids by former names.
+
+    Those of an entity that lost its name and has no other one yet wait for it, and hold for nobody.
+    """
+    if not moved:
+        return
+    # A request that found the entity by its former name is committed from here on.
+    transaction.lock(MOVES_LOCK)
+    named = transaction.all(_NAMED, (list(moved),))
+    now = removed.refs_of(transaction, {moved[ref] for _, ref in named})
+    rows = [(now.get(moved[ref]) or removed.aside(ref, moved[ref]), id_) for id_, ref in named]
+    transaction.many(_RENAME, rows)
+
 
 _APPROVED: Final = """
 SELECT e.id, x.id, x.check_id, x.scorecard_id, x.entity_ref, x.reason, x.link, x.starts_at,
@@ -560,22 +587,7 @@ _DELETE: Final[Mapping[str, str]] = {
     "scorecard": "DELETE FROM exemptions WHERE scorecard_id = ?",
 }
 
-
-def follow_moves(transaction: Transaction, moved: Mapping[str, int]) -> None:
-    """Have exemptions name entities as they are called now; `moved` has ids by former names.
-
-    Those of an entity that lost its name and has no other one yet wait for it, and hold for nobody.
-    """
-    if not moved:
-        return
-    # A request that found the entity by its former name is committed from here on.
-    transaction.lock(MOVES_LOCK)
-    named = transaction.all(_NAMED, (list(moved),))
-    now = removed.refs_of(transaction, {moved[ref] for _, ref in named})
-    rows = [(now.get(moved[ref]) or removed.aside(ref, moved[ref]), id_) for id_, ref in named]
-    transaction.many(_RENAME, rows)
-
-
 # Each by its id, as an entity may have got the name that another had. In one order for all.
 _NAMED: Final = "SELECT id, entity_ref FROM exemptions WHERE entity_ref IN LIST(?) ORDER BY id"
+
 _RENAME: Final = "UPDATE exemptions SET entity_ref = ? WHERE id = ?"

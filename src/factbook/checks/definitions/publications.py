@@ -23,6 +23,15 @@ from factbook.storage import Transaction
 # Held shared by whoever evaluates or grades, and alone by whoever changes for which definitions.
 DEFINITIONS_LOCK: Final = "check definitions"
 DEFINITIONS_REVISION: Final = "checks"
+# The place of the end, in both orders.
+LAST_PLACE: Final = 2**63 - 1
+FIRST_PLACE: Final = 0
+FIRST_INTERLEAVED_PLACE: Final = -(2**62)
+# Pages have room for as many rows more as one of so many of theirs.
+_PARTS: Final = 4
+# Ids, as many as the largest batch.
+_PART_IDS: Final = 5_000
+_BLOCK_IDS: Final = _PARTS * _PART_IDS
 
 
 def lock_definitions(transaction: Transaction) -> None:
@@ -40,17 +49,6 @@ def share_definitions(transaction: Transaction) -> None:
     Drafts are saved so: what they refer to stays, and locks of definitions come after this one.
     """
     transaction.lock(DEFINITIONS_LOCK, shared=True)
-
-
-# The place of the end, in both orders.
-LAST_PLACE: Final = 2**63 - 1
-FIRST_PLACE: Final = 0
-FIRST_INTERLEAVED_PLACE: Final = -(2**62)
-# Pages have room for as many rows more as one of so many of theirs.
-_PARTS: Final = 4
-# Ids, as many as the largest batch.
-_PART_IDS: Final = 5_000
-_BLOCK_IDS: Final = _PARTS * _PART_IDS
 
 
 class IdReads(NamedTuple):
@@ -130,9 +128,6 @@ def find_last_id(place: int) -> int:
     return place if place >= FIRST_PLACE else place - FIRST_INTERLEAVED_PLACE
 
 
-_ANY_STATE: Final = "SELECT 1 FROM check_states LIMIT 1"
-
-
 def find_free_slot(transaction: Transaction) -> int:
     """A slot that nothing uses; the transaction holds the lock of the definitions alone."""
     used = {slot for (slot,) in transaction.all(_USED_SLOTS)}
@@ -162,6 +157,8 @@ def release_slots(transaction: Transaction, slots: list[int]) -> None:
     """Give back slots that are cleared for every entity."""
     transaction.run("DELETE FROM retired_slots WHERE slot IN LIST(?)", (slots,))
 
+
+_ANY_STATE: Final = "SELECT 1 FROM check_states LIMIT 1"
 
 _USED_SLOTS = """
 SELECT slot FROM checks WHERE slot IS NOT NULL

@@ -26,6 +26,14 @@ MINIMUM_COVERAGE: Final = 0.5
 # In place of a level, where interfaces ask for entities or show them.
 NO_LEVEL_WORD: Final = "none"
 NO_LEVEL_TITLE: Final = "no level"
+_LEVEL_MEMBERS: Final = (
+    DocumentMember("id", "id", document_readers.read_identifier, required=True),
+    DocumentMember("title", "title", document_readers.read_title),
+)
+_TARGET_MEMBERS: Final = (
+    DocumentMember("level", "level", document_readers.read_identifier, required=True),
+    DocumentMember("by", "by", document_readers.read_day, required=True),
+)
 
 
 class ScorecardLevel(NamedTuple):
@@ -254,10 +262,6 @@ def _read_card_filter(value: object, path: str, report: Report) -> EntityFilter:
     return entity_filter.parse_filter([value] if isinstance(value, dict) else value, path, report)
 
 
-_LEVEL_MEMBERS: Final = (
-    DocumentMember("id", "id", document_readers.read_identifier, required=True),
-    DocumentMember("title", "title", document_readers.read_title),
-)
 _ENTRY_MEMBERS: Final = (
     DocumentMember("check", "check", document_readers.read_identifier, required=True),
     DocumentMember("level", "level", document_readers.read_identifier),
@@ -265,16 +269,16 @@ _ENTRY_MEMBERS: Final = (
     DocumentMember("advisory", "advisory", document_readers.read_boolean),
     DocumentMember("effort", "effort", _read_weight),
 )
+
+
 _RULE_MEMBERS: Final = (
     DocumentMember("enabled", "enabled", document_readers.read_boolean),
     DocumentMember("maxDays", "max_days", _read_max_days),
     DocumentMember("approvers", "approvers", _read_approvers),
     DocumentMember("permanent", "permanent", document_readers.read_boolean),
 )
-_TARGET_MEMBERS: Final = (
-    DocumentMember("level", "level", document_readers.read_identifier, required=True),
-    DocumentMember("by", "by", document_readers.read_day, required=True),
-)
+
+
 _SCORECARD_MEMBERS: Final = (
     DocumentMember("id", "id", document_readers.read_identifier, required=True),
     DocumentMember("title", "title", document_readers.read_title, required=True),

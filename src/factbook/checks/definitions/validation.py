@@ -18,7 +18,7 @@ from factbook.checks.definitions.definition_versions import check_store
 from factbook.checks.definitions.scorecard import Scorecard
 from factbook.checks.rules import check_definition, language
 from factbook.checks.rules.check_definition import Check, parse_check, parse_stored_check
-from factbook.checks.rules.contradictions import report_constant
+from factbook.checks.rules.check_trial import report_constant
 from factbook.checks.rules.language import (
     CHECKS,
     ENTITY,
@@ -43,6 +43,8 @@ _COLLECTED: Final = ("freshWithin", "reasonIs")
 _NUMBERS: Final = frozenset[FactType]({"integer", "float"})
 # Forms of values whose kind has to be that of the fact.
 _OF_THE_FACT: Final = (ValueForm.SCALAR, ValueForm.ITEM, ValueForm.LIST)
+_PERMISSIONS_OF_SOURCES = {ENTITY: CATALOG_READ, CHECKS: CHECK_READ}
+_READS_CHECKS: Final = f'"{CHECKS}"'.encode()
 
 
 class CheckContext(NamedTuple):
@@ -229,9 +231,6 @@ def _suggest_near(name: str, names: Sequence[str]) -> str:
     return f".{suggestion(name, names)}".rstrip(".")
 
 
-_PERMISSIONS_OF_SOURCES = {ENTITY: CATALOG_READ, CHECKS: CHECK_READ}
-
-
 def list_needed_permissions(check: Check) -> tuple[str, ...]:
     """The permissions to read what the check reads, sorted."""
     found = {
@@ -250,8 +249,6 @@ def _walk_read_sources(check: Check) -> Iterator[str]:
 
 
 CheckDocument = dict[str, Any]
-
-_READS_CHECKS: Final = f'"{CHECKS}"'.encode()
 
 
 async def read_check_document(

@@ -14,7 +14,7 @@ from factbook.catalog.store import collectable, hierarchy
 from factbook.checks import state
 from factbook.checks.definitions.definition_versions import check_store, scorecard_store
 from factbook.checks.definitions.scorecard import NO_LEVEL_TITLE, Scorecard, parse_scorecard
-from factbook.checks.results import change_store, level_store, result_queries
+from factbook.checks.results import level_store, result_queries, state_store
 from factbook.checks.results.grader import GroupHierarchy
 from factbook.checks.results.result_queries import ResultAge
 from factbook.checks.scorecards import scorecard_figures
@@ -22,18 +22,23 @@ from factbook.clock import iso, minute
 from factbook.schemas.events import DigestForm
 from factbook.storage import Database
 
-# Entities by the id of their level, by scorecard.
-DigestLevels = Mapping[str, Mapping[str, int]]
-
 # The owner of a digest about the whole catalog.
 EVERYTHING: Final = ""
-
 # What a message names; the rest is counted.
 _NAMED: Final = 15
 # Slack takes 150 characters of a header and 3,000 of a section.
 _LONGEST_HEADER: Final = 150
 _LONGEST_LINE: Final = 180
 _MARKDOWN: Final = re.compile(r"([\\`*_\[\]()#>~|])")
+_MEANINGS: Final = {"fail": "fail", "pass": "pass", "unknown": "are unknown"}
+# Of a period; of more than these the first ones are told.
+_MOST_CHANGES: Final = 20_000
+# That are looked at, newest first: a page has to be quick after the busiest week.
+MOST_RECENT_CHECKS: Final = 3_000
+
+
+# Entities by the id of their level, by scorecard.
+DigestLevels = Mapping[str, Mapping[str, int]]
 
 
 class StateChange(NamedTuple):
@@ -93,7 +98,7 @@ def net_changes(changes: Iterable[StateChange], now: int) -> list[NetChange]:
     left = []
     for (entity, check), some in sorted(found.items()):
         before, after = state.name_state(some[0].before), state.name_state(some[-1].after)
-        if before != after and not change_store.is_flapping([one.at for one in some], now):
+        if before != after and not state_store.is_flapping([one.at for one in some], now):
             left.append(NetChange(check, entity, before, after))
     return left
 
@@ -242,11 +247,6 @@ _HEADINGS: Final = {
     "exempt": "Are exempt now",
     "not-applicable": "Do not apply any more",
 }
-_MEANINGS: Final = {"fail": "fail", "pass": "pass", "unknown": "are unknown"}
-
-
-# Of a period; of more than these the first ones are told.
-_MOST_CHANGES: Final = 20_000
 
 
 async def read_digest_of(
@@ -340,22 +340,6 @@ async def _read_owner_levels(
     return levels, cards
 
 
-_CHANGES: Final = """
-SELECT c.check_id, c.entity_id, c.at, c.before, c.after
-FROM check_changes c JOIN check_states s ON s.entity_id = c.entity_id
-WHERE s.owner IN LIST(?) AND c.at > ? AND c.at <= ? ORDER BY c.at, c.id LIMIT ?
-"""
-
-_EVERY_CHANGE: Final = """
-SELECT check_id, entity_id, at, before, after FROM check_changes
-WHERE at > ? AND at <= ? ORDER BY at, id LIMIT ?
-"""
-
-
-# That are looked at, newest first: a page has to be quick after the busiest week.
-MOST_RECENT_CHECKS: Final = 3_000
-
-
 class RecentChanges(NamedTuple):
     """The numbers of entities by check and by the word of the state that they have come to.
 
@@ -383,6 +367,17 @@ async def count_recent_changes(
         counts.setdefault(one.check, Counter())[one.after] += 1
     return RecentChanges(counts, is_cut=len(rows) > most)
 
+
+_CHANGES: Final = """
+SELECT c.check_id, c.entity_id, c.at, c.before, c.after
+FROM check_changes c JOIN check_states s ON s.entity_id = c.entity_id
+WHERE s.owner IN LIST(?) AND c.at > ? AND c.at <= ? ORDER BY c.at, c.id LIMIT ?
+"""
+
+_EVERY_CHANGE: Final = """
+SELECT check_id, entity_id, at, before, after FROM check_changes
+WHERE at > ? AND at <= ? ORDER BY at, id LIMIT ?
+"""
 
 # The index of the time gives the last ones in order; the states of an entity go with it.
 _SINCE: Final = """

@@ -20,13 +20,12 @@ from factbook.checks.rules.check_definition import (
 )
 from factbook.checks.rules.checked_entity import CHECK_STEPS
 from factbook.checks.rules.explanation import Explainer
-from factbook.checks.rules.rule_evaluation import CompiledCheck, compile_check, order_checks
+from factbook.checks.rules.rule_evaluation import CompiledCheck, order_checks
 from factbook.errors import FactbookError
 from factbook.facts.entity_filter import EntityFilter, Matcher
 from factbook.storage import Database, Transaction, counters
 
 log = structlog.get_logger("factbook.checks")
-
 # Operators whose answer changes as time passes, and those that look at the time of a collection.
 _TIMED: Final = frozenset({"olderThan", "newerThan", "freshWithin", "before", "after"})
 _FRESH: Final = frozenset({"freshWithin"})
@@ -299,7 +298,7 @@ def make_evaluated_check(check: Check, slot: int, *, is_pending: bool) -> Evalua
     return EvaluatedCheck(
         check.id,
         slot,
-        compile_check(check, slot),
+        CompiledCheck(check, slot),
         is_pending,
         any(leaf.operator in _TIMED for leaf in leaves),
         frozenset(leaf.fact.source for leaf in leaves if leaf.operator in _FRESH),

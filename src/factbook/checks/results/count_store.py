@@ -13,6 +13,16 @@ from factbook.checks.definitions.definition_versions import check_store
 from factbook.clock import DAY, Throttle
 from factbook.storage import Database, Row, Transaction
 
+# The place of a state in the counts.
+_PLACES_OF_STATES: Final = {state.PASS: 0, state.FAIL: 1, state.UNKNOWN: 2, state.INAPPLICABLE: 4}
+_EXEMPT_PLACE: Final = 3
+NO_PLACE: Final = -1
+PLACES: Final = tuple(
+    _EXEMPT_PLACE if value & state.EXEMPT else _PLACES_OF_STATES.get(value, NO_PLACE)
+    for value in range(256)
+)
+_DAYS_DELETED_AT_ONCE: Final = 1_000  # rows at once, so that no other write waits long
+
 
 class StateCounts(NamedTuple):
     """Numbers of entities by the state of a check; those that it is not about are not counted."""
@@ -28,16 +38,9 @@ class StateCounts(NamedTuple):
         return StateCounts(*(one + more for one, more in zip(self, other, strict=True)))
 
 
-# The place of a state in the counts.
-_PLACES_OF_STATES: Final = {state.PASS: 0, state.FAIL: 1, state.UNKNOWN: 2, state.INAPPLICABLE: 4}
-_EXEMPT_PLACE: Final = 3
-NO_PLACE: Final = -1
-PLACES: Final = tuple(
-    _EXEMPT_PLACE if value & state.EXEMPT else _PLACES_OF_STATES.get(value, NO_PLACE)
-    for value in range(256)
-)
 # Slot, owner and the numbers of StateCounts.
 CountRow = tuple[int, str, int, int, int, int, int]
+
 
 _COLUMNS: Final = ("slot", "owner", *StateCounts._fields)
 
@@ -123,7 +126,7 @@ def count_within(transaction: Transaction, slot: int) -> Mapping[str, StateCount
 
 
 def find_missing_counts(compared: Iterable[Row], slots: Sequence[int]) -> CountDeltas:
-    """Differences of rows of `COMPARISON` from the right counts of these slots in effect."""
+    """Differences of rows of `COUNT_COMPARISON` from the right counts of these slots in effect."""
     deltas, wanted = CountDeltas(), frozenset(slots)
     for owner, slot, states, *numbers in compared:
         if slot is None:
@@ -139,49 +142,7 @@ def _make_counts(row: Row) -> tuple[str, StateCounts]:
     return row[0], StateCounts(*map(int, row[1:]))
 
 
-_ADD = """
-INSERT INTO check_counts (slot, owner, passing, failing, undecided, exempt, inapplicable)
-VALUES (?, ?, ?, ?, ?, ?, ?)
-ON CONFLICT (slot, owner) DO UPDATE SET passing = check_counts.passing + excluded.passing,
-    failing = check_counts.failing + excluded.failing,
-    undecided = check_counts.undecided + excluded.undecided,
-    exempt = check_counts.exempt + excluded.exempt,
-    inapplicable = check_counts.inapplicable + excluded.inapplicable
-"""
-
-_WITHIN = """
-SELECT owner, passing, failing, undecided, exempt, inapplicable FROM check_counts
-WHERE slot = ? ORDER BY owner
-"""
-
-_BY_OWNER = """
-SELECT n.owner, n.passing, n.failing, n.undecided, n.exempt, n.inapplicable
-FROM checks c JOIN check_counts n ON n.slot = c.slot WHERE c.id = ? ORDER BY n.owner
-"""
-
-_TOTALS = """
-SELECT c.id, COALESCE(SUM(n.passing), 0), COALESCE(SUM(n.failing), 0),
-    COALESCE(SUM(n.undecided), 0), COALESCE(SUM(n.exempt), 0), COALESCE(SUM(n.inapplicable), 0)
-FROM checks c LEFT JOIN check_counts n ON n.slot = c.slot WHERE c.slot IS NOT NULL
-GROUP BY c.id ORDER BY c.id
-"""
-
-_TOTALS_OF = _TOTALS.replace("GROUP BY", "AND c.id IN LIST(?) GROUP BY")
-
-_OF_OWNERS = _TOTALS.replace("n.slot = c.slot", "n.slot = c.slot AND n.owner IN LIST(?)")
-
-# How many entities have which states, and what is counted.
-COUNT_COMPARISON: Final = """
-SELECT owner, CAST(NULL AS INTEGER) AS slot, states, COUNT(*), 0, 0, 0, 0 FROM check_states
-WHERE owner IN LIST(?) GROUP BY owner, states
-UNION ALL
-SELECT owner, slot, NULL, passing, failing, undecided, exempt, inapplicable FROM check_counts
-WHERE owner IN LIST(?)
-"""
-
-
 _NO_COUNTS: Final = StateCounts()
-_DAYS_DELETED_AT_ONCE: Final = 1_000  # rows at once, so that no other write waits long
 
 
 class DayCounts(NamedTuple):
@@ -253,6 +214,46 @@ def _record_day(transaction: Transaction, check_id: str, day: int) -> int:
 def _sum_day(counts: dict[str, StateCounts]) -> StateCounts:
     return StateCounts(*map(sum, zip(*counts.values(), strict=True))) if counts else _NO_COUNTS
 
+
+_ADD = """
+INSERT INTO check_counts (slot, owner, passing, failing, undecided, exempt, inapplicable)
+VALUES (?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (slot, owner) DO UPDATE SET passing = check_counts.passing + excluded.passing,
+    failing = check_counts.failing + excluded.failing,
+    undecided = check_counts.undecided + excluded.undecided,
+    exempt = check_counts.exempt + excluded.exempt,
+    inapplicable = check_counts.inapplicable + excluded.inapplicable
+"""
+
+_WITHIN = """
+SELECT owner, passing, failing, undecided, exempt, inapplicable FROM check_counts
+WHERE slot = ? ORDER BY owner
+"""
+
+_BY_OWNER = """
+SELECT n.owner, n.passing, n.failing, n.undecided, n.exempt, n.inapplicable
+FROM checks c JOIN check_counts n ON n.slot = c.slot WHERE c.id = ? ORDER BY n.owner
+"""
+
+_TOTALS = """
+SELECT c.id, COALESCE(SUM(n.passing), 0), COALESCE(SUM(n.failing), 0),
+    COALESCE(SUM(n.undecided), 0), COALESCE(SUM(n.exempt), 0), COALESCE(SUM(n.inapplicable), 0)
+FROM checks c LEFT JOIN check_counts n ON n.slot = c.slot WHERE c.slot IS NOT NULL
+GROUP BY c.id ORDER BY c.id
+"""
+
+_TOTALS_OF = _TOTALS.replace("GROUP BY", "AND c.id IN LIST(?) GROUP BY")
+
+_OF_OWNERS = _TOTALS.replace("n.slot = c.slot", "n.slot = c.slot AND n.owner IN LIST(?)")
+
+# How many entities have which states, and what is counted.
+COUNT_COMPARISON: Final = """
+SELECT owner, CAST(NULL AS INTEGER) AS slot, states, COUNT(*), 0, 0, 0, 0 FROM check_states
+WHERE owner IN LIST(?) GROUP BY owner, states
+UNION ALL
+SELECT owner, slot, NULL, passing, failing, undecided, exempt, inapplicable FROM check_counts
+WHERE owner IN LIST(?)
+"""
 
 _LAST_DAYS = """
 SELECT d.owner, d.passing, d.failing, d.undecided, d.exempt, d.inapplicable

@@ -31,6 +31,14 @@ from factbook.integrations import catalog
 from factbook.storage import Database, Transaction
 from factbook.storage.database import RestartError
 
+log = structlog.get_logger("factbook.checks")
+_NO_FACTS_READ: Mapping[str, Any] = {}
+# Without the flag of an exemption.
+_STATE_BITS: Final = EXEMPT - 1
+# What an exemption is from.
+EXEMPTED_STATES: Final = frozenset({PASS, FAIL, UNKNOWN})
+
+
 FactsOfEntities = dict[int, dict[str, Latest]]
 
 
@@ -150,9 +158,6 @@ def _decode_own_facts(
             yield id_, source, facts, updated_at
 
 
-_NO_FACTS_READ: Mapping[str, Any] = {}
-
-
 class Subject(NamedTuple):
     """An entity with what a selection of checks reads; `matching` are those that are about it.
 
@@ -167,7 +172,11 @@ class Subject(NamedTuple):
 
 
 Stored = Mapping[int, EntityStates]
+
+
 _NONE_STORED: Stored = {}
+
+
 # Brings those of the entities that exist, given the states that are stored of them.
 Read = Callable[[Transaction, CheckSelection, Sequence[int], Stored], dict[int, Subject]]
 
@@ -253,14 +262,6 @@ def _make_subject(
     place = place_entity(ref, document, matcher)
     entity = CheckedEntity(ref, document, facts)
     return Subject(entity, place.owner, selection.matching(matcher), place)
-
-
-log = structlog.get_logger("factbook.checks")
-
-# Without the flag of an exemption.
-_STATE_BITS: Final = EXEMPT - 1
-# What an exemption is from.
-EXEMPTED_STATES: Final = frozenset({PASS, FAIL, UNKNOWN})
 
 
 class SlotStates(Mapping[str, int]):

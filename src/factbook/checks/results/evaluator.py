@@ -36,8 +36,30 @@ from factbook.checks.results.publication import BatchSize, DueBatchSize
 from factbook.clock import DAY, MINUTE, Clock
 from factbook.storage import Database, Transaction, counters
 
+log = structlog.get_logger("factbook.checks")
 # Held by the process that does this, for one transaction.
 _DUE_LOCK: Final = {"checks due": False}
+# Owners whose counts are compared at once.
+_REPAIRED_AT_ONCE: Final = 50
+_BEGUN: Final = "check sweep"
+_POSITION: Final = "checks swept up to"
+# Held by the process that does a portion, for one transaction.
+_SWEEP_LOCK: Final = {"check sweep": False}
+# Evaluations and entities of a portion, so that no other write waits long.
+_EVALUATIONS: Final = 20_000
+_LEAST_SWEPT: Final = 20
+_MOST_SWEPT: Final = 500
+# By then a process of the release before has ended whose place this one takes.
+_AFTER_START: Final = MINUTE
+# The last entity, of a sweep that has reached all.
+_END_OF_SWEEP: Final = 2**63 - 1
+# In place of a position, if no sweep is under way.
+_NOTHING_SWEPT: Final = -1
+_BY_SWEEP: Final = msgspec.json.encode({"sweep": True}).decode()
+# A state may be so late that changes as time passes.
+_DUE_EVERY: Final = MINUTE
+# The actor of what happens because time passes.
+_SELF: Final = "factbook"
 
 
 async def evaluate_due(database: Database, clock: Clock) -> int:
@@ -71,13 +93,7 @@ def _evaluate_due_batch(
     return len(ids), leaves_some or len(ids) == size
 
 
-log = structlog.get_logger("factbook.checks")
-
-
 Repair = Callable[[Database], Awaitable[bool]]
-
-# Owners whose counts are compared at once.
-_REPAIRED_AT_ONCE: Final = 50
 
 
 async def list_repairs(database: Database) -> list[Repair]:
@@ -127,7 +143,7 @@ def _repair_counts_within(transaction: Transaction, owners: Sequence[str]) -> bo
 
 
 async def repair_label_counts(database: Database, block: int) -> bool:
-    """Repair the counts by label of a block of entities; see `repair`."""
+    """Repair the counts by label of a block of entities; see `repair_counts`."""
     slots = _split_numbers(await database.all(_LEVEL_SLOTS))
     rows = await database.search(
         level_store.LABEL_COMPARISON, level_store.make_label_comparison(block)
@@ -150,32 +166,6 @@ def _repair_label_counts_within(transaction: Transaction, block: int) -> bool:
 
 def _split_numbers(rows: Sequence[tuple[int, ...]]) -> list[int]:
     return [slot for (slot,) in rows]
-
-
-_CHECK_SLOTS = "SELECT slot FROM checks WHERE slot IS NOT NULL"
-_LEVEL_SLOTS = "SELECT slot FROM scorecards WHERE slot IS NOT NULL"
-
-_COUNTED_OWNERS = """
-SELECT owner FROM check_states UNION SELECT owner FROM check_counts
-UNION SELECT owner FROM scorecard_levels UNION SELECT owner FROM scorecard_counts
-"""
-
-
-_BEGUN: Final = "check sweep"
-_POSITION: Final = "checks swept up to"
-# Held by the process that does a portion, for one transaction.
-_SWEEP_LOCK: Final = {"check sweep": False}
-# Evaluations and entities of a portion, so that no other write waits long.
-_EVALUATIONS: Final = 20_000
-_LEAST_SWEPT: Final = 20
-_MOST_SWEPT: Final = 500
-# By then a process of the release before has ended whose place this one takes.
-_AFTER_START: Final = MINUTE
-# The last entity, of a sweep that has reached all.
-_END_OF_SWEEP: Final = 2**63 - 1
-# In place of a position, if no sweep is under way.
-_NOTHING_SWEPT: Final = -1
-_BY_SWEEP: Final = msgspec.json.encode({"sweep": True}).decode()
 
 
 class StateSweep:
@@ -263,12 +253,6 @@ def _evaluate_portion(
     return incremental.update_states(transaction, known, [task], now).changed
 
 
-# A state may be so late that changes as time passes.
-_DUE_EVERY: Final = MINUTE
-# The actor of what happens because time passes.
-_SELF: Final = "factbook"
-
-
 class Evaluation:
     """Evaluation that is left in a database; several processes may share the work."""
 
@@ -319,3 +303,13 @@ class Evaluation:
         caller = Caller(_SELF, now)
         trail.append_all(transaction, [trail.record(caller, entry) for entry in entries])
         return expired
+
+
+_CHECK_SLOTS = "SELECT slot FROM checks WHERE slot IS NOT NULL"
+
+_LEVEL_SLOTS = "SELECT slot FROM scorecards WHERE slot IS NOT NULL"
+
+_COUNTED_OWNERS = """
+SELECT owner FROM check_states UNION SELECT owner FROM check_counts
+UNION SELECT owner FROM scorecard_levels UNION SELECT owner FROM scorecard_counts
+"""

@@ -19,9 +19,14 @@ OUTSIDE: Final = bytes((0, 0, NO_SHARE, NO_SHARE))
 EXEMPTED: Final = bytes((255, 255, NO_SHARE, NO_SHARE))
 _REMEMBERED: Final = 20_000
 _HIGHEST: Final = 1 << 30
+# The rank of an entity that nothing counts for yet, or that is below the first level.
+NO_LEVEL: Final = 0
+
 
 # What an entry adds: passed, failed, open (unknown, or not evaluated yet).
 _PASSED, _FAILED, _OPEN, _LEFT_OUT = range(4)
+
+
 _SORTS: Final = {
     state.NONE: _OPEN,
     state.PASS: _PASSED,
@@ -30,6 +35,8 @@ _SORTS: Final = {
     state.OUT: _LEFT_OUT,
     state.INAPPLICABLE: _LEFT_OUT,
 }
+
+
 # By the byte of a vector; one with the flag of an exemption is left out.
 _SORT: Final = tuple(_SORTS.get(byte, _LEFT_OUT) for byte in range(256))
 
@@ -257,10 +264,6 @@ def _find_reached(start: str, edges: Mapping[str, Iterable[str]]) -> set[str]:
                 found.add(other)
                 waiting.append(other)
     return found
-
-
-# The rank of an entity that nothing counts for yet, or that is below the first level.
-NO_LEVEL: Final = 0
 
 
 class LevelCount(NamedTuple):

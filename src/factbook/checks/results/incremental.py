@@ -18,8 +18,7 @@ from factbook.catalog.store import apply, ownership, removed
 from factbook.checks.definitions import exemption_store, publications
 from factbook.checks.definitions.definition_versions import check_store, scorecard_store
 from factbook.checks.definitions.exemption_store import NOT_EXEMPT
-from factbook.checks.results import change_store, entity_evaluation, state_store
-from factbook.checks.results.change_store import ChangeRow
+from factbook.checks.results import entity_evaluation, state_store
 from factbook.checks.results.check_set import CheckCache, CheckSelection, CheckSet, EvaluatedCheck
 from factbook.checks.results.count_store import CountDeltas
 from factbook.checks.results.entity_evaluation import (
@@ -30,7 +29,7 @@ from factbook.checks.results.entity_evaluation import (
     evaluate_selection,
 )
 from factbook.checks.results.level_store import CountedCheck, GradedEntity, Grading, LevelDeltas
-from factbook.checks.results.state_store import EntityStates
+from factbook.checks.results.state_store import ChangeRow, EntityStates
 from factbook.checks.rules.check_definition import Check
 from factbook.checks.rules.checked_entity import CheckedEntity
 from factbook.checks.state import EXEMPT, NONE, OUT
@@ -43,6 +42,17 @@ from factbook.facts.entity_filter import Matcher
 from factbook.integrations import catalog
 from factbook.storage import Database, Transaction, before_commit
 from factbook.storage.touches import Touched
+
+_ADVISORY = "advisory"
+# Entities whose facts and documents are read at once.
+AT_ONCE: Final = 500
+# Steps that one transaction takes for patterns and paths, half a second at most. Costly checks of
+# the other entities are due at once instead, and evaluated in transactions of their own.
+TRANSACTION_STEPS: Final = 25_000_000
+_NO_STATES: Final = EntityStates(0, "", b"", None)
+_BY_ENTITY: Final = msgspec.json.encode({"entity": True}).decode()
+_BY_EXEMPTION: Final = msgspec.json.encode({"exemption": True}).decode()
+_BY_TIME: Final = msgspec.json.encode({"time": True}).decode()
 
 
 def fits_slot_fill(selection: CheckSelection) -> bool:
@@ -86,9 +96,6 @@ def _evaluate_slot(
         yield id_, state
 
 
-_ADVISORY = "advisory"
-
-
 def make_grading(transaction: Transaction, known: CheckSet) -> Grading:
     """The grading of the revision of a set; the transaction holds the lock of the definitions."""
     found = known.grading
@@ -106,20 +113,6 @@ def _date_check(check: Check) -> int | None:
     if check.severity == _ADVISORY:
         return None
     return check.effective_from or 0
-
-
-# Entities whose facts and documents are read at once.
-AT_ONCE: Final = 500
-# Steps that one transaction takes for patterns and paths, half a second at most. Costly checks of
-# the other entities are due at once instead, and evaluated in transactions of their own.
-TRANSACTION_STEPS: Final = 25_000_000
-
-_OWNERS: Final = "SELECT id, owner FROM {} WHERE owner IN LIST(?) ORDER BY id"
-_SET_OWNER: Final = "UPDATE {} SET owner = ? WHERE id = ?"
-_NO_STATES: Final = EntityStates(0, "", b"", None)
-_BY_ENTITY: Final = msgspec.json.encode({"entity": True}).decode()
-_BY_EXEMPTION: Final = msgspec.json.encode({"exemption": True}).decode()
-_BY_TIME: Final = msgspec.json.encode({"time": True}).decode()
 
 
 class Task(NamedTuple):
@@ -206,7 +199,8 @@ def _collect_touched(transaction: Transaction, cache: CheckCache) -> tuple[Check
     if entity_ids:  # what moves is among them
         moved = removed.moved(transaction.touched)
         exemption_store.follow_moves(transaction, moved)
-        _rename_groups(transaction, {ref: id_ for ref, id_ in moved.items() if _is_group_ref(ref)})
+        groups = {ref: id_ for ref, id_ in moved.items() if ref.startswith("group:")}
+        _rename_groups(transaction, groups)
     known = cache.current(transaction)
     if known.is_empty:
         return known, []
@@ -215,10 +209,6 @@ def _collect_touched(transaction: Transaction, cache: CheckCache) -> tuple[Check
         for source_id in catalog.owner_sources():
             history.touch_values(transaction, source_id, owned)
     return known, list(_make_tasks(known, entity_ids, transaction.touched))
-
-
-def _is_group_ref(ref: str) -> bool:
-    return ref.startswith("group:")
 
 
 def _rename_groups(transaction: Transaction, moved: Mapping[str, int]) -> None:
@@ -376,8 +366,8 @@ class _Update:
                 place, cards = subject.place, exempt.scorecards
                 graded.append(GradedEntity(id_, row.states, place, cards))
         state_store.write_states(self._transaction, (row for row in rows if row.states), stored)
-        change_store.append_changes(self._transaction, self._changes, self._now)
-        change_store.append_change_events(self._transaction, self._changes, self._now)
+        state_store.append_changes(self._transaction, self._changes, self._now)
+        state_store.append_change_events(self._transaction, self._changes, self._now)
         self._changes.clear()
         gone = [id_ for id_ in entity_ids if id_ not in found]
         for id_ in gone:
@@ -464,3 +454,8 @@ def _make_states_row(
         owner = before.owner if before else ""
     states = bytes(given.states[1:]).rstrip(b"\0")
     return EntityStates(id_, owner, states, due)
+
+
+_OWNERS: Final = "SELECT id, owner FROM {} WHERE owner IN LIST(?) ORDER BY id"
+
+_SET_OWNER: Final = "UPDATE {} SET owner = ? WHERE id = ?"

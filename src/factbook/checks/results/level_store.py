@@ -35,10 +35,17 @@ from factbook.events import store as events
 from factbook.facts.entity_filter import Matcher
 from factbook.storage import Database, Row, Transaction
 
+log = structlog.get_logger("factbook.checks")
 # Labels by which an entity is counted, the first by name: each is a row to be written with a level.
 MOST_COUNTED_LABELS: Final = 50
 # Entities whose counts share rows.
 LABEL_BLOCK: Final = 4_096
+_LEVEL_COLUMNS: Final = ("entity_id", "owner", "system", "kind", "levels", "labels")
+_SYSTEM = "system:"
+# Levels that a row of events tells of.
+_LEVELS_IN_A_ROW: Final = 1_000
+_NO_PLACE: Final = ("", "", "", "")
+
 
 _Key = tuple[int, str, str, int, int]  # slot, label, value, level, block
 
@@ -114,14 +121,14 @@ async def list_label_blocks(database: Database) -> list[int]:
 
 
 def make_label_comparison(block: int) -> tuple[int, int, int]:
-    """The parameters of `COMPARISON` for a block."""
+    """The parameters of `LABEL_COMPARISON` for a block."""
     return block * LABEL_BLOCK, (block + 1) * LABEL_BLOCK, block
 
 
 def find_missing_label_counts(
     compared: Iterable[Row], block: int, slots: Sequence[int]
 ) -> LabelDeltas:
-    """Differences of rows of `COMPARISON` from the right counts of these slots in effect."""
+    """Differences of rows of `LABEL_COMPARISON` from the right counts of these slots in effect."""
     deltas, wanted = LabelDeltas(), frozenset(slots)
     for name, value, slot, levels, *numbers in compared:
         if slot is None:
@@ -143,39 +150,6 @@ def _add_numbers(numbers: list[int], others: Sequence[int]) -> None:
     for place, number in enumerate(others):
         numbers[place] += number
 
-
-_ADD_LABEL_COUNTS: Final = """
-INSERT INTO scorecard_label_counts (slot, label, value, level, block, entities, scored, score)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?)
-ON CONFLICT (slot, label, value, level, block) DO UPDATE SET
-    entities = scorecard_label_counts.entities + excluded.entities,
-    scored = scorecard_label_counts.scored + excluded.scored,
-    score = scorecard_label_counts.score + excluded.score
-"""
-
-_TALLIES: Final = """
-SELECT value, level, CAST(SUM(entities) AS BIGINT), CAST(SUM(scored) AS BIGINT),
-    CAST(SUM(score) AS BIGINT)
-FROM scorecard_label_counts WHERE slot = ? AND label = ? AND entities > 0 GROUP BY value, level
-"""
-
-_BLOCKS: Final = """
-SELECT DISTINCT entity_id / ? FROM scorecard_levels WHERE labels <> ''
-UNION SELECT block FROM scorecard_label_counts
-"""
-
-# How many entities have which labels and levels, and what is counted.
-LABEL_COMPARISON: Final = """
-SELECT labels, CAST(NULL AS TEXT), CAST(NULL AS INTEGER) AS slot, levels, COUNT(*), 0, 0, 0
-FROM scorecard_levels WHERE entity_id >= ? AND entity_id < ? AND labels <> ''
-GROUP BY labels, levels
-UNION ALL
-SELECT label, value, slot, NULL, level, entities, scored, score
-FROM scorecard_label_counts WHERE block = ?
-"""
-
-
-_LEVEL_COLUMNS: Final = ("entity_id", "owner", "system", "kind", "levels", "labels")
 
 CountedPlace = tuple[str, str, str, str]
 
@@ -269,7 +243,7 @@ def list_level_ids_after(transaction: Transaction, after: int, limit: int) -> li
 
 
 def find_missing_level_counts(compared: Iterable[Row], slots: Sequence[int]) -> LevelDeltas:
-    """Differences of rows of `COMPARISON` from the right counts of these slots in effect."""
+    """Differences of rows of `LEVEL_COMPARISON` from the right counts of these slots in effect."""
     deltas, wanted = LevelDeltas(), frozenset(slots)
     for owner, system, kind, slot, levels, *numbers in compared:
         place = owner, system, kind, ""
@@ -363,75 +337,6 @@ def _collect_level_counts(found: Iterable[Row]) -> list[LevelCount]:
     return list(map(LevelCount._make, found))
 
 
-_AT_LEVEL: Final = """
-e.id IN (SELECT entity_id FROM scorecard_levels WHERE substr(levels, ?, 1) = ?)
-"""
-
-# The offset keeps PostgreSQL from reading all of the level.
-_AT_LEVEL_NEAR: Final = """
-EXISTS (
-    SELECT 1 FROM scorecard_levels l WHERE l.entity_id = e.id AND substr(l.levels, ?, 1) = ?
-    LIMIT 1 OFFSET 0
-)
-"""
-
-_READ: Final = """
-SELECT entity_id, owner, system, kind, levels, labels FROM scorecard_levels
-WHERE entity_id IN LIST(?)
-"""
-
-_IDS: Final = """
-SELECT entity_id FROM scorecard_levels WHERE entity_id > ? ORDER BY entity_id LIMIT ?
-"""
-
-# How many entities have which levels, and what is counted.
-LEVEL_COMPARISON: Final = """
-SELECT owner, system, kind, CAST(NULL AS INTEGER) AS slot, levels, COUNT(*), 0, 0, 0
-FROM scorecard_levels WHERE owner IN LIST(?) GROUP BY owner, system, kind, levels
-UNION ALL
-SELECT owner, system, kind, slot, NULL, level, entities, scored, score
-FROM scorecard_counts WHERE owner IN LIST(?)
-"""
-
-_ADD_LEVEL_COUNTS: Final = """
-INSERT INTO scorecard_counts (slot, owner, system, kind, level, entities, scored, score)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?)
-ON CONFLICT (slot, owner, system, kind, level) DO UPDATE SET
-    entities = scorecard_counts.entities + excluded.entities,
-    scored = scorecard_counts.scored + excluded.scored,
-    score = scorecard_counts.score + excluded.score
-"""
-
-_LEVEL_COUNTS: Final = """
-SELECT owner, system, kind, level, entities, scored, score FROM scorecard_counts
-WHERE slot = ? AND entities > 0
-"""
-
-_BY_OWNER: Final = """
-SELECT owner, level, CAST(SUM(entities) AS BIGINT), CAST(SUM(scored) AS BIGINT),
-    CAST(SUM(score) AS BIGINT)
-FROM scorecard_counts WHERE slot = ? AND entities > 0 GROUP BY owner, level
-"""
-
-_TOTAL: Final = _BY_OWNER.replace("SELECT owner", "SELECT ''").replace("BY owner, ", "BY ")
-
-_TOTAL_OF: Final = _TOTAL.replace("GROUP", "AND owner IN LIST(?) GROUP")
-
-_BY_SYSTEM: Final = _BY_OWNER.replace("owner", "system")
-
-_BY_KIND: Final = _BY_OWNER.replace("owner", "kind")
-
-_PAGE: Final = """
-SELECT entity_id, substr(levels, ?, ?) FROM scorecard_levels
-WHERE entity_id > ? AND substr(levels, ?, 1) NOT IN (?, ?, ?) ORDER BY entity_id LIMIT ?
-"""
-
-_PAGE_OF: Final = _PAGE.replace("ORDER", "AND owner IN LIST(?) ORDER")
-
-
-_SYSTEM = "system:"
-
-
 class EntityPlace(NamedTuple):
     """Owner, system and kind of an entity, '' without one, its labels and what to match."""
 
@@ -457,13 +362,6 @@ def place_entity(ref: str, document: Mapping[str, Any], matcher: Matcher) -> Ent
 
 def _list_targets(relations: Iterable[Mapping[str, str]], type_: str) -> Iterator[str]:
     return (one["targetRef"] for one in relations if one["type"] == type_)
-
-
-log = structlog.get_logger("factbook.checks")
-
-# Levels that a row of events tells of.
-_LEVELS_IN_A_ROW: Final = 1_000
-_NO_PLACE: Final = ("", "", "", "")
 
 
 class CountedCheck(NamedTuple):
@@ -688,3 +586,99 @@ def _append_level_events(
         for start in range(0, len(found), _LEVELS_IN_A_ROW)
     ]
     events.append(transaction, rows, now)
+
+
+_ADD_LABEL_COUNTS: Final = """
+INSERT INTO scorecard_label_counts (slot, label, value, level, block, entities, scored, score)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (slot, label, value, level, block) DO UPDATE SET
+    entities = scorecard_label_counts.entities + excluded.entities,
+    scored = scorecard_label_counts.scored + excluded.scored,
+    score = scorecard_label_counts.score + excluded.score
+"""
+
+_TALLIES: Final = """
+SELECT value, level, CAST(SUM(entities) AS BIGINT), CAST(SUM(scored) AS BIGINT),
+    CAST(SUM(score) AS BIGINT)
+FROM scorecard_label_counts WHERE slot = ? AND label = ? AND entities > 0 GROUP BY value, level
+"""
+
+_BLOCKS: Final = """
+SELECT DISTINCT entity_id / ? FROM scorecard_levels WHERE labels <> ''
+UNION SELECT block FROM scorecard_label_counts
+"""
+
+# How many entities have which labels and levels, and what is counted.
+LABEL_COMPARISON: Final = """
+SELECT labels, CAST(NULL AS TEXT), CAST(NULL AS INTEGER) AS slot, levels, COUNT(*), 0, 0, 0
+FROM scorecard_levels WHERE entity_id >= ? AND entity_id < ? AND labels <> ''
+GROUP BY labels, levels
+UNION ALL
+SELECT label, value, slot, NULL, level, entities, scored, score
+FROM scorecard_label_counts WHERE block = ?
+"""
+
+_AT_LEVEL: Final = """
+e.id IN (SELECT entity_id FROM scorecard_levels WHERE substr(levels, ?, 1) = ?)
+"""
+
+# The offset keeps PostgreSQL from reading all of the level.
+_AT_LEVEL_NEAR: Final = """
+EXISTS (
+    SELECT 1 FROM scorecard_levels l WHERE l.entity_id = e.id AND substr(l.levels, ?, 1) = ?
+    LIMIT 1 OFFSET 0
+)
+"""
+
+_READ: Final = """
+SELECT entity_id, owner, system, kind, levels, labels FROM scorecard_levels
+WHERE entity_id IN LIST(?)
+"""
+
+_IDS: Final = """
+SELECT entity_id FROM scorecard_levels WHERE entity_id > ? ORDER BY entity_id LIMIT ?
+"""
+
+# How many entities have which levels, and what is counted.
+LEVEL_COMPARISON: Final = """
+SELECT owner, system, kind, CAST(NULL AS INTEGER) AS slot, levels, COUNT(*), 0, 0, 0
+FROM scorecard_levels WHERE owner IN LIST(?) GROUP BY owner, system, kind, levels
+UNION ALL
+SELECT owner, system, kind, slot, NULL, level, entities, scored, score
+FROM scorecard_counts WHERE owner IN LIST(?)
+"""
+
+_ADD_LEVEL_COUNTS: Final = """
+INSERT INTO scorecard_counts (slot, owner, system, kind, level, entities, scored, score)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (slot, owner, system, kind, level) DO UPDATE SET
+    entities = scorecard_counts.entities + excluded.entities,
+    scored = scorecard_counts.scored + excluded.scored,
+    score = scorecard_counts.score + excluded.score
+"""
+
+_LEVEL_COUNTS: Final = """
+SELECT owner, system, kind, level, entities, scored, score FROM scorecard_counts
+WHERE slot = ? AND entities > 0
+"""
+
+_BY_OWNER: Final = """
+SELECT owner, level, CAST(SUM(entities) AS BIGINT), CAST(SUM(scored) AS BIGINT),
+    CAST(SUM(score) AS BIGINT)
+FROM scorecard_counts WHERE slot = ? AND entities > 0 GROUP BY owner, level
+"""
+
+_TOTAL: Final = _BY_OWNER.replace("SELECT owner", "SELECT ''").replace("BY owner, ", "BY ")
+
+_TOTAL_OF: Final = _TOTAL.replace("GROUP", "AND owner IN LIST(?) GROUP")
+
+_BY_SYSTEM: Final = _BY_OWNER.replace("owner", "system")
+
+_BY_KIND: Final = _BY_OWNER.replace("owner", "kind")
+
+_PAGE: Final = """
+SELECT entity_id, substr(levels, ?, ?) FROM scorecard_levels
+WHERE entity_id > ? AND substr(levels, ?, 1) NOT IN (?, ?, ?) ORDER BY entity_id LIMIT ?
+"""
+
+_PAGE_OF: Final = _PAGE.replace("ORDER", "AND owner IN LIST(?) ORDER")

@@ -20,29 +20,40 @@ from factbook.checks.definitions.definition_versions import (
 )
 from factbook.checks.definitions.exemption_store import NOT_EXEMPT
 from factbook.checks.definitions.publications import LAST_PLACE, IdReads
-from factbook.checks.results import (
-    change_store,
-    count_store,
-    entity_evaluation,
-    incremental,
-    state_store,
-)
-from factbook.checks.results.change_store import ChangeRow
+from factbook.checks.results import count_store, entity_evaluation, incremental, state_store
 from factbook.checks.results.check_set import CheckCache, CheckSelection
 from factbook.checks.results.count_store import NO_PLACE, PLACES, CountRow
 from factbook.checks.results.incremental import Task, make_grading
 from factbook.checks.results.level_store import GradedEntity, LevelDeltas, place_entity
-from factbook.checks.results.state_store import EntityStates
+from factbook.checks.results.state_store import ChangeRow, EntityStates
 from factbook.checks.state import NONE
 from factbook.clock import Clock
 from factbook.facts.entity_filter import Matcher
 from factbook.storage import Database, Transaction
 
+log = structlog.get_logger("factbook.checks")
 # Of one transaction.
 BATCH_SECONDS: Final = 0.5
 _FIRST_BATCH: Final = 200
 _LEAST_BATCH: Final = 5
 _MOST_BATCH: Final = 5_000
+# Held by the process that does a piece of the work, for one transaction.
+_PUBLICATION_LOCK: Final = {"check publication": False}
+# Evaluations in a batch, so that no other write waits long.
+_EVALUATIONS: Final = 100_000
+_LEAST_EVALUATED: Final = 200
+# With more filters than that, reading the documents is quicker than asking for each filter.
+_FEW_FILTERS: Final = 4
+# That many are picked from the states of an entity sooner than all of them are read.
+_FEW_SLOTS: Final = 8
+_CLEARED: Final = 5_000
+_PAGE_OF_STATES: Final = 5_000
+_ENTITIES: Final = IdReads(collectable.ids_after, collectable.ids_among)
+_STATES: Final = IdReads(state_store.list_state_ids_after, state_store.list_state_ids_among)
+# Held by the process that does a piece of the work, for one transaction.
+_REGRADE_LOCK: Final = {"scorecard grading": False}
+# The last entity, once all are graded.
+_ALL_ENTITIES: Final = 2**63 - 1
 
 
 class BatchSize:
@@ -136,23 +147,6 @@ def split_by_owner(
         yield OwnedStates(owner, ids, b"".join(gathered), slots)
 
 
-log = structlog.get_logger("factbook.checks")
-
-# Held by the process that does a piece of the work, for one transaction.
-_PUBLICATION_LOCK: Final = {"check publication": False}
-# Evaluations in a batch, so that no other write waits long.
-_EVALUATIONS: Final = 100_000
-_LEAST_EVALUATED: Final = 200
-# With more filters than that, reading the documents is quicker than asking for each filter.
-_FEW_FILTERS: Final = 4
-# That many are picked from the states of an entity sooner than all of them are read.
-_FEW_SLOTS: Final = 8
-_CLEARED: Final = 5_000
-_PAGE_OF_STATES: Final = 5_000
-_ENTITIES: Final = IdReads(collectable.ids_after, collectable.ids_among)
-_STATES: Final = IdReads(state_store.list_state_ids_after, state_store.list_state_ids_among)
-
-
 async def evaluate_pending(database: Database, clock: Clock) -> bool:
     """Do a piece of the work that is left; returns false if there is none to do here."""
     if await database.write(partial(_evaluate_batch, database=database, clock=clock)):
@@ -238,7 +232,7 @@ def _count_effects(transaction: Transaction, ready: Sequence[StoredCheck], now: 
             counts += group.counts(pair)
             changes += group.changes(pair, whys[pair.check_id])
         count_store.add_counts(transaction, counts)
-        change_store.append_changes(transaction, changes, now)
+        state_store.append_changes(transaction, changes, now)
 
 
 def _list_pair_slots(pairs: Iterable[StatePair]) -> Sequence[int]:
@@ -279,17 +273,6 @@ def _clear_retired(transaction: Transaction, cache: CheckCache) -> bool:
     else:
         publications.note_cleared_slots(transaction, retired, some.place)
     return True
-
-
-_UNSETTLED_CHECKS = """
-SELECT 1 FROM checks WHERE pending_slot IS NOT NULL UNION ALL SELECT 1 FROM retired_slots LIMIT 1
-"""
-
-
-# Held by the process that does a piece of the work, for one transaction.
-_REGRADE_LOCK: Final = {"scorecard grading": False}
-# The last entity, once all are graded.
-_ALL_ENTITIES: Final = 2**63 - 1
 
 
 async def grade_pending(database: Database, clock: Clock) -> bool:
@@ -394,5 +377,9 @@ def _begin_due_within(transaction: Transaction, cache: CheckCache, now: int) -> 
         scorecard_store.grade_again(transaction, due, now)
     return bool(due)
 
+
+_UNSETTLED_CHECKS = """
+SELECT 1 FROM checks WHERE pending_slot IS NOT NULL UNION ALL SELECT 1 FROM retired_slots LIMIT 1
+"""
 
 _UNSETTLED_SCORECARDS: Final = "SELECT 1 FROM scorecards WHERE pending_slot IS NOT NULL LIMIT 1"

@@ -8,10 +8,10 @@ from factbook.catalog.store import collectable
 from factbook.checks import state
 from factbook.checks.definitions import publications
 from factbook.checks.definitions.definition_versions import check_store
-from factbook.checks.results import change_store, entity_evaluation, state_store
-from factbook.checks.results.change_store import find_flap_start, is_flapping
+from factbook.checks.results import entity_evaluation, state_store
 from factbook.checks.results.check_set import CheckCache, CheckSet, EvaluatedCheck
 from factbook.checks.results.entity_evaluation import SlotStates
+from factbook.checks.results.state_store import find_flap_start, is_flapping
 from factbook.checks.rules import check_definition, language
 from factbook.checks.rules.check_definition import Check
 from factbook.checks.rules.checked_entity import CheckedEntity
@@ -20,6 +20,17 @@ from factbook.checks.rules.language import CHECKS, ENTITY
 from factbook.clock import iso
 from factbook.facts import freshness, store
 from factbook.storage import Database, counters
+
+# The states of a check that is about the entity.
+ABOUT_ENTITY: Final = frozenset({state.PASS, state.FAIL, state.UNKNOWN, state.INAPPLICABLE})
+# Of fewer entities every one is read to find the first of them; of more, those in their order.
+_FEW: Final = 2_000
+_SLOTS_READ: Final = 3  # times, of states that were moved to another slot meanwhile
+_READS: Final = 3  # of states whose slots were moved meanwhile
+_NO_FACTS_EXPLAINED: Final[Mapping[str, Any]] = {}
+# Checks that a page looks at: with a filter that few results meet it holds few.
+_MOST_CHECKS: Final = 20
+_PAGE_PORTION: Final = 1_000
 
 
 class ResultAge(NamedTuple):
@@ -79,11 +90,6 @@ _STATES: Final[Mapping[str, Sequence[int]]] = {
     "exempt": tuple(one | state.EXEMPT for one in (state.PASS, state.FAIL, state.UNKNOWN)),
     "not-applicable": (state.OUT, state.INAPPLICABLE),
 }
-# The states of a check that is about the entity.
-ABOUT_ENTITY: Final = frozenset({state.PASS, state.FAIL, state.UNKNOWN, state.INAPPLICABLE})
-# Of fewer entities every one is read to find the first of them; of more, those in their order.
-_FEW: Final = 2_000
-_SLOTS_READ: Final = 3  # times, of states that were moved to another slot meanwhile
 
 
 class CheckResult(NamedTuple):
@@ -157,7 +163,7 @@ async def read_entity_results(
     by_id = {id_: states[slot] for id_, slot in known.slots.items()}
     entity = CheckedEntity(ref, document, facts, by_id)
     entity.most_steps = known.steps_per_check
-    times = await change_store.list_change_times(database, entity_id)
+    times = await state_store.list_change_times(database, entity_id)
     has_stale = any(latest.kept for latest in facts.values())
     results = []
     for one in _select_checks(known, only):
@@ -253,7 +259,8 @@ def _make_state_condition(wanted: ResultFilter) -> tuple[str, list[Any]]:
     """The condition for the wanted states and owners."""
     words = wanted.states or ("pass", "fail", "unknown", "exempt")
     values: list[Any] = [bytes([one]) for word in words for one in _STATES[word]]
-    condition = f"SUBSTR(s.states, CAST(c.slot AS INTEGER), 1) IN ({_make_placeholders(values)})"
+    places = ", ".join("?" * len(values))
+    condition = f"SUBSTR(s.states, CAST(c.slot AS INTEGER), 1) IN ({places})"
     if wanted.owners:
         return f"{condition} AND s.owner IN LIST(?)", [*values, list(wanted.owners)]
     return condition, values
@@ -277,33 +284,6 @@ async def _read_stored_states(
 def _select_checks(known: CheckSet, only: Collection[str]) -> list[EvaluatedCheck]:
     found = [one for one in known.checks if not one.is_pending and (not only or one.id in only)]
     return sorted(found, key=lambda one: one.id)
-
-
-def _make_placeholders(values: Sequence[object]) -> str:
-    return ", ".join("?" * len(values))
-
-
-_OF_ENTITY = """
-SELECT {revision}, s.owner, s.states FROM check_states s WHERE s.entity_id = ?
-""".replace("{revision}", counters.expression(publications.DEFINITIONS_REVISION))
-
-_OF_CHECK = """
-SELECT e.ref, e.id, s.owner, SUBSTR(s.states, CAST(c.slot AS INTEGER), 1)
-FROM checks c, check_states s, entities e
-WHERE c.id = ? AND e.ref > ? AND s.entity_id = e.id AND {} ORDER BY e.ref LIMIT ?
-"""
-
-_BY_STATE = """
-SELECT s.entity_id, s.owner, SUBSTR(s.states, CAST(c.slot AS INTEGER), 1)
-FROM checks c, check_states s WHERE c.id = ? AND {}
-"""
-
-_CHANGED_SINCE = """EXISTS (
-    SELECT 1 FROM check_changes g WHERE g.entity_id = e.id AND g.check_id = c.id AND g.at >= ?
-)"""
-
-
-_READS: Final = 3  # of states whose slots were moved meanwhile
 
 
 class FailingCounts(NamedTuple):
@@ -339,9 +319,6 @@ def _count_failing_states(states: bytearray, slots: Sequence[int]) -> FailingCou
     return FailingCounts(passing, failing, unknown)
 
 
-_NO_FACTS_EXPLAINED: Final[Mapping[str, Any]] = {}
-
-
 class ExplainedRow(NamedTuple):
     """A result with the title of its entity, '' without one.
 
@@ -364,7 +341,7 @@ async def explain_rows(
     facts = await entity_evaluation.read_facts_of(database, _list_read_sources(check), ids)
     known = await database.remembered.of(CheckCache).loaded(database)
     states = await state_store.read_states_of(database, ids)
-    times = await change_store.find_last_changes_of(database, check.id, ids)
+    times = await state_store.find_last_changes_of(database, check.id, ids)
     explained, explainer = [], Explainer(check)
     for row in rows:
         id_, document = row.entity_id, documents.get(row.entity_id, _NO_FACTS_EXPLAINED)
@@ -392,11 +369,6 @@ def _list_read_sources(check: Check) -> list[str]:
 def _read_title(document: Mapping[str, Any]) -> str:
     found = document.get("metadata", _NO_FACTS_EXPLAINED).get("title")
     return found if isinstance(found, str) else ""
-
-
-# Checks that a page looks at: with a filter that few results meet it holds few.
-_MOST_CHECKS: Final = 20
-_PAGE_PORTION: Final = 1_000
 
 
 class ResultPlace(NamedTuple):
@@ -459,3 +431,23 @@ async def _mark_rows(
 async def _list_check_ids(database: Database, only: Sequence[str]) -> list[str]:
     stored = await check_store.everything(database)
     return [one.id for one in stored if one.slot is not None and (not only or one.id in only)]
+
+
+_OF_ENTITY = """
+SELECT {revision}, s.owner, s.states FROM check_states s WHERE s.entity_id = ?
+""".replace("{revision}", counters.expression(publications.DEFINITIONS_REVISION))
+
+_OF_CHECK = """
+SELECT e.ref, e.id, s.owner, SUBSTR(s.states, CAST(c.slot AS INTEGER), 1)
+FROM checks c, check_states s, entities e
+WHERE c.id = ? AND e.ref > ? AND s.entity_id = e.id AND {} ORDER BY e.ref LIMIT ?
+"""
+
+_BY_STATE = """
+SELECT s.entity_id, s.owner, SUBSTR(s.states, CAST(c.slot AS INTEGER), 1)
+FROM checks c, check_states s WHERE c.id = ? AND {}
+"""
+
+_CHANGED_SINCE = """EXISTS (
+    SELECT 1 FROM check_changes g WHERE g.entity_id = e.id AND g.check_id = c.id AND g.at >= ?
+)"""

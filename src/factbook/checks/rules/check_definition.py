@@ -43,6 +43,17 @@ _MISLEADING: Final = re.compile(
     r"[\x00-\x20\x7f-\xa0\\\xad\u034f\u061c\u180e\u200b-\u200f\u2028-\u202f\u2060-\u206f\ufeff"
     r"\ufff9-\ufffb\U000e0000-\U000e007f]"
 )
+_DEEPEST_TEST_ENTITY: Final = 20
+# A test has no exemptions.
+_EXPECTED_WORDS: Final = tuple(
+    word for word in state.WORDS if word != state.name_state(state.EXEMPT)
+)
+TEST_MEMBERS: Final = frozenset({"title", "facts", "reasons", "checks", "entity", "at", "expect"})
+SEVERITIES: Final = ("required", "advisory")
+MOST_LABELS: Final = 50
+MOST_TESTS: Final = 100
+_ON_UNKNOWN: Final = {"unknown": UNKNOWN, "fail": FAIL, "pass": PASS}
+
 
 TemplateKeys = tuple[str, ...]
 
@@ -157,14 +168,6 @@ def _write_template_value(value: Any) -> str:
     return ""
 
 
-_DEEPEST_TEST_ENTITY: Final = 20
-# A test has no exemptions.
-_EXPECTED_WORDS: Final = tuple(
-    word for word in state.WORDS if word != state.name_state(state.EXEMPT)
-)
-TEST_MEMBERS: Final = frozenset({"title", "facts", "reasons", "checks", "entity", "at", "expect"})
-
-
 class CheckTest(Struct, frozen=True):
     """Facts and reasons by source, states of other checks, an entity and a time, all made up.
 
@@ -253,13 +256,6 @@ def _read_test_moment(value: object, path: str, report: Report) -> int | None:
     except ValueError:
         report(path, "has to be an ISO 8601 date, or date and time with a UTC offset")
     return None
-
-
-SEVERITIES: Final = ("required", "advisory")
-MOST_LABELS: Final = 50
-MOST_TESTS: Final = 100
-
-_ON_UNKNOWN: Final = {"unknown": UNKNOWN, "fail": FAIL, "pass": PASS}
 
 
 class Messages(Struct, frozen=True):
@@ -441,6 +437,7 @@ CHECK_MEMBERS: Final = (
     DocumentMember("labels", "labels", _read_check_labels),
     DocumentMember("tests", "tests", _read_check_tests),
 )
+
 
 _STORED_CHECK_MEMBERS: Final = tuple(
     one._replace(read=language.read_condition) if one.read is _read_rule else one

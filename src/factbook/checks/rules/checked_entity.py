@@ -11,10 +11,7 @@ from factbook.checks.rules.language import CHECKS, ENTITY, FactReference
 from factbook.facts.freshness import Latest, find_reason
 from factbook.facts.schema import NEVER_COLLECTED, NOT_APPLICABLE
 
-Document = Mapping[str, Any]
-
 _NAMESPACE: Final = "metadata.namespace"
-_NO_DOCUMENT: Final[Document] = {}
 _NO_FACTS: Final[Mapping[str, Latest]] = {}
 # The reason of a leaf on a check whose own state is unknown.
 CHECK_UNKNOWN: Final = "check-unknown"
@@ -22,6 +19,12 @@ CHECK_UNKNOWN: Final = "check-unknown"
 CHECK_STEPS: Final = 5_000_000
 # A state that says nothing about the entity.
 _SILENT: Final = frozenset({state.NONE, state.UNKNOWN})
+
+
+Document = Mapping[str, Any]
+
+
+_NO_DOCUMENT: Final[Document] = {}
 
 
 class TooCostlyError(ValueError):

@@ -11,6 +11,9 @@ from typing import Any, Final
 
 _LONGEST_VERSION: Final = 100
 _MOST_DIGITS: Final = 18
+_DIGITS: Final = re.compile(r"\d+", re.ASCII)
+
+
 _VERSION: Final = re.compile(
     r"""v?
     (?P<release>\d+(?:\.\d+)*)
@@ -18,11 +21,15 @@ _VERSION: Final = re.compile(
     (?:\+[0-9a-z-]+(?:\.[0-9a-z-]+)*)?""",
     re.ASCII | re.IGNORECASE | re.VERBOSE,
 )
-_DIGITS: Final = re.compile(r"\d+", re.ASCII)
+
 
 # Numbers of a pre-release come before words, and a pre-release before what it leads to.
 _VersionPart = tuple[int, int, str]
+
+
 Version = tuple[tuple[int, ...], int, tuple[_VersionPart, ...]]
+
+
 _PRE, _FINAL, _POST = 0, 1, 2
 
 

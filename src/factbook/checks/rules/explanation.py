@@ -17,7 +17,6 @@ from factbook.checks.rules.language import CHECKS, FactCondition, FactReference,
 from factbook.checks.rules.rule_evaluation import (
     CompiledCheck,
     Evaluate,
-    compile_check,
     compile_rule,
     make_fact_reader,
 )
@@ -27,7 +26,6 @@ from factbook.facts.schema import NOT_APPLICABLE
 
 # The reason of a comparison that cannot be made, for instance since a fact has another type now.
 CHECK_ERROR: Final = "check-error"
-
 _LONGEST_EXPLAINED_TEXT: Final = 500
 _MOST_EXPLAINED_ITEMS: Final = 20
 
@@ -83,7 +81,7 @@ class Explainer:
     def __init__(self, check: Check, compiled_check: CompiledCheck | None = None) -> None:
         """`compiled_check` is the same check, where it is known already."""
         self._check = check
-        self._evaluate = (compiled_check or compile_check(check, 0)).evaluate
+        self._evaluate = (compiled_check or CompiledCheck(check, 0)).evaluate
         # By state, as the first result with it needs them.
         self._compared: dict[int, list[ComparedFact]] = {}
         self._messages: dict[int, MessageTemplate | None] = {}
@@ -225,7 +223,9 @@ def explain_narrowed(
     facts = {
         source: _narrow_latest(source, latest, counts) for source, latest in entity.facts.items()
     }
-    states = {id_: entity.states[id_] for id_ in entity.states if counts(_refer_to_check(id_))}
+    states = {
+        id_: entity.states[id_] for id_ in entity.states if counts(FactReference(CHECKS, id_))
+    }
     known = CheckedEntity(entity.ref, {**document, "metadata": metadata}, facts, states)
     found = explain_check(check, known, now)
     return found._replace(because=[one for one in found.because if _counts_whole(one, counts)])
@@ -236,10 +236,6 @@ def _narrow_latest(source: str, latest: Latest, counts: Counts) -> Latest:
         name: value for name, value in latest.facts.items() if counts(FactReference(source, name))
     }
     return latest._replace(facts=facts, reasons={})
-
-
-def _refer_to_check(id_: str) -> FactReference:
-    return FactReference(CHECKS, id_)
 
 
 def _counts_whole(one: Evidence, counts: Counts) -> bool:

@@ -30,10 +30,37 @@ from factbook.facts.schema import REASONS, FactType
 ENTITY: Final = "entity"
 # The states of other checks.
 CHECKS: Final = "checks"
-
 _LONGEST_NAME: Final = 300
 # Few enough that the stack is never too short for them, wherever an evaluation begins.
 _DEEPEST_EXPRESSION: Final = 50
+MOST_LISTED_VALUES: Final = 500
+LONGEST_VALUE: Final = 1_000
+# A hundred years.
+_LONGEST_DURATION: Final = 36_525 * DAY
+DURATION_UNITS: Final = TIMEOUT_UNITS | LIFETIME_UNITS
+_MOST_COUNTED: Final = 1_000_000_000
+_ORDERED: Final = frozenset[FactType]({"integer", "float"})
+_SCALARS: Final = frozenset[FactType]({"integer", "float", "string", "boolean"})
+_LISTED: Final = frozenset[FactType]({"integer", "float", "string"})
+_TEXT: Final = frozenset[FactType]({"string"})
+_TEXT_OR_SET: Final = frozenset[FactType]({"string", "set"})
+_SETS: Final = frozenset[FactType]({"set"})
+_SIZED: Final = frozenset[FactType]({"string", "set", "object"})
+_TIMES: Final = frozenset[FactType]({"datetime"})
+_ALL: Final = _SCALARS | _TIMES | _SIZED
+# They ask about the knowledge of a fact, and are not unknown themselves, unless an object is too
+# large for a path.
+KNOWLEDGE_OPERATORS: Final = frozenset({"isKnown", "isUnknown", "reasonIs"})
+_REFERENCE_MEMBERS: Final = ("source", "fact", "path")
+# More than any rule that people can follow.
+MOST_CONDITIONS: Final = 200
+DEEPEST_CONDITION: Final = 10
+_NODES: Final = ("all", "any", "not")
+_LEAF: Final = frozenset({"source", "fact", "path", "operator", "value", "caseSensitive"})
+_MOST_NAMED_VALUES: Final = 10
+_MOST_NAMED_CONDITIONS: Final = 20
+# Words of a comparison with a time that moves on.
+_FROM_NOW: Final = {"before": "is less than {} from now", "after": "is more than {} from now"}
 
 
 class FactReference(Struct, frozen=True):
@@ -79,14 +106,6 @@ def _check_expression(text: object, source: object, path: str, report: Report) -
             return
         if depth(found.parsed.parsed) > _DEEPEST_EXPRESSION:
             report(path, f"is nested more than {_DEEPEST_EXPRESSION} levels deep")
-
-
-MOST_LISTED_VALUES: Final = 500
-LONGEST_VALUE: Final = 1_000
-# A hundred years.
-_LONGEST_DURATION: Final = 36_525 * DAY
-DURATION_UNITS: Final = TIMEOUT_UNITS | LIFETIME_UNITS
-_MOST_COUNTED: Final = 1_000_000_000
 
 
 class ValueForm(Enum):
@@ -224,16 +243,6 @@ _FORM_CHECKS: Final[dict[ValueForm, Callable[[object], str | None]]] = {
 # A test of a value; raises TypeError or ValueError for a value that it does not fit.
 ValueTest = Callable[[Any], bool]
 
-_ORDERED: Final = frozenset[FactType]({"integer", "float"})
-_SCALARS: Final = frozenset[FactType]({"integer", "float", "string", "boolean"})
-_LISTED: Final = frozenset[FactType]({"integer", "float", "string"})
-_TEXT: Final = frozenset[FactType]({"string"})
-_TEXT_OR_SET: Final = frozenset[FactType]({"string", "set"})
-_SETS: Final = frozenset[FactType]({"set"})
-_SIZED: Final = frozenset[FactType]({"string", "set", "object"})
-_TIMES: Final = frozenset[FactType]({"datetime"})
-_ALL: Final = _SCALARS | _TIMES | _SIZED
-
 
 class Operator(NamedTuple):
     """An operator; `words` is how a sentence tells it, with `{}` for the value.
@@ -337,16 +346,24 @@ _OPERATOR_TABLE: Final = (
     Operator("freshWithin", _ALL, ValueForm.DURATION, "was collected within the last {}"),
 )
 
+
 OPERATORS: Final[Mapping[str, Operator]] = {one.name: one for one in _OPERATOR_TABLE}
+
 
 _TEXT_FORMS: Final = frozenset(
     {ValueForm.SCALAR, ValueForm.ITEM, ValueForm.LIST, ValueForm.TEXT, ValueForm.PATTERN}
 )
+
+
 # Operators that compare text: those that `caseSensitive` is for.
 TEXT_OPERATORS: Final = frozenset(one.name for one in _OPERATOR_TABLE if one.form in _TEXT_FORMS)
+
+
 PATTERN_OPERATORS: Final = frozenset(
     one.name for one in _OPERATOR_TABLE if one.form is ValueForm.PATTERN
 )
+
+
 # Operators of other languages, in lower case, and ours.
 _ELSEWHERE: Final[Mapping[str, str]] = {
     **dict.fromkeys(("=", "==", "eq", "is"), "equal"),
@@ -359,13 +376,6 @@ _ELSEWHERE: Final[Mapping[str, str]] = {
     **dict.fromkeys(("includes", "has"), "contains"),
     "exists": "isKnown",
 }
-
-# They ask about the knowledge of a fact, and are not unknown themselves, unless an object is too
-# large for a path.
-KNOWLEDGE_OPERATORS: Final = frozenset({"isKnown", "isUnknown", "reasonIs"})
-
-
-_REFERENCE_MEMBERS: Final = ("source", "fact", "path")
 
 
 def read_operator_value(
@@ -405,14 +415,6 @@ def _read_other_fact(
     for name in value.keys() - set(_REFERENCE_MEMBERS):
         report(f"{path}.{name}", not_a_member(name, "reference to a fact", _REFERENCE_MEMBERS))
     return read_fact_reference(value, path, report)
-
-
-# More than any rule that people can follow.
-MOST_CONDITIONS: Final = 200
-DEEPEST_CONDITION: Final = 10
-
-_NODES: Final = ("all", "any", "not")
-_LEAF: Final = frozenset({"source", "fact", "path", "operator", "value", "caseSensitive"})
 
 
 class FactCondition(Struct, frozen=True):
@@ -569,12 +571,6 @@ def _read_comparison(document: dict[str, Any], path: str, report: Report) -> Rul
         elif not isinstance(is_sensitive, bool):
             told(f"{path}.caseSensitive", "has to be true or false")
     return None if mistakes else FactCondition(fact, str(operator), value, is_sensitive is False)
-
-
-_MOST_NAMED_VALUES: Final = 10
-_MOST_NAMED_CONDITIONS: Final = 20
-# Words of a comparison with a time that moves on.
-_FROM_NOW: Final = {"before": "is less than {} from now", "after": "is more than {} from now"}
 
 
 def describe_rule(rule: Rule) -> str:

@@ -34,17 +34,28 @@ from factbook.integrations import catalog
 from factbook.outbound.outcomes import Missing
 from factbook.user_patterns import UserPattern
 
-# The state for an entity at a time.
-Evaluate = Callable[[CheckedEntity, int], int]
-# The time at which the state may change although nothing is written; None if there is none.
-Due = Callable[[CheckedEntity, int], int | None]
-# Raises ValueError for a value that cannot be read.
-Read = Callable[[CheckedEntity], Any]
-
 # About a tenth of a second.
 _MOST_EXPRESSION_STEPS: Final = 100_000
 # A step of an expression takes about a microsecond.
 _STEPS_OF_EXPRESSION: Final = 50
+# A value that does not fit its operator, and an object that is too large for a path.
+_BROKEN: Final = (TypeError, ValueError)
+# Operators that read why a value is unknown, or when it was collected.
+_BEYOND_VALUES: Final = frozenset({"reasonIs", "freshWithin"})
+T = TypeVar("T")
+_OPPOSITE = {PASS: FAIL, FAIL: PASS}
+
+
+# The state for an entity at a time.
+Evaluate = Callable[[CheckedEntity, int], int]
+
+
+# The time at which the state may change although nothing is written; None if there is none.
+Due = Callable[[CheckedEntity, int], int | None]
+
+
+# Raises ValueError for a value that cannot be read.
+Read = Callable[[CheckedEntity], Any]
 
 
 class CompiledRule(NamedTuple):
@@ -179,10 +190,6 @@ TIME_CONDITIONS: Final[Mapping[str, Callable[[FactCondition], CompiledRule]]] = 
     "before": _compile_before,
     "after": _compile_after,
 }
-
-
-# A value that does not fit its operator, and an object that is too large for a path.
-_BROKEN: Final = (TypeError, ValueError)
 
 
 def compile_rule(rule: Rule) -> CompiledRule:
@@ -412,9 +419,6 @@ _OUTCOMES: Final[Mapping[int, CheckOutcome]] = {
     state: CheckOutcome(state) for state in (PASS, FAIL, UNKNOWN, INAPPLICABLE)
 }
 
-# Operators that read why a value is unknown, or when it was collected.
-_BEYOND_VALUES: Final = frozenset({"reasonIs", "freshWithin"})
-
 
 class CompiledCheck:
     """A check as functions; `slot` is the place of its state among those of an entity.
@@ -469,9 +473,6 @@ class CompiledCheck:
         return matcher.lets_through(self.check.applies_to)
 
 
-T = TypeVar("T")
-
-
 def _count_steps(evaluate: Callable[[CheckedEntity, int], T]) -> Callable[[CheckedEntity, int], T]:
     """The same evaluation, which counts its steps as those of one check."""
 
@@ -519,19 +520,11 @@ def _compile_outcome(evaluate_rule: Evaluate) -> Callable[[CheckedEntity, int], 
     return evaluate
 
 
-def compile_check(check: Check, slot: int) -> CompiledCheck:
-    """The check as functions; `slot` is the place of its state among those of an entity."""
-    return CompiledCheck(check, slot)
-
-
 def order_checks(checks: Iterable[CompiledCheck]) -> list[CompiledCheck]:
     """The checks, each after those whose states it reads."""
     by_id = {one.check.id: one for one in checks}
     reads = {id_: one.checks for id_, one in by_id.items()}
     return [by_id[id_] for id_ in check_definition.order_by_reads(reads)]
-
-
-_OPPOSITE = {PASS: FAIL, FAIL: PASS}
 
 
 class PartialEvaluation:

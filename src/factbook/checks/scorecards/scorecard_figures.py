@@ -34,6 +34,16 @@ from factbook.storage import Database, Row, Transaction
 
 EVERYBODY: Final = "*"
 MOST_TREND_DAYS: Final = 1_000
+ROLLUP_KEYS: Final = ("owner", "system", "domain", "kind")
+MOST_DEPTH: Final = 5
+_LABEL_PREFIX: Final = "label:"
+# Entities that a page looks at: with a filter that few of them meet it holds few.
+_LEVELS_LOOKED_AT: Final = 10_000
+_LEVEL_PORTION: Final = 1_000
+# Entities that a page looks at: with a filter that few of them meet it holds few.
+_ROWS_LOOKED_AT: Final = 10_000
+_MATRIX_PORTION: Final = 1_000
+_READS: Final = 3  # of states whose slots were moved meanwhile
 
 
 class TrendFigures(NamedTuple):
@@ -156,42 +166,6 @@ def _record_trend(
 def _make_trend_point(row: Row) -> TrendPoint:
     day, levels, scored, score = row
     return TrendPoint(day, TrendFigures(msgspec.json.decode(levels), scored, score))
-
-
-_OF_GROUP: Final = """
-SELECT day, levels, scored, score FROM scorecard_days
-WHERE scorecard_id = ? AND owner = ? AND day >= COALESCE((
-    SELECT MAX(day) FROM scorecard_days WHERE scorecard_id = ? AND owner = ? AND day <= ?
-), 0) AND day <= ? ORDER BY day DESC LIMIT ?
-"""
-
-_LAST: Final = """
-SELECT d.owner, d.day, d.levels, d.scored, d.score FROM scorecard_days d JOIN (
-    SELECT owner, MAX(day) AS day FROM scorecard_days WHERE scorecard_id = ? AND day <= ?
-    GROUP BY owner
-) last ON last.owner = d.owner AND last.day = d.day WHERE d.scorecard_id = ?
-"""
-
-# A later day before the same time tells what held by then.
-_TRIM: Final = """
-DELETE FROM scorecard_days WHERE day < ? AND EXISTS (
-    SELECT 1 FROM scorecard_days later WHERE later.scorecard_id = scorecard_days.scorecard_id
-        AND later.owner = scorecard_days.owner AND later.day > scorecard_days.day
-        AND later.day <= ?
-)
-"""
-
-_KEEP: Final = """
-INSERT INTO scorecard_days (scorecard_id, owner, day, levels, scored, score)
-VALUES (?, ?, ?, ?, ?, ?)
-ON CONFLICT (scorecard_id, owner, day) DO UPDATE SET levels = excluded.levels,
-    scored = excluded.scored, score = excluded.score
-"""
-
-
-ROLLUP_KEYS: Final = ("owner", "system", "domain", "kind")
-MOST_DEPTH: Final = 5
-_LABEL_PREFIX: Final = "label:"
 
 
 class RollupGroup(NamedTuple):
@@ -326,11 +300,6 @@ def _make_rollup_groups(
     return [at((name,)) for name in ([group] if group is not None else tree.tops(tallies))]
 
 
-# Entities that a page looks at: with a filter that few of them meet it holds few.
-_LEVELS_LOOKED_AT: Final = 10_000
-_LEVEL_PORTION: Final = 1_000
-
-
 class LevelFilter(NamedTuple):
     """A filter of entities; `rank` is that of the level, 0 below the first."""
 
@@ -437,12 +406,6 @@ def list_next_steps(
 def _is_counted_result(result: CheckResult, now: int) -> bool:
     check = result.check
     return check.severity != "advisory" and (check.effective_from or 0) <= now
-
-
-# Entities that a page looks at: with a filter that few of them meet it holds few.
-_ROWS_LOOKED_AT: Final = 10_000
-_MATRIX_PORTION: Final = 1_000
-_READS: Final = 3  # of states whose slots were moved meanwhile
 
 
 class MatrixFilter(NamedTuple):
@@ -552,3 +515,34 @@ async def _name_matrix_rows(database: Database, found: Sequence[_FoundEntity]) -
 def _list_slots(known: CheckSet, check_ids: Sequence[str]) -> list[int]:
     """The slots of checks; 0, where nothing stands, of one that is not in effect."""
     return [known.slots.get(id_, 0) for id_ in check_ids]
+
+
+_OF_GROUP: Final = """
+SELECT day, levels, scored, score FROM scorecard_days
+WHERE scorecard_id = ? AND owner = ? AND day >= COALESCE((
+    SELECT MAX(day) FROM scorecard_days WHERE scorecard_id = ? AND owner = ? AND day <= ?
+), 0) AND day <= ? ORDER BY day DESC LIMIT ?
+"""
+
+_LAST: Final = """
+SELECT d.owner, d.day, d.levels, d.scored, d.score FROM scorecard_days d JOIN (
+    SELECT owner, MAX(day) AS day FROM scorecard_days WHERE scorecard_id = ? AND day <= ?
+    GROUP BY owner
+) last ON last.owner = d.owner AND last.day = d.day WHERE d.scorecard_id = ?
+"""
+
+# A later day before the same time tells what held by then.
+_TRIM: Final = """
+DELETE FROM scorecard_days WHERE day < ? AND EXISTS (
+    SELECT 1 FROM scorecard_days later WHERE later.scorecard_id = scorecard_days.scorecard_id
+        AND later.owner = scorecard_days.owner AND later.day > scorecard_days.day
+        AND later.day <= ?
+)
+"""
+
+_KEEP: Final = """
+INSERT INTO scorecard_days (scorecard_id, owner, day, levels, scored, score)
+VALUES (?, ?, ?, ?, ?, ?)
+ON CONFLICT (scorecard_id, owner, day) DO UPDATE SET levels = excluded.levels,
+    scored = excluded.scored, score = excluded.score
+"""

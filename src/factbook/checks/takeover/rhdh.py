@@ -17,6 +17,14 @@ _COMPARISON: Final = re.compile(
     rf"(?P<sign>>=|<=|==|!=|>|<)\s*(?P<value>{_NUMBER}|true|false)", re.ASCII
 )
 _RANGE: Final = re.compile(rf"(?P<low>{_NUMBER})\s*-\s*(?P<high>{_NUMBER})", re.ASCII)
+_KEYS: Final = ("success", "warning", "error")
+_ANNOTATIONS: Final = (
+    "annotations scorecard.io/ of entities, which change thresholds or switch metrics off, are not "
+    "in this file: give these entities exemptions, or checks of their own"
+)
+_DEEPEST: Final = 5
+
+
 _THRESHOLD_OPERATORS: Final = {
     ">": "greaterThan",
     ">=": "greaterThanInclusive",
@@ -25,6 +33,7 @@ _THRESHOLD_OPERATORS: Final = {
     "==": "equal",
     "!=": "notEqual",
 }
+
 
 ThresholdValue = float | bool
 
@@ -114,14 +123,6 @@ def _holds_for(sign: str, value: ThresholdValue, wanted: ThresholdValue) -> bool
         case "==":
             return value == wanted
     return value != wanted
-
-
-_KEYS: Final = ("success", "warning", "error")
-_ANNOTATIONS: Final = (
-    "annotations scorecard.io/ of entities, which change thresholds or switch metrics off, are not "
-    "in this file: give these entities exemptions, or checks of their own"
-)
-_DEEPEST: Final = 5
 
 
 def take_over_rhdh(config: object, sources: Sources) -> TakenOver:

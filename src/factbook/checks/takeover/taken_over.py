@@ -12,10 +12,10 @@ from typing import Any, Final, NamedTuple
 from factbook.checks import state
 from factbook.checks.definitions import scorecard
 from factbook.checks.document_readers import DefinitionDocument, Kind
-from factbook.checks.rules import contradictions, language
+from factbook.checks.rules import check_trial, language
 from factbook.checks.rules.check_definition import Check, CheckTest, parse_check
+from factbook.checks.rules.check_trial import evaluate_test
 from factbook.checks.rules.language import FactCondition, FactReference
-from factbook.checks.trials.check_trial import evaluate_test
 from factbook.errors import InvalidItemsError
 from factbook.integrations import catalog
 
@@ -23,6 +23,17 @@ from factbook.integrations import catalog
 REFUSED: Final = "refused"
 # It can, and something of it is lost or means something else.
 CHANGED: Final = "changed"
+_RENAMED: Final[Mapping[tuple[str, str], str]] = {
+    ("techdocs", "hasAnnotationBackstageIoTechdocsRef"): "hasTechdocsRef",
+}
+_KNOWN: Final[Mapping[str, Collection[str]]] = {
+    source.id: frozenset(fact.name for fact in source.schema) for source in catalog.SOURCES
+}
+_NOT_OF_IDS: Final = re.compile(r"[^A-Za-z0-9._-]+")
+MOST_TAKEN_OVER: Final = 2_000
+_MOST_TRIED: Final = 2_000
+_VARIABLE: Final = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}")
+_OF_SETS: Final = ("contains", "doesNotContain", "containsAny", "containsAll")
 
 
 class Remark(NamedTuple):
@@ -59,13 +70,7 @@ RETRIEVERS: Final[Mapping[str, str]] = {
     "entityOwnershipFactRetriever": "entity-ownership",
     "techdocsFactRetriever": "techdocs",
 }
-_RENAMED: Final[Mapping[tuple[str, str], str]] = {
-    ("techdocs", "hasAnnotationBackstageIoTechdocsRef"): "hasTechdocsRef",
-}
-_KNOWN: Final[Mapping[str, Collection[str]]] = {
-    source.id: frozenset(fact.name for fact in source.schema) for source in catalog.SOURCES
-}
-_NOT_OF_IDS: Final = re.compile(r"[^A-Za-z0-9._-]+")
+
 
 Sources = Mapping[str, str]
 
@@ -107,11 +112,6 @@ def make_resolver(listed: Sequence[str], sources: Sources) -> Callable[[str], Ma
 def _match_name(source: str, fact: str) -> str:
     return _RENAMED.get((source, fact), fact)
 
-
-MOST_TAKEN_OVER: Final = 2_000
-_MOST_TRIED: Final = 2_000
-_VARIABLE: Final = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}")
-_OF_SETS: Final = ("contains", "doesNotContain", "containsAny", "containsAll")
 
 Facts = dict[str, dict[str, Any]]
 
@@ -207,8 +207,8 @@ def _pick_values(leaves: list[FactCondition]) -> list[Any]:
     if sets:
         items = [one for value in sets for one in (value if isinstance(value, list) else [value])]
         return [list(dict.fromkeys(items)), [], *([one] for one in dict.fromkeys(items))]
-    plain = [leaf for leaf in leaves if contradictions.find_facet(leaf).name == "value"]
-    return contradictions.sample_values(plain) or [1, 2, 3]
+    plain = [leaf for leaf in leaves if check_trial.find_facet(leaf).name == "value"]
+    return check_trial.sample_values(plain) or [1, 2, 3]
 
 
 def _add_tests(document: Mapping[str, Any], check: Check) -> dict[str, Any]:

@@ -19,6 +19,19 @@ _ADDRESSES: Final = ("url", "href", "link")
 _OF_LINKS: Final = frozenset(
     {*_ADDRESSES, "title", "icon", "type", "name", "text", "label", "description"}
 )
+_NULL: Final = {"equal": "isUnknown", "notEqual": "isKnown"}
+_IGNORED: Final = ("name", "priority", "id")
+_LEAF_MEMBERS: Final = frozenset({"fact", "operator", "value", "path", "params", *_IGNORED})
+_STEP: Final = re.compile(
+    r"\.(?P<name>[A-Za-z_]\w*)|\[(?P<index>\d+|\*)\]|\[(?:'(?P<single>[^'\\]+)'|\"(?P<double>[^\"\\]+)\")\]",
+    re.ASCII,
+)
+TYPE: Final = "json-rules-engine"
+_RANK_SCORECARD: Final = "maturity"
+_RANKS: Final = {1: "bronze", 2: "silver", 3: "gold"}
+# What a filter of theirs has as the value of a path that only has to be there.
+_EXISTS: Final = ("*", "CATALOG_FILTER_EXISTS", "Symbol(CATALOG_FILTER_EXISTS_V0)")
+_LEFT_OUT: Final = ("successMetadata", "draft", "schedule")
 
 
 def make_fix(
@@ -110,6 +123,7 @@ def _take_first(values: Mapping[str, Any], noun: str, remarks: Remarks) -> Any:
 # The members `source` and `fact` for a name; raises LookupError, whose text says what is wrong.
 Resolve = Callable[[str], Mapping[str, str]]
 
+
 ENGINE_OPERATORS: Final = (
     "equal",
     "notEqual",
@@ -122,6 +136,8 @@ ENGINE_OPERATORS: Final = (
     "greaterThan",
     "greaterThanInclusive",
 )
+
+
 # Decorated operators that mean the same as one of ours; `not:` stands before any.
 _DECORATED: Final = {
     "everyFact:notEqual": "doesNotContain",
@@ -134,6 +150,8 @@ _DECORATED: Final = {
     "swap:contains": "in",
     "swap:in": "contains",
 }
+
+
 # Those that mean the contrary of one of ours.
 _CONTRARY: Final = {
     "everyFact:notIn": "containsAny",
@@ -141,13 +159,6 @@ _CONTRARY: Final = {
     "swap:doesNotContain": "in",
     "swap:notIn": "contains",
 }
-_NULL: Final = {"equal": "isUnknown", "notEqual": "isKnown"}
-_IGNORED: Final = ("name", "priority", "id")
-_LEAF_MEMBERS: Final = frozenset({"fact", "operator", "value", "path", "params", *_IGNORED})
-_STEP: Final = re.compile(
-    r"\.(?P<name>[A-Za-z_]\w*)|\[(?P<index>\d+|\*)\]|\[(?:'(?P<single>[^'\\]+)'|\"(?P<double>[^\"\\]+)\")\]",
-    re.ASCII,
-)
 
 
 class Translation:
@@ -282,9 +293,6 @@ def make_jmespath(path: object) -> str | None:
     return "".join(steps).removeprefix(".")
 
 
-TYPE: Final = "json-rules-engine"
-_RANK_SCORECARD: Final = "maturity"
-_RANKS: Final = {1: "bronze", 2: "silver", 3: "gold"}
 _BACKSTAGE_MEMBERS: Final = frozenset(
     {
         "type",
@@ -398,10 +406,6 @@ def _walk_checks(config: object, *names: str) -> Mapping[str, Any]:
         config = config.get(name) if isinstance(config, dict) else None
     return config if isinstance(config, dict) else {}
 
-
-# What a filter of theirs has as the value of a path that only has to be there.
-_EXISTS: Final = ("*", "CATALOG_FILTER_EXISTS", "Symbol(CATALOG_FILTER_EXISTS_V0)")
-_LEFT_OUT: Final = ("successMetadata", "draft", "schedule")
 
 Names = Mapping[str, tuple[str, str]]
 

@@ -22,7 +22,7 @@ from factbook.checks.definitions.definition_versions import (
     scorecard_store,
 )
 from factbook.checks.definitions.exemption_store import ExemptionActor
-from factbook.checks.results import change_store, count_store, result_queries
+from factbook.checks.results import count_store, result_queries, state_store
 from factbook.checks.results.count_store import StateCounts
 from factbook.checks.results.grader import GroupHierarchy
 from factbook.checks.results.result_queries import CheckedRow, ExplainedRow, ResultFilter
@@ -488,7 +488,7 @@ async def _chart(visit: PageContext, stored: StoredCheck) -> Any:
 
 
 async def _changes(visit: PageContext, check_id: str) -> list[ChangedResult]:
-    found = await change_store.list_latest_changes(visit.state.database, check_id, _CHANGES)
+    found = await state_store.list_latest_changes(visit.state.database, check_id, _CHANGES)
     names = await collectable.refs_of_ids(visit.state.database, {one.entity_id for one in found})
     return [
         ChangedResult(

@@ -9,11 +9,11 @@ from factbook.checks.definitions.scorecard import NO_LEVEL_TITLE, Scorecard
 from factbook.checks.results import result_queries
 from factbook.checks.results.count_store import StateCounts
 from factbook.checks.results.result_queries import ResultAge
-from factbook.checks.rules import language
+from factbook.checks.rules import check_trial, language
 from factbook.checks.rules.check_definition import Check
-from factbook.checks.trials import check_trial, preview
-from factbook.checks.trials.check_trial import CheckTrial
-from factbook.checks.trials.write_trial import TrialRoom
+from factbook.checks.rules.check_trial import CheckTrial
+from factbook.checks.scorecards import preview
+from factbook.checks.scorecards.write_trial import TrialRoom
 from factbook.web.checks import shares
 from factbook.web.data_sources.fact_across import Share
 from factbook.web.site import formats

@@ -11,15 +11,15 @@ from factbook.auth.permissions import (
     SCORECARD_WRITE,
     SOURCE_READ,
 )
-from factbook.checks.definitions import exemption_store, publications, scorecard, starter
+from factbook.checks.definitions import definition_writes, exemption_store, publications, scorecard
 from factbook.checks.definitions.definition_versions import (
     StoredScorecard,
     check_store,
     scorecard_store,
 )
+from factbook.checks.definitions.definition_writes import Adoption
 from factbook.checks.definitions.exemption_store import ExemptionFilter
 from factbook.checks.definitions.scorecard import Scorecard
-from factbook.checks.definitions.starter import Adoption
 from factbook.checks.results import count_store, level_store, result_queries
 from factbook.checks.results.count_store import StateCounts
 from factbook.checks.results.grader import NO_TALLY, LevelTally
@@ -92,12 +92,12 @@ async def show(visit: PageContext) -> Reply:
 async def adopt(visit: PageContext) -> Reply:
     """Make drafts of the starter: a scorecard, and the checks that the sources can answer."""
     known = await visit.state.registry.latest()
-    wanted, now = starter.list_starter_documents(known.sources.values()), visit.now
+    wanted, now = definition_writes.list_starter_documents(known.sources.values()), visit.now
     [card] = [one.document["id"] for one in wanted if one.kind == "scorecard"]
 
     def work(transaction: Transaction) -> Adoption:
         publications.lock_definitions(transaction)
-        return starter.adopt_starter(transaction, wanted, visit.person.ref, now)
+        return definition_writes.adopt_starter(transaction, wanted, visit.person.ref, now)
 
     def about(made: Adoption) -> AuditEntry:
         return AuditEntry("scorecard.create", card, {"drafts": list(made.made)})

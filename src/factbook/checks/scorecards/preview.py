@@ -24,9 +24,9 @@ from factbook.checks.rules import language
 from factbook.checks.rules.check_definition import Check
 from factbook.checks.rules.checked_entity import CheckedEntity
 from factbook.checks.rules.language import ENTITY
+from factbook.checks.scorecards import write_trial
+from factbook.checks.scorecards.write_trial import TrialBudget, TrialRoom
 from factbook.checks.state import EXEMPT, FAIL, NONE, OUT, PASS, UNKNOWN, name_state
-from factbook.checks.trials import write_trial
-from factbook.checks.trials.write_trial import TrialBudget, TrialRoom
 from factbook.errors import FactbookError
 from factbook.facts import entity_filter
 from factbook.facts.freshness import Latest
@@ -35,6 +35,9 @@ from factbook.storage import Database
 # Entities that are read at once; other work is done between two portions.
 _EVALUATED_AT_ONCE: Final = 2_000
 _NO_FACTS_PREVIEWED: Mapping[str, Any] = {}
+_GRADED_AT_ONCE: Final = 2_000
+_ADVISORY: Final = "advisory"
+
 
 Facts = Mapping[str, Mapping[str, object]]
 
@@ -286,10 +289,6 @@ def _count_previewed(states: Mapping[int, int]) -> StateCounts:
         if PLACES[state] != NO_PLACE:
             counts[PLACES[state]] += number
     return StateCounts(*counts)
-
-
-_GRADED_AT_ONCE: Final = 2_000
-_ADVISORY: Final = "advisory"
 
 
 class PreviewedLevel(NamedTuple):

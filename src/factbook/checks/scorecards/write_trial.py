@@ -1,0 +1,526 @@
+"""Trials of writes, and of entities as documents have them: changed results. Nothing of them stays.
+
+The cost of a trial is known before a check is evaluated, and refused with a sentence.
+
+Entities of documents are such as those of a pull request: their results as they would be, and
+whether the documents alone decide them. Each is evaluated where it is: in its set, whoever pushes
+or imports that, with the annotations that an importer has added and with what is known of it. What
+is known is told of the entities of the set that is named, as documents of strangers may name any
+entity.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Any, Final, NamedTuple, TypeVar, cast
+
+import msgspec
+
+from factbook import user_patterns
+from factbook.catalog import sets
+from factbook.catalog.push_rules import PushRules
+from factbook.catalog.sets import Prepared
+from factbook.catalog.store import apply, collectable, diff, locks, reach
+from factbook.catalog.store.apply import Actor
+from factbook.catalog.store.diff import Existing, WritePlan
+from factbook.catalog.store.locks import WriteLocks
+from factbook.checks import state
+from factbook.checks.results import incremental
+from factbook.checks.results.check_set import CheckCache, CheckSet
+from factbook.checks.results.entity_evaluation import (
+    ActiveExemptions,
+    SlotStates,
+    evaluate_selection,
+)
+from factbook.checks.results.incremental import TouchedEntity
+from factbook.checks.results.state_store import EntityStates
+from factbook.checks.rules import explanation
+from factbook.checks.rules.check_definition import Check
+from factbook.checks.rules.checked_entity import CheckedEntity
+from factbook.checks.rules.explanation import Explanation
+from factbook.checks.rules.language import ENTITY, FactReference
+from factbook.checks.rules.rule_evaluation import CompiledCheck, PartialEvaluation
+from factbook.clock import Clock
+from factbook.errors import InputError, TooManyRequestsError, UnavailableError
+from factbook.facts import store
+from factbook.facts.datasource import DataSource
+from factbook.facts.freshness import Latest, Observation
+from factbook.integrations import catalog
+from factbook.storage import Database, Transaction
+
+T = TypeVar("T")
+# Steps of one evaluation of a check without patterns.
+EVALUATION_STEPS: Final = 50
+# Steps of one trial, about 20 seconds at worst and much less as a rule.
+MOST_STEPS: Final = 1_000_000_000
+# Steps that one caller may have tried within a minute.
+MOST_STEPS_A_MINUTE: Final = 3_000_000_000
+# Seconds for the evaluation of one trial.
+LONGEST_WAIT: Final = 30.0
+# Trials under way in a process, and those of one caller that wait for its first to end.
+MOST_AT_ONCE: Final = 2
+MOST_WAITING: Final = 3
+_REMEMBERED: Final = 10_000
+# Entities that are kept in memory for a trial.
+_MOST_ENTITIES: Final = 20_000
+# To explain a result, its check is evaluated again: with what is given, as a whole and in parts.
+_TIMES_LOOKED_AT: Final = 4
+_NO_STATES: Final = EntityStates(0, "", b"", None)
+# A trial keeps other writes waiting, and who asks for it may be somebody who cannot write.
+_MOST_OTHERS: Final = 2_000
+# Results that are explained; further ones are only counted.
+MOST_EXPLAINED: Final = 500
+# Names of annotations that say where an imported entity is from: importers add them.
+_PLACES: Final = ("/source-location", "/view-url", "/edit-url")
+_HOSTED: Final = ("/project-slug", "/project-id", "/instance")
+_NOTHING: Final = Latest({}, {}, "", 0)
+
+
+class TrialBudget:
+    """The budget of one trial; `work` runs under it."""
+
+    def __init__(self, allowance: "_Allowance") -> None:
+        self._allowance = allowance
+        self._left = MOST_STEPS
+        self._end = time.monotonic() + LONGEST_WAIT
+        self._is_over = False
+
+    def charge(self, steps: int) -> None:
+        """Reserve steps before they are taken; raises InputError, TooManyRequestsError."""
+        if steps > self._left:
+            raise InputError(
+                "The trial would take too long and wasn't evaluated: its checks, entities and "
+                f"patterns cost {_to_share(MOST_STEPS - self._left + steps)} of what one trial may "
+                "cost. Try fewer entities at once, or smaller patterns."
+            )
+        self._left -= steps
+        self._allowance.take(steps)
+
+    def count(self, steps: int) -> None:
+        """Count steps that weren't known before; raises the errors of `charge` and `check`."""
+        self.check()
+        if steps:
+            self.charge(steps)
+
+    def check(self) -> None:
+        """Raise UnavailableError once the time is over, or nobody waits for the trial any more."""
+        if self._is_over or time.monotonic() > self._end:
+            raise UnavailableError(
+                f"The trial took longer than {LONGEST_WAIT:.0f} seconds and was ended. Try fewer "
+                "entities at once, or simpler checks.",
+                retry_after=None,
+            )
+
+    async def work(self, function: Callable[[], T]) -> T:
+        """Run the function on a thread; it calls `check` or `count` between its parts."""
+        try:
+            return await asyncio.to_thread(function)
+        except BaseException:
+            self._is_over = True
+            raise
+
+
+class _Allowance:
+    """The steps that a caller may have tried: all of them again after a minute without trials."""
+
+    def __init__(self) -> None:
+        self.turn = asyncio.Lock()
+        self.waiting = 0
+        self._full_at = time.monotonic()
+
+    @property
+    def is_idle(self) -> bool:
+        return not self.waiting and not self.turn.locked() and self._full_at <= time.monotonic()
+
+    def take(self, steps: int) -> None:
+        now = time.monotonic()
+        full_at = max(self._full_at, now) + 60 * steps / MOST_STEPS_A_MINUTE
+        if full_at > now + 60:
+            raise TooManyRequestsError(
+                "You have used up what trials may cost in a minute. Try again later, or try fewer "
+                "entities at once.",
+                retry_after=max(1, round(full_at - now - 60)),
+            )
+        self._full_at = full_at
+
+
+class TrialRoom:
+    """Admits one trial of each caller at a time, and few in all; one per database and process."""
+
+    def __init__(self) -> None:
+        self._places = asyncio.Semaphore(MOST_AT_ONCE)
+        self._allowances: dict[str, _Allowance] = {}
+
+    @asynccontextmanager
+    async def enter(self, caller: str) -> AsyncIterator[TrialBudget]:
+        """Wait for the caller's turn and a place; raises TooManyRequestsError.
+
+        `caller` is the id of a token, or whatever else tells apart who asks.
+        """
+        allowance = self._allowance(caller)
+        if allowance.waiting >= MOST_WAITING:
+            raise TooManyRequestsError(
+                f"{MOST_WAITING} of your trials are waiting already, and they run one after "
+                "another. Try again when they have ended.",
+                retry_after=5,
+            )
+        allowance.waiting += 1
+        try:
+            await allowance.turn.acquire()
+        finally:
+            allowance.waiting -= 1
+        try:
+            async with self._places:
+                yield TrialBudget(allowance)
+        finally:
+            allowance.turn.release()
+
+    def _allowance(self, caller: str) -> _Allowance:
+        if caller not in self._allowances and len(self._allowances) >= _REMEMBERED:
+            self._allowances = {
+                key: one for key, one in self._allowances.items() if not one.is_idle
+            }
+        return self._allowances.setdefault(caller, _Allowance())
+
+
+def count_pattern_steps(checks: Iterable[CompiledCheck], entity: CheckedEntity) -> int:
+    """The steps that the patterns of checks take at most for an entity.
+
+    Paths into objects come on top, and are only known once they are evaluated.
+    """
+    steps = 0
+    for check in checks:
+        for fact, text in check.patterns:
+            value = entity.value(fact) if fact.path is None else None
+            for one in value if isinstance(value, list) else [value]:
+                pattern = user_patterns.compile_pattern(text)
+                if isinstance(one, str) and len(one) <= pattern.longest:
+                    steps += pattern.size * (len(one) if one.isascii() else 4 * len(one))
+    return steps
+
+
+def _to_share(steps: int) -> str:
+    return f"{100 * steps // MOST_STEPS:,} %"
+
+
+class ResultDifference(NamedTuple):
+    """A result that would be another one, in words; `before` is None of an entity that is new."""
+
+    ref: str
+    check_id: str
+    before: str | None
+    after: str
+
+
+class EvaluatedTrial(NamedTuple):
+    """A trial that was evaluated: the checks, and the entities that were, with their new states."""
+
+    known: CheckSet
+    entities: dict[str, CheckedEntity]
+    differences: list[ResultDifference]
+    budget: TrialBudget
+
+
+Look = Callable[[EvaluatedTrial], None]
+
+
+class _TakenBackError(Exception):
+    """A write was done and what it touched was read; now it is taken back."""
+
+    def __init__(self, result: object, known: CheckSet, touched: list[TouchedEntity]) -> None:
+        self.result = result
+        self.known = known
+        self.touched = touched
+
+
+class WriteTrial:
+    """A runner of one write of a caller in a transaction that is taken back, then evaluated.
+
+    It takes the locks of the write, and as long as the write.
+    """
+
+    def __init__(self, database: Database, clock: Clock, caller: str) -> None:
+        self._database = database
+        self._clock = clock
+        self._caller = caller
+        self.differences: list[ResultDifference] = []
+
+    async def write(self, function: Callable[[Transaction], T], look: Look | None = None) -> T:
+        """Run the function, note what it would change, and return its result.
+
+        `look` is called with the entities and differences, on the thread that evaluated them.
+        Raises InputError, TooManyRequestsError and UnavailableError if that costs too much.
+        """
+        async with self._database.remembered.of(TrialRoom).enter(self._caller) as budget:
+            try:
+                return await self._database.write(partial(self._try, function=function))
+            except _TakenBackError as taken:
+                await budget.work(partial(self._evaluate, taken.known, taken.touched, budget, look))
+                return cast("T", taken.result)
+
+    def _try(self, transaction: Transaction, function: Callable[[Transaction], T]) -> T:
+        result = function(transaction)
+        cache = self._database.remembered.of(CheckCache)
+        found = incremental.read_touched(transaction, cache, self._clock(), _MOST_ENTITIES)
+        raise _TakenBackError(result, *found)
+
+    def _evaluate(
+        self, known: CheckSet, touched: list[TouchedEntity], budget: TrialBudget, look: Look | None
+    ) -> None:
+        times = 1 if look is None else _TIMES_LOOKED_AT
+        budget.charge(times * sum(map(_count_steps_touched, touched)))
+        found = EvaluatedTrial(known, {}, [], budget)
+        for one in touched:
+            found.differences.extend(self._differences(found, one))
+        found.differences.sort(key=lambda one: one[:2])
+        self.differences = found.differences
+        if look is not None:
+            look(found)
+
+    def _differences(self, found: EvaluatedTrial, one: TouchedEntity) -> Iterator[ResultDifference]:
+        known, entity = found.known, one.subject.entity
+        was = (one.before or _NO_STATES).padded(known.width)
+        exempt = ActiveExemptions(one.exempt, None)
+        steps = count_pattern_steps(_list_compiled(one), entity)
+        now = evaluate_selection(
+            known, one.selection, one.subject, was, self._clock(), exempt
+        ).states
+        # What its paths have taken beside its patterns, which are paid for.
+        found.budget.count(max(0, entity.steps - steps))
+        entity.states = SlotStates(known.slots, now)
+        found.entities[entity.ref] = entity
+        for check_id, slot in known.slots.items():
+            words = (
+                None if one.before is None else state.name_state(was[slot]),
+                state.name_state(now[slot]),
+            )
+            if words[0] != words[1] and (words[0] is not None or now[slot] != state.OUT):
+                yield ResultDifference(entity.ref, check_id, *words)
+
+
+def _list_compiled(touched: TouchedEntity) -> Sequence[CompiledCheck]:
+    matching = touched.subject.matching
+    checks = touched.selection.checks if matching is None else matching.inside
+    return [one.compiled for one in checks]
+
+
+def _count_steps_touched(touched: TouchedEntity) -> int:
+    """The steps that the evaluation of an entity takes, but for paths into objects."""
+    checks = _list_compiled(touched)
+    return EVALUATION_STEPS * len(checks) + count_pattern_steps(checks, touched.subject.entity)
+
+
+Values = Mapping[str, object]
+
+
+class GivenFacts(NamedTuple):
+    """Facts of a source about an entity that are known as they would be, with the documents."""
+
+    source: DataSource
+    values: Values
+
+
+# The facts given of an entity, from its document; None if there are none.
+Given = Callable[[Mapping[str, Any]], GivenFacts | None]
+
+
+class EntityChange(NamedTuple):
+    """Fate of an entity of the documents: `added`, `updated` or `unchanged`."""
+
+    ref: str
+    change: str
+
+
+class TriedEntityResult(NamedTuple):
+    """A result that would be another one; `is_decided` by the documents, whatever else is known.
+
+    `explanation` is None where the check is no longer about the entity, for entities that are not
+    among the documents, and where it would tell what may not be told of them.
+    """
+
+    difference: ResultDifference
+    check: Check
+    is_decided: bool
+    is_new_failure: bool
+    explanation: Explanation | None
+
+
+class EntityTrial:
+    """A trial of some entities by an actor, at one time."""
+
+    def __init__(
+        self,
+        trial: WriteTrial,
+        rules: PushRules,
+        actor: Actor,
+        named_set: str | None = None,
+    ) -> None:
+        """Stored values of the entities in `named_set` may be told, those of no others."""
+        self._named_set = named_set
+        self._trial = trial
+        self._rules = rules
+        self._actor = actor
+        self._now = actor.now
+        self._facts: dict[str, GivenFacts] = {}
+        self._own: dict[str, Mapping[str, Any]] = {}
+        self._in_named_set: set[str] = set()
+        self.changes: list[EntityChange] = []
+        self.results: list[TriedEntityResult] = []
+
+    async def run(self, documents: Sequence[msgspec.Raw], given: Given) -> None:
+        """Try the documents, with the facts given of each entity.
+
+        Raises InvalidItemsError as a push does, and InputError if they reach too many others.
+        """
+        refs = [one.ref for one in sets.prepare(documents, None, self._rules).items]
+        self._own = {
+            ref: msgspec.json.decode(raw) for ref, raw in zip(refs, documents, strict=True)
+        }
+        held = WriteLocks({})
+
+        def work(transaction: Transaction) -> None:
+            held.begin(transaction)
+            owners = diff.owners(transaction, refs)
+            names = {ref: owners[ref][1] if ref in owners else None for ref in refs}
+            if self._named_set is not None:
+                self._in_named_set = {ref for ref in refs if names[ref] == self._named_set}
+            # Where they are, and outside of any set, where the trial has them.
+            places = [*names.items(), *((ref, None) for ref in refs)]
+            held.require({locks.owner(name, ref) for ref, name in places})
+            plan = self._plan(transaction, dict(zip(refs, documents, strict=True)), owners)
+            _check_reach(transaction, plan)
+            apply.apply(transaction, plan, self._actor, held, kept=1)
+            self._record(transaction, refs, given)
+
+        await self._trial.write(work, self._explain)
+
+    def _plan(
+        self,
+        transaction: Transaction,
+        documents: Mapping[str, msgspec.Raw],
+        owners: Mapping[str, tuple[Existing, str | None]],
+    ) -> WritePlan:
+        """The plan that writes the documents where their entities are."""
+        plan, self.changes = WritePlan(None), []
+        stored = _read_stored_documents(
+            transaction, [existing.id for existing, _ in owners.values()]
+        )
+        for ref, document in documents.items():
+            if ref not in owners:
+                plan.added.append(self._prepared(document, None))
+                self.changes.append(EntityChange(ref, "added"))
+                continue
+            existing, name = owners[ref]
+            given = _add_places(document, stored[ref], self._rules.annotator.domain)
+            item = self._prepared(given, name)
+            is_same = item.etag == existing.etag
+            if not is_same:
+                plan.updated.append((item, existing))
+            self.changes.append(EntityChange(ref, "unchanged" if is_same else "updated"))
+        return plan
+
+    def _prepared(self, document: msgspec.Raw, set_name: str | None) -> Prepared:
+        [item] = sets.prepare_one(document, set_name, self._rules).items
+        return item
+
+    def _record(self, transaction: Transaction, refs: Sequence[str], given: Given) -> None:
+        """Write the facts given of entities, beside the others of their source."""
+        self._facts = {}
+        ids = collectable.ids_of(transaction, refs)
+        for ref, document in _read_stored_documents(transaction, list(ids.values())).items():
+            if found := given(document):
+                self._facts[ref] = found
+                seen = _observe_facts(transaction, ids[ref], found)
+                store.record_facts(transaction, found.source, [seen], self._now)
+
+    def _explain(self, found: EvaluatedTrial) -> None:
+        """Note what would change, that of the documents' own entities first."""
+        ordered = sorted(found.differences, key=lambda one: (one.ref not in self._own, *one[:2]))
+        self.results = list(self._explained(found, ordered))
+
+    def _explained(
+        self, found: EvaluatedTrial, differences: Sequence[ResultDifference]
+    ) -> Iterator[TriedEntityResult]:
+        checks = {one.id: one.compiled for one in found.known.checks if not one.is_pending}
+        entities = found.entities
+        partial = {
+            ref: PartialEvaluation(checks, entities[ref], self._counted(ref), self._now)
+            for ref in {one.ref for one in differences}
+        }
+        for position, one in enumerate(differences):
+            found.budget.check()
+            check, ref = checks[one.check_id].check, one.ref
+            is_decided = partial[ref].state(check.id) is not None
+            fails = one.after == "fail" != one.before and check.severity == "required"
+            told = None
+            # What entities change for others may be thousands of results, of other people's facts.
+            is_shown = position < MOST_EXPLAINED and ref in self._own
+            if is_shown and one.after in ("pass", "fail", "unknown"):
+                told = self._told(check, entities[ref], partial[ref])
+                told = told if told and state.name_state(told.state) == one.after else None
+            counts = fails and is_decided and check.is_effective(self._now)
+            yield TriedEntityResult(one, check, is_decided, counts, told)
+
+    def _told(self, check: Check, entity: CheckedEntity, partial: PartialEvaluation) -> Explanation:
+        if entity.ref in self._in_named_set:
+            return explanation.explain_check(check, entity, self._now)
+        document = self._own[entity.ref]
+        return explanation.explain_narrowed(check, entity, document, partial.is_given, self._now)
+
+    def _counted(self, ref: str) -> Callable[[FactReference], bool]:
+        """The facts that the catalog or the documents know."""
+        given = self._facts.get(ref)
+
+        def counts(fact: FactReference) -> bool:
+            if fact.source == ENTITY or catalog.answers(fact.source):
+                return True
+            return given is not None and (
+                given.source.id == fact.source and fact.fact in given.values
+            )
+
+        return counts
+
+
+def _check_reach(transaction: Transaction, plan: WritePlan) -> None:
+    """Raise InputError if the results of very many other entities may change."""
+    if reach.others(transaction, plan, _MOST_OTHERS) > _MOST_OTHERS:
+        raise InputError(
+            f"The items name, or are named by, more than {_MOST_OTHERS:,} other entities, and a "
+            "preview evaluates no more; send fewer at once."
+        )
+
+
+def _observe_facts(transaction: Transaction, entity_id: int, given: GivenFacts) -> Observation:
+    rows = transaction.all(*store.latest_among([given.source.id], [entity_id]))
+    latest = store.group_latest(rows).get(entity_id, {}).get(given.source.id, _NOTHING)
+    reasons = {at: why for at, why in latest.reasons.items() if at not in given.values}
+    return Observation(entity_id, {**latest.facts, **given.values}, reasons)
+
+
+def _read_stored_documents(transaction: Transaction, ids: list[int]) -> dict[str, dict[str, Any]]:
+    rows = transaction.all(*collectable.among(collectable.EVERYTHING, ids))
+    return {ref: document for _, ref, document in collectable.read(rows)}
+
+
+def _add_places(document: msgspec.Raw, stored: Mapping[str, Any], domain: str) -> msgspec.Raw:
+    """A document with what the importer of its entity has added, where it says nothing else."""
+    before = stored["metadata"].get("annotations", {})
+    if f"{domain}/import-origin" not in before:
+        return document
+    entity = msgspec.json.decode(document)
+    own = entity["metadata"].get("annotations") or {}
+    added = {
+        name: value
+        for name, value in before.items()
+        if name.startswith(f"{domain}/") or name.endswith((*_PLACES, *_HOSTED))
+    }
+    # In the order of an import, as one in another order is another document.
+    entity["metadata"]["annotations"] = {
+        **{
+            name: own.get(name, value) for name, value in before.items() if name in {**added, **own}
+        },
+        **own,
+    }
+    return msgspec.Raw(msgspec.json.encode(entity))
