@@ -22,7 +22,8 @@ from factbook.clock import now
 from factbook.collection.lanes import LaneCollector
 from factbook.integrations.integration import Collected, Integration
 from factbook.operations import collection_commands
-from factbook.outbound import HttpClient, Memory
+from factbook.outbound.cache import Memory
+from factbook.outbound.client import HttpClient
 from factbook.scheduling import run_queue
 from factbook.scheduling.run_queue import Queue, RunOrder
 from factbook.settings import Settings

@@ -9,10 +9,10 @@ import httpx2
 from factbook.app import Application
 from factbook.auth import permissions as known
 from factbook.auth import tokens
-from factbook.auth.oauth.client_documents import FetchDocument
+from factbook.auth.oauth.clients import FetchDocument
 from factbook.auth.oauth.company_tokens import CompanyTokens
 from factbook.auth.oidc.client import OpenID
-from factbook.auth.token_reach import Narrowing
+from factbook.auth.tokens import Narrowing
 from factbook.datasources.registry import Registry
 from factbook.datasources.repository_files import HostFiles
 from factbook.facts.datasource import DataSource
@@ -62,15 +62,15 @@ class Service:
         narrowing: Narrowing | None = None,
     ) -> str:
         """A new token's value; all permissions when none is named."""
-        value = tokens.generate()
+        value = tokens.generate_token()
         now = self.time()
         await self.state.database.write(
-            lambda transaction: tokens.create(
+            lambda transaction: tokens.create_token(
                 transaction,
                 name=name,
-                digest=tokens.digest(value, self.state.token_key),
+                digest=tokens.hash_token(value, self.state.token_key),
                 owner=owner,
-                permissions=known.checked(permissions) or known.NAMES,
+                permissions=known.check_permissions(permissions) or known.PERMISSION_NAMES,
                 created_by="test",
                 now=now,
                 lifetime=lifetime,

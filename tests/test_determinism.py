@@ -92,7 +92,7 @@ DRAWN = frozenset(
     {
         ("auth/invitations.py", "made_at DESC, hash"),
         ("auth/oauth/consents.py", "created_at DESC, id"),
-        ("auth/oauth/registrations.py", "created_at, id"),
+        ("auth/oauth/clients.py", "created_at, id"),
         ("auth/sessions.py", "used_at DESC, hash"),
         ("auth/tokens.py", "created_at DESC, id"),
         ("auth/tokens.py", "created_at DESC, id DESC"),

@@ -76,15 +76,15 @@ class Shop:
 
     async def token(self, owner: str, name: str, *named: str, days: int = 365) -> str:
         """A new token; every permission when none is named."""
-        value = tokens.generate()
-        now, digest = self.clock(), tokens.digest(value, self.state.token_key)
+        value = tokens.generate_token()
+        now, digest = self.clock(), tokens.hash_token(value, self.state.token_key)
         await self.state.database.write(
-            lambda transaction: tokens.create(
+            lambda transaction: tokens.create_token(
                 transaction,
                 name=name,
                 digest=digest,
                 owner=owner,
-                permissions=permissions.checked(named) or permissions.NAMES,
+                permissions=permissions.check_permissions(named) or permissions.PERMISSION_NAMES,
                 created_by=owner,
                 now=now,
                 lifetime=days * DAY,
@@ -94,18 +94,18 @@ class Shop:
 
     async def invite(self, name: str, role: str, url: str) -> str:
         """A link that creates the account of a person in the catalog, for the service at `url`."""
-        secret, now = invitations.generate(), self.clock()
-        digest = invitations.digest(secret, self.state.token_key)
+        secret, now = invitations.generate_invitation_secret(), self.clock()
+        digest = invitations.hash_invitation_secret(secret, self.state.token_key)
         await self.state.database.write(
-            lambda transaction: invitations.make(
+            lambda transaction: invitations.create_invitation(
                 transaction,
                 digest=digest,
                 role=role,
-                new_ref=users.reference(name),
+                new_ref=users.make_user_ref(name),
                 scim_id="",  # confirmed: the person is the user of this name
-                made_by=users.reference(_ADMINISTRATOR),
+                made_by=users.make_user_ref(_ADMINISTRATOR),
                 now=now,
-                lifetime=invitations.LIFETIME,
+                lifetime=invitations.INVITATION_LIFETIME,
             )
         )
         return urls.welcome(url, secret)
@@ -181,7 +181,7 @@ class _History:
         self._say = say
         self._wishes: list[dict[str, Any]] = yaml.safe_load(_text("exemptions.yaml"))
         self._token = ""
-        self._password = passwords.hashed(tokens.generate())
+        self._password = passwords.hash_password(tokens.generate_token())
         self._facts: dict[str, dict[str, Facts]] = json.loads(_text("facts.json"))
         self._evaluation = Evaluation(shop.state.database, shop.clock)
 
@@ -324,20 +324,23 @@ class _History:
 
     async def _sign_in(self, person: dict[str, Any]) -> None:
         """An account, with a password that nobody knows, and its last visit."""
-        ref, now = users.reference(person["name"]), self._now - person["lastDay"] * DAY - 2 * HOUR
+        ref, now = (
+            users.make_user_ref(person["name"]),
+            self._now - person["lastDay"] * DAY - 2 * HOUR,
+        )
 
         def work(transaction: Transaction) -> None:
-            users.create(
+            users.create_user(
                 transaction,
                 ref=ref,
                 display_name=person["title"],
                 role=person["role"],
                 password=self._password,
-                created_by=users.reference(_ADMINISTRATOR),
+                created_by=users.make_user_ref(_ADMINISTRATOR),
                 now=self._now - DAYS * DAY,
                 proof=users.BY_ADMINISTRATOR,
             )
-            users.signed_in(transaction, ref, now)
+            users.record_sign_in(transaction, ref, now)
 
         await self._shop.state.database.write(work)
 

@@ -13,8 +13,8 @@ from factbook.api import routes
 from factbook.api.mcp.endpoint import build_server_finder
 from factbook.asgi import ASGIApp, Receive, Scope, Send
 from factbook.auth import group_roles
-from factbook.auth.encryption import token_key
-from factbook.auth.oauth import options as oauth_options
+from factbook.auth.encryption import find_token_key
+from factbook.auth.oauth import clients as oauth_options
 from factbook.backend import Backend
 from factbook.catalog.push_rules import PushRules
 from factbook.catalog.store import lost_rights
@@ -47,7 +47,7 @@ from factbook.webhooks.sender import GuardedPost
 from factbook.webhooks.store import adopt_webhooks
 
 if TYPE_CHECKING:
-    from factbook.auth.oauth.client_documents import FetchDocument
+    from factbook.auth.oauth.clients import FetchDocument
     from factbook.auth.oauth.company_tokens import CompanyTokens
     from factbook.auth.oidc.client import OpenID
 
@@ -88,7 +88,7 @@ class Application(Backend):
         self.stopping: Callable[[], object] = lambda: None
         self._openid = openid
         self._fetch_document = fetch_document
-        self._oauth = oauth_options.configured(settings.oauth)
+        self._oauth = oauth_options.make_oauth_options(settings.oauth)
         self._company = company
         self._post = GuardedPost(settings, self._tracer)
         self._tools = tools
@@ -115,7 +115,7 @@ class Application(Backend):
         async with self.opened() as opened:
             state = self._state(observed(opened, self._metrics.load))
             await adopt_webhooks(state.database, state.token_key)
-            rules = group_roles.rules(self.settings)
+            rules = group_roles.make_group_rules(self.settings)
             await settle_all_roles(state.database, rules, self._clock())
             await _log_lost_rights(state)
             openid = self._provider()
@@ -167,7 +167,7 @@ class Application(Backend):
             settings=settings,
             database=database,
             clock=clock,
-            token_key=token_key(settings),
+            token_key=find_token_key(settings),
             rules=PushRules.of(settings),
             calls=RateLimit(settings.token_rate, settings.token_burst, clock),
             failures=RateLimit(settings.failed_logins / 60, settings.failed_logins, clock),
@@ -200,18 +200,18 @@ class Application(Backend):
         if self._company is not None or not self._oauth.enabled or not self._oauth.issuer:
             return self._company
         # Heavy to import, and few configure one.
-        from factbook.auth.oauth.company_tokens import connected  # noqa: PLC0415
+        from factbook.auth.oauth.company_tokens import connect_company_tokens  # noqa: PLC0415
 
-        return connected(self.settings, self._oauth, self._clock)
+        return connect_company_tokens(self.settings, self._oauth, self._clock)
 
     def _provider(self) -> "OpenID | None":
         """OpenID Connect client for sign-in; None unless a provider is configured."""
         if self._openid is not None or not self.settings.openid:
             return self._openid
         # Heavy to import, and few configure a provider.
-        from factbook.auth.oidc.client import connected  # noqa: PLC0415
+        from factbook.auth.oidc.client import connect_openid  # noqa: PLC0415
 
-        return connected(self.settings, self._clock)
+        return connect_openid(self.settings, self._clock)
 
 
 async def _log_lost_rights(state: State) -> None:

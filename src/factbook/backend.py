@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Self
 
 from factbook import clock, process, shutdown
-from factbook.auth.encryption import token_key
+from factbook.auth.encryption import find_token_key
 from factbook.catalog.store import index_rows
 from factbook.checks.results import incremental
 from factbook.clock import Clock
@@ -24,7 +24,7 @@ from factbook.integrations import SOURCES, configured
 from factbook.integrations.integration import Integration
 from factbook.observability import traces
 from factbook.observability.traces import Tracing
-from factbook.outbound import HttpClient
+from factbook.outbound.client import HttpClient
 from factbook.scheduling.lease import Leadership, Role
 from factbook.settings import Settings
 from factbook.storage import Database, schema_check
@@ -111,14 +111,14 @@ class Backend:
     def registry(self, database: Database) -> Registry:
         """Registry of all data sources, including those defined by users."""
         files = HostFiles(database, self.integrations, self._clients.of, self._clock)
-        key = partial(token_key, self.settings)
+        key = partial(find_token_key, self.settings)
         return Registry(
             database, self._sources, self.integrations, self._connections, files, self._clock, key
         )
 
     def importer_registry(self, database: Database) -> ImporterRegistry:
         """Registry of all importers."""
-        accounts, key = self.settings.integrations, partial(token_key, self.settings)
+        accounts, key = self.settings.integrations, partial(find_token_key, self.settings)
         return ImporterRegistry(database, self.importers, accounts, self._clock, key)
 
     def worker(
@@ -167,14 +167,14 @@ class Backend:
 
     def courier(self, database: Database) -> WebhookSender:
         """Sender of events to webhooks."""
-        key = partial(token_key, self.settings)
+        key = partial(find_token_key, self.settings)
         post = GuardedPost(self.settings, self._tracer)
         holder = process.holder()
         return WebhookSender(database, post, key, self._clock, holder, self._tracer, self._sent)
 
     def digests(self, database: Database) -> DigestSender:
         """Sender of digests to teams."""
-        key = partial(token_key, self.settings)
+        key = partial(find_token_key, self.settings)
         post = GuardedPost(self.settings, self._tracer)
         return DigestSender(database, post, key, self._clock, self.settings.public_url)
 

@@ -6,8 +6,8 @@ from typing import NamedTuple
 import structlog
 
 from factbook.audit import retention as audit_retention
-from factbook.auth import invitations, sessions, token_usage
-from factbook.auth.oauth import consents, registrations
+from factbook.auth import invitations, sessions, tokens
+from factbook.auth.oauth import clients, consents
 from factbook.catalog.store import search_keys, stored_sets, trigrams
 from factbook.checks.results import count_store, state_store
 from factbook.checks.scorecards import scorecard_figures
@@ -76,11 +76,11 @@ async def _sweep_search_keys(given: Round) -> None:
 
 async def _sweep_sessions(given: Round) -> None:
     def forget(transaction: Transaction) -> None:
-        sessions.forget_ended(transaction, given.time)
-        invitations.forget_ended(transaction, given.time)
-        token_usage.forget(transaction, given.before(token_usage.KEPT_DAYS) // DAY)
-        consents.forget_ended(transaction, given.time)
-        registrations.forget_unused(transaction, given.time)
+        sessions.delete_ended_sessions(transaction, given.time)
+        invitations.delete_ended_invitations(transaction, given.time)
+        tokens.delete_token_usage(transaction, given.before(tokens.USAGE_DAYS) // DAY)
+        consents.delete_ended_consents(transaction, given.time)
+        clients.delete_unused_registrations(transaction, given.time)
 
     await given.database.write(forget)
     await given.pace.rest()

@@ -2,7 +2,7 @@
 
 from typing import Any, Final, NamedTuple
 
-from factbook.auth.oauth.scopes import BASIC
+from factbook.auth.oauth.protocol import BASIC_SCOPES
 
 # For hosts that ask for each scope in the metadata of the authorization server.
 LISTED: Final = "listed"
@@ -29,7 +29,7 @@ class AgentHost(NamedTuple):
     source: str
     client: dict[str, Any]
     redirect_uri: str
-    scope: str | None = " ".join(BASIC)
+    scope: str | None = " ".join(BASIC_SCOPES)
     after: str = ""
 
     @property
@@ -192,7 +192,7 @@ HOSTS: Final = (
             **_PUBLIC,
         },
         "http://127.0.0.1:52163/callback",
-        scope=f"{' '.join(BASIC)} offline_access",
+        scope=f"{' '.join(BASIC_SCOPES)} offline_access",
     ),
     AgentHost(
         "claude-code-registration",

@@ -11,9 +11,9 @@ from urllib.parse import parse_qsl, urlsplit
 
 import httpx2
 
-from factbook.auth.oauth import addresses
+from factbook.auth.oauth import protocol
 from factbook.auth.permissions import CATALOG_READ, SOURCE_READ
-from factbook.outbound import HostReply
+from factbook.outbound.outcomes import HostReply
 from tests.service import Service, call
 from tests.web.visiting import Browser
 
@@ -71,9 +71,9 @@ async def decided(
     visitor: Browser, decision: str = "allow", **changed: str | None
 ) -> httpx2.Response:
     """The answer to the form of consent, pressed on the page that asks for it."""
-    asked = await visitor.open(addresses.AUTHORIZE, **wish(**changed))
+    asked = await visitor.open(protocol.AUTHORIZE_PATH, **wish(**changed))
     assert asked.status_code == 200, asked.text
-    return await visitor.send(addresses.AUTHORIZE, **wish(**changed), decision=decision)
+    return await visitor.send(protocol.AUTHORIZE_PATH, **wish(**changed), decision=decision)
 
 
 def led_to(answer: httpx2.Response) -> str:
@@ -111,7 +111,7 @@ async def exchanged(service: Service, code: str, **changed: str | None) -> httpx
         "code_verifier": VERIFIER,
         "resource": RESOURCE,
     }
-    return await sent(service, addresses.TOKEN, right | changed)
+    return await sent(service, protocol.TOKEN_PATH, right | changed)
 
 
 async def refreshed(service: Service, token: str, **changed: str | None) -> httpx2.Response:
@@ -122,7 +122,7 @@ async def refreshed(service: Service, token: str, **changed: str | None) -> http
         "client_id": CLIENT,
         "resource": RESOURCE,
     }
-    return await sent(service, addresses.TOKEN, right | changed)
+    return await sent(service, protocol.TOKEN_PATH, right | changed)
 
 
 async def sent(service: Service, path: str, form: Mapping[str, str | None]) -> httpx2.Response:
@@ -149,7 +149,7 @@ async def at_mcp(
     *,
     server: str = SERVER,
     message: Any = TOOL,
-    path: str = addresses.RESOURCE,
+    path: str = protocol.RESOURCE_PATH,
 ) -> httpx2.Response:
     """The answer to a tool call at `/mcp`, which takes the permissions to read."""
     async with service.client(token) as http:

@@ -6,8 +6,8 @@ from typing import Any
 
 import httpx2
 
-from factbook.auth import roles
-from factbook.auth.token_reach import Narrowing
+from factbook.auth import permissions
+from factbook.auth.tokens import Narrowing
 from tests.api.defining import CONNECTIONS, SOURCES
 from tests.service import Service, component
 from tests.web.scoring import group, person
@@ -32,7 +32,7 @@ async def editing(
     service: Service, narrowing: Narrowing | None = None
 ) -> AsyncIterator[httpx2.AsyncClient]:
     """A client with a token of the editor, who is in one of the groups."""
-    token = await service.token(*roles.ROLES["editor"], owner=KIM, narrowing=narrowing)
+    token = await service.token(*permissions.ROLES["editor"], owner=KIM, narrowing=narrowing)
     async with service.client(token) as http:
         yield http
 

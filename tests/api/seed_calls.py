@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 import httpx2
 
 from factbook import __version__
-from factbook.auth.permissions import NAMES
+from factbook.auth.permissions import PERMISSION_NAMES
 from factbook.clock import DAY
 from factbook.facts import shapes
 from factbook.facts.datasource import DataSource
@@ -238,7 +238,7 @@ def _message(method: str, params: object = None) -> dict[str, Any]:
 async def answers(service: Service, query: str = "") -> dict[str, Any]:
     """The answer to every request, by its name: status, headers and body."""
     names = {
-        "all": NAMES,
+        "all": PERMISSION_NAMES,
         "no catalog": ["tech-insights.data-source.read"],
         "no sources": ["catalog.entity.read"],
         "nothing": ["events.read"],

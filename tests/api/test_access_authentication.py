@@ -62,7 +62,7 @@ async def test_the_entity_list_tells_whether_a_token_is_good(service: Service) -
     assert (answer.status_code, answer.json()) == (200, [])
     assert answer.headers["content-type"].startswith("application/json")
     assert await status(service, other) == 403
-    assert await status(service, tokens.generate()) == 401
+    assert await status(service, tokens.generate_token()) == 401
 
 
 @ON_SQLITE
@@ -87,7 +87,7 @@ async def test_a_token_that_nobody_has_is_401_and_a_mistyped_one_is_told(service
     mistyped = value[:10] + ("A" if value[10] != "A" else "B") + value[11:]
     swapped = value[:-1] + ("A" if value[-1] != "A" else "B")
     for wrong, told in (
-        (tokens.generate(), "The token is unknown."),
+        (tokens.generate_token(), "The token is unknown."),
         (mistyped, "mistyped: its checksum is wrong"),
         (swapped, "mistyped: its checksum is wrong"),
         (value[:-1], "not from this service"),
@@ -128,7 +128,7 @@ async def test_a_revocation_acts_on_the_next_request_wherever_it_was_made(
     service: Service,
 ) -> None:
     here, elsewhere = await service.token(name="here"), await service.token(name="elsewhere")
-    ids = {item.name: item.id for item in await tokens.listed(service.state.database)}
+    ids = {item.name: item.id for item in await tokens.list_tokens(service.state.database)}
     assert [await status(service, value) for value in (here, elsewhere)] == [200, 200]
 
     revoked = await service.http.delete(f"/api/access/v1/tokens/{ids['here']}")
@@ -138,7 +138,7 @@ async def test_a_revocation_acts_on_the_next_request_wherever_it_was_made(
     assert answer.json()["error"]["message"] == "The token was revoked."
 
     other = await open_database(service.database_url, connections=3)
-    await other.write(lambda transaction: tokens.revoke(transaction, "elsewhere", NOON))
+    await other.write(lambda transaction: tokens.revoke_token(transaction, "elsewhere", NOON))
     await other.close()
     assert await status(service, elsewhere) == 401
     assert (await service.http.get(ENTITIES)).status_code == 200
@@ -179,5 +179,7 @@ async def test_a_refused_request_is_no_use(service: Service) -> None:
     value = await service.token(name="agent", lifetime=1)
     service.time.advance(1)
     assert await status(service, value) == 401
-    [agent] = [row for row in await tokens.listed(service.state.database) if row.name == "agent"]
+    [agent] = [
+        row for row in await tokens.list_tokens(service.state.database) if row.name == "agent"
+    ]
     assert agent.last_used_at is None

@@ -3,7 +3,7 @@
 import httpx2
 import pytest
 
-from factbook.auth.oauth import addresses
+from factbook.auth.oauth import protocol
 from tests.conftest import StartService
 from tests.service import TOOLS, Service, call
 
@@ -127,10 +127,10 @@ async def test_a_page_of_an_allowed_origin_may_read_the_answers(
     for method, path, body in (
         ("POST", "/mcp", {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}),
         ("POST", TOOLS, {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}),
-        ("GET", addresses.RESOURCE_METADATA, None),
-        ("GET", addresses.SERVER_METADATA, None),
-        ("POST", addresses.TOKEN, None),
-        ("POST", addresses.REGISTER, {"redirect_uris": ["http://127.0.0.1/"]}),
+        ("GET", protocol.RESOURCE_METADATA_PATH, None),
+        ("GET", protocol.SERVER_METADATA_PATH, None),
+        ("POST", protocol.TOKEN_PATH, None),
+        ("POST", protocol.REGISTER_PATH, {"redirect_uris": ["http://127.0.0.1/"]}),
         ("GET", "/api/catalog/entities", None),
     ):
         with subtests.test(path=path):
@@ -161,7 +161,7 @@ async def test_pages_are_shared_with_no_other_origin(start: StartService) -> Non
     portal = "https://portal.example.com"
     service = await start(allowed_origins=[portal])
     async with service.client(None) as http:
-        for path in ("/", "/sign-in", addresses.AUTHORIZE):
+        for path in ("/", "/sign-in", protocol.AUTHORIZE_PATH):
             answer = await http.get(path, headers={"origin": portal})
             assert "access-control-allow-origin" not in answer.headers
 

@@ -5,7 +5,7 @@ import pytest
 
 from factbook.api.endpoint import Route
 from factbook.api.routes import ALL_TOOLS, list_routes
-from factbook.auth.oauth import addresses
+from factbook.auth.oauth import protocol
 from factbook.auth.permissions import (
     AUDIT_READ,
     CATALOG_READ,
@@ -13,9 +13,9 @@ from factbook.auth.permissions import (
     CHECK_WRITE,
     EVENTS_READ,
     FACT_WRITE,
-    NAMES,
     OPERATIONS_MANAGE,
     OWN_WRITE,
+    PERMISSION_NAMES,
     SCIM_WRITE,
     SCORECARD_WRITE,
     SET_WRITE,
@@ -23,7 +23,7 @@ from factbook.auth.permissions import (
     SOURCE_RUN,
     SOURCE_WRITE,
     TITLES,
-    with_included,
+    add_included,
 )
 from factbook.auth.permissions import TOKEN_MANAGE as MANAGE
 from factbook.settings import Settings
@@ -45,14 +45,17 @@ OPEN = {
     # Of public scorecards alone: tests/api/test_badges.py.
     *BADGES,
     # How clients of OAuth find their way: tests/api/test_oauth_at_mcp.py.
-    ("GET", addresses.RESOURCE_METADATA),
-    ("GET", addresses.SERVER_METADATA),
+    ("GET", protocol.RESOURCE_METADATA_PATH),
+    ("GET", protocol.SERVER_METADATA_PATH),
 }
 # Callers prove who they are by a signature: tests/importers/test_events.py; or by a code or a
 # refresh token: tests/api/test_oauth_tokens.py. Who registers is believed nothing.
 SIGNED = {
     ("POST", "/api/importers/v1/importers/{importer}/events"),
-    *(("POST", path) for path in (addresses.TOKEN, addresses.REVOKE, addresses.REGISTER)),
+    *(
+        ("POST", path)
+        for path in (protocol.TOKEN_PATH, protocol.REVOKE_PATH, protocol.REGISTER_PATH)
+    ),
 }
 ROUTES = list_routes(Settings(push_aliases=["other"]))
 GUARDED = [route for route in ROUTES if (route.method, route.path) not in OPEN | SIGNED]
@@ -210,9 +213,11 @@ async def test_each_permission_that_a_route_needs_is_missed_by_name(
             needed = expected(route)
             assert set(route.permissions or ()) == needed
             for lacking in needed:
-                giving = {each for each in NAMES if lacking in with_included(frozenset({each}))}
+                giving = {
+                    each for each in PERMISSION_NAMES if lacking in add_included(frozenset({each}))
+                }
                 giving |= {OWN_WRITE} if route.owned else set()
-                answer = await ask(service, route, *(NAMES - giving))
+                answer = await ask(service, route, *(PERMISSION_NAMES - giving))
                 assert answer.status_code == 403
                 assert lacking in answer.text
                 assert TITLES[lacking] in answer.text

@@ -8,7 +8,7 @@ import pytest
 from factbook.auth import tokens
 from factbook.auth.permissions import (
     CATALOG_READ,
-    NAMES,
+    PERMISSION_NAMES,
     SET_WRITE,
     SOURCE_READ,
     TOKEN_MANAGE,
@@ -86,14 +86,14 @@ async def test_no_table_holds_a_tokens_value_only_its_keyed_hash(service: Servic
     value, key = made["value"], service.state.token_key
     stored = await everything(service.state.database)
     assert "agent" in stored
-    assert tokens.digest(value, key) in stored
+    assert tokens.hash_token(value, key) in stored
     setting = service.state.settings.token_key
     assert setting is not None
     for part in (value, value[4:], value[4:-6], value[:20], key.hex(), setting):
         assert part not in stored
     answer = await service.http.get(TOKENS)
     assert value[:12] not in answer.text
-    assert tokens.digest(value, key) not in answer.text
+    assert tokens.hash_token(value, key) not in answer.text
 
 
 @ON_SQLITE
@@ -148,7 +148,9 @@ async def test_a_token_reads_unless_its_permissions_are_named(service: Service) 
 @ON_SQLITE
 @pytest.mark.spec("permissions.the-nine-names")
 async def test_exactly_the_permissions_that_there_are_can_be_given(service: Service) -> None:
-    assert (await make(service, name="all", permissions=sorted(NAMES)))["permissions"] == [
+    assert (await make(service, name="all", permissions=sorted(PERMISSION_NAMES)))[
+        "permissions"
+    ] == [
         "access.token.manage",
         "audit.read",
         "catalog.entity-set.write",

@@ -3,7 +3,7 @@
 import pytest
 
 from factbook.audit.trail import ACTIONS
-from factbook.auth.permissions import AUDIT_READ, NAMES
+from factbook.auth.permissions import AUDIT_READ, PERMISSION_NAMES
 from factbook.clock import DAY, MINUTE
 from factbook.sweeps import sweep
 from tests.api.auditing import AUDIT, records
@@ -18,7 +18,7 @@ ON_SQLITE = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 @pytest.mark.spec("permissions.audit-read-guards-the-audit")
 async def test_only_who_may_read_the_audit_does(service: Service) -> None:
     await service.push("a", component("web"))
-    async with service.client(await service.token(*(NAMES - {AUDIT_READ}))) as http:
+    async with service.client(await service.token(*(PERMISSION_NAMES - {AUDIT_READ}))) as http:
         answer = await http.get(AUDIT)
     assert answer.status_code == 403
     assert AUDIT_READ in answer.json()["error"]["message"]

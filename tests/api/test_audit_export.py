@@ -9,7 +9,7 @@ import pytest
 
 from factbook.audit import trail
 from factbook.audit.trail import AuditEntry, Caller
-from factbook.auth.permissions import AUDIT_READ, NAMES
+from factbook.auth.permissions import AUDIT_READ, PERMISSION_NAMES
 from factbook.clock import DAY, HOUR, MINUTE, SECOND
 from factbook.errors import InputError
 from factbook.operations import commands
@@ -82,7 +82,7 @@ async def test_an_export_is_narrowed_down_as_the_pages_are(service: Service) -> 
 
 @pytest.mark.spec("permissions.audit-read-guards-the-audit")
 async def test_only_who_may_read_the_audit_exports_it(service: Service) -> None:
-    async with service.client(await service.token(*(NAMES - {AUDIT_READ}))) as http:
+    async with service.client(await service.token(*(PERMISSION_NAMES - {AUDIT_READ}))) as http:
         assert (await http.get(EXPORT)).status_code == 403
     async with service.client(await service.token(AUDIT_READ)) as http:
         [line] = (await http.get(EXPORT)).text.splitlines()

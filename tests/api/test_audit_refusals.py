@@ -69,7 +69,7 @@ async def test_a_token_that_is_no_good_any_more_is_recorded_by_its_id(service: S
     for value, id_, word in (
         (old, ids[0], "expired"),
         (gone, ids[1], "revoked"),
-        (tokens.generate(), "", "unknown"),
+        (tokens.generate_token(), "", "unknown"),
         (None, "", "Missing"),
     ):
         async with service.client(value) as http:
@@ -148,7 +148,7 @@ async def test_many_addresses_together_cannot_fill_it_either(start: StartService
 
 
 async def test_no_token_gets_into_the_audit_wherever_a_client_puts_it(service: Service) -> None:
-    value, other = await service.token(name="leaked"), tokens.generate()
+    value, other = await service.token(name="leaked"), tokens.generate_token()
     headers = {"authorization": f"Bearer {value}", "x-forwarded-for": value, "user-agent": value}
     async with service.client(None) as http:
         http.headers.update(headers)

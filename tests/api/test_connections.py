@@ -6,7 +6,7 @@ import httpx2
 import pytest
 import structlog
 
-from factbook.auth.permissions import NAMES, OWN_WRITE, SOURCE_WRITE
+from factbook.auth.permissions import OWN_WRITE, PERMISSION_NAMES, SOURCE_WRITE
 from tests.api.defining import CONNECTIONS, SOURCES, define, problems, refusal
 from tests.conftest import StartService
 from tests.service import Service
@@ -238,7 +238,7 @@ async def test_each_call_takes_the_permission_to_write_sources(
         with subtests.test(method=method, path=path):
             async with service.client(None) as anonymous:
                 refusal(await anonymous.request(method, path, json=CI), 401)
-            others = [name for name in NAMES if name not in {SOURCE_WRITE, OWN_WRITE}]
+            others = [name for name in PERMISSION_NAMES if name not in {SOURCE_WRITE, OWN_WRITE}]
             async with service.client(await service.token(*others)) as http:
                 assert SOURCE_WRITE in refusal(await http.request(method, path, json=CI), 403)
             async with service.client(await service.token(SOURCE_WRITE)) as http:

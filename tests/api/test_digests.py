@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 import structlog
 
-from factbook.auth.permissions import CATALOG_READ, CHECK_READ, NAMES, OPERATIONS_MANAGE
+from factbook.auth.permissions import CATALOG_READ, CHECK_READ, OPERATIONS_MANAGE, PERMISSION_NAMES
 from tests.api.auditing import records
 from tests.api.checking import DIGESTS
 from tests.conftest import StartService
@@ -194,7 +194,7 @@ async def test_only_who_may_read_results_and_manage_operations_manages_digests(
     body = {"form": "slack", "url": receiver.url}
     one = f"{DIGESTS}/{(await service.http.post(DIGESTS, json=body)).json()['id']}"
     # Who reads facts reads results, and who manages tokens manages operations.
-    names = NAMES - {missing, "tech-insights.data-source.read", "access.token.manage"}
+    names = PERMISSION_NAMES - {missing, "tech-insights.data-source.read", "access.token.manage"}
     async with service.client(await service.token(*names)) as http:
         answers = [
             await http.get(DIGESTS),

@@ -30,7 +30,7 @@ async def failing(service: Service, **headers: str) -> list[httpx2.Response]:
     assert (await service.push("a", component("web"))).status_code == 200
     for method, path, body in asked:
         found.append(await http.request(method, path, json=body, headers=headers))
-    async with service.client(tokens.generate()) as stranger:
+    async with service.client(tokens.generate_token()) as stranger:
         found.append(await stranger.get(ENTITIES, headers=headers))
     async with service.client(await service.token("events.read")) as reader:
         found.append(await reader.get(ENTITIES, headers=headers))

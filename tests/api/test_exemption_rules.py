@@ -7,7 +7,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from factbook.auth import roles
+from factbook.auth import permissions as auth_permissions
 from tests.api.checking import EXEMPTIONS, SCORECARDS, check, put, scorecard, wish, with_source
 from tests.api.defining import problems, refusal
 from tests.conftest import StartService
@@ -44,7 +44,7 @@ async def client(
     service: Service, who: str, *permissions: str
 ) -> AsyncIterator[httpx2.AsyncClient]:
     """A client with a token of a person: that of an editor, or with these permissions."""
-    held = permissions or tuple(roles.ROLES[roles.EDITOR])
+    held = permissions or tuple(auth_permissions.ROLES[auth_permissions.EDITOR])
     token = await service.token(*held, owner=f"user:default/{who}")
     async with service.client(token) as http:
         yield http

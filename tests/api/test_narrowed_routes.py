@@ -7,7 +7,7 @@ import pytest
 from factbook.api.endpoint import Route
 from factbook.api.routes import list_routes
 from factbook.auth.permissions import SET_WRITE
-from factbook.auth.token_reach import DIMENSIONS, NAMESPACES, NOWHERE, Narrowing
+from factbook.auth.tokens import DIMENSIONS, NAMESPACES, NO_REACH, Narrowing
 from factbook.settings import Settings
 from tests.api.test_access_routes import GUARDED, UID, name_of
 from tests.api.test_access_routes import address as plain_address
@@ -86,7 +86,7 @@ def names_more(route: Route, narrowed: frozenset[str]) -> bool:
 
 def test_a_route_that_says_nothing_refuses_tokens_that_are_narrowed(database_url: str) -> None:
     new = Route("PUT", "/new", GUARDED[0].handler, (SET_WRITE,))
-    assert new.reach == NOWHERE
+    assert new.reach == NO_REACH
     assert all(is_refused(new, narrowed) for narrowed in ASKED)
 
 

@@ -5,8 +5,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from factbook.auth.permissions import NAMES
-from factbook.auth.token_reach import Narrowing
+from factbook.auth.permissions import PERMISSION_NAMES
+from factbook.auth.tokens import Narrowing
 from tests.api.defining import FACTS, SOURCES, define, item, pushed
 from tests.conftest import StartService
 from tests.service import PUSH, TOOLS, Service, call, component
@@ -231,7 +231,7 @@ async def test_a_list_of_some_tools_is_kept_by_no_cache_for_others(service: Serv
 @pytest.mark.spec("token.narrowed-never-widens")
 async def test_a_narrowed_token_makes_none_that_reaches_further(service: Service) -> None:
     wide = {"sets": ["shop-*"], "namespaces": ["eu", "us"]}
-    body = {"name": "ci", "permissions": sorted(NAMES), "narrowing": wide}
+    body = {"name": "ci", "permissions": sorted(PERMISSION_NAMES), "narrowing": wide}
     made = await service.http.post(ACCESS, json=body)
     assert made.status_code == 201
     assert made.json()["narrowing"] == wide

@@ -9,7 +9,7 @@ from starlette.types import Message
 from factbook.api import oauth
 from factbook.api.routes import TOOL_CALLS
 from factbook.auth import users
-from factbook.auth.oauth import addresses
+from factbook.auth.oauth import protocol
 from factbook.auth.permissions import CATALOG_READ, CHECK_READ, EXEMPTION_REQUEST, SOURCE_READ
 from factbook.auth.tokens import Grant
 from factbook.errors import NotAllowedError
@@ -30,7 +30,7 @@ from tests.conftest import StartService
 from tests.service import Service, call, component
 from tests.web.visiting import signed_in
 
-METADATA = f"{SERVER}{addresses.RESOURCE_METADATA}"
+METADATA = f"{SERVER}{protocol.RESOURCE_METADATA_PATH}"
 ON_SQLITE = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 WRITE = "tech-insights.check.write"
 
@@ -87,12 +87,12 @@ async def test_a_token_made_by_hand_is_good_there_too(service: Service) -> None:
 async def test_the_resource_names_its_authorization_server_which_names_all_else(
     service: Service,
 ) -> None:
-    status, found = await get(service, addresses.RESOURCE_METADATA)
+    status, found = await get(service, protocol.RESOURCE_METADATA_PATH)
     assert status == 200
     assert (found["resource"], found["authorization_servers"]) == (RESOURCE, [ISSUER])
     assert found["bearer_methods_supported"] == ["header"]
     assert found["scopes_supported"] == list(READING)
-    status, found = await get(service, addresses.SERVER_METADATA)
+    status, found = await get(service, protocol.SERVER_METADATA_PATH)
     assert status == 200
     assert found["issuer"] == ISSUER
     assert found["code_challenge_methods_supported"] == ["S256"]
@@ -109,13 +109,13 @@ async def test_the_resource_names_its_authorization_server_which_names_all_else(
 @ON_SQLITE
 async def test_behind_a_proxy_all_addresses_are_public(start: StartService) -> None:
     service = await start(public_url="https://facts.example.com/", fetch_document=Documents())
-    _, found = await get(service, addresses.RESOURCE_METADATA)
+    _, found = await get(service, protocol.RESOURCE_METADATA_PATH)
     assert found["resource"] == "https://facts.example.com/mcp"
-    _, found = await get(service, addresses.SERVER_METADATA)
+    _, found = await get(service, protocol.SERVER_METADATA_PATH)
     assert found["issuer"] == "https://facts.example.com/oauth"
     answer = await at_mcp(service, None)
     metadata = challenge(answer.headers["www-authenticate"])["resource_metadata"]
-    assert metadata == f"https://facts.example.com{addresses.RESOURCE_METADATA}"
+    assert metadata == f"https://facts.example.com{protocol.RESOURCE_METADATA_PATH}"
 
 
 @ON_SQLITE
@@ -228,7 +228,7 @@ async def test_a_permission_lost_with_a_role_does_not_return_with_it(start: Star
     now = service.time()
     for role in ("viewer", "administrator"):
         await service.state.database.write(
-            lambda tx, role=role: users.change_role(tx, "user:default/vic", role, now)
+            lambda tx, role=role: users.change_user_role(tx, "user:default/vic", role, now)
         )
     answer = await at_mcp(service, vic["access_token"], message=wish)
     assert answer.status_code == 403
@@ -258,9 +258,9 @@ async def test_where_it_is_switched_off_only_tokens_made_by_hand_are_taken(
     start: StartService,
 ) -> None:
     service = await start(oauth={"enabled": False})
-    for path in (addresses.RESOURCE_METADATA, addresses.SERVER_METADATA):
+    for path in (protocol.RESOURCE_METADATA_PATH, protocol.SERVER_METADATA_PATH):
         assert (await get(service, path))[0] == 404
-    for path in (addresses.TOKEN, addresses.REVOKE, addresses.REGISTER):
+    for path in (protocol.TOKEN_PATH, protocol.REVOKE_PATH, protocol.REGISTER_PATH):
         assert (await sent(service, path, {"a": "b"})).status_code == 404
     answer = await at_mcp(service, None)
     assert answer.headers["www-authenticate"] == 'Bearer realm="factbook"'

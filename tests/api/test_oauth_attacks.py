@@ -5,8 +5,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from factbook.auth.oauth import addresses
-from factbook.auth.oauth.options import OAuthOptions
+from factbook.auth.oauth import protocol
+from factbook.auth.oauth.clients import OAuthOptions
 from factbook.errors import ConfigurationError
 from tests.api.authorizing import (
     CALLBACK,
@@ -60,7 +60,7 @@ async def registered(service: Service, **client: Any) -> str:
 
 async def registration(service: Service, **client: Any) -> httpx2.Response:
     async with service.client(None) as http:
-        return await http.post(addresses.REGISTER, json=client)
+        return await http.post(protocol.REGISTER_PATH, json=client)
 
 
 # Codes and tokens
@@ -105,14 +105,14 @@ async def test_no_kind_of_token_stands_for_another(service: Service) -> None:
 
 async def test_no_request_without_proof_of_possession_gets_a_code(service: Service) -> None:
     ada = await signed_in(service)
-    await ada.open(addresses.AUTHORIZE, **wish())
+    await ada.open(protocol.AUTHORIZE_PATH, **wish())
     for changed in (
         {"code_challenge": None, "code_challenge_method": None},
         {"code_challenge": VERIFIER, "code_challenge_method": "plain"},
         {"code_challenge_method": "s256"},
         {"code_challenge_method": None},
     ):
-        answer = await ada.send(addresses.AUTHORIZE, **wish(**changed), decision="allow")
+        answer = await ada.send(protocol.AUTHORIZE_PATH, **wish(**changed), decision="allow")
         assert answer.status_code == 400
         assert "refresh" not in answer.headers
 
@@ -127,10 +127,10 @@ async def test_a_token_outside_the_header_is_none(service: Service) -> None:
             ("", {"cookie": f"access_token={token}"}),
             ("", {"x-access-token": token}),
         ):
-            answer = await http.post(f"{addresses.RESOURCE}{query}", json=TOOL, headers=headers)
+            answer = await http.post(f"{protocol.RESOURCE_PATH}{query}", json=TOOL, headers=headers)
             assert answer.status_code == 401
             assert token not in answer.text
-        answer = await http.post(addresses.RESOURCE, data={"access_token": token})
+        answer = await http.post(protocol.RESOURCE_PATH, data={"access_token": token})
         assert answer.status_code == 401
 
 
@@ -148,14 +148,14 @@ async def test_no_address_that_runs_or_opens_something_is_accepted(
         with subtests.test(uri=uri):
             async with service.client(None, address=f"198.51.100.{at}") as http:
                 answer = await http.post(
-                    addresses.REGISTER, json={"redirect_uris": [CALLBACK, uri]}
+                    protocol.REGISTER_PATH, json={"redirect_uris": [CALLBACK, uri]}
                 )
             assert (answer.status_code, answer.json()["error"]) == (400, "invalid_redirect_uri")
             with pytest.raises(ConfigurationError):
                 OAuthOptions(clients={"desk": [CALLBACK, uri]})
             id_ = f"https://agent.example.com/{at}.json"
             documents.put(id_, redirect_uris=[CALLBACK, uri])
-            page = await ada.open(addresses.AUTHORIZE, **wish(client_id=id_, redirect_uri=uri))
+            page = await ada.open(protocol.AUTHORIZE_PATH, **wish(client_id=id_, redirect_uri=uri))
             assert page.status_code == 400
             assert link_back(page.text) == ""
 
@@ -194,8 +194,8 @@ async def test_no_other_spelling_of_a_private_use_address_is_answered(
         with subtests.test(uri=uri):
             asked = wish(client_id=id_, redirect_uri=uri)
             for answer in (
-                await ada.open(addresses.AUTHORIZE, **asked),
-                await ada.send(addresses.AUTHORIZE, **asked, decision="allow"),
+                await ada.open(protocol.AUTHORIZE_PATH, **asked),
+                await ada.send(protocol.AUTHORIZE_PATH, **asked, decision="allow"),
             ):
                 assert answer.status_code == 400
                 assert not {"location", "refresh"} & set(answer.headers)
@@ -209,14 +209,14 @@ async def test_mistakes_return_to_the_private_use_address_of_a_trusted_client_al
     service = await start(oauth={"clients": {"desk": [CURSOR]}, "registration": True})
     ada = await signed_in(service)
     wrong = wish(client_id="desk", redirect_uri=CURSOR, response_type="token")
-    answer = await ada.open(addresses.AUTHORIZE, **wrong)
+    answer = await ada.open(protocol.AUTHORIZE_PATH, **wrong)
     assert answer.headers["location"].startswith(f"{CURSOR}?error=unsupported_response_type&")
     other = wrong | {"redirect_uri": "cursor://evil.example/"}
-    answer = await ada.open(addresses.AUTHORIZE, **other)
+    answer = await ada.open(protocol.AUTHORIZE_PATH, **other)
     assert (answer.status_code, "location" in answer.headers) == (400, False)
     # Anybody can register, so nothing opens before a click.
     anybody = wrong | {"client_id": await registered(service, redirect_uris=[CURSOR])}
-    answer = await ada.open(addresses.AUTHORIZE, **anybody)
+    answer = await ada.open(protocol.AUTHORIZE_PATH, **anybody)
     assert (answer.status_code, "location" in answer.headers) == (400, False)
     assert "refresh" not in answer.headers
 
@@ -235,14 +235,14 @@ async def test_a_look_alike_is_told_from_what_it_looks_like_by_its_hosts(
     service = await start(oauth={"registration": True}, fetch_document=documents)
     ada = await signed_in(service)
     asked = wish(client_id=DEEP, redirect_uri="https://xn--clude-3ve.example/callback")
-    page = words((await ada.open(addresses.AUTHORIZE, **asked)).text)
+    page = words((await ada.open(protocol.AUTHORIZE_PATH, **asked)).text)
     assert "Vouched for by claude.ai.evil.example" in page
     assert "The answer goes to another host" in page
     assert "Answer goes to xn--clude-3ve.example" in page
     name = "Claude\u200b \u202e(vouched for by\nclaude.ai)\u0000 Vouched for by an administrator"
     id_ = await registered(service, client_name=name, redirect_uris=["https://evil.example/cb"])
     asked = wish(client_id=id_, redirect_uri="https://evil.example/cb")
-    html = (await ada.open(addresses.AUTHORIZE, **asked)).text
+    html = (await ada.open(protocol.AUTHORIZE_PATH, **asked)).text
     assert "<dt>Vouched for by</dt>" not in html
     page = words(html)
     assert "Nobody has checked who this is." in page
@@ -268,7 +268,7 @@ async def test_a_host_that_only_begins_or_ends_like_a_listed_one_vouches_for_nob
         "http://claude.ai/client.json",
     ):
         with subtests.test(id_=id_):
-            answer = await ada.open(addresses.AUTHORIZE, **wish(client_id=id_))
+            answer = await ada.open(protocol.AUTHORIZE_PATH, **wish(client_id=id_))
             assert (answer.status_code, "location" in answer.headers) == (400, False)
     assert not documents.asked
 
@@ -279,7 +279,7 @@ async def test_a_registration_takes_no_other_clients_place(service: Service) -> 
         mine = await registered(service, redirect_uris=[CALLBACK], client_id=id_)
         assert mine not in {first, CLIENT}
     ada = await signed_in(service)
-    answer = await ada.open(addresses.AUTHORIZE, **wish(client_id=first))
+    answer = await ada.open(protocol.AUTHORIZE_PATH, **wish(client_id=first))
     assert answer.status_code == 400
 
 
@@ -287,12 +287,12 @@ async def test_a_registration_takes_no_other_clients_place(service: Service) -> 
 async def test_an_id_that_no_database_can_hold_is_not_known(service: Service) -> None:
     ada = await signed_in(service)
     for id_ in ("\0", "a\0b", "\ufffe", "' OR 1=1 --", "é" * 400):
-        answer = await ada.open(addresses.AUTHORIZE, **wish(client_id=id_))
+        answer = await ada.open(protocol.AUTHORIZE_PATH, **wish(client_id=id_))
         assert answer.status_code == 400
         form = {"grant_type": "refresh_token", "refresh_token": "fbk_\0", "client_id": id_}
-        assert (await sent(service, addresses.TOKEN, form)).status_code == 400
+        assert (await sent(service, protocol.TOKEN_PATH, form)).status_code == 400
         form = {"token": "fbk_\0", "client_id": id_}
-        assert (await sent(service, addresses.REVOKE, form)).status_code == 200
+        assert (await sent(service, protocol.REVOKE_PATH, form)).status_code == 200
 
 
 @ON_SQLITE
@@ -303,7 +303,7 @@ async def test_an_address_that_a_document_names_no_more_gets_no_code(start: Star
     assert told(led_to(await decided(ada)))["code"]
     documents.put(redirect_uris=["https://agent.example.com/new"])
     service.time.advance(3_600_000)
-    answer = await ada.send(addresses.AUTHORIZE, **wish(), decision="allow")
+    answer = await ada.send(protocol.AUTHORIZE_PATH, **wish(), decision="allow")
     assert (answer.status_code, "refresh" in answer.headers) == (400, False)
 
 

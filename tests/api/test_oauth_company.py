@@ -10,14 +10,14 @@ import httpx2
 import pytest
 from starlette.responses import Response
 
-from factbook.auth import provider_accounts, users
-from factbook.auth.oauth import addresses
+from factbook.auth import users
+from factbook.auth.oauth import protocol
+from factbook.auth.oauth.clients import make_oauth_options
 from factbook.auth.oauth.company_tokens import CompanyTokens
-from factbook.auth.oauth.options import configured
 from factbook.auth.oidc.provider import MOST_BYTES, MOST_SECONDS
 from factbook.auth.permissions import CATALOG_READ
 from factbook.clock import SECOND
-from factbook.outbound.sender import Sender
+from factbook.outbound.network import Sender
 from factbook.storage import Transaction
 from tests.api.authorizing import READING, RESOURCE, at_mcp, exchanged
 from tests.conftest import StartService
@@ -39,7 +39,7 @@ async def served(
     """A service whose settings name the provider, with an account for its person."""
     table = {"issuer": provider.issuer, **options}
     sender = Sender(httpx2.ASGITransport(provider), seconds=MOST_SECONDS, most_bytes=MOST_BYTES)
-    company = CompanyTokens(configured(table), sender.send, provider.time, people)
+    company = CompanyTokens(make_oauth_options(table), sender.send, provider.time, people)
     service = await start(oauth=table, company=company)
     await add(service, "jane", ISSUER, "subject-7")
     return service
@@ -49,9 +49,9 @@ async def add(
     service: Service, name: str, issuer: str | None, subject: str | None, role: str = "viewer"
 ) -> None:
     await service.state.database.write(
-        lambda transaction: users.create(
+        lambda transaction: users.create_user(
             transaction,
-            ref=users.reference(name),
+            ref=users.make_user_ref(name),
             display_name=name,
             role=role,
             issuer=issuer,
@@ -67,7 +67,7 @@ async def called(service: Service, names: dict[str, str]) -> None:
 
     def work(transaction: Transaction) -> None:
         for name, login in names.items():
-            provider_accounts.note_login(transaction, users.reference(name), login)
+            users.record_login(transaction, users.make_user_ref(name), login)
 
     await service.state.database.write(work)
 
@@ -107,9 +107,9 @@ async def test_a_token_of_a_person_with_an_account_is_taken(
         assert (await at_mcp(service, token(provider, **changed))).status_code == 200
     assert provider.asked["/keys"] == 1
     async with service.client(None) as http:
-        metadata = (await http.get(addresses.RESOURCE_METADATA)).json()
+        metadata = (await http.get(protocol.RESOURCE_METADATA_PATH)).json()
         assert metadata["authorization_servers"] == [ISSUER]
-        assert (await http.get(addresses.SERVER_METADATA)).status_code == 404
+        assert (await http.get(protocol.SERVER_METADATA_PATH)).status_code == 404
     assert (await exchanged(service, "code")).status_code == 404
     assert (await at_mcp(service, await service.token(*READING))).status_code == 200
 
@@ -217,7 +217,7 @@ async def test_nobody_without_an_account_is_let_in(
         assert "No account here" in await refusal(service, token(provider, **changed), 403)
     await add(service, "ada", None, None, "administrator")
     now = service.time()
-    await service.state.database.write(lambda tx: users.disable(tx, "user:default/jane", now))
+    await service.state.database.write(lambda tx: users.disable_user(tx, "user:default/jane", now))
     assert "No account here" in await refusal(service, token(provider), 403)
 
 

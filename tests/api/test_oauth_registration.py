@@ -5,7 +5,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from factbook.auth.oauth import addresses, registrations
+from factbook.auth.oauth import clients, protocol
 from factbook.clock import DAY, HOUR
 from factbook.settings import Settings
 from factbook.sweeps import sweep
@@ -36,7 +36,7 @@ async def service(start: StartService) -> Service:
 
 async def register(service: Service, **changed: Any) -> httpx2.Response:
     async with service.client(None) as http:
-        return await http.post(addresses.REGISTER, json={**CLIENT, **changed})
+        return await http.post(protocol.REGISTER_PATH, json={**CLIENT, **changed})
 
 
 async def swept(service: Service) -> list[Any]:
@@ -52,13 +52,13 @@ async def test_a_client_that_registered_is_let_in_by_a_person(service: Service) 
     assert found["token_endpoint_auth_method"] == "none"
     assert "client_secret" not in found
     ada = await signed_in(service)
-    page = await ada.open(addresses.AUTHORIZE, **wish(client_id=found["client_id"]))
+    page = await ada.open(protocol.AUTHORIZE_PATH, **wish(client_id=found["client_id"]))
     assert "Nobody has checked who this is." in page.text
     tokens = await tokens_for(service, ada, client_id=found["client_id"])
     assert (await at_mcp(service, tokens["access_token"])).status_code == 200
     async with service.client(None) as http:
-        metadata = (await http.get(addresses.SERVER_METADATA)).json()
-    assert metadata["registration_endpoint"].endswith(addresses.REGISTER)
+        metadata = (await http.get(protocol.SERVER_METADATA_PATH)).json()
+    assert metadata["registration_endpoint"].endswith(protocol.REGISTER_PATH)
     audit = await service.http.get("/api/access/v1/audit", params={"action": "client.register"})
     [record] = audit.json()["records"]
     assert record["detail"] == {"name": "Desk", "hosts": ["agent.example.com"]}
@@ -83,7 +83,7 @@ async def test_a_host_is_let_in_as_it_introduces_itself(
     ada = await signed_in(service)
     for uri in {*host.client["redirect_uris"], host.redirect_uri}:
         asked = wish(**sent, redirect_uri=uri)
-        page = (await ada.open(addresses.AUTHORIZE, **asked)).text
+        page = (await ada.open(protocol.AUTHORIZE_PATH, **asked)).text
         on_computer = not uri.startswith("https:")
         assert ("goes to a program on this computer" in page) is on_computer
         code = await code_for(ada, **sent, redirect_uri=uri)
@@ -93,7 +93,7 @@ async def test_a_host_is_let_in_as_it_introduces_itself(
         assert answer.json()["scope"].split() == sorted(READING)
         assert (await at_mcp(service, answer.json()["access_token"])).status_code == 200
         other = asked | {"redirect_uri": f"{uri}x"}
-        assert (await ada.open(addresses.AUTHORIZE, **other)).status_code == 400
+        assert (await ada.open(protocol.AUTHORIZE_PATH, **other)).status_code == 400
 
 
 async def test_no_client_registers_unless_a_setting_lets_it(start: StartService) -> None:
@@ -126,7 +126,7 @@ async def test_an_address_registers_only_so_many(start: StartService) -> None:
     assert statuses == [201] * 10 + [429] * 2
     # Failures have a limit of their own: the address is not kept from the token endpoint.
     async with service.client(None) as http:
-        answer = await http.post(addresses.TOKEN, data={"grant_type": "x"})
+        answer = await http.post(protocol.TOKEN_PATH, data={"grant_type": "x"})
         assert answer.status_code == 400
     service.time.advance(HOUR)
     assert [(await register(service)).status_code for _ in range(11)] == [201] * 10 + [429]
@@ -135,7 +135,7 @@ async def test_an_address_registers_only_so_many(start: StartService) -> None:
 async def test_registrations_that_nobody_uses_keep_no_new_client_out(service: Service) -> None:
     used = (await register(service)).json()["client_id"]
     await tokens_for(service, await signed_in(service), client_id=used)
-    number = registrations.MOST - 1
+    number = clients.MOST_CLIENTS - 1
     await service.state.database.write(
         lambda tx: tx.run(
             "INSERT INTO oauth_clients (id, name, redirect_uris, created_at) "
@@ -147,7 +147,7 @@ async def test_registrations_that_nobody_uses_keep_no_new_client_out(service: Se
     )
     new = [(await register(service)).json()["client_id"] for _ in range(2)]
     rows = await service.state.database.all("SELECT id FROM oauth_clients ORDER BY created_at, id")
-    assert len(rows) == registrations.MOST
+    assert len(rows) == clients.MOST_CLIENTS
     ids = [id_ for (id_,) in rows]
     assert ids[0] == "unused 3"
     assert {used, *new} <= set(ids)
@@ -157,7 +157,7 @@ async def test_registrations_fill_no_audit(start: StartService) -> None:
     service = await start(oauth={"registration": True})
     for number in range(103):
         async with service.client(None, address=f"198.51.100.{number}") as http:
-            assert (await http.post(addresses.REGISTER, json=CLIENT)).status_code == 201
+            assert (await http.post(protocol.REGISTER_PATH, json=CLIENT)).status_code == 201
     rows = await service.state.database.all("SELECT 1 FROM audit WHERE action = 'client.register'")
     assert len(rows) == 100
     clients = await service.state.database.all("SELECT id FROM oauth_clients")

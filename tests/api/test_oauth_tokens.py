@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from factbook.auth import users
-from factbook.auth.oauth import addresses
+from factbook.auth.oauth import protocol
 from factbook.auth.permissions import CATALOG_READ, SOURCE_READ
 from factbook.clock import DAY, HOUR, MINUTE, SECOND
 from factbook.storage import Transaction
@@ -144,7 +144,9 @@ async def test_tokens_that_are_made_up_are_refused_beside_a_write_that_takes_lon
         async with asyncio.timeout(30):
             for answer in (await exchanged(service, made_up), await refreshed(service, made_up)):
                 assert (answer.status_code, answer.json()["error"]) == (400, "invalid_grant")
-            answer = await sent(service, addresses.REVOKE, {"token": made_up, "client_id": CLIENT})
+            answer = await sent(
+                service, protocol.REVOKE_PATH, {"token": made_up, "client_id": CLIENT}
+            )
             assert answer.status_code == 200
     finally:
         done.set()
@@ -212,7 +214,7 @@ async def test_a_request_that_lacks_something_is_told_by_the_codes_of_oauth(
 async def test_a_parameter_that_is_there_twice_is_refused(service: Service) -> None:
     async with service.client(None) as http:
         answer = await http.post(
-            addresses.TOKEN,
+            protocol.TOKEN_PATH,
             content=b"grant_type=authorization_code&client_id=a&client_id=b",
             headers={"content-type": "application/x-www-form-urlencoded"},
         )
@@ -226,15 +228,15 @@ async def test_a_form_that_cannot_be_read_is_refused(
         with subtests.test(body=body):
             async with service.client(None) as http:
                 answer = await http.post(
-                    addresses.TOKEN,
+                    protocol.TOKEN_PATH,
                     content=body,
                     headers={"content-type": "application/x-www-form-urlencoded"},
                 )
                 assert (answer.status_code, answer.json()["error"]) == (400, "invalid_request")
-                answer = await http.post(addresses.TOKEN, json={"grant_type": "refresh_token"})
+                answer = await http.post(protocol.TOKEN_PATH, json={"grant_type": "refresh_token"})
                 assert (answer.status_code, answer.json()["error"]) == (415, "invalid_request")
                 large = {"grant_type": "x" * 20_000}
-                answer = await http.post(addresses.TOKEN, data=large)
+                answer = await http.post(protocol.TOKEN_PATH, data=large)
                 assert (answer.status_code, answer.json()["error"]) == (413, "invalid_request")
 
 
@@ -339,7 +341,7 @@ async def test_the_use_of_each_client_is_shown_to_the_person(service: Service) -
 @pytest.mark.parametrize("kind", ["access_token", "refresh_token"])
 async def test_a_client_revokes_its_tokens(service: Service, kind: str) -> None:
     tokens = await tokens_for(service, await signed_in(service))
-    answer = await sent(service, addresses.REVOKE, {"token": tokens[kind], "client_id": CLIENT})
+    answer = await sent(service, protocol.REVOKE_PATH, {"token": tokens[kind], "client_id": CLIENT})
     assert answer.status_code == 200
     assert (await at_mcp(service, tokens["access_token"])).status_code == 401
     refreshed_ = await refreshed(service, tokens["refresh_token"])
@@ -351,7 +353,7 @@ async def test_a_client_learns_nothing_of_tokens_that_it_has_not_and_ends_none(
 ) -> None:
     tokens = await tokens_for(service, await signed_in(service))
     for token, client in ((tokens["refresh_token"], OTHER), ("nothing", CLIENT)):
-        answer = await sent(service, addresses.REVOKE, {"token": token, "client_id": client})
+        answer = await sent(service, protocol.REVOKE_PATH, {"token": token, "client_id": client})
         assert (answer.status_code, answer.json()) == (200, {})
     assert (await at_mcp(service, tokens["access_token"])).status_code == 200
 
@@ -366,9 +368,9 @@ async def test_a_person_who_is_disabled_has_no_tokens_and_gets_none_back(service
     await signed_in(service, "ada")
     _, tokens = await connected(service)
     ref, now = "user:default/vic", service.time()
-    await service.state.database.write(lambda tx: users.disable(tx, ref, now))
+    await service.state.database.write(lambda tx: users.disable_user(tx, ref, now))
     await expect_ended(service, tokens)
-    await service.state.database.write(lambda tx: users.enable(tx, ref))
+    await service.state.database.write(lambda tx: users.enable_user(tx, ref))
     await expect_ended(service, tokens)
 
 
@@ -376,12 +378,14 @@ async def test_a_person_with_another_role_lends_no_more_than_that_role(service: 
     await signed_in(service, "ada")
     _, tokens = await connected(service)
     ref, now = "user:default/vic", service.time()
-    await service.state.database.write(lambda tx: users.change_role(tx, ref, "viewer", now))
+    await service.state.database.write(lambda tx: users.change_user_role(tx, ref, "viewer", now))
     assert (await at_mcp(service, tokens["access_token"])).status_code == 200
     renewed = (await refreshed(service, tokens["refresh_token"])).json()
     assert renewed["scope"].split() == sorted(READING)
     # What was lost does not come back with the role.
-    await service.state.database.write(lambda tx: users.change_role(tx, ref, "administrator", now))
+    await service.state.database.write(
+        lambda tx: users.change_user_role(tx, ref, "administrator", now)
+    )
     renewed = (await refreshed(service, renewed["refresh_token"])).json()
     assert renewed["scope"].split() == sorted(READING)
 
@@ -390,7 +394,7 @@ async def test_a_code_of_a_person_who_was_disabled_meanwhile_is_refused(service:
     await signed_in(service, "ada")
     code = await code_for(await signed_in(service, "vic"))
     now = service.time()
-    await service.state.database.write(lambda tx: users.disable(tx, "user:default/vic", now))
+    await service.state.database.write(lambda tx: users.disable_user(tx, "user:default/vic", now))
     assert (await exchanged(service, code)).json()["error"] == "invalid_grant"
 
 
@@ -443,4 +447,4 @@ async def test_a_token_of_oauth_is_in_no_log_and_no_audit(
 
 def test_scopes_are_the_names_of_permissions() -> None:
     assert {CATALOG_READ, SOURCE_READ} == set(READING)
-    assert RESOURCE.endswith(addresses.RESOURCE)
+    assert RESOURCE.endswith(protocol.RESOURCE_PATH)

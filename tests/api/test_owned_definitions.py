@@ -6,7 +6,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from factbook.auth import roles
+from factbook.auth import permissions
 from tests.api.checking import CHECKS, SCORECARDS, check, put, scorecard, shown, with_source
 from tests.service import Service
 from tests.web.scoring import group, person
@@ -25,7 +25,7 @@ async def kim(service: Service) -> AsyncIterator[httpx2.AsyncClient]:
     await with_source(service)
     await service.push("people", group("team-a"), group("team-b"), person("kim", "team-a"))
     await put(service, check("covered", owner=THEIRS), publish=True)
-    async with service.client(await service.token(*roles.ROLES["editor"], owner=KIM)) as http:
+    async with service.client(await service.token(*permissions.ROLES["editor"], owner=KIM)) as http:
         yield http
 
 
@@ -101,7 +101,7 @@ async def test_who_leaves_the_group_writes_what_it_owns_no_more(
 async def test_a_member_without_the_permission_to_write_what_is_owned_writes_nothing(
     service: Service, kim: httpx2.AsyncClient
 ) -> None:
-    viewer = await service.token(*roles.ROLES["viewer"], owner=KIM)
+    viewer = await service.token(*permissions.ROLES["viewer"], owner=KIM)
     async with service.client(viewer) as http:
         answer = await http.post(CHECKS, json=check("ours", owner=OURS))
     assert answer.status_code == 403
@@ -111,7 +111,7 @@ async def test_a_member_without_the_permission_to_write_what_is_owned_writes_not
 async def test_who_may_write_every_check_writes_those_of_no_group_too(
     service: Service, kim: httpx2.AsyncClient
 ) -> None:
-    token = await service.token(*roles.ROLES["administrator"], owner=KIM)
+    token = await service.token(*permissions.ROLES["administrator"], owner=KIM)
     async with service.client(token) as http:
         answer = await http.put(f"{CHECKS}/covered", json=check("covered", title="Other"))
     assert answer.status_code == 200

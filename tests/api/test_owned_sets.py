@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import httpx2
 import pytest
 
-from factbook.auth import roles
+from factbook.auth import permissions
 from tests.service import PUSH, Service, component
 from tests.web.scoring import group, person
 
@@ -20,7 +20,7 @@ async def kim(service: Service) -> AsyncIterator[httpx2.AsyncClient]:
     assert (await service.push("people", *people)).status_code == 200
     await service.push("theirs", component("api", owner="team-b"))
     await service.push("mixed", component("one"), component("two", owner="team-b"))
-    async with service.client(await service.token(*roles.ROLES["editor"], owner=KIM)) as http:
+    async with service.client(await service.token(*permissions.ROLES["editor"], owner=KIM)) as http:
         yield http
 
 
@@ -119,7 +119,7 @@ async def test_members_take_nothing_from_another_set(
 
 
 async def test_who_is_in_no_group_writes_no_set(service: Service) -> None:
-    token = await service.token(*roles.ROLES["editor"], owner="user:default/eve")
+    token = await service.token(*permissions.ROLES["editor"], owner="user:default/eve")
     async with service.client(token) as http:
         assert is_refused(await http.put(OURS, json={"items": []}))
         assert is_refused(await http.put(OURS, json={"items": [component("web")]}))

@@ -6,8 +6,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from factbook.auth import roles
-from factbook.auth.token_reach import Narrowing
+from factbook.auth import permissions
+from factbook.auth.tokens import Narrowing
 from tests.api.defining import FACTS, SOURCES, define, item, latest, of_entities, pushed, shown
 from tests.api.owning import (
     KIM,
@@ -128,7 +128,7 @@ async def test_a_viewer_in_the_group_writes_nothing(
     service: Service, kim: httpx2.AsyncClient
 ) -> None:
     await made(kim, of_entities("ours", owner=OURS))
-    viewer = await service.token(*roles.ROLES["viewer"], owner=KIM)
+    viewer = await service.token(*permissions.ROLES["viewer"], owner=KIM)
     async with service.client(viewer) as http:
         answer = await http.post(f"{SOURCES}/ours/run")
         assert answer.status_code == 403
@@ -278,7 +278,7 @@ async def test_an_operator_writes_sources_of_any_owner_and_of_none(
     service: Service, kim: httpx2.AsyncClient
 ) -> None:
     await connect(service)
-    token = await service.token(*roles.ROLES["operator"], owner=KIM)
+    token = await service.token(*permissions.ROLES["operator"], owner=KIM)
     async with service.client(token) as http:
         await made(http, asking("free", owner=None) | {"owner": THEIRS}, publish=False)
         await made(http, {k: v for k, v in asking("nobodys").items() if k != "owner"})

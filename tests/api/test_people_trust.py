@@ -6,8 +6,8 @@ from typing import Any, Final, NamedTuple
 
 import pytest
 
-from factbook.auth import roles
-from factbook.auth.token_reach import Narrowing
+from factbook.auth import permissions
+from factbook.auth.tokens import Narrowing
 from factbook.importers.snapshot import ImportedItem, Snapshot, SnapshotPart
 from factbook.importers.writer import ImportTarget, write_snapshot
 from factbook.operations.doctor import rights as doctor
@@ -28,7 +28,7 @@ from tests.service import PUSH, Service, component
 from tests.web.scoring import group, person
 from tests.web.visiting import signed_in
 
-EDITOR: Final = tuple(roles.ROLES["editor"])
+EDITOR: Final = tuple(permissions.ROLES["editor"])
 TRUSTED: Final = "directory"
 Items = Sequence[dict[str, Any]]
 

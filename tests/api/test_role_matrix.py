@@ -4,9 +4,8 @@ import httpx2
 import pytest
 
 from factbook.api.endpoint import Route
-from factbook.auth.permissions import suffices
-from factbook.auth.roles import ROLES
-from factbook.auth.token_reach import DIMENSIONS, TOOLS, Narrowing
+from factbook.auth.permissions import ROLES, suffices_when_owned
+from factbook.auth.tokens import DIMENSIONS, TOOLS, Narrowing
 from factbook.tools.tool import Tool
 from factbook.tools.toolsets import list_toolsets
 from tests.api.messages import message, tool_call
@@ -48,7 +47,7 @@ def expected_at(route: Route, role: str, dimension: str | None) -> str:
     """The cell of the table: what the role has, what the route needs, and its reach."""
     held, needed = ROLES[role], route.permissions or ()
     # Its handler looks whose it is.
-    if not held.issuperset(needed) and not (route.owned and suffices(held, needed)):
+    if not held.issuperset(needed) and not (route.owned and suffices_when_owned(held, needed)):
         return "permission"
     narrowed = dimension is not None and is_refused(route, frozenset({dimension}))
     return "narrowed" if narrowed else "let in"

@@ -25,7 +25,7 @@ def described(name: str) -> dict[str, Any]:
 
 
 def test_the_values_of_the_schemas_are_those_of_the_service() -> None:
-    assert set(access.PERMISSIONS) == permissions.NAMES
+    assert set(access.PERMISSIONS) == permissions.PERMISSION_NAMES
     assert set(get_args(events.EventType)) == TYPES.keys()
     assert events.LONGEST_URL == sender.LONGEST_URL
 

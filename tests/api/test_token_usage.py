@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from factbook import sweeps
-from factbook.auth import token_usage
+from factbook.auth import tokens
 from factbook.clock import DAY
 from tests.api.messages import message, tool_call
 from tests.service import TOOLS, Service, component, started
@@ -26,7 +26,7 @@ async def usage_of(service: Service, name: str) -> dict[str, Any]:
 async def stored_calls(service: Service, name: str) -> int:
     listed = (await service.http.get(TOKENS)).json()["tokens"]
     ids = [token["id"] for token in listed if token["name"] == name]
-    found = await token_usage.since(service.state.database, ids, 0)
+    found = await tokens.sum_token_usage(service.state.database, ids, 0)
     return sum(one.calls for one in found.values())
 
 

@@ -8,8 +8,14 @@ import pytest
 
 from factbook.api.endpoint import Route
 from factbook.api.routes import list_routes
-from factbook.auth.permissions import CATALOG_READ, NAMES, SET_WRITE, SOURCE_READ, SOURCE_WRITE
-from factbook.auth.roles import ROLES
+from factbook.auth.permissions import (
+    CATALOG_READ,
+    PERMISSION_NAMES,
+    ROLES,
+    SET_WRITE,
+    SOURCE_READ,
+    SOURCE_WRITE,
+)
 from factbook.settings import Settings
 from tests.api.defining import CONNECTIONS, SOURCES, pushed
 from tests.api.stored import CANARY, VAULT, Attempt, attempts, store
@@ -173,7 +179,7 @@ async def test_who_writes_sources_and_may_not_read_them_is_shown_the_document_th
 
 @ON_SQLITE
 async def test_the_permission_to_read_that_a_route_names_is_what_lifts_it(filled: Service) -> None:
-    every = NAMES - {CATALOG_READ}
+    every = PERMISSION_NAMES - {CATALOG_READ}
     async with filled.client(await filled.token(*every)) as http:
         dry = (await http.delete(f"{PUSH}/sets/tried?dryRun=true")).json()
     assert dry["difference"] == []

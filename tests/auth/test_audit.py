@@ -9,8 +9,8 @@ import pytest
 
 from factbook.audit import retention, trail
 from factbook.audit.trail import ACTIONS, LONGEST, AuditEntry, AuditPosition, Caller, Record
-from factbook.auth import erasures, tokens
-from factbook.auth.erasures import Erasure
+from factbook.auth import tokens, users
+from factbook.auth.users import Erasure
 from factbook.clock import DAY, MINUTE, Throttle
 from factbook.storage import Database, Transaction
 from tests.service import NOON
@@ -138,7 +138,7 @@ async def test_records_are_changed_by_an_open_erasure_alone_and_to_its_pseudonym
     record = made(object=KIM, at=NOON, owner=KIM)
     await add(database, record)
     erasure = Erasure("erased-1f3a9c0d", frozenset({KIM}))
-    await database.write(lambda tx: erasures.save(tx, KIM, erasure, NOON))
+    await database.write(lambda tx: users.save_erasure(tx, KIM, erasure, NOON))
     known = f"actor = '{erasure.ref}'"
 
     def update(transaction: Transaction, what: str) -> int:
@@ -163,12 +163,12 @@ async def test_records_are_changed_by_an_open_erasure_alone_and_to_its_pseudonym
     ):
         with subtests.test(what=what):
             with pytest.raises(Exception, match="never changed"):
-                await database.write(erasures.while_open(erasure, partial(update, what=what)))
+                await database.write(users.open_for_erasure(erasure, partial(update, what=what)))
             assert await all_of(database) == [record]
     with pytest.raises(Exception, match="never changed"):
         await database.write(partial(update, what=known))
     what = f"{known}, object = '{erasure.ref}', detail = '[\"{erasure.pseudonym}\"]', address = ''"
-    assert await database.write(erasures.while_open(erasure, partial(update, what=what))) == 1
+    assert await database.write(users.open_for_erasure(erasure, partial(update, what=what))) == 1
     with pytest.raises(Exception, match="never changed"):
         await database.write(partial(update, what=f"object = '{erasure.pseudonym}'"))
 
@@ -218,7 +218,7 @@ async def test_whatever_text_comes_is_stored_without_what_could_harm(
 
 @ON_SQLITE
 async def test_a_tokens_value_is_blotted_out_wherever_it_turns_up(database: Database) -> None:
-    value = tokens.generate()
+    value = tokens.generate_token()
     text = "x" * (LONGEST - 20) + value
     await add(database, made(value, "call.refused", text, note=text, notes=[value, text]))
     [record] = await all_of(database)

@@ -12,8 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from factbook.auth import permissions
-from factbook.auth.permissions import TOKEN_MANAGE, with_included
-from factbook.auth.roles import ROLES
+from factbook.auth.permissions import ROLES, TOKEN_MANAGE, add_included
 from tests.service import Service
 from tests.web.visiting import Browser, signed_in
 
@@ -21,7 +20,7 @@ PEOPLE = "/administration/people"
 ACCESS = "/api/access/v1/tokens"
 TOKENS = "/administration/account/api-access/tokens"
 NUMBERS = st.integers(0, 9)
-SOME = st.sets(st.sampled_from(sorted(permissions.NAMES)), min_size=1, max_size=4)
+SOME = st.sets(st.sampled_from(sorted(permissions.PERMISSION_NAMES)), min_size=1, max_size=4)
 STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("make"), NUMBERS, SOME),
@@ -126,4 +125,4 @@ async def none_exceeds_its_owner(grants: Grants) -> None:
     """Fail where a token can do more than the role of its owner allows at this moment."""
     roles = await grants.stored()
     for owner, held in await grants.tokens():
-        assert owner not in roles or with_included(held) <= ROLES[roles[owner]], owner
+        assert owner not in roles or add_included(held) <= ROLES[roles[owner]], owner

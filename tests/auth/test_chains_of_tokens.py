@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from factbook.auth import permissions
 from factbook.auth.permissions import CATALOG_READ, FACT_WRITE, SET_WRITE, TOKEN_MANAGE
-from factbook.auth.token_reach import DIMENSIONS
+from factbook.auth.tokens import DIMENSIONS
 from tests.service import Service
 
 ACCESS = "/api/access/v1/tokens"
@@ -55,7 +55,7 @@ async def test_no_chain_of_tokens_gives_more_than_its_first_has(
     service: Service, wishes: list[Wish]
 ) -> None:
     first = await service.http.post(
-        ACCESS, json={"name": "first", "permissions": sorted(permissions.NAMES)}
+        ACCESS, json={"name": "first", "permissions": sorted(permissions.PERMISSION_NAMES)}
     )
     made = [first.json()]
     for wish in wishes:

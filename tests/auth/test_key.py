@@ -9,7 +9,7 @@ import pytest
 
 from factbook.app import Application
 from factbook.auth import encryption
-from factbook.auth.encryption import token_key
+from factbook.auth.encryption import find_token_key
 from factbook.errors import ConfigurationError
 from factbook.settings import Settings
 
@@ -20,8 +20,10 @@ POSTGRESQL = "postgresql://factbook:secret@127.0.0.1:1/factbook"
 @pytest.mark.spec("token.key-from-setting")
 def test_a_key_that_is_set_is_used_and_no_file_is_made(tmp_path: Path) -> None:
     file = tmp_path / "key"
-    assert encryption.key(SETTING, file) == encryption.key(SETTING, None)
-    assert encryption.key(SETTING, file) != encryption.key(SETTING.upper(), file)
+    assert encryption.make_token_key(SETTING, file) == encryption.make_token_key(SETTING, None)
+    assert encryption.make_token_key(SETTING, file) != encryption.make_token_key(
+        SETTING.upper(), file
+    )
     assert not file.exists()
 
 
@@ -30,14 +32,14 @@ def test_a_key_that_is_set_is_used_and_no_file_is_made(tmp_path: Path) -> None:
 def test_a_key_is_made_once_in_a_file_that_nobody_else_may_read(tmp_path: Path, umask: int) -> None:
     file, before = tmp_path / "new" / "deep" / "key", os.umask(umask)
     try:
-        key = encryption.key(None, file)
+        key = encryption.make_token_key(None, file)
     finally:
         os.umask(before)
     assert file.stat().st_mode & 0o777 == 0o600
     assert len(file.read_text()) == 64
-    assert encryption.key(None, file) == key
+    assert encryption.make_token_key(None, file) == key
     assert [item.name for item in file.parent.iterdir()] == ["key"]
-    assert encryption.key(None, tmp_path / "other") != key
+    assert encryption.make_token_key(None, tmp_path / "other") != key
 
 
 @pytest.mark.spec("token.key-file-is-private")
@@ -45,13 +47,13 @@ def test_a_key_file_that_others_may_read_is_refused(
     tmp_path: Path, subtests: pytest.Subtests
 ) -> None:
     file = tmp_path / "key"
-    encryption.key(None, file)
+    encryption.make_token_key(None, file)
     content = file.read_text()
     for mode in [0o640, 0o604, 0o660, 0o644, 0o610]:
         with subtests.test(mode=mode):
             file.chmod(mode)
             with pytest.raises(ConfigurationError, match="chmod 600") as raised:
-                encryption.key(None, file)
+                encryption.make_token_key(None, file)
             assert content not in str(raised.value)
 
 
@@ -62,21 +64,21 @@ def test_a_key_file_without_a_key_is_refused(tmp_path: Path, subtests: pytest.Su
         with subtests.test(content=content):
             file.write_text(content)
             with pytest.raises(ConfigurationError, match="at least 32 characters"):
-                encryption.key(None, file)
+                encryption.make_token_key(None, file)
 
 
 def test_a_key_file_that_cannot_be_used_is_a_mistake_of_the_configuration(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(ConfigurationError, match="cannot be used"):
-        encryption.key(None, tmp_path / "file" / "key")
+        encryption.make_token_key(None, tmp_path / "file" / "key")
 
 
 def test_the_key_file_stands_beside_the_database(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/facts.db"
-    key = token_key(Settings(database_url=url))
+    key = find_token_key(Settings(database_url=url))
     assert (tmp_path / "facts.db.key").is_file()
-    assert token_key(Settings(database_url=url)) == key
-    assert token_key(Settings(database_url=url, token_key=SETTING)) != key
+    assert find_token_key(Settings(database_url=url)) == key
+    assert find_token_key(Settings(database_url=url, token_key=SETTING)) != key
 
 
 @pytest.mark.slow
@@ -107,10 +109,10 @@ def test_processes_that_start_at_the_same_moment_share_one_key(tmp_path: Path) -
 @pytest.mark.spec("token.key-mandatory-on-postgresql")
 def test_on_postgresql_there_is_no_key_without_the_setting() -> None:
     with pytest.raises(ConfigurationError, match="token_key has to be set on PostgreSQL") as raised:
-        token_key(Settings(database_url=POSTGRESQL))
+        find_token_key(Settings(database_url=POSTGRESQL))
     assert "FACTBOOK_TOKEN_KEY" in str(raised.value)
     assert "secret" not in str(raised.value)
-    assert token_key(Settings(database_url=POSTGRESQL, token_key=SETTING))
+    assert find_token_key(Settings(database_url=POSTGRESQL, token_key=SETTING))
 
 
 @pytest.mark.spec("token.key-mandatory-on-postgresql")

@@ -54,15 +54,15 @@ def light_passwords() -> None:
 
 @pytest.mark.slow
 def test_a_password_fits_its_hash_alone() -> None:
-    stored = passwords.hashed("correct horse battery")
-    assert passwords.fits(stored, "correct horse battery")
+    stored = passwords.hash_password("correct horse battery")
+    assert passwords.matches_password(stored, "correct horse battery")
     for other in ("correct horse batterz", "Correct horse battery", "", "\ud800", stored):
-        assert not passwords.fits(stored, other), other
+        assert not passwords.matches_password(stored, other), other
 
 
 @pytest.mark.slow
 def test_a_hash_is_argon2id_with_a_salt_of_its_own_and_does_not_tell_the_password() -> None:
-    one, two = (passwords.hashed("correct horse battery") for _ in range(2))
+    one, two = (passwords.hash_password("correct horse battery") for _ in range(2))
     assert one.startswith("$argon2id$v=19$m=65536,t=3,p=4$")
     assert one != two
     assert "correct" not in one
@@ -70,13 +70,15 @@ def test_a_hash_is_argon2id_with_a_salt_of_its_own_and_does_not_tell_the_passwor
 
 @pytest.mark.slow
 def test_a_password_fits_however_its_characters_are_composed() -> None:
-    assert passwords.fits(passwords.hashed("gru\u0308ne Wiese 12"), "gr\u00fcne Wiese 12")
+    assert passwords.matches_password(
+        passwords.hash_password("gru\u0308ne Wiese 12"), "gr\u00fcne Wiese 12"
+    )
 
 
 @pytest.mark.slow
 def test_no_password_fits_where_there_is_none() -> None:
     for password in ("correct horse battery", "", "\0" * 32):
-        assert not passwords.fits(None, password)
+        assert not passwords.matches_password(None, password)
 
 
 @pytest.mark.slow
@@ -91,29 +93,29 @@ def test_looking_for_nobody_does_the_work_of_a_wrong_password(
         compared.append(argon2.extract_parameters(hash_))
         return verify(hasher, hash_, password)
 
-    stored = passwords.hashed("correct horse battery")
+    stored = passwords.hash_password("correct horse battery")
     monkeypatch.setattr(argon2.PasswordHasher, "verify", recorded)
     for hash_, password in (
         (stored, "wrong password"),
         (None, "wrong password"),
         (stored, "x" * 257),
     ):
-        assert not passwords.fits(hash_, password)
+        assert not passwords.matches_password(hash_, password)
     assert compared == [argon2.extract_parameters(stored)] * 3
 
 
 def test_a_hash_of_weaker_parameters_still_fits_and_is_outdated() -> None:
     weak = argon2.PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
     stored = weak.hash("correct horse battery")
-    assert passwords.fits(stored, "correct horse battery")
-    assert passwords.outdated(stored)
-    assert not passwords.outdated(passwords.hashed("correct horse battery"))
+    assert passwords.matches_password(stored, "correct horse battery")
+    assert passwords.needs_rehash(stored)
+    assert not passwords.needs_rehash(passwords.hash_password("correct horse battery"))
 
 
 def test_12_to_256_characters_are_a_password(subtests: pytest.Subtests) -> None:
     for password in ["twelve chars", "x" * 255 + "y", "äöüß äöüß äöüs", *UNCOMMON]:
         with subtests.test(password=password):
-            passwords.check(password, KIM)
+            passwords.check_password(password, KIM)
 
 
 def test_what_is_easily_guessed_is_refused_in_a_sentence(subtests: pytest.Subtests) -> None:
@@ -128,4 +130,4 @@ def test_what_is_easily_guessed_is_refused_in_a_sentence(subtests: pytest.Subtes
         *((password, "too common") for password in COMMON),
     ]:
         with subtests.test(password=password), pytest.raises(InputError, match=sentence):
-            passwords.check(password, KIM)
+            passwords.check_password(password, KIM)

@@ -10,8 +10,8 @@ from factbook.auth.permissions import (
     SOURCE_WRITE,
     TITLES,
     TOKEN_MANAGE,
-    checked,
-    with_included,
+    add_included,
+    check_permissions,
 )
 from factbook.errors import InputError
 
@@ -49,18 +49,18 @@ def test_two_have_the_titles_of_the_seed_and_each_has_one_of_its_own() -> None:
 @pytest.mark.spec("permissions.the-nine-names")
 def test_another_name_is_refused_with_those_there_are() -> None:
     with pytest.raises(InputError, match=r"no permission a\.b, c\. There are: access\.token"):
-        checked(["c", "catalog.entity.read", "a.b"])
+        check_permissions(["c", "catalog.entity.read", "a.b"])
 
 
 def test_who_reads_data_sources_reads_checks() -> None:
-    assert with_included(frozenset({SOURCE_READ})) == {SOURCE_READ, CHECK_READ}
-    assert with_included(frozenset({SOURCE_WRITE})) == {SOURCE_WRITE}
+    assert add_included(frozenset({SOURCE_READ})) == {SOURCE_READ, CHECK_READ}
+    assert add_included(frozenset({SOURCE_WRITE})) == {SOURCE_WRITE}
 
 
 def test_who_managed_tokens_before_there_was_a_permission_for_webhooks_manages_them() -> None:
-    assert with_included(frozenset({TOKEN_MANAGE})) == {TOKEN_MANAGE, OPERATIONS_MANAGE}
+    assert add_included(frozenset({TOKEN_MANAGE})) == {TOKEN_MANAGE, OPERATIONS_MANAGE}
 
 
 def test_no_name_means_all_of_them() -> None:
-    assert checked([]) == frozenset()
-    assert checked(["events.read"]) == {"events.read"}
+    assert check_permissions([]) == frozenset()
+    assert check_permissions(["events.read"]) == {"events.read"}

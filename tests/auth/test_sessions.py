@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from factbook.auth import permissions, roles, sessions, users
+from factbook.auth import permissions, sessions, users
 from factbook.auth.sessions import Session, SessionSummary
 from factbook.clock import DAY, MINUTE
 from factbook.settings import Settings
@@ -16,7 +16,7 @@ LOU = "user:default/lou"
 
 async def add_person(database: Database, ref: str = KIM, role: str = "administrator") -> None:
     await database.write(
-        lambda tx: users.create(
+        lambda tx: users.create_user(
             tx, ref=ref, display_name="Kim K.", role=role, created_by="test", now=NOON
         )
     )
@@ -27,29 +27,29 @@ async def start(database: Database, hash_: str, **given: Any) -> None:
     wanted = {
         "ref": KIM,
         "now": NOON,
-        "lifetime": sessions.LIFETIME,
+        "lifetime": sessions.SESSION_LIFETIME,
         "address": "192.0.2.7",
         "agent": "a browser",
         **given,
     }
-    await database.write(lambda tx: sessions.start(tx, hash=hash_, **wanted))
+    await database.write(lambda tx: sessions.start_session(tx, hash=hash_, **wanted))
 
 
 async def found(database: Database, hash_: str) -> Session | None:
     database.refresh()
-    return await sessions.find(database, hash_)
+    return await sessions.find_session(database, hash_)
 
 
 async def ids(database: Database, ref: str = KIM) -> list[str]:
-    return [one.id for one in await sessions.listed(database, ref)]
+    return [one.id for one in await sessions.list_sessions(database, ref)]
 
 
 def test_values_differ_and_their_hashes_depend_on_the_key() -> None:
-    one, two = sessions.generate(), sessions.generate()
+    one, two = sessions.generate_cookie(), sessions.generate_cookie()
     assert one != two
     assert len(one) >= 43
-    assert len({sessions.digest(v, key) for v in (one, two) for key in (b"k", b"K")}) == 4
-    assert one not in sessions.digest(one, b"k")
+    assert len({sessions.hash_cookie(v, key) for v in (one, two) for key in (b"k", b"K")}) == 4
+    assert one not in sessions.hash_cookie(one, b"k")
 
 
 async def test_a_session_is_found_by_its_hash_alone_with_the_person(database: Database) -> None:
@@ -60,7 +60,7 @@ async def test_a_session_is_found_by_its_hash_alone_with_the_person(database: Da
     assert session == Session(
         "d1" * 32, KIM, "Kim K.", "administrator", NOON, NOON, NOON + 14 * DAY, None
     )
-    assert session.permissions == permissions.NAMES
+    assert session.permissions == permissions.PERMISSION_NAMES
     for hash_ in ("d3", "", "D1" * 32, session.id):
         assert await found(database, hash_) is None
 
@@ -85,11 +85,11 @@ async def test_a_change_of_the_person_shows_in_the_session_at_once(database: Dat
     await add_person(database, LOU)
     await start(database, "d1")
     await found(database, "d1")
-    await database.write(lambda tx: users.change_role(tx, KIM, roles.VIEWER, NOON))
+    await database.write(lambda tx: users.change_user_role(tx, KIM, permissions.VIEWER, NOON))
     session = await found(database, "d1")
     assert session is not None
-    assert session.permissions == roles.ROLES[roles.VIEWER]
-    await database.write(lambda tx: users.rename(tx, KIM, "Kim L."))
+    assert session.permissions == permissions.ROLES[permissions.VIEWER]
+    await database.write(lambda tx: users.rename_user(tx, KIM, "Kim L."))
     session = await found(database, "d1")
     assert session is not None
     assert session.display_name == "Kim L."
@@ -102,7 +102,7 @@ async def test_sessions_are_listed_by_an_id_that_opens_nothing_last_used_first(
     await start(database, "d1" * 32)
     await start(database, "d2" * 32, now=NOON + 1, lifetime=5, agent="x" * 500)
     await start(database, "d3" * 32, ref=LOU)
-    assert await sessions.listed(database, KIM) == [
+    assert await sessions.list_sessions(database, KIM) == [
         SessionSummary("d2" * 8, NOON + 1, NOON + 1, NOON + 6, "192.0.2.7", "x" * 200),
         SessionSummary("d1" * 8, NOON, NOON, NOON + 14 * DAY, "192.0.2.7", "a browser"),
     ]
@@ -117,7 +117,7 @@ async def test_a_session_that_is_ended_is_not_found_any_more(database: Database)
     await start(database, "d1")
     await start(database, "d2")
     assert await found(database, "d1")
-    await database.write(lambda tx: sessions.end(tx, "d1"))
+    await database.write(lambda tx: sessions.end_session(tx, "d1"))
     assert await found(database, "d1") is None
     assert await found(database, "d2")
 
@@ -125,9 +125,9 @@ async def test_a_session_that_is_ended_is_not_found_any_more(database: Database)
 async def test_a_person_ends_a_session_by_its_id_and_nobody_elses(database: Database) -> None:
     await start(database, "d1" * 32)
     await start(database, "d2" * 32, ref=LOU)
-    assert await database.write(lambda tx: sessions.end_by_id(tx, KIM, "d1" * 8))
-    assert not await database.write(lambda tx: sessions.end_by_id(tx, KIM, "d2" * 8))
-    assert not await database.write(lambda tx: sessions.end_by_id(tx, KIM, ""))
+    assert await database.write(lambda tx: sessions.end_session_by_id(tx, KIM, "d1" * 8))
+    assert not await database.write(lambda tx: sessions.end_session_by_id(tx, KIM, "d2" * 8))
+    assert not await database.write(lambda tx: sessions.end_session_by_id(tx, KIM, ""))
     assert await ids(database) == []
     assert await ids(database, LOU) == ["d2" * 8]
 
@@ -136,7 +136,7 @@ async def test_a_person_ends_every_session_but_the_own_one(database: Database) -
     for hash_ in ("d1", "d2", "d3"):
         await start(database, hash_)
     await start(database, "d4", ref=LOU)
-    assert await database.write(lambda tx: sessions.end_others(tx, KIM, "d2")) == 2
+    assert await database.write(lambda tx: sessions.end_other_sessions(tx, KIM, "d2")) == 2
     assert await ids(database) == ["d2"]
     assert await ids(database, LOU) == ["d4"]
 
@@ -146,7 +146,7 @@ async def test_a_use_is_noted_once_a_minute(database: Database) -> None:
     await start(database, "d1")
     for later, noted in ((MINUTE - 1, 0), (MINUTE, MINUTE), (MINUTE + 5, MINUTE)):
         now = NOON + later
-        await database.write(lambda tx, now=now: sessions.touch(tx, "d1", now))  # type: ignore[misc]
+        await database.write(lambda tx, now=now: sessions.record_session_use(tx, "d1", now))  # type: ignore[misc]
         session = await found(database, "d1")
         assert session is not None
         assert session.used_at == NOON + noted

@@ -6,15 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from factbook.auth import token_reach
-from factbook.auth.token_reach import DIMENSIONS, SETS, Narrowing
+from factbook.auth import tokens
+from factbook.auth.tokens import DIMENSIONS, SETS, Narrowing
 from factbook.errors import InputError, NotAllowedError
 
 NAMES = st.text("ab", min_size=1, max_size=3)
 PATTERNS = NAMES | st.text("ab", max_size=3).map("{}*".format)
 NARROWINGS = st.dictionaries(
     st.sampled_from(DIMENSIONS), st.lists(PATTERNS, min_size=1, max_size=3)
-).map(token_reach.checked)
+).map(tokens.check_narrowing)
 
 
 def allows(found: Narrowing | None, dimension: str, name: str) -> bool:
@@ -27,7 +27,7 @@ def test_one_that_is_within_another_has_nothing_that_the_other_has_not(
     held: Narrowing | None, wish: Narrowing | None, dimension: str, name: str
 ) -> None:
     try:
-        found = token_reach.within(wish, held)
+        found = tokens.inherit_narrowing(wish, held)
     except NotAllowedError:
         assert held is not None
         return
@@ -39,9 +39,9 @@ def test_one_that_is_within_another_has_nothing_that_the_other_has_not(
 @pytest.mark.slow
 @given(NARROWINGS)
 def test_one_is_within_itself_and_is_stored_as_it_is(found: Narrowing | None) -> None:
-    assert token_reach.within(found, found) == found
-    text = token_reach.encoded(found)
-    assert (None if text is None else token_reach.decoded(text)) == found
+    assert tokens.inherit_narrowing(found, found) == found
+    text = tokens.encode_narrowing(found)
+    assert (None if text is None else tokens.decode_narrowing(text)) == found
 
 
 def test_what_no_name_can_be_is_refused(subtests: pytest.Subtests) -> None:
@@ -60,7 +60,7 @@ def test_what_no_name_can_be_is_refused(subtests: pytest.Subtests) -> None:
     ]
     for arguments in cases:
         with subtests.test(arguments=arguments), pytest.raises(InputError):
-            token_reach.checked(arguments)
+            tokens.check_narrowing(arguments)
 
 
 def test_names_are_compared_character_by_character() -> None:

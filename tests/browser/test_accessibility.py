@@ -2,7 +2,7 @@
 
 import pytest
 
-from factbook.auth import roles
+from factbook.auth import permissions
 from factbook.web.routes import PAGES
 from tests.browser.addresses import EXAMPLES, NO_PAGES, NOWHERE, OUTSIDE
 from tests.browser.axe import COLOURS, violations
@@ -172,7 +172,9 @@ def test_nothing_is_wrong_with_what_a_form_is_answered(
 
 def _places(name: str) -> list[str]:
     """The paths of the table at which somebody sees something: of all others one."""
-    held = roles.ROLES[roles.ADMINISTRATOR if name == ADMINISTRATOR else roles.VIEWER]
+    held = permissions.ROLES[
+        permissions.ADMINISTRATOR if name == ADMINISTRATOR else permissions.VIEWER
+    ]
     needs = {page.path: page.needs or () for page in PAGES if page.path in EXAMPLES}
     seen = [path for path, permissions in needs.items() if held.issuperset(permissions)]
     return seen + [path for path in needs if path not in seen][:1]

@@ -17,7 +17,7 @@ import httpx2
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
-from factbook.auth.oauth import redirects
+from factbook.auth.oauth import clients
 from tests.api.agent_hosts import HOSTS, LISTED, AgentHost
 from tests.browser.driving import Window
 from tests.browser.shop import PASSWORD, first_link, make_account
@@ -191,7 +191,9 @@ def allowed(page: Page, server: str, host: AgentHost, question: str) -> str:
     page.get_by_role("button", name="Sign in").click()
     main, name = page.locator("main"), re.sub("\u202e", "", host.client["client_name"])
     expect(page.locator("h1")).to_have_text(f"Let {name} use Factbook?")
-    expect(main).to_contain_text(f"Answer goes to{redirects.host(host.redirect_uri)}")
+    expect(main).to_contain_text(
+        f"Answer goes to{clients.extract_redirect_host(host.redirect_uri)}"
+    )
     given = page.get_by_role("region", name="It will be able to").get_by_role("listitem")
     expect(given).to_contain_text(READING)
     if host.has_document:
@@ -205,7 +207,7 @@ def allowed(page: Page, server: str, host: AgentHost, question: str) -> str:
     with page.expect_response(lambda response: response.request.method == "POST") as done:
         page.get_by_role("button", name="Allow", exact=True).click()
     address = done.value.headers["refresh"].partition("; url=")[2]
-    if redirects.is_private_use(host.redirect_uri):
+    if clients.is_private_use_redirect(host.redirect_uri):
         # No program is there that the browser could open.
         expect(page.get_by_role("link")).to_have_attribute("href", address)
         return address

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from factbook.auth import roles
+from factbook.auth import permissions
 from tests.api.owning import KIM, OUR_WEB, OURS, THEIR_API, THEIRS, asking, connect, populated
 from tests.cli.bridge import SOURCES, Run, custom_ids, definition, one, write
 from tests.service import Service
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.spec("roles.groups-write-what-they-own")
 async def kim(service: Service, served: Run, monkeypatch: pytest.MonkeyPatch) -> Run:
     """The command with the token of an editor who is in the first group."""
     await populated(service)
-    token = await service.token(*roles.ROLES["editor"], owner=KIM)
+    token = await service.token(*permissions.ROLES["editor"], owner=KIM)
     monkeypatch.setenv("FACTBOOK_TOKEN", token)
     return served
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from factbook.auth.permissions import NAMES
+from factbook.auth.permissions import PERMISSION_NAMES
 from tests.cli.conftest import Command
 
 
@@ -62,7 +62,7 @@ def test_a_token_reads_unless_more_is_asked_for(
         (["--preset", "pipeline"], pushes | reads | {"tech-insights.fact.write"}),
         (["--preset", "push", "--permission", "audit.read"], pushes | {"audit.read"}),
         (["--preset", "scim"], {"scim.write"}),
-        (["--all"], NAMES),
+        (["--all"], PERMISSION_NAMES),
     ]
     for number, (options, wanted) in enumerate(cases):
         with subtests.test(options=options):

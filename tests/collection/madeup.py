@@ -10,10 +10,11 @@ from factbook.collection import Collector
 from factbook.facts.datasource import DataSource, Lifecycle
 from factbook.facts.schema import Fact
 from factbook.integrations.integration import Collected, Integration
-from factbook.outbound import ANONYMOUS, ClientHealth, HttpClient, Memory
+from factbook.outbound.cache import Memory
+from factbook.outbound.client import ANONYMOUS, HttpClient
+from factbook.outbound.limits import Allowance, ClientHealth
+from factbook.outbound.network import Sender
 from factbook.outbound.outcomes import Missing, Outcome
-from factbook.outbound.rate_limits import Allowance
-from factbook.outbound.sender import Sender
 from factbook.storage import Database
 from tests.service import component
 

@@ -18,7 +18,8 @@ from factbook.app import Application
 from factbook.collection.lanes import LaneCollector
 from factbook.integrations.integration import Collected, Integration
 from factbook.operations import collection_commands
-from factbook.outbound import HttpClient, Memory
+from factbook.outbound.cache import Memory
+from factbook.outbound.client import HttpClient
 from factbook.settings import Settings
 from factbook.telemetry import logs
 from tests.collection.madeup import Vendor, integration

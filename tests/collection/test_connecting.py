@@ -10,7 +10,7 @@ import pytest
 
 from factbook import clock
 from factbook.datasources.clients import ClientFactory
-from factbook.outbound import Credential, HttpClient
+from factbook.outbound.client import Credential, HttpClient
 from factbook.outbound.outcomes import Outcome
 from factbook.settings import Settings
 from tests.collection.madeup import Vendor, integration

@@ -5,7 +5,7 @@ from typing import Any, Protocol
 
 from factbook.collection import Collector
 from factbook.integrations.integration import Integration
-from factbook.outbound import HttpClient
+from factbook.outbound.client import HttpClient
 from factbook.scheduling.schedule import find_next_start
 from tests.integrations.asking import Asking
 from tests.service import Service, component

@@ -14,8 +14,8 @@ import pytest
 from factbook import clock
 from factbook.importers import aws
 from factbook.importers.aws import AwsImportOptions, AwsKeys, OrganizationsApi
-from factbook.outbound import HttpClient
-from factbook.outbound.transport import Network
+from factbook.outbound.client import HttpClient
+from factbook.outbound.network import Network
 from factbook.settings import Settings
 from tests.integrations.asking import Memory
 from tests.processes import clean_environment, free_port

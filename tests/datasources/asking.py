@@ -16,8 +16,8 @@ from factbook.datasources.custom import CustomSourceDefinition, SourceConnection
 from factbook.facts import store
 from factbook.facts.freshness import Latest
 from factbook.integrations.integration import Integration
-from factbook.outbound import HttpClient
-from factbook.outbound.sender import Sender
+from factbook.outbound.client import HttpClient
+from factbook.outbound.network import Sender
 from factbook.scheduling import runs
 from factbook.scheduling.runs import RunRecord
 from factbook.scheduling.schedule import find_next_start

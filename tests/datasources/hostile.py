@@ -7,8 +7,8 @@ from typing import Any
 from factbook.datasources import custom
 from factbook.datasources.custom import CustomSourceDefinition, SourceConnection
 from factbook.integrations.integration import Integration
-from factbook.outbound import HttpClient
-from factbook.outbound.transport import Network
+from factbook.outbound.client import HttpClient
+from factbook.outbound.network import Network
 from tests.datasources.asking import SECRET, Custom, NoFiles, definition
 from tests.outbound.asking import network
 from tests.outbound.conftest import Serve

@@ -4,7 +4,7 @@ import pytest
 
 from factbook.datasources.custom import SourceConnection, extraction
 from factbook.errors import InputError, InvalidItemsError
-from factbook.outbound import address
+from factbook.outbound.client import build_address
 from tests.datasources.asking import definition
 
 
@@ -46,7 +46,7 @@ def test_many_patterns_of_daily_use_are_taken_together() -> None:
     "target", ["/..;/admin", "/a/..;x=1/admin", "/a/%2e%2e%3b/b", "/a/%5c..%5cb"]
 )
 def test_an_address_that_some_servers_read_as_climbing_is_not_asked(target: str) -> None:
-    assert address("https://ci.test/api", target, {}) is None
+    assert build_address("https://ci.test/api", target, {}) is None
 
 
 @pytest.mark.parametrize("name", ["X-Original-URL", "x-rewrite-url"])

@@ -17,19 +17,18 @@ from factbook import errors
 from factbook.api.catalog_routes import CATALOG_ROUTES, PUSH_ROUTES
 from factbook.api.endpoint import Route
 from factbook.api.tech_insights import CHECK_ROUTES, RESULT_ROUTES, TECH_INSIGHTS_ROUTES
-from factbook.auth import roles as known_roles
+from factbook.auth import permissions as known_roles
 from factbook.auth.group_roles import GroupRoleOptions
-from factbook.auth.oauth.options import OAuthOptions
-from factbook.auth.oidc.options import ProviderOptions as OpenIDOptions
-from factbook.auth.permissions import NAMES, PERMISSIONS, PRESETS
+from factbook.auth.oauth.clients import OAuthOptions
+from factbook.auth.oidc.identity import ProviderOptions as OpenIDOptions
+from factbook.auth.permissions import PERMISSION_NAMES, PERMISSIONS, PRESETS
 from factbook.checks.rules.language import OPERATORS
 from factbook.cli.commands import app
 from factbook.errors import FactbookError
 from factbook.facts import shapes
 from factbook.facts.schema import REASONS
 from factbook.facts.shapes import LeafGroup, Shape
-from factbook.outbound import SIGNS
-from factbook.outbound.outcomes import MEANINGS
+from factbook.outbound.outcomes import MEANINGS, SIGNS
 from factbook.tools import TOOLS, Tool, toolsets
 from tests.deploy import chart_values
 from tests.docs import vendors
@@ -220,8 +219,10 @@ def roles() -> str:
         [
             (
                 f"`{role}`",
-                known_roles.DESCRIPTIONS[role],
-                "all" if allowed == NAMES else ", ".join(code(name) for name in sorted(allowed)),
+                known_roles.ROLE_DESCRIPTIONS[role],
+                "all"
+                if allowed == PERMISSION_NAMES
+                else ", ".join(code(name) for name in sorted(allowed)),
             )
             for role, allowed in known_roles.ROLES.items()
         ],

@@ -4,9 +4,9 @@ import pytest
 
 from factbook.clock import MINUTE
 from factbook.outbound.client import ATTEMPTS, PATIENCE
-from factbook.outbound.outcome_rules import REPEATABLE
-from factbook.outbound.rate_limits import LONGEST_PAUSE, RESERVE
-from factbook.outbound.sender import MOST_BYTES, MOST_SECONDS
+from factbook.outbound.limits import LONGEST_PAUSE, RESERVE
+from factbook.outbound.network import MOST_BYTES, MOST_SECONDS
+from factbook.outbound.outcomes import REPEATABLE
 from tests.docs.parts import DOCS
 
 PAGE = " ".join((DOCS / "reference" / "outgoing-calls.md").read_text().split())

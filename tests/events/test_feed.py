@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from factbook.auth.permissions import EVENTS_READ, NAMES
+from factbook.auth.permissions import EVENTS_READ, PERMISSION_NAMES
 from factbook.clock import DAY
 from factbook.events import store
 from factbook.sweeps import sweep
@@ -225,7 +225,7 @@ async def test_events_are_forgotten_after_their_time_and_their_cursors_refused(
 
 @pytest.mark.spec("permissions.events-read-guards-the-feed")
 async def test_only_who_may_read_events_does(service: Service) -> None:
-    async with service.client(await service.token(*(NAMES - {EVENTS_READ}))) as http:
+    async with service.client(await service.token(*(PERMISSION_NAMES - {EVENTS_READ}))) as http:
         answer = await http.get(EVENTS)
     assert answer.status_code == 403
     assert EVENTS_READ in answer.json()["error"]["message"]

@@ -186,7 +186,7 @@ def test_a_key_that_finds_no_room_is_told_and_leaves_nothing(tmp_path: Path) -> 
     resource.setrlimit(resource.RLIMIT_FSIZE, (16, hard))
     try:
         with pytest.raises(UnavailableError, match="The disk is full, so the key file"):
-            encryption.key(None, tmp_path / "factbook.db.key")
+            encryption.make_token_key(None, tmp_path / "factbook.db.key")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert list(tmp_path.iterdir()) == []

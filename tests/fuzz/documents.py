@@ -29,7 +29,7 @@ from factbook.facts.schema import FactType
 from factbook.importers import catalog_documents
 from factbook.importers.catalog_documents import ReadingBudget
 from factbook.importers.catalog_files import FileLocation, match_patterns, resolve_target
-from factbook.outbound.calls import address
+from factbook.outbound.client import build_address
 from factbook.outbound.outcomes import Missing
 from tests.fuzz.folders import folder
 from tests.fuzz.promises import check_told, json, lines, text, tried
@@ -214,7 +214,7 @@ def template(data: bytes) -> None:
         part = templates.in_path(value)
     except NoValueError:
         return
-    assert address(_BASE, f"/a/{part}/b", {}) == f"{_BASE}/a/{part}/b"
+    assert build_address(_BASE, f"/a/{part}/b", {}) == f"{_BASE}/a/{part}/b"
 
 
 def _pushed(number: int, **metadata: Any) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from factbook.outbound import HostReply
+from factbook.outbound.outcomes import HostReply
 
 ODD: Final[tuple[Any, ...]] = (
     *(None, True, False, 0, -1, 1, 2**31, 2**63, 10**30, -0.5, 1e308, "", " ", "null", "0"),

@@ -9,13 +9,13 @@ from factbook.api import catalog, parameters
 from factbook.api.catalog import AfterCursor, QueryCursor
 from factbook.api.mcp import protocol
 from factbook.api.parameters import Parameter
-from factbook.auth.oidc import attempt
+from factbook.auth.oidc import identity
 from factbook.http.admission import Hosts
 from factbook.http.requests import Proxies, Request
-from factbook.outbound.address_guard import Guard, literal
-from factbook.outbound.calls import address, expiry, moved
+from factbook.outbound.client import build_address, find_credential_expiry, resolve_redirect
+from factbook.outbound.limits import Governor, find_allowance, find_retry_time
+from factbook.outbound.network import Guard, normalize_literal_address
 from factbook.outbound.outcomes import Answer, HostReply, Outcome
-from factbook.outbound.rate_limits import Governor, allowance_of, retry_at
 from factbook.settings import Settings
 from factbook.web.site import cookies, page_context
 from tests.fuzz.promises import check_told, lines, text, tried
@@ -61,7 +61,7 @@ def of_requests(data: bytes) -> None:
     for name in (cookies.SESSION, cookies.NOTICE, cookies.ATTEMPT):
         value = cookies.read(asked, name, secure=False) or ""
         cookies.unpacked(value)
-        assert attempt.opened(value, _KEY, NOON) is None or value
+        assert identity.open_attempt(value, _KEY, NOON) is None or value
     tried(parameters.IF_MATCH.of, asked)
 
 
@@ -69,12 +69,12 @@ def of_answers(data: bytes) -> None:
     """Limits, links and times in what a host answers: none leads further than a day."""
     pairs = (line.partition(":") for line in text(data).split("\n"))
     found = {name.strip().lower(): value.strip() for name, _, value in pairs}
-    allowance = allowance_of(found, NOON)
+    allowance = find_allowance(found, NOON)
     if allowance and allowance.reset_at is not None:
         assert NOON <= allowance.reset_at <= NOON + _DAY
-    moment = retry_at(found.get("retry-after", ""), NOON)
+    moment = find_retry_time(found.get("retry-after", ""), NOON)
     assert moment is None or NOON <= moment <= NOON + _DAY
-    expiry(found)
+    find_credential_expiry(found)
     for status in (200, 403, 503):
         governor = Governor(clock=lambda: NOON)
         until = governor.learn("", HostReply(status, found), refused=status == 403)
@@ -88,7 +88,10 @@ def of_answers(data: bytes) -> None:
 def of_addresses(data: bytes) -> None:
     """No target, redirect or spelling of a host leads away from the origin."""
     given, other = lines(data, 2)
-    for found in (address(_BASE, given, {}), moved(_BASE, f"{_BASE}/{other}", given)):
+    for found in (
+        build_address(_BASE, given, {}),
+        resolve_redirect(_BASE, f"{_BASE}/{other}", given),
+    ):
         if found is None:
             continue
         try:
@@ -98,7 +101,7 @@ def of_addresses(data: bytes) -> None:
         assert (read.scheme, read.host, read.port) == ("https", "git.example.com", 8443), found
         assert not read.userinfo, found
     guard = Guard()
-    whole = literal(given)
+    whole = normalize_literal_address(given)
     assert whole is None or guard.allows(whole) in {True, False}
 
 
@@ -168,7 +171,7 @@ def of_batches(data: bytes) -> None:
 
 TARGETS = (
     Target("request-headers", of_requests, ("web.site.cookies.read", "web.site.cookies.unpacked",
-        "auth.oidc.attempt.opened"), share=40),
+        "auth.oidc.identity.open_attempt"), share=40),
     Target("answer-headers", of_answers, (), share=60),
     Target("addresses", of_addresses, (), share=60),
     Target("cursors", of_cursors, ("api.catalog.decode_cursor",), share=40),

@@ -9,9 +9,9 @@ _FILES: Final = "reads the file, whose content goes to cli.documents.parse_entit
 
 NO_PARSERS: Final[dict[str, str]] = {
     "api.mcp.resources.read_mcp_resource": "matches an address, and calls a tool with its parts",
-    "auth.oauth.client_documents.decoded": _CALLS,
-    "auth.oauth.consents.decoded": _ROWS,
-    "auth.token_reach.decoded": _ROWS,
+    "auth.oauth.clients.decode_client_document": _CALLS,
+    "auth.oauth.consents.decode_permissions": _ROWS,
+    "auth.tokens.decode_narrowing": _ROWS,
     "catalog.store.collectable.read": _ROWS,
     "catalog.store.membership.read_groups": _ROWS,
     "auth.users.read_unproven": _ROWS,
@@ -54,7 +54,7 @@ NO_PARSERS: Final[dict[str, str]] = {
     "web.checks.check_page.read": _DOCUMENTS,
     "web.checks.scorecard_list.read": _DOCUMENTS,
     "tools.selection.read_conditions": "calls language.read_condition, which has a target",
-    "outbound.calls.decoded": "decodes JSON with msgspec; targets of vendors begin before it",
+    "outbound.client.decode_reply": "decodes JSON with msgspec; targets of vendors begin before it",
     "integrations.file_tree.read": "asks by calls or by a clone, whose answers are read elsewhere",
     "integrations.git.client.read": "calls the program git, whose words integrations.git reads",
 }

@@ -10,7 +10,7 @@ import msgspec
 from starlette.responses import Response
 
 from factbook.auth import encryption
-from factbook.auth.oidc.options import ProviderOptions as OpenIDOptions
+from factbook.auth.oidc.identity import ProviderOptions as OpenIDOptions
 from factbook.client import ClientError, responses
 from factbook.datasources.custom import SourceConnection
 from factbook.errors import ConfigurationError, SignInError
@@ -18,10 +18,10 @@ from factbook.integrations import VENDORS, file_tree, vendor
 from factbook.integrations.git.client import Reading
 from factbook.integrations.git.client import facts_of as facts_of_paths
 from factbook.integrations.prometheus import alert_routes, promql
-from factbook.outbound import Answer, Git, HostReply, HttpClient, Limits, caches
-from factbook.outbound.git.program import GitResult
-from factbook.outbound.git.replies import reply_of
-from factbook.outbound.outcomes import Missing, Outcome
+from factbook.outbound import cache
+from factbook.outbound.client import HttpClient
+from factbook.outbound.git import Git, GitResult, Limits, make_git_reply
+from factbook.outbound.outcomes import Answer, HostReply, Missing, Outcome
 from factbook.settings import Settings, option_tables
 from factbook.settings.table import load_settings, settings_environment
 from factbook.webhooks import sender
@@ -112,7 +112,7 @@ def git(data: bytes) -> None:
     """What Git writes about itself says what became of it."""
     code, errors = lines(data, 2)
     for ended in (GitResult(1, b"", errors), GitResult(int(code != "0"), data, errors)):
-        reply = reply_of(ended, limits="100 MiB", seconds=10)
+        reply = make_git_reply(ended, limits="100 MiB", seconds=10)
         assert reply.failure or 100 <= reply.status < 1_000
 
 
@@ -173,7 +173,7 @@ def kept(data: bytes) -> None:
     memory.kept = dict.fromkeys(["tree:1", "answer"], data)
     found = asyncio.run(file_tree.kept(memory, 1, text(data)))
     assert found is None or isinstance(found, list)
-    recalled = asyncio.run(caches.recall(memory, "answer"))
+    recalled = asyncio.run(cache.recall_reply(memory, "answer"))
     if recalled is not None:
         assert recalled.confirmed(HostReply(304, {})).status == 200
 
@@ -181,11 +181,11 @@ def kept(data: bytes) -> None:
 def sealed(data: bytes) -> None:
     """What was sealed opens beside its text; anything else does not, and says nothing."""
     beside, content = lines(data, 2)
-    made = encryption.seal(_KEY, "webhooks", beside, content.encode())
-    assert encryption.opened(_KEY, "webhooks", beside, made) == content.encode()
+    made = encryption.seal_secret(_KEY, "webhooks", beside, content.encode())
+    assert encryption.open_secret(_KEY, "webhooks", beside, made) == content.encode()
     for one in (data, made[:-1] + bytes([made[-1] ^ 1])):
         try:
-            encryption.opened(_KEY, "webhooks", beside, one)
+            encryption.open_secret(_KEY, "webhooks", beside, one)
         except encryption.NotOpenedError:
             continue
         raise AssertionError("what nobody sealed was opened")
@@ -223,11 +223,13 @@ TARGETS = (
         ("settings.option_tables.read_options", "settings.option_tables.read_option_table"),
         share=10,
     ),
-    Target("openid", provider, ("auth.oidc.provider.decoded",), share=6, examples=10),
+    Target("openid", provider, ("auth.oidc.provider.decode_provider_reply",), share=6, examples=10),
     Target("git", git, (), share=40),
     Target("git-tree", repository, (), share=20),
     Target("kept", kept, (), share=10),
-    Target("sealed", sealed, ("auth.encryption.opened", "webhooks.store.open_target"), share=10),
+    Target(
+        "sealed", sealed, ("auth.encryption.open_secret", "webhooks.store.open_target"), share=10
+    ),
     Target("alertmanager", alerts, ("integrations.prometheus.alert_routes.read",), share=30),
     Target("client", answer_to_client, ("client.responses.decode",), share=20),
 )

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
 import factbook
-from factbook.outbound import HostReply
+from factbook.outbound.outcomes import HostReply
 from tests.fuzz import edits, guided, keeping, mutating, promises, requests
 from tests.fuzz.parsers import NO_PARSERS
 from tests.fuzz.target import CORPORA

@@ -81,7 +81,7 @@ def time(data: bytes) -> None:
     ):
         if found is not None:
             assert milliseconds(iso(found)) == found
-    tried(tokens.lifetime, given)
+    tried(tokens.convert_lifetime, given)
 
 
 def cursor_of_tool(data: bytes) -> None:
@@ -99,9 +99,9 @@ def secret(data: bytes) -> None:
     """A token and a name are known by their form, whatever comes in their place."""
     given = text(data)
     if tokens.is_well_formed(given):
-        assert tokens.is_shaped(given)
-    tokens.digest(given, b"a key")
-    found = tried(users.reference, given)
+        assert tokens.is_token_shaped(given)
+    tokens.hash_token(given, b"a key")
+    found = tried(users.make_user_ref, given)
     if found is not None:
         assert str(ref.parse(found)) == found
 

@@ -12,9 +12,8 @@ from starlette.types import ASGIApp
 
 from factbook.integrations import vendor
 from factbook.integrations.integration import Collected
-from factbook.outbound import HostReply
-from factbook.outbound.outcomes import Missing
-from factbook.outbound.sender import Sender
+from factbook.outbound.network import Sender
+from factbook.outbound.outcomes import HostReply, Missing
 from tests.fuzz.edits import Edit, edited, edits
 from tests.fuzz.promises import json, text
 from tests.fuzz.target import Target

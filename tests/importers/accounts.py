@@ -7,9 +7,10 @@ import httpx2
 from factbook.importers import aws
 from factbook.importers.aws import AwsImportOptions, OrganizationsApi, find_keys
 from factbook.importers.snapshot import Snapshot, SnapshotPart
-from factbook.outbound import Governor, HttpClient
+from factbook.outbound.client import HttpClient
+from factbook.outbound.limits import Governor
+from factbook.outbound.network import Sender
 from factbook.outbound.outcomes import Missing
-from factbook.outbound.sender import Sender
 from tests.fakes.aws.app import KEY_ID, Account, FakeAws, Unit
 from tests.integrations.asking import Memory
 from tests.service import Time

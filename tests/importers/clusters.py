@@ -11,8 +11,8 @@ from factbook.importers.kubernetes import (
     make_account_credential,
 )
 from factbook.importers.snapshot import Snapshot, SnapshotPart
-from factbook.outbound import HttpClient
-from factbook.outbound.sender import Sender
+from factbook.outbound.client import HttpClient
+from factbook.outbound.network import Sender
 from tests.fakes.kubernetes.app import TOKEN, FakeKubernetes
 from tests.integrations.asking import Memory
 from tests.service import Time

@@ -11,7 +11,8 @@ from factbook.importers.records import ImportRun
 from factbook.importers.registry import ImporterRegistry
 from factbook.importers.runner import ImportRunner
 from factbook.importers.snapshot import Snapshot, SnapshotPart
-from factbook.outbound import HttpClient, Memory
+from factbook.outbound.cache import Memory
+from factbook.outbound.client import HttpClient
 from factbook.settings import Settings
 from factbook.storage import Database
 from tests.collection.madeup import MadeUpClient

@@ -8,8 +8,8 @@ from starlette.types import ASGIApp
 from factbook.importers import registry
 from factbook.importers.catalog import CatalogImportOptions
 from factbook.importers.snapshot import ImportedItem, Snapshot, SnapshotPart
-from factbook.outbound import HttpClient
-from factbook.outbound.sender import Sender
+from factbook.outbound.client import HttpClient
+from factbook.outbound.network import Sender
 from tests.fakes.backstage import TOKEN
 from tests.integrations.asking import Memory
 from tests.service import Time

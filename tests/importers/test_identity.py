@@ -364,7 +364,7 @@ async def test_an_account_loses_the_rights_of_a_name_that_another_person_has(
     await host.poll()
     assert (await service.push("mine", component("shop", owner="alice"))).status_code == 200
     await service.state.database.write(
-        lambda tx: users.create(
+        lambda tx: users.create_user(
             tx,
             ref="user:default/alice",
             display_name="Alice",

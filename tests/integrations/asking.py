@@ -9,8 +9,9 @@ from starlette.types import ASGIApp
 from factbook.clock import SECOND
 from factbook.integrations.configuration import Vendor
 from factbook.integrations.integration import Authorize, Collected, Integration
-from factbook.outbound import Governor, HttpClient
-from factbook.outbound.sender import Sender
+from factbook.outbound.client import HttpClient
+from factbook.outbound.limits import Governor
+from factbook.outbound.network import Sender
 from tests.service import Time
 
 

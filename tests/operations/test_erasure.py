@@ -86,7 +86,7 @@ async def work(service: Service, name: str, address: str) -> None:
     """A person signs in, and leaves something wherever people can."""
     await visiting.with_password(service, name, "editor", address=address)
     await service.state.database.write(
-        lambda tx: users.rename(tx, f"user:default/{name}", f"Reed {name.title()}")
+        lambda tx: users.rename_user(tx, f"user:default/{name}", f"Reed {name.title()}")
     )
     visitor = visiting.browser(service, address=address)
     await visitor.open("/sign-in")

@@ -6,9 +6,8 @@ from typing import Any
 
 import httpx2
 
-from factbook.outbound import HttpClient
-from factbook.outbound.sender import Sender
-from factbook.outbound.transport import Network, Resolver, resolved
+from factbook.outbound.client import HttpClient
+from factbook.outbound.network import Network, Resolver, Sender, resolve_host
 from factbook.settings import Settings
 from tests.service import Time
 
@@ -77,7 +76,7 @@ def json(status: int, value: Any, **headers: str) -> httpx2.Response:
     return httpx2.Response(status, json=value, headers=named)
 
 
-def network(*, resolver: Resolver = resolved, **settings: Any) -> Network:
+def network(*, resolver: Resolver = resolve_host, **settings: Any) -> Network:
     """A network that may call this machine, unless the settings say otherwise."""
     return Network(Settings(**{"outgoing_networks": LOOPBACK, **settings}), resolver=resolver)
 

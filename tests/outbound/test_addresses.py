@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from factbook.errors import ConfigurationError
-from factbook.outbound import Answer, Credential, path
-from factbook.outbound.outcomes import Outcome
+from factbook.outbound.client import Credential, build_path
+from factbook.outbound.outcomes import Answer, Outcome
 from tests.outbound.asking import Host, asking, json
 
 SECRET = "ghp_averysecrettoken"
@@ -64,7 +64,7 @@ async def test_segments_of_a_path_arrive_as_they_were(segments: list[str]) -> No
     host = Host(json(200, {}))
     if {".", ".."} & set(segments) or any(_surrogate(segment) for segment in segments):
         return
-    await asking(host).get(path("repos", *segments))
+    await asking(host).get(build_path("repos", *segments))
     for request in host.requests:
         raw = request.url.raw_path.decode().removeprefix("/v3/repos/")
         assert [httpx2.URL(f"https://x/{part}").path[1:] for part in raw.split("/")] == segments
@@ -77,7 +77,7 @@ def _surrogate(text: str) -> bool:
 @pytest.mark.parametrize("segment", ["", ".", ".."])
 def test_a_segment_that_names_another_place_is_refused(segment: str) -> None:
     with pytest.raises(ValueError, match="segment"):
-        path("repos", segment)
+        build_path("repos", segment)
 
 
 async def test_a_whole_address_on_the_same_origin_is_asked() -> None:

@@ -8,8 +8,9 @@ import msgspec
 import pytest
 
 from factbook.clock import MINUTE, SECOND
-from factbook.outbound import Answer, Credential, Governor
-from factbook.outbound.outcomes import Outcome
+from factbook.outbound.client import Credential
+from factbook.outbound.limits import Governor
+from factbook.outbound.outcomes import Answer, Outcome
 from tests.outbound.asking import BASE, Host, Sleeps, asking, json
 from tests.service import NOON, Time
 

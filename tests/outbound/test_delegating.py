@@ -1,9 +1,9 @@
 """Calls that another program makes for a client."""
 
 from factbook.clock import MINUTE
-from factbook.outbound import ANONYMOUS, Credential, HostReply, HostRoute, HttpClient
-from factbook.outbound.outcomes import Outcome
-from factbook.outbound.transport import Network
+from factbook.outbound.client import ANONYMOUS, Credential, HostRoute, HttpClient
+from factbook.outbound.network import Network
+from factbook.outbound.outcomes import HostReply, Outcome
 from tests.outbound.asking import Host, Sleeps, asking, json, naming, network
 from tests.service import NOON, Time
 

@@ -9,9 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from factbook.clock import DAY, MINUTE, SECOND
-from factbook.outbound import Governor
+from factbook.outbound.limits import (
+    LONGEST_PAUSE,
+    Allowance,
+    Governor,
+    find_allowance,
+    find_retry_time,
+)
 from factbook.outbound.outcomes import HostReply
-from factbook.outbound.rate_limits import LONGEST_PAUSE, Allowance, allowance_of, retry_at
 from tests.service import NOON, Time
 
 
@@ -26,18 +31,18 @@ def github(remaining: int, *, limit: int = 5000, reset: int = NOON + 30 * MINUTE
 
 @given(st.integers(0, 86_400))
 def test_seconds_of_retry_after_count_from_the_answer(seconds: int) -> None:
-    assert retry_at(str(seconds), NOON) == NOON + seconds * SECOND
+    assert find_retry_time(str(seconds), NOON) == NOON + seconds * SECOND
 
 
 @given(st.integers(0, 86_400))
 def test_a_date_of_retry_after_is_the_moment_itself(seconds: int) -> None:
-    assert retry_at(http_date(NOON + seconds * SECOND), NOON) == NOON + seconds * SECOND
+    assert find_retry_time(http_date(NOON + seconds * SECOND), NOON) == NOON + seconds * SECOND
 
 
 @given(st.integers(0, 3600), st.integers(-10_000, 10_000))
 def test_a_date_of_retry_after_is_read_by_the_clock_of_the_host(seconds: int, ahead: int) -> None:
     value = http_date(NOON + (seconds + ahead) * SECOND)
-    assert retry_at(value, NOON, -ahead * SECOND) == NOON + seconds * SECOND
+    assert find_retry_time(value, NOON, -ahead * SECOND) == NOON + seconds * SECOND
 
 
 @pytest.mark.slow
@@ -46,18 +51,18 @@ def test_a_date_of_retry_after_is_read_by_the_clock_of_the_host(seconds: int, ah
     | st.from_regex(r"[0-9]{1,20}|-[0-9]+|[A-Z][a-z]{2}, \d+ .*", fullmatch=True)
 )
 def test_whatever_retry_after_holds_the_wait_is_none_or_at_most_a_day(value: str) -> None:
-    found = retry_at(value, NOON)
+    found = find_retry_time(value, NOON)
     assert found is None or NOON <= found <= NOON + DAY
 
 
 @pytest.mark.parametrize("value", ["86401", "999999999999", "Thu, 31 Dec 9998 23:59:59 GMT"])
 def test_nobody_can_ask_for_more_than_a_day(value: str) -> None:
-    assert retry_at(value, NOON) == NOON + DAY
+    assert find_retry_time(value, NOON) == NOON + DAY
 
 
 def test_what_is_neither_seconds_nor_a_date_says_nothing() -> None:
     values = ["", "soon", "-5", "1e3", "٣", "Mon, 99 Nov 2026 12:00:00 GMT"]
-    assert {value: retry_at(value, NOON) for value in values} == dict.fromkeys(values)
+    assert {value: find_retry_time(value, NOON) for value in values} == dict.fromkeys(values)
 
 
 def test_the_headers_of_each_vendor_are_read(subtests: pytest.Subtests) -> None:
@@ -99,13 +104,13 @@ def test_the_headers_of_each_vendor_are_read(subtests: pytest.Subtests) -> None:
     }
     for case, (headers, expected) in cases.items():
         with subtests.test(case):
-            assert allowance_of(headers, NOON) == expected
+            assert find_allowance(headers, NOON) == expected
 
 
 @pytest.mark.slow
 @given(st.dictionaries(st.sampled_from(["limit", "remaining", "reset"]), st.text(max_size=15)))
 def test_headers_that_make_no_sense_say_nothing_or_end_within_a_day(found: dict[str, str]) -> None:
-    allowance = allowance_of({f"x-ratelimit-{name}": text for name, text in found.items()}, NOON)
+    allowance = find_allowance({f"x-ratelimit-{name}": text for name, text in found.items()}, NOON)
     assert allowance is None or NOON <= (allowance.reset_at or NOON) <= NOON + DAY
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from factbook.errors import ConfigurationError
-from factbook.outbound.address_guard import Guard, literal
+from factbook.outbound.network import Guard, normalize_literal_address
 from factbook.settings import Settings
 
 V4 = st.ip_addresses(v=4).map(ipaddress.IPv4Address)
@@ -121,11 +121,17 @@ def test_an_address_is_recognised_in_every_form_that_systems_read(
 ) -> None:
     number = int(address)
     for form in (str(address), str(number), hex(number), f"{number >> 24}.{number & 0xFFFFFF}"):
-        assert literal(form) == socket.inet_ntoa(socket.inet_aton(form)) == str(address)
+        assert (
+            normalize_literal_address(form)
+            == socket.inet_ntoa(socket.inet_aton(form))
+            == str(address)
+        )
 
 
 def test_names_are_not_addresses() -> None:
-    assert [literal(name) for name in ("localhost", "example.com", "1.example", "")] == [None] * 4
+    assert [
+        normalize_literal_address(name) for name in ("localhost", "example.com", "1.example", "")
+    ] == [None] * 4
 
 
 @pytest.mark.parametrize("network", ["10.0.0.1/8", "10.0.0.0/33", "somewhere", ""])

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from factbook.errors import ConfigurationError
-from factbook.outbound import Credential
-from factbook.outbound.client import HttpClient
+from factbook.outbound.client import Credential, HttpClient
 from factbook.outbound.outcomes import Outcome
 from tests.outbound.asking import calling, naming, network
 from tests.outbound.conftest import Serve

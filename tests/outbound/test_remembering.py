@@ -3,8 +3,8 @@
 import httpx2
 import pytest
 
-from factbook.outbound import Credential
-from factbook.outbound.caches import LARGEST_KEPT
+from factbook.outbound.cache import LARGEST_KEPT
+from factbook.outbound.client import Credential
 from factbook.outbound.outcomes import Outcome
 from tests.outbound.asking import Host, Keeper, asking, json
 

@@ -7,9 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from factbook.facts.schema import REASONS
-from factbook.outbound import SIGNS, verdict_on_graphql_error
-from factbook.outbound.outcome_rules import verdict
-from factbook.outbound.outcomes import MEANINGS, HostReply, Outcome
+from factbook.outbound.outcomes import (
+    MEANINGS,
+    SIGNS,
+    HostReply,
+    Outcome,
+    judge_graphql_error,
+    judge_reply,
+)
 from tests.outbound.asking import Host, asking, json
 
 SECONDARY = "You have exceeded a secondary rate limit. Please wait a few minutes."
@@ -119,7 +124,7 @@ def test_an_error_of_graphql_has_an_outcome_too(subtests: pytest.Subtests) -> No
     ]
     for error, expected in cases:
         with subtests.test(error=error):
-            assert verdict_on_graphql_error(error).outcome is expected
+            assert judge_graphql_error(error).outcome is expected
 
 
 JSON = st.recursive(
@@ -137,7 +142,7 @@ JSON = st.recursive(
 @pytest.mark.slow
 @given(st.integers(0, 999), JSON)
 def test_every_answer_has_an_outcome(status: int, data: Any) -> None:
-    outcome = verdict(HostReply(status), data).outcome
+    outcome = judge_reply(HostReply(status), data).outcome
     assert outcome is Outcome.OK or MEANINGS[outcome].reason in REASONS
 
 

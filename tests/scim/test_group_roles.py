@@ -6,7 +6,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from factbook.auth import permissions, provider_accounts, roles
+from factbook.auth import permissions, users
 from factbook.settings import Settings
 from tests.auth.accounts import add, add_token, grant
 from tests.conftest import StartService
@@ -24,7 +24,7 @@ async def service(start: StartService) -> Service:
     """A service whose groups give roles, with an administrator and a viewer."""
     found = await start(group_roles=GROUP_ROLES)
     await add(found.state.database, LOU)
-    await add_person(found, "kim", roles.VIEWER)
+    await add_person(found, "kim", permissions.VIEWER)
     return found
 
 
@@ -42,7 +42,7 @@ async def kim_signed_in(service: Service) -> Browser:
 async def confirmed(service: Service, provider: Provider, user_name: str, ref: str = KIM) -> Json:
     """A user of the provider whose account an administrator has confirmed."""
     user = await provider.user(user_name)
-    link = partial(provider_accounts.link, scim_id=user["id"], ref=ref, by=LOU, now=NOON)
+    link = partial(users.link_account, scim_id=user["id"], ref=ref, by=LOU, now=NOON)
     await service.state.database.write(link)
     return user
 
@@ -67,12 +67,12 @@ async def test_who_comes_to_a_group_has_its_role_in_the_same_session_and_who_lea
     user = await confirmed(service, provider, "Kim")
     ops = await provider.group("ops", user)
     assert "Status" in words(await kim.text("/status"))
-    await add_token(service.state.database, "all", KIM, roles.ROLES[roles.OPERATOR])
+    await add_token(service.state.database, "all", KIM, permissions.ROLES[permissions.OPERATOR])
     await add_token(service.state.database, "run", KIM, RUN)
     await provider.patched(ops, members("remove", user))
     await kim.text("/status", 403)
     left = await grant(service.state.database, "all")
-    assert left.permissions == roles.ROLES[roles.VIEWER]
+    assert left.permissions == permissions.ROLES[permissions.VIEWER]
     assert (await grant(service.state.database, "run")).revoked_at is not None
 
 
@@ -107,32 +107,32 @@ async def test_however_a_membership_ends_the_role_ends_with_it(
 ) -> None:
     user = await confirmed(service, provider, "kim")
     group = await provider.group("ops", user)
-    assert await role_of(service) == roles.OPERATOR
+    assert await role_of(service) == permissions.OPERATOR
     await lose(provider, group, user)
-    assert await role_of(service) == roles.VIEWER
+    assert await role_of(service) == permissions.VIEWER
 
 
 async def test_a_group_that_gets_the_name_gives_the_role_to_those_who_are_in_it(
     service: Service, provider: Provider
 ) -> None:
     group = await provider.group("others", await confirmed(service, provider, "kim"))
-    assert await role_of(service) == roles.VIEWER
+    assert await role_of(service) == permissions.VIEWER
     await provider.patched(group, {"op": "replace", "path": "displayName", "value": "ops"})
-    assert await role_of(service) == roles.OPERATOR
+    assert await role_of(service) == permissions.OPERATOR
 
 
 async def test_the_highest_of_several_roles_counts(service: Service, provider: Provider) -> None:
     user = await confirmed(service, provider, "kim")
     platform = await provider.group("platform", user)
     await provider.group("staff", user)
-    assert await role_of(service) == roles.ADMINISTRATOR
+    assert await role_of(service) == permissions.ADMINISTRATOR
     await provider.delete(platform)
-    assert await role_of(service) == roles.EDITOR
+    assert await role_of(service) == permissions.EDITOR
 
 
 async def test_a_group_takes_nothing_that_was_given(service: Service, provider: Provider) -> None:
     await provider.group("ops", await confirmed(service, provider, "lou", LOU))
-    assert await role_of(service, LOU) == roles.ADMINISTRATOR
+    assert await role_of(service, LOU) == permissions.ADMINISTRATOR
 
 
 async def test_a_role_that_is_given_by_hand_meanwhile_stays(
@@ -145,7 +145,7 @@ async def test_a_role_that_is_given_by_hand_meanwhile_stays(
     page = await ada.done("/administration/people/kim/role", role="editor")
     assert "Operator by the group ops" in words(page)
     await provider.delete(group)
-    assert await role_of(service) == roles.EDITOR
+    assert await role_of(service) == permissions.EDITOR
 
 
 async def test_an_administrator_by_a_group_is_not_the_last_one_who_stays(
@@ -165,7 +165,7 @@ async def test_a_member_of_a_group_of_the_catalog_that_anybody_may_push_has_no_r
     kim = {**person("kim"), "spec": {"memberOf": ["ops", "platform"]}}
     await service.push("people", crew("ops"), crew("platform"), kim)
     await kim_signed_in(service)
-    assert await role_of(service) == roles.VIEWER
+    assert await role_of(service) == permissions.VIEWER
 
 
 async def test_what_is_pushed_into_the_set_of_the_provider_gives_no_role_either(
@@ -178,17 +178,17 @@ async def test_what_is_pushed_into_the_set_of_the_provider_gives_no_role_either(
     for found in sets:
         await service.push(found["id"], crew("ops"), kim, onConflict="take")
     await kim_signed_in(service)
-    assert await role_of(service) == roles.VIEWER
+    assert await role_of(service) == permissions.VIEWER
 
 
 async def test_an_account_that_is_made_after_its_group_gets_the_role_at_the_sign_in(
     service: Service, provider: Provider
 ) -> None:
     await provider.group("ops", await confirmed(service, provider, "mia", MIA))
-    await add_person(service, "mia", roles.VIEWER)
+    await add_person(service, "mia", permissions.VIEWER)
     mia = browser(service)
     await mia.sign_in("mia")
-    assert await role_of(service, MIA) == roles.OPERATOR
+    assert await role_of(service, MIA) == permissions.OPERATOR
 
 
 async def test_the_audit_says_which_group_gave_a_role_and_that_none_does_any_more(
@@ -226,7 +226,7 @@ async def test_the_next_start_takes_roles_that_the_setting_gives_no_more(
     await add_token(service.state.database, "run", KIM, RUN)
     again = Settings(database_url=service.database_url, token_key=service.state.settings.token_key)
     async with started(again) as later:
-        assert await role_of(later) == roles.VIEWER
+        assert await role_of(later) == permissions.VIEWER
         assert (await grant(later.state.database, "run")).revoked_at is not None
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from factbook.auth import provider_accounts, roles, users
+from factbook.auth import permissions, users
 from tests.auth.accounts import add, add_session, add_token, grant
 from tests.conftest import StartService
 from tests.scim.provisioning import (
@@ -31,7 +31,7 @@ async def provider(service: Service) -> Provider:
 
 
 async def is_enabled(service: Service, ref: str) -> bool:
-    person = await users.find(service.state.database, ref)
+    person = await users.find_user(service.state.database, ref)
     assert person is not None
     return person.disabled_at is None
 
@@ -50,7 +50,7 @@ async def test_a_local_account_of_the_whole_name_is_disabled_with_its_tokens(
 ) -> None:
     database = service.state.database
     await add(database, LOU)
-    await add(database, KIM, role=roles.VIEWER)
+    await add(database, KIM, role=permissions.VIEWER)
     await add_token(database, "of kim", KIM)
     await add_token(database, "of lou", LOU)
     kim = await provider.user("Kim")
@@ -100,7 +100,7 @@ async def test_a_person_loses_access_though_the_rest_of_the_call_cannot_be_done(
     for number, given in enumerate(calls):
         with subtests.test(given=given):
             ref = f"user:default/leaver-{number}"
-            await add(service.state.database, ref, role=roles.VIEWER)
+            await add(service.state.database, ref, role=permissions.VIEWER)
             leaver = await provider.user(f"leaver-{number}")
             assert (await provider.patched(leaver, *given))["active"] is False
             assert not await is_enabled(service, ref)
@@ -109,7 +109,7 @@ async def test_a_person_loses_access_though_the_rest_of_the_call_cannot_be_done(
 async def test_a_person_loses_access_though_the_rest_of_a_replacement_is_wrong(
     service: Service, provider: Provider
 ) -> None:
-    await add(service.state.database, KIM, role=roles.VIEWER)
+    await add(service.state.database, KIM, role=permissions.VIEWER)
     kim = await provider.user("kim", title="Boss")
     body = {"userName": "kim", "active": "False", "title": 7}
     answer = await provider.http.put(place_of(kim), json=body)
@@ -162,7 +162,7 @@ async def test_an_account_of_the_provider_is_known_by_its_subject_or_its_name_th
 
 async def note(service: Service, ref: str, login: str) -> None:
     """Record the name of an account, as the sign-in does."""
-    await service.state.database.write(lambda tx: provider_accounts.note_login(tx, ref, login))
+    await service.state.database.write(lambda tx: users.record_login(tx, ref, login))
 
 
 async def test_an_account_that_is_not_proved_to_be_theirs_is_left_alone(service: Service) -> None:
@@ -271,7 +271,7 @@ async def test_what_an_administrator_disabled_stays_disabled(
     await add(database, LOU)
     await add(database, KIM)
     kim = await provider.user("kim")
-    await database.write(lambda tx: users.disable(tx, KIM, NOON + 1))
+    await database.write(lambda tx: users.disable_user(tx, KIM, NOON + 1))
     await provider.patched(kim, OFF)
     await provider.patched(kim, ON)
     assert not await is_enabled(service, KIM)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from factbook.auth import invitations, provider_accounts, roles, users
+from factbook.auth import invitations, permissions, users
 from factbook.clock import DAY
 from factbook.settings import Settings
 from tests.api.checking import CHECKS, check, with_source
@@ -44,16 +44,16 @@ def appear(signing_in: OpenIDProvider, subject: str, login: str) -> None:
 
 
 async def role_of(service: Service, ref: str) -> str | None:
-    found = await users.find(service.state.database, ref)
+    found = await users.find_user(service.state.database, ref)
     return found and found.role
 
 
 async def old_link(service: Service) -> str:
     """An invitation without a name, as releases before this check made them."""
-    secret, now = invitations.generate(), service.time()
-    digest = invitations.digest(secret, service.state.token_key)
+    secret, now = invitations.generate_invitation_secret(), service.time()
+    digest = invitations.hash_invitation_secret(secret, service.state.token_key)
     await service.state.database.write(
-        lambda tx: invitations.make(
+        lambda tx: invitations.create_invitation(
             tx, digest=digest, role="viewer", made_by="user:default/ada", now=now, lifetime=DAY
         )
     )
@@ -96,7 +96,7 @@ async def test_whoever_chooses_the_name_of_a_scim_user_gets_neither_the_name_nor
     assert await accepted(visitor, link, name="pat") == 303
     await provider.group("platform", *users_, await provider.user("pat"))
     await visitor.text(ACCOUNT)
-    assert await role_of(service, "user:default/pat") == roles.VIEWER
+    assert await role_of(service, "user:default/pat") == permissions.VIEWER
     await visitor.text("/administration/people", 403)
 
 
@@ -122,11 +122,11 @@ async def test_an_openid_person_with_another_subject_and_the_same_name_has_no_ro
         await come_back(browser(service), signing_in)
         await provider.delete(group)
         await provider.group("platform", nina)
-        assert await role_of(service, "user:default/mallory") == roles.VIEWER
+        assert await role_of(service, "user:default/mallory") == permissions.VIEWER
         # Nina herself gets her own name and role.
         appear(signing_in, "subject-of-nina", "nina@example.com")
         assert (await come_back(browser(service), signing_in)).status_code == 303
-        assert await role_of(service, NINA) == roles.ADMINISTRATOR
+        assert await role_of(service, NINA) == permissions.ADMINISTRATOR
 
 
 async def test_a_partner_never_inherits_the_groups_of_a_catalog_user(
@@ -153,7 +153,7 @@ async def test_a_partner_never_inherits_the_groups_of_a_catalog_user(
 
 async def defined(service: Service, who: str) -> Any:
     """The answer to an editor who defines a check for the group."""
-    token = await service.token(*roles.ROLES[roles.EDITOR], owner=f"user:default/{who}")
+    token = await service.token(*permissions.ROLES[permissions.EDITOR], owner=f"user:default/{who}")
     async with service.client(token) as http:
         return await http.post(CHECKS, json=check(f"of-{who}", owner=SECURITY))
 
@@ -188,14 +188,14 @@ async def test_an_invitation_is_for_one_name(start: StartService) -> None:
     assert 'name="name"' not in await visitor.text(link)
     assert await accepted(visitor, link, name="nina") == 303
     assert await role_of(service, NINA) is None
-    assert await role_of(service, "user:default/pat") == roles.VIEWER
+    assert await role_of(service, "user:default/pat") == permissions.VIEWER
     # The name of somebody else needs a confirmation, which also gives the role.
     await ada.open(PEOPLE)
     unsure = await ada.send(INVITE, role="viewer", name="nina")
     assert unsure.status_code == 409
     assert "user:default/nina is the SCIM user nina" in words(unsure.text)
     await accepted(browser(service), await invited(ada, "nina", confirmed="true"))
-    assert await role_of(service, NINA) == roles.ADMINISTRATOR
+    assert await role_of(service, NINA) == permissions.ADMINISTRATOR
 
 
 async def test_a_name_that_gets_an_owner_after_the_invitation_is_not_given_away(
@@ -214,7 +214,7 @@ async def test_an_administrator_confirms_an_account_and_the_user_takes_it_along(
 ) -> None:
     service = await start(group_roles=GROUP_ROLES)
     provider = await Provider.at(service)
-    await add_person(service, "kim", roles.VIEWER)
+    await add_person(service, "kim", permissions.VIEWER)
     nina, other = await provider.user("nina@example.com"), await provider.user("kim@example.com")
     group = await provider.group("platform", nina)
     ada = await signed_in(service)
@@ -222,20 +222,20 @@ async def test_an_administrator_confirms_an_account_and_the_user_takes_it_along(
     unknown = await ada.send(f"{PEOPLE}/kim/confirm", user_name="nobody@example.com")
     assert unknown.status_code == 404
     await ada.done(f"{PEOPLE}/kim/confirm", user_name="Nina@example.com")
-    assert await role_of(service, "user:default/kim") == roles.ADMINISTRATOR
+    assert await role_of(service, "user:default/kim") == permissions.ADMINISTRATOR
     # Who is called so is another user, and disables nothing.
     await provider.patched(other, {"op": "replace", "path": "active", "value": "False"})
-    kim = await users.find(service.state.database, "user:default/kim")
+    kim = await users.find_user(service.state.database, "user:default/kim")
     assert kim is not None
     assert kim.disabled_at is None
     await provider.patched(group, {"op": "remove", "path": "members"})
-    assert await role_of(service, "user:default/kim") == roles.VIEWER
+    assert await role_of(service, "user:default/kim") == permissions.VIEWER
     await provider.patched(nina, {"op": "replace", "path": "active", "value": "False"})
-    kim = await users.find(service.state.database, "user:default/kim")
+    kim = await users.find_user(service.state.database, "user:default/kim")
     assert kim is not None
     assert kim.disabled_at is not None
     await provider.patched(nina, {"op": "replace", "path": "active", "value": "True"})
-    kim = await users.find(service.state.database, "user:default/kim")
+    kim = await users.find_user(service.state.database, "user:default/kim")
     assert kim is not None
     assert kim.disabled_at is None
     await provider.delete(nina)
@@ -257,7 +257,7 @@ async def test_an_administrator_adds_somebody_whose_name_is_reserved(
         assert "A subject has 1 to 255 characters" in words(wrong.text)
         await ada.done(f"{PEOPLE}/-/accounts", **fields)
         assert (await come_back(browser(service), signing_in)).status_code == 303
-        assert await role_of(service, "user:default/jane") == roles.ADMINISTRATOR
+        assert await role_of(service, "user:default/jane") == permissions.ADMINISTRATOR
 
 
 async def test_an_account_that_a_subject_proves_is_not_confirmed_for_somebody_else(
@@ -267,7 +267,7 @@ async def test_an_account_that_a_subject_proves_is_not_confirmed_for_somebody_el
         provider = await Provider.at(service)
         await provider.user("jane", externalId="subject-7")
         await come_back(browser(service), signing_in)
-        await add_person(service, "kim", roles.VIEWER)
+        await add_person(service, "kim", permissions.VIEWER)
         ada = await signed_in(service)
         await ada.open(f"{PEOPLE}/kim")
         refused = await ada.send(f"{PEOPLE}/kim/confirm", user_name="jane")
@@ -282,21 +282,21 @@ async def test_accounts_of_earlier_releases_keep_their_groups_and_no_role_by_a_n
     await with_source(service)
     nina = {**person("nina"), "spec": {"memberOf": ["security"]}}
     await service.push("people", crew("security"), nina)
-    await add_person(service, "nina", roles.EDITOR)
+    await add_person(service, "nina", permissions.EDITOR)
     await service.state.database.write(
         lambda tx: tx.run("UPDATE people SET proof = NULL WHERE ref = ?", (NINA,))
     )
     provider = await Provider.at(service)
     await provider.group("platform", await provider.user("nina"))
     assert (await defined(service, "nina")).status_code == 201
-    assert await role_of(service, NINA) == roles.EDITOR
+    assert await role_of(service, NINA) == permissions.EDITOR
 
 
 async def test_a_link_to_an_account_that_there_is_not_gives_nothing(service: Service) -> None:
     provider = await Provider.at(service)
     nina = await provider.user("nina")
     await service.state.database.write(
-        lambda tx: provider_accounts.link(tx, nina["id"], NINA, "user:default/ada", 0)
+        lambda tx: users.link_account(tx, nina["id"], NINA, "user:default/ada", 0)
     )
     await provider.group("platform", nina)
     await provider.delete(nina)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from factbook.auth.permissions import NAMES
+from factbook.auth.permissions import PERMISSION_NAMES
 from tests.conftest import StartService
 from tests.scim.provisioning import GROUPS, MEDIA, USERS, Provider, place_of, problem, values
 from tests.service import Service
@@ -196,7 +196,7 @@ async def test_what_is_not_there_is_404_and_what_is_not_offered_501(provider: Pr
 async def test_a_token_of_another_kind_is_refused_in_the_same_form(service: Service) -> None:
     async with service.client(None) as http:
         assert problem(await http.get(USERS))[0] == 401
-    async with service.client(await service.token(*(NAMES - {"scim.write"}))) as http:
+    async with service.client(await service.token(*(PERMISSION_NAMES - {"scim.write"}))) as http:
         assert "scim.write" in problem(await http.post(USERS, json={"userName": "k"}))[2]
     async with service.client(await service.token("scim.write")) as http:
         assert (await http.get("/api/catalog/entities")).status_code == 403

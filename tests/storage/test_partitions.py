@@ -15,8 +15,8 @@ import pytest
 from factbook import sweeps
 from factbook.audit import retention, trail
 from factbook.audit.trail import AuditEntry, Caller
-from factbook.auth import erasures
-from factbook.auth.erasures import Erasure
+from factbook.auth import users
+from factbook.auth.users import Erasure
 from factbook.clock import DAY, HOUR, Throttle
 from factbook.errors import ConflictError
 from factbook.facts import retention as fact_retention
@@ -431,14 +431,14 @@ async def test_an_erasure_changes_records_of_any_month_and_nothing_else(
 async def check_erasure(database: Database, url: str) -> None:
     """The audit and its partitions take the pseudonym of an open erasure, and nothing else."""
     erasure = Erasure("erased-1f3a9c0d", frozenset({"user:default/kim"}))
-    await database.write(lambda tx: erasures.save(tx, "user:default/kim", erasure, NOW))
+    await database.write(lambda tx: users.save_erasure(tx, "user:default/kim", erasure, NOW))
     with psycopg.connect(url, autocommit=True) as connection:
         for table in ("audit", "audit_before", "audit_2027_01"):
             statements = f"UPDATE erasures SET is_open = 1; UPDATE {table} SET object = 'x'"  # noqa: S608
             with pytest.raises(psycopg.errors.RaiseException, match="never changed"):
                 connection.execute(statements.encode())
     renamed = "UPDATE audit SET actor = 'user:default/erased-1f3a9c0d', address = ''"
-    work = erasures.while_open(erasure, lambda tx: tx.run(renamed))
+    work = users.open_for_erasure(erasure, lambda tx: tx.run(renamed))
     assert await database.write(work) == 2
 
 

@@ -132,7 +132,7 @@ async def check_access(upgraded: Upgraded) -> None:
             visitor = browser(service)
             visitor.http.cookies.set(cookies.SESSION, snapshot.sessions[name])
             assert (await visitor.open("/administration/audit")).status_code == status
-    listed = {one.ref: one.role for one in await users.listed(service.state.database)}
+    listed = {one.ref: one.role for one in await users.list_users(service.state.database)}
     assert listed == {row["ref"]: row["role"] for row in snapshot.rows("people")}
     recorded, _ = await trail.page(service.state.database, limit=1000)
     kept = {record.id for record in recorded}

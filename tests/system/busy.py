@@ -20,7 +20,8 @@ from factbook.app import Application
 from factbook.facts.datasource import Lifecycle
 from factbook.integrations.integration import Collected
 from factbook.operations import collection_commands
-from factbook.outbound import HttpClient, Memory
+from factbook.outbound.cache import Memory
+from factbook.outbound.client import HttpClient
 from factbook.settings.table import load_settings
 from factbook.telemetry import logs
 from tests.collection.madeup import Vendor, integration

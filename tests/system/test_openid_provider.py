@@ -11,9 +11,8 @@ from urllib.parse import parse_qsl, urljoin, urlsplit
 import httpx2
 import pytest
 
-from factbook.auth.oidc.attempt import Attempt
-from factbook.auth.oidc.client import OpenID, connected
-from factbook.auth.oidc.identity import Identity, role_of
+from factbook.auth.oidc.client import OpenID, connect_openid
+from factbook.auth.oidc.identity import Attempt, Identity, choose_role
 from factbook.errors import SignInError
 from factbook.settings import Settings
 from tests.contracts.node import HERE, NODE
@@ -49,7 +48,7 @@ def provided(redirect: str = REDIRECT) -> Iterator[str]:
 
 def at(issuer: str, client_id: str, client_secret: str, **options: object) -> OpenID:
     table = {"issuer": issuer, "client_id": client_id, "client_secret": client_secret, **options}
-    found = connected(Settings(openid=table, outgoing_networks=["127.0.0.0/8"]))
+    found = connect_openid(Settings(openid=table, outgoing_networks=["127.0.0.0/8"]))
     assert found is not None
     return found
 
@@ -92,8 +91,8 @@ async def test_people_sign_in_with_and_without_a_secret_of_the_client(
     groups = ("everybody", "friends-of-jane")
     jane = Identity(issuer, "jane", "jane", "jane of the tests", "jane@example.com", groups)
     assert (await sign_in(openid, "jane"))._replace(login=None) == jane
-    assert role_of(jane, openid.options) == "viewer"
-    assert role_of(await sign_in(openid, "root"), openid.options) == "administrator"
+    assert choose_role(jane, openid.options) == "viewer"
+    assert choose_role(await sign_in(openid, "root"), openid.options) == "administrator"
     await openid.aclose()
 
 

@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 import httpx2
 
-from factbook.auth.oauth.addresses import AUTHORIZE
+from factbook.auth.oauth.protocol import AUTHORIZE_PATH
 from factbook.collection.run_start import work_of
 from factbook.scheduling import runs
 from factbook.scheduling.runs import GivenUpBatch
@@ -58,7 +58,7 @@ async def every_form(service: Service) -> AsyncIterator[Sent]:
     """Each is to be sent before the next is asked for."""
     ada = await with_password(service)
     await add_person(service, "vic", "viewer")
-    yield Sent(AUTHORIZE, _consent(ada), ("consent.give",))
+    yield Sent(AUTHORIZE_PATH, _consent(ada), ("consent.give",))
     [(id_,)] = await service.state.database.all("SELECT id FROM oauth_consents")
     revoked = ada.send(f"{ACCOUNT}/consents", consent=id_)
     yield Sent(f"{ACCOUNT}/consents", revoked, ("consent.revoke",))
@@ -70,8 +70,8 @@ async def every_form(service: Service) -> AsyncIterator[Sent]:
 
 async def _consent(ada: Browser) -> httpx2.Response:
     wanted = wish(client_id=CLIENT)
-    await ada.open(AUTHORIZE, **wanted)
-    return await ada.send(AUTHORIZE, **wanted, decision="allow")
+    await ada.open(AUTHORIZE_PATH, **wanted)
+    return await ada.send(AUTHORIZE_PATH, **wanted, decision="allow")
 
 
 async def _signing_in(service: Service, ada: Browser) -> AsyncIterator[Sent]:

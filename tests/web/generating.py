@@ -32,7 +32,7 @@ async def made(visitor: Browser, **fields: Any) -> str:
 
 
 async def the_token(service: Service, name: str = "ci") -> tokens.StoredToken:
-    [found] = [one for one in await tokens.listed(service.state.database) if one.name == name]
+    [found] = [one for one in await tokens.list_tokens(service.state.database) if one.name == name]
     return found
 
 

@@ -21,11 +21,10 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from factbook.auth.oidc.client import OpenID
-from factbook.auth.oidc.identity import Identity
-from factbook.auth.oidc.options import configured
+from factbook.auth.oidc.identity import Identity, make_openid_options
 from factbook.auth.oidc.provider import MOST_BYTES, MOST_SECONDS
 from factbook.errors import SignInError
-from factbook.outbound.sender import Sender
+from factbook.outbound.network import Sender
 from tests.service import Time
 
 ISSUER = "https://id.example.com"
@@ -172,7 +171,7 @@ class OpenIDProvider:
 def at(provider: OpenIDProvider, **options: Any) -> OpenID:
     """What signs in at the provider, by the real way of asking but for the network."""
     table = {"issuer": provider.issuer, "client_id": CLIENT, "client_secret": SECRET, **options}
-    found = configured(table)
+    found = make_openid_options(table)
     assert found is not None
     transport = httpx2.ASGITransport(provider)
     sender = Sender(transport, seconds=MOST_SECONDS, most_bytes=MOST_BYTES)

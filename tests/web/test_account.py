@@ -139,7 +139,7 @@ async def test_whoever_has_no_password_is_not_asked_for_it(service: Service) -> 
     assert "Current password" not in await visitor.text(ACCOUNT)
     answer = await visitor.send(f"{ACCOUNT}/password", current="", password=NEW, again=NEW)
     assert answer.status_code == 400
-    assert await users.password_of(service.state.database, "user:default/ada") is None
+    assert await users.get_password_hash(service.state.database, "user:default/ada") is None
 
 
 async def test_what_a_person_changes_is_in_the_audit(service: Service) -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from factbook.audit.trail import ACTIONS
-from factbook.auth.roles import ROLES, VIEWER
+from factbook.auth.permissions import ROLES, VIEWER
 from factbook.web.routes import PAGES
 from factbook.web.site.endpoint import OPEN
 from tests.api.auditing import Watch

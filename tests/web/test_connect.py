@@ -6,7 +6,7 @@ from html import unescape
 
 import pytest
 
-from factbook.auth import roles
+from factbook.auth import permissions
 from factbook.http.client_configs import AGENTS
 from tests.conftest import StartService
 from tests.service import Service
@@ -189,7 +189,7 @@ async def test_the_address_of_a_check_leads_back(service: Service) -> None:
 
 
 async def test_a_viewer_connects_and_checks(service: Service) -> None:
-    visitor = await signed_in(service, "vic", roles.VIEWER)
+    visitor = await signed_in(service, "vic", permissions.VIEWER)
     assert "The endpoint answers" in await checked(visitor)
 
 

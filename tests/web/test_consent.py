@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from factbook.auth.oauth import addresses
+from factbook.auth.oauth import protocol
 from tests.api.authorizing import (
     CALLBACK,
     CLIENT,
@@ -26,7 +26,7 @@ from tests.service import Service
 from tests.web.visiting import Browser, browser, signed_in, with_password, words
 
 ON_SQLITE = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-PATH = addresses.AUTHORIZE
+PATH = protocol.AUTHORIZE_PATH
 LOOPBACK = "http://127.0.0.1/callback"
 LOCAL = "https://local.example.com/client.json"
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from factbook.auth import permissions, roles
+from factbook.auth import permissions
 from factbook.datasources.custom import yaml_text
 from tests.api.checking import CHECKS, evaluated, put, shown
 from tests.conftest import StartService
@@ -196,7 +196,7 @@ async def test_an_author_needs_the_permissions_to_read_what_a_check_reads(
     scoring: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     some = frozenset({permissions.CHECK_READ, permissions.CHECK_WRITE, permissions.CATALOG_READ})
-    monkeypatch.setattr(roles, "ROLES", {**roles.ROLES, "author": some})
+    monkeypatch.setattr(permissions, "ROLES", {**permissions.ROLES, "author": some})
     author = await signed_in(scoring, "kim", "author")
     tag = seen(await author.text(EDIT))
     for do in ("save", "publish"):

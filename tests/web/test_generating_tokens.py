@@ -8,7 +8,7 @@ from factbook.auth import tokens, users
 from factbook.auth.permissions import (
     CATALOG_READ,
     CHECK_READ,
-    NAMES,
+    PERMISSION_NAMES,
     SET_WRITE,
     SOURCE_READ,
     TITLES,
@@ -107,7 +107,7 @@ async def test_what_cannot_be_a_token_is_said_beside_the_form_which_keeps_what_w
             if "name" not in fields:
                 assert 'value="kept name"' in answer.text
             assert "kept name" not in {
-                one.name for one in await tokens.listed(service.state.database)
+                one.name for one in await tokens.list_tokens(service.state.database)
             }
 
 
@@ -116,7 +116,7 @@ async def test_permissions_are_chosen_one_by_one_too(service: Service) -> None:
     await made(ada, preset="chosen", permission=[CATALOG_READ, "audit.read"])
     assert (await the_token(service)).permissions == {CATALOG_READ, "audit.read"}
     await made(ada, name="all", preset="all")
-    assert (await the_token(service, "all")).permissions == NAMES
+    assert (await the_token(service, "all")).permissions == PERMISSION_NAMES
     await made(ada, name="push", preset="push")
     assert (await the_token(service, "push")).permissions == {SET_WRITE}
 
@@ -141,7 +141,7 @@ async def test_a_role_that_is_lost_between_page_and_form_counts(service: Service
     await ada.text(PATH)
     now = service.time()
     await service.state.database.write(
-        lambda tx: users.change_role(tx, "user:default/ada", "viewer", now)
+        lambda tx: users.change_user_role(tx, "user:default/ada", "viewer", now)
     )
     answer = await ada.send(f"{PATH}/tokens", name="late", preset="push", request="r")
     assert answer.status_code == 400
@@ -167,5 +167,5 @@ async def test_who_is_not_signed_in_makes_nothing(service: Service) -> None:
     await visitor.open("/sign-in")
     answer = await visitor.send(f"{PATH}/tokens", name="x", preset="ask")
     assert answer.status_code == 303
-    assert await tokens.listed(service.state.database) != []
-    assert "x" not in {one.name for one in await tokens.listed(service.state.database)}
+    assert await tokens.list_tokens(service.state.database) != []
+    assert "x" not in {one.name for one in await tokens.list_tokens(service.state.database)}

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from factbook.auth import roles
+from factbook.auth import permissions
 from factbook.settings import Settings
 from tests.auth.accounts import add_token, grant
 from tests.conftest import StartService
@@ -55,11 +55,11 @@ async def test_who_signs_in_without_the_group_loses_its_role_in_every_session_an
     earlier = browser(service)
     await come_back(earlier, provider)
     assert "Status" in words(await earlier.text("/status"))
-    await add_token(service.state.database, "all", JANE, roles.ROLES[roles.OPERATOR])
+    await add_token(service.state.database, "all", JANE, permissions.ROLES[permissions.OPERATOR])
     assert "Viewer" in await sign_in(service, provider)
     await earlier.text("/status", 403)
     left = await grant(service.state.database, "all")
-    assert left.permissions == roles.ROLES[roles.VIEWER]
+    assert left.permissions == permissions.ROLES[permissions.VIEWER]
 
 
 async def test_the_subject_of_the_sign_in_finds_the_groups_that_were_pushed(

@@ -11,8 +11,8 @@ import pytest
 from starlette.routing import compile_path
 
 from factbook.auth import passwords
-from factbook.auth.oauth import addresses as oauth
-from factbook.auth.oauth.authorization_request import PARAMETERS
+from factbook.auth.oauth import protocol as oauth
+from factbook.auth.oauth.clients import PARAMETERS
 from factbook.importers.snapshot import ReadingProblem
 from factbook.web.admin.account import PATH as ACCOUNT
 from factbook.web.routes import PAGES
@@ -41,7 +41,7 @@ _OF_A_PAGE = 4
 _PATTERNS = [(page.path, compile_path(page.path)[0]) for page in PAGES if page.method == "GET"]
 # They lead elsewhere, are no pages, are for who is not signed in, or are asked for by a client.
 _NOT_WALKED = {"/static/{name}", "/live", "/sign-in", "/sign-in/openid", "/sign-in/openid/callback",
-               "/welcome/{secret}", "/connect/check", oauth.AUTHORIZE}  # fmt: skip
+               "/welcome/{secret}", "/connect/check", oauth.AUTHORIZE_PATH}  # fmt: skip
 _PARAMETERS = (
     *("q", "kind", "namespace", "owner", "tag", "set", "order", "after", "before", "page", "span"),
     *("type", "client", "run", "name", "entityRef", "dataSourceId", "limit", "show", "id", "actor"),
@@ -298,10 +298,10 @@ async def test_a_long_password_keeps_nobody_waiting(
     await visitor.open("/sign-in")
     answer = await visitor.send("/sign-in", name="ada", password="a" + "\u0315\u0316" * 40_000)
     assert answer.status_code == 403
-    assert max(lengths) <= passwords.LONGEST
-    stored = passwords.hashed("x" * passwords.LONGEST)
-    assert passwords.fits(stored, "x" * passwords.LONGEST)
-    assert not passwords.fits(stored, "x" * (passwords.LONGEST + 1))
+    assert max(lengths) <= passwords.LONGEST_PASSWORD
+    stored = passwords.hash_password("x" * passwords.LONGEST_PASSWORD)
+    assert passwords.matches_password(stored, "x" * passwords.LONGEST_PASSWORD)
+    assert not passwords.matches_password(stored, "x" * (passwords.LONGEST_PASSWORD + 1))
 
 
 async def test_an_entity_with_very_many_relations_is_drawn_with_the_first_of_each_type(

@@ -15,10 +15,16 @@ ON_SQLITE = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 
 async def link(service: Service, **given: Any) -> str:
     """The path of a new invitation."""
-    secret, key, now = invitations.generate(), service.state.token_key, service.time()
+    secret, key, now = (
+        invitations.generate_invitation_secret(),
+        service.state.token_key,
+        service.time(),
+    )
     fields = {"role": "viewer", "made_by": "test", "now": now, "lifetime": DAY, **given}
-    digest = invitations.digest(secret, key)
-    await service.state.database.write(lambda tx: invitations.make(tx, digest=digest, **fields))
+    digest = invitations.hash_invitation_secret(secret, key)
+    await service.state.database.write(
+        lambda tx: invitations.create_invitation(tx, digest=digest, **fields)
+    )
     return f"/welcome/{secret}"
 
 
@@ -35,7 +41,7 @@ async def test_a_link_that_two_use_at_once_lets_in_one(service: Service) -> None
         )
     )
     assert sorted(answer.status_code for answer in answers) == [303, 404]
-    assert len(await users.listed(service.state.database)) == 1
+    assert len(await users.list_users(service.state.database)) == 1
     assert (await visitors[0].open(path)).status_code == 404
 
 
@@ -75,7 +81,7 @@ async def test_an_invitation_gives_no_role_but_its_own(service: Service) -> None
     await visitor.text(path)
     more = {"role": "administrator", "ref": "user:default/ada", "issuer": "x"}
     await visitor.send(path, name="kim", password=PASSWORD, again=PASSWORD, **more)
-    [kim] = await users.listed(service.state.database)
+    [kim] = await users.list_users(service.state.database)
     assert (kim.ref, kim.role, kim.issuer) == ("user:default/kim", "viewer", None)
 
 

@@ -97,11 +97,11 @@ async def test_a_look_names_what_changed_and_nothing_else(service: Service) -> N
 
 async def _signed_out(service: Service, ref: str) -> None:
     write = service.state.database.write
-    await write(partial(sessions.end_others, ref=ref, keep_hash="none"))
+    await write(partial(sessions.end_other_sessions, ref=ref, keep_hash="none"))
 
 
 async def _disabled(service: Service, ref: str) -> None:
-    await service.state.database.write(partial(users.disable, ref=ref, now=service.time()))
+    await service.state.database.write(partial(users.disable_user, ref=ref, now=service.time()))
 
 
 @pytest.mark.parametrize("lose", [_signed_out, _disabled])
@@ -111,7 +111,7 @@ async def test_who_may_not_read_any_more_hears_nothing_from_then_on(
     visitor = await signed_in(service, "vic", "viewer")
     async with Stream(service, visitor, topic="importers") as stream:
         assert await stream.event() == "opened"
-        await lose(service, users.reference("vic"))
+        await lose(service, users.make_user_ref("vic"))
         service.time.advance(2_000)
         await Imports(service.state.database).write(part(item("web")))
         assert await stream.event() == ""

@@ -6,7 +6,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from starlette.responses import JSONResponse
 
-from factbook.auth.oidc.client import connected
+from factbook.auth.oidc.client import connect_openid
 from factbook.auth.oidc.provider import MOST_BYTES
 from factbook.clock import HOUR, MINUTE, SECOND
 from factbook.errors import SignInError
@@ -201,13 +201,13 @@ async def test_a_provider_at_an_inner_address_is_asked_only_when_a_setting_allow
     with served(provider) as url:
         provider.issuer = url
         table = {"issuer": url, "client_id": CLIENT, "client_secret": SECRET}
-        closed = connected(Settings(openid=table), provider.time)
+        closed = connect_openid(Settings(openid=table), provider.time)
         assert closed is not None
         with pytest.raises(SignInError, match="outgoing_networks can allow it"):
             await closed.begin(REDIRECT)
         assert provider.asked.total() == 0
         settings = Settings(openid=table, outgoing_networks=["127.0.0.0/8"])
-        openid = connected(settings, provider.time)
+        openid = connect_openid(settings, provider.time)
         assert openid is not None
         assert (await sign_in(provider, openid)).subject == "subject-7"
         provider.faults["/keys"] = JSONResponse({"keys": [], "filling": "x" * MOST_BYTES})
@@ -224,7 +224,7 @@ async def test_no_endpoint_leads_around_the_guard() -> None:
         provider.document["jwks_uri"] = "https://169.254.169.254/keys"
         table = {"issuer": url, "client_id": CLIENT, "client_secret": SECRET}
         settings = Settings(openid=table, outgoing_networks=["127.0.0.0/8"])
-        openid = connected(settings, provider.time)
+        openid = connect_openid(settings, provider.time)
         assert openid is not None
         assert "outgoing_networks can allow it" in await refusal(provider, openid)
         await openid.aclose()
@@ -236,11 +236,11 @@ async def test_a_provider_without_encryption_is_not_asked_through_a_proxy() -> N
         outgoing_networks=["127.0.0.0/8"],
         outgoing_proxy="http://127.0.0.1:9",
     )
-    openid = connected(settings)
+    openid = connect_openid(settings)
     assert openid is not None
     with pytest.raises(SignInError, match="is not called through outgoing_proxy"):
         await openid.begin(REDIRECT)
 
 
 def test_without_a_table_there_is_no_provider() -> None:
-    assert connected(Settings()) is None
+    assert connect_openid(Settings()) is None

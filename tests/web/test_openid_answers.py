@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
-from factbook.auth.oidc.attempt import Attempt
-from factbook.auth.oidc.identity import Identity
+from factbook.auth.oidc.identity import Attempt, Identity
 from factbook.auth.oidc.provider import MOST_BYTES
 from factbook.errors import SignInError
 from tests.web.openid_provider import (

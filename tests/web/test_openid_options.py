@@ -5,8 +5,13 @@ from typing import Any
 
 import pytest
 
-from factbook.auth.oidc.identity import Identity, identity_of, role_of
-from factbook.auth.oidc.options import ProviderOptions, configured
+from factbook.auth.oidc.identity import (
+    Identity,
+    ProviderOptions,
+    choose_role,
+    make_identity,
+    make_openid_options,
+)
 from factbook.errors import ConfigurationError
 from factbook.settings.table import load_settings
 
@@ -14,13 +19,13 @@ TABLE = {"issuer": "https://id.example.com", "client_id": "factbook"}
 
 
 def options(**more: Any) -> ProviderOptions:
-    found = configured({**TABLE, **more})
+    found = make_openid_options({**TABLE, **more})
     assert found is not None
     return found
 
 
 def identified(more: dict[str, Any], **given: Any) -> Identity:
-    return identity_of({"sub": "subject-7", **more}, options(**given))
+    return make_identity({"sub": "subject-7", **more}, options(**given))
 
 
 def test_options_come_from_the_file_and_from_variables(tmp_path: Path) -> None:
@@ -31,7 +36,7 @@ def test_options_come_from_the_file_and_from_variables(tmp_path: Path) -> None:
         "FACTBOOK_OPENID__CLIENT_SECRET": "a secret",
         "FACTBOOK_OPENID__ADMINISTRATOR_GROUPS": "platform, on call",
     }
-    found = configured(load_settings({}, variables, file).openid)
+    found = make_openid_options(load_settings({}, variables, file).openid)
     assert found == ProviderOptions(
         issuer="https://id.example.com",
         client_id="variable",
@@ -66,7 +71,7 @@ def test_options_that_cannot_be_are_refused_without_a_value(subtests: pytest.Sub
     for table, message in cases:
         with subtests.test(table=table):
             with pytest.raises(ConfigurationError, match=message) as raised:
-                configured(table)
+                make_openid_options(table)
             assert raised.value.message.startswith("openid: ")
             assert "u:secret" not in raised.value.message
 
@@ -130,5 +135,5 @@ def test_members_of_an_administrators_group_are_administrators_and_others_what_i
         {"https://example.com/teams": ["platform", "x"]}, groups_claim=given.groups_claim
     )
     other = identified({"groups": ["Platform", "platform "]})
-    assert [role_of(one, given), role_of(other, given)] == ["administrator", "viewer"]
-    assert [role_of(one, closed), role_of(other, closed)] == ["administrator", None]
+    assert [choose_role(one, given), choose_role(other, given)] == ["administrator", "viewer"]
+    assert [choose_role(one, closed), choose_role(other, closed)] == ["administrator", None]

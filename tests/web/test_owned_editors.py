@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from factbook.auth import roles
+from factbook.auth import permissions
 from factbook.datasources.custom import yaml_text
 from tests.api.checking import CHECKS
 from tests.conftest import StartService
@@ -25,7 +25,7 @@ async def scoring(start: StartService) -> Service:
 
 @pytest.fixture
 async def mia(scoring: Service) -> Browser:
-    return await signed_in(scoring, "mia", roles.EDITOR)
+    return await signed_in(scoring, "mia", permissions.EDITOR)
 
 
 def text(document: dict[str, Any], **changes: Any) -> str:
@@ -74,5 +74,5 @@ async def test_a_new_check_has_to_be_of_a_group_of_its_author(
 
 
 async def test_who_is_in_no_group_is_shown_no_button(scoring: Service) -> None:
-    eve = await signed_in(scoring, "eve", roles.EDITOR)
+    eve = await signed_in(scoring, "eve", permissions.EDITOR)
     assert 'href="/checks/covered/edit"' not in await eve.text("/checks/covered")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from factbook.auth import roles
+from factbook.auth import permissions
 from tests.service import Service, component
 from tests.web.scoring import group, person
 from tests.web.visiting import Browser, signed_in, words
@@ -17,7 +17,7 @@ async def mia(service: Service) -> Browser:
     for name, owner in (("ours", "team-a"), ("theirs", "team-b")):
         await service.push(name, component(f"{name}-1", owner=owner))
         await service.push(name, component(f"{name}-2", owner=owner))
-    return await signed_in(service, "mia", roles.EDITOR)
+    return await signed_in(service, "mia", permissions.EDITOR)
 
 
 @pytest.mark.spec("roles.groups-write-what-they-own")

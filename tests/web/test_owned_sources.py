@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from factbook.auth import roles
+from factbook.auth import permissions
 from factbook.datasources.custom import yaml_text
 from tests.api.defining import define, of_entities, pushed, shown
 from tests.api.owning import OUR_WEB, OURS, THEIR_API, THEIRS, asking, connect, populated
@@ -23,7 +23,7 @@ async def kim(service: Service) -> Browser:
     await define(service, of_entities("ours", owner=OURS))
     await define(service, of_entities("theirs", owner=THEIRS))
     await define(service, of_entities("nobodys"))
-    return await signed_in(service, "kim", roles.EDITOR)
+    return await signed_in(service, "kim", permissions.EDITOR)
 
 
 def text(**members: Any) -> str:
@@ -131,7 +131,7 @@ async def test_a_trial_of_an_entity_of_others_is_refused(kim: Browser) -> None:
 
 
 async def test_who_is_in_no_group_is_shown_no_button(service: Service, kim: Browser) -> None:
-    eve = await signed_in(service, "eve", roles.EDITOR)
+    eve = await signed_in(service, "eve", permissions.EDITOR)
     assert EDIT.format("ours") not in await eve.text("/data-sources/ours")
     begun = await eve.text(NEW, type="push", id="mine")
     assert "owner:" not in begun

@@ -74,7 +74,7 @@ async def test_an_invitation_makes_one_account_of_its_role(service: Service) -> 
     kim = await accept(service, path, name="kim", display_name="Kim Example")
     assert (await kim.open("/administration/account")).status_code == 200
     assert (await kim.open(PATH)).status_code == 403
-    found = await users.find(service.state.database, "user:default/kim")
+    found = await users.find_user(service.state.database, "user:default/kim")
     assert found is not None
     assert (found.role, found.created_by) == ("viewer", "user:default/ada")
     assert (await browser(service).open(path)).status_code == 404
@@ -118,7 +118,7 @@ async def test_an_invitation_needs_a_role_that_there_is(service: Service) -> Non
     answer = await ada.send(f"{PATH}/-/invitations", role="owner", name="kim")
     assert answer.status_code == 400
     assert 'There is no role "owner"' in unescape(answer.text)
-    assert await invitations.listed(service.state.database, service.time()) == []
+    assert await invitations.list_invitations(service.state.database, service.time()) == []
 
 
 async def test_a_role_that_is_changed_counts_from_the_next_request_on(service: Service) -> None:
@@ -214,7 +214,7 @@ async def test_a_viewer_may_nothing_here(service: Service) -> None:
     for step in (*steps, "-/invitations", "-/withdraw"):
         answer = await vic.send(f"{PATH}/{step}", role="administrator")
         assert answer.status_code == 403, step
-    found = await users.find(service.state.database, "user:default/vic")
+    found = await users.find_user(service.state.database, "user:default/vic")
     assert found is not None
     assert found.role == "viewer"
 
@@ -246,7 +246,7 @@ async def test_many_people_come_in_pages(service: Service) -> None:
 
     def work(transaction: Transaction) -> None:
         for number in range(51):
-            users.create(
+            users.create_user(
                 transaction,
                 ref=f"user:default/p{number:02}",
                 display_name="P",

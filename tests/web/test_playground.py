@@ -5,7 +5,7 @@ from html import unescape
 
 import pytest
 
-from factbook.auth import roles
+from factbook.auth import permissions
 from factbook.tools import TOOLS, toolsets
 from factbook.web.connect import schema_forms
 from tests.conftest import StartService
@@ -17,7 +17,7 @@ from tests.web.visiting import Browser, signed_in, words
 
 @pytest.fixture
 async def visitor(service: Service) -> Browser:
-    return await signed_in(service, "vic", roles.VIEWER)
+    return await signed_in(service, "vic", permissions.VIEWER)
 
 
 # Forms

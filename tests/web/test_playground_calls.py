@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from factbook.auth import roles
+from factbook.auth import permissions
 from factbook.integrations import SOURCES
 from factbook.tools import TOOLS
 from tests.conftest import StartService
@@ -60,7 +60,7 @@ async def filled(start: StartService) -> Service:
 
 
 async def test_every_tool_answers_a_viewer_what_it_answers_a_client(filled: Service) -> None:
-    visitor = await signed_in(filled, "vic", roles.VIEWER)
+    visitor = await signed_in(filled, "vic", permissions.VIEWER)
     assert CALLS.keys() == {tool.name for tool in TOOLS}
     for tool, (typed, arguments) in CALLS.items():
         page = await called(visitor, tool, typed)
@@ -151,7 +151,7 @@ async def test_what_entities_and_facts_hold_stays_text(filled: Service) -> None:
 async def test_a_tool_about_checks_answers_a_viewer_what_it_answers_a_client(
     filled: Service,
 ) -> None:
-    visitor = await signed_in(filled, "vic", roles.VIEWER)
+    visitor = await signed_in(filled, "vic", permissions.VIEWER)
     definition = {"id": "owned", "name": "Owned", "rule": {"fact": "entity-metadata.hasOwner"}}
     for tool, arguments in (
         ("get-scorecard-discovery", {}),

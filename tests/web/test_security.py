@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from factbook.auth import roles
+from factbook.auth import permissions
 from factbook.web.routes import PAGES
 from factbook.web.site.endpoint import OPEN
 from tests.service import Service
@@ -39,8 +39,8 @@ async def test_no_page_answers_who_is_not_signed_in(service: Service) -> None:
 @ON_SQLITE
 async def test_no_page_answers_who_lacks_its_permission(service: Service) -> None:
     """WSTG-ATHZ-02 and 03: by the address itself, whatever the navigation shows."""
-    vic = await signed_in(service, "vic", roles.VIEWER)
-    held = roles.ROLES[roles.VIEWER]
+    vic = await signed_in(service, "vic", permissions.VIEWER)
+    held = permissions.ROLES[permissions.VIEWER]
     refused = 0
     for page in PAGES:
         if page.needs is not OPEN and not held.issuperset(page.needs):
@@ -85,7 +85,7 @@ async def test_no_form_is_done_without_the_token_of_the_persons_own_page(service
 
 async def test_the_token_of_another_session_is_no_ones(service: Service) -> None:
     ada = await signed_in(service)
-    await signed_in(service, "vic", roles.VIEWER)
+    await signed_in(service, "vic", permissions.VIEWER)
     visitor = browser(service)
     await visitor.open("/sign-in")
     other = await _another_session(service, ada)
@@ -98,7 +98,7 @@ async def test_the_token_of_another_session_is_no_ones(service: Service) -> None
 
 async def _another_session(service: Service, of: Browser) -> Browser:
     """A browser of somebody else, whose forms carry another token."""
-    found = await signed_in(service, "eve", roles.VIEWER)
+    found = await signed_in(service, "eve", permissions.VIEWER)
     assert found.csrf != of.csrf
     return found
 

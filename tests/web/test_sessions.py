@@ -6,7 +6,7 @@ import httpx2
 import pytest
 
 from factbook.auth import users
-from factbook.auth.sessions import IDLE, LIFETIME
+from factbook.auth.sessions import LONGEST_IDLE, SESSION_LIFETIME
 from factbook.clock import DAY
 from tests.conftest import StartService
 from tests.service import Service
@@ -86,21 +86,21 @@ async def test_signing_out_takes_a_form(service: Service) -> None:
 
 async def test_a_session_that_lies_idle_ends(service: Service) -> None:
     ada = await signed_in(service)
-    service.time.advance(IDLE - 1)
+    service.time.advance(LONGEST_IDLE - 1)
     copied = browser(service)
     copied.http.cookies.set(SESSION, ada.http.cookies[SESSION])
     assert await is_in(copied)
     await notes(service)
-    service.time.advance(IDLE - 1)
+    service.time.advance(LONGEST_IDLE - 1)
     assert await is_in(ada)
     await notes(service)
-    service.time.advance(IDLE)
+    service.time.advance(LONGEST_IDLE)
     assert not await is_in(ada)
 
 
 async def test_a_session_ends_however_much_it_is_used(service: Service) -> None:
     ada = await signed_in(service)
-    for _ in range(LIFETIME // DAY - 1):
+    for _ in range(SESSION_LIFETIME // DAY - 1):
         service.time.advance(DAY)
         assert await is_in(ada)
         await notes(service)
@@ -117,10 +117,10 @@ async def test_who_is_disabled_or_loses_a_role_notices_at_the_next_request(
     bob = await signed_in(service, "bob")
     database, now, ref = service.state.database, service.time(), "user:default/bob"
     assert (await bob.open("/administration/people")).status_code == 200
-    await database.write(lambda tx: users.change_role(tx, ref, "viewer", now))
+    await database.write(lambda tx: users.change_user_role(tx, ref, "viewer", now))
     assert (await bob.open("/administration/people")).status_code == 403
     assert await is_in(bob)
-    await database.write(lambda tx: users.disable(tx, ref, now))
+    await database.write(lambda tx: users.disable_user(tx, ref, now))
     assert not await is_in(bob)
 
 
@@ -156,7 +156,7 @@ async def test_a_cookie_is_out_of_reach_of_scripts_and_of_other_sites(service: S
         "Path=/",
         "HttpOnly",
         "SameSite=Lax",
-        f"Max-Age={LIFETIME // 1000}",
+        f"Max-Age={SESSION_LIFETIME // 1000}",
     ]
 
 

@@ -63,7 +63,7 @@ async def test_nobody_learns_who_has_an_account(service: Service) -> None:
     await add_person(service, "gone", "viewer")
     await signed_in(service, "elsewhere", "viewer")
     now = service.time()
-    await service.state.database.write(lambda tx: users.disable(tx, "user:default/gone", now))
+    await service.state.database.write(lambda tx: users.disable_user(tx, "user:default/gone", now))
     answers = {}
     for name, password in (
         ("ada", "a wrong password"),

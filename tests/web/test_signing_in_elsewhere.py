@@ -56,7 +56,9 @@ async def test_who_comes_again_is_the_same_person(
     service = await served(start, provider)
     for _ in range(2):
         assert (await come_back(browser(service), provider)).status_code == 303
-    assert [one.ref for one in await users.listed(service.state.database)] == ["user:default/jane"]
+    assert [one.ref for one in await users.list_users(service.state.database)] == [
+        "user:default/jane"
+    ]
 
 
 async def test_members_of_the_administrators_group_are_administrators(
@@ -78,7 +80,7 @@ async def test_only_known_people_come_in_where_the_settings_say_so(
     answer = await come_back(browser(service), provider)
     assert answer.status_code == 403
     assert "not known here" in answer.text
-    assert await users.listed(service.state.database) == []
+    assert await users.list_users(service.state.database) == []
 
 
 async def test_an_account_never_takes_the_name_of_somebody_else(
@@ -99,7 +101,7 @@ async def test_a_disabled_person_does_not_come_in(
     service = await served(start, provider)
     await come_back(browser(service), provider)
     await service.state.database.write(
-        lambda tx: users.disable(tx, "user:default/jane", service.time())
+        lambda tx: users.disable_user(tx, "user:default/jane", service.time())
     )
     answer = await come_back(browser(service), provider)
     assert answer.status_code == 403

@@ -68,11 +68,11 @@ def words(html: str) -> str:
 
 async def add_person(service: Service, name: str, role: str = "administrator") -> None:
     """An account with the password of these tests."""
-    hashed = await asyncio.to_thread(passwords.hashed, PASSWORD)
+    hashed = await asyncio.to_thread(passwords.hash_password, PASSWORD)
     await service.state.database.write(
-        lambda transaction: users.create(
+        lambda transaction: users.create_user(
             transaction,
-            ref=users.reference(name),
+            ref=users.make_user_ref(name),
             display_name=name.title(),
             role=role,
             password=hashed,
@@ -90,11 +90,11 @@ def browser(service: Service, *, address: str = "127.0.0.1") -> Browser:
 
 async def signed_in(service: Service, name: str = "ada", role: str = "administrator") -> Browser:
     """A browser of a new person with a session, as signing in leaves it, without its slow hash."""
-    value, ref = sessions.generate(), users.reference(name)
+    value, ref = sessions.generate_cookie(), users.make_user_ref(name)
     now, key = service.time(), service.state.token_key
 
     def work(transaction: Transaction) -> None:
-        users.create(
+        users.create_user(
             transaction,
             ref=ref,
             display_name=name.title(),
@@ -103,8 +103,10 @@ async def signed_in(service: Service, name: str = "ada", role: str = "administra
             now=now,
             proof=users.BY_ADMINISTRATOR,
         )
-        hash_ = sessions.digest(value, key)
-        sessions.start(transaction, hash=hash_, ref=ref, now=now, address="127.0.0.1", agent="test")
+        hash_ = sessions.hash_cookie(value, key)
+        sessions.start_session(
+            transaction, hash=hash_, ref=ref, now=now, address="127.0.0.1", agent="test"
+        )
 
     await service.state.database.write(work)
     found = browser(service)

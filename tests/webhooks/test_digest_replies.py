@@ -2,7 +2,7 @@
 
 import pytest
 
-from factbook.outbound import HostReply
+from factbook.outbound.outcomes import HostReply
 from factbook.schemas.events import DigestForm
 from factbook.webhooks import digests
 

@@ -11,7 +11,7 @@ import structlog
 from factbook.checks import state
 from factbook.clock import DAY, HOUR, MINUTE
 from factbook.errors import ConflictError, InputError, NotFoundError
-from factbook.outbound import HostReply
+from factbook.outbound.outcomes import HostReply
 from factbook.schemas.events import DigestForm
 from factbook.settings import Settings
 from factbook.storage import Database

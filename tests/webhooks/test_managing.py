@@ -6,7 +6,7 @@ import httpx2
 import pytest
 import structlog
 
-from factbook.auth.permissions import EVENTS_READ, NAMES, OPERATIONS_MANAGE, TOKEN_MANAGE
+from factbook.auth.permissions import EVENTS_READ, OPERATIONS_MANAGE, PERMISSION_NAMES, TOKEN_MANAGE
 from tests.api.auditing import records
 from tests.service import NOON, Service, component
 from tests.webhooks.conftest import HOOKS, StartWorld, World
@@ -175,7 +175,9 @@ async def test_only_who_may_read_events_and_manage_operations_manages_webhooks(
 ) -> None:
     hook = await world.hook(receiver.url)
     one = f"{HOOKS}/{hook['id']}"
-    async with world.service.client(await world.service.token(*NAMES.difference(missing))) as http:
+    async with world.service.client(
+        await world.service.token(*PERMISSION_NAMES.difference(missing))
+    ) as http:
         answers: list[httpx2.Response] = [
             await http.get(HOOKS),
             await http.post(HOOKS, json={"url": receiver.url}),

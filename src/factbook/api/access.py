@@ -8,11 +8,9 @@ from msgspec import UNSET, UnsetType
 from factbook.api.parameters import FACTS_LIMIT, Choice, Moment, Text
 from factbook.audit import json_lines, trail
 from factbook.audit.trail import ACTIONS, LONGEST
-from factbook.auth import permissions, token_reach, token_rules, tokens
-from factbook.auth.token_reach import Narrowing
+from factbook.auth import permissions, token_rules, tokens
 from factbook.auth.token_rules import TokenRequest
-from factbook.auth.token_usage import TokenUsage
-from factbook.auth.tokens import StoredToken
+from factbook.auth.tokens import Narrowing, StoredToken, TokenUsage
 from factbook.clock import iso, iso_or_none
 from factbook.errors import InputError
 from factbook.http import audit
@@ -117,22 +115,24 @@ async def post_token(request: Request, state: HandlerContext) -> JsonReply[MadeT
     asked: NewToken = await request.json(NewToken)
     caller = request.token
     assert caller is not None
-    wanted = permissions.checked(asked.permissions) or permissions.READING & caller.permissions
+    wanted = (
+        permissions.check_permissions(asked.permissions) or permissions.READING & caller.permissions
+    )
     if not wanted:
         raise InputError("Name the permissions of the new token: your own token reads nothing.")
     wish = TokenRequest(
-        token_rules.name_checked(asked.name),
+        token_rules.check_token_name(asked.name),
         wanted,
-        tokens.lifetime(asked.expires),
+        tokens.convert_lifetime(asked.expires),
         _parse_narrowing(asked.narrowing),
     )
-    value = tokens.generate()
+    value = tokens.generate_token()
     write = audit.writing(request, state, audit.of_token("token.create"), 201)
     token = await write(
-        lambda transaction: token_rules.make(
+        lambda transaction: token_rules.make_token(
             transaction,
             wish,
-            digest=tokens.digest(value, state.token_key),
+            digest=tokens.hash_token(value, state.token_key),
             owner=caller.owner,
             held=caller.permissions,
             created_by=caller.id,
@@ -146,7 +146,7 @@ async def post_token(request: Request, state: HandlerContext) -> JsonReply[MadeT
 
 async def get_tokens(request: Request, state: HandlerContext) -> JsonReply[Tokens]:
     """Every token that was not revoked, without its value, and its use in the last 30 days."""
-    found = await tokens.listed(state.database)
+    found = await tokens.list_tokens(state.database)
     usage = await state.usage.of([token.id for token in found])
     return reply(Tokens([_render_token(token, usage[token.id]) for token in found]))
 
@@ -155,7 +155,7 @@ async def delete_token(request: Request, state: HandlerContext) -> Reply:
     """Revoke a token for the very next request."""
     id_, now = request.parameter("id"), state.clock()
     write = audit.writing(request, state, audit.of_token("token.revoke"), 204)
-    await write(lambda transaction: tokens.revoke(transaction, id_, now))
+    await write(lambda transaction: tokens.revoke_token(transaction, id_, now))
     return Reply(status=204)
 
 
@@ -182,7 +182,7 @@ def _parse_narrowing(asked: TokenNarrowing | UnsetType) -> Narrowing | None:
     given: dict[str, list[str]] = msgspec.to_builtins(asked)
     if not given:
         raise InputError("narrowing names sets, namespaces, sources or tools, or is left out.")
-    return token_reach.checked(given)
+    return tokens.check_narrowing(given)
 
 
 async def get_audit_records(request: Request, state: State) -> JsonReply[AuditPage]:

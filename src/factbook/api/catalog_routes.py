@@ -29,7 +29,7 @@ from factbook.api.parameters import (
     TOTAL_ITEMS,
 )
 from factbook.auth.permissions import CATALOG_READ, SET_WRITE, SOURCE_RUN
-from factbook.auth.token_reach import OF_SET
+from factbook.auth.tokens import SET_REACH
 from factbook.errors import ConflictError, NotFoundError, PreconditionFailedError
 from factbook.schemas import catalog as catalog_schemas
 
@@ -97,7 +97,7 @@ CATALOG_ROUTES: Sequence[Route] = (
         _WRITE,
         status=204,
         reading=NOTHING_STORED,
-        reach=OF_SET,
+        reach=SET_REACH,
     ),
     Route("GET", "/entity-facets", catalog.get_facets, _READ, (FACET, FILTER)),
     Route("POST", "/entity-facets", catalog.post_facets, _READ, body=catalog.Facets),
@@ -149,7 +149,7 @@ _PUSH_REFUSALS = (ConflictError, PreconditionFailedError)
 
 # Below /api/catalog/<word>-entities, for the configured word and its aliases.
 PUSH_ROUTES: Sequence[Route] = (
-    Route("GET", "/sets", push.get_sets, _READ, reach=OF_SET),
+    Route("GET", "/sets", push.get_sets, _READ, reach=SET_REACH),
     Route(
         "PUT",
         _SET,
@@ -160,10 +160,10 @@ PUSH_ROUTES: Sequence[Route] = (
         headers=(ETAG,),
         refusals=_PUSH_REFUSALS,
         reading=_READ,
-        reach=OF_SET,
+        reach=SET_REACH,
         owned=True,
     ),
-    Route("GET", _SET, push.get_set, _READ, (LIMIT, CURSOR), headers=(ETAG,), reach=OF_SET),
+    Route("GET", _SET, push.get_set, _READ, (LIMIT, CURSOR), headers=(ETAG,), reach=SET_REACH),
     Route(
         "POST",
         _SET,
@@ -173,7 +173,7 @@ PUSH_ROUTES: Sequence[Route] = (
         body=catalog_schemas.NewEntity,
         refusals=_PUSH_REFUSALS,
         reading=_READ,
-        reach=OF_SET,
+        reach=SET_REACH,
         owned=True,
     ),
     Route(
@@ -185,10 +185,10 @@ PUSH_ROUTES: Sequence[Route] = (
         headers=(ETAG,),
         refusals=_PUSH_REFUSALS,
         reading=_READ,
-        reach=OF_SET,
+        reach=SET_REACH,
         owned=True,
     ),
-    Route("GET", _REVISIONS, push.get_set_revisions, _READ, reach=OF_SET),
+    Route("GET", _REVISIONS, push.get_set_revisions, _READ, reach=SET_REACH),
     Route(
         "POST",
         f"{_REVISIONS}/{{number}}/restore",
@@ -198,7 +198,7 @@ PUSH_ROUTES: Sequence[Route] = (
         headers=(ETAG,),
         refusals=_PUSH_REFUSALS,
         reading=_READ,
-        reach=OF_SET,
+        reach=SET_REACH,
         owned=True,
     ),
     # Set ids that hold a slash, which no set can have.
@@ -219,7 +219,7 @@ PUSH_ROUTES: Sequence[Route] = (
             ("DELETE", _WRITE),
         )
     ),
-    Route("GET", "/entities", push.get_pushed_entities, _READ, (SET,), reach=OF_SET),
+    Route("GET", "/entities", push.get_pushed_entities, _READ, (SET,), reach=SET_REACH),
     Route(
         "POST",
         "/entities",
@@ -229,7 +229,7 @@ PUSH_ROUTES: Sequence[Route] = (
         body=catalog_schemas.NewEntity,
         refusals=(ConflictError,),
         reading=_READ,
-        reach=OF_SET,
+        reach=SET_REACH,
     ),
     Route("GET", "/entities/by-ref/{ref:path}", push.get_pushed_entity_by_ref, _READ),
     Route("GET", "/entities/{uid}", push.get_pushed_entity, _READ),
@@ -240,6 +240,6 @@ PUSH_ROUTES: Sequence[Route] = (
         _WRITE,
         status=204,
         reading=NOTHING_STORED,
-        reach=OF_SET,
+        reach=SET_REACH,
     ),
 )

@@ -16,10 +16,9 @@ from factbook.auth.permissions import (
     EVENTS_READ,
     SOURCE_READ,
     TITLES,
-    suffices,
+    suffices_when_owned,
 )
-from factbook.auth.token_reach import NOWHERE, SETS, SOURCES, Narrowing, Reach
-from factbook.auth.tokens import Grant
+from factbook.auth.tokens import NO_REACH, SETS, SOURCES, Grant, Narrowing, Reach
 from factbook.errors import (
     AuthenticationError,
     FactbookError,
@@ -82,11 +81,11 @@ def require_permissions(token: Grant, needed: tuple[str, ...]) -> None:
 
 async def verify_token(request: Request, state: State, value: str) -> Grant:
     """The token with this value. Raises AuthenticationError for an unknown or invalid one."""
-    if not tokens.is_shaped(value):
+    if not tokens.is_token_shaped(value):
         raise AuthenticationError("The token is not from this service.", token_sent=True)
     # Here, because what is open to everyone has to answer without a database.
     state.database.refresh()
-    token = await tokens.find(state.database, tokens.digest(value, state.token_key))
+    token = await tokens.find_token(state.database, tokens.hash_token(value, state.token_key))
     now = state.clock()
     if token is None:
         known = "unknown" if tokens.is_well_formed(value) else "mistyped: its checksum is wrong"
@@ -96,9 +95,11 @@ async def verify_token(request: Request, state: State, value: str) -> Grant:
         raise AuthenticationError("The token was revoked.", token_sent=True)
     if token.expires_at is not None and token.expires_at <= now:
         raise AuthenticationError("The token has expired.", token_sent=True)
-    if token.last_used_at is None or not tokens.is_noted(token.last_used_at, now):
+    if token.last_used_at is None or not tokens.is_use_noted(token.last_used_at, now):
         id_ = token.id
-        note_token_use(state, id_, now, lambda transaction: tokens.touch(transaction, id_, now))
+        note_token_use(
+            state, id_, now, lambda transaction: tokens.record_token_use(transaction, id_, now)
+        )
     return token
 
 
@@ -115,7 +116,7 @@ def read_bearer_value(request: Request) -> str:
 
 def note_token_use(state: State, id_: str, now: int, touch: Callable[[Transaction], None]) -> None:
     """Have a use recorded beside the answer, unless that was done within the last minute."""
-    if not tokens.is_noted(state.touched.get(id_, 0), now):
+    if not tokens.is_use_noted(state.touched.get(id_, 0), now):
         state.touched[id_] = now
         state.spawn(state.database.write(touch))
 
@@ -166,7 +167,7 @@ class Route(NamedTuple):
     judged: bool = False
     owned: bool = False
     authenticate: Authenticate = authenticate_token
-    reach: Reach = NOWHERE
+    reach: Reach = NO_REACH
 
     @property
     def answers(self) -> tuple[Any, ...]:
@@ -277,7 +278,7 @@ def _is_own_only(token: Grant, route: Route) -> bool:
     needed = route.permissions or ()
     if token.permissions.issuperset(needed):
         return False
-    if not (route.owned and suffices(token.permissions, needed)):
+    if not (route.owned and suffices_when_owned(token.permissions, needed)):
         require_permissions(token, needed)
     return True
 

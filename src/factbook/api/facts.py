@@ -21,9 +21,9 @@ from factbook.api.parameters import (
     Integer,
     Text,
 )
-from factbook.auth import token_reach
+from factbook.auth import tokens
 from factbook.auth.permissions import FACT_WRITE
-from factbook.auth.token_reach import SOURCES
+from factbook.auth.tokens import SOURCES
 from factbook.catalog import ref as refs
 from factbook.catalog.store import by_ref as catalog_reading
 from factbook.catalog.store.conditions import EntityRange
@@ -149,7 +149,7 @@ async def _store_pushed_facts(
     """The answer to a push of these items, which are stored."""
     depth, now = state.settings.max_json_depth, state.clock()
     read = [_read_item(each, depth, now) for each in given.items]
-    token_reach.check_refs(
+    tokens.check_narrowed_refs(
         request.narrowing, [each.ref for each in read if isinstance(each, FactItem)]
     )
     work = partial(_store_items, source_id=source_id, read=read, now=now)

@@ -21,23 +21,17 @@ from factbook.api.endpoint import (
 from factbook.audit import trail
 from factbook.audit.trail import AuditEntry, Caller
 from factbook.auth import tokens
-from factbook.auth.oauth import (
-    addresses,
-    consents,
-    issued_tokens,
-    redirects,
-    registrations,
-    scopes,
-    token_requests,
+from factbook.auth.oauth import clients, consents, protocol
+from factbook.auth.oauth.clients import LONGEST_CLIENT_ID, PUBLIC, Registration, clean_client_name
+from factbook.auth.oauth.consents import (
+    ACCESS,
+    ISSUED_LIFETIMES,
+    AccessToken,
+    Issuance,
+    TokenDigests,
 )
-from factbook.auth.oauth.client_documents import PUBLIC, shown_name
-from factbook.auth.oauth.clients import LONGEST_ID
-from factbook.auth.oauth.issued_tokens import ACCESS, LIFETIMES, AccessToken
-from factbook.auth.oauth.refusal import OAuthError
-from factbook.auth.oauth.registrations import Registration
-from factbook.auth.oauth.scopes import BASIC
-from factbook.auth.oauth.token_requests import Issuance, TokenDigests
-from factbook.auth.permissions import with_included
+from factbook.auth.oauth.protocol import BASIC_SCOPES, OAuthError
+from factbook.auth.permissions import add_included
 from factbook.auth.tokens import Grant
 from factbook.clock import SECOND
 from factbook.errors import (
@@ -70,11 +64,11 @@ async def get_resource_metadata(request: Request, state: State) -> Reply:
     server = urls.own(request, state.settings)
     return reply(
         {
-            "resource": addresses.resource(server),
+            "resource": protocol.build_resource(server),
             "resource_name": "Factbook",
-            "authorization_servers": [state.oauth.issuer or addresses.issuer(server)],
+            "authorization_servers": [state.oauth.issuer or protocol.build_issuer(server)],
             "bearer_methods_supported": ["header"],
-            "scopes_supported": list(BASIC),
+            "scopes_supported": list(BASIC_SCOPES),
         }
     )
 
@@ -84,12 +78,12 @@ async def get_server_metadata(request: Request, state: State) -> Reply:
     require_token_issuing(state)
     server = urls.own(request, state.settings)
     metadata: dict[str, Any] = {
-        "issuer": addresses.issuer(server),
-        "authorization_endpoint": f"{server}{addresses.AUTHORIZE}",
-        "token_endpoint": f"{server}{addresses.TOKEN}",
-        "revocation_endpoint": f"{server}{addresses.REVOKE}",
+        "issuer": protocol.build_issuer(server),
+        "authorization_endpoint": f"{server}{protocol.AUTHORIZE_PATH}",
+        "token_endpoint": f"{server}{protocol.TOKEN_PATH}",
+        "revocation_endpoint": f"{server}{protocol.REVOKE_PATH}",
         # Some hosts ask for all of these; more is asked for where a tool needs it.
-        "scopes_supported": list(BASIC),
+        "scopes_supported": list(BASIC_SCOPES),
         "response_types_supported": ["code"],
         "response_modes_supported": ["query"],
         "grant_types_supported": ["authorization_code", "refresh_token"],
@@ -100,7 +94,7 @@ async def get_server_metadata(request: Request, state: State) -> Reply:
         "client_id_metadata_document_supported": True,
     }
     if state.oauth.registration:
-        metadata["registration_endpoint"] = f"{server}{addresses.REGISTER}"
+        metadata["registration_endpoint"] = f"{server}{protocol.REGISTER_PATH}"
     return reply(metadata)
 
 
@@ -128,16 +122,16 @@ async def register_client(request: Request, state: State) -> Reply:
             "Too many clients have registered from this address.", retry_after=seconds
         )
     given: NewClient = await request.json(NewClient, _LARGEST)
-    if not all(map(redirects.is_acceptable, given.redirect_uris)):
+    if not all(map(clients.is_acceptable_redirect, given.redirect_uris)):
         raise OAuthError(
             "redirect_uris have to begin with https://, with http:// and a loopback address, or "
             "with a scheme of the program's own, such as com.example.app:/callback.",
             code="invalid_redirect_uri",
         )
-    name, now = shown_name(given.client_name) or "A client without a name", state.clock()
+    name, now = clean_client_name(given.client_name) or "A client without a name", state.clock()
 
     def about(made: Registration) -> AuditEntry:
-        hosts = sorted(set(map(redirects.host, made.redirect_uris)))
+        hosts = sorted(set(map(clients.extract_redirect_host, made.redirect_uris)))
         return AuditEntry("client.register", made.id, {"name": name, "hosts": hosts})
 
     write = trail.writing(state.database, Caller("", now, address), about, _CREATED)
@@ -145,7 +139,7 @@ async def register_client(request: Request, state: State) -> Reply:
         # Anybody can register, so the audit would grow without bound.
         state.metrics.left_out_of_audit(1)
         write = state.database.write
-    made = await write(lambda tx: registrations.store(tx, name, given.redirect_uris, now))
+    made = await write(lambda tx: clients.store_registration(tx, name, given.redirect_uris, now))
     return reply(
         {
             "client_id": made.id,
@@ -166,7 +160,7 @@ async def issue_oauth_token(request: Request, state: State) -> Reply:
     require_token_issuing(state)
     form = await _read_form(request)
     _check_resource(form, urls.own(request, state.settings))
-    access, refresh = tokens.generate(), tokens.generate()
+    access, refresh = tokens.generate_token(), tokens.generate_token()
     new = TokenDigests(_hash_secret(access, state), _hash_secret(refresh, state))
     kind = form.get("grant_type", "")
     if kind == "authorization_code":
@@ -186,9 +180,9 @@ async def issue_oauth_token(request: Request, state: State) -> Reply:
         {
             "access_token": access,
             "token_type": "Bearer",
-            "expires_in": LIFETIMES[ACCESS] // SECOND,
+            "expires_in": ISSUED_LIFETIMES[ACCESS] // SECOND,
             "refresh_token": refresh,
-            "scope": scopes.written(done.permissions),
+            "scope": protocol.format_scope(done.permissions),
         },
         cache_control="no-store",
     )
@@ -201,7 +195,7 @@ async def revoke_oauth_token(request: Request, state: State) -> Reply:
     token, client = _hash_form_secret(form, "token", state), _read_client_id(form)
     if await _is_issued_here(token, state):
         await _finish_issuance(
-            request, state, token, lambda tx: token_requests.revoke(tx, token, client)
+            request, state, token, lambda tx: consents.revoke_issued_token(tx, token, client)
         )
     return reply({}, cache_control="no-store")
 
@@ -231,7 +225,7 @@ def _exchange_code(
         raise OAuthError("code_verifier has to have 43 to 128 characters.", code="invalid_grant")
     code, client, now = _hash_form_secret(form, "code", state), _read_client_id(form), state.clock()
     redirect_uri = form.get("redirect_uri", "")
-    return lambda transaction: token_requests.exchange(
+    return lambda transaction: consents.exchange_code(
         transaction,
         code=code,
         client=client,
@@ -250,8 +244,8 @@ def _refresh_token(
         _read_client_id(form),
         state.clock(),
     )
-    scope = scopes.known(form.get("scope", "")[: scopes.LONGEST])
-    return lambda transaction: token_requests.refresh(
+    scope = protocol.list_named_permissions(form.get("scope", "")[: protocol.LONGEST_SCOPE])
+    return lambda transaction: consents.refresh_tokens(
         transaction, token=token, client=client, scope=scope, new=new, now=now
     )
 
@@ -267,7 +261,7 @@ async def _finish_issuance(
             lambda tx: _record_issuance(tx, work(tx), address, state.clock())
         )
     else:
-        done = token_requests.UNKNOWN
+        done = consents.UNKNOWN_TOKEN
     if done.error is None:
         return done
     # A good token is not refused for the failures of others at the same address.
@@ -281,7 +275,7 @@ async def _finish_issuance(
 async def _is_issued_here(digest: str, state: State) -> bool:
     """True for what was issued here: anybody can ask, and nothing made up keeps a write waiting."""
     state.database.refresh()
-    return await issued_tokens.is_known(state.database, digest)
+    return await consents.is_issued(state.database, digest)
 
 
 def _record_issuance(transaction: Transaction, done: Issuance, address: str, now: int) -> Issuance:
@@ -312,14 +306,16 @@ async def _read_form(request: Request) -> dict[str, str]:
 
 
 def _check_resource(form: dict[str, str], server: str) -> None:
-    resource = form.get("resource", addresses.resource(server))
-    if len(resource) > _LONGEST_ADDRESS or not addresses.is_resource(resource, server):
-        raise OAuthError(f"resource has to be {addresses.resource(server)}.", code="invalid_target")
+    resource = form.get("resource", protocol.build_resource(server))
+    if len(resource) > _LONGEST_ADDRESS or not protocol.names_resource(resource, server):
+        raise OAuthError(
+            f"resource has to be {protocol.build_resource(server)}.", code="invalid_target"
+        )
 
 
 def _read_client_id(form: dict[str, str]) -> str:
     client = form.get("client_id", "")
-    if not 1 <= len(client) <= LONGEST_ID:
+    if not 1 <= len(client) <= LONGEST_CLIENT_ID:
         raise OAuthError("client_id has to say which client it is.", code="invalid_client")
     return client
 
@@ -327,18 +323,18 @@ def _read_client_id(form: dict[str, str]) -> str:
 def _hash_form_secret(form: dict[str, str], name: str, state: State) -> str:
     """Hash of a code or token in the form."""
     value = form.get(name, "")
-    return _hash_secret(value if tokens.is_shaped(value) else "", state)
+    return _hash_secret(value if tokens.is_token_shaped(value) else "", state)
 
 
 def _hash_secret(value: str, state: State) -> str:
-    return tokens.digest(value, state.token_key)
+    return tokens.hash_token(value, state.token_key)
 
 
 async def authenticate_at_mcp(request: Request, state: State) -> Grant:
     """The token that the request carries; raises as `api.authentication.authenticate` does."""
     if state.oauth.enabled:
         server = urls.own(request, state.settings)
-        request.resource_metadata = f"{server}{addresses.RESOURCE_METADATA}"
+        request.resource_metadata = f"{server}{protocol.RESOURCE_METADATA_PATH}"
     return await authenticate_with(request, state, _verify_mcp_token)
 
 
@@ -355,7 +351,7 @@ def _build_challenge(error: FactbookError, request: Request) -> str:
     if not request.resource_metadata:
         return ""
     if isinstance(error, AuthenticationError):
-        scope = frozenset(scopes.BASIC)
+        scope = frozenset(protocol.BASIC_SCOPES)
     elif isinstance(error, NotAllowedError) and (
         more := _list_grantable_permissions(error, request)
     ):
@@ -364,7 +360,7 @@ def _build_challenge(error: FactbookError, request: Request) -> str:
         return ""
     challenge = error.headers()["www-authenticate"].partition(", scope=")[0]
     return (
-        f'{challenge}, scope="{scopes.written(scope)}", '
+        f'{challenge}, scope="{protocol.format_scope(scope)}", '
         f'resource_metadata="{request.resource_metadata}"'
     )
 
@@ -375,22 +371,22 @@ def _list_grantable_permissions(error: NotAllowedError, request: Request) -> fro
     if token is None or token.grantable is None or not error.missing:
         return frozenset()
     wanted = token.permissions.union(error.missing)
-    return wanted if wanted <= token.grantable & frozenset(scopes.SCOPES) else frozenset()
+    return wanted if wanted <= token.grantable & frozenset(protocol.SCOPES) else frozenset()
 
 
 async def _verify_mcp_token(request: Request, state: State, value: str) -> Grant:
-    if state.company is not None and not tokens.is_shaped(value):
-        resource = addresses.resource(urls.own(request, state.settings))
+    if state.company is not None and not tokens.is_token_shaped(value):
+        resource = protocol.build_resource(urls.own(request, state.settings))
         return await state.company.verified(value, resource, state.database, state.token_key)
     try:
         return await verify_token(request, state, value)
     except AuthenticationError as error:
         # One that was made by hand and is not good any more has its id.
-        if request.token_id or not state.oauth.issues or not tokens.is_shaped(value):
+        if request.token_id or not state.oauth.issues or not tokens.is_token_shaped(value):
             raise
         unknown = error
-    digest = tokens.digest(value, state.token_key)
-    found = await issued_tokens.find_access(state.database, digest)
+    digest = tokens.hash_token(value, state.token_key)
+    found = await consents.find_access_token(state.database, digest)
     if found is None:
         raise unknown
     _check_access_token(found, request, state)
@@ -398,11 +394,11 @@ async def _verify_mcp_token(request: Request, state: State, value: str) -> Grant
     return Grant(
         found.consent,
         found.person,
-        with_included(found.permissions),
+        add_included(found.permissions),
         found.expires_at,
         found.last_used_at,
         None,
-        with_included(found.grantable),
+        add_included(found.grantable),
     )
 
 
@@ -411,7 +407,7 @@ def _check_access_token(found: AccessToken, request: Request, state: State) -> N
     request.token_id = found.consent
     if found.expires_at <= state.clock():
         raise AuthenticationError("The token has expired.", token_sent=True)
-    if found.audience != addresses.resource(urls.own(request, state.settings)):
+    if found.audience != protocol.build_resource(urls.own(request, state.settings)):
         raise AuthenticationError("The token is for another address.", token_sent=True)
     if not found.permissions:
         raise AuthenticationError("The token's person may not do this any more.", token_sent=True)
@@ -419,13 +415,17 @@ def _check_access_token(found: AccessToken, request: Request, state: State) -> N
 
 def _note_access_token_use(found: AccessToken, state: State) -> None:
     now, id_ = state.clock(), found.consent
-    if found.last_used_at is None or not tokens.is_noted(found.last_used_at, now):
-        note_token_use(state, id_, now, lambda transaction: consents.touch(transaction, id_, now))
+    if found.last_used_at is None or not tokens.is_use_noted(found.last_used_at, now):
+        note_token_use(
+            state, id_, now, lambda transaction: consents.record_consent_use(transaction, id_, now)
+        )
 
 
 OAUTH_ROUTES: Sequence[Route] = (
-    Route("GET", addresses.RESOURCE_METADATA, get_resource_metadata, None, None, described=False),
-    Route("GET", addresses.SERVER_METADATA, get_server_metadata, None, None, described=False),
+    Route(
+        "GET", protocol.RESOURCE_METADATA_PATH, get_resource_metadata, None, None, described=False
+    ),
+    Route("GET", protocol.SERVER_METADATA_PATH, get_server_metadata, None, None, described=False),
     *(
         Route(
             "POST",
@@ -439,9 +439,9 @@ OAUTH_ROUTES: Sequence[Route] = (
             signed=True,
         )
         for path, handler in (
-            (addresses.TOKEN, issue_oauth_token),
-            (addresses.REVOKE, revoke_oauth_token),
-            (addresses.REGISTER, register_client),
+            (protocol.TOKEN_PATH, issue_oauth_token),
+            (protocol.REVOKE_PATH, revoke_oauth_token),
+            (protocol.REGISTER_PATH, register_client),
         )
     ),
 )

@@ -18,9 +18,9 @@ from factbook.api.parameters import (
     SET,
     SET_ID,
 )
-from factbook.auth import token_reach
+from factbook.auth import tokens
 from factbook.auth.permissions import CATALOG_READ, CHECK_READ
-from factbook.auth.token_reach import SETS
+from factbook.auth.tokens import SETS
 from factbook.catalog import ref as refs
 from factbook.catalog import sets
 from factbook.catalog.sets import Prepared, PreparedPush
@@ -223,7 +223,7 @@ async def restore_set_revision(
 async def get_pushed_entities(request: Request, state: HandlerContext) -> JsonReply[catalog.Items]:
     """Pushed entities, of one set or all."""
     name = SET.of(request)
-    token_reach.check_owners(request.narrowing, [name])
+    tokens.check_narrowed_sets(request.narrowing, [name])
     portions = stored_sets.all_items(state.database)
     if name is not None:
         try:

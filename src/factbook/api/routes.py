@@ -22,7 +22,7 @@ from factbook.api.tech_insights import (
 from factbook.api.webhooks import EVENT_ROUTES
 from factbook.asgi import ASGIApp
 from factbook.auth.permissions import AUDIT_READ, CATALOG_READ, SOURCE_READ, TOKEN_MANAGE
-from factbook.auth.token_reach import OF_GRANTING, OF_TOOLS
+from factbook.auth.tokens import GRANTING_REACH, TOOLS_REACH
 from factbook.errors import NotFoundError
 from factbook.http import client_configs, error_responses
 from factbook.http.context import SourceContext, State
@@ -76,7 +76,7 @@ _OF_TOOLS = Route(
     None,
     described=False,
     errors=error_responses.protocol,
-    reach=OF_TOOLS,
+    reach=TOOLS_REACH,
 )
 # Where a setting asks for it: writes by tools.
 WRITING: Sequence[Route] = (
@@ -138,7 +138,7 @@ ROUTES: Sequence[Route] = (
         None,
         described=False,
         errors=error_responses.protocol,
-        reach=OF_TOOLS,
+        reach=TOOLS_REACH,
     ),
     # Each tool names its permissions.
     _OF_TOOLS._replace(path=CHECK_TOOLS, handler=endpoint.post_checks_message),
@@ -163,7 +163,7 @@ ROUTES: Sequence[Route] = (
         body=access.NewToken,
         status=201,
         reading=NOTHING_STORED,
-        reach=OF_GRANTING,
+        reach=GRANTING_REACH,
     ),
     Route(
         "DELETE",

@@ -303,7 +303,7 @@ async def _read_scim_body(request: Request) -> Any:
 def _open_directory(
     request: Request, state: HandlerContext, action: str, status: int = 200
 ) -> ScimDirectory:
-    groups, kept = group_roles.rules(state.settings), state.settings.revisions_kept
+    groups, kept = group_roles.make_group_rules(state.settings), state.settings.revisions_kept
     write = audit.writing(request, state, _build_scim_entry(f"scim.{action}"), status)
     actor = Actor(request.actor, state.clock())
     return ScimDirectory(DirectoryTarget(write, state.rules, kept, groups, actor))

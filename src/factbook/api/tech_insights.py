@@ -68,7 +68,7 @@ from factbook.auth.permissions import (
     SOURCE_RUN,
     SOURCE_WRITE,
 )
-from factbook.auth.token_reach import OF_PUSHED_FACTS, OF_SOURCE
+from factbook.auth.tokens import PUSHED_FACTS_REACH, SOURCE_REACH
 from factbook.errors import ConflictError, NotFoundError, PreconditionFailedError
 from factbook.http.csv_lines import CSV
 from factbook.schemas import checks as check_schemas
@@ -106,7 +106,12 @@ TECH_INSIGHTS_ROUTES: Sequence[Route] = (
         reading=_READ_SOURCES,
     ),
     Route(
-        "GET", _SOURCE, data_sources.get_data_source, _READ_SOURCES, (SOURCE_ID,), reach=OF_SOURCE
+        "GET",
+        _SOURCE,
+        data_sources.get_data_source,
+        _READ_SOURCES,
+        (SOURCE_ID,),
+        reach=SOURCE_REACH,
     ),
     Route(
         "PUT",
@@ -166,7 +171,7 @@ TECH_INSIGHTS_ROUTES: Sequence[Route] = (
         refusals=_CONFLICT,
         owned=True,
         reading=_READ_SOURCES,
-        reach=OF_SOURCE,
+        reach=SOURCE_REACH,
     ),
     Route(
         "GET",
@@ -174,7 +179,7 @@ TECH_INSIGHTS_ROUTES: Sequence[Route] = (
         data_sources.get_source_runs,
         _READ_SOURCES,
         (SOURCE_ID,),
-        reach=OF_SOURCE,
+        reach=SOURCE_REACH,
     ),
     Route(
         "GET",
@@ -182,7 +187,7 @@ TECH_INSIGHTS_ROUTES: Sequence[Route] = (
         data_sources.get_source_run,
         _READ_SOURCES,
         (SOURCE_ID, NUMBER),
-        reach=OF_SOURCE,
+        reach=SOURCE_REACH,
     ),
     Route(
         "GET",
@@ -228,7 +233,7 @@ TECH_INSIGHTS_ROUTES: Sequence[Route] = (
         _READ_FACTS,
         (ENTITY_WANTED, HISTORY_SOURCES, HISTORY_START, HISTORY_END, FACTS_LIMIT, HISTORY_CURSOR),
         refusals=(NotFoundError,),
-        reach=OF_SOURCE,
+        reach=SOURCE_REACH,
     ),
     Route(
         "GET",
@@ -236,7 +241,7 @@ TECH_INSIGHTS_ROUTES: Sequence[Route] = (
         facts.get_latest_facts,
         _READ_FACTS,
         (SOURCE_ID, ENTITY, FACTS_LIMIT, FACTS_CURSOR),
-        reach=OF_SOURCE,
+        reach=SOURCE_REACH,
     ),
     Route(
         "POST",
@@ -248,7 +253,7 @@ TECH_INSIGHTS_ROUTES: Sequence[Route] = (
         refusals=_CONFLICT,
         owned=True,
         reading=_READ_FACTS,
-        reach=OF_PUSHED_FACTS,
+        reach=PUSHED_FACTS_REACH,
     ),
     Route(
         "GET",

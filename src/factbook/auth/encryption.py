@@ -28,7 +28,7 @@ class NotOpenedError(Exception):
     """It was sealed under another key, or for another place, or has changed since."""
 
 
-def key(setting: str | None, file: Path | None) -> bytes:
+def make_token_key(setting: str | None, file: Path | None) -> bytes:
     """The 64 bytes that key token hashes, made from the setting or from a file.
 
     The file is created if missing. Raises ConfigurationError when there is neither, or when others
@@ -41,12 +41,12 @@ def key(setting: str | None, file: Path | None) -> bytes:
             "token_key has to be set on PostgreSQL: every process needs the same. "
             "Make one with `openssl rand -hex 32` and set FACTBOOK_TOKEN_KEY."
         )
-    return hashlib.sha512(_key_from(file)).digest()
+    return hashlib.sha512(_read_key_file(file)).digest()
 
 
-def _key_from(file: Path) -> bytes:
+def _read_key_file(file: Path) -> bytes:
     try:
-        return _content(file)
+        return _read_key_content(file)
     except OSError as error:
         if error.errno in _NO_ROOM:
             told = UnavailableError(f"The disk is full, so the key file {file} cannot be created.")
@@ -55,7 +55,7 @@ def _key_from(file: Path) -> bytes:
         raise ConfigurationError(f"The key file {file} cannot be used: {error}.") from None
 
 
-def token_key(settings: Settings) -> bytes:
+def find_token_key(settings: Settings) -> bytes:
     """Key of token hashes; on SQLite a file beside the database when it is not set.
 
     Raises ConfigurationError as `key` does.
@@ -65,12 +65,12 @@ def token_key(settings: Settings) -> bytes:
     if url.startswith("sqlite:"):
         database = sqlite_path(url)
         file = database.with_name(f"{database.name}.key")
-    return key(settings.token_key, file)
+    return make_token_key(settings.token_key, file)
 
 
-def _content(file: Path) -> bytes:
+def _read_key_content(file: Path) -> bytes:
     if not file.exists():
-        _make(file)
+        _create_key_file(file)
     if file.stat().st_mode & 0o077:
         raise ConfigurationError(f"{file} holds a secret and others may read it: chmod 600 {file}.")
     content = file.read_bytes().strip()
@@ -79,7 +79,7 @@ def _content(file: Path) -> bytes:
     return content
 
 
-def _make(file: Path) -> None:
+def _create_key_file(file: Path) -> None:
     """Write a new key under another name first, so that no process ever reads half of one."""
     file.parent.mkdir(parents=True, exist_ok=True)
     draft = file.with_name(f"{file.name}.{secrets.token_hex(4)}")
@@ -93,18 +93,18 @@ def _make(file: Path) -> None:
         draft.unlink(missing_ok=True)
 
 
-def signature(key: bytes, label: bytes, content: bytes) -> str:
+def sign_content(key: bytes, label: bytes, content: bytes) -> str:
     """HMAC-SHA-256, in hexadecimal, with a key that signs nothing but what has this label."""
     return hmac.digest(hmac.digest(key, label, "sha256"), content, "sha256").hex()
 
 
-def seal(key: bytes, label: str, beside: str, content: bytes) -> bytes:
+def seal_secret(key: bytes, label: str, beside: str, content: bytes) -> bytes:
     """Encrypt the content, readable only with the key and the label, beside the same text."""
     nonce = secrets.token_bytes(_NONCE_BYTES)
-    return _FORM + nonce + _cipher(key, label).encrypt(nonce, content, beside.encode())
+    return _FORM + nonce + _make_cipher(key, label).encrypt(nonce, content, beside.encode())
 
 
-def opened(key: bytes, label: str, beside: str, sealed: bytes) -> bytes:
+def open_secret(key: bytes, label: str, beside: str, sealed: bytes) -> bytes:
     """Decrypt a sealed secret; raises NotOpenedError."""
     from cryptography.exceptions import InvalidTag  # noqa: PLC0415 - as in _cipher
 
@@ -112,12 +112,12 @@ def opened(key: bytes, label: str, beside: str, sealed: bytes) -> bytes:
     if form != _FORM or len(nonce) != _NONCE_BYTES:
         raise NotOpenedError
     try:
-        return _cipher(key, label).decrypt(nonce, rest, beside.encode())
+        return _make_cipher(key, label).decrypt(nonce, rest, beside.encode())
     except InvalidTag:
         raise NotOpenedError from None
 
 
-def _cipher(key: bytes, label: str) -> "AESGCM":
+def _make_cipher(key: bytes, label: str) -> "AESGCM":
     # Heavy to import, and of no use where nothing is sealed.
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415
     from cryptography.hazmat.primitives.hashes import SHA256  # noqa: PLC0415

@@ -9,14 +9,14 @@ from typing import Annotated, Final, NamedTuple
 
 import msgspec
 
-from factbook.auth import invitations, roles, tokens
+from factbook.auth import invitations, permissions, tokens
 from factbook.auth.oauth import consents
 from factbook.errors import NotFoundError
 from factbook.settings import Settings
 from factbook.settings.option_tables import about, read_option_table
 from factbook.storage import Database, Transaction
 
-_groups: Final = msgspec.json.Decoder(list[str])
+_groups_decoder: Final = msgspec.json.Decoder(list[str])
 
 
 class GroupRoleOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -49,7 +49,7 @@ class GroupRules(NamedTuple):
     def highest(self, groups: Iterable[str]) -> GroupRole | None:
         """The highest role that one of these groups gives."""
         found = [GroupRole(self.roles[name], name) for name in self.named(groups)]
-        return max(found, key=lambda one: roles.RANKS[one.role], default=None)
+        return max(found, key=lambda one: permissions.ROLE_RANKS[one.role], default=None)
 
 
 class RoleChange(NamedTuple):
@@ -73,7 +73,7 @@ class StoredRole(NamedTuple):
         return None if self.group is None else GroupRole(self.role, self.group)
 
 
-def rules(settings: Settings) -> GroupRules:
+def make_group_rules(settings: Settings) -> GroupRules:
     """Rules of the settings; raises ConfigurationError naming the option, and never a value."""
     issuer = settings.openid.get("issuer") if settings.openid else None
     if not settings.group_roles:
@@ -81,91 +81,95 @@ def rules(settings: Settings) -> GroupRules:
     table = read_option_table("group_roles", "group_roles", settings.group_roles, GroupRoleOptions)
     named: dict[str, list[str]] = msgspec.structs.asdict(table)
     # A group of several roles has the highest, which comes last.
-    rising = sorted(named, key=roles.RANKS.__getitem__)
+    rising = sorted(named, key=permissions.ROLE_RANKS.__getitem__)
     return GroupRules({group: role for role in rising for group in named[role]}, issuer)
 
 
-def claim(transaction: Transaction, ref: str, groups: Iterable[str], rules: GroupRules) -> None:
+def record_claimed_groups(
+    transaction: Transaction, ref: str, groups: Iterable[str], rules: GroupRules
+) -> None:
     """Record the groups that the provider named at a sign-in, those that have a role."""
     named = rules.named(groups)
     text = msgspec.json.encode(named).decode() if named else None
     transaction.run("UPDATE people SET claimed_groups = ? WHERE ref = ?", (text, ref))
 
 
-def claimed(transaction: Transaction, ref: str) -> list[str]:
+def list_claimed_groups(transaction: Transaction, ref: str) -> list[str]:
     """The groups that were recorded at the last sign-in."""
     row = transaction.one("SELECT claimed_groups FROM people WHERE ref = ?", (ref,))
-    return _groups.decode(row[0]) if row and row[0] else []
+    return _groups_decoder.decode(row[0]) if row and row[0] else []
 
 
-async def any_given(database: Database) -> bool:
+async def has_group_roles(database: Database) -> bool:
     """True if anybody has a role by a group."""
     query = "SELECT 1 FROM people WHERE role_group IS NOT NULL LIMIT 1"
     return await database.one(query) is not None
 
 
-def everybody(transaction: Transaction) -> list[str]:
+def list_people_refs(transaction: Transaction) -> list[str]:
     """The references of all people, in order."""
     return [row[0] for row in transaction.all("SELECT ref FROM people ORDER BY ref")]
 
 
-def settle(
+def settle_group_role(
     transaction: Transaction, ref: str, found: GroupRole | None, now: int
 ) -> RoleChange | None:
     """Give a person the role of a group, or take it away; None if the role stays.
 
     To be called before the transaction changes the person otherwise.
     """
-    before = _stored_role(transaction, ref)
-    if before == _combined(before.given or before.role, found):
+    before = _read_stored_role(transaction, ref)
+    if before == _combine_roles(before.given or before.role, found):
         return None
-    lock(transaction)
-    standing = _stored_role(transaction, ref)
+    lock_role_changes(transaction)
+    standing = _read_stored_role(transaction, ref)
     given = standing.given or standing.role
-    wanted = _combined(given, found)
-    _store(transaction, ref, wanted, now)
+    wanted = _combine_roles(given, found)
+    _store_role(transaction, ref, wanted, now)
     if wanted.role == standing.role:
         return None
     return RoleChange(ref, wanted.role, wanted.group or "")
 
 
-def give(transaction: Transaction, ref: str, role: str, now: int) -> None:
+def give_role(transaction: Transaction, ref: str, role: str, now: int) -> None:
     """Give a person a role; a group that gives a higher one goes on to do so.
 
     Raises NotFoundError for an unknown person.
     """
-    _store(transaction, ref, _combined(role, _stored_role(transaction, ref).of_group), now)
+    _store_role(
+        transaction, ref, _combine_roles(role, _read_stored_role(transaction, ref).of_group), now
+    )
 
 
-def lock(transaction: Transaction) -> None:
+def lock_role_changes(transaction: Transaction) -> None:
     """Serialise changes of roles, in the order in which everybody locks them.
 
     To be taken before any row of people is changed, so that no two transactions deadlock.
     """
     transaction.lock("administrators")
-    invitations.lock(transaction)
+    invitations.lock_invitations(transaction)
 
 
-def _combined(given: str, found: GroupRole | None) -> StoredRole:
-    if found is None or roles.RANKS[found.role] <= roles.RANKS[given]:
+def _combine_roles(given: str, found: GroupRole | None) -> StoredRole:
+    if found is None or permissions.ROLE_RANKS[found.role] <= permissions.ROLE_RANKS[given]:
         return StoredRole(given, None, None)
     return StoredRole(found.role, given, found.group)
 
 
-def _stored_role(transaction: Transaction, ref: str) -> StoredRole:
+def _read_stored_role(transaction: Transaction, ref: str) -> StoredRole:
     row = transaction.one("SELECT role, given_role, role_group FROM people WHERE ref = ?", (ref,))
     if row is None:
         raise NotFoundError(f"There is no person {ref}.")
     return StoredRole(*row)
 
 
-def _store(transaction: Transaction, ref: str, wanted: StoredRole, now: int) -> None:
+def _store_role(transaction: Transaction, ref: str, wanted: StoredRole, now: int) -> None:
     """Store it; takes away what was granted by way of a higher role."""
-    if wanted.role != roles.ADMINISTRATOR:
-        invitations.withdraw_by(transaction, ref)
+    if wanted.role != permissions.ADMINISTRATOR:
+        invitations.withdraw_invitations_by(transaction, ref)
     transaction.run(
         "UPDATE people SET role = ?, given_role = ?, role_group = ? WHERE ref = ?", (*wanted, ref)
     )
-    allowed = roles.ROLES[wanted.role]
-    tokens.trim(transaction, ref, allowed, now)
-    consents.trim(transaction, ref, allowed)
+    allowed = permissions.ROLES[wanted.role]
+    tokens.trim_tokens(transaction, ref, allowed, now)
+    consents.trim_consents(transaction, ref, allowed)

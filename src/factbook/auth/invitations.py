@@ -6,7 +6,7 @@ Only a keyed hash of a link's secret is stored.
 import secrets
 from typing import Final, NamedTuple
 
-from factbook.auth import roles, tokens
+from factbook.auth import permissions, tokens
 from factbook.clock import DAY
 from factbook.errors import NotFoundError
 from factbook.storage import Database, Row, Transaction
@@ -14,9 +14,9 @@ from factbook.storage import Database, Row, Transaction
 # Who made the link that the first start of a service prints.
 FIRST_START: Final = "first start"
 # How long one can be used.
-LIFETIME: Final = 3 * DAY
+INVITATION_LIFETIME: Final = 3 * DAY
 FIRST_LIFETIME: Final = DAY
-ID: Final = 16
+ID_LENGTH: Final = 16
 _COLUMNS = "hash, ref, role, made_by, made_at, ends_at, new_ref, scim_id"
 
 
@@ -35,17 +35,17 @@ class Invitation(NamedTuple):
     scim_id: str | None = None
 
 
-def generate() -> str:
+def generate_invitation_secret() -> str:
     """Generate the secret of a link."""
     return secrets.token_urlsafe(32)
 
 
-def digest(value: str, key: bytes) -> str:
+def hash_invitation_secret(value: str, key: bytes) -> str:
     """Keyed hash under which the invitation with this secret is stored."""
-    return tokens.digest(value, key)
+    return tokens.hash_token(value, key)
 
 
-def make(
+def create_invitation(
     transaction: Transaction,
     *,
     digest: str,
@@ -58,58 +58,69 @@ def make(
     scim_id: str | None = None,
 ) -> Invitation:
     """Store an invitation; one to set a person's password ends earlier ones of that kind."""
-    lock(transaction)
+    lock_invitations(transaction)
     if ref is not None:
-        withdraw_of(transaction, ref)
-    row = (digest, ref, roles.checked(role), made_by, now, now + lifetime, new_ref, scim_id)
+        withdraw_password_links(transaction, ref)
+    row = (
+        digest,
+        ref,
+        permissions.check_role(role),
+        made_by,
+        now,
+        now + lifetime,
+        new_ref,
+        scim_id,
+    )
     transaction.run(f"INSERT INTO invitations ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
-    return _invitation(row)
+    return _make_invitation(row)
 
 
-async def find(database: Database, digest: str, now: int) -> Invitation | None:
+async def find_invitation(database: Database, digest: str, now: int) -> Invitation | None:
     """The invitation with this hash; None if there is none, or it was used or has ended."""
     row = await database.one(
         f"SELECT {_COLUMNS} FROM invitations WHERE hash = ? AND ends_at > ?", (digest, now)
     )
-    return _invitation(row) if row else None
+    return _make_invitation(row) if row else None
 
 
-async def listed(database: Database, now: int) -> list[Invitation]:
+async def list_invitations(database: Database, now: int) -> list[Invitation]:
     """Every usable invitation, newest first."""
     rows = await database.all(
         f"SELECT {_COLUMNS} FROM invitations WHERE ends_at > ? ORDER BY made_at DESC, hash", (now,)
     )
-    return [_invitation(row) for row in rows]
+    return [_make_invitation(row) for row in rows]
 
 
-def take(transaction: Transaction, digest: str, now: int) -> Invitation:
+def use_up_invitation(transaction: Transaction, digest: str, now: int) -> Invitation:
     """Use up an invitation and return it.
 
     Of concurrent uses of the same one, one succeeds; the others, and later ones, get NotFoundError.
     """
-    lock(transaction)
+    lock_invitations(transaction)
     row = transaction.one(
         f"SELECT {_COLUMNS} FROM invitations WHERE hash = ? AND ends_at > ?", (digest, now)
     )
     if row is None:
         raise NotFoundError("This link has been used or has expired. Ask for a new one.")
     transaction.run("DELETE FROM invitations WHERE hash = ?", (digest,))
-    return _invitation(row)
+    return _make_invitation(row)
 
 
-def replace_first(transaction: Transaction, digest: str, now: int, lifetime: int) -> bool:
+def replace_first_invitation(
+    transaction: Transaction, digest: str, now: int, lifetime: int
+) -> bool:
     """Make the only link to become the first administrator, if there are no people yet.
 
     Earlier ones of that kind end. Returns false, making nothing, if there is a person.
     """
-    lock(transaction)
+    lock_invitations(transaction)
     if transaction.one("SELECT 1 FROM people LIMIT 1"):
         return False
-    withdraw_by(transaction, FIRST_START)
-    make(
+    withdraw_invitations_by(transaction, FIRST_START)
+    create_invitation(
         transaction,
         digest=digest,
-        role=roles.ADMINISTRATOR,
+        role=permissions.ADMINISTRATOR,
         made_by=FIRST_START,
         now=now,
         lifetime=lifetime,
@@ -117,46 +128,48 @@ def replace_first(transaction: Transaction, digest: str, now: int, lifetime: int
     return True
 
 
-def withdraw(transaction: Transaction, id_: str) -> None:
+def withdraw_invitation(transaction: Transaction, id_: str) -> None:
     """End an invitation by its id; raises NotFoundError when there is none."""
-    lock(transaction)
-    if not transaction.run("DELETE FROM invitations WHERE substr(hash, 1, ?) = ?", (ID, id_)):
+    lock_invitations(transaction)
+    if not transaction.run(
+        "DELETE FROM invitations WHERE substr(hash, 1, ?) = ?", (ID_LENGTH, id_)
+    ):
         raise NotFoundError("This invitation has been used or has expired.")
 
 
-def withdraw_of(transaction: Transaction, ref: str) -> None:
+def withdraw_password_links(transaction: Transaction, ref: str) -> None:
     """End the invitations that set this person's password."""
-    lock(transaction)
+    lock_invitations(transaction)
     transaction.run("DELETE FROM invitations WHERE ref = ?", (ref,))
 
 
-def withdraw_by(transaction: Transaction, made_by: str) -> None:
+def withdraw_invitations_by(transaction: Transaction, made_by: str) -> None:
     """End the invitations made by this person or program."""
-    lock(transaction)
+    lock_invitations(transaction)
     transaction.run("DELETE FROM invitations WHERE made_by = ?", (made_by,))
 
 
-def erase(transaction: Transaction, ref: str) -> int:
+def delete_invitations_of(transaction: Transaction, ref: str) -> int:
     """Delete the invitations of and by this person; returns their number."""
-    lock(transaction)
+    lock_invitations(transaction)
     return transaction.run(
         "DELETE FROM invitations WHERE ref = ? OR new_ref = ? OR made_by = ?", (ref, ref, ref)
     )
 
 
-def forget_ended(transaction: Transaction, now: int) -> int:
+def delete_ended_invitations(transaction: Transaction, now: int) -> int:
     """Delete ended invitations; returns their number."""
-    lock(transaction)
+    lock_invitations(transaction)
     return transaction.run("DELETE FROM invitations WHERE ends_at <= ?", (now,))
 
 
-def forget_everyone(transaction: Transaction) -> int:
+def delete_all_invitations(transaction: Transaction) -> int:
     """End every invitation; returns their number."""
-    lock(transaction)
+    lock_invitations(transaction)
     return transaction.run("DELETE FROM invitations")
 
 
-def lock(transaction: Transaction) -> None:
+def lock_invitations(transaction: Transaction) -> None:
     """Lock out other changes of invitations and additions of people, who may be the first.
 
     Taken before any row of people is changed, so that no two transactions deadlock.
@@ -164,6 +177,6 @@ def lock(transaction: Transaction) -> None:
     transaction.lock("people")
 
 
-def _invitation(row: Row) -> Invitation:
+def _make_invitation(row: Row) -> Invitation:
     hash_, *rest = row
-    return Invitation(hash_[:ID], *rest)
+    return Invitation(hash_[:ID_LENGTH], *rest)

@@ -16,8 +16,8 @@ from argon2.profiles import RFC_9106_LOW_MEMORY
 
 from factbook.errors import InputError
 
-SHORTEST: Final = 12
-LONGEST: Final = 256
+SHORTEST_PASSWORD: Final = 12
+LONGEST_PASSWORD: Final = 256
 
 _COMMON: Final = Path(__file__).with_name("common_passwords.txt")
 # What people put around a common password, and how much of it makes the password no safer.
@@ -56,55 +56,57 @@ _NOBODY = (
 )
 
 
-def hashed(password: str) -> str:
+def hash_password(password: str) -> str:
     """Hash to store, in PHC form. Blocks for about a tenth of a second."""
-    return _hasher.hash(_bytes(password))
+    return _hasher.hash(_encode_password(password))
 
 
-def fits(stored: str | None, password: str) -> bool:
+def matches_password(stored: str | None, password: str) -> bool:
     """True if the password matches the stored hash. Blocks for about a tenth of a second.
 
     Without a hash (an unknown person, or one without a password) it is false and takes as long; so
     it is for a password longer than any may be.
     """
-    if len(password) > LONGEST:  # Python composes characters in quadratic time, all others waiting
+    if (
+        len(password) > LONGEST_PASSWORD
+    ):  # Python composes characters in quadratic time, all others waiting
         stored, password = None, ""
     try:
-        _hasher.verify(stored or _NOBODY, _bytes(password))
+        _hasher.verify(stored or _NOBODY, _encode_password(password))
     except VerifyMismatchError:
         return False
     return stored is not None
 
 
-def outdated(stored: str) -> bool:
+def needs_rehash(stored: str) -> bool:
     """True if it was hashed with outdated parameters and should be rehashed."""
     return _hasher.check_needs_rehash(stored)
 
 
-def check(password: str, ref: str) -> None:
+def check_password(password: str, ref: str) -> None:
     """Raise InputError for a password unsuitable for a person with this reference."""
-    if not SHORTEST <= len(password) <= LONGEST:
-        raise InputError(f"A password has {SHORTEST} to {LONGEST} characters.")
+    if not SHORTEST_PASSWORD <= len(password) <= LONGEST_PASSWORD:
+        raise InputError(f"A password has {SHORTEST_PASSWORD} to {LONGEST_PASSWORD} characters.")
     if password.casefold() in {ref, ref.rpartition("/")[2]}:
         raise InputError("The password must not be the name.")
     if len(set(password)) == 1:
         raise InputError("The password must not be one character repeated.")
-    if _is_common(password, ref.rpartition("/")[2]):
+    if _is_common_password(password, ref.rpartition("/")[2]):
         raise InputError(
             "The password is too common, or is a common one with a few characters added. Choose "
             "another, such as four random words."
         )
 
 
-def _is_common(password: str, name: str) -> bool:
+def _is_common_password(password: str, name: str) -> bool:
     """True for a common password, the name, keys in a row or a repetition, and little more."""
     text = "".join(unicodedata.normalize("NFKC", password).casefold().split())
     cores = {text, text.strip(_AROUND), text.rstrip(_AROUND), text.translate(_LEET)}
     cores |= {core.translate(_NO_SIGNS).strip(_AROUND) for core in cores}
     cores |= {core.translate(_LEET).strip(_AROUND) for core in cores}
-    common = _common_passwords() | {name.casefold(), "factbook"}
+    common = _read_common_passwords() | {name.casefold(), "factbook"}
     for core in cores:
-        unit = _repeated_unit(core)
+        unit = _find_repeated_unit(core)
         is_short = len(unit) <= _SHORTEST_COMMON and len(unit) < len(core)
         is_common = is_short or unit in common or any(unit in run for run in _RUNS)
         rest = len(text) - len(core)
@@ -113,17 +115,17 @@ def _is_common(password: str, name: str) -> bool:
     return False
 
 
-def _repeated_unit(text: str) -> str:
+def _find_repeated_unit(text: str) -> str:
     """The shortest text that, repeated, is the text."""
     return text[: (text + text).find(text, 1)] if text else ""
 
 
 @cache
-def _common_passwords() -> frozenset[str]:
+def _read_common_passwords() -> frozenset[str]:
     lines = _COMMON.read_text(encoding="ascii").splitlines()
     return frozenset(line for line in lines if not line.startswith("#"))
 
 
-def _bytes(password: str) -> bytes:
+def _encode_password(password: str) -> bytes:
     """The same bytes however a keyboard composes its characters (NIST SP 800-63B, 3.1.1.2)."""
     return unicodedata.normalize("NFKC", password).encode("utf-8", "surrogatepass")

@@ -1,6 +1,6 @@
-"""Permissions that a token can carry."""
+"""Permissions that a token can carry, and roles of people: each a set of permissions."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Final, NamedTuple
 
@@ -94,7 +94,7 @@ PERMISSIONS = (
         "their entities, and the sets of which they own every entity.",
     ),
 )
-NAMES = frozenset(permission.name for permission in PERMISSIONS)
+PERMISSION_NAMES = frozenset(permission.name for permission in PERMISSIONS)
 TITLES = {permission.name: permission.title for permission in PERMISSIONS}
 # What a permission includes. Clients that read data sources read checks with the same token, and
 # webhooks were managed with the one for tokens before there was one for them.
@@ -105,7 +105,7 @@ _INCLUDED: Final = {
 
 
 # What a member of the owning group may do with OWN_WRITE instead, where a route says so.
-OWNED: Final = frozenset(
+OWNER_PERMISSIONS: Final = frozenset(
     {SET_WRITE, CHECK_WRITE, SCORECARD_WRITE, SOURCE_WRITE, SOURCE_RUN, FACT_WRITE}
 )
 
@@ -150,28 +150,28 @@ PRESETS: Final = (
 )
 
 
-def suffices(held: frozenset[str], needed: tuple[str, ...]) -> bool:
+def suffices_when_owned(held: frozenset[str], needed: tuple[str, ...]) -> bool:
     """True if OWN_WRITE stands for whatever is missing of what is needed."""
-    return OWN_WRITE in held and held.union(OWNED).issuperset(needed)
+    return OWN_WRITE in held and held.union(OWNER_PERMISSIONS).issuperset(needed)
 
 
 @lru_cache(maxsize=256)
-def with_included(names: frozenset[str]) -> frozenset[str]:
+def add_included(names: frozenset[str]) -> frozenset[str]:
     """The permissions with those that they include."""
     return names.union(*(more for name, more in _INCLUDED.items() if name in names))
 
 
-def checked(names: Iterable[str]) -> frozenset[str]:
+def check_permissions(names: Iterable[str]) -> frozenset[str]:
     """Permissions with these names; raises InputError for unknown ones."""
     wanted = frozenset(names)
-    if unknown := sorted(wanted - NAMES):
-        names = sorted(NAMES)
+    if unknown := sorted(wanted - PERMISSION_NAMES):
+        names = sorted(PERMISSION_NAMES)
         known = f"{meant(unknown[0], names)}. There are: {', '.join(names)}."
         raise InputError(f"There is no permission {', '.join(unknown)}{known}")
     return wanted
 
 
-def of_presets(names: Iterable[str]) -> frozenset[str]:
+def expand_presets(names: Iterable[str]) -> frozenset[str]:
     """Permissions of the presets with these names; raises InputError for unknown ones."""
     known = {preset.name: preset.permissions for preset in PRESETS}
     wanted = frozenset(names)
@@ -179,3 +179,52 @@ def of_presets(names: Iterable[str]) -> frozenset[str]:
         there = suggestion(unknown[0], known)
         raise InputError(f"There is no preset {', '.join(unknown)}.{there}")
     return frozenset[str]().union(*(known[name] for name in wanted))
+
+
+ADMINISTRATOR: Final = "administrator"
+OPERATOR: Final = "operator"
+EDITOR: Final = "editor"
+VIEWER: Final = "viewer"
+
+_VIEWER: Final = frozenset({CATALOG_READ, SOURCE_READ, CHECK_READ})
+_EDITOR: Final = _VIEWER | {OWN_WRITE}
+# What it takes to run the service, and nothing that is about people: they stand in the audit, too.
+_OPERATOR: Final = _EDITOR | {
+    SET_WRITE,
+    SOURCE_WRITE,
+    SOURCE_RUN,
+    FACT_WRITE,
+    EVENTS_READ,
+    OPERATIONS_MANAGE,
+}
+# The highest first.
+ROLES: Mapping[str, frozenset[str]] = {
+    ADMINISTRATOR: PERMISSION_NAMES,
+    OPERATOR: _OPERATOR,
+    EDITOR: _EDITOR,
+    VIEWER: _VIEWER,
+}
+# By which of two is the higher one.
+ROLE_RANKS: Mapping[str, int] = {role: rank for rank, role in enumerate(reversed(list(ROLES)))}
+ROLE_TITLES: Mapping[str, str] = {
+    ADMINISTRATOR: "Administrator",
+    OPERATOR: "Operator",
+    EDITOR: "Editor",
+    VIEWER: "Viewer",
+}
+ROLE_DESCRIPTIONS: Mapping[str, str] = {
+    ADMINISTRATOR: "Reads everything, changes everything and manages people and tokens.",
+    OPERATOR: "Runs the service: sets, data sources, importers, webhooks and digests; manages "
+    "neither people nor tokens of others, and does not read the audit.",
+    EDITOR: "Reads what a viewer does, and writes checks, scorecards, data sources and sets that "
+    "their groups own.",
+    VIEWER: "Reads the catalog, the data sources with their facts, and the checks with their "
+    "results, and changes nothing.",
+}
+
+
+def check_role(role: str) -> str:
+    """The role with this name; raises InputError when there is none."""
+    if role not in ROLES:
+        raise InputError(f'There is no role "{role[:80]}".{suggestion(role, ROLES)}')
+    return role

@@ -1,17 +1,27 @@
-"""Sessions of people who signed in to the pages; only a keyed hash of the cookie is stored."""
+"""Sessions of people who signed in to the pages, and the browsers that they signed in from.
 
+Only a keyed hash of a session's cookie is stored.
+
+Password guesses from elsewhere are slowed down by name, which would also keep out the person of
+that name. A known browser has a limit of its own instead, by a signed mark that it keeps. The mark
+replaces no password: it is valid for one person, until the password changes, and for a limited
+time.
+"""
+
+import hmac
 import secrets
 from typing import Final, NamedTuple
 
-from factbook.auth import roles, tokens
-from factbook.clock import DAY, MINUTE
+from factbook.auth import permissions, tokens
+from factbook.auth.encryption import sign_content
+from factbook.clock import DAY, MINUTE, SECOND
 from factbook.storage import Database, Transaction
 
 # A session ends so long after the sign-in, and when it was not used for so long.
-LIFETIME: Final = 14 * DAY
-IDLE: Final = 3 * DAY
+SESSION_LIFETIME: Final = 14 * DAY
+LONGEST_IDLE: Final = 3 * DAY
 _LONGEST_AGENT = 200
-_ID = 16
+_SESSION_ID_LENGTH = 16
 
 
 class Session(NamedTuple):
@@ -30,12 +40,12 @@ class Session(NamedTuple):
     @property
     def id(self) -> str:
         """Identifier among the person's sessions that gives no access."""
-        return self.hash[:_ID]
+        return self.hash[:_SESSION_ID_LENGTH]
 
     @property
     def permissions(self) -> frozenset[str]:
         """Permissions of the person."""
-        return roles.ROLES[self.role]
+        return permissions.ROLES[self.role]
 
     @property
     def grant(self) -> str:
@@ -44,7 +54,7 @@ class Session(NamedTuple):
 
     def counts(self, now: int) -> bool:
         """True if it has neither ended nor been idle too long, and its person is not disabled."""
-        return now < self.ends_at and now < self.used_at + IDLE and self.disabled_at is None
+        return now < self.ends_at and now < self.used_at + LONGEST_IDLE and self.disabled_at is None
 
 
 class SessionSummary(NamedTuple):
@@ -58,45 +68,45 @@ class SessionSummary(NamedTuple):
     agent: str
 
 
-_FIND = """
+_FIND_SESSION = """
 SELECT s.hash, s.person, p.display_name, p.role, s.created_at, s.used_at, s.ends_at, p.disabled_at,
 p.role_group FROM sessions s JOIN people p ON p.ref = s.person WHERE s.hash IN LIST(?)
 """
 
 
-def generate() -> str:
+def generate_cookie() -> str:
     """Generate the value of a cookie."""
     return secrets.token_urlsafe(32)
 
 
-def digest(value: str, key: bytes) -> str:
+def hash_cookie(value: str, key: bytes) -> str:
     """Keyed hash under which the session with this cookie is stored."""
-    return tokens.digest(value, key)
+    return tokens.hash_token(value, key)
 
 
-async def find(database: Database, digest: str) -> Session | None:
+async def find_session(database: Database, digest: str) -> Session | None:
     """The session with this hash in any state: the caller checks that it `counts`."""
-    row = await database.find(_FIND, digest, small=True)
+    row = await database.find(_FIND_SESSION, digest, small=True)
     return Session(*row) if row else None
 
 
-async def listed(database: Database, ref: str) -> list[SessionSummary]:
+async def list_sessions(database: Database, ref: str) -> list[SessionSummary]:
     """The person's sessions, last used first."""
     rows = await database.all(
         "SELECT substr(hash, 1, ?), created_at, used_at, ends_at, address, agent "
         "FROM sessions WHERE person = ? ORDER BY used_at DESC, hash",
-        (_ID, ref),
+        (_SESSION_ID_LENGTH, ref),
     )
     return [SessionSummary(*row) for row in rows]
 
 
-def start(
+def start_session(
     transaction: Transaction,
     *,
     hash: str,
     ref: str,
     now: int,
-    lifetime: int = LIFETIME,
+    lifetime: int = SESSION_LIFETIME,
     address: str,
     agent: str,
 ) -> None:
@@ -108,36 +118,37 @@ def start(
     )
 
 
-def end(transaction: Transaction, hash: str) -> None:
+def end_session(transaction: Transaction, hash: str) -> None:
     """End a session from the next request on."""
     transaction.run("DELETE FROM sessions WHERE hash = ?", (hash,))
 
 
-def end_by_id(transaction: Transaction, ref: str, id_: str) -> bool:
+def end_session_by_id(transaction: Transaction, ref: str, id_: str) -> bool:
     """End one of the person's sessions by the id from `listed`; returns true if it existed."""
     return bool(
         transaction.run(
-            "DELETE FROM sessions WHERE person = ? AND substr(hash, 1, ?) = ?", (ref, _ID, id_)
+            "DELETE FROM sessions WHERE person = ? AND substr(hash, 1, ?) = ?",
+            (ref, _SESSION_ID_LENGTH, id_),
         )
     )
 
 
-def end_others(transaction: Transaction, ref: str, keep_hash: str) -> int:
+def end_other_sessions(transaction: Transaction, ref: str, keep_hash: str) -> int:
     """End every session of the person but this one; returns their number."""
     return transaction.run("DELETE FROM sessions WHERE person = ? AND hash <> ?", (ref, keep_hash))
 
 
-def end_all(transaction: Transaction, ref: str) -> int:
+def end_sessions_of(transaction: Transaction, ref: str) -> int:
     """End every session of the person; returns their number."""
     return transaction.run("DELETE FROM sessions WHERE person = ?", (ref,))
 
 
-def forget_everyone(transaction: Transaction) -> int:
+def delete_all_sessions(transaction: Transaction) -> int:
     """End every session of everybody; returns their number."""
     return transaction.run("DELETE FROM sessions")
 
 
-def touch(transaction: Transaction, hash: str, now: int) -> None:
+def record_session_use(transaction: Transaction, hash: str, now: int) -> None:
     """Record the time of a session's use, at most once a minute."""
     transaction.run(
         "UPDATE sessions SET used_at = ? WHERE hash = ? AND (used_at <= ? OR used_at > ?)",
@@ -145,8 +156,50 @@ def touch(transaction: Transaction, hash: str, now: int) -> None:
     )
 
 
-def forget_ended(transaction: Transaction, now: int) -> int:
+def delete_ended_sessions(transaction: Transaction, now: int) -> int:
     """Delete sessions that have ended or were idle too long; returns their number."""
     return transaction.run(
-        "DELETE FROM sessions WHERE ends_at <= ? OR used_at <= ?", (now, now - IDLE)
+        "DELETE FROM sessions WHERE ends_at <= ? OR used_at <= ?", (now, now - LONGEST_IDLE)
     )
+
+
+MARK_LIFETIME: Final = 180 * DAY
+_MARK_LABEL: Final = b"factbook: a browser that somebody has signed in from"
+_MARK_NAME_LENGTH: Final = 16
+_BROWSER_ID_BYTES: Final = 12
+
+
+def make_mark_name(key: bytes, ref: str) -> str:
+    """Name of a person's mark, which does not reveal the person: 16 hexadecimal digits."""
+    return _sign_mark(key, "name", ref)[:_MARK_NAME_LENGTH]
+
+
+def make_browser_mark(key: bytes, ref: str, stored: str, now: int) -> str:
+    """A new mark for a browser of the person whose password has this hash.
+
+    Consists of letters, digits and `-_.`.
+    """
+    signed = f"{secrets.token_urlsafe(_BROWSER_ID_BYTES)}.{(now + MARK_LIFETIME) // SECOND}"
+    return f"{signed}.{_sign_mark(key, signed, ref, stored)}"
+
+
+def recognize_browser(
+    key: bytes, value: str | None, ref: str, stored: str | None, now: int
+) -> str | None:
+    """Id of the known browser with this mark.
+
+    None for a mark that was changed, has ended, or is of another person or password, and when there
+    is no password.
+    """
+    signed, _, given = (value or "").rpartition(".")
+    expected = _sign_mark(key, signed, ref, stored or "")
+    fits = hmac.compare_digest(given.encode("utf-8", "replace"), expected.encode())
+    if not fits or stored is None:
+        return None
+    id_, _, ends_at = signed.partition(".")
+    return id_ if now < int(ends_at) * SECOND else None
+
+
+def _sign_mark(key: bytes, *parts: str) -> str:
+    # No part holds the character between them.
+    return sign_content(key, _MARK_LABEL, "\n".join(parts).encode("utf-8", "replace"))

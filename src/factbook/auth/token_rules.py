@@ -8,13 +8,12 @@ import uuid
 from typing import NamedTuple
 
 from factbook import invisible
-from factbook.auth import token_reach, tokens, users
-from factbook.auth.token_reach import Narrowing
-from factbook.auth.tokens import StoredToken
+from factbook.auth import tokens, users
+from factbook.auth.tokens import Narrowing, StoredToken
 from factbook.errors import InputError, NotAllowedError, NotFoundError
 from factbook.storage import Transaction
 
-LONGEST_NAME = 200
+LONGEST_TOKEN_NAME = 200
 
 
 class TokenRequest(NamedTuple):
@@ -26,15 +25,15 @@ class TokenRequest(NamedTuple):
     narrowing: Narrowing | None = None
 
 
-def name_checked(text: str) -> str:
+def check_token_name(text: str) -> str:
     """Name of a token without surrounding blanks; raises InputError for an invalid one."""
     name = text.strip()
-    if not 1 <= len(name) <= LONGEST_NAME or not invisible.is_visible(name):
-        raise InputError(f"A name has 1 to {LONGEST_NAME} printable characters.")
+    if not 1 <= len(name) <= LONGEST_TOKEN_NAME or not invisible.is_visible(name):
+        raise InputError(f"A name has 1 to {LONGEST_TOKEN_NAME} printable characters.")
     return name
 
 
-def make(
+def make_token(
     transaction: Transaction,
     wish: TokenRequest,
     *,
@@ -52,14 +51,14 @@ def make(
     say less. Raises NotAllowedError where it would exceed that, the permissions or those of the
     owner, which are read here, so that no token is made beside a change of the owner's role.
     """
-    allowed = users.permissions_of(transaction, owner)
+    allowed = users.get_user_permissions(transaction, owner)
     may = held if allowed is None else held & allowed
     if beyond := tuple(sorted(wish.permissions - may)):
         raise NotAllowedError(
             f"A token cannot carry more than the one that makes it: {', '.join(beyond)}.",
             missing=beyond,
         )
-    return tokens.create(
+    return tokens.create_token(
         transaction,
         name=wish.name,
         digest=digest,
@@ -69,18 +68,20 @@ def make(
         now=now,
         lifetime=wish.lifetime,
         id=id,
-        narrowing=token_reach.within(wish.narrowing, narrowed),
+        narrowing=tokens.inherit_narrowing(wish.narrowing, narrowed),
     )
 
 
-def id_of(request: str, owner: str, key: bytes) -> str:
+def derive_token_id(request: str, owner: str, key: bytes) -> str:
     """Id of the one token that a form with this random text makes, for this owner alone."""
-    return str(uuid.UUID(hex=tokens.digest(f"token {owner} {request}", key)[:32], version=4))
+    return str(uuid.UUID(hex=tokens.hash_token(f"token {owner} {request}", key)[:32], version=4))
 
 
-def revoke(transaction: Transaction, id_: str, owner: str | None, now: int) -> StoredToken:
+def revoke_owned_token(
+    transaction: Transaction, id_: str, owner: str | None, now: int
+) -> StoredToken:
     """Revoke a token by its id, of this owner or of any for None; raises NotFoundError."""
-    token = tokens.revoke(transaction, id_, now)
+    token = tokens.revoke_token(transaction, id_, now)
     if token.id != id_ or owner not in {None, token.owner}:
         raise NotFoundError("There is no such token, or it is already revoked.")
     return token

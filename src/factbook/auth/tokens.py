@@ -1,29 +1,206 @@
-"""API tokens: `fbk_`, 40 random characters and a checksum; only a keyed hash is ever stored."""
+"""API tokens: `fbk_`, 40 random characters and a checksum; only a keyed hash is ever stored.
+
+A token can be narrowed to some sets, namespaces, data sources and tools. A pattern is a whole name,
+or the beginning of names before a `*`; names are compared as they are stored, character by
+character. The calls of tools that each token made, and the size of the answers, are counted by day.
+"""
 
 import hashlib
 import re
 import secrets
 import uuid
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
 
 import msgspec
 
-from factbook.auth import token_reach
-from factbook.auth.permissions import with_included
-from factbook.auth.token_reach import Narrowing
+from factbook import invisible
+from factbook.auth.permissions import add_included
 from factbook.clock import DAY, HOUR, MINUTE
-from factbook.errors import ConflictError, InputError, NotFoundError
+from factbook.errors import ConflictError, InputError, NotAllowedError, NotFoundError
+from factbook.schemas import patterns
 from factbook.storage import Database, Row, Transaction
 
-PREFIX: Final = "fbk_"
+SETS: Final = "sets"
+NAMESPACES: Final = "namespaces"
+SOURCES: Final = "sources"
+TOOLS: Final = "tools"
+DIMENSIONS: Final = (SETS, NAMESPACES, SOURCES, TOOLS)
+
+MOST_PATTERNS: Final = 50
+_LONGEST_PATTERN: Final = 128
+# What each can be at all; of sets, whatever is seen.
+_FORMS: Final[Mapping[str, re.Pattern[str]]] = {
+    NAMESPACES: re.compile(patterns.REACHED_NAMESPACE),
+    SOURCES: re.compile(patterns.REACHED_SOURCE),
+    TOOLS: re.compile(patterns.REACHED_TOOL),
+}
+_narrowing_decoder = msgspec.json.Decoder(dict[str, list[str]])
+
+
+class Narrowing(NamedTuple):
+    """The patterns to which a token is narrowed; None: to none of that dimension."""
+
+    sets: tuple[str, ...] | None = None
+    namespaces: tuple[str, ...] | None = None
+    sources: tuple[str, ...] | None = None
+    tools: tuple[str, ...] | None = None
+
+    @property
+    def given(self) -> dict[str, tuple[str, ...]]:
+        """The patterns of each dimension that is narrowed."""
+        return {name: found for name, found in self._asdict().items() if found is not None}
+
+    def allows(self, dimension: str, name: str) -> bool:
+        """True if a name of the dimension is within the narrowing."""
+        patterns = self.given.get(dimension)
+        return patterns is None or _matches_any(patterns, name)
+
+    def check(self, dimension: str, names: Iterable[str]) -> None:
+        """Raise NotAllowedError unless all of these names are within the narrowing."""
+        if not all(self.allows(dimension, name) for name in names):
+            raise self.refusal(dimension)
+
+    def check_refs(self, refs: Iterable[str]) -> None:
+        """Raise NotAllowedError for a canonical reference outside of the namespaces."""
+        if self.namespaces is not None:
+            self.check(NAMESPACES, {ref.partition(":")[2].partition("/")[0] for ref in refs})
+
+    def refusal(self, *dimensions: str) -> NotAllowedError:
+        """The error that says what the token is narrowed to, and nothing of anybody else."""
+        given = self.given
+        told = [
+            f"the {name} {', '.join(given[name])}"
+            for name in dimensions or DIMENSIONS
+            if name in given
+        ]
+        return NotAllowedError(f"This token is narrowed to {' and '.join(told)}.")
+
+
+def check_narrowed_refs(narrowing: Narrowing | None, refs: Iterable[str]) -> None:
+    """Raise NotAllowedError for an entity outside of the namespaces, if there are any."""
+    if narrowing is not None:
+        narrowing.check_refs(refs)
+
+
+def check_narrowed_sets(narrowing: Narrowing | None, sets: Iterable[str | None]) -> None:
+    """Raise NotAllowedError for another set, and for none, where the sets are named."""
+    if narrowing is None or narrowing.sets is None:
+        return
+    for name in sets:
+        if name is None:
+            raise narrowing.refusal(SETS)
+        narrowing.check(SETS, [name])
+
+
+class Reach(NamedTuple):
+    """The dimensions that a route keeps a token within, and those of which it touches nothing.
+
+    A route that states neither refuses narrowed tokens.
+    """
+
+    bounds: frozenset[str] = frozenset()
+    apart: frozenset[str] = frozenset()
+
+    def check(self, narrowing: Narrowing, *, writes: bool) -> None:
+        """Raise NotAllowedError unless a token with this narrowing may use the route.
+
+        Sets, sources and tools are what a token is for: the route has to be about one of those
+        that are given, and not about another. Namespaces are a limit of writes alone.
+        """
+        given = narrowing.given
+        aims = given.keys() - {NAMESPACES}
+        if aims and not (aims <= self.bounds | self.apart and aims & self.bounds):
+            raise narrowing.refusal(*(name for name in DIMENSIONS if name in aims))
+        if NAMESPACES in given and writes and NAMESPACES not in self.bounds:
+            raise narrowing.refusal(NAMESPACES)
+
+
+NO_REACH: Final = Reach()
+SET_REACH: Final = Reach(frozenset({SETS, NAMESPACES}), frozenset({SOURCES, TOOLS}))
+SOURCE_REACH: Final = Reach(frozenset({SOURCES}), frozenset({SETS, TOOLS}))
+PUSHED_FACTS_REACH: Final = Reach(frozenset({SOURCES, NAMESPACES}), frozenset({SETS, TOOLS}))
+# Tools answer with facts of every source.
+TOOLS_REACH: Final = Reach(frozenset({TOOLS}), frozenset({SETS}))
+GRANTING_REACH: Final = Reach(frozenset(DIMENSIONS))
+
+
+def check_narrowing(given: Mapping[str, Iterable[str]]) -> Narrowing | None:
+    """The narrowing with these patterns, None for none at all; raises InputError."""
+    found = {name: _check_patterns(name, patterns) for name, patterns in given.items()}
+    return Narrowing(**found) if found else None
+
+
+def inherit_narrowing(wish: Narrowing | None, held: Narrowing | None) -> Narrowing | None:
+    """The narrowing of a token that a holder of another makes: it inherits what it does not say.
+
+    Raises NotAllowedError where it would reach further.
+    """
+    if held is None:
+        return wish
+    asked = {} if wish is None else wish.given
+    for name, reached in held.given.items():
+        if not all(_is_covered(pattern, reached) for pattern in asked.get(name, ())):
+            raise held.refusal(name)
+    return Narrowing(**(held.given | asked))
+
+
+def encode_narrowing(narrowing: Narrowing | None) -> str | None:
+    """Text to store; None for none."""
+    return None if narrowing is None else msgspec.json.encode(narrowing.given).decode()
+
+
+@lru_cache(maxsize=256)
+def decode_narrowing(text: str) -> Narrowing:
+    """The narrowing of a stored text."""
+    return Narrowing(
+        **{name: tuple(found) for name, found in _narrowing_decoder.decode(text).items()}
+    )
+
+
+def _check_patterns(dimension: str, patterns: Iterable[str]) -> tuple[str, ...]:
+    found = tuple(sorted(set(patterns)))
+    if dimension not in DIMENSIONS:
+        raise InputError(f"A token is narrowed to {', '.join(DIMENSIONS)}, and to nothing else.")
+    if not 1 <= len(found) <= MOST_PATTERNS:
+        raise InputError(f"Name 1 to {MOST_PATTERNS} {dimension}, or leave {dimension} out.")
+    for pattern in found:
+        _check_pattern_form(dimension, pattern)
+    return found
+
+
+def _check_pattern_form(dimension: str, pattern: str) -> None:
+    form = _FORMS.get(dimension)
+    if form is not None:
+        sound = bool(form.fullmatch(pattern))
+    else:
+        sound = 1 <= len(pattern) <= _LONGEST_PATTERN and pattern.isprintable()
+    if not sound or invisible.has(pattern):
+        raise InputError(
+            f"A name among the {dimension} is not one that they can have: write it as it is "
+            "stored, or its beginning and *."
+        )
+
+
+def _matches_any(patterns: Iterable[str], name: str) -> bool:
+    return any(name.startswith(one[:-1]) if one.endswith("*") else name == one for one in patterns)
+
+
+def _is_covered(pattern: str, patterns: Iterable[str]) -> bool:
+    """True if all names of a pattern are among those of the patterns."""
+    if not pattern.endswith("*"):
+        return _matches_any(patterns, pattern)
+    return any(one.endswith("*") and pattern[:-1].startswith(one[:-1]) for one in patterns)
+
+
+VALUE_PREFIX: Final = "fbk_"
 DEFAULT_LIFETIME: Final = "90d"
 _ALPHABET: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _RANDOM: Final = 40
 _CHECKSUM: Final = 6
-_LENGTH: Final = len(PREFIX) + _RANDOM + _CHECKSUM
+_LENGTH: Final = len(VALUE_PREFIX) + _RANDOM + _CHECKSUM
 _LIFETIME = re.compile(r"([0-9]{1,5})([dhm])")
 _UNITS = {"d": DAY, "h": HOUR, "m": MINUTE}
 _COLUMNS = (
@@ -31,11 +208,11 @@ _COLUMNS = (
     "narrowing"
 )
 _BEFORE_ALL = (2**63 - 1, "")
-_FIND = """
+_FIND_GRANT = """
 SELECT hash, id, owner, permissions, expires_at, last_used_at, revoked_at, narrowing
 FROM tokens WHERE hash IN LIST(?)
 """
-_permissions = msgspec.json.Decoder(frozenset[str])
+_permissions_decoder = msgspec.json.Decoder(frozenset[str])
 
 
 class Grant(NamedTuple):
@@ -70,28 +247,31 @@ class StoredToken(NamedTuple):
     narrowing: Narrowing | None = None
 
 
-def generate() -> str:
+def generate_token() -> str:
     """Generate a token value, shown once and never stored."""
     random = "".join(secrets.choice(_ALPHABET) for _ in range(_RANDOM))
-    return f"{PREFIX}{random}{_checksum(random)}"
+    return f"{VALUE_PREFIX}{random}{_compute_checksum(random)}"
 
 
-def is_shaped(value: str) -> bool:
+def is_token_shaped(value: str) -> bool:
     """True if this has the prefix and length of a token."""
-    return len(value) == _LENGTH and value.startswith(PREFIX) and value.isascii()
+    return len(value) == _LENGTH and value.startswith(VALUE_PREFIX) and value.isascii()
 
 
 def is_well_formed(value: str) -> bool:
     """True if the checksum fits too, which tells a mistyped value from an unknown one."""
-    return is_shaped(value) and _checksum(value[len(PREFIX) : -_CHECKSUM]) == value[-_CHECKSUM:]
+    return (
+        is_token_shaped(value)
+        and _compute_checksum(value[len(VALUE_PREFIX) : -_CHECKSUM]) == value[-_CHECKSUM:]
+    )
 
 
-def digest(value: str, key: bytes) -> str:
+def hash_token(value: str, key: bytes) -> str:
     """Keyed hash (BLAKE2b, 256 bits) under which a token is stored, in hexadecimal."""
     return hashlib.blake2b(value.encode(), key=key, digest_size=32).hexdigest()
 
 
-def lifetime(text: str) -> int | None:
+def convert_lifetime(text: str) -> int | None:
     """Milliseconds of `90d`, `12h` or `30m`, None for `never`; raises InputError otherwise."""
     if text == "never":
         return None
@@ -101,12 +281,12 @@ def lifetime(text: str) -> int | None:
     return int(match[1]) * _UNITS[match[2]]
 
 
-def is_noted(used_at: int, now: int) -> bool:
+def is_use_noted(used_at: int, now: int) -> bool:
     """True if a recorded use is recent enough to stand for one now; a future one never is."""
     return now - MINUTE < used_at <= now
 
 
-def create(
+def create_token(
     transaction: Transaction,
     *,
     name: str,
@@ -129,8 +309,8 @@ def create(
         "INSERT INTO tokens (hash, id, name, owner, permissions, created_by, created_at, "
         "expires_at, narrowing) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING",
         (
-            *(digest, id_, name, owner, _text(permissions), created_by, now, expires),
-            token_reach.encoded(narrowing),
+            *(digest, id_, name, owner, _encode_permissions(permissions), created_by, now, expires),
+            encode_narrowing(narrowing),
         ),
     )
     if not made:
@@ -140,33 +320,33 @@ def create(
     )
 
 
-async def find(database: Database, digest: str) -> Grant | None:
+async def find_token(database: Database, digest: str) -> Grant | None:
     """Grant of the token with this hash, valid or not, with what its permissions include."""
-    row = await database.find(_FIND, digest, small=True)
+    row = await database.find(_FIND_GRANT, digest, small=True)
     if row is None:
         return None
     _, id_, owner, permissions, expires_at, last_used_at, revoked_at, text = row
-    held = with_included(_read(permissions))
+    held = add_included(_decode_permissions(permissions))
     return Grant(
-        *(id_, owner, held, expires_at, last_used_at, revoked_at), narrowing=_narrowing(text)
+        *(id_, owner, held, expires_at, last_used_at, revoked_at), narrowing=_read_narrowing(text)
     )
 
 
-def any_of(transaction: Transaction, owner: str) -> bool:
+def has_tokens(transaction: Transaction, owner: str) -> bool:
     """True if the owner has a token that was not revoked."""
     query = "SELECT 1 FROM tokens WHERE owner = ? AND revoked_at IS NULL LIMIT 1"
     return transaction.one(query, (owner,)) is not None
 
 
-async def listed(database: Database) -> list[StoredToken]:
+async def list_tokens(database: Database) -> list[StoredToken]:
     """Every token that is not revoked, newest first."""
     rows = await database.all(
         f"SELECT {_COLUMNS} FROM tokens WHERE revoked_at IS NULL ORDER BY created_at DESC, id"
     )
-    return [_token(row) for row in rows]
+    return [_make_stored_token(row) for row in rows]
 
 
-async def page(
+async def list_token_page(
     database: Database, *, owner: str | None, after: tuple[int, str] | None, limit: int
 ) -> list[StoredToken]:
     """Up to `limit` tokens that are not revoked, of one owner or of all, newest first.
@@ -179,10 +359,10 @@ async def page(
         f"{of_owner} ORDER BY created_at DESC, id DESC LIMIT ?",
         (*(after or _BEFORE_ALL), *(() if owner is None else (owner,)), limit),
     )
-    return [_token(row) for row in rows]
+    return [_make_stored_token(row) for row in rows]
 
 
-async def counts(database: Database, owners: Sequence[str]) -> dict[str, int]:
+async def count_tokens_by_owner(database: Database, owners: Sequence[str]) -> dict[str, int]:
     """Number of tokens not revoked for each of these owners that has any."""
     rows = await database.all(
         "SELECT owner, count(*) FROM tokens WHERE owner IN LIST(?) AND revoked_at IS NULL "
@@ -192,7 +372,7 @@ async def counts(database: Database, owners: Sequence[str]) -> dict[str, int]:
     return dict(rows)
 
 
-async def ids_of(database: Database, owner: str) -> list[str]:
+async def list_token_ids(database: Database, owner: str) -> list[str]:
     """The ids of the tokens of an owner that are not revoked."""
     rows = await database.all(
         "SELECT id FROM tokens WHERE owner = ? AND revoked_at IS NULL", (owner,)
@@ -200,7 +380,7 @@ async def ids_of(database: Database, owner: str) -> list[str]:
     return [row[0] for row in rows]
 
 
-async def owners(database: Database) -> list[str]:
+async def list_token_owners(database: Database) -> list[str]:
     """Everybody who owns a token that is not revoked, sorted."""
     rows = await database.all(
         "SELECT DISTINCT owner FROM tokens WHERE revoked_at IS NULL ORDER BY owner"
@@ -208,14 +388,14 @@ async def owners(database: Database) -> list[str]:
     return [owner for (owner,) in rows]
 
 
-async def use_counts(database: Database) -> tuple[int, int]:
+async def count_used_tokens(database: Database) -> tuple[int, int]:
     """Number of all tokens, and of those that were ever used."""
     row = await database.one("SELECT COUNT(*), COUNT(last_used_at) FROM tokens")
     made, used = row or (0, 0)
     return made, used
 
 
-def revoke(transaction: Transaction, id_or_name: str, now: int) -> StoredToken:
+def revoke_token(transaction: Transaction, id_or_name: str, now: int) -> StoredToken:
     """Revoke a token from the next request on; raises NotFoundError."""
     rows = transaction.all(
         f"SELECT {_COLUMNS} FROM tokens WHERE (id = ? OR name = ?) AND revoked_at IS NULL",
@@ -226,17 +406,17 @@ def revoke(transaction: Transaction, id_or_name: str, now: int) -> StoredToken:
     if len(rows) != 1:
         number = "no token" if not rows else "more than one token"
         raise NotFoundError(f'There is {number} called "{id_or_name}"; give its id.')
-    token = _token(rows[0])
+    token = _make_stored_token(rows[0])
     transaction.run("UPDATE tokens SET revoked_at = ? WHERE id = ?", (now, token.id))
     return token._replace(revoked_at=now)
 
 
-def forget(transaction: Transaction, id_: str) -> None:
+def discard_token(transaction: Transaction, id_: str) -> None:
     """Delete a token that was never handed out; others are revoked."""
     transaction.run("DELETE FROM tokens WHERE id = ?", (id_,))
 
 
-def erase(transaction: Transaction, owner: str) -> int:
+def delete_tokens_of(transaction: Transaction, owner: str) -> int:
     """Delete the tokens of an owner with their usage; returns their number."""
     transaction.run(
         "DELETE FROM token_usage WHERE token_id IN (SELECT id FROM tokens WHERE owner = ?)",
@@ -245,21 +425,23 @@ def erase(transaction: Transaction, owner: str) -> int:
     return transaction.run("DELETE FROM tokens WHERE owner = ?", (owner,))
 
 
-def trim(transaction: Transaction, owner: str, allowed: frozenset[str], now: int) -> None:
+def trim_tokens(transaction: Transaction, owner: str, allowed: frozenset[str], now: int) -> None:
     """Reduce the owner's tokens to the allowed permissions; revoke those left with none."""
     rows = transaction.all(
         "SELECT id, permissions FROM tokens WHERE owner = ? AND revoked_at IS NULL ORDER BY id",
         (owner,),
     )
     for id_, text in rows:
-        left = _read(text) & allowed
+        left = _decode_permissions(text) & allowed
         if not left:
             transaction.run("UPDATE tokens SET revoked_at = ? WHERE id = ?", (now, id_))
-        elif left != _read(text):
-            transaction.run("UPDATE tokens SET permissions = ? WHERE id = ?", (_text(left), id_))
+        elif left != _decode_permissions(text):
+            transaction.run(
+                "UPDATE tokens SET permissions = ? WHERE id = ?", (_encode_permissions(left), id_)
+            )
 
 
-def touch(transaction: Transaction, id_: str, now: int) -> None:
+def record_token_use(transaction: Transaction, id_: str, now: int) -> None:
     """Record the time of a token's use, at most once a minute."""
     transaction.run(
         "UPDATE tokens SET last_used_at = ? "
@@ -268,28 +450,89 @@ def touch(transaction: Transaction, id_: str, now: int) -> None:
     )
 
 
-def _token(row: Row) -> StoredToken:
+def _make_stored_token(row: Row) -> StoredToken:
     id_, name, owner, permissions, *rest, text = row
-    return StoredToken(id_, name, owner, _read(permissions), *(*rest, _narrowing(text)))
+    return StoredToken(
+        id_, name, owner, _decode_permissions(permissions), *(*rest, _read_narrowing(text))
+    )
 
 
-def _narrowing(text: str | None) -> Narrowing | None:
-    return None if text is None else token_reach.decoded(text)
+def _read_narrowing(text: str | None) -> Narrowing | None:
+    return None if text is None else decode_narrowing(text)
 
 
-def _text(permissions: frozenset[str]) -> str:
+def _encode_permissions(permissions: frozenset[str]) -> str:
     return msgspec.json.encode(sorted(permissions)).decode()
 
 
 @lru_cache(maxsize=256)
-def _read(text: str) -> frozenset[str]:
-    return _permissions.decode(text)
+def _decode_permissions(text: str) -> frozenset[str]:
+    return _permissions_decoder.decode(text)
 
 
-def _checksum(text: str) -> str:
+def _compute_checksum(text: str) -> str:
     number = zlib.crc32(text.encode())
     digits = []
     for _ in range(_CHECKSUM):
         number, digit = divmod(number, len(_ALPHABET))
         digits.append(_ALPHABET[digit])
     return "".join(reversed(digits))
+
+
+USAGE_DAYS: Final = 90
+# Of text in English and JSON, by most models.
+_CHARACTERS_A_TOKEN: Final = 4
+
+
+class TokenUsage(NamedTuple):
+    """A number of calls, and the characters of their results."""
+
+    calls: int = 0
+    size: int = 0
+
+    @property
+    def model_tokens(self) -> int:
+        """About how many tokens of a model the results were."""
+        return self.size // _CHARACTERS_A_TOKEN
+
+    def plus(self, other: "TokenUsage") -> "TokenUsage":
+        """Both together."""
+        return TokenUsage(self.calls + other.calls, self.size + other.size)
+
+
+class UsageDay(NamedTuple):
+    """A token, and a day since the epoch."""
+
+    token_id: str
+    day: int
+
+
+def add_token_usage(transaction: Transaction, found: Mapping[UsageDay, TokenUsage]) -> None:
+    """Add to what is stored; in one order, so that no two processes wait for each other."""
+    for key in sorted(found):
+        transaction.run(_ADD_USAGE, (*key, *found[key]))
+
+
+async def sum_token_usage(
+    database: Database, ids: Sequence[str], day: int
+) -> dict[str, TokenUsage]:
+    """The use of each of these tokens from a day on, if there is any."""
+    rows = await database.all(_USAGE_SINCE, (list(ids), day))
+    return {id_: TokenUsage(calls, size) for id_, calls, size in rows}
+
+
+def delete_token_usage(transaction: Transaction, before: int) -> None:
+    """Delete the use before a day."""
+    transaction.run("DELETE FROM token_usage WHERE day < ?", (before,))
+
+
+_ADD_USAGE: Final = """
+INSERT INTO token_usage (token_id, day, calls, size) VALUES (?, ?, ?, ?)
+ON CONFLICT (token_id, day)
+DO UPDATE SET calls = token_usage.calls + excluded.calls, size = token_usage.size + excluded.size
+"""
+
+_USAGE_SINCE: Final = """
+SELECT token_id, CAST(sum(calls) AS BIGINT), CAST(sum(size) AS BIGINT) FROM token_usage
+WHERE token_id IN LIST(?) AND day >= ? GROUP BY token_id
+"""

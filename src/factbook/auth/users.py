@@ -1,15 +1,27 @@
-"""People with local accounts or accounts of an OpenID Connect provider.
+"""People with local accounts or accounts of an OpenID Connect provider, and their erasure.
 
 A person's permissions follow from the role, and those of the person's tokens never exceed them: a
 permission lost here is lost everywhere in the same transaction.
+
+An identity provider gives and takes access. There are two questions. *Who loses access with a SCIM
+user?* The account with the user's subject or the one that an administrator has confirmed; without
+either, the account that the OpenID Connect provider calls so, or a local account whose name is the
+whole user name. Such a match follows the person to another user name, and is nothing to whoever
+gets the old one.
+
+*Who gets the roles of a SCIM user's groups?* Only an account with the user's subject, or one that
+an administrator has confirmed. People may have chosen a name themselves, so names prove nothing
+here. A name that merely begins alike, and an address of e-mail, never count.
 """
 
 import re
-from collections.abc import Sequence
-from typing import Final, NamedTuple
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Final, NamedTuple, TypeVar
+
+import msgspec
 
 from factbook import invisible
-from factbook.auth import group_roles, invitations, roles, sessions, tokens
+from factbook.auth import group_roles, invitations, permissions, sessions, tokens
 from factbook.auth.invitations import Invitation
 from factbook.auth.oauth import consents
 from factbook.errors import ConflictError, InputError, NotFoundError
@@ -17,9 +29,9 @@ from factbook.storage import Database, Row, Transaction
 
 PREFIX = "user:default/"
 # The strict rule of an entity's name in the catalog API's descriptor format.
-_NAME = re.compile(r"(?=.{1,63}\Z)([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
+_SIGN_IN_NAME = re.compile(r"(?=.{1,63}\Z)([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
 _LONGEST_DISPLAY_NAME = 200
-_COLUMNS = (
+_USER_COLUMNS = (
     "ref, display_name, role, password IS NOT NULL, issuer, subject, "
     "created_by, created_at, signed_in_at, disabled_at, given_role, role_group, proof"
 )
@@ -60,12 +72,12 @@ class Person(NamedTuple):
     @property
     def permissions(self) -> frozenset[str]:
         """Permissions of the role."""
-        return roles.ROLES[self.role]
+        return permissions.ROLES[self.role]
 
 
-def reference(name: str) -> str:
+def make_user_ref(name: str) -> str:
     """Canonical reference of a sign-in name; raises InputError for an invalid one."""
-    if not _NAME.fullmatch(name):
+    if not _SIGN_IN_NAME.fullmatch(name):
         raise InputError(
             "A name has 1 to 63 characters: letters (a-z) and digits, "
             "and between them hyphens, underscores and dots."
@@ -73,52 +85,52 @@ def reference(name: str) -> str:
     return PREFIX + name.lower()
 
 
-async def any_there(database: Database) -> bool:
+async def has_users(database: Database) -> bool:
     """True if any person exists."""
     return await database.one("SELECT 1 FROM people LIMIT 1") is not None
 
 
-async def find(database: Database, ref: str) -> Person | None:
+async def find_user(database: Database, ref: str) -> Person | None:
     """The person with this canonical reference."""
-    row = await database.one(f"SELECT {_COLUMNS} FROM people WHERE ref = ?", (ref,))
-    return _person(row) if row else None
+    row = await database.one(f"SELECT {_USER_COLUMNS} FROM people WHERE ref = ?", (ref,))
+    return _make_person(row) if row else None
 
 
-async def find_by_subject(database: Database, issuer: str, subject: str) -> Person | None:
+async def find_user_by_subject(database: Database, issuer: str, subject: str) -> Person | None:
     """The person with this subject at this OpenID Connect provider."""
     row = await database.one(
-        f"SELECT {_COLUMNS} FROM people WHERE issuer = ? AND subject = ?", (issuer, subject)
+        f"SELECT {_USER_COLUMNS} FROM people WHERE issuer = ? AND subject = ?", (issuer, subject)
     )
-    return _person(row) if row else None
+    return _make_person(row) if row else None
 
 
-async def password_of(database: Database, ref: str) -> str | None:
+async def get_password_hash(database: Database, ref: str) -> str | None:
     """Hash of the person's password; None if there is no such person or password."""
     row = await database.one("SELECT password FROM people WHERE ref = ?", (ref,))
     return row[0] if row else None
 
 
-async def listed(database: Database) -> list[Person]:
+async def list_users(database: Database) -> list[Person]:
     """Everyone, ordered by reference, including disabled people."""
-    rows = await database.all(f"SELECT {_COLUMNS} FROM people ORDER BY ref")
-    return [_person(row) for row in rows]
+    rows = await database.all(f"SELECT {_USER_COLUMNS} FROM people ORDER BY ref")
+    return [_make_person(row) for row in rows]
 
 
-async def enabled_refs(database: Database) -> set[str]:
+async def list_enabled_refs(database: Database) -> set[str]:
     """References of everyone who may sign in; also on the schemas of earlier releases."""
     rows = await database.all("SELECT ref FROM people WHERE disabled_at IS NULL")
     return {ref for (ref,) in rows}
 
 
-async def page(database: Database, after: str, limit: int) -> list[Person]:
+async def list_user_page(database: Database, after: str, limit: int) -> list[Person]:
     """Up to `limit` people whose references come after this one, in order."""
     rows = await database.all(
-        f"SELECT {_COLUMNS} FROM people WHERE ref > ? ORDER BY ref LIMIT ?", (after, limit)
+        f"SELECT {_USER_COLUMNS} FROM people WHERE ref > ? ORDER BY ref LIMIT ?", (after, limit)
     )
-    return [_person(row) for row in rows]
+    return [_make_person(row) for row in rows]
 
 
-def permissions_of(transaction: Transaction, ref: str) -> frozenset[str] | None:
+def get_user_permissions(transaction: Transaction, ref: str) -> frozenset[str] | None:
     """Permissions of the person, locked until the end of the transaction.
 
     Empty when disabled; None for a reference that is no person's, such as a machine's. Read in the
@@ -129,10 +141,10 @@ def permissions_of(transaction: Transaction, ref: str) -> frozenset[str] | None:
     if row is None:
         return None
     role, disabled_at = row
-    return roles.ROLES[role] if disabled_at is None else frozenset()
+    return permissions.ROLES[role] if disabled_at is None else frozenset()
 
 
-def create(
+def create_user(
     transaction: Transaction,
     *,
     ref: str,
@@ -149,16 +161,26 @@ def create(
 
     The first person of any origin ends the link to become the first administrator.
     """
-    invitations.lock(transaction)
-    shown = _display_name(display_name)
+    invitations.lock_invitations(transaction)
+    shown = _check_display_name(display_name)
     made = transaction.run(
         "INSERT INTO people (ref, display_name, role, password, issuer, subject, created_by, "
         "created_at, proof) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
-        (ref, shown, roles.checked(role), password, issuer, subject, created_by, now, proof),
+        (
+            ref,
+            shown,
+            permissions.check_role(role),
+            password,
+            issuer,
+            subject,
+            created_by,
+            now,
+            proof,
+        ),
     )
     if not made:
-        raise _taken(transaction, ref)
-    invitations.withdraw_by(transaction, invitations.FIRST_START)
+        raise _make_name_taken_error(transaction, ref)
+    invitations.withdraw_invitations_by(transaction, invitations.FIRST_START)
     has_password = password is not None
     return Person(
         ref,
@@ -175,17 +197,17 @@ def create(
     )
 
 
-def is_known(transaction: Transaction, ref: str) -> bool:
+def user_exists(transaction: Transaction, ref: str) -> bool:
     """True if there is a person with this reference."""
     return transaction.one("SELECT 1 FROM people WHERE ref = ?", (ref,)) is not None
 
 
-def prove(transaction: Transaction, ref: str, proof: str) -> None:
+def record_proof(transaction: Transaction, ref: str, proof: str) -> None:
     """Record what proves that an account is the catalog's user of its name."""
-    _change(transaction, ref, "proof", proof)
+    _update_user(transaction, ref, "proof", proof)
 
 
-def unprove(transaction: Transaction, refs: Sequence[str]) -> None:
+def remove_proofs(transaction: Transaction, refs: Sequence[str]) -> None:
     """Record that accounts are no longer proven: their names now belong to other users, or none."""
     transaction.run("UPDATE people SET proof = ? WHERE ref IN LIST(?)", (UNPROVEN, refs))
 
@@ -195,66 +217,68 @@ def is_unproven(transaction: Transaction, ref: str) -> bool:
 
     False for a reference without an account, such as a machine's, which administrators chose.
     """
-    return transaction.one(_UNPROVEN, (ref,)) is not None
+    return transaction.one(_FIND_UNPROVEN, (ref,)) is not None
 
 
 async def read_unproven(database: Database, ref: str) -> bool:
     """The same, for those who read."""
-    return await database.one(_UNPROVEN, (ref,)) is not None
+    return await database.one(_FIND_UNPROVEN, (ref,)) is not None
 
 
 def set_password(transaction: Transaction, ref: str, hashed: str) -> None:
     """Set a person's password; ends every session, consent and link to set it."""
-    invitations.withdraw_of(transaction, ref)
-    rehash(transaction, ref, hashed)
-    sessions.end_all(transaction, ref)
-    consents.end_all(transaction, ref)
+    invitations.withdraw_password_links(transaction, ref)
+    store_password_hash(transaction, ref, hashed)
+    sessions.end_sessions_of(transaction, ref)
+    consents.end_consents_of(transaction, ref)
 
 
-def reset(transaction: Transaction, ref: str, *, digest: str, made_by: str, now: int) -> Invitation:
+def create_password_link(
+    transaction: Transaction, ref: str, *, digest: str, made_by: str, now: int
+) -> Invitation:
     """Create a link with which a person sets a new password, ending earlier such links.
 
     Raises NotFoundError for an unknown person, and ConflictError for a disabled one.
     """
-    invitations.lock(transaction)
+    invitations.lock_invitations(transaction)
     row = transaction.one("SELECT role, disabled_at FROM people WHERE ref = ?", (ref,))
     if row is None:
-        raise _nobody(ref)
+        raise _make_unknown_user_error(ref)
     role, disabled_at = row
     if disabled_at is not None:
         raise ConflictError(f"{ref} is disabled and cannot sign in; enable the account first.")
-    return invitations.make(
+    return invitations.create_invitation(
         transaction,
         digest=digest,
         role=role,
         ref=ref,
         made_by=made_by,
         now=now,
-        lifetime=invitations.LIFETIME,
+        lifetime=invitations.INVITATION_LIFETIME,
     )
 
 
-def rehash(transaction: Transaction, ref: str, hashed: str) -> None:
+def store_password_hash(transaction: Transaction, ref: str, hashed: str) -> None:
     """Store another hash of the same password, ending nothing."""
-    _change(transaction, ref, "password", hashed)
+    _update_user(transaction, ref, "password", hashed)
 
 
-def rename(transaction: Transaction, ref: str, display_name: str) -> None:
+def rename_user(transaction: Transaction, ref: str, display_name: str) -> None:
     """Change the display name of a person."""
-    _change(transaction, ref, "display_name", _display_name(display_name))
+    _update_user(transaction, ref, "display_name", _check_display_name(display_name))
 
 
-def require_password(transaction: Transaction, ref: str, stored: str) -> None:
+def require_password_hash(transaction: Transaction, ref: str, stored: str) -> None:
     """Raise NotFoundError if the person's password no longer has this hash.
 
     To be called in the transaction that starts the session: the password may have been changed
     while it was being verified, which takes a while.
     """
     if transaction.one("SELECT password FROM people WHERE ref = ?", (ref,)) != (stored,):
-        raise _nobody(ref)
+        raise _make_unknown_user_error(ref)
 
 
-def signed_in(transaction: Transaction, ref: str, now: int) -> None:
+def record_sign_in(transaction: Transaction, ref: str, now: int) -> None:
     """Record the time of a sign-in; raises NotFoundError for one who may not sign in (any more).
 
     To be called in the transaction that starts the session: no disabled person gets one then.
@@ -262,42 +286,42 @@ def signed_in(transaction: Transaction, ref: str, now: int) -> None:
     if not transaction.run(
         "UPDATE people SET signed_in_at = ? WHERE ref = ? AND disabled_at IS NULL", (now, ref)
     ):
-        raise _nobody(ref)
+        raise _make_unknown_user_error(ref)
 
 
-def change_role(transaction: Transaction, ref: str, role: str, now: int) -> None:
+def change_user_role(transaction: Transaction, ref: str, role: str, now: int) -> None:
     """Change the role that was given to a person; tokens lose permissions that the new one lacks.
 
     A group that gives a higher one goes on to do so. Raises ConflictError if no administrator would
     be left.
     """
-    roles.checked(role)
+    permissions.check_role(role)
     _lock_roles(transaction)
-    if role != roles.ADMINISTRATOR:
-        _leave_an_administrator(transaction, ref)
-    group_roles.give(transaction, ref, role, now)
+    if role != permissions.ADMINISTRATOR:
+        _require_another_administrator(transaction, ref)
+    group_roles.give_role(transaction, ref, role, now)
 
 
-def disable(transaction: Transaction, ref: str, now: int) -> None:
+def disable_user(transaction: Transaction, ref: str, now: int) -> None:
     """Disable a person: ends the sessions, tokens and invitations from the next request on.
 
     Raises ConflictError if no administrator would be left.
     """
     _lock_roles(transaction)
-    _leave_an_administrator(transaction, ref)
-    invitations.withdraw_of(transaction, ref)
-    invitations.withdraw_by(transaction, ref)
+    _require_another_administrator(transaction, ref)
+    invitations.withdraw_password_links(transaction, ref)
+    invitations.withdraw_invitations_by(transaction, ref)
     transaction.run(
         "UPDATE people SET disabled_at = ? WHERE ref = ? AND disabled_at IS NULL", (now, ref)
     )
-    sessions.end_all(transaction, ref)
-    tokens.trim(transaction, ref, frozenset(), now)
-    consents.trim(transaction, ref, frozenset())
+    sessions.end_sessions_of(transaction, ref)
+    tokens.trim_tokens(transaction, ref, frozenset(), now)
+    consents.trim_consents(transaction, ref, frozenset())
 
 
-def enable(transaction: Transaction, ref: str) -> None:
+def enable_user(transaction: Transaction, ref: str) -> None:
     """Let a disabled person sign in again; what ended stays ended."""
-    _change(transaction, ref, "disabled_at", None)
+    _update_user(transaction, ref, "disabled_at", None)
 
 
 class SignInNames(NamedTuple):
@@ -308,7 +332,7 @@ class SignInNames(NamedTuple):
     login: str = ""
 
 
-def lock_to_erase(transaction: Transaction, ref: str) -> SignInNames:
+def lock_user_to_erase(transaction: Transaction, ref: str) -> SignInNames:
     """The names of a person who is to be deleted; empty ones without an account.
 
     Raises ConflictError if no administrator would be left.
@@ -317,16 +341,16 @@ def lock_to_erase(transaction: Transaction, ref: str) -> SignInNames:
     row = transaction.one("SELECT display_name, subject, login FROM people WHERE ref = ?", (ref,))
     if row is None:
         return SignInNames()
-    _leave_an_administrator(transaction, ref)
+    _require_another_administrator(transaction, ref)
     return SignInNames(*(text or "" for text in row))
 
 
-def erase(transaction: Transaction, ref: str) -> int:
+def delete_user(transaction: Transaction, ref: str) -> int:
     """Delete an account; returns 0 if there is none."""
     return transaction.run("DELETE FROM people WHERE ref = ?", (ref,))
 
 
-_UNPROVEN: Final = "SELECT 1 FROM people WHERE ref = ? AND proof = ''"
+_FIND_UNPROVEN: Final = "SELECT 1 FROM people WHERE ref = ? AND proof = ''"
 
 
 def _lock_roles(transaction: Transaction) -> None:
@@ -334,41 +358,41 @@ def _lock_roles(transaction: Transaction) -> None:
     transaction.lock("administrators")
 
 
-def _leave_an_administrator(transaction: Transaction, ref: str) -> None:
+def _require_another_administrator(transaction: Transaction, ref: str) -> None:
     """Raise ConflictError when nobody but this person can administer.
 
     Administrators by a group do not count: the identity provider could take them all away.
     """
-    _require(transaction, ref)
+    _require_user(transaction, ref)
     enabled = transaction.all(
         "SELECT ref FROM people WHERE coalesce(given_role, role) = ? AND disabled_at IS NULL",
-        (roles.ADMINISTRATOR,),
+        (permissions.ADMINISTRATOR,),
     )
     if enabled == [(ref,)]:
         raise ConflictError(f"{ref} is the only administrator; give someone else the role first.")
 
 
-def _change(transaction: Transaction, ref: str, column: str, value: str | int | None) -> None:
+def _update_user(transaction: Transaction, ref: str, column: str, value: str | int | None) -> None:
     if not transaction.run(f"UPDATE people SET {column} = ? WHERE ref = ?", (value, ref)):
-        raise _nobody(ref)
+        raise _make_unknown_user_error(ref)
 
 
-def _require(transaction: Transaction, ref: str) -> None:
+def _require_user(transaction: Transaction, ref: str) -> None:
     if transaction.one("SELECT 1 FROM people WHERE ref = ?", (ref,)) is None:
-        raise _nobody(ref)
+        raise _make_unknown_user_error(ref)
 
 
-def _nobody(ref: str) -> NotFoundError:
+def _make_unknown_user_error(ref: str) -> NotFoundError:
     return NotFoundError(f"There is no person {ref}.")
 
 
-def _taken(transaction: Transaction, ref: str) -> ConflictError:
+def _make_name_taken_error(transaction: Transaction, ref: str) -> ConflictError:
     if transaction.one("SELECT 1 FROM people WHERE ref = ?", (ref,)):
         return ConflictError(f"There is already a person {ref}.")
     return ConflictError("This account of the OpenID Connect provider already belongs to someone.")
 
 
-def _display_name(text: str) -> str:
+def _check_display_name(text: str) -> str:
     shown = text.strip()
     if not 1 <= len(shown) <= _LONGEST_DISPLAY_NAME or not invisible.is_visible(shown):
         raise InputError(
@@ -377,6 +401,308 @@ def _display_name(text: str) -> str:
     return shown
 
 
-def _person(row: Row) -> Person:
+def _make_person(row: Row) -> Person:
     ref, display_name, role, has_password, *rest = row
     return Person(ref, display_name, role, bool(has_password), *rest)
+
+
+_OF_LOGIN: Final = "SELECT ref FROM people WHERE issuer = ? AND login = ?"
+_OF_LINK: Final = """
+SELECT l.ref FROM account_links l JOIN people p ON p.ref = l.ref WHERE l.scim_id = ?
+"""
+
+
+class ProvisionedPerson(NamedTuple):
+    """SCIM user `id`; `issuer` is that of the sign-in, None without one."""
+
+    id: str
+    issuer: str | None
+    external_id: str
+    user_name: str
+
+
+class SignIn(NamedTuple):
+    """An account with what it signs in with; empty for what there is not."""
+
+    ref: str
+    issuer: str
+    subject: str
+    login: str
+
+
+class ProvisionedEntity(NamedTuple):
+    """Entity under a person's name, empty for none; `is_own` if it is not somebody else's."""
+
+    ref: str
+    is_own: bool
+
+
+class Revocation(NamedTuple):
+    """Accounts `disabled` by a deactivation, by spaces, and the one `left` for want of proof."""
+
+    disabled: str = ""
+    left: str = ""
+
+
+def record_login(transaction: Transaction, ref: str, name: str) -> None:
+    """Record what the provider calls an account, as it was said at the sign-in."""
+    login = _fold_login(name)
+    transaction.run(
+        "UPDATE people SET login = ? WHERE ref = ? AND (login IS NULL OR login <> ?)",
+        (login, ref, login),
+    )
+
+
+def list_proven_accounts(transaction: Transaction, person: ProvisionedPerson) -> list[str]:
+    """The accounts that are proven to be the person's: by the subject, or by an administrator."""
+    found = [find_account_of_subject(transaction, person.issuer, person.external_id)]
+    found += [ref for (ref,) in transaction.all(_OF_LINK, (person.id,))]
+    return sorted({*found} - {""})
+
+
+def list_accounts_to_revoke(transaction: Transaction, person: ProvisionedPerson) -> list[str]:
+    """The accounts that lose access with the person: without a proof, those matched by name."""
+    if proven := list_proven_accounts(transaction, person):
+        return proven
+    if person.issuer is not None:
+        rows = transaction.all(_OF_LOGIN, (person.issuer, _fold_login(person.user_name)))
+        if len(rows) == 1:
+            return [str(rows[0][0])]
+    local = _find_local_account(transaction, person.user_name)
+    return [local] if local else []
+
+
+def find_account_of_subject(transaction: Transaction, issuer: str | None, subject: str) -> str:
+    """The account with this subject at the issuer, empty if there is none."""
+    if issuer is None or not subject:
+        return ""
+    row = transaction.one(
+        "SELECT ref FROM people WHERE issuer = ? AND subject = ?", (issuer, subject)
+    )
+    return str(row[0]) if row else ""
+
+
+def find_subject(transaction: Transaction, ref: str, issuer: str | None) -> str:
+    """The subject of an account at the issuer, empty if it has none there."""
+    row = transaction.one("SELECT issuer, subject FROM people WHERE ref = ?", (ref,))
+    return str(row[1] or "") if row and issuer is not None and row[0] == issuer else ""
+
+
+def link_account(transaction: Transaction, scim_id: str, ref: str, by: str, now: int) -> None:
+    """Record that an administrator has confirmed whose account this is; earlier links of it end."""
+    transaction.run("DELETE FROM account_links WHERE scim_id = ? OR ref = ?", (scim_id, ref))
+    transaction.run(
+        "INSERT INTO account_links (scim_id, ref, confirmed_by, confirmed_at) VALUES (?, ?, ?, ?)",
+        (scim_id, ref, by, now),
+    )
+
+
+def unlink_account(transaction: Transaction, scim_id: str) -> None:
+    """Forget the confirmation of a SCIM user that is deleted."""
+    transaction.run("DELETE FROM account_links WHERE scim_id = ?", (scim_id,))
+
+
+def delete_account_links(transaction: Transaction, ref: str) -> int:
+    """Forget the confirmations of an account; returns their number."""
+    return transaction.run("DELETE FROM account_links WHERE ref = ?", (ref,))
+
+
+def list_linked_users(transaction: Transaction, ref: str) -> list[str]:
+    """The ids of the SCIM users whose account an administrator has confirmed this one to be."""
+    rows = transaction.all("SELECT scim_id FROM account_links WHERE ref = ?", (ref,))
+    return [scim_id for (scim_id,) in rows]
+
+
+async def find_user_by_login(database: Database, issuer: str, name: str) -> Person | None:
+    """The person whom the provider calls so, in full; None if it is several."""
+    login = _fold_login(name)
+    if not login:
+        return None  # that of everybody whom the provider calls nothing
+    rows = await database.all(_OF_LOGIN, (issuer, login))
+    return await find_user(database, rows[0][0]) if len(rows) == 1 else None
+
+
+async def list_account_links(database: Database) -> dict[str, str]:
+    """The account that an administrator has confirmed of each SCIM user that has one."""
+    return dict(await database.all("SELECT scim_id, ref FROM account_links"))
+
+
+async def list_sign_ins(database: Database) -> list[SignIn]:
+    """The way in which every account signs in."""
+    rows = await database.all("SELECT ref, issuer, subject, login FROM people")
+    return [
+        SignIn(ref, issuer or "", subject or "", login or "")
+        for ref, issuer, subject, login in rows
+    ]
+
+
+def list_sign_in_names(sign_in: SignIn, issuer: str | None) -> set[str]:
+    """The names of an account at the issuer, or here: they prove nothing."""
+    if sign_in.issuer:
+        return {sign_in.login} - {""} if sign_in.issuer == issuer else set()
+    return {sign_in.login, sign_in.ref.removeprefix(PREFIX)} - {""}
+
+
+def rename_login(transaction: Transaction, account: str, old: str, new: str) -> None:
+    """Let another name prove an account which the old one has proved."""
+    transaction.run(
+        "UPDATE people SET login = ? "
+        "WHERE ref = ? AND (login = ? OR (login IS NULL AND issuer IS NULL))",
+        (_fold_login(new), account, _fold_login(old)),
+    )
+
+
+def deactivate_accounts(
+    transaction: Transaction, accounts: Collection[str], entity: ProvisionedEntity, now: int
+) -> Revocation:
+    """Disable a person's accounts, and revoke the tokens: those of the own entity, too.
+
+    Raises ConflictError if no administrator would be left.
+    """
+    disabled = " ".join(ref for ref in sorted(accounts) if _is_account_enabled(transaction, ref))
+    for ref in sorted(accounts):
+        disable_user(transaction, ref, now)
+    if not entity.ref or entity.ref in accounts:
+        return Revocation(disabled)
+    if transaction.one("SELECT 1 FROM people WHERE ref = ?", (entity.ref,)):
+        return Revocation(disabled, left=entity.ref)
+    if entity.is_own:
+        # Tokens for somebody without an account, as the command line makes them.
+        tokens.trim_tokens(transaction, entity.ref, frozenset(), now)
+    return Revocation(disabled)
+
+
+def reactivate_account(transaction: Transaction, ref: str, disabled_at: int) -> bool:
+    """Enable an account that was disabled at this time, and by nobody again; true if it was."""
+    return bool(
+        transaction.run(
+            "UPDATE people SET disabled_at = NULL WHERE ref = ? AND disabled_at = ?",
+            (ref, disabled_at),
+        )
+    )
+
+
+def _find_local_account(transaction: Transaction, user_name: str) -> str:
+    """The local account of this name, or that a renaming has left with it; empty for several."""
+    try:
+        ref = make_user_ref(user_name)
+    except InputError:
+        ref = ""
+    rows = transaction.all(
+        "SELECT ref FROM people "
+        "WHERE issuer IS NULL AND (login = ? OR (ref = ? AND login IS NULL))",
+        (_fold_login(user_name), ref),
+    )
+    return str(rows[0][0]) if len(rows) == 1 else ""
+
+
+def _is_account_enabled(transaction: Transaction, ref: str) -> bool:
+    found = "SELECT 1 FROM people WHERE ref = ? AND disabled_at IS NULL"
+    return transaction.one(found, (ref,)) is not None
+
+
+def _fold_login(text: str) -> str:
+    """The form of a provider's name for an account in which letters do not differ by case."""
+    return text.casefold()
+
+
+T = TypeVar("T")
+
+
+class Erasure(NamedTuple):
+    """An erasure of a person that has begun, kept until nothing is left to do.
+
+    `refs` are the references of the person, `texts` what else is replaced wherever it is found,
+    and `names` what is replaced where only a person can be meant. `entities` are ids.
+    """
+
+    pseudonym: str
+    refs: frozenset[str]
+    texts: frozenset[str] = frozenset()
+    names: frozenset[str] = frozenset()
+    entities: frozenset[int] = frozenset()
+
+    @property
+    def ref(self) -> str:
+        """The reference that takes the place of the person's."""
+        return PREFIX + self.pseudonym
+
+
+class ErasedAccount(NamedTuple):
+    """Numbers of deleted rows by what they are, and the texts that identified the person."""
+
+    deleted: Mapping[str, int]
+    identifiers: frozenset[str]
+    subject: str
+    scim_ids: list[str]
+
+
+class _Identifiers(NamedTuple):
+    refs: frozenset[str]
+    texts: frozenset[str]
+    names: frozenset[str]
+
+
+def find_unfinished_erasure(transaction: Transaction, ref: str) -> Erasure | None:
+    """The erasure of this person that has begun and not ended."""
+    row = transaction.one(_FIND_ERASURE, (ref,))
+    if row is None:
+        return None
+    stored = msgspec.json.decode(row[1], type=_Identifiers)
+    return Erasure(row[0], *stored, msgspec.json.decode(row[2], type=frozenset[int]))
+
+
+def save_erasure(transaction: Transaction, person: str, erasure: Erasure, now: int) -> None:
+    """Store an erasure, to be resumed with the same pseudonym if it is interrupted."""
+    identifiers = msgspec.json.encode(erasure[1:4]).decode()
+    entities = msgspec.json.encode(sorted(erasure.entities)).decode()
+    transaction.run(_SAVE_ERASURE, (erasure.pseudonym, person, identifiers, entities, now))
+
+
+def open_for_erasure(
+    erasure: Erasure, work: Callable[[Transaction], T]
+) -> Callable[[Transaction], T]:
+    """Wrap work so that the database lets it put the pseudonym into records of the audit."""
+
+    def within(transaction: Transaction) -> T:
+        transaction.run(_OPEN_ERASURE, (1, erasure.pseudonym))
+        result = work(transaction)
+        transaction.run(_OPEN_ERASURE, (0, erasure.pseudonym))
+        return result
+
+    return within
+
+
+def finish_erasure(transaction: Transaction, erasure: Erasure) -> None:
+    """Forget a finished erasure: from now on nothing leads from the pseudonym to the person."""
+    transaction.run("DELETE FROM erasures WHERE pseudonym = ?", (erasure.pseudonym,))
+
+
+def delete_account(transaction: Transaction, ref: str) -> ErasedAccount:
+    """Delete an account and everything of it; also what is there without an account.
+
+    Raises ConflictError if no administrator would be left.
+    """
+    account = lock_user_to_erase(transaction, ref)
+    scim_ids = list_linked_users(transaction, ref)
+    deleted = {
+        "sessions": sessions.end_sessions_of(transaction, ref),
+        "invitations": invitations.delete_invitations_of(transaction, ref),
+        "OAuth consents": consents.end_consents_of(transaction, ref),
+        "tokens": tokens.delete_tokens_of(transaction, ref),
+        "account links": delete_account_links(transaction, ref),
+        "accounts": delete_user(transaction, ref),
+    }
+    return ErasedAccount(deleted, frozenset(account) - {""}, account.subject, scim_ids)
+
+
+_FIND_ERASURE: Final = "SELECT pseudonym, identifiers, entities FROM erasures WHERE person = ?"
+
+_SAVE_ERASURE: Final = """
+INSERT INTO erasures (pseudonym, person, identifiers, entities, begun_at, is_open)
+VALUES (?, ?, ?, ?, ?, 0)
+ON CONFLICT (pseudonym) DO UPDATE SET identifiers = excluded.identifiers,
+    entities = excluded.entities
+"""
+
+_OPEN_ERASURE: Final = "UPDATE erasures SET is_open = ? WHERE pseudonym = ?"

@@ -13,7 +13,8 @@ from factbook.datasources.clients import Clients
 from factbook.datasources.memory import DatabaseMemory
 from factbook.errors import UnavailableError
 from factbook.integrations.integration import Integration
-from factbook.outbound import AnswerCaches, HttpClient
+from factbook.outbound.cache import AnswerCaches
+from factbook.outbound.client import HttpClient
 from factbook.scheduling import run_queue
 from factbook.scheduling.run_queue import Batch, BatchFigures, LostBatchError
 from factbook.scheduling.runs import EndedRun

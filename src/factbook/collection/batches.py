@@ -16,7 +16,9 @@ from factbook.facts import entity_filter, store
 from factbook.facts.datasource import DataSource
 from factbook.facts.freshness import Observation
 from factbook.integrations.integration import Collected, Integration
-from factbook.outbound import AnswerCache, ClientHealth, HttpClient, Memory
+from factbook.outbound.cache import AnswerCache, Memory
+from factbook.outbound.client import HttpClient
+from factbook.outbound.limits import ClientHealth
 from factbook.outbound.outcomes import Missing, Outcome
 from factbook.scheduling import run_queue, runs
 from factbook.scheduling.run_queue import Batch, BatchFigures

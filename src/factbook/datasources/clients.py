@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from factbook.clock import Clock
 from factbook.integrations.integration import Authorize, Integration
-from factbook.outbound import Governor, HttpClient
+from factbook.outbound.client import HttpClient
+from factbook.outbound.limits import Governor
 from factbook.settings import Settings
 from factbook.telemetry.spans import NO_TRACER, Tracer
 
 if TYPE_CHECKING:
-    from factbook.outbound.sender import Sender
+    from factbook.outbound.network import Sender
 
 # Makes the client with which an integration asks its host.
 Connect = Callable[[Integration], HttpClient]
@@ -25,7 +26,7 @@ class ClientFactory:
 
     def __init__(self, settings: Settings, clock: Clock, tracer: Tracer = NO_TRACER) -> None:
         # Heavy to import, and of no use to a service without integrations.
-        from factbook.outbound.transport import Network  # noqa: PLC0415
+        from factbook.outbound.network import Network  # noqa: PLC0415
 
         self._network = Network(settings, tracer=tracer)
         self._clock = clock

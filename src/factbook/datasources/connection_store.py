@@ -252,13 +252,13 @@ def _sealed(name: str, connection: SourceConnection, key: bytes) -> bytes | None
     if not connection.headers:
         return None
     content = msgspec.json.encode(connection.headers)
-    return encryption.seal(key, _LABEL, _beside(name, connection.base_url), content)
+    return encryption.seal_secret(key, _LABEL, _beside(name, connection.base_url), content)
 
 
 def _values(row: Row, key: bytes) -> dict[str, str]:
     """The decrypted values of the headers; raises NotOpenedError."""
     beside = _beside(row[0], _stored(row).options.base_url)
-    content = encryption.opened(key, _LABEL, beside, bytes(row[2]))
+    content = encryption.open_secret(key, _LABEL, beside, bytes(row[2]))
     return msgspec.json.decode(content, type=dict[str, str])
 
 

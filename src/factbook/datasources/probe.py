@@ -10,8 +10,8 @@ from factbook.clock import SECOND
 from factbook.datasources.memory import DatabaseMemory
 from factbook.facts import entity_filter
 from factbook.integrations.integration import Collected, Integration, Probe
-from factbook.outbound import Answer, HttpClient
-from factbook.outbound.outcomes import Missing
+from factbook.outbound.client import HttpClient
+from factbook.outbound.outcomes import Answer, Missing
 from factbook.storage import Database
 
 # Entities that are looked at for an example, one of which points to something.

@@ -10,7 +10,7 @@ from factbook.facts import store
 from factbook.facts.freshness import find_reason
 from factbook.facts.schema import NO_ANNOTATION, reason_word
 from factbook.integrations.integration import Integration
-from factbook.outbound import HttpClient
+from factbook.outbound.client import HttpClient
 from factbook.outbound.outcomes import MEANINGS, Missing, Outcome
 from factbook.storage import Database
 

@@ -18,8 +18,8 @@ from factbook.storage import Database
 
 if TYPE_CHECKING:
     # Only who works on them imports them.
+    from factbook.auth.oauth.clients import OAuthOptions
     from factbook.auth.oauth.company_tokens import CompanyTokens
-    from factbook.auth.oauth.options import OAuthOptions
     from factbook.checks.scorecards.write_trial import WriteTrial
     from factbook.datasources.clients import Connect
     from factbook.datasources.registry import Registry

@@ -22,8 +22,7 @@ from factbook.errors import (
 )
 
 if TYPE_CHECKING:
-    from factbook.auth.token_reach import Narrowing
-    from factbook.auth.tokens import Grant
+    from factbook.auth.tokens import Grant, Narrowing
     from factbook.settings import Settings
 
 JSON = b"application/json; charset=utf-8"

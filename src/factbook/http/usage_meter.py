@@ -7,8 +7,8 @@ from typing import Any, Final
 
 import structlog
 
-from factbook.auth import token_usage
-from factbook.auth.token_usage import TokenUsage, UsageDay
+from factbook.auth import tokens
+from factbook.auth.tokens import TokenUsage, UsageDay
 from factbook.clock import DAY, Clock
 from factbook.errors import UnavailableError
 from factbook.storage import Database
@@ -58,7 +58,7 @@ class UsageMeter:
         first = self._clock() // DAY - SHOWN_DAYS + 1
         self._gather()
         unwritten = list(self._unwritten.items())
-        found = await token_usage.since(self._database, ids, first)
+        found = await tokens.sum_token_usage(self._database, ids, first)
         shown = {id_: found.get(id_, TokenUsage()) for id_ in ids}
         for key, more in unwritten:
             if key.token_id in shown and key.day >= first:
@@ -72,7 +72,7 @@ class UsageMeter:
         if not found:
             return
         try:
-            await self._database.write(partial(token_usage.add, found=found))
+            await self._database.write(partial(tokens.add_token_usage, found=found))
         except UnavailableError as error:
             log.warning("usage.unavailable", cause=error.cause)
             for key, lost in found.items():

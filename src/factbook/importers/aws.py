@@ -42,7 +42,8 @@ from factbook.importers.snapshot import (
     Snapshot,
     SnapshotPart,
 )
-from factbook.outbound import ANONYMOUS, HttpClient, Memory
+from factbook.outbound.cache import Memory
+from factbook.outbound.client import ANONYMOUS, HttpClient
 from factbook.outbound.outcomes import REPEATED, UNUSABLE, Answer, Missing, Outcome, read_as
 from factbook.settings.option_tables import about, is_web_address
 

@@ -14,8 +14,8 @@ from factbook.catalog.ref import DEFAULT_NAMESPACE, EntityRef
 from factbook.errors import InputError
 from factbook.importers.importer import Access, ImporterKind, ImporterOptions, ReadingContext, Show
 from factbook.importers.snapshot import ImportedItem, ReadingProblem, Snapshot, SnapshotPart
-from factbook.outbound import ANONYMOUS, Credential, HttpClient
-from factbook.outbound.outcomes import REPEATED, UNUSABLE, Missing, Outcome, too_many
+from factbook.outbound.client import ANONYMOUS, Credential, HttpClient
+from factbook.outbound.outcomes import REPEATED, UNUSABLE, Missing, Outcome, report_too_many
 from factbook.settings.option_tables import about, is_web_address
 
 _NAMESPACE_PREFIX: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,30})")
@@ -124,8 +124,8 @@ class EntityListing:
     def excess(self) -> Missing | None:
         """The reason to stop, if the list is larger than fits here."""
         if len(self.entities) > MOST_ENTITIES:
-            return too_many(MOST_ENTITIES, "entities")
-        return too_many(MOST_BYTES, "bytes of entities") if self.size > MOST_BYTES else None
+            return report_too_many(MOST_ENTITIES, "entities")
+        return report_too_many(MOST_BYTES, "bytes of entities") if self.size > MOST_BYTES else None
 
     def ended(self) -> "EntityListing":
         """The listing after its last page."""
@@ -167,7 +167,7 @@ async def list_catalog_entities(
         if len(found.entities) == before:
             found.missing = REPEATED
             return found
-    found.missing = too_many(_MOST_PAGES, "pages")
+    found.missing = report_too_many(_MOST_PAGES, "pages")
     return found
 
 

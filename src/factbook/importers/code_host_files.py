@@ -13,7 +13,8 @@ from factbook.importers.catalog_documents import ReadingBudget
 from factbook.importers.catalog_files import FileLocation
 from factbook.importers.code_hosts import Content, HostedRepository, Place
 from factbook.integrations.integration import each, store_entry, stored_entry
-from factbook.outbound import HttpClient, Memory
+from factbook.outbound.cache import Memory
+from factbook.outbound.client import HttpClient
 from factbook.outbound.outcomes import Missing, Outcome
 
 HEAD: Final = "HEAD"

@@ -33,7 +33,7 @@ from factbook.importers.snapshot import (
     SnapshotPart,
 )
 from factbook.integrations.integration import store_entry, stored_entry
-from factbook.outbound import Memory
+from factbook.outbound.cache import Memory
 from factbook.outbound.outcomes import Missing, Outcome
 
 # Of a file itself, whoever reads it.

@@ -17,8 +17,9 @@ from factbook.importers.importer import NO_NAMESPACE, AccountImporterOptions, Re
 from factbook.importers.snapshot import Snapshot
 from factbook.integrations.integration import Authorize
 from factbook.integrations.locations import SOURCE_LOCATION
-from factbook.outbound import ANONYMOUS, Answer, HttpClient, Memory, host_of
-from factbook.outbound.outcomes import Missing, Outcome, read_as
+from factbook.outbound.cache import Memory
+from factbook.outbound.client import ANONYMOUS, HttpClient, extract_host
+from factbook.outbound.outcomes import Answer, Missing, Outcome, read_as
 from factbook.settings.option_tables import about
 
 Api = TypeVar("Api")
@@ -102,7 +103,7 @@ class CodeHostImportOptions(AccountImporterOptions, frozen=True, kw_only=True):
             yield "people_from has to be like acme/people or acme/team-*"
         for name, base in zip(self.text_hosts, self.text_bases, strict=True):
             try:
-                host_of(base)
+                extract_host(base)
             except ConfigurationError as error:
                 yield f"text_hosts: {name}: {error.message}"
         if self.namespace and not valid_namespace(self.namespace):

@@ -14,7 +14,7 @@ import msgspec
 from factbook import invisible
 from factbook.catalog.validation import DOT_SEGMENTS, normal_name
 from factbook.integrations.integration import store_entry, stored_entry
-from factbook.outbound import Memory
+from factbook.outbound.cache import Memory
 
 _LONGEST_NAME: Final = 253
 _RUNS: Final = re.compile(r"-{2,}")

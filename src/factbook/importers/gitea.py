@@ -53,8 +53,9 @@ from factbook.integrations.gitea.api import PAGE, GiteaApi
 from factbook.integrations.gitea.client import paths_of
 from factbook.integrations.integration import each
 from factbook.integrations.merge_times import milliseconds
-from factbook.outbound import Answer, Memory, path
-from factbook.outbound.outcomes import UNUSABLE, Missing, Outcome, too_many
+from factbook.outbound.cache import Memory
+from factbook.outbound.client import build_path
+from factbook.outbound.outcomes import UNUSABLE, Answer, Missing, Outcome, report_too_many
 from factbook.settings.option_tables import about
 
 _Name = Annotated[str, Meta(pattern=r"\A[\w.-]{1,255}\Z")]
@@ -310,7 +311,7 @@ async def list_gitea_rows(
         if not page or (found.total is not None and read >= found.total):
             found.end()
             return found
-    found.missing = found.missing or too_many(_MOST_PAGES, "pages of one list")
+    found.missing = found.missing or report_too_many(_MOST_PAGES, "pages of one list")
     return found
 
 
@@ -356,7 +357,7 @@ class GiteaFileCalls:
         names: set[str] = set()
         number = 1
         while True:
-            target = path("repos", *slug.split("/"), "git", "trees", ref)
+            target = build_path("repos", *slug.split("/"), "git", "trees", ref)
             page = await self._api.one(target, GiteaTreePage, _HIDDEN, page=number)
             if isinstance(page, Missing):
                 return page
@@ -371,7 +372,7 @@ class GiteaFileCalls:
     async def _file(self, location: FileLocation) -> Content:
         parts = *location.repository.split("/"), "contents", *location.path.split("/")
         query = {} if location.ref == HEAD else {"ref": location.ref}
-        found = await self._api.one(path("repos", *parts), GiteaContent, None, **query)
+        found = await self._api.one(build_path("repos", *parts), GiteaContent, None, **query)
         if isinstance(found, GiteaContent):
             return found.content_of_file()
         is_there = "/" not in location.path and found.outcome is Outcome.NOT_FOUND
@@ -420,7 +421,7 @@ async def read_gitea_teams(api: GiteaApi, organization: str, number: int, *, who
     With their members and repositories if they are `whole`.
     """
     # One that went while the list was read is not found by its members.
-    listed = await list_gitea_rows(api, path("orgs", organization, "teams"), GiteaTeam)
+    listed = await list_gitea_rows(api, build_path("orgs", organization, "teams"), GiteaTeam)
     found = Teams(listed.rows)
     owner = await _is_organization_owner(api, organization)
     if isinstance(owner, Missing):
@@ -442,7 +443,7 @@ async def read_gitea_teams(api: GiteaApi, organization: str, number: int, *, who
 
 async def read_organization_members(api: GiteaApi, organization: str) -> RowListing[GiteaMember]:
     """The members of an organization."""
-    target = path("orgs", organization, "members")
+    target = build_path("orgs", organization, "members")
     return await repeat_until_agreed(lambda: list_gitea_rows(api, target, GiteaMember))
 
 
@@ -450,13 +451,13 @@ async def _complete_teams(api: GiteaApi, found: Teams) -> None:
     """Add the members and repositories of every team."""
 
     async def members(id_: int) -> RowListing[GiteaMember]:
-        target = path("teams", str(id_), "members")
+        target = build_path("teams", str(id_), "members")
         return await repeat_until_agreed(lambda: list_gitea_rows(api, target, GiteaMember))
 
     async def repositories(id_: int) -> RowListing[TeamRepository]:
         if found.teams[id_].includes_all_repositories:
             return RowListing()
-        target = path("teams", str(id_), "repos")
+        target = build_path("teams", str(id_), "repos")
         return await repeat_until_agreed(lambda: list_gitea_rows(api, target, TeamRepository))
 
     for id_, people in (await each(found.teams, members)).items():
@@ -474,7 +475,7 @@ async def _is_organization_owner(api: GiteaApi, organization: str) -> bool | Mis
     if isinstance(account, Missing):
         found = account
     else:
-        target = path("users", account.login, "orgs", organization, "permissions")
+        target = build_path("users", account.login, "orgs", organization, "permissions")
         found = await api.one(target, GiteaPermissions)
     if isinstance(found, Missing):
         return found if found.passing else False
@@ -559,7 +560,7 @@ async def _name_gitea_teams(
 
 async def _read_organization(api: GiteaApi, place: Place, *, people: bool) -> _ReadOrganization:
     """The repositories of an organization in the order of their making, and its people."""
-    found = await api.one(path("orgs", place.login), GiteaOrganization)
+    found = await api.one(build_path("orgs", place.login), GiteaOrganization)
     if isinstance(found, Missing):
         nothing = RowListing[OwnRepository](missing=found)
         members = RowListing[GiteaMember](missing=found) if people else None

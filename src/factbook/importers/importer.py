@@ -14,7 +14,8 @@ from factbook.importers.mapping import parse_mapping
 from factbook.importers.snapshot import PREFIX, Snapshot
 from factbook.integrations.configuration import InstanceOptions
 from factbook.integrations.integration import NOWHERE, Authorize, Collected, Integration
-from factbook.outbound import ANONYMOUS, HttpClient, Memory
+from factbook.outbound.cache import Memory
+from factbook.outbound.client import ANONYMOUS, HttpClient
 from factbook.outbound.outcomes import Missing, Outcome
 from factbook.settings.option_tables import DEFAULT_INSTANCE, about
 

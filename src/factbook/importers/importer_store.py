@@ -297,7 +297,7 @@ def _seal_secrets(
     if not secrets:
         return None
     content = msgspec.json.encode(dict(secrets))
-    return encryption.seal(key, _SECRETS_LABEL, _join_context(id_, hosts), content)
+    return encryption.seal_secret(key, _SECRETS_LABEL, _join_context(id_, hosts), content)
 
 
 def _open_secrets(row: Row, key: bytes) -> dict[str, str]:
@@ -305,7 +305,7 @@ def _open_secrets(row: Row, key: bytes) -> dict[str, str]:
     if row[4] is None:
         return {}
     beside = _join_context(row[0], make_stored_importer(row).options.hosts)
-    content = encryption.opened(key, _SECRETS_LABEL, beside, bytes(row[4]))
+    content = encryption.open_secret(key, _SECRETS_LABEL, beside, bytes(row[4]))
     return msgspec.json.decode(content, type=dict[str, str])
 
 

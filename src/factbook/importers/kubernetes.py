@@ -36,8 +36,9 @@ from factbook.importers.snapshot import (
     SnapshotPart,
 )
 from factbook.integrations.locations import SOURCE_LOCATION
-from factbook.outbound import Answer, Credential, HttpClient, Memory
-from factbook.outbound.outcomes import REPEATED, UNUSABLE, Missing, Outcome, read_as
+from factbook.outbound.cache import Memory
+from factbook.outbound.client import Credential, HttpClient
+from factbook.outbound.outcomes import REPEATED, UNUSABLE, Answer, Missing, Outcome, read_as
 from factbook.settings.option_tables import about, is_web_address
 
 ACCOUNT_FOLDER: Final = "/var/run/secrets/kubernetes.io/serviceaccount"

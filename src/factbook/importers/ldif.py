@@ -33,7 +33,7 @@ from factbook.importers.importer import (
     Show,
 )
 from factbook.importers.snapshot import ImportedItem, ReadingProblem, Snapshot, SnapshotPart
-from factbook.outbound import Memory
+from factbook.outbound.cache import Memory
 from factbook.settings.option_tables import about
 
 _LONGEST_NAME: Final = 8_192

@@ -30,7 +30,8 @@ from factbook.importers.importer_store import MakeImporter, StoredImporter
 from factbook.importers.snapshot import PREFIX, ReadingProblem, Snapshot
 from factbook.integrations import vendor
 from factbook.integrations.integration import Integration
-from factbook.outbound import HttpClient, Memory
+from factbook.outbound.cache import Memory
+from factbook.outbound.client import HttpClient
 from factbook.settings import option_tables
 from factbook.storage import Database, Row
 

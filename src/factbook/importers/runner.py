@@ -28,7 +28,8 @@ from factbook.importers.importer import Importer, Show
 from factbook.importers.records import GivenHint, ImportRun, LostRunError, RunOutcome
 from factbook.importers.snapshot import NAMESPACES, Snapshot, name_set
 from factbook.importers.writer import ImportTarget, PartResult, make_import_actor, write_snapshot
-from factbook.outbound import ClientHealth, HttpClient
+from factbook.outbound.client import HttpClient
+from factbook.outbound.limits import ClientHealth
 from factbook.scheduling import lease
 from factbook.settings import Settings
 from factbook.storage import Database, Transaction, Write

@@ -14,7 +14,9 @@ from factbook.integrations import file_types, merge_times
 from factbook.integrations.configuration import InstanceOptions
 from factbook.integrations.integration import Leaves, bad_annotation, no_annotation, total
 from factbook.integrations.locations import SourceLocation, slug
-from factbook.outbound import Clones, HttpClient, Memory
+from factbook.outbound.cache import Memory
+from factbook.outbound.client import HttpClient
+from factbook.outbound.git import Clones
 from factbook.outbound.outcomes import Missing
 from factbook.settings.option_tables import HOST_PATTERN, about, url_origin
 

@@ -13,7 +13,7 @@ from factbook.facts.datasource import DataSource, Handler, Lifecycle
 from factbook.facts.schema import Fact
 from factbook.facts.shapes import SHAPES
 from factbook.integrations.integration import Integration, facts_of
-from factbook.outbound import Credential, HttpClient
+from factbook.outbound.client import Credential, HttpClient
 from factbook.settings import option_tables
 
 _CONFIDENTIAL: Final = re.compile(r"secret|password|token|key", re.IGNORECASE)

@@ -9,7 +9,8 @@ from typing import NamedTuple
 import msgspec
 
 from factbook.integrations.integration import store_entry, stored_entry
-from factbook.outbound import Clones, Memory, clones, exceeds, note_exceeded
+from factbook.outbound.cache import Memory, exceeds_noted_limit, note_exceeded_limit
+from factbook.outbound.git import Clones, report_too_large
 from factbook.outbound.outcomes import Missing, Outcome
 
 Paths = list[str]
@@ -61,18 +62,18 @@ async def read(memory: Memory, tree: RepositoryTree, copies: Clones, now: int) -
 async def _read(memory: Memory, tree: RepositoryTree, copies: Clones, now: int) -> Paths | Missing:
     """The paths, by the method that worked for an earlier commit if that is known."""
     by_calls, by_clone = f"tree:{tree.repository}", f"clone:{tree.repository}"
-    if not await exceeds(memory, by_calls, tree.most_calls, now):
+    if not await exceeds_noted_limit(memory, by_calls, tree.most_calls, now):
         found = await tree.call()
         if not isinstance(found, Missing) or found.outcome is not Outcome.TOO_LARGE:
             return found
-        await note_exceeded(memory, by_calls, tree.most_calls, now)
-    if await exceeds(memory, by_clone, copies.limits, now):
-        return clones.too_large(copies.limits)
+        await note_exceeded_limit(memory, by_calls, tree.most_calls, now)
+    if await exceeds_noted_limit(memory, by_clone, copies.limits, now):
+        return report_too_large(copies.limits)
     found = await copies.paths(tree.name)
     if not isinstance(found, Missing) or found.retried:
         return found
     if found.outcome is Outcome.TOO_LARGE:
-        await note_exceeded(memory, by_clone, copies.limits, now)
+        await note_exceeded_limit(memory, by_clone, copies.limits, now)
         return found
     detail = f"the tree takes too many calls, and a clone failed: {found.detail}"
     return Missing(Outcome.TOO_LARGE, detail)

@@ -16,8 +16,9 @@ from factbook.facts import shapes
 from factbook.facts.datasource import DataSource
 from factbook.facts.schema import Fact
 from factbook.facts.shapes import Shape
-from factbook.outbound import ANONYMOUS, Answer, Credential, HttpClient, Memory
-from factbook.outbound.outcomes import Missing, Outcome
+from factbook.outbound.cache import Memory
+from factbook.outbound.client import ANONYMOUS, Credential, HttpClient
+from factbook.outbound.outcomes import Answer, Missing, Outcome
 
 T = TypeVar("T")
 V = TypeVar("V")

@@ -5,8 +5,8 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
-from factbook.outbound import Memory, exceeds, note_exceeded
-from factbook.outbound.outcomes import REPEATED, Missing, too_many
+from factbook.outbound.cache import Memory, exceeds_noted_limit, note_exceeded_limit
+from factbook.outbound.outcomes import REPEATED, Missing, report_too_many
 
 
 class Identified(Protocol):
@@ -58,8 +58,8 @@ class NumberedPages(Generic[Row, Value]):
         reading counts once. A page that brings nothing new means that pages repeat.
         """
         most = self.size * self.most
-        too_large = too_many(most, f"rows in one listing of {self.vendor}")
-        if await exceeds(self.memory, name, most, self.now):
+        too_large = report_too_many(most, f"rows in one listing of {self.vendor}")
+        if await exceeds_noted_limit(self.memory, name, most, self.now):
             return too_large
         found: dict[Any, Value] = {}
         for number in range(self.most):
@@ -72,5 +72,5 @@ class NumberedPages(Generic[Row, Value]):
                 return list(found.values())
             if len(found) == before:
                 return REPEATED
-        await note_exceeded(self.memory, name, most, self.now)
+        await note_exceeded_limit(self.memory, name, most, self.now)
         return too_large

@@ -21,9 +21,11 @@ from factbook.integrations.integration import (
 from factbook.integrations.listings import NumberedPages
 from factbook.integrations.locations import SourceLocation as Location
 from factbook.integrations.locations import location
-from factbook.outbound import ANONYMOUS, Answer, Credential, Memory, path
-from factbook.outbound import HttpClient as Client
-from factbook.outbound.outcomes import Missing, Outcome
+from factbook.outbound.cache import Memory
+from factbook.outbound.client import ANONYMOUS, Credential
+from factbook.outbound.client import HttpClient as Client
+from factbook.outbound.client import build_path as path
+from factbook.outbound.outcomes import Answer, Missing, Outcome
 from factbook.settings.option_tables import about, source_id
 from factbook.settings.option_tables import instance_title as title
 from factbook.settings.option_tables import read_options as read

@@ -8,9 +8,9 @@ from types import MappingProxyType
 
 from factbook.audit import json_lines, trail
 from factbook.audit.trail import COMMAND_LINE, About, AuditEntry, AuditPosition, Caller
-from factbook.auth import group_roles, invitations, roles, token_reach, token_rules, tokens, users
+from factbook.auth import group_roles, invitations, token_rules, tokens, users
 from factbook.auth import permissions as known_permissions
-from factbook.auth.encryption import token_key
+from factbook.auth.encryption import find_token_key
 from factbook.auth.token_rules import TokenRequest
 from factbook.auth.tokens import StoredToken
 from factbook.auth.users import Person
@@ -34,8 +34,8 @@ def token_permissions(
     if everything and (named or presets):
         raise InputError("--all includes every permission: leave out --permission and --preset.")
     if everything:
-        return known_permissions.NAMES
-    chosen = known_permissions.checked(named) | known_permissions.of_presets(presets)
+        return known_permissions.PERMISSION_NAMES
+    chosen = known_permissions.check_permissions(named) | known_permissions.expand_presets(presets)
     return chosen or known_permissions.READING
 
 
@@ -51,19 +51,19 @@ async def create_token(
 
     Raises NotAllowedError when the permissions exceed those of an owner who is a person.
     """
-    value, duration = tokens.generate(), tokens.lifetime(lifetime)
-    known = known_permissions.checked(permissions)
-    wish = TokenRequest(name, known, duration, token_reach.checked(narrowed))
+    value, duration = tokens.generate_token(), tokens.convert_lifetime(lifetime)
+    known = known_permissions.check_permissions(permissions)
+    wish = TokenRequest(name, known, duration, tokens.check_narrowing(narrowed))
     user = str(refs.parse(owner, kind="user"))
-    digest = tokens.digest(value, token_key(backend.settings))
+    digest = tokens.hash_token(value, find_token_key(backend.settings))
 
     def create(transaction: Transaction) -> StoredToken:
-        return token_rules.make(
+        return token_rules.make_token(
             transaction,
             wish,
             digest=digest,
             owner=user,
-            held=known_permissions.NAMES,
+            held=known_permissions.PERMISSION_NAMES,
             created_by=COMMAND_LINE,
             now=now(),
         )
@@ -76,14 +76,14 @@ async def create_token(
 async def list_tokens(backend: Backend) -> list[StoredToken]:
     """List the tokens that are not revoked, newest first."""
     async with backend.opened() as database:
-        return await tokens.listed(database)
+        return await tokens.list_tokens(database)
 
 
 async def revoke_token(backend: Backend, id_or_name: str) -> str:
     """Revoke a token from the next request on; returns its name."""
     async with backend.opened() as database:
         write = recorded_write(database, audit.of_token("token.revoke"), now())
-        token = await write(lambda tx: tokens.revoke(tx, id_or_name, now()))
+        token = await write(lambda tx: tokens.revoke_token(tx, id_or_name, now()))
     return token.name
 
 
@@ -126,7 +126,7 @@ async def export_audit(
 async def list_people(backend: Backend) -> list[Person]:
     """List all people, ordered by reference."""
     async with backend.opened() as database:
-        return await users.listed(database)
+        return await users.list_users(database)
 
 
 async def invite(
@@ -138,21 +138,25 @@ async def invite(
     viewer otherwise. Raises InputError when the address of the service or the name is missing, and
     ConflictError for a name that is somebody's, unless `confirmed` says that it is for that person.
     """
-    address, secret, at = urls.address(backend.settings, server), invitations.generate(), now()
-    digest = invitations.digest(secret, token_key(backend.settings))
-    rules = group_roles.rules(backend.settings)
+    address, secret, at = (
+        urls.address(backend.settings, server),
+        invitations.generate_invitation_secret(),
+        now(),
+    )
+    digest = invitations.hash_invitation_secret(secret, find_token_key(backend.settings))
+    rules = group_roles.make_group_rules(backend.settings)
     ref = None if name is None else _reference(name)
 
     def work(transaction: Transaction) -> AuditEntry:
-        given, lifetime = role or roles.ADMINISTRATOR, invitations.LIFETIME
+        given, lifetime = role or known_permissions.ADMINISTRATOR, invitations.INVITATION_LIFETIME
         # Such a link ends with the first person, whoever becomes that.
-        first = given == roles.ADMINISTRATOR and ref is None
-        if not (first and invitations.replace_first(transaction, digest, at, lifetime)):
-            given = role or roles.VIEWER
+        first = given == known_permissions.ADMINISTRATOR and ref is None
+        if not (first and invitations.replace_first_invitation(transaction, digest, at, lifetime)):
+            given = role or known_permissions.VIEWER
             if ref is None:
                 raise InputError("Name the person: factbook people invite NAME.")
             scim_id = identity.check_invitation(transaction, ref, rules, confirmed=confirmed)
-            invitations.make(
+            invitations.create_invitation(
                 transaction,
                 digest=digest,
                 role=given,
@@ -163,7 +167,7 @@ async def invite(
                 scim_id=scim_id,
             )
         detail = {"role": given, "person": ref or ""}
-        return AuditEntry("person.invite", digest[: invitations.ID], detail)
+        return AuditEntry("person.invite", digest[: invitations.ID_LENGTH], detail)
 
     async with backend.opened() as database:
         entry = await recorded_write(database, lambda made: made, at)(work)
@@ -175,7 +179,7 @@ async def confirm_person(backend: Backend, name: str, user_name: str) -> Confirm
 
     Raises the errors of `identity.confirm`.
     """
-    ref, at, rules = _reference(name), now(), group_roles.rules(backend.settings)
+    ref, at, rules = _reference(name), now(), group_roles.make_group_rules(backend.settings)
     caller = Caller(COMMAND_LINE, at)
     async with backend.opened() as database:
         return await recorded_write(database, identity.audit_confirmation, at)(
@@ -191,7 +195,7 @@ async def add_person(backend: Backend, wish: NewAccount) -> Confirmation:
     issuer, at = backend.settings.openid.get("issuer"), now()
     if not issuer:
         raise InputError("The settings name no OpenID Connect provider: fill the table [openid].")
-    rules, caller = group_roles.rules(backend.settings), Caller(COMMAND_LINE, at)
+    rules, caller = group_roles.make_group_rules(backend.settings), Caller(COMMAND_LINE, at)
     async with backend.opened() as database:
         return await recorded_write(database, identity.audit_confirmation, at)(
             lambda tx: identity.add_account(tx, wish, issuer, rules, caller)
@@ -215,7 +219,7 @@ async def erase_person(
 
 
 def _reference(name: str) -> str:
-    return users.reference(name.removeprefix(users.PREFIX))
+    return users.make_user_ref(name.removeprefix(users.PREFIX))
 
 
 async def reset_password(backend: Backend, name: str, server: str | None) -> str:
@@ -224,13 +228,19 @@ async def reset_password(backend: Backend, name: str, server: str | None) -> str
     Raises NotFoundError for an unknown person, ConflictError for a disabled one, and InputError
     when the address of the service is not known.
     """
-    address, secret, at = urls.address(backend.settings, server), invitations.generate(), now()
+    address, secret, at = (
+        urls.address(backend.settings, server),
+        invitations.generate_invitation_secret(),
+        now(),
+    )
     ref = _reference(name)
-    digest = invitations.digest(secret, token_key(backend.settings))
+    digest = invitations.hash_invitation_secret(secret, find_token_key(backend.settings))
     entry = AuditEntry("person.change", ref, {"changed": "link to set a password"})
     async with backend.opened() as database:
         await recorded_write(database, entry, at)(
-            lambda tx: users.reset(tx, ref, digest=digest, made_by=COMMAND_LINE, now=at)
+            lambda tx: users.create_password_link(
+                tx, ref, digest=digest, made_by=COMMAND_LINE, now=at
+            )
         )
     return urls.welcome(address, secret)
 

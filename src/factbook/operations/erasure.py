@@ -13,8 +13,8 @@ import msgspec
 
 from factbook.audit import trail
 from factbook.audit.trail import AuditEntry, Caller
-from factbook.auth import erasures, users
-from factbook.auth.erasures import Erasure
+from factbook.auth import users
+from factbook.auth.users import Erasure
 from factbook.catalog import ref as refs
 from factbook.catalog.store import removed, search_keys
 from factbook.catalog.store.removed import Holder
@@ -106,7 +106,7 @@ async def erase(database: Database, ref: str, caller: Caller) -> ErasureReport:
         )
     # A member of a group is a key of the search, which stays until it is swept.
     await search_keys.sweep(database, Throttle(clock=lambda: 0.0))
-    await database.write(lambda transaction: erasures.finish(transaction, begun.erasure))
+    await database.write(lambda transaction: users.finish_erasure(transaction, begun.erasure))
     return _report(ref, begun, replaced)
 
 
@@ -119,8 +119,8 @@ def _report(ref: str, begun: _Begun, replaced: Mapping[str, int]) -> ErasureRepo
 
 def _begin(transaction: Transaction, ref: str, caller: Caller) -> _Begun:
     """Delete what belongs to the person, and note the erasure."""
-    earlier = erasures.unfinished(transaction, ref)
-    account = erasures.delete_account(transaction, ref)
+    earlier = users.find_unfinished_erasure(transaction, ref)
+    account = users.delete_account(transaction, ref)
     rows = directory.delete_scim_users(transaction, ref, account.scim_ids, account.subject)
     every = {ref, *(row.ref for row in rows if row.ref), *(earlier.refs if earlier else ())}
     _refuse(removed.holders(transaction, every), ref)
@@ -148,7 +148,7 @@ def _begin(transaction: Transaction, ref: str, caller: Caller) -> _Begun:
         frozenset(names) | (earlier.names if earlier else frozenset()),
         frozenset(ids),
     )
-    erasures.save(transaction, ref, erasure, caller.at)
+    users.save_erasure(transaction, ref, erasure, caller.at)
     if earlier is None:
         entry = AuditEntry("person.erase", erasure.ref, {"deleted": sum(deleted.values())})
         trail.append(transaction, trail.record(caller, entry))
@@ -203,7 +203,7 @@ async def _replace(database: Database, erasure: Erasure, *, apply: bool) -> dict
     replacement = _Replacement(erasure)
 
     def write(work: Callable[[Transaction], T], /) -> Awaitable[T]:
-        return database.write(erasures.while_open(erasure, work))
+        return database.write(users.open_for_erasure(erasure, work))
 
     given = write if apply else None
     counts = {

@@ -33,15 +33,15 @@ async def words(state: HandlerContext) -> str:
     """
     database, server = state.database, urls.server(state.settings)
     if server is None:
-        return "" if await users.any_there(database) else _NO_ADDRESS
-    if await users.any_there(database):
+        return "" if await users.has_users(database) else _NO_ADDRESS
+    if await users.has_users(database):
         return ""
-    secret, now = invitations.generate(), state.clock()
+    secret, now = invitations.generate_invitation_secret(), state.clock()
     try:
         made = await database.write(
-            lambda transaction: invitations.replace_first(
+            lambda transaction: invitations.replace_first_invitation(
                 transaction,
-                invitations.digest(secret, state.token_key),
+                invitations.hash_invitation_secret(secret, state.token_key),
                 now,
                 invitations.FIRST_LIFETIME,
             )

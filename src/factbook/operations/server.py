@@ -14,7 +14,7 @@ import uvicorn
 from uvicorn.supervisors import Multiprocess
 
 from factbook import app, backend, clock, listeners, process
-from factbook.auth.encryption import token_key
+from factbook.auth.encryption import find_token_key
 from factbook.operations import first_start
 from factbook.operations.database_session import on_database
 from factbook.settings import Settings
@@ -44,7 +44,7 @@ def serve(settings: Settings) -> None:
     logs.configure_logs(settings)
     # First of all: who cannot listen changes nothing in the database, and ends no earlier link.
     with listeners.bound(settings.host, settings.port) as sockets:
-        token_key(settings)
+        find_token_key(settings)
         faulthandler.enable()
         serve_all = _serve_in_children if settings.workers > 1 else _serve_here
         if not serve_all(settings, sockets):

@@ -1,39 +1,231 @@
-"""Client through which an integration calls its host."""
+"""Client through which an integration calls its host.
+
+A client may request URLs on the origin of its base URL, and no others. The network itself, which is
+slow to import, is in `network`, for the code that makes clients.
+"""
 
 import asyncio
 import copy
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import replace
+import hashlib
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Self, Unpack
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypedDict, Unpack
+from urllib.parse import quote, unquote, urlencode, urljoin, urlsplit
 
 import msgspec
 
+from factbook import json_parts
 from factbook.clock import SECOND, Clock, iso, now
-from factbook.outbound import caches
-from factbook.outbound.caches import AnswerCache, Kept
-from factbook.outbound.calls import (
-    ANONYMOUS,
-    Credential,
-    Exchange,
-    HttpCall,
-    RequestOptions,
-    address,
-    decoded,
-    expiry,
-    host_of,
-    is_redirect,
-    may_be_repeated,
-    moved,
-)
-from factbook.outbound.outcome_rules import verdict
-from factbook.outbound.outcomes import EMPTY, Answer, HostReply, Outcome
-from factbook.outbound.rate_limits import ClientHealth, Governor
+from factbook.errors import ConfigurationError
+from factbook.outbound import cache
+from factbook.outbound.cache import AnswerCache, KeptReply, Memory
+from factbook.outbound.limits import ClientHealth, Governor
+from factbook.outbound.outcomes import EMPTY, REPEATABLE, Answer, HostReply, Outcome, judge_reply
 
 if TYPE_CHECKING:
-    from factbook.outbound.sender import Sender
+    from factbook.outbound.network import Sender
 
-MOST_MOVES: Final = 3
+_DEFAULT_PORTS: Final = {"https": 443, "http": 80}
+_ABSOLUTE: Final = re.compile(r"(?:[a-z][a-z0-9+.-]*:)?//", re.IGNORECASE)
+# What parsers of addresses read differently; a fragment is never sent.
+_UNPRINTABLE: Final = re.compile(r"[\x00-\x20\x7f\\#]")
+
+
+def build_path(*segments: str | int) -> str:
+    """A path from its segments, each percent-encoded as a whole: `/repos/owner/name`.
+
+    Raises ValueError for an empty segment, `.` and `..`, which would name another resource.
+    """
+    texts = [str(segment) for segment in segments]
+    if {"", ".", ".."} & set(texts):
+        raise ValueError("A path cannot have an empty segment, a dot or two dots.")
+    return "".join(f"/{quote(text, safe='')}" for text in texts)
+
+
+def extract_host(base_url: str) -> str:
+    """The host of a base URL. Raises ConfigurationError for anything else."""
+    host = _split_origin(base_url)[1]
+    if not host or "?" in base_url or _UNPRINTABLE.search(base_url):
+        raise ConfigurationError(
+            "A base URL has to be like https://host/path, without name, password and query."
+        )
+    return host
+
+
+def build_address(base_url: str, target: str, query: Mapping[str, str | int]) -> str | None:
+    """The full URL of a target: below the base URL, or as given if it is a URL on the same origin.
+
+    None if it leads to another origin or contains `..`.
+    """
+    url = target if _ABSOLUTE.match(target) else f"{base_url}/{target.lstrip('/')}"
+    if query:
+        url += ("&" if "?" in url else "?") + urlencode(query)
+    if _UNPRINTABLE.search(url) or _split_origin(url) != _split_origin(base_url):
+        return None
+    return None if has_dot_segments(unquote(urlsplit(url).path)) else url
+
+
+def has_dot_segments(text: str) -> bool:
+    """True if a path has a segment that some server may read as a step up.
+
+    Some servers treat a backslash as a slash, and drop the part of a segment after a `;`.
+    """
+    segments = text.replace("\\", "/").split("/")
+    return any(segment.partition(";")[0] in {".", ".."} for segment in segments)
+
+
+def resolve_redirect(base_url: str, url: str, location: str) -> str | None:
+    """The target of a redirect from `url`; None if the client may not request it."""
+    try:
+        return build_address(base_url, urljoin(url, location), {})
+    except ValueError:
+        return None
+
+
+def _split_origin(url: str) -> tuple[str, str, int]:
+    """Scheme, host and port; an empty host if this is not a plain HTTP URL."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port or _DEFAULT_PORTS.get(parts.scheme, 0)
+    except ValueError:
+        return "", "", 0
+    if parts.scheme not in _DEFAULT_PORTS or not parts.hostname or "@" in parts.netloc:
+        return "", "", 0
+    return parts.scheme, parts.hostname, port
+
+
+@dataclass(frozen=True, slots=True)
+class Credential:
+    """One credential for one host.
+
+    `name` is for people and never secret. `identity` stands for the account that it authenticates:
+    answers are kept under it, so it changes with the credential unless the account is the same.
+    `authorize` returns the headers to send; it may first fetch a short-lived token, and returns the
+    failed answer if it cannot. It is called before each call, outside the queue.
+    """
+
+    name: str
+    identity: str = field(repr=False)
+    authorize: Callable[[], Awaitable[Mapping[str, str] | Answer]] = field(repr=False)
+
+    @classmethod
+    def fixed(cls, name: str, headers: Mapping[str, str]) -> "Credential":
+        """A credential whose headers never change, such as a token."""
+        text = "\0".join(f"{key.lower()}\0{headers[key]}" for key in sorted(headers))
+
+        async def authorize() -> Mapping[str, str]:
+            return headers
+
+        return cls(name, hashlib.sha256(text.encode()).hexdigest(), authorize)
+
+
+ANONYMOUS: Final = Credential.fixed("anonymous", {})
+
+
+def find_credential_expiry(headers: Mapping[str, str]) -> int | None:
+    """The time at which the credential expires, in milliseconds, if the host states it (GitHub)."""
+    text = headers.get("github-authentication-token-expiration", "").replace("UTC", "+0000")
+    try:
+        found = datetime.strptime(text.strip(), "%Y-%m-%d %H:%M:%S %z").astimezone(UTC)
+    except (ValueError, OverflowError):  # an offset can lead out of the years that there are
+        return None
+    return int(found.timestamp()) * SECOND
+
+
+_REDIRECT_STATUSES: Final = frozenset({301, 302, 307, 308})
+
+
+class RequestOptions(TypedDict, total=False):
+    """Options of a request besides its target.
+
+    `query` is appended to the target. `headers` are sent before the client's and the credential's.
+    `budget` names the limit that the call counts against. With `memory`, a GET is conditional on
+    the answer kept there, and keeps a new one. `follow`: follow a redirect on the same origin.
+    `decode=False`: the body of a good answer is not JSON. `form`: a type that matching JSON is
+    decoded as, which is faster; other JSON is decoded as without it. A transient failure is tried
+    `attempts` times in all, three by default.
+    """
+
+    query: Mapping[str, str | int]
+    headers: Mapping[str, str]
+    budget: str
+    memory: Memory
+    follow: bool
+    decode: bool
+    form: Any
+    attempts: int
+
+
+# Of an answer beyond so many bytes; a file tree of GitHub has at most 700,000.
+_SMALL_BODY: Final = 1024 * 1024
+_MOST_JSON_PARTS: Final = 2_000_000
+
+
+class HttpCall(NamedTuple):
+    """One call; `content` is its body."""
+
+    method: str
+    url: str
+    content: bytes | None
+    options: RequestOptions
+
+
+def decode_reply(reply: HostReply, form: Any) -> tuple[Any, bool]:
+    """The body's JSON, None if there is none; and true if the body is as the status promises."""
+    if not reply.body:
+        return None, reply.status in {204, 205}
+    if len(reply.body) > _SMALL_BODY and json_parts.has_more(reply.body, _MOST_JSON_PARTS):
+        return None, False
+    try:
+        return msgspec.json.decode(reply.body, type=form), True
+    except msgspec.ValidationError:
+        return decode_reply(reply, Any)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return None, False
+
+
+def is_redirect(call: HttpCall, answer: Answer) -> bool:
+    """True if the answer is a redirect and the same request can be made there."""
+    if answer.status not in _REDIRECT_STATUSES or "location" not in answer.headers:
+        return False
+    return call.method in {"GET", "HEAD"} or answer.status in {307, 308}
+
+
+def is_repeatable(answer: Answer, reply: HostReply) -> bool:
+    """True if another attempt may succeed: no reply, a failure of the host, or a broken body."""
+    if answer.outcome is not Outcome.TRANSIENT:
+        return False
+    return reply.repeatable or reply.status in REPEATABLE or reply.status == 200
+
+
+@dataclass(frozen=True, slots=True)
+class HostRoute:
+    """Addresses that a program may connect to, with the credential and the trusted certificates.
+
+    `url` is the client's base URL. `name` and `port` are those of its host, or of the proxy in
+    front of it; `addresses` are its checked addresses, the only ones to connect to. `proxy` is the
+    proxy's URL with its password, or empty. `authorities` are certificates in PEM form. `headers`
+    authenticate the caller.
+    """
+
+    url: str
+    name: str
+    port: int
+    addresses: Sequence[str]
+    proxy: str = field(default="", repr=False)
+    authorities: str = field(default="", repr=False)
+    headers: Mapping[str, str] = field(default_factory=lambda: EMPTY, repr=False)
+
+
+# Makes one call on a route. What the host says is a reply with the status of HTTP that stands for
+# it; all else is one with a failure. It ends in time by itself, and raises nothing.
+Exchange = Callable[[HostRoute], Awaitable[HostReply]]
+
+
+MOST_REDIRECTS: Final = 3
 ATTEMPTS: Final = 3
 PATIENCE: Final = 10.0
 USER_AGENT: Final = "factbook"
@@ -77,7 +269,7 @@ class HttpClient:
     ) -> None:
         self.base_url = base_url.rstrip("/")
         self.further = further or {}
-        self._host = host_of(self.base_url)
+        self._host = extract_host(self.base_url)
         self._sender = sender
         self._credential = credential
         self._governor = governor or Governor(clock=clock)
@@ -139,17 +331,17 @@ class HttpClient:
         `target` is appended to the base URL, or is a full URL on the same origin, such as one of a
         Link header. A target that leaves the origin or contains `..` is not requested.
         """
-        url = address(self.base_url, target, options.get("query", EMPTY))
+        url = build_address(self.base_url, target, options.get("query", EMPTY))
         content = None if json is None else msgspec.json.encode(json)
         call = HttpCall(method, url or "", content, options)
-        for _ in range(MOST_MOVES + 1):
+        for _ in range(MOST_REDIRECTS + 1):
             if url is None:
                 return self._failed("led to an address that is not its own, which was not asked")
             answer = await self._cached(call._replace(url=url))
             if not (options.get("follow") and is_redirect(call, answer)):
                 return answer
-            url = moved(self.base_url, url, answer.headers["location"])
-        return self._failed(f"redirected more than {MOST_MOVES} times")
+            url = resolve_redirect(self.base_url, url, answer.headers["location"])
+        return self._failed(f"redirected more than {MOST_REDIRECTS} times")
 
     async def delegate(self, exchange: Exchange, *, attempts: int = ATTEMPTS) -> Answer:
         """Let another program make a call, which is rate-limited and counted as one of this client.
@@ -179,20 +371,24 @@ class HttpClient:
         memory = call.options.get("memory")
         if memory is None or call.method != "GET":
             return await self._persistently(call, None, partial(self._sent, call, None))
-        key = caches.key_of(self._credential.identity, call.url, self._headers_of(call))
-        kept = await caches.recall(memory, key)
+        key = cache.make_answer_key(self._credential.identity, call.url, self._headers_of(call))
+        kept = await cache.recall_reply(memory, key)
         answer = await self._persistently(call, kept, partial(self._sent, call, kept))
         if answer.ok and not answer.remembered:
-            await caches.keep(memory, key, HostReply(answer.status, answer.headers, answer.body))
+            await cache.keep_reply(
+                memory, key, HostReply(answer.status, answer.headers, answer.body)
+            )
         return answer
 
-    async def _sent(self, call: HttpCall, kept: Kept | None, proof: Mapping[str, str]) -> HostReply:
+    async def _sent(
+        self, call: HttpCall, kept: KeptReply | None, proof: Mapping[str, str]
+    ) -> HostReply:
         headers = {**self._headers_of(call), **(kept.conditions if kept else {})}
         for name, value in proof.items():
             headers.setdefault(name.lower(), value)
         return await self._sender.send(call.method, call.url, headers, call.content)
 
-    async def _persistently(self, call: HttpCall, kept: Kept | None, send: _Send) -> Answer:
+    async def _persistently(self, call: HttpCall, kept: KeptReply | None, send: _Send) -> Answer:
         answer = await self._sender.repeat(
             lambda: self._once(call, kept, send), call.options.get("attempts", ATTEMPTS)
         )
@@ -202,7 +398,9 @@ class HttpClient:
             self._health.resumes_at = answer.retry_at or self._health.resumes_at
         return answer
 
-    async def _once(self, call: HttpCall, kept: Kept | None, send: _Send) -> tuple[Answer, bool]:
+    async def _once(
+        self, call: HttpCall, kept: KeptReply | None, send: _Send
+    ) -> tuple[Answer, bool]:
         """One call, and true if another attempt may succeed."""
         proof = await self._credential.authorize()
         if isinstance(proof, Answer):
@@ -223,12 +421,12 @@ class HttpClient:
             refused = answer.outcome is Outcome.RATE_LIMITED
             until = self._governor.learn(budget, reply, refused=refused)
         self._health.credential_expires_at = (
-            expiry(reply.headers) or self._health.credential_expires_at
+            find_credential_expiry(reply.headers) or self._health.credential_expires_at
         )
         if until is not None:
             limited = replace(answer, retry_at=until, detail=self._limited(until).detail)
             return limited, until - self._clock() <= self._patience * SECOND
-        return answer, may_be_repeated(answer, reply)
+        return answer, is_repeatable(answer, reply)
 
     async def _wait(self, budget: str) -> int | None:
         """Wait for the end of a short limit; return the end of a long one."""
@@ -241,7 +439,7 @@ class HttpClient:
             await self._sleep(seconds)
         return None
 
-    def _answer(self, call: HttpCall, reply: HostReply, kept: Kept | None) -> Answer:
+    def _answer(self, call: HttpCall, reply: HostReply, kept: KeptReply | None) -> Answer:
         remembered = reply.status == 304
         if remembered:
             if kept is None:
@@ -250,8 +448,10 @@ class HttpClient:
             reply = kept.confirmed(reply)
         wanted = call.options.get("decode", True)
         form = call.options.get("form", Any)
-        data, readable = decoded(reply, form) if wanted or reply.status >= 400 else (None, True)
-        outcome, cause = verdict(reply, data, readable=readable)
+        data, readable = (
+            decode_reply(reply, form) if wanted or reply.status >= 400 else (None, True)
+        )
+        outcome, cause = judge_reply(reply, data, readable=readable)
         failure = reply.failure or f"answered {reply.status}"
         if cause:
             failure += f"; {cause}"

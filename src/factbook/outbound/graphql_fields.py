@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final
 
 # Where a field is: its own name or alias, after those of the fields around it.
-Path = tuple[str, ...]
+FieldPath = tuple[str, ...]
 
 # The codes of errors about a document that the schema of the server doesn't have all of.
 _UNKNOWN: Final = frozenset(
@@ -16,7 +16,7 @@ _EMPTY: Final = re.compile(r"(?:\w+: )?\w+(?: \([^()]*\))? \{\s*\}")
 _VARIABLE: Final = re.compile(r"\$(\w+): [\w!\[\]]+")
 
 
-def unknown(errors: object) -> list[Path]:
+def list_unknown_fields(errors: object) -> list[FieldPath]:
     """The paths of fields that the server doesn't know, or not with these arguments."""
     found = []
     for error in errors if isinstance(errors, list) else []:
@@ -30,28 +30,30 @@ def unknown(errors: object) -> list[Path]:
     return found
 
 
-def without(document: str, fields: Collection[Path]) -> str:
+def remove_fields(document: str, fields: Collection[FieldPath]) -> str:
     """The document of one query without some fields, and without the variables of these alone."""
     if not fields:
         return document
     head, _, body = document.partition("{")
-    body = " ".join(token for path, token in _placed(body) if not _among(path, fields))
+    body = " ".join(
+        token for path, token in _walk_fields(body) if not _is_among_fields(path, fields)
+    )
     while (found := _EMPTY.sub("", body)) != body:
         body = found
-    used = [one[0] for one in _VARIABLE.finditer(head) if f"${one[1]}" in _words(body)]
+    used = [one[0] for one in _VARIABLE.finditer(head) if f"${one[1]}" in _list_variables(body)]
     name = head.partition("(")[0].strip()
     return f"{name}({', '.join(used)}) {{ {body}" if used else f"{name} {{ {body}"
 
 
-def _words(body: str) -> set[str]:
+def _list_variables(body: str) -> set[str]:
     return set(re.findall(r"\$\w+", body))
 
 
-def _among(path: Path, fields: Collection[Path]) -> bool:
+def _is_among_fields(path: FieldPath, fields: Collection[FieldPath]) -> bool:
     return any(path[:size] in fields for size in range(1, len(path) + 1))
 
 
-def _placed(body: str) -> Iterator[tuple[Path, str]]:
+def _walk_fields(body: str) -> Iterator[tuple[FieldPath, str]]:
     """The parts of a body, each with the path of its field."""
     path: list[str] = []
     name, is_aliased = "", False
@@ -69,9 +71,11 @@ def _placed(body: str) -> Iterator[tuple[Path, str]]:
             path.append(name)
 
 
-def spared(refused: Collection[Path], optional: Collection[Path]) -> dict[Path, Path] | None:
+def match_optional_fields(
+    refused: Collection[FieldPath], optional: Collection[FieldPath]
+) -> dict[FieldPath, FieldPath] | None:
     """A refused path by the optional field that it is in; None if one is in none of them."""
-    found: dict[Path, Path] = {}
+    found: dict[FieldPath, FieldPath] = {}
     for path in refused:
         prefixes = (path[:size] for size in range(1, len(path) + 1))
         field = next((one for one in prefixes if one in optional), None)
@@ -81,13 +85,13 @@ def spared(refused: Collection[Path], optional: Collection[Path]) -> dict[Path, 
     return found
 
 
-def names(document: str, refused: Collection[Path]) -> str:
+def name_refused_fields(document: str, refused: Collection[FieldPath]) -> str:
     """The names of what was refused; of words in the document, as these are our own."""
     known = set(re.findall(r"\w+", document))
     return ", ".join(sorted({path[-1] for path in refused if path and path[-1] in known}))
 
 
-def unanswered(data: Mapping[str, Any], paths: Collection[Path]) -> None:
+def answer_null(data: Mapping[str, Any], paths: Collection[FieldPath]) -> None:
     """Answer null for fields directly below a root field that were not asked for."""
     for root, *names_ in paths:
         if len(names_) == 1 and isinstance(data.get(root), dict):

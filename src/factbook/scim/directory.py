@@ -13,9 +13,9 @@ import msgspec
 
 from factbook import invisible
 from factbook.audit.trail import Caller
-from factbook.auth import group_roles, provider_accounts, users
+from factbook.auth import group_roles, users
 from factbook.auth.group_roles import GroupRules
-from factbook.auth.provider_accounts import ProvisionedEntity, ProvisionedPerson, Revocation
+from factbook.auth.users import ProvisionedEntity, ProvisionedPerson, Revocation
 from factbook.catalog import sets
 from factbook.catalog.push_rules import PushRules
 from factbook.catalog.ref import EntityRef
@@ -412,13 +412,13 @@ class ScimDirectory:
 
         def decide(transaction: Transaction) -> tuple[SetChange, DirectoryChange]:
             if target.groups.roles:
-                group_roles.lock(transaction)
+                group_roles.lock_role_changes(transaction)
             settlement = Settlement(transaction, target.rules)
             result = work(transaction, settlement)
             change = settlement.change()
             self._settle_roles(transaction, settlement)
             for id_ in settlement.removed:
-                provider_accounts.unlink(transaction, id_)
+                users.unlink_account(transaction, id_)
             records.replace_part_record(transaction, _make_part_record(transaction, self._now))
             return change, result
 
@@ -475,7 +475,7 @@ class ScimDirectory:
             back = [
                 ref
                 for ref in row.disabled_ref.split()
-                if provider_accounts.reactivate(transaction, ref, row.disabled_at)
+                if users.reactivate_account(transaction, ref, row.disabled_at)
             ]
             row = settlement.put(before, row._replace(disabled_ref="", disabled_at=0))
             return change._replace(row=row, enabled=" ".join(back))
@@ -490,7 +490,7 @@ class ScimDirectory:
         accounts = self._accounts(transaction, before) if before and before != row else []
         if before and before.name_key != row.name_key:
             for account in accounts:
-                provider_accounts.rename(transaction, account, before.name, row.name)
+                users.rename_login(transaction, account, before.name, row.name)
         return accounts
 
     def _revoked(
@@ -505,11 +505,11 @@ class ScimDirectory:
         held = before.ref if before else ""
         is_own = held in set_changes.owned(transaction, SET, [held])
         entity = ProvisionedEntity(held if is_own else row.ref, is_own)
-        return provider_accounts.deactivate(transaction, accounts, entity, self._now)
+        return users.deactivate_accounts(transaction, accounts, entity, self._now)
 
     def _accounts(self, transaction: Transaction, row: ScimRow) -> list[str]:
         person = ProvisionedPerson(row.id, self._target.groups.issuer, row.external_id, row.name)
-        return provider_accounts.accounts_to_revoke(transaction, person)
+        return users.list_accounts_to_revoke(transaction, person)
 
 
 def _keep_active(resource: Resource, row: ScimRow) -> Resource:

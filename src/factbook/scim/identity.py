@@ -12,10 +12,10 @@ import structlog
 
 from factbook.audit import trail
 from factbook.audit.trail import AuditEntry, Caller
-from factbook.auth import group_roles, provider_accounts, roles, tokens, users
+from factbook.auth import group_roles, permissions, tokens
+from factbook.auth import users as auth_users
 from factbook.auth.group_roles import GroupRules
-from factbook.auth.provider_accounts import ProvisionedPerson, SignIn
-from factbook.auth.users import Person
+from factbook.auth.users import Person, ProvisionedPerson, SignIn
 from factbook.catalog.store import collectable
 from factbook.errors import ConflictError, InputError, NotFoundError, UnavailableError
 from factbook.scim import store
@@ -37,7 +37,7 @@ def settle_role(transaction: Transaction, ref: str, rules: GroupRules, caller: C
     To be called before the transaction changes the person otherwise.
     """
     groups = _list_trusted_groups(transaction, ref, rules) if rules.roles else set[str]()
-    change = group_roles.settle(transaction, ref, rules.highest(groups), caller.at)
+    change = group_roles.settle_group_role(transaction, ref, rules.highest(groups), caller.at)
     if change is not None:
         by = f"group {change.group}" if change.group else "no group"
         entry = AuditEntry("person.change", ref, {"role": change.role, "by": by})
@@ -51,9 +51,7 @@ def settle_account_roles(
     accounts = {
         ref
         for row in users
-        for ref in provider_accounts.proven_accounts(
-            transaction, make_provisioned_person(row, rules)
-        )
+        for ref in auth_users.list_proven_accounts(transaction, make_provisioned_person(row, rules))
     }
     for ref in sorted(accounts):
         settle_role(transaction, ref, rules, caller)
@@ -67,11 +65,11 @@ async def settle_all_roles(database: Database, rules: GroupRules, now: int) -> N
     caller = Caller(_AT_START, now)
 
     def work(transaction: Transaction) -> None:
-        for ref in group_roles.everybody(transaction):
+        for ref in group_roles.list_people_refs(transaction):
             settle_role(transaction, ref, rules, caller)
 
     try:
-        if rules.roles or await group_roles.any_given(database):
+        if rules.roles or await group_roles.has_group_roles(database):
             await database.write(work)
     except UnavailableError as error:
         log.warning("roles.unsettled", cause=error.cause)
@@ -79,14 +77,17 @@ async def settle_all_roles(database: Database, rules: GroupRules, now: int) -> N
 
 def _list_trusted_groups(transaction: Transaction, ref: str, rules: GroupRules) -> set[str]:
     """The groups of a person, as far as an identity provider vouches for them."""
-    subject = provider_accounts.subject_of(transaction, ref, rules.issuer)
-    linked = provider_accounts.linked_users(transaction, ref)
+    subject = auth_users.find_subject(transaction, ref, rules.issuer)
+    linked = auth_users.list_linked_users(transaction, ref)
     found = [
         *store.find_users_by_subject(transaction, subject),
         *store.get_rows(transaction, linked).values(),
     ]
     own = {row.id for row in found if row.active}
-    return {*group_roles.claimed(transaction, ref), *store.list_group_names(transaction, own)}
+    return {
+        *group_roles.list_claimed_groups(transaction, ref),
+        *store.list_group_names(transaction, own),
+    }
 
 
 def make_provisioned_person(row: ScimRow, rules: GroupRules) -> ProvisionedPerson:
@@ -133,11 +134,11 @@ def audit_confirmation(done: Confirmation) -> AuditEntry:
 
 def find_reservation(transaction: Transaction, ref: str) -> str:
     """The owner of a reference without an account, in words; empty if it is free."""
-    if called := store.find_users_by_name(transaction, ref, ref.removeprefix(users.PREFIX)):
+    if called := store.find_users_by_name(transaction, ref, ref.removeprefix(auth_users.PREFIX)):
         return f"the SCIM user {called[0].name}"
     if collectable.ids_of(transaction, [ref]):
         return "a user in the catalog"
-    if tokens.any_of(transaction, ref):
+    if tokens.has_tokens(transaction, ref):
         return "the owner of a token"
     return ""
 
@@ -150,7 +151,7 @@ def check_invitation(
     Raises ConflictError if there is an account already, or if the name belongs to somebody who is
     not confirmed to be the invited person.
     """
-    if users.is_known(transaction, ref):
+    if auth_users.user_exists(transaction, ref):
         raise ConflictError(f"There is already a person {ref}.")
     if confirmed:
         row = _find_scim_user(transaction, ref, "", rules)
@@ -167,8 +168,8 @@ def check_reserved_name(transaction: Transaction, ref: str) -> None:
     """Raise ConflictError for a name that belongs to somebody who may be another person."""
     if whose := find_reservation(transaction, ref):
         raise ConflictError(
-            f"The name {ref.removeprefix(users.PREFIX)} is reserved: it is that of {whose}. Choose "
-            "another name, or ask an administrator for an invitation to this one."
+            f"The name {ref.removeprefix(auth_users.PREFIX)} is reserved: it is that of {whose}. "
+            "Choose another name, or ask an administrator for an invitation to this one."
         )
 
 
@@ -178,12 +179,12 @@ def find_proof(transaction: Transaction, ref: str, subject: str, proven_name: st
     `proven_name` is the name of the account there, if the settings trust it.
     """
     if any(row.ref == ref for row in store.find_users_by_subject(transaction, subject)):
-        return users.BY_SCIM
+        return auth_users.BY_SCIM
     try:
-        is_named = proven_name is not None and users.reference(proven_name) == ref
+        is_named = proven_name is not None and auth_users.make_user_ref(proven_name) == ref
     except InputError:
         is_named = False
-    return users.BY_PROVIDER if is_named else users.UNPROVEN
+    return auth_users.BY_PROVIDER if is_named else auth_users.UNPROVEN
 
 
 async def find_ref_by_subject(database: Database, subject: str) -> str:
@@ -205,14 +206,14 @@ def confirm_account(
     roles of the user's groups. Raises NotFoundError for an unknown account or SCIM user, and
     ConflictError if several users are called so, or another account has the user's subject.
     """
-    group_roles.lock(transaction)
-    if not users.is_known(transaction, ref):
+    group_roles.lock_role_changes(transaction)
+    if not auth_users.user_exists(transaction, ref):
         raise NotFoundError(f"There is no person {ref}.")
     row = _find_scim_user(transaction, ref, user_name, rules)
     if row is not None:
-        provider_accounts.link(transaction, row.id, ref, caller.actor, caller.at)
+        auth_users.link_account(transaction, row.id, ref, caller.actor, caller.at)
     settle_role(transaction, ref, rules, caller)
-    users.prove(transaction, ref, users.BY_ADMINISTRATOR)
+    auth_users.record_proof(transaction, ref, auth_users.BY_ADMINISTRATOR)
     return Confirmation(ref, row.name if row else "")
 
 
@@ -224,34 +225,36 @@ def add_account(
     Raises InputError for an invalid name or subject, and the errors of `users.create` and of
     `confirm`.
     """
-    ref = users.reference(wish.name)
-    group_roles.lock(transaction)
+    ref = auth_users.make_user_ref(wish.name)
+    group_roles.lock_role_changes(transaction)
     if not wish.subject or len(wish.subject) > _LONGEST_SUBJECT or not wish.subject.isprintable():
         raise InputError(
             f"A subject has 1 to {_LONGEST_SUBJECT} characters: the claim `sub` of the provider."
         )
-    users.create(
+    auth_users.create_user(
         transaction,
         ref=ref,
         display_name=wish.name,
-        role=wish.role or roles.VIEWER,
+        role=wish.role or permissions.VIEWER,
         issuer=issuer,
         subject=wish.subject,
         created_by=caller.actor,
         now=caller.at,
     )
-    return confirm_account(transaction, ref, rules, caller)._replace(role=wish.role or roles.VIEWER)
+    return confirm_account(transaction, ref, rules, caller)._replace(
+        role=wish.role or permissions.VIEWER
+    )
 
 
 async def list_unproven_roles(database: Database, rules: GroupRules) -> list[UnprovenRole]:
     """Accounts that have the name of a SCIM user in a group with a role, and no proof, in order."""
     if not rules.roles:
         return []
-    links = await provider_accounts.links(database)
-    accounts = await provider_accounts.sign_ins(database)
+    links = await auth_users.list_account_links(database)
+    accounts = await auth_users.list_sign_ins(database)
     by_name: dict[str, list[SignIn]] = {}
     for one in accounts:
-        for name in provider_accounts.names_of(one, rules.issuer):
+        for name in auth_users.list_sign_in_names(one, rules.issuer):
             by_name.setdefault(name, []).append(one)
     subjects = {one.subject for one in accounts if one.issuer and one.issuer == rules.issuer}
     found = list[UnprovenRole]()
@@ -267,7 +270,7 @@ async def list_unproven_roles(database: Database, rules: GroupRules) -> list[Unp
 
 async def list_unproven_people(database: Database) -> list[Person]:
     """Accounts whose name is that of a user in the catalog, and whom nobody has confirmed."""
-    people = [one for one in await users.listed(database) if not one.proof]
+    people = [one for one in await auth_users.list_users(database) if not one.proof]
     known = await collectable.known_refs(database, [one.ref for one in people])
     return [one for one in people if one.ref in known and one.disabled_at is None]
 
@@ -281,7 +284,7 @@ def _find_scim_user(
         if row is None:
             raise NotFoundError(f'There is no SCIM user "{user_name[:80]}".')
     else:
-        name = ref.removeprefix(users.PREFIX)
+        name = ref.removeprefix(auth_users.PREFIX)
         called = store.find_users_by_name(transaction, ref, name)
         # Somebody whose name only begins alike has to be named.
         exact = [row for row in called if row.ref == ref or row.name_key == name]
@@ -291,7 +294,7 @@ def _find_scim_user(
         if not exact:
             return None
         row = exact[0]
-    other = provider_accounts.account_of_subject(transaction, rules.issuer, row.external_id)
+    other = auth_users.find_account_of_subject(transaction, rules.issuer, row.external_id)
     if other and other != ref:
         raise ConflictError(f"The SCIM user {row.name} is {other}, by its external id.")
     return row

@@ -63,7 +63,7 @@ async def _may_hear(visit: PageContext, listener: Listener) -> bool:
     """Look whether the session is as good as when the stream began."""
     database = visit.state.database
     database.refresh()
-    found = await sessions.find(database, visit.person.hash)
+    found = await sessions.find_session(database, visit.person.hash)
     needs = live.permissions(listener.topics)
     return found is not None and found.counts(visit.now) and found.permissions.issuperset(needs)
 

@@ -51,7 +51,7 @@ from factbook.web.site.endpoint import OPEN, PageEndpoint, PageRoute
 from factbook.web.site.page_context import PageContext, Site
 
 if TYPE_CHECKING:
-    from factbook.auth.oauth.client_documents import FetchDocument
+    from factbook.auth.oauth.clients import FetchDocument
     from factbook.auth.oidc.client import OpenID
 
 

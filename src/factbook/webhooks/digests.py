@@ -28,8 +28,8 @@ from factbook.checks.digests import digest
 from factbook.checks.digests.digest import EVERYTHING, Digest, DigestLevels
 from factbook.clock import DAY, HOUR, MINUTE, SECOND, Clock
 from factbook.errors import ConflictError, InputError, no_such
-from factbook.outbound import HostReply
 from factbook.outbound.client import USER_AGENT
+from factbook.outbound.outcomes import HostReply
 from factbook.schemas.events import CadenceUnit, DigestForm, Weekday
 from factbook.storage import Database, Row, Transaction, Write
 from factbook.webhooks import sender, store
@@ -262,12 +262,12 @@ def fail_digest(
 
 def seal_digest_address(key: bytes, digest_id: str, url: str) -> bytes:
     """The address as it is stored."""
-    return encryption.seal(key, _ADDRESS_LABEL, digest_id, url.encode())
+    return encryption.seal_secret(key, _ADDRESS_LABEL, digest_id, url.encode())
 
 
 def open_digest_address(key: bytes, digest_id: str, address: bytes) -> str:
     """The address; raises NotOpenedError."""
-    return encryption.opened(key, _ADDRESS_LABEL, digest_id, address).decode()
+    return encryption.open_secret(key, _ADDRESS_LABEL, digest_id, address).decode()
 
 
 def _make_digest(row: Row) -> StoredDigest:

@@ -35,8 +35,8 @@ from factbook.errors import (
 from factbook.events import store as events
 from factbook.events.event import FeedEvent, FeedPosition
 from factbook.events.store import COUNTER, EventFilter
-from factbook.outbound import HostReply
 from factbook.outbound.client import USER_AGENT
+from factbook.outbound.outcomes import HostReply
 from factbook.scheduling import lease
 from factbook.scheduling.lease import Claim
 from factbook.settings import Settings
@@ -47,7 +47,7 @@ from factbook.webhooks import store
 from factbook.webhooks.store import GivenUp, Sealed, StoredWebhook, WebhookTarget, list_types
 
 if TYPE_CHECKING:
-    from factbook.outbound.sender import Sender
+    from factbook.outbound.network import Sender
 
 MOST_SECONDS: Final = 10.0
 MOST_BYTES: Final = 1024 * 1024
@@ -143,7 +143,7 @@ class GuardedPost:
         found = self._senders.get(url_origin(url))
         if found is None:
             # Heavy to import, and of no use to a service without webhooks.
-            from factbook.outbound.transport import Network  # noqa: PLC0415
+            from factbook.outbound.network import Network  # noqa: PLC0415
 
             network = Network(self._settings, tracer=self._tracer)
             found = self._senders[url_origin(url)] = network.sender(

@@ -50,8 +50,8 @@ class Sealed(NamedTuple):
 def seal_target(key: bytes, id_: str, target: WebhookTarget) -> Sealed:
     """Seal the target for storage."""
     return Sealed(
-        encryption.seal(key, _ADDRESS_LABEL, id_, target.url.encode()),
-        encryption.seal(key, _KEY_LABEL, f"{id_} {target.url}", target.secret),
+        encryption.seal_secret(key, _ADDRESS_LABEL, id_, target.url.encode()),
+        encryption.seal_secret(key, _KEY_LABEL, f"{id_} {target.url}", target.secret),
     )
 
 
@@ -59,14 +59,16 @@ def open_target(key: bytes, id_: str, sealed: Sealed) -> WebhookTarget:
     """Open the target; raises NotOpenedError, also for one that is not sealed yet."""
     if sealed.address is None:
         raise NotOpenedError
-    url = encryption.opened(key, _ADDRESS_LABEL, id_, sealed.address).decode()
-    return WebhookTarget(url, encryption.opened(key, _KEY_LABEL, f"{id_} {url}", sealed.secret))
+    url = encryption.open_secret(key, _ADDRESS_LABEL, id_, sealed.address).decode()
+    return WebhookTarget(
+        url, encryption.open_secret(key, _KEY_LABEL, f"{id_} {url}", sealed.secret)
+    )
 
 
 def seal_address(key: bytes, id_: str, url: str, secret: bytes) -> bytes:
     """Seal the address alone; raises NotOpenedError unless the key opens its secret."""
-    encryption.opened(key, _KEY_LABEL, f"{id_} {url}", secret)
-    return encryption.seal(key, _ADDRESS_LABEL, id_, url.encode())
+    encryption.open_secret(key, _KEY_LABEL, f"{id_} {url}", secret)
+    return encryption.seal_secret(key, _ADDRESS_LABEL, id_, url.encode())
 
 
 def mask_address(url: str) -> str:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from factbook.auth.oauth import addresses
+from factbook.auth.oauth import protocol
 
 
 def test_a_resource_is_compared_as_an_address(subtests: pytest.Subtests) -> None:
@@ -26,4 +26,4 @@ def test_a_resource_is_compared_as_an_address(subtests: pytest.Subtests) -> None
     ):
         for server in ("https://facts.example.com", "https://facts.example.com:443"):
             with subtests.test(resource=resource, server=server):
-                assert addresses.is_resource(resource, server) is is_ours
+                assert protocol.names_resource(resource, server) is is_ours

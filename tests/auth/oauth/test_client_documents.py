@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from factbook.auth.oauth import client_documents
-from factbook.auth.oauth.client_documents import ClientDocuments, GuardedDocumentFetch
-from factbook.auth.oauth.refusal import OAuthError
+from factbook.auth.oauth import clients
+from factbook.auth.oauth.clients import ClientDocuments, GuardedDocumentFetch
+from factbook.auth.oauth.protocol import OAuthError
 from factbook.clock import HOUR, MINUTE
 from factbook.errors import UnavailableError
-from factbook.outbound import HostReply
+from factbook.outbound.outcomes import HostReply
 from factbook.settings import Settings
 from tests.api.authorizing import CALLBACK, CLIENT, Documents
 from tests.outbound.conftest import Serve, Talk
@@ -140,7 +140,7 @@ async def test_a_document_of_ten_megabytes_is_not_read_to_its_end(
 async def test_a_host_that_is_slow_keeps_nobody_waiting(
     serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(client_documents, "MOST_SECONDS", 0.5)
+    monkeypatch.setattr(clients, "MOST_SECONDS", 0.5)
     dripping = endless(HEAD + b"content-length: 5000\r\n\r\n", b" ", pause=0.01)
     documents, client = await served(serve, tmp_path, dripping)
     assert "no answer within 0.5 seconds" in await refusal(documents, client)

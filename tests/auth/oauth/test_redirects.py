@@ -2,7 +2,7 @@
 
 import pytest
 
-from factbook.auth.oauth import redirects
+from factbook.auth.oauth import clients
 
 
 def test_an_address_that_parsers_read_differently_is_refused(subtests: pytest.Subtests) -> None:
@@ -33,8 +33,8 @@ def test_an_address_that_parsers_read_differently_is_refused(subtests: pytest.Su
     ]
     for uri in cases:
         with subtests.test(uri):
-            assert not redirects.is_acceptable(uri)
-            assert not redirects.is_loopback(uri)
+            assert not clients.is_acceptable_redirect(uri)
+            assert not clients.is_loopback_redirect(uri)
 
 
 def test_a_plain_address_is_accepted_and_shown_as_browsers_show_it() -> None:
@@ -50,17 +50,21 @@ def test_a_plain_address_is_accepted_and_shown_as_browsers_show_it() -> None:
         "com.example.app:/callback": "com.example.app:",
         "zed://oauth": "zed://oauth",
     }
-    assert {uri: redirects.host(uri) for uri in hosts if redirects.is_acceptable(uri)} == hosts
+    assert {
+        uri: clients.extract_redirect_host(uri)
+        for uri in hosts
+        if clients.is_acceptable_redirect(uri)
+    } == hosts
 
 
 def test_an_empty_path_on_loopback_is_a_slash_as_it_is_to_browsers() -> None:
-    assert redirects.matches("http://127.0.0.1:33418", "http://127.0.0.1:59656/")
-    assert not redirects.matches("http://127.0.0.1:33418", "http://127.0.0.1:59656/x")
-    assert not redirects.matches("https://agent.example.com", "https://agent.example.com/")
+    assert clients.matches_redirect("http://127.0.0.1:33418", "http://127.0.0.1:59656/")
+    assert not clients.matches_redirect("http://127.0.0.1:33418", "http://127.0.0.1:59656/x")
+    assert not clients.matches_redirect("https://agent.example.com", "https://agent.example.com/")
 
 
 def test_an_address_of_a_programs_own_scheme_matches_itself_alone() -> None:
     own = "cursor://anysphere.cursor-mcp/oauth/callback"
-    assert redirects.matches(own, own)
+    assert clients.matches_redirect(own, own)
     for other in (f"{own}/", f"{own}?a=1", "cursor://anysphere.cursor-mcp:80/oauth/callback"):
-        assert not redirects.matches(own, other)
+        assert not clients.matches_redirect(own, other)

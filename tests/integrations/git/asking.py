@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from factbook.integrations.git import INTEGRATION
-from factbook.outbound.transport import Network
+from factbook.outbound.network import Network
 from tests.fakes.git import FakeGit, commit
 from tests.integrations.asking import Asking
 from tests.outbound.asking import network

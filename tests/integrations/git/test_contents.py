@@ -4,8 +4,7 @@ import os
 
 import pytest
 
-from factbook.outbound import Answer
-from factbook.outbound.outcomes import Outcome
+from factbook.outbound.outcomes import Answer, Outcome
 from tests.fakes.git import FakeGit, commit
 from tests.integrations.git.asking import APP, TOKEN, Collector, folders
 from tests.integrations.git.conftest import Make

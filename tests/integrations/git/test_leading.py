@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from factbook.outbound.network import Network, Resolver
 from factbook.outbound.outcomes import Outcome
-from factbook.outbound.transport import Network, Resolver
 from tests.fakes.faults import saying
 from tests.fakes.git import FakeGit, hosted
 from tests.integrations.git.asking import APP, EVERYTHING, TOKEN, Collector, full

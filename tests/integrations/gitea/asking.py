@@ -6,7 +6,7 @@ from typing import Any
 from factbook.clock import DAY, HOUR
 from factbook.integrations.gitea import INTEGRATION
 from factbook.integrations.integration import Collected
-from factbook.outbound.sender import Sender
+from factbook.outbound.network import Sender
 from tests.fakes.gitea.app import FakeGitea
 from tests.fakes.gitea.state import RULE, Issue, Pull, Repository, Token
 from tests.integrations import code_hosts

@@ -6,7 +6,7 @@ from typing import Any
 from factbook.clock import DAY, HOUR
 from factbook.integrations.github import INTEGRATION
 from factbook.integrations.integration import Collected
-from factbook.outbound.sender import Sender
+from factbook.outbound.network import Sender
 from tests.fakes.github.app import FakeGitHub
 from tests.fakes.github.state import Issue, Pull, Repository, Ruleset, Token
 from tests.integrations import code_hosts

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from factbook.clock import DAY, HOUR
-from factbook.outbound import Limits
+from factbook.outbound.git import Limits
 from tests.fakes.git import FakeGit, commit, hosted
 from tests.fakes.github.app import FakeGitHub
 from tests.fakes.github.state import Token
@@ -76,7 +76,7 @@ async def test_an_app_clones_with_its_token(host: FakeGit, url: str) -> None:
 async def test_a_clone_that_is_too_large_is_left_alone_for_days(
     host: FakeGit, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("factbook.outbound.git.clones.LIMITS", Limits(files=10))
+    monkeypatch.setattr("factbook.outbound.git.LIMITS", Limits(files=10))
     fake, collector = large(url)
     reason = "too-large: the repository is larger than 100 MiB or 10 files"
     for _ in range(3):

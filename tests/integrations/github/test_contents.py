@@ -2,8 +2,7 @@
 
 import pytest
 
-from factbook.outbound import Answer
-from factbook.outbound.outcomes import Outcome
+from factbook.outbound.outcomes import Answer, Outcome
 from tests.fakes.github.state import Token
 from tests.integrations.github.asking import APP, TOKEN, Collector, full, started
 

@@ -6,7 +6,7 @@ from typing import Any
 from factbook.clock import DAY, HOUR
 from factbook.integrations.gitlab import INTEGRATION
 from factbook.integrations.integration import Collected
-from factbook.outbound.sender import Sender
+from factbook.outbound.network import Sender
 from tests.fakes.gitlab.app import FakeGitLab
 from tests.fakes.gitlab.state import Project, Request, Token
 from tests.integrations import code_hosts

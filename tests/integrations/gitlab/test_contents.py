@@ -2,8 +2,7 @@
 
 import pytest
 
-from factbook.outbound import Answer
-from factbook.outbound.outcomes import Outcome
+from factbook.outbound.outcomes import Answer, Outcome
 from tests.fakes.gitlab.state import Token
 from tests.integrations.gitlab.asking import APP, TOKEN, Collector, full, started
 

@@ -16,8 +16,8 @@ from factbook import clock
 from factbook.clock import DAY, HOUR
 from factbook.integrations.integration import Integration
 from factbook.operations.doctor import postgresql
-from factbook.outbound import HttpClient
-from factbook.outbound.sender import Sender
+from factbook.outbound.client import HttpClient
+from factbook.outbound.network import Sender
 from factbook.scheduling import runs
 from factbook.scheduling.runs import GivenUpBatch
 from factbook.storage import Database

@@ -9,8 +9,8 @@ import pytest
 from factbook.datasources.clients import Connect
 from factbook.integrations.integration import Integration
 from factbook.operations.doctor import integrations as looks
-from factbook.outbound import HttpClient
-from factbook.outbound.sender import Sender
+from factbook.outbound.client import HttpClient
+from factbook.outbound.network import Sender
 from tests.api.defining import define, of_entities
 from tests.conftest import StartService
 from tests.fakes import pagerduty as pagerduties

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from factbook.auth import provider_accounts
+from factbook.auth import users
 from factbook.storage import Database
 from tests.conftest import StartService
 from tests.operations.doctor.conftest import Look, of
@@ -41,7 +41,7 @@ async def test_accounts_that_lose_a_role_or_have_somebodys_name_are_listed_until
     assert "kim does not get the role" in left[1]
     kim, by = "user:default/kim", "user:default/ada"
     [user] = (await provider.http.get("/scim/v2/Users")).json()["Resources"]
-    await database.write(lambda tx: provider_accounts.link(tx, user["id"], kim, by, 0))
+    await database.write(lambda tx: users.link_account(tx, user["id"], kim, by, 0))
     assert of(await look(quick=True, group_roles=GROUP_ROLES), "people") == []
 
 

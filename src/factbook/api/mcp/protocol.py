@@ -10,8 +10,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from factbook import __version__, invisible
 from factbook.api.endpoint import require_permissions
-from factbook.auth.token_reach import NAMESPACES, TOOLS
-from factbook.auth.tokens import Grant
+from factbook.auth.tokens import NAMESPACES, TOOLS, Grant
 from factbook.errors import (
     FactbookError,
     NotAllowedError,

@@ -10,14 +10,14 @@ from typing import Annotated, Any, Final
 import msgspec
 from msgspec import Meta
 
-from factbook.auth import provider_accounts, users
-from factbook.auth.oauth import scopes
-from factbook.auth.oauth.options import OAuthOptions
-from factbook.auth.oidc import token as jwt
+from factbook.auth import users
+from factbook.auth.oauth import protocol
+from factbook.auth.oauth.clients import OAuthOptions
+from factbook.auth.oidc import client as jwt
+from factbook.auth.oidc.client import ALGORITHMS, LEEWAY_SECONDS, NoKeyError
 from factbook.auth.oidc.provider import Fetch, GuardedFetch, Keys, Provider
-from factbook.auth.oidc.token import ALGORITHMS, LEEWAY_SECONDS, NoKeyError
-from factbook.auth.permissions import with_included
-from factbook.auth.tokens import Grant, digest
+from factbook.auth.permissions import add_included
+from factbook.auth.tokens import Grant, hash_token
 from factbook.auth.users import Person
 from factbook.clock import SECOND, Clock
 from factbook.errors import (
@@ -29,8 +29,8 @@ from factbook.errors import (
 from factbook.settings import Settings
 from factbook.storage import Database
 
-LONGEST: Final = 16 * 1024
-_ID: Final = 32
+LONGEST_TOKEN: Final = 16 * 1024
+_TOKEN_ID_LENGTH: Final = 32
 _SILENT: Final = "The authorization server does not answer."
 # Until a server that did not answer is asked again.
 _PAUSE: Final = 5 * SECOND
@@ -78,20 +78,20 @@ class CompanyTokens:
         Raises AuthenticationError for a bad token, NotAllowedError where its person has no account
         here, and UnavailableError when its signature cannot be checked.
         """
-        if len(value) > LONGEST or value.count(".") != 2:
-            raise _refused("it is not one of the authorization server")
+        if len(value) > LONGEST_TOKEN or value.count(".") != 2:
+            raise _make_refusal("it is not one of the authorization server")
         found = await self._signed(value)
-        claims = _checked(found, self._options, resource, self._clock() / SECOND)
+        claims = _check_claims(found, self._options, resource, self._clock() / SECOND)
         person = await self._person(claims, found, database)
         if person is None or person.disabled_at is not None:
             raise NotAllowedError(
                 "No account here belongs to this token; sign in to the pages of this service once."
             )
-        permissions = _asked(claims, self._options) & person.permissions
+        permissions = _read_asked_permissions(claims, self._options) & person.permissions
         return Grant(
-            digest(f"company {claims.iss} {claims.sub}", key)[:_ID],
+            hash_token(f"company {claims.iss} {claims.sub}", key)[:_TOKEN_ID_LENGTH],
             person.ref,
-            with_included(permissions),
+            add_included(permissions),
             int(claims.exp * SECOND),
             None,
             None,
@@ -101,15 +101,15 @@ class CompanyTokens:
     async def _signed(self, value: str) -> dict[str, Any]:
         """Claims of a token that the server has signed; fetches its keys again for a new one."""
         try:
-            return jwt.signed(value, await self._keys(), ALGORITHMS).claims
+            return jwt.verify_signature(value, await self._keys(), ALGORITHMS).claims
         except NoKeyError:
             pass
         except SignInError:
-            raise _refused("it is not signed in a way that is safe") from None
+            raise _make_refusal("it is not signed in a way that is safe") from None
         try:
-            return jwt.signed(value, await self._renewed_keys(), ALGORITHMS).claims
+            return jwt.verify_signature(value, await self._renewed_keys(), ALGORITHMS).claims
         except (NoKeyError, SignInError):
-            raise _refused("it is not signed by the authorization server") from None
+            raise _make_refusal("it is not signed by the authorization server") from None
 
     async def _keys(self) -> Keys:
         # Anybody can send what looks like a token: one asks, and the others have its answer.
@@ -135,46 +135,50 @@ class CompanyTokens:
         self, claims: _Claims, found: Mapping[str, Any], database: Database
     ) -> Person | None:
         """The person of the token: by its subject, or by a name if the options trust that."""
-        person = await users.find_by_subject(database, claims.iss, claims.sub)
+        person = await users.find_user_by_subject(database, claims.iss, claims.sub)
         name = found.get(self._options.name_claim) if self._options.name_claim else None
         if person is not None or not isinstance(name, str):
             return person
         # The whole of it: what merely begins alike may be somebody of another company, and a local
         # account may be called so, too.
         issuer = self._people or claims.iss
-        return await provider_accounts.find_by_login(database, issuer, name)
+        return await users.find_user_by_login(database, issuer, name)
 
 
-def connected(settings: Settings, options: OAuthOptions, clock: Clock) -> CompanyTokens:
+def connect_company_tokens(
+    settings: Settings, options: OAuthOptions, clock: Clock
+) -> CompanyTokens:
     """The check for the server of the settings. Raises ConfigurationError for unusable ones."""
     fetch = GuardedFetch(settings)
     people = settings.openid.get("issuer", "")
     return CompanyTokens(options, fetch, clock, people, fetch.aclose)
 
 
-def _checked(found: dict[str, Any], options: OAuthOptions, resource: str, now: float) -> _Claims:
+def _check_claims(
+    found: dict[str, Any], options: OAuthOptions, resource: str, now: float
+) -> _Claims:
     """Claims of a signed token that is of this server, for this resource, and valid now."""
     try:
         claims = msgspec.convert(found, _Claims)
     except msgspec.ValidationError:
-        raise _refused("it lacks a claim") from None
+        raise _make_refusal("it lacks a claim") from None
     audiences = [claims.aud] if isinstance(claims.aud, str) else claims.aud
     if claims.iss != options.issuer:
-        raise _refused("it is from another issuer")
+        raise _make_refusal("it is from another issuer")
     if (options.audience or resource) not in audiences:
-        raise _refused("it is for another audience")
+        raise _make_refusal("it is for another audience")
     if claims.exp + LEEWAY_SECONDS <= now:
-        raise _refused("it has expired")
+        raise _make_refusal("it has expired")
     if claims.nbf > now + LEEWAY_SECONDS:
-        raise _refused("it is not valid yet")
+        raise _make_refusal("it is not valid yet")
     return claims
 
 
-def _asked(claims: _Claims, options: OAuthOptions) -> frozenset[str]:
+def _read_asked_permissions(claims: _Claims, options: OAuthOptions) -> frozenset[str]:
     more = claims.scp.split() if isinstance(claims.scp, str) else claims.scp
-    named = frozenset([*claims.scope.split(), *more]).intersection(scopes.SCOPES)
+    named = frozenset([*claims.scope.split(), *more]).intersection(protocol.SCOPES)
     return named or frozenset(options.permissions)
 
 
-def _refused(why: str) -> AuthenticationError:
+def _make_refusal(why: str) -> AuthenticationError:
     return AuthenticationError(f"The token was refused: {why}.", token_sent=True)

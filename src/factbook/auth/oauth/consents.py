@@ -1,10 +1,22 @@
-"""Consents: what a person lets a client do, with all the tokens that it has for that."""
+"""Consents: what a person lets a client do, with the codes and tokens that it gets for that.
 
+Codes, access tokens and refresh tokens begin with `fbk_` as all others, and are stored as hashes.
+
+A code or refresh token that comes a second time, or from another client, has leaked. Who came first
+cannot be told, so the whole consent ends, in the transaction that finds it out.
+"""
+
+import base64
+import hashlib
+import hmac
+import uuid
 from typing import Final, NamedTuple
 
 import msgspec
 
-from factbook.clock import MINUTE
+from factbook.auth import permissions
+from factbook.auth.oauth.protocol import OAuthError
+from factbook.clock import DAY, HOUR, MINUTE
 from factbook.errors import NotFoundError
 from factbook.storage import Database, Row, Transaction
 
@@ -12,7 +24,7 @@ _COLUMNS: Final = (
     "id, person, client, client_name, redirect_uri, audience, permissions, created_at, "
     "last_used_at, ends_at"
 )
-_permissions = msgspec.json.Decoder(frozenset[str])
+_permissions_decoder = msgspec.json.Decoder(frozenset[str])
 
 
 class Consent(NamedTuple):
@@ -30,37 +42,37 @@ class Consent(NamedTuple):
     ends_at: int
 
 
-def store(transaction: Transaction, consent: Consent) -> None:
+def store_consent(transaction: Transaction, consent: Consent) -> None:
     """Store a new consent."""
     transaction.run(
         "INSERT INTO oauth_consents (id, person, client, client_name, redirect_uri, audience, "
         "permissions, created_at, last_used_at, ends_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (*consent[:6], encoded(consent.permissions), *consent[7:]),
+        (*consent[:6], encode_permissions(consent.permissions), *consent[7:]),
     )
 
 
-def find(transaction: Transaction, id_: str) -> Consent | None:
+def find_consent(transaction: Transaction, id_: str) -> Consent | None:
     """The consent with this id."""
     row = transaction.one(f"SELECT {_COLUMNS} FROM oauth_consents WHERE id = ?", (id_,))
-    return _consent(row) if row else None
+    return _make_consent(row) if row else None
 
 
-async def listed(database: Database, person: str, now: int) -> list[Consent]:
+async def list_consents(database: Database, person: str, now: int) -> list[Consent]:
     """The person's consents that have not ended, newest first."""
     rows = await database.all(
         f"SELECT {_COLUMNS} FROM oauth_consents WHERE person = ? AND ends_at > ? "
         "ORDER BY created_at DESC, id",
         (person, now),
     )
-    return [_consent(row) for row in rows]
+    return [_make_consent(row) for row in rows]
 
 
-def extend(transaction: Transaction, id_: str, ends_at: int) -> None:
+def extend_consent(transaction: Transaction, id_: str, ends_at: int) -> None:
     """Let a consent last until its newest token ends."""
     transaction.run("UPDATE oauth_consents SET ends_at = ? WHERE id = ?", (ends_at, id_))
 
 
-def touch(transaction: Transaction, id_: str, now: int) -> None:
+def record_consent_use(transaction: Transaction, id_: str, now: int) -> None:
     """Record the time of a use, at most once a minute."""
     transaction.run(
         "UPDATE oauth_consents SET last_used_at = ? "
@@ -69,22 +81,22 @@ def touch(transaction: Transaction, id_: str, now: int) -> None:
     )
 
 
-def revoke(transaction: Transaction, id_: str) -> None:
+def revoke_consent(transaction: Transaction, id_: str) -> None:
     """End a consent with all its tokens, from the next request on."""
     transaction.run("DELETE FROM oauth_tokens WHERE consent = ?", (id_,))
     transaction.run("DELETE FROM oauth_consents WHERE id = ?", (id_,))
 
 
-def revoke_own(transaction: Transaction, id_: str, person: str) -> Consent:
+def revoke_own_consent(transaction: Transaction, id_: str, person: str) -> Consent:
     """End one of the person's consents; raises NotFoundError."""
-    found = find(transaction, id_)
+    found = find_consent(transaction, id_)
     if found is None or found.person != person:
         raise NotFoundError("This client has no access any more.")
-    revoke(transaction, id_)
+    revoke_consent(transaction, id_)
     return found
 
 
-def end_all(transaction: Transaction, person: str) -> int:
+def end_consents_of(transaction: Transaction, person: str) -> int:
     """End every consent of the person: whoever was signed in may have given it."""
     transaction.run(
         "DELETE FROM oauth_tokens "
@@ -94,43 +106,321 @@ def end_all(transaction: Transaction, person: str) -> int:
     return transaction.run("DELETE FROM oauth_consents WHERE person = ?", (person,))
 
 
-def trim(transaction: Transaction, person: str, allowed: frozenset[str]) -> None:
+def trim_consents(transaction: Transaction, person: str, allowed: frozenset[str]) -> None:
     """Reduce the person's consents to the allowed permissions; end those left with none."""
     rows = transaction.all(
         "SELECT id, permissions FROM oauth_consents WHERE person = ? ORDER BY id", (person,)
     )
     for id_, text in rows:
-        left = decoded(text) & allowed
+        left = decode_permissions(text) & allowed
         if not left:
-            revoke(transaction, id_)
-        elif left != decoded(text):
+            revoke_consent(transaction, id_)
+        elif left != decode_permissions(text):
             transaction.run(
-                "UPDATE oauth_consents SET permissions = ? WHERE id = ?", (encoded(left), id_)
+                "UPDATE oauth_consents SET permissions = ? WHERE id = ?",
+                (encode_permissions(left), id_),
             )
 
 
-def forget_everyone(transaction: Transaction) -> None:
+def delete_all_consents(transaction: Transaction) -> None:
     """End every consent of everybody."""
     transaction.run("DELETE FROM oauth_tokens")
     transaction.run("DELETE FROM oauth_consents")
 
 
-def forget_ended(transaction: Transaction, now: int) -> int:
+def delete_ended_consents(transaction: Transaction, now: int) -> int:
     """Delete tokens and consents that have ended; returns their number."""
     gone = transaction.run("DELETE FROM oauth_tokens WHERE expires_at <= ?", (now,))
     return gone + transaction.run("DELETE FROM oauth_consents WHERE ends_at <= ?", (now,))
 
 
-def encoded(permissions: frozenset[str]) -> str:
+def encode_permissions(permissions: frozenset[str]) -> str:
     """Permissions as they are stored."""
     return msgspec.json.encode(sorted(permissions)).decode()
 
 
-def decoded(text: str) -> frozenset[str]:
+def decode_permissions(text: str) -> frozenset[str]:
     """Permissions from their stored form."""
-    return _permissions.decode(text)
+    return _permissions_decoder.decode(text)
 
 
-def _consent(row: Row) -> Consent:
+def _make_consent(row: Row) -> Consent:
     found = Consent(*row)
-    return found._replace(permissions=decoded(str(row[6])))
+    return found._replace(permissions=decode_permissions(str(row[6])))
+
+
+CODE: Final = "code"
+ACCESS: Final = "access"
+REFRESH: Final = "refresh"
+ISSUED_LIFETIMES: Final = {CODE: MINUTE, ACCESS: HOUR, REFRESH: 30 * DAY}
+_FIND_ACCESS: Final = """
+SELECT t.hash, t.permissions, t.expires_at, c.id, c.person, c.audience, c.permissions,
+c.last_used_at, p.role, p.disabled_at
+FROM oauth_tokens t JOIN oauth_consents c ON c.id = t.consent JOIN people p ON p.ref = c.person
+WHERE t.kind = 'access' AND t.hash IN LIST(?)
+"""
+_FIND_ISSUED: Final = """
+SELECT t.consent, t.challenge, t.expires_at, t.used_at, p.role, p.disabled_at
+FROM oauth_tokens t JOIN oauth_consents c ON c.id = t.consent JOIN people p ON p.ref = c.person
+WHERE t.hash = ? AND t.kind = ?
+"""
+# Of one consent. A client that renews without pause would fill the table otherwise; refresh tokens
+# that were used are kept to recognize one that comes twice.
+_MOST_ISSUED: Final = {CODE: 100, ACCESS: 100, REFRESH: 1_000}
+_DELETE_OLDER: Final = """
+DELETE FROM oauth_tokens WHERE consent = ? AND kind = ? AND (used_at IS NOT NULL OR kind = 'access')
+AND expires_at < (SELECT expires_at FROM oauth_tokens WHERE consent = ? AND kind = ?
+    ORDER BY expires_at DESC LIMIT 1 OFFSET ?)
+"""
+_FIND_HASH: Final = "SELECT hash FROM oauth_tokens WHERE hash IN LIST(?)"
+
+
+class AccessToken(NamedTuple):
+    """An access token as found, expired or not, with what its person may do now."""
+
+    hash: str
+    permissions: frozenset[str]
+    expires_at: int
+    consent: str
+    person: str
+    audience: str
+    grantable: frozenset[str]  # permissions that the person may still give to the client
+    last_used_at: int | None
+
+
+class IssuedToken(NamedTuple):
+    """A code or refresh token, used or not; `allowed` is what its person may do now."""
+
+    consent: str
+    challenge: str
+    expires_at: int
+    used_at: int | None
+    allowed: frozenset[str]
+
+
+async def is_issued(database: Database, digest: str) -> bool:
+    """True if there is a code or token with this hash, of any kind and in any state."""
+    return await database.find(_FIND_HASH, digest, small=True) is not None
+
+
+async def find_access_token(database: Database, digest: str) -> AccessToken | None:
+    """The access token with this hash, in any state.
+
+    Its permissions are those that the client asked for, the person gave and the role still has.
+    """
+    row = await database.find(_FIND_ACCESS, digest, small=True)
+    if row is None:
+        return None
+    hash_, own, expires_at, consent, person, audience, given, last_used_at, role, disabled_at = row
+    allowed = _list_allowed_permissions(role, disabled_at)
+    permissions = decode_permissions(own) & decode_permissions(given) & allowed
+    return AccessToken(
+        hash_, permissions, expires_at, consent, person, audience, allowed, last_used_at
+    )
+
+
+def find_issued_token(transaction: Transaction, digest: str, kind: str) -> IssuedToken | None:
+    """The code or refresh token with this hash."""
+    row = transaction.one(_FIND_ISSUED, (digest, kind))
+    if row is None:
+        return None
+    consent, challenge, expires_at, used_at, role, disabled_at = row
+    return IssuedToken(
+        consent, challenge, expires_at, used_at, _list_allowed_permissions(role, disabled_at)
+    )
+
+
+def find_consent_of_token(transaction: Transaction, digest: str) -> tuple[str, str] | None:
+    """Kind of the token with this hash, and the id of its consent."""
+    row = transaction.one("SELECT kind, consent FROM oauth_tokens WHERE hash = ?", (digest,))
+    return (row[0], row[1]) if row else None
+
+
+def store_issued_token(
+    transaction: Transaction,
+    kind: str,
+    digest: str,
+    consent: str,
+    permissions: frozenset[str],
+    now: int,
+    challenge: str = "",
+) -> int:
+    """Store a new token of a consent and return when it expires.
+
+    Of its kind, only the newest stay: 100 access tokens, and 1,000 refresh tokens that were used.
+    """
+    expires_at = now + ISSUED_LIFETIMES[kind]
+    transaction.run(
+        "INSERT INTO oauth_tokens (hash, consent, kind, challenge, permissions, expires_at) "
+        "VALUES (?, ?, ?, ?, ?, ?)",
+        (digest, consent, kind, challenge, encode_permissions(permissions), expires_at),
+    )
+    transaction.run(_DELETE_OLDER, (consent, kind, consent, kind, _MOST_ISSUED[kind] - 1))
+    return expires_at
+
+
+def mark_token_used(transaction: Transaction, digest: str, now: int) -> bool:
+    """Mark a code or refresh token as used; returns false if it was already."""
+    return bool(
+        transaction.run(
+            "UPDATE oauth_tokens SET used_at = ? WHERE hash = ? AND used_at IS NULL", (now, digest)
+        )
+    )
+
+
+def end_issued_token(transaction: Transaction, digest: str) -> None:
+    """End one token from the next request on."""
+    transaction.run("DELETE FROM oauth_tokens WHERE hash = ?", (digest,))
+
+
+def _list_allowed_permissions(role: str, disabled_at: int | None) -> frozenset[str]:
+    return permissions.ROLES[role] if disabled_at is None else frozenset()
+
+
+_INVALID_GRANT: Final = "invalid_grant"
+
+
+class TokenDigests(NamedTuple):
+    """Hashes under which the tokens of an answer are stored."""
+
+    access: str
+    refresh: str
+
+
+class Issuance(NamedTuple):
+    """Outcome of a request: permissions of new tokens, or the error for the client.
+
+    `consent` is the one that it is about; `ended` says why it is over now.
+    """
+
+    consent: Consent | None = None
+    permissions: frozenset[str] = frozenset()
+    error: OAuthError | None = None
+    ended: str = ""
+
+
+UNKNOWN_TOKEN: Final = Issuance(
+    error=OAuthError(
+        "The code or token is unknown, was revoked or has expired.", code=_INVALID_GRANT
+    )
+)
+
+
+def give_consent(transaction: Transaction, consent: Consent, code: str, challenge: str) -> Consent:
+    """Store a new consent, and the code with this hash that its client gets tokens for."""
+    now = consent.created_at
+    made = consent._replace(id=str(uuid.uuid4()), ends_at=now + ISSUED_LIFETIMES[CODE])
+    store_consent(transaction, made)
+    store_issued_token(transaction, CODE, code, made.id, made.permissions, now, challenge)
+    return made
+
+
+def exchange_code(
+    transaction: Transaction,
+    *,
+    code: str,
+    client: str,
+    redirect_uri: str,
+    verifier: str,
+    new: TokenDigests,
+    now: int,
+) -> Issuance:
+    """Exchange the code with this hash; whatever is wrong with it, it counts no more."""
+    found = find_issued_token(transaction, code, CODE)
+    consent = found and find_consent(transaction, found.consent)
+    if found is None or consent is None:
+        return _refuse_request(_INVALID_GRANT, "The code is unknown, or its time is over.")
+    wrong = ""
+    if not mark_token_used(transaction, code, now):
+        wrong = "The code was used already."
+    elif consent.client != client:
+        wrong = "The code was issued to another client."
+    elif found.expires_at <= now:
+        wrong = "The code is unknown, or its time is over."
+    elif redirect_uri not in {"", consent.redirect_uri}:
+        wrong = "redirect_uri is not the one that was asked for."
+    elif not hmac.compare_digest(_compute_challenge(verifier), found.challenge):
+        wrong = "code_verifier is not the one of this code."
+    if wrong:
+        return _end_consent(transaction, consent, wrong)
+    return _issue_tokens(transaction, consent, consent.permissions & found.allowed, new, now)
+
+
+def refresh_tokens(
+    transaction: Transaction,
+    *,
+    token: str,
+    client: str,
+    scope: frozenset[str],
+    new: TokenDigests,
+    now: int,
+) -> Issuance:
+    """Exchange the refresh token with this hash, for what `scope` shares with its consent.
+
+    An empty scope asks for the whole consent. Hosts repeat the scope that they first asked for,
+    even where the person's role allowed less of it.
+    """
+    found = find_issued_token(transaction, token, REFRESH)
+    consent = found and find_consent(transaction, found.consent)
+    if found is None or consent is None or found.expires_at <= now:
+        return _refuse_request(
+            _INVALID_GRANT, "The refresh token is unknown, was revoked or has expired."
+        )
+    if consent.client != client:
+        return _end_consent(transaction, consent, "The refresh token was issued to another client.")
+    wanted = (scope or consent.permissions) & consent.permissions
+    if not wanted:
+        return _refuse_request(
+            "invalid_scope", "A refresh token gives no more than it was issued for."
+        )
+    if not mark_token_used(transaction, token, now):
+        return _end_consent(transaction, consent, "The refresh token was used already.")
+    return _issue_tokens(transaction, consent, wanted & found.allowed, new, now)
+
+
+def revoke_issued_token(transaction: Transaction, token: str, client: str) -> Issuance:
+    """End the token with this hash: a refresh token ends the whole consent (RFC 7009).
+
+    Nothing is said of one that is unknown, or that another client has.
+    """
+    found = find_consent_of_token(transaction, token)
+    consent = found and find_consent(transaction, found[1])
+    if found is None or consent is None or consent.client != client:
+        return Issuance()
+    if found[0] == ACCESS:
+        end_issued_token(transaction, token)
+        return Issuance(consent)
+    revoke_consent(transaction, consent.id)
+    return Issuance(consent, ended="The client revoked it.")
+
+
+def _issue_tokens(
+    transaction: Transaction,
+    consent: Consent,
+    permissions: frozenset[str],
+    new: TokenDigests,
+    now: int,
+) -> Issuance:
+    if not permissions:
+        return _end_consent(transaction, consent, "The person may not do any of this any more.")
+    store_issued_token(transaction, ACCESS, new.access, consent.id, permissions, now)
+    ends_at = store_issued_token(
+        transaction, REFRESH, new.refresh, consent.id, consent.permissions, now
+    )
+    extend_consent(transaction, consent.id, ends_at)
+    return Issuance(consent, permissions)
+
+
+def _refuse_request(code: str, message: str) -> Issuance:
+    return Issuance(error=OAuthError(message, code=code))
+
+
+def _end_consent(transaction: Transaction, consent: Consent, why: str) -> Issuance:
+    revoke_consent(transaction, consent.id)
+    return Issuance(consent, error=OAuthError(why, code=_INVALID_GRANT), ended=why)
+
+
+def _compute_challenge(verifier: str) -> str:
+    """Challenge of a verifier by S256 (RFC 7636)."""
+    hashed = hashlib.sha256(verifier.encode("ascii", "replace")).digest()
+    return base64.urlsafe_b64encode(hashed).rstrip(b"=").decode()

@@ -1,36 +1,193 @@
-"""OpenID Connect client: the authorization code flow with PKCE.
+"""OpenID Connect client: the authorization code flow with PKCE, and checks of the ID token.
 
-Heavy to import: only for a service with a provider. The modules that a page needs, `attempt`,
-`identity` and `options`, are light.
+An ID token needs a signature, and a binding to this service and this sign-in. Heavy to import: only
+for a service with a provider. `identity`, which pages need, is light.
 """
 
 import base64
 import hashlib
 import hmac
 import secrets
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Final
+import warnings
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from typing import Annotated, Any, Final, NamedTuple, cast
 from urllib.parse import parse_qsl, quote_plus, urlencode, urlsplit
 
 import msgspec
+from joserfc import jws
+from joserfc.errors import (
+    BadSignatureError,
+    InvalidClaimError,
+    JoseError,
+    MissingClaimError,
+    SecurityWarning,
+    UnsupportedAlgorithmError,
+)
+from joserfc.jwk import JWKRegistry, Key
+from joserfc.jws import CompactSignature, JWSRegistry
+from joserfc.jwt import JWTClaimsRegistry
+from msgspec import Meta
 
-from factbook.auth.oidc import token as id_token
-from factbook.auth.oidc.attempt import LIFETIME, Attempt
-from factbook.auth.oidc.identity import Identity, identity_of
-from factbook.auth.oidc.options import ProviderOptions, configured
+from factbook.auth.oidc.identity import (
+    ATTEMPT_LIFETIME,
+    Attempt,
+    Identity,
+    ProviderOptions,
+    make_identity,
+    make_openid_options,
+)
 from factbook.auth.oidc.provider import (
     HEADERS,
     DiscoveryDocument,
     Fetch,
     GuardedFetch,
+    Keys,
     Provider,
-    decoded,
+    decode_provider_reply,
 )
-from factbook.auth.oidc.token import Expected, NoKeyError, Signed
-from factbook.clock import Clock, now
-from factbook.errors import SignInError
-from factbook.outbound import HostReply
+from factbook.clock import SECOND, Clock, now
+from factbook.errors import SignInError, in_words
+from factbook.outbound.outcomes import HostReply
 from factbook.settings import Settings
+
+# None with a shared secret, and not `none`.
+ALGORITHMS: Final = frozenset(
+    {
+        *("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),
+        *("ES256", "ES384", "ES512", "EdDSA", "Ed25519"),
+    }
+)
+LEEWAY_SECONDS: Final = 60
+
+
+class NoKeyError(Exception):
+    """None of the keys has signed the token, as far as can be told."""
+
+
+class Signed(NamedTuple):
+    """A token with a valid signature: its algorithm and its claims."""
+
+    algorithm: str
+    claims: dict[str, Any]
+
+
+class Expected(NamedTuple):
+    """Expected claims; `now` in milliseconds since the epoch."""
+
+    issuer: str
+    client_id: str
+    nonce: str
+    access_token: str
+    now: int
+
+
+class _IdTokenClaims(msgspec.Struct):
+    """Types of the checked claims (OpenID Connect Core 1.0, section 2)."""
+
+    iss: str
+    sub: Annotated[str, Meta(pattern=r"^[^\x00-\x1f\x7f]{1,255}\Z")]
+    aud: str | list[str]
+    exp: float
+    iat: float
+    nonce: str
+    azp: str | None = None
+    at_hash: str | None = None
+
+
+def verify_signature(token: str, keys: Keys, supported: Collection[str]) -> Signed:
+    """Claims of a token that one of the keys has signed, with a supported algorithm.
+
+    Raises NoKeyError when other keys may help, SignInError otherwise.
+    """
+    allowed = ALGORITHMS & set(supported)
+    # An empty list would stand for any algorithm.
+    registry = JWSRegistry(algorithms=allowed or {"-"}, strict_check_header=False)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SecurityWarning)  # EdDSA has got another name
+            found = jws.deserialize_compact(
+                token, lambda each: _find_key(each, keys), registry=registry
+            )
+            claims = msgspec.json.decode(found.payload, type=dict[str, Any])
+    except BadSignatureError:
+        raise NoKeyError from None
+    except UnsupportedAlgorithmError:
+        raise SignInError(
+            _explain_refusal("it is not signed in a way that is announced and safe")
+        ) from None
+    except (JoseError, msgspec.DecodeError, ValueError, TypeError, AttributeError, RecursionError):
+        raise SignInError(_explain_refusal("it is not one")) from None
+    return Signed(found.headers()["alg"], claims)
+
+
+def check_id_token(token: Signed, expected: Expected) -> None:
+    """Raise SignInError unless the claims match (as above, section 3.1.3.7)."""
+    try:
+        msgspec.convert(token.claims, _IdTokenClaims)
+        # Its type is that of whole seconds; it compares parts of them as well.
+        now = cast("int", expected.now / SECOND)
+        JWTClaimsRegistry(
+            now,
+            LEEWAY_SECONDS,
+            iss={"essential": True, "value": expected.issuer},
+            aud={"essential": True, "value": expected.client_id},
+        ).validate(token.claims)
+        _check_sign_in(token, expected)
+    except msgspec.ValidationError as error:
+        raise SignInError(_explain_refusal(in_words(error))) from None
+    except JoseError as error:
+        raise SignInError(_explain_refusal(error.description or error.error)) from None
+
+
+def _find_key(token: CompactSignature, keys: Keys) -> Key:
+    """The only key that the token's header can mean. Raises NoKeyError."""
+    header = token.headers()
+    algorithm = JWSRegistry.algorithms[header["alg"]]
+    fitting = []
+    for each in keys:
+        if "kid" in header and header["kid"] != each.get("kid"):
+            continue
+        try:
+            key = JWKRegistry.import_key(each)
+            algorithm.check_key(key)
+        except (JoseError, ValueError, TypeError, LookupError):
+            continue  # it is of another kind, or one that is not known here
+        fitting.append(key)
+    if len(fitting) != 1:
+        raise NoKeyError
+    return fitting[0]
+
+
+def _check_sign_in(token: Signed, expected: Expected) -> None:
+    """Raise JoseError unless the token is of this sign-in, this client and its access token."""
+    claims = token.claims
+    if (time := claims.get("auth_time")) and not isinstance(time, int | float):
+        raise InvalidClaimError("auth_time")
+    if claims["nonce"] != expected.nonce:
+        raise InvalidClaimError("nonce")
+    if (methods := claims.get("amr")) and not isinstance(methods, list):
+        raise InvalidClaimError("amr")
+    party = claims.get("azp")
+    if not party and claims["aud"] not in (expected.client_id, [expected.client_id]):
+        raise MissingClaimError("azp")
+    if party and party != expected.client_id:
+        raise InvalidClaimError("azp")
+    if (half := claims.get("at_hash")) and expected.access_token:
+        expected_half = _compute_half_hash(expected.access_token, token.algorithm)
+        if not hmac.compare_digest(expected_half, half.encode()):
+            raise InvalidClaimError("at_hash")
+
+
+def _compute_half_hash(text: str, algorithm: str) -> bytes:
+    """The left half of the text's hash, by the hash of the signature (as above, 3.1.3.6)."""
+    name = "sha512" if algorithm in {"EdDSA", "Ed25519"} else f"sha{algorithm[2:]}"
+    digest = hashlib.new(name, text.encode()).digest()
+    return base64.urlsafe_b64encode(digest[: len(digest) // 2]).rstrip(b"=")
+
+
+def _explain_refusal(why: str) -> str:
+    return f"The provider's ID token was refused: {why.rstrip('.')}."
+
 
 _FORM: Final = {**HEADERS, "content-type": "application/x-www-form-urlencoded"}
 # The codes of RFC 6749 and OpenID Connect Core 1.0; no other text of an answer is repeated.
@@ -85,8 +242,8 @@ class OpenID:
         """Address to send the browser to, and the attempt to check its return against."""
         document = await self._provider.document()
         state, nonce, code_verifier = (secrets.token_urlsafe(32) for _ in range(3))
-        attempt = Attempt(state, nonce, code_verifier, self._clock() + LIFETIME)
-        return _authorization_url(document, self.options, attempt, redirect_uri), attempt
+        attempt = Attempt(state, nonce, code_verifier, self._clock() + ATTEMPT_LIFETIME)
+        return _build_authorization_url(document, self.options, attempt, redirect_uri), attempt
 
     async def finish(
         self, attempt: Attempt, query: Mapping[str, str], redirect_uri: str
@@ -99,7 +256,7 @@ class OpenID:
         if not hmac.compare_digest(state, attempt.state.encode()):
             raise SignInError("This sign-in was not started in this browser. Start it again.")
         document = await self._provider.document()
-        code = _code(query, document)
+        code = _read_code(query, document)
         tokens = await self._tokens(document, attempt, redirect_uri, code)
         token = await self._signed(tokens.id_token, document)
         expected = Expected(
@@ -109,18 +266,20 @@ class OpenID:
             tokens.access_token,
             self._clock(),
         )
-        id_token.check(token, expected)
+        check_id_token(token, expected)
         more = await self._user_info(document, tokens.access_token, token.claims)
-        return identity_of({**more, **token.claims}, self.options)
+        return make_identity({**more, **token.claims}, self.options)
 
     async def _tokens(
         self, document: DiscoveryDocument, attempt: Attempt, redirect_uri: str, code: str
     ) -> _TokenResponse:
-        headers, body = _token_request(document, self.options, attempt, redirect_uri, code)
+        headers, body = _build_token_request(document, self.options, attempt, redirect_uri, code)
         reply = await self._fetch("POST", document.token_endpoint, headers, body)
         if reply.status in {400, 401, 403}:
-            raise SignInError(f"The provider did not take the code{_told(_error_in(reply))}.")
-        tokens = decoded(reply, "answer to the code", _TokenResponse)
+            raise SignInError(
+                f"The provider did not take the code{_quote_code(_read_error_code(reply))}."
+            )
+        tokens = decode_provider_reply(reply, "answer to the code", _TokenResponse)
         if tokens.token_type.lower() != "bearer":
             raise SignInError("The provider's answer to the code has a token of the wrong type.")
         return tokens
@@ -129,11 +288,11 @@ class OpenID:
         """Verified claims of the token; fetches the keys again if no known one has signed it."""
         supported = document.id_token_signing_alg_values_supported
         try:
-            return id_token.signed(token, await self._provider.keys(), supported)
+            return verify_signature(token, await self._provider.keys(), supported)
         except NoKeyError:
             keys = await self._provider.renewed_keys()
         try:
-            return id_token.signed(token, keys or [], supported)
+            return verify_signature(token, keys or [], supported)
         except NoKeyError:
             raise SignInError("The provider's ID token is not signed by any of its keys.") from None
 
@@ -149,25 +308,25 @@ class OpenID:
             return {}
         headers = {**HEADERS, "authorization": f"Bearer {access_token}"}
         reply = await self._fetch("GET", url, headers)
-        found = decoded(reply, "user information", dict[str, Any])
+        found = decode_provider_reply(reply, "user information", dict[str, Any])
         if found.get("sub") != claims["sub"]:
             raise SignInError("The provider's user information is about someone else.")
         return found
 
 
-def connected(settings: Settings, clock: Clock = now) -> OpenID | None:
+def connect_openid(settings: Settings, clock: Clock = now) -> OpenID | None:
     """Client for the provider of the settings; None when there is none.
 
     Raises ConfigurationError for settings that cannot be used.
     """
-    options = configured(settings.openid)
+    options = make_openid_options(settings.openid)
     if options is None:
         return None
     fetch = GuardedFetch(settings)
     return OpenID(options, fetch, clock, fetch.aclose)
 
 
-def _authorization_url(
+def _build_authorization_url(
     document: DiscoveryDocument, options: ProviderOptions, attempt: Attempt, redirect_uri: str
 ) -> str:
     """Address for the browser to sign in at (OpenID Connect Core 1.0, 3.1.2.1; RFC 7636)."""
@@ -187,7 +346,7 @@ def _authorization_url(
     return address._replace(query=urlencode(parameters)).geturl()
 
 
-def _token_request(
+def _build_token_request(
     document: DiscoveryDocument,
     options: ProviderOptions,
     attempt: Attempt,
@@ -198,7 +357,7 @@ def _token_request(
 
     Raises SignInError when the provider supports no known method of client authentication.
     """
-    headers, more = _credential(document, options)
+    headers, more = _choose_client_credential(document, options)
     form = {
         "grant_type": "authorization_code",
         "redirect_uri": redirect_uri,
@@ -209,7 +368,7 @@ def _token_request(
     return {**_FORM, **headers}, urlencode(form).encode()
 
 
-def _credential(
+def _choose_client_credential(
     document: DiscoveryDocument, options: ProviderOptions
 ) -> tuple[dict[str, str], dict[str, str]]:
     """Client authentication, as headers and as form parameters (RFC 6749, 2.3.1)."""
@@ -225,24 +384,24 @@ def _credential(
     raise SignInError("The provider supports no known way to send the client's secret.")
 
 
-def _code(query: Mapping[str, str], document: DiscoveryDocument) -> str:
+def _read_code(query: Mapping[str, str], document: DiscoveryDocument) -> str:
     """Code in an answer from the provider itself (RFC 9207)."""
     sent = document.authorization_response_iss_parameter_supported
     if (sent or "iss" in query) and query.get("iss") != document.issuer:
         raise SignInError("The answer comes from another provider.")
     if "error" in query:
-        raise SignInError(f"The provider did not sign you in{_told(query['error'])}.")
+        raise SignInError(f"The provider did not sign you in{_quote_code(query['error'])}.")
     if not query.get("code"):
         raise SignInError("The provider's answer has no code.")
     return query["code"]
 
 
-def _error_in(reply: HostReply) -> str:
+def _read_error_code(reply: HostReply) -> str:
     try:
         return msgspec.json.decode(reply.body, type=_Failure).error
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return ""
 
 
-def _told(code: str) -> str:
+def _quote_code(code: str) -> str:
     return f": {code}" if code in _CODES else ""

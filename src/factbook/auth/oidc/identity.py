@@ -1,14 +1,122 @@
-"""Identity of a person at a provider, and its mapping to a person here."""
+"""Sign-in at an OpenID Connect provider: its settings, an attempt, and the person's identity."""
 
+import base64
+import binascii
+import hmac
+import re
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from ipaddress import ip_address
+from typing import Annotated, Any, Final, NamedTuple
+from urllib.parse import urlsplit
+
+import msgspec
 
 from factbook import invisible
-from factbook.auth import roles, users
-from factbook.auth.oidc.options import NO_ROLE, ProviderOptions
-from factbook.errors import InputError
+from factbook.auth import permissions, users
+from factbook.auth.encryption import sign_content
+from factbook.clock import MINUTE
+from factbook.errors import ConfigurationError, InputError
+from factbook.settings.option_tables import about, read_option_table
 
-_LONGEST: Final = 200
+NO_ROLE: Final = "none"
+# What parsers of addresses read differently.
+_PROVEN: Final = re.compile(r"\*(@[^@*\s]+)?")
+_ODD: Final = re.compile(r"[^!-~]|\\")
+
+
+class ProviderOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Options of the table. Raises ConfigurationError for invalid ones."""
+
+    issuer: Annotated[
+        str,
+        about(
+            "Address of the provider as its discovery document has it, e.g. "
+            "`https://id.example.com`. Without encryption only a loopback address, to try it out."
+        ),
+    ]
+    client_id: Annotated[str, about("Client id of Factbook at the provider.")]
+    client_secret: Annotated[
+        str, about("Secret. Client secret from the provider; empty for a public client.")
+    ] = ""
+    title: Annotated[str, about("Name of the provider on the sign-in page.")] = "single sign-on"
+    scopes: Annotated[str, about("Scopes to ask for, separated by spaces.")] = (
+        "openid profile email"
+    )
+    name_claim: Annotated[
+        str,
+        about(
+            "Claim with the name of a new person, up to an `@`. When there is none that can be a "
+            "name, it is taken from the email address, then from `sub`."
+        ),
+    ] = "preferred_username"
+    proven_names: Annotated[
+        list[str],
+        about(
+            "Names at the provider that prove who somebody is in the catalog: `*@example.com` for "
+            "`NAME@example.com`, `*` for names without an `@`. Set it only if people cannot choose "
+            "or change the claim `name_claim`. Other new accounts never get the name of a user of "
+            "the catalog, nor its groups, until an administrator confirms them."
+        ),
+    ] = []
+    role: Annotated[
+        str,
+        about(
+            "Role of a new person; with `none`, only people who already have an account may sign "
+            "in."
+        ),
+    ] = permissions.VIEWER
+    groups_claim: Annotated[str, about("Claim with the names of a person's groups.")] = "groups"
+    administrator_groups: Annotated[
+        list[str], about("Groups of which each member is an administrator.")
+    ] = []
+
+    def __post_init__(self) -> None:
+        if not is_secure_url(self.issuer) or urlsplit(self.issuer).query:
+            raise ConfigurationError("issuer has to be like https://host/path")
+        if not self.client_id:
+            raise ConfigurationError("client_id has to be set")
+        if "openid" not in self.scopes.split():
+            raise ConfigurationError("scopes has to have openid among them")
+        if not all(map(_PROVEN.fullmatch, self.proven_names)):
+            raise ConfigurationError("proven_names has to be of the form *@example.com, or *")
+        if self.role not in {*permissions.ROLES, NO_ROLE}:
+            names = ", ".join([*permissions.ROLES, NO_ROLE])
+            raise ConfigurationError(f"role has to be one of {names}")
+
+    def __repr__(self) -> str:
+        """Representation without the secret."""
+        return f"Options(issuer={self.issuer!r}, client_id={self.client_id!r})"
+
+
+def make_openid_options(table: Mapping[str, Any]) -> ProviderOptions | None:
+    """Options of the settings, None when the table is empty.
+
+    Raises ConfigurationError naming the option, and never a value.
+    """
+    return read_option_table("openid", "openid", table, ProviderOptions) if table else None
+
+
+def is_secure_url(url: str) -> bool:
+    """True if this is an absolute address over TLS, or one on the loopback interface."""
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname or ""
+        _ = parts.port
+    except ValueError:
+        return False
+    odd = parts.fragment or "@" in parts.netloc or _ODD.search(url)
+    safe = parts.scheme == "https" or (parts.scheme == "http" and _is_loopback_host(host))
+    return bool(host) and safe and not odd
+
+
+def _is_loopback_host(host: str) -> bool:
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+_LONGEST_TEXT: Final = 200
 
 
 class Identity(NamedTuple):
@@ -29,66 +137,104 @@ class Identity(NamedTuple):
     login: str | None = None
 
 
-def identity_of(claims: Mapping[str, Any], options: ProviderOptions) -> Identity:
+def make_identity(claims: Mapping[str, Any], options: ProviderOptions) -> Identity:
     """Identity from checked claims (OpenID Connect Core 1.0, section 5.1)."""
     subject: str = claims["sub"]
     # Some providers write it as a text.
     unverified = claims.get("email_verified") in (False, "false")
-    email = None if unverified else _text(claims.get("email"))
-    login = _text(claims.get(options.name_claim))
-    name = _name(login, email, subject)
+    email = None if unverified else _clean_text(claims.get("email"))
+    login = _clean_text(claims.get(options.name_claim))
+    name = _choose_name(login, email, subject)
     return Identity(
         options.issuer,
         subject,
         name,
-        _text(claims.get("name")) or name,
+        _clean_text(claims.get("name")) or name,
         email,
-        _groups(claims.get(options.groups_claim)),
+        _list_groups(claims.get(options.groups_claim)),
         login,
     )
 
 
-def proven_name(identity: Identity, options: ProviderOptions) -> str | None:
+def find_proven_name(identity: Identity, options: ProviderOptions) -> str | None:
     """The name before the `@` that proves who somebody is in the catalog, if the options say so."""
     name, at, domain = (identity.login or "").casefold().partition("@")
     proven = {pattern.casefold() for pattern in options.proven_names}
     return name if name and f"*{at}{domain}" in proven else None
 
 
-def role_of(identity: Identity, options: ProviderOptions) -> str | None:
+def choose_role(identity: Identity, options: ProviderOptions) -> str | None:
     """Role of a new person; None when only existing people may sign in.
 
     Members of an administrators' group are administrators in any case.
     """
     if set(identity.groups) & set(options.administrator_groups):
-        return roles.ADMINISTRATOR
+        return permissions.ADMINISTRATOR
     return None if options.role == NO_ROLE else options.role
 
 
-def _name(*proposals: str | None) -> str:
+def _choose_name(*proposals: str | None) -> str:
     """First candidate that is a valid name here, else the last one."""
     names = [(proposal or "").partition("@")[0] for proposal in proposals]
-    return next(filter(_is_name, names), proposals[-1] or "")
+    return next(filter(_is_sign_in_name, names), proposals[-1] or "")
 
 
-def _is_name(text: str) -> bool:
+def _is_sign_in_name(text: str) -> bool:
     try:
-        users.reference(text)
+        users.make_user_ref(text)
     except InputError:
         return False
     return True
 
 
-def _text(value: object) -> str | None:
+def _clean_text(value: object) -> str | None:
     """A text as one printable line."""
     if not isinstance(value, str):
         return None
     visible = invisible.without(value)
     shown = "".join(character for character in visible if character.isprintable())
-    return shown.strip()[:_LONGEST].strip() or None
+    return shown.strip()[:_LONGEST_TEXT].strip() or None
 
 
-def _groups(value: object) -> tuple[str, ...]:
+def _list_groups(value: object) -> tuple[str, ...]:
     """List of names; some providers send a single one as a string."""
     given = [value] if isinstance(value, str) else value
     return tuple(one for one in given if isinstance(one, str)) if isinstance(given, list) else ()
+
+
+ATTEMPT_LIFETIME: Final = 10 * MINUTE
+_ATTEMPT_LABEL: Final = b"factbook: an attempt to sign in with OpenID Connect"
+
+
+class Attempt(msgspec.Struct, frozen=True):
+    """State of one sign-in, checked when the browser comes back.
+
+    `expires_at` is in milliseconds since the epoch.
+    """
+
+    state: str
+    nonce: str
+    code_verifier: str
+    expires_at: int
+
+    def __repr__(self) -> str:
+        """Representation without the values, which are secrets."""
+        return "Attempt(…)"
+
+
+def seal_attempt(attempt: Attempt, key: bytes) -> str:
+    """Encode the attempt as the value of a cookie, signed with a key derived from `key`."""
+    body = base64.urlsafe_b64encode(msgspec.json.encode(attempt))
+    return f"{body.decode()}.{sign_content(key, _ATTEMPT_LABEL, body)}"
+
+
+def open_attempt(text: str, key: bytes, now: int) -> Attempt | None:
+    """Attempt in such a value; None if it was changed, has expired or is invalid."""
+    body, _, given = text.encode("utf-8", "replace").rpartition(b".")
+    if not hmac.compare_digest(given, sign_content(key, _ATTEMPT_LABEL, body).encode()):
+        return None
+    try:
+        attempt = msgspec.json.decode(base64.urlsafe_b64decode(body), type=Attempt)
+    except (binascii.Error, msgspec.DecodeError):
+        return None
+    return attempt if now < attempt.expires_at else None

@@ -10,19 +10,18 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Meta
 
-from factbook.auth.oidc.options import is_secure
+from factbook.auth.oidc.identity import is_secure_url
 from factbook.clock import HOUR, MINUTE, Clock
 from factbook.errors import ConfigurationError, SignInError
-from factbook.outbound import HostReply
 from factbook.outbound.client import USER_AGENT
-from factbook.outbound.sender import Sender
-from factbook.outbound.transport import Network
+from factbook.outbound.network import Network, Sender
+from factbook.outbound.outcomes import HostReply
 from factbook.settings import Settings
 
 MOST_SECONDS: Final = 10.0
 MOST_BYTES: Final = 256 * 1024
 HEADERS: Final[Mapping[str, str]] = {"accept": "application/json", "user-agent": USER_AGENT}
-_KEPT: Final = HOUR
+_CACHE_LIFETIME: Final = HOUR
 _BETWEEN_RENEWALS: Final = MINUTE
 
 T = TypeVar("T")
@@ -107,7 +106,7 @@ class Provider:
             return self._document[1]
         url = f"{self._issuer.rstrip('/')}/.well-known/openid-configuration"
         reply = await self._fetch("GET", url, HEADERS)
-        found = decoded(reply, "discovery document", DiscoveryDocument)
+        found = decode_provider_reply(reply, "discovery document", DiscoveryDocument)
         self._check(found)
         self._document = self._clock(), found
         return found
@@ -128,7 +127,9 @@ class Provider:
 
     async def _fetched_keys(self) -> Keys:
         url = (await self.document()).jwks_uri
-        found = decoded(await self._fetch("GET", url, HEADERS), "set of keys", _KeySet).keys
+        found = decode_provider_reply(
+            await self._fetch("GET", url, HEADERS), "set of keys", _KeySet
+        ).keys
         self._keys = self._clock(), found
         return found
 
@@ -141,14 +142,14 @@ class Provider:
             document.jwks_uri,
             document.userinfo_endpoint,
         )
-        if not all(is_secure(url) for url in endpoints if url is not None):
+        if not all(is_secure_url(url) for url in endpoints if url is not None):
             raise SignInError("The provider's discovery document has an address that is not https.")
 
     def _is_fresh(self, since: int) -> bool:
-        return 0 <= self._clock() - since < _KEPT
+        return 0 <= self._clock() - since < _CACHE_LIFETIME
 
 
-def decoded(reply: HostReply, what: str, form: type[T]) -> T:
+def decode_provider_reply(reply: HostReply, what: str, form: type[T]) -> T:
     """JSON of a good reply. Raises SignInError, which quotes nothing from the provider."""
     if reply.failure:
         raise SignInError(f"The provider's {what} did not arrive: {reply.failure}.")

@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from factbook.auth import token_reach
-from factbook.auth.token_reach import Narrowing
+from factbook.auth import tokens
+from factbook.auth.tokens import Narrowing
 from factbook.catalog import identity, people_trust, search
 from factbook.catalog.sets import Prepared
 from factbook.catalog.store import locks
@@ -120,7 +120,7 @@ def replacement(
     Raises PreconditionFailedError, ConflictError or NotAllowedError if a guard or another owner
     forbids it.
     """
-    token_reach.check_owners(guards.narrowing, [name])
+    tokens.check_narrowed_sets(guards.narrowing, [name])
     target = set_row(transaction, name)
     _check_revision(target, guards.if_match)
     current = _members(transaction, target.id)
@@ -129,7 +129,7 @@ def replacement(
     refs = [item.ref for item in wanted]
     kept = set(refs).difference(item.ref for item in plan.removed)
     plan.removed = [item for ref, item in current.items() if ref not in kept]
-    token_reach.check_refs(guards.narrowing, [item.ref for item in plan.removed])
+    tokens.check_narrowed_refs(guards.narrowing, [item.ref for item in plan.removed])
     _check_removals(plan, guards)
     # What is appended is written as first the new and then the taken entities.
     if (plan.added and plan.taken) or not _only_appends(list(current), refs, kept):
@@ -148,7 +148,7 @@ def addition(
 
     Of the others there, it removes those with the references in `gone`.
     """
-    token_reach.check_owners(guards.narrowing, [name])
+    tokens.check_narrowed_sets(guards.narrowing, [name])
     target = set_row(transaction, name) if name is not None else None
     if target is not None:
         _check_revision(target, guards.if_match)
@@ -163,7 +163,7 @@ def addition(
     current = {row[0]: Existing(*row) for row in rows}
     _sort_out(transaction, plan, items, current, guards)
     plan.removed += [current[ref] for ref in gone if ref in current]
-    token_reach.check_refs(guards.narrowing, [item.ref for item in plan.removed])
+    tokens.check_narrowed_refs(guards.narrowing, [item.ref for item in plan.removed])
     return plan
 
 
@@ -182,8 +182,8 @@ def removal(
     if row is None:
         return None
     name = row[-1]
-    token_reach.check_owners(narrowing, [name])
-    token_reach.check_refs(narrowing, [row[0]])
+    tokens.check_narrowed_sets(narrowing, [name])
+    tokens.check_narrowed_refs(narrowing, [row[0]])
     target = set_row(transaction, name) if name is not None else None
     return WritePlan(target, removed=[Existing(*row[:-1])])
 
@@ -219,14 +219,14 @@ def _sort_out(
         replaced = {existing.id for _, existing in others}
         plan.updated = [pair for pair in plan.updated if pair[1].id not in replaced]
     changed = [*new, *plan.added, *(item for item, _ in plan.updated)]
-    token_reach.check_refs(guards.narrowing, [item.ref for item in changed])
+    tokens.check_narrowed_refs(guards.narrowing, [item.ref for item in changed])
     # One statement, as the other owners may write at the same time.
     held = owners(transaction, [item.ref for item in new])
     name = plan.set.name if plan.set else None
     kept = [ref for ref, (_, owner) in held.items() if not people_trust.outranks(name, owner, ref)]
     if kept and not guards.take:
         raise _conflict({ref: held[ref][1] for ref in sorted(kept)})
-    token_reach.check_owners(guards.narrowing, [name for _, name in held.values()])
+    tokens.check_narrowed_sets(guards.narrowing, [name for _, name in held.values()])
     plan.added += [item for item in new if item.ref not in held]
     plan.taken = [(item, held[item.ref][0]) for item in new if item.ref in held]
     plan.losers = {locks.owner(name, ref) for ref, (_, name) in held.items()}

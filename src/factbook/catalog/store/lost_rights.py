@@ -59,8 +59,8 @@ async def lost_rights(database: Database, trust: PeopleTrust, domain: str) -> li
 
     `domain` is that of the service's own annotations.
     """
-    people = await users.enabled_refs(database)
-    people.update(await tokens.owners(database))
+    people = await users.list_enabled_refs(database)
+    people.update(await tokens.list_token_owners(database))
     stated = await membership.without_rights(database, people, trust)
     from_files = [row.stated_by for row in stated if people_trust.is_from_files(row.stated_in)]
     origins = await _origins(database, from_files, domain) if from_files else {}

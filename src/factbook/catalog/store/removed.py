@@ -116,7 +116,7 @@ def _vacate(transaction: Transaction, left: Mapping[str, int]) -> None:
     for ref, id_ in left.items():
         transaction.touch((_MOVED, ref), (id_,))
     if people := [ref for ref in left if ref.startswith(users.PREFIX)]:
-        users.unprove(transaction, people)
+        users.remove_proofs(transaction, people)
 
 
 def check(transaction: Transaction, refs: list[str]) -> None:

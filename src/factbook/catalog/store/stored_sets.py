@@ -7,7 +7,7 @@ database's own.
 from collections.abc import AsyncIterator, Collection, Sequence
 from typing import NamedTuple
 
-from factbook.auth.token_reach import Narrowing
+from factbook.auth.tokens import Narrowing
 from factbook.catalog import search, sets
 from factbook.catalog.push_rules import PushRules
 from factbook.catalog.sets import Prepared, PreparedPush

@@ -14,7 +14,7 @@ from msgspec import Meta
 from factbook.catalog import ref
 from factbook.datasources.custom import echo
 from factbook.errors import ConfigurationError, InputError
-from factbook.outbound import Credential, host_of
+from factbook.outbound.client import Credential, extract_host
 from factbook.settings import option_tables
 
 MOST_OWNERS: Final = 500
@@ -46,7 +46,7 @@ class SourceConnection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
         if not self.base_url.startswith(("https://", "http://")):
             raise ConfigurationError("base_url has to begin with https://")
         try:
-            host_of(self.base_url.rstrip("/"))
+            extract_host(self.base_url.rstrip("/"))
         except ConfigurationError:
             raise ConfigurationError(
                 "base_url has to be like https://host/path, without name, password and query"

@@ -30,7 +30,7 @@ from factbook.facts import datasource
 from factbook.facts.datasource import DataSource, Handler
 from factbook.facts.schema import Fact
 from factbook.facts.shapes import SHAPES, shape_facts
-from factbook.outbound import address
+from factbook.outbound.client import build_address
 
 Type = Literal["http", "repository-file", "repository-directory", "entity", "push"]
 TYPES: Final[tuple[Type, ...]] = get_args(Type)
@@ -182,7 +182,7 @@ class _Reader:
         found = self._template(_at("path"), self._take("path", str, ""))
         # As it is with plain values; what an entity has in their place is looked at then.
         text = "".join(part if isinstance(part, str) else "x" for part in found.parts)
-        if text and address(_SOMEWHERE, text, {}) != f"{_SOMEWHERE}{text}":
+        if text and build_address(_SOMEWHERE, text, {}) != f"{_SOMEWHERE}{text}":
             self._report(_at("path"), "has to be below the address of the connection, such as /a/b")
         return found
 

@@ -12,7 +12,8 @@ from factbook.datasources.custom import documents, extraction
 from factbook.datasources.custom.definition import CustomSourceDefinition
 from factbook.datasources.custom.documents import UnreadableDocumentError
 from factbook.integrations.integration import Collected
-from factbook.outbound import HttpClient, Memory
+from factbook.outbound.cache import Memory
+from factbook.outbound.client import HttpClient
 from factbook.outbound.outcomes import Missing, Outcome
 
 T = TypeVar("T")

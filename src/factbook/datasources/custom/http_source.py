@@ -15,8 +15,8 @@ from factbook.datasources.custom.fact_extraction import ClientMaker, SourceReply
 from factbook.datasources.custom.templates import NoValueError, Template
 from factbook.errors import InputError, suggestion
 from factbook.integrations.integration import Collected, Integration, portions
-from factbook.outbound import Answer, HttpClient
-from factbook.outbound.outcomes import Missing, Outcome
+from factbook.outbound.client import HttpClient
+from factbook.outbound.outcomes import Answer, Missing, Outcome
 
 # One after another, so that one body is in memory, and a host that lets every call run into its
 # timeout is given up within a batch's time.

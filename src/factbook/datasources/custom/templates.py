@@ -14,7 +14,7 @@ from msgspec import Struct
 from factbook.datasources.custom import extraction
 from factbook.datasources.custom.extraction import Expression
 from factbook.errors import InputError
-from factbook.outbound import climbs
+from factbook.outbound.client import has_dot_segments
 from factbook.outbound.outcomes import Missing, Outcome
 
 LONGEST: Final = 2_000
@@ -64,7 +64,7 @@ def parse(text: str) -> Template:
 
 def in_path(value: str) -> str:
     """A value as one segment of a path; raises NoValueError for one that would climb out of it."""
-    if climbs(value):
+    if has_dot_segments(value):
         raise NoValueError("a value that a path cannot hold")
     return quote(value, safe="")
 

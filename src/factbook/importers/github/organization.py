@@ -60,8 +60,8 @@ from factbook.integrations.github.answers import decoded
 from factbook.integrations.github.graphql import Error, GithubApi
 from factbook.integrations.github.options import SLUG
 from factbook.integrations.integration import store_entry, stored_entry
-from factbook.outbound import Memory
-from factbook.outbound.outcomes import UNUSABLE, Missing, Outcome, too_many
+from factbook.outbound.cache import Memory
+from factbook.outbound.outcomes import UNUSABLE, Missing, Outcome, report_too_many
 from factbook.settings.option_tables import about
 
 _SHORTEST_SECRET: Final = 16
@@ -235,7 +235,7 @@ class _Rest:
         position: ConnectionPosition = first.page_info
         while position.has_next_page:
             if len(found) == _MOST_TEAM_PAGES:
-                self.missing.append(too_many(_MOST_TEAM_PAGES * 100, "entries of one team"))
+                self.missing.append(report_too_many(_MOST_TEAM_PAGES * 100, "entries of one team"))
                 break
             page = await self._page(document, position.end_cursor, type_)
             if isinstance(page, Missing):

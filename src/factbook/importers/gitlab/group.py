@@ -57,7 +57,7 @@ from factbook.importers.snapshot import ReadingProblem, Snapshot, SnapshotPart
 from factbook.integrations.gitlab.api import GitlabApi
 from factbook.integrations.gitlab.options import INSTANCE, SLUG
 from factbook.integrations.integration import each, store_entry, stored_entry
-from factbook.outbound import path
+from factbook.outbound.client import build_path
 from factbook.outbound.outcomes import Missing
 from factbook.settings.option_tables import about
 
@@ -225,11 +225,11 @@ class _KnownMembers(msgspec.Struct, array_like=True):
 
 async def read_group_tree(api: GitlabApi, name: str) -> GroupTree:
     """A group and those below it."""
-    root = await api.one(path("groups", name), ListedGroup)
+    root = await api.one(build_path("groups", name), ListedGroup)
     if isinstance(root, Missing):
         return GroupTree(missing=[root])
     number = str(root.id)
-    target = path("groups", number, "descendant_groups")
+    target = build_path("groups", number, "descendant_groups")
     below = await list_gitlab_rows(api, target, ListedGroup, **NEWEST_FIRST)
     below.sort()
     tree = GroupTree(root)
@@ -275,7 +275,7 @@ async def read_group_members(api: GitlabApi, tree: GroupTree) -> GroupMembers:
 
 async def _read_direct_members(api: GitlabApi, tree: GroupTree) -> GroupMembers:
     async def of(group: int) -> RowListing[GroupMember]:
-        target = path("groups", str(group), "members")
+        target = build_path("groups", str(group), "members")
         return await repeat_until_agreed(lambda: list_gitlab_rows(api, target, GroupMember))
 
     groups = {one.id: one for one in tree.groups.values()}
@@ -298,7 +298,7 @@ async def _add_invited_members(
         shared = groups[group].shared_with_groups
         if shared is not None:
             return shared
-        answer = await api.get(path("groups", str(group)), with_projects="false")
+        answer = await api.get(build_path("groups", str(group)), with_projects="false")
         one = answer.read_as(ListedGroup)
         return one if isinstance(one, Missing) else one.shared_with_groups or ()
 
@@ -323,7 +323,7 @@ async def _is_group_member(api: GitlabApi, group: str) -> bool | Missing:
     if isinstance(user, Missing):
         found = user
     else:
-        target = path("groups", group, "members", "all", str(user.id))
+        target = build_path("groups", group, "members", "all", str(user.id))
         found = await api.one(target, Membership)
     if isinstance(found, Missing):
         return found if found.passing else False
@@ -455,7 +455,7 @@ async def _read_group(
     if root is None:
         nothing = RowListing[ListedProject](missing=tree.missing[0])
         return _ReadGroup(at, tree, nothing, {}, GroupMembers() if options.people else None)
-    target = path("groups", str(root.id), "projects")
+    target = build_path("groups", str(root.id), "projects")
     query = {**NEWEST_FIRST, "include_subgroups": "true", "with_shared": "false"}
     listed = await list_gitlab_rows(api, target, ListedProject, **query)
     listed.sort()

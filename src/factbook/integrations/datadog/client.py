@@ -12,7 +12,8 @@ import msgspec
 from factbook.integrations.datadog.options import normalized
 from factbook.integrations.integration import Collected, Probe
 from factbook.integrations.listings import NumberedPages, together
-from factbook.outbound import HttpClient, Memory
+from factbook.outbound.cache import Memory
+from factbook.outbound.client import HttpClient
 from factbook.outbound.outcomes import Missing, Outcome
 
 # Half of what Datadog allows: a page with long messages stays below the largest answer read.

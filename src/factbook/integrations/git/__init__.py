@@ -8,13 +8,13 @@ from factbook.integrations.git.client import collect, read
 from factbook.integrations.git.options import GitOptions, target
 from factbook.integrations.integration import Integration, portions
 from factbook.integrations.locations import SOURCE_LOCATION
-from factbook.outbound import clones, find_git
+from factbook.outbound.git import find_git, make_git_headers
 
 
 def _configured(instance: Instance[GitOptions]) -> Integration:
     options = instance.options
     git = find_git()
-    proof = clones.proof(options.username or "git", options.token)
+    proof = make_git_headers(options.username or "git", options.token)
     return Integration(
         source=instance.source(
             f"Files of the repositories on {options.host}.", (SOURCE_LOCATION,), minutes=60

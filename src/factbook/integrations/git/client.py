@@ -11,18 +11,18 @@ from factbook.integrations import file_tree, file_types
 from factbook.integrations.file_tree import Paths
 from factbook.integrations.git.options import GitOptions
 from factbook.integrations.integration import Collected
-from factbook.outbound import (
+from factbook.outbound.cache import Memory, exceeds_noted_limit, note_exceeded_limit
+from factbook.outbound.client import HttpClient, build_path
+from factbook.outbound.git import (
+    CHANGED,
     NOT_GIT,
-    Answer,
     Git,
-    HttpClient,
-    Memory,
-    clones,
-    exceeds,
-    note_exceeded,
-    path,
+    explain_failed_clone,
+    list_clone_paths,
+    make_git_folder,
+    report_too_large,
 )
-from factbook.outbound.outcomes import Missing, Outcome
+from factbook.outbound.outcomes import Answer, Missing, Outcome
 
 _HEAD: Final = re.compile(rb"^([0-9a-f]{40,64})\tHEAD$", re.MULTILINE)
 _FILE: Final = re.compile(rb"100(?:644|755) blob ([0-9a-f]{40,64})")
@@ -62,7 +62,7 @@ async def collect(
     """The facts about each target, the path of a repository, or the reason for their absence."""
     found = {}
     for target in targets:
-        with clones.folder() as place:
+        with make_git_folder() as place:
             git = Git(program, options.limits, client, place)
             reading = Reading(git, client, memory, target)
             found[target] = facts_of(await reading.paths(now))
@@ -104,13 +104,13 @@ class Reading:
         if known is not None:
             return known
         limits = self._git.limits
-        if await exceeds(self._memory, self._what, limits, now):
-            return clones.too_large(limits)
-        read = await clones.listed(self._git, self._url(name), commit)
+        if await exceeds_noted_limit(self._memory, self._what, limits, now):
+            return report_too_large(limits)
+        read = await list_clone_paths(self._git, self._url(name), commit)
         if isinstance(read, list):
             await file_tree.keep(self._memory, self._target, commit, read)
         elif read.outcome is Outcome.TOO_LARGE:
-            await note_exceeded(self._memory, self._what, limits, now)
+            await note_exceeded_limit(self._memory, self._what, limits, now)
         await self._keep(note, _Note(name))
         return read
 
@@ -132,7 +132,7 @@ class Reading:
             return self._why(answer)
         found = await self._git.entry(commit.id, file)
         if found.status != 200:
-            return clones.CHANGED
+            return CHANGED
         entry = _FILE.fullmatch(found.body.partition(b"\t")[0])
         if not entry:
             return _NO_FILE
@@ -154,7 +154,7 @@ class Reading:
     async def _without_head(self, name: str) -> Paths | Missing:
         """No paths if it is empty; Git reports the same of a web page that is not a repository."""
         answer = await self._client.get(
-            path(*name.split("/")) + "/info/refs",
+            build_path(*name.split("/")) + "/info/refs",
             query={"service": "git-upload-pack"},
             headers={"accept": "*/*"},
             decode=False,
@@ -166,10 +166,10 @@ class Reading:
         return _NO_BRANCH if _BRANCH.search(answer.body) else []
 
     def _url(self, name: str) -> str:
-        return self._client.base_url + path(*name.split("/"))
+        return self._client.base_url + build_path(*name.split("/"))
 
     def _why(self, answer: Answer) -> Missing:
-        return clones.why(answer, self._git.limits)
+        return explain_failed_clone(answer, self._git.limits)
 
     async def _note(self) -> _Note:
         stored = await self._memory.get(self._key)
@@ -202,7 +202,7 @@ async def read(
     program: str, options: GitOptions, target: str, file: str, client: HttpClient, memory: Memory
 ) -> Answer:
     """The file at this path, its bytes as the body; fetched again only if HEAD has moved."""
-    with clones.folder() as place:
+    with make_git_folder() as place:
         reading = Reading(Git(program, options.limits, client, place), client, memory, target)
         found = await reading.commit()
         if isinstance(found, Missing):

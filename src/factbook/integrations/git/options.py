@@ -10,7 +10,7 @@ import msgspec
 from factbook.integrations.configuration import InstanceOptions
 from factbook.integrations.integration import bad_annotation, no_annotation
 from factbook.integrations.locations import location
-from factbook.outbound import Limits
+from factbook.outbound.git import Limits
 from factbook.outbound.outcomes import Missing
 from factbook.settings.option_tables import HOST_PATTERN, about
 

@@ -8,7 +8,7 @@ from factbook.integrations.gitea.client import BATCH, collect, read
 from factbook.integrations.gitea.options import GiteaOptions, target
 from factbook.integrations.integration import Integration, Probe, portions
 from factbook.integrations.locations import SOURCE_LOCATION
-from factbook.outbound import clones
+from factbook.outbound.git import make_git_headers
 
 
 def _configured(instance: Instance[GiteaOptions]) -> Integration:
@@ -21,7 +21,7 @@ def _configured(instance: Instance[GiteaOptions]) -> Integration:
         authorize=instance.credential({"authorization": f"token {options.token}"}),
         base_url=options.origin,
         further={
-            options.git: instance.credential(clones.proof(options.token, "x-oauth-basic")),
+            options.git: instance.credential(make_git_headers(options.token, "x-oauth-basic")),
         },
         # There is no limit to read from answers, and many servers are small.
         calls_at_once=4,

@@ -8,8 +8,8 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from factbook.integrations.code_host import CodeHostApi
 from factbook.integrations.gitea.options import GiteaOptions
-from factbook.outbound import Answer, exceeds, note_exceeded
-from factbook.outbound.outcomes import Missing, Outcome
+from factbook.outbound.cache import exceeds_noted_limit, note_exceeded_limit
+from factbook.outbound.outcomes import Answer, Missing, Outcome
 
 Form = TypeVar("Form")
 Row = TypeVar("Row")
@@ -83,7 +83,7 @@ class GiteaApi(CodeHostApi[GiteaOptions]):
         """
         found = Rows[Row]([], None)
         key = f"{what}:{self.host}{target}"
-        is_noted = await exceeds(self.memory, key, most, self.now)
+        is_noted = await exceeds_noted_limit(self.memory, key, most, self.now)
         for number in range(1, 2 if is_noted else most + 1):
             page = await self.page(target, form, hidden, page=number, limit=PAGE, **query)
             if isinstance(page, Missing):
@@ -94,7 +94,7 @@ class GiteaApi(CodeHostApi[GiteaOptions]):
             if page.total is not None and page.total > most * PAGE:
                 return found, False
         if not is_noted:
-            await note_exceeded(self.memory, key, most, self.now)
+            await note_exceeded_limit(self.memory, key, most, self.now)
         return found, False
 
     async def _ask(

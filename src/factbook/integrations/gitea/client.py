@@ -20,15 +20,16 @@ from factbook.integrations.gitea.api import MOST_PAGES, PAGE, GiteaApi
 from factbook.integrations.gitea.facts import GiteaSnapshot
 from factbook.integrations.gitea.options import GiteaOptions
 from factbook.integrations.integration import Collected, Leaves, each
-from factbook.outbound import Answer, HttpClient, Memory, path
-from factbook.outbound.outcomes import UNUSABLE, Missing, Outcome, too_many
+from factbook.outbound.cache import Memory
+from factbook.outbound.client import HttpClient, build_path
+from factbook.outbound.outcomes import UNUSABLE, Answer, Missing, Outcome, report_too_many
 
 # So few that a host which lets every call run into its timeout is given up within a batch's time.
 BATCH: Final = 10
 MOST_COLLABORATORS: Final = 1_000
 
-_TOO_MANY_CLOSED: Final = too_many(MOST_PAGES, "pages of closed issues to read for 30 days")
-_TOO_MANY_COLLABORATORS: Final = too_many(MOST_COLLABORATORS, "collaborators to list")
+_TOO_MANY_CLOSED: Final = report_too_many(MOST_PAGES, "pages of closed issues to read for 30 days")
+_TOO_MANY_COLLABORATORS: Final = report_too_many(MOST_COLLABORATORS, "collaborators to list")
 
 _NO_BRANCH: Final = Missing(Outcome.NOT_APPLICABLE, "the repository is empty")
 _BRANCH_HIDDEN: Final = Missing(Outcome.DENIED, "the credential may not read the default branch")
@@ -54,13 +55,13 @@ async def read(
     options: GiteaOptions, target: str, file: str, client: HttpClient, memory: Memory
 ) -> Answer:
     """The file at this path, its bytes as the body; fetched again only if it has changed."""
-    url = f"{options.rest}{path('repos', *target.split('/'), 'raw', *file.split('/'))}"
+    url = f"{options.rest}{build_path('repos', *target.split('/'), 'raw', *file.split('/'))}"
     return await client.get(url, headers=ANYTHING, memory=memory, decode=False, follow=True)
 
 
 async def _collected(api: GiteaApi, target: str) -> Collected:
     # An old name leads to the repository; it is asked for by its present one from then on.
-    found = await api.one(path("repos", *target.split("/")), GiteaRepository, None)
+    found = await api.one(build_path("repos", *target.split("/")), GiteaRepository, None)
     if isinstance(found, Missing):
         return Collected(missing={"": found})
     return facts.collected(await _known(api, found))
@@ -70,7 +71,7 @@ async def _known(api: GiteaApi, repository: GiteaRepository) -> GiteaSnapshot:
     """The data collected about one repository."""
     cutoff = api.now - merge_times.MONTH
     known = GiteaSnapshot(repository, cutoff)
-    own = path("repos", *repository.full_name.split("/"))
+    own = build_path("repos", *repository.full_name.split("/"))
     if not facts.without_pulls(repository):
         known.closed_pulls = await pulls.closed(api, repository, cutoff)
         known.open_pulls = await api.total(f"{own}/pulls", state="open")
@@ -129,12 +130,12 @@ async def _branch(api: GiteaApi, own: str, repository: GiteaRepository) -> Gitea
         return _NO_BRANCH
     if name in {"", ".", ".."}:
         return UNUSABLE
-    return await api.one(f"{own}{path('branches', name)}", GiteaBranch, _BRANCH_HIDDEN)
+    return await api.one(f"{own}{build_path('branches', name)}", GiteaBranch, _BRANCH_HIDDEN)
 
 
 async def paths_of(api: GiteaApi, repository: GiteaRepository) -> Paths | Missing:
     """The paths of all files of the default branch, unordered."""
-    own = path("repos", *repository.full_name.split("/"))
+    own = build_path("repos", *repository.full_name.split("/"))
     return await _paths(api, repository, await _branch(api, own, repository))
 
 
@@ -156,7 +157,7 @@ async def _paths(
     if isinstance(branch, Missing):
         return branch
     oid = branch.commit.id
-    target = path("repos", *repository.full_name.split("/"), "git", "trees", oid)
+    target = build_path("repos", *repository.full_name.split("/"), "git", "trees", oid)
     pages = partial(_tree, api, target)
     tree = RepositoryTree(repository.id, oid, repository.full_name, pages, MOST_TREE_PAGES)
     return await file_tree.read(api.memory, tree, api.clones, api.now)

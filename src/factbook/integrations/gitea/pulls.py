@@ -17,17 +17,18 @@ from factbook.integrations.gitea.answers import GiteaIssue, GiteaPullRequest, Gi
 from factbook.integrations.gitea.api import MOST_PAGES, NO_TOTAL, PAGE, GiteaApi
 from factbook.integrations.integration import store_entry, stored_entry
 from factbook.integrations.merge_times import MergedPull
-from factbook.outbound import exceeds, note_exceeded, path
-from factbook.outbound.outcomes import Missing, Outcome, too_many
+from factbook.outbound.cache import exceeds_noted_limit, note_exceeded_limit
+from factbook.outbound.client import build_path
+from factbook.outbound.outcomes import Missing, Outcome, report_too_many
 
 MOST_CLOSED: Final = MOST_PAGES * PAGE
 # A pull request that is deleted leaves the count when all are listed again.
 _KEPT_FOR: Final = 30 * DAY
 
 _CHANGED: Final = Missing(Outcome.TRANSIENT, "the list changed while it was read")
-_UNCOUNTABLE: Final = too_many(MOST_CLOSED, "closed pull requests to count")
-_TOO_MANY_PAGES: Final = too_many(MOST_PAGES, "pages of closed pull requests to count")
-_TOO_MANY_RECENT: Final = too_many(MOST_PAGES, "pages of pull requests to read for 30 days")
+_UNCOUNTABLE: Final = report_too_many(MOST_CLOSED, "closed pull requests to count")
+_TOO_MANY_PAGES: Final = report_too_many(MOST_PAGES, "pages of closed pull requests to count")
+_TOO_MANY_RECENT: Final = report_too_many(MOST_PAGES, "pages of pull requests to read for 30 days")
 _HIDDEN: Final = Missing(Outcome.DENIED, "counting merged pull requests needs read:issue")
 
 
@@ -83,9 +84,9 @@ async def closed(api: GiteaApi, repository: GiteaRepository, cutoff: int) -> Clo
 
 async def _recent(api: GiteaApi, repository: GiteaRepository, cutoff: int) -> _Recent | Missing:
     """As many pull requests as merge times need."""
-    target = path("repos", *repository.full_name.split("/"), "pulls")
+    target = build_path("repos", *repository.full_name.split("/"), "pulls")
     what = f"recent:{api.host}/{repository.id}"
-    if await exceeds(api.memory, what, MOST_PAGES, api.now):
+    if await exceeds_noted_limit(api.memory, what, MOST_PAGES, api.now):
         return _TOO_MANY_RECENT
     found = _Recent()
     read = 0
@@ -108,7 +109,7 @@ async def _recent(api: GiteaApi, repository: GiteaRepository, cutoff: int) -> _R
         found.whole = page.ends(read)
         if found.whole or merge_times.complete(found.merged, min(found.updated), cutoff, bots=True):
             return found
-    await note_exceeded(api.memory, what, MOST_PAGES, api.now)
+    await note_exceeded_limit(api.memory, what, MOST_PAGES, api.now)
     return _TOO_MANY_RECENT
 
 
@@ -142,7 +143,7 @@ async def _count(api: GiteaApi, repository: GiteaRepository, recent: _Recent) ->
 
 async def _numbers(api: GiteaApi, repository: GiteaRepository, since: int) -> set[int] | Missing:
     """The numbers of the merged pull requests that were updated since."""
-    target = path("repos", *repository.full_name.split("/"), "issues")
+    target = build_path("repos", *repository.full_name.split("/"), "issues")
     found = await api.pages(
         target,
         list[GiteaIssue],

@@ -14,8 +14,9 @@ from factbook.integrations.github.graphql import GithubApi
 from factbook.integrations.github.options import GithubOptions
 from factbook.integrations.integration import Collected, each
 from factbook.integrations.merge_times import MONTH, timestamp
-from factbook.outbound import Answer, HttpClient, Memory, path
-from factbook.outbound.outcomes import UNUSABLE, Missing, Outcome
+from factbook.outbound.cache import Memory
+from factbook.outbound.client import HttpClient, build_path
+from factbook.outbound.outcomes import UNUSABLE, Answer, Missing, Outcome
 
 # Three questions of twenty, and one for the further pages of all of them.
 BATCH: Final = 3 * repositories.AT_ONCE
@@ -52,7 +53,7 @@ async def read(
     options: GithubOptions, target: str, file: str, client: HttpClient, memory: Memory
 ) -> Answer:
     """The file at this path, its bytes as the body; fetched again only if it has changed."""
-    url = f"{options.rest}{path('repos', *target.split('/'), 'contents', *file.split('/'))}"
+    url = f"{options.rest}{build_path('repos', *target.split('/'), 'contents', *file.split('/'))}"
     raw = {"accept": "application/vnd.github.raw+json"}
     return await client.get(
         url, headers=raw, budget="core", memory=memory, decode=False, follow=True
@@ -139,7 +140,7 @@ class _Walk:
         if self._calls == MOST_CALLS:
             return _TOO_LARGE
         self._calls += 1
-        target = path("repos", *self._repository, "git", "trees", sha)
+        target = build_path("repos", *self._repository, "git", "trees", sha)
         answer = await self._api.get(target, form=_Tree, **query)
         if answer.status == _EMPTY_REPOSITORY:
             return _Tree([])

@@ -16,8 +16,9 @@ from joserfc.jwk import RSAKey
 
 from factbook.clock import MINUTE, SECOND, Clock
 from factbook.integrations.github.options import GithubOptions
-from factbook.outbound import ANONYMOUS, Answer, Credential, HttpClient, clones, path
-from factbook.outbound.outcomes import Outcome
+from factbook.outbound.client import ANONYMOUS, Credential, HttpClient, build_path
+from factbook.outbound.git import make_git_headers
+from factbook.outbound.outcomes import Answer, Outcome
 
 # Clocks differ: the documentation advises to date the issue a minute back.
 _ISSUED_BEFORE: Final = 60
@@ -57,7 +58,7 @@ class Credentials:
         if isinstance(proof, Answer):
             return proof
         token = proof.get("authorization", "").partition(" ")[2]
-        return clones.proof("x-access-token", token)
+        return make_git_headers("x-access-token", token)
 
 
 class _InstallationToken:
@@ -84,7 +85,9 @@ class _InstallationToken:
         return {"authorization": f"Bearer {self._token}"}
 
     async def _renew(self, now: int) -> Answer:
-        installation = path("app", "installations", self._options.installation_id, "access_tokens")
+        installation = build_path(
+            "app", "installations", self._options.installation_id, "access_tokens"
+        )
         try:
             proof = signed(self._options.app_id, self._options.private_key, now)
         except (JoseError, ValueError):

@@ -15,12 +15,12 @@ from factbook.integrations.github.pages import MOST_COLLABORATORS, Bypasses, mer
 from factbook.integrations.github.protection import Classic
 from factbook.integrations.github.queries import COLLABORATORS, ISSUES, LANGUAGES, PULLS
 from factbook.integrations.integration import Collected, Leaves
-from factbook.outbound.outcomes import UNUSABLE, Missing, Outcome, too_many
+from factbook.outbound.outcomes import UNUSABLE, Missing, Outcome, report_too_many
 
 CODEOWNERS: Final = frozenset({".github/CODEOWNERS", "CODEOWNERS", "docs/CODEOWNERS"})
 
 _NO_ACCESS: Final = Missing(Outcome.DENIED, "collaborators need push access")
-_TOO_MANY_COLLABORATORS: Final = too_many(MOST_COLLABORATORS, "collaborators to list")
+_TOO_MANY_COLLABORATORS: Final = report_too_many(MOST_COLLABORATORS, "collaborators to list")
 _NO_ALERTS: Final = Missing(Outcome.DENIED, "the credential may not read dependency alerts")
 _NO_CONTENTS: Final = Missing(Outcome.DENIED, "the credential may not read the contents")
 _NO_RULES: Final = Missing(Outcome.DENIED, "the credential may not read all rules of the branch")

@@ -9,8 +9,8 @@ import msgspec
 
 from factbook.integrations.code_host import CodeHostApi
 from factbook.integrations.github.options import GithubOptions
-from factbook.outbound import Answer, graphql_fields, verdict_on_graphql_error
-from factbook.outbound.outcomes import UNUSABLE, Missing, Outcome
+from factbook.outbound import graphql_fields
+from factbook.outbound.outcomes import UNUSABLE, Answer, Missing, Outcome, judge_graphql_error
 
 # What GitHub answers to a query that takes more than its ten seconds.
 _TOO_HEAVY: Final = frozenset({502, 504})
@@ -99,8 +99,8 @@ def _told(answer: Answer, document: str) -> GithubQueryResult:
     data = answer.data.get("data")
     if isinstance(data, dict):
         return GithubQueryResult({name: raw for name, raw in data.items() if raw != _NULL}, errors)
-    if refused := graphql_fields.unknown(found):
-        fields = graphql_fields.names(document, refused) or "a field"
+    if refused := graphql_fields.list_unknown_fields(found):
+        fields = graphql_fields.name_refused_fields(document, refused) or "a field"
         version = _VERSION.fullmatch(answer.headers.get("x-github-enterprise-version", ""))
         host = f"GitHub Enterprise Server {version[0]}" if version else "this GitHub"
         cause = Missing(Outcome.FEATURE_OFF, f"{host} lacks {fields} in GraphQL")
@@ -111,7 +111,7 @@ def _told(answer: Answer, document: str) -> GithubQueryResult:
 
 def _error(error: Mapping[str, Any]) -> Error:
     path = error.get("path")
-    outcome, cause = verdict_on_graphql_error(error)
+    outcome, cause = judge_graphql_error(error)
     too_heavy = error.get("type") in _LIMITS
     detail = "GitHub could not answer this" if outcome is Outcome.TRANSIENT else cause
     return Error(tuple(path) if isinstance(path, list) else (), Missing(outcome, detail), too_heavy)

@@ -29,8 +29,8 @@ from factbook.integrations.github.queries import (
     GithubPageRequest,
 )
 from factbook.integrations.merge_times import MergedPull
-from factbook.outbound import exceeds, note_exceeded
-from factbook.outbound.outcomes import REPEATED, UNUSABLE, Missing, Outcome, too_many
+from factbook.outbound.cache import exceeds_noted_limit, note_exceeded_limit
+from factbook.outbound.outcomes import REPEATED, UNUSABLE, Missing, Outcome, report_too_many
 
 AT_ONCE: Final = 40
 RULESETS_AT_ONCE: Final = 100
@@ -39,15 +39,15 @@ MOST_COLLABORATORS: Final = 1_000
 MOST_PAGES: Final = 100
 MOST_ROWS: Final = 100 * MOST_PAGES
 _TOO_LARGE: Final = {
-    PULLS: too_many(MOST_ROWS, "merged pull requests to read for 30 days"),
-    ISSUES: too_many(MOST_ROWS, "closed issues to read for 30 days"),
-    COLLABORATORS: too_many(MOST_ROWS, "collaborators"),
-    RULES: too_many(MOST_ROWS, "rules of the branch"),
-    LANGUAGES: too_many(MOST_ROWS, "languages"),
+    PULLS: report_too_many(MOST_ROWS, "merged pull requests to read for 30 days"),
+    ISSUES: report_too_many(MOST_ROWS, "closed issues to read for 30 days"),
+    COLLABORATORS: report_too_many(MOST_ROWS, "collaborators"),
+    RULES: report_too_many(MOST_ROWS, "rules of the branch"),
+    LANGUAGES: report_too_many(MOST_ROWS, "languages"),
 }
 
 _HIDDEN: Final = Missing(Outcome.DENIED, "who may bypass a ruleset is hidden")
-_TOO_MANY_ACTORS: Final = too_many(100, "apps, teams and roles may bypass a ruleset")
+_TOO_MANY_ACTORS: Final = report_too_many(100, "apps, teams and roles may bypass a ruleset")
 
 Bypasses = dict[str, bool | Missing]  # by ruleset id
 _Wanted = tuple[RepositoryData, GithubPageRequest]
@@ -84,14 +84,14 @@ async def complete(
     for found in repositories:
         for _, page in list(_wanted(found, cutoff, bots=bots)):
             found.errors[_place(page.kind)] = _TOO_LARGE[page.kind]
-            await note_exceeded(api.memory, _what(page), MOST_ROWS, api.now)
+            await note_exceeded_limit(api.memory, _what(page), MOST_ROWS, api.now)
     return bypassed
 
 
 async def _recall(api: GithubApi, wanted: Sequence[_Wanted]) -> None:
     """Drop connections that an earlier run read up to the limit and found to be longer."""
     noted = await asyncio.gather(
-        *(exceeds(api.memory, _what(page), MOST_ROWS, api.now) for _, page in wanted)
+        *(exceeds_noted_limit(api.memory, _what(page), MOST_ROWS, api.now) for _, page in wanted)
     )
     for (found, page), is_noted in zip(wanted, noted, strict=True):
         if is_noted:

@@ -13,8 +13,8 @@ from factbook.integrations.github import protection
 from factbook.integrations.github.answers import GithubRepository, RepositoryData
 from factbook.integrations.github.graphql import GithubApi
 from factbook.integrations.github.protection import Classic, RestRule
-from factbook.outbound import Answer, path
-from factbook.outbound.outcomes import UNUSABLE, Missing, Outcome
+from factbook.outbound.client import build_path
+from factbook.outbound.outcomes import UNUSABLE, Answer, Missing, Outcome
 
 _SPREAD: Final = DAY // 2
 _NOT_PROTECTED: Final = "Branch not protected"
@@ -64,7 +64,7 @@ async def classic_rule(
     kept = await _kept(api, key)
     if kept is None:
         owner, name = repository.name_with_owner.split("/")
-        target = path("repos", owner, name, "branches", branch, "protection")
+        target = build_path("repos", owner, name, "branches", branch, "protection")
         kept = _keep(api.now, _protection_in(await api.get_again(target)))
         await _put(api, key, kept)
     return kept.classic or _why(kept)
@@ -76,7 +76,7 @@ async def no_alerts(api: GithubApi, repository: GithubRepository) -> Missing | N
     kept = await _kept(api, key)
     if kept is None:
         owner, name = repository.name_with_owner.split("/")
-        target = path("repos", owner, name, "dependabot", "alerts")
+        target = build_path("repos", owner, name, "dependabot", "alerts")
         kept = _keep(api.now, _alerts_in(await api.get_again(target, per_page=1)))
         await _put(api, key, kept)
     return _why(kept) if kept.outcome else None

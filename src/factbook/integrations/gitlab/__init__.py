@@ -8,7 +8,7 @@ from factbook.integrations.gitlab.client import BATCH, collect, read
 from factbook.integrations.gitlab.options import GITLAB, SLUG, GitlabOptions, target
 from factbook.integrations.integration import Integration, Probe, portions
 from factbook.integrations.locations import SOURCE_LOCATION
-from factbook.outbound import clones
+from factbook.outbound.git import make_git_headers
 
 _FEW: Final = {"membership": "true", "simple": "true", "per_page": 1}
 
@@ -23,7 +23,7 @@ def _configured(instance: Instance[GitlabOptions]) -> Integration:
         ),
         authorize=instance.credential({"authorization": f"Bearer {options.token}"}),
         base_url=options.origin,
-        further={options.git: instance.credential(clones.proof("oauth2", options.token))},
+        further={options.git: instance.credential(make_git_headers("oauth2", options.token))},
         calls_at_once=6,
         target=partial(target, options),
         batches=partial(portions, size=BATCH),

@@ -9,9 +9,19 @@ from urllib.parse import parse_qs, urlsplit
 from factbook.integrations.code_host import CodeHostApi
 from factbook.integrations.gitlab.answers import HIDDEN, NO_PREMIUM
 from factbook.integrations.gitlab.options import GitlabOptions
-from factbook.outbound import Answer, HttpClient, Memory, graphql_fields, verdict_on_graphql_error
-from factbook.outbound.graphql_fields import Path, unknown, without
-from factbook.outbound.outcomes import REPEATED, UNUSABLE, Missing, Outcome, too_many
+from factbook.outbound import graphql_fields
+from factbook.outbound.cache import Memory
+from factbook.outbound.client import HttpClient
+from factbook.outbound.graphql_fields import FieldPath, list_unknown_fields, remove_fields
+from factbook.outbound.outcomes import (
+    REPEATED,
+    UNUSABLE,
+    Answer,
+    Missing,
+    Outcome,
+    judge_graphql_error,
+    report_too_many,
+)
 
 T = TypeVar("T")
 
@@ -51,12 +61,12 @@ class GitlabApi(CodeHostApi[GitlabOptions]):
         self, client: HttpClient, options: GitlabOptions, memory: Memory, now: int
     ) -> None:
         super().__init__(client, options, memory, now)
-        self._lacking: dict[str, dict[Path, Path]] = {}
+        self._lacking: dict[str, dict[FieldPath, FieldPath]] = {}
         self._version = ""
         self._asking = asyncio.Lock()
 
     async def ask(
-        self, document: str, *, optional: Collection[Path] | None = None, **variables: Any
+        self, document: str, *, optional: Collection[FieldPath] | None = None, **variables: Any
     ) -> GitlabQueryResult:
         """Send a GraphQL query.
 
@@ -68,19 +78,19 @@ class GitlabApi(CodeHostApi[GitlabOptions]):
         while True:
             # Others may find out more meanwhile.
             left_out = dict(lacking)
-            question = {"query": without(document, left_out), "variables": variables}
+            question = {"query": remove_fields(document, left_out), "variables": variables}
             answer = await self._client.post(self._options.graphql, json=question)
             found = told(answer)
-            refused = unknown(answer.data.get("errors")) if _is_object(answer) else []
+            refused = list_unknown_fields(answer.data.get("errors")) if _is_object(answer) else []
             if not refused or optional is None:
                 break
-            spared = graphql_fields.spared(refused, optional)
+            spared = graphql_fields.match_optional_fields(refused, optional)
             if spared is None or spared.keys() <= left_out.keys():
                 return found._replace(failure=await self._too_old(document, refused))
             lacking |= spared
         if not left_out or found.failure:
             return found
-        graphql_fields.unanswered(found.data, left_out)
+        graphql_fields.answer_null(found.data, left_out)
         errors = {
             field: await self._too_old(document, [path]) for field, path in sorted(left_out.items())
         }
@@ -89,7 +99,7 @@ class GitlabApi(CodeHostApi[GitlabOptions]):
             raised=[*found.raised, *errors.items()],
         )
 
-    async def _too_old(self, document: str, refused: Collection[Path]) -> Missing:
+    async def _too_old(self, document: str, refused: Collection[FieldPath]) -> Missing:
         """The reason for values whose fields this version or edition of GitLab doesn't know."""
         async with self._asking:
             if not self._version:
@@ -97,7 +107,7 @@ class GitlabApi(CodeHostApi[GitlabOptions]):
                 text = answer.data.get("version") if _is_object(answer) else None
                 version = _VERSION.match(text) if isinstance(text, str) else None
                 self._version = f"GitLab {version[0]}" if version else "this GitLab"
-        fields = graphql_fields.names(document, refused) or "a field"
+        fields = graphql_fields.name_refused_fields(document, refused) or "a field"
         return Missing(Outcome.FEATURE_OFF, f"{self._version} lacks {fields} in GraphQL")
 
     async def get(self, target: str, **query: str | int) -> Answer:
@@ -127,7 +137,7 @@ class GitlabApi(CodeHostApi[GitlabOptions]):
                 return found
             if more in asked:
                 return REPEATED
-        return too_many(pages * PER_PAGE, "rows in one list of GitLab")
+        return report_too_many(pages * PER_PAGE, "rows in one list of GitLab")
 
 
 def _is_object(answer: Answer) -> bool:
@@ -174,7 +184,7 @@ def _missing(error: Mapping[str, Any]) -> Missing:
         return HIDDEN
     if isinstance(message, str) and _TOO_COMPLEX in message:
         return Missing(Outcome.TOO_LARGE, "the query is too complex")
-    outcome, cause = verdict_on_graphql_error(error)
+    outcome, cause = judge_graphql_error(error)
     return Missing(
         outcome, "GitLab could not answer this" if outcome is Outcome.TRANSIENT else cause
     )

@@ -20,8 +20,9 @@ from factbook.integrations.gitlab.options import GitlabOptions
 from factbook.integrations.gitlab.rules import rules
 from factbook.integrations.integration import Collected, each
 from factbook.integrations.merge_times import MONTH, timestamp
-from factbook.outbound import Answer, HttpClient, Memory, path
-from factbook.outbound.outcomes import Missing, Outcome
+from factbook.outbound.cache import Memory
+from factbook.outbound.client import HttpClient, build_path
+from factbook.outbound.outcomes import Answer, Missing, Outcome
 
 # Projects share no request; so many of them are soon asked about.
 BATCH: Final = 20
@@ -41,7 +42,7 @@ async def read(
     options: GitlabOptions, target: str, file: str, client: HttpClient, memory: Memory
 ) -> Answer:
     """The file at this path, its bytes as the body; fetched again only if it has changed."""
-    url = f"{options.rest}{path('projects', target, 'repository', 'files', file, 'raw')}"
+    url = f"{options.rest}{build_path('projects', target, 'repository', 'files', file, 'raw')}"
     return await client.get(
         url, query={"ref": "HEAD"}, headers=ANYTHING, memory=memory, decode=False, follow=True
     )
@@ -83,7 +84,7 @@ async def paths_at(api: GitlabApi, number: str, name: str, head: str) -> list[st
 
 async def _listed(api: GitlabApi, number: str, head: str) -> list[str] | Missing:
     entries = await api.every(
-        f"{path('projects', number)}/repository/tree",
+        f"{build_path('projects', number)}/repository/tree",
         list[GitlabTreeEntry],
         pages=MOST_TREE_PAGES,
         ref=head,

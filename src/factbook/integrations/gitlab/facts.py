@@ -24,7 +24,7 @@ from factbook.integrations.gitlab.answers import (
 from factbook.integrations.gitlab.projects import MOST_MEMBERS, merged_pulls
 from factbook.integrations.gitlab.rules import ProjectRules
 from factbook.integrations.integration import Collected, Leaves
-from factbook.outbound.outcomes import Missing, Outcome, too_many
+from factbook.outbound.outcomes import Missing, Outcome, report_too_many
 
 CODEOWNERS: Final = frozenset({"CODEOWNERS", "docs/CODEOWNERS", ".gitlab/CODEOWNERS"})
 # Alone makes no merge commits; like the other one it demands a branch that is up to date.
@@ -33,7 +33,7 @@ _UP_TO_DATE: Final = frozenset({_FAST_FORWARD, "rebase_merge"})
 
 _OFF: Final = Missing(Outcome.FEATURE_OFF, "switched off, or hidden from the credential")
 _EMPTY: Final = Missing(Outcome.NOT_APPLICABLE, "the repository is empty")
-_TOO_MANY_MEMBERS: Final = too_many(MOST_MEMBERS, "members to list")
+_TOO_MANY_MEMBERS: Final = report_too_many(MOST_MEMBERS, "members to list")
 _NO_SUCH_RULE: Final = Missing(Outcome.NOT_APPLICABLE, "GitLab has no such rule")
 
 

@@ -22,8 +22,9 @@ from factbook.integrations.gitlab.answers import (
 )
 from factbook.integrations.gitlab.api import GitlabApi
 from factbook.integrations.merge_times import MergedPull
-from factbook.outbound import exceeds, note_exceeded, path, read_as
-from factbook.outbound.outcomes import Missing, Outcome, too_many
+from factbook.outbound.cache import exceeds_noted_limit, note_exceeded_limit
+from factbook.outbound.client import build_path
+from factbook.outbound.outcomes import Missing, Outcome, read_as, report_too_many
 
 T = TypeVar("T")
 
@@ -33,8 +34,8 @@ _MOST_MEMBER_PAGES: Final = MOST_MEMBERS // 100
 MOST_PAGES: Final = 50
 MOST_MERGED: Final = 100 * MOST_PAGES
 
-_TOO_MANY_MERGED: Final = too_many(MOST_MERGED, "merged merge requests to read for 30 days")
-_TOO_MANY_MEMBERS: Final = too_many(MOST_MEMBERS, "members, and GitLab does not count them")
+_TOO_MANY_MERGED: Final = report_too_many(MOST_MERGED, "merged merge requests to read for 30 days")
+_TOO_MANY_MEMBERS: Final = report_too_many(MOST_MEMBERS, "members, and GitLab does not count them")
 _GONE: Final = Missing(Outcome.NOT_FOUND, "no such project, or hidden from the credential")
 # Fields without which something is known of a project.
 _OPTIONAL: Final = frozenset(
@@ -65,7 +66,7 @@ async def find(api: GitlabApi, name: str, since: str) -> ProjectData | Missing:
     found = await _asked(api, name, since)
     if found is not None:
         return found
-    known = await api.one(path("projects", name), ProjectSettings)
+    known = await api.one(build_path("projects", name), ProjectSettings)
     if isinstance(known, Missing):
         return _GONE if known.outcome is Outcome.NOT_FOUND else known
     if known.path_with_namespace == name:
@@ -87,8 +88,8 @@ async def _complete_merged(api: GitlabApi, found: ProjectData, cutoff: int, *, b
             return
         more: GitlabNodePage[MergeRequest] | Missing = _TOO_MANY_MERGED
         if page == MOST_PAGES:
-            await note_exceeded(api.memory, what, MOST_MERGED, api.now)
-        elif page > 1 or not await exceeds(api.memory, what, MOST_MERGED, api.now):
+            await note_exceeded_limit(api.memory, what, MOST_MERGED, api.now)
+        elif page > 1 or not await exceeds_noted_limit(api.memory, what, MOST_MERGED, api.now):
             more = await _page(api, found, _MERGED, merged)
         if isinstance(more, Missing):
             found.errors[_MERGED.name] = more
@@ -102,11 +103,11 @@ async def _complete_members(api: GitlabApi, found: ProjectData) -> None:
         members = found.project.members
         if members is None or not members.page_info.has_next_page:
             return
-        is_noted = page == 1 and await exceeds(api.memory, what, MOST_MEMBERS, api.now)
+        is_noted = page == 1 and await exceeds_noted_limit(api.memory, what, MOST_MEMBERS, api.now)
         if is_noted or page == _MOST_MEMBER_PAGES:
             found.members = await _member_count(api, found.project)
             if not is_noted:
-                await note_exceeded(api.memory, what, MOST_MEMBERS, api.now)
+                await note_exceeded_limit(api.memory, what, MOST_MEMBERS, api.now)
             return
         more = await _page(api, found, _MEMBERS, members)
         if isinstance(more, Missing):
@@ -178,7 +179,7 @@ async def _page(
 
 async def _member_count(api: GitlabApi, project: GitlabProject) -> int | Missing:
     """The number of members, which REST alone states: in a header, and up to a maximum."""
-    answer = await api.get(f"{path('projects', project.number)}/members/all", per_page=1)
+    answer = await api.get(f"{build_path('projects', project.number)}/members/all", per_page=1)
     total = answer.headers.get("x-total", "")
     if answer.ok and re.fullmatch(r"\d{1,9}", total, re.ASCII):
         return int(total)

@@ -13,7 +13,7 @@ from factbook.integrations.gitlab.answers import (
     PushRule,
 )
 from factbook.integrations.gitlab.api import GitlabApi
-from factbook.outbound import path
+from factbook.outbound.client import build_path
 from factbook.outbound.outcomes import Missing, Outcome
 
 T = TypeVar("T")
@@ -37,7 +37,7 @@ class ProjectRules:
 
 async def rules(api: GitlabApi, number: str) -> ProjectRules:
     """The rules of the project with this id."""
-    project = path("projects", number)
+    project = build_path("projects", number)
     settings, branches, approvals, approval_rules, push_rule = await asyncio.gather(
         api.one(project, ProjectSettings),
         api.every(f"{project}/protected_branches", list[ProtectedBranch], pages=MOST_PAGES),

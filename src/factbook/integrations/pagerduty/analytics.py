@@ -6,8 +6,8 @@ from typing import Any, Final, NamedTuple
 from factbook.clock import DAY
 from factbook.integrations.pagerduty.answers import AnalyticsRow, missing_of, post, stamp
 from factbook.integrations.pagerduty.services import FEW
-from factbook.outbound import HttpClient, read_as
-from factbook.outbound.outcomes import UNUSABLE, Missing, Outcome
+from factbook.outbound.client import HttpClient
+from factbook.outbound.outcomes import UNUSABLE, Missing, Outcome, read_as
 
 MONTH: Final = 30
 QUARTER: Final = 90

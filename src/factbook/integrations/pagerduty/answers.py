@@ -12,8 +12,8 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from factbook.clock import SECOND
-from factbook.outbound import Answer, HttpClient
-from factbook.outbound.outcomes import UNUSABLE, Missing, Outcome
+from factbook.outbound.client import HttpClient
+from factbook.outbound.outcomes import UNUSABLE, Answer, Missing, Outcome
 
 BAD_KEY: Final = Missing(Outcome.DENIED, "the key is not one of PagerDuty's")
 BEYOND: Final = Missing(Outcome.TRANSIENT, "beyond what PagerDuty lists")

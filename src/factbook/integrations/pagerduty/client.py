@@ -9,7 +9,8 @@ from factbook.integrations.integration import Collected, Leaves, Probe
 from factbook.integrations.pagerduty import analytics, incidents, services
 from factbook.integrations.pagerduty.analytics import IncidentFigures
 from factbook.integrations.pagerduty.answers import BAD_KEY, HEADERS, Service
-from factbook.outbound import HttpClient, Memory, exceeds, note_exceeded
+from factbook.outbound.cache import Memory, exceeds_noted_limit, note_exceeded_limit
+from factbook.outbound.client import HttpClient
 from factbook.outbound.outcomes import UNUSABLE, Missing, Outcome
 
 # After these nothing more is asked.
@@ -62,10 +63,10 @@ async def _figures(
         return dict.fromkeys(targets, windows)
     what = f"incidents of {','.join(targets) if len(targets) <= services.FEW else 'all'}"
     known: incidents.Incidents | Missing = incidents.TOO_MANY
-    if not await exceeds(memory, what, incidents.MOST_INCIDENTS, now):
+    if not await exceeds_noted_limit(memory, what, incidents.MOST_INCIDENTS, now):
         known = await incidents.of(client, targets, now)
         if known is incidents.TOO_MANY:
-            await note_exceeded(memory, what, incidents.MOST_INCIDENTS, now)
+            await note_exceeded_limit(memory, what, incidents.MOST_INCIDENTS, now)
     if isinstance(known, Missing):
         return dict.fromkeys(targets, known)
     return {one: incidents.figures(known.get(one, ()), now, windows) for one in targets}

@@ -11,14 +11,14 @@ from factbook.clock import DAY, SECOND
 from factbook.integrations.pagerduty.analytics import MONTH, NONE, QUARTER, YEAR, IncidentFigures
 from factbook.integrations.pagerduty.answers import BEYOND, PAGE, Incident, pages, stamp
 from factbook.integrations.pagerduty.services import FEW
-from factbook.outbound import HttpClient, read_as
-from factbook.outbound.outcomes import Missing, Outcome, too_many
+from factbook.outbound.client import HttpClient
+from factbook.outbound.outcomes import Missing, Outcome, read_as, report_too_many
 
 MOST_PAGES: Final = 200
 # A question may span six months, which have 181 days at least.
 _SPAN: Final = 180 * DAY
 MOST_INCIDENTS: Final = PAGE * MOST_PAGES
-TOO_MANY: Final = too_many(MOST_INCIDENTS, "incidents a year to count without analytics")
+TOO_MANY: Final = report_too_many(MOST_INCIDENTS, "incidents a year to count without analytics")
 _NO_END: Final = Missing(Outcome.INCOMPLETE, "a resolved incident came without the time of its end")
 
 Incidents = dict[str, list[Incident]]

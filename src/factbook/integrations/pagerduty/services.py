@@ -12,8 +12,8 @@ from factbook.integrations.pagerduty.answers import (
     missing_of,
     pages,
 )
-from factbook.outbound import HttpClient, path, read_as
-from factbook.outbound.outcomes import UNUSABLE, Missing, Outcome
+from factbook.outbound.client import HttpClient, build_path
+from factbook.outbound.outcomes import UNUSABLE, Missing, Outcome, read_as
 
 # So many are asked for one by one rather than by a listing of unknown length.
 FEW: Final = 5
@@ -84,7 +84,7 @@ async def _alone(client: HttpClient, targets: Sequence[str], end: Missing | None
 
 
 async def _one(client: HttpClient, target: str) -> Service | Missing:
-    answer = await get(client, path("services", target))
+    answer = await get(client, build_path("services", target))
     if answer.outcome is Outcome.NOT_FOUND:
         return NOT_FOUND
     if not answer.ok:

@@ -8,7 +8,7 @@ from factbook.integrations.configuration import Instance, vendor
 from factbook.integrations.integration import Integration, Probe
 from factbook.integrations.prometheus.client import collect
 from factbook.integrations.prometheus.options import LABELS, SERVICE, PrometheusOptions, target
-from factbook.outbound import clones
+from factbook.outbound.git import make_git_headers
 
 _OF_RULES: Final = (
     "observability",
@@ -43,7 +43,7 @@ def _configured(instance: Instance[PrometheusOptions]) -> Integration:
 def _headers(token: str, username: str, password: str) -> Mapping[str, str]:
     if token:
         return {"authorization": f"Bearer {token}"}
-    return clones.proof(username, password) if username else {}
+    return make_git_headers(username, password) if username else {}
 
 
 def _probes(alertmanager: str) -> tuple[Probe, ...]:

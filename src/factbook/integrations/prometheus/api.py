@@ -9,8 +9,8 @@ from typing import Annotated, Any, Final, Generic, Literal, TypeVar
 import msgspec
 from msgspec import Meta
 
-from factbook.outbound import Answer, HttpClient, path
-from factbook.outbound.outcomes import Missing, Outcome
+from factbook.outbound.client import HttpClient, build_path
+from factbook.outbound.outcomes import Answer, Missing, Outcome
 
 Data = TypeVar("Data")
 Labels = dict[str, str]
@@ -101,7 +101,7 @@ class PrometheusApi:
         """The values of a label in the matching series, between two times."""
         query: dict[str, str | int] = {"match[]": f"{{{matcher}}}", "start": since, "end": until}
         found = _read(
-            await self._client.get(f"/api/v1{path('label', label, 'values')}", query=query),
+            await self._client.get(f"/api/v1{build_path('label', label, 'values')}", query=query),
             list[str],
         )
         return found if isinstance(found, Missing) else set(found)

@@ -20,7 +20,8 @@ from factbook.integrations.prometheus.facts import (
     RulesByService,
 )
 from factbook.integrations.prometheus.options import PrometheusOptions
-from factbook.outbound import HttpClient, Memory
+from factbook.outbound.cache import Memory
+from factbook.outbound.client import HttpClient
 from factbook.outbound.outcomes import UNUSABLE, Missing
 
 # A storage reaches back to a moment when it has a sample from about then.

@@ -6,7 +6,8 @@ from factbook.integrations.integration import Collected, Probe, each
 from factbook.integrations.snyk import facts, organizations, pages, targets
 from factbook.integrations.snyk.options import SnykOptions
 from factbook.integrations.snyk.organizations import Organization
-from factbook.outbound import HttpClient, Memory, exceeds, note_exceeded, path
+from factbook.outbound.cache import Memory, exceeds_noted_limit, note_exceeded_limit
+from factbook.outbound.client import HttpClient, build_path
 from factbook.outbound.outcomes import Missing, Outcome
 
 
@@ -27,11 +28,11 @@ async def _organization(
 ) -> Organization | Missing:
     """The organization; one that was too large is not read again for days."""
     what = f"{id_} exact" if options.exact else id_
-    if await exceeds(memory, what, pages.MOST_ROWS, now):
+    if await exceeds_noted_limit(memory, what, pages.MOST_ROWS, now):
         return pages.TOO_LARGE
     found = await organizations.read(client, options, id_)
     if isinstance(found, Missing) and found.outcome is Outcome.TOO_LARGE:
-        await note_exceeded(memory, what, pages.MOST_ROWS, now)
+        await note_exceeded_limit(memory, what, pages.MOST_ROWS, now)
     return found
 
 
@@ -41,7 +42,7 @@ def probes(options: SnykOptions) -> tuple[Probe, ...]:
     return tuple(
         Probe(
             right=f"View {listing} of the organization {id_}",
-            target=path("orgs", id_, listing),
+            target=build_path("orgs", id_, listing),
             query={"version": options.version, "limit": 10},
             headers=pages.HEADERS,
         )

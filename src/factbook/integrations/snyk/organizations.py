@@ -9,7 +9,7 @@ from factbook.integrations.locations import parsed
 from factbook.integrations.snyk import pages
 from factbook.integrations.snyk.answers import SEVERITIES, Counts, SnykIssue, SnykPage, SnykProject
 from factbook.integrations.snyk.options import SnykOptions
-from factbook.outbound import HttpClient, path
+from factbook.outbound.client import HttpClient, build_path
 from factbook.outbound.outcomes import Missing
 
 
@@ -34,7 +34,9 @@ async def read(client: HttpClient, options: SnykOptions, id_: str) -> Organizati
         "meta.latest_issue_counts": "true",
         "expand": "target",
     }
-    found = await pages.read(client, path("orgs", id_, "projects"), query, SnykPage[SnykProject])
+    found = await pages.read(
+        client, build_path("orgs", id_, "projects"), query, SnykPage[SnykProject]
+    )
     if isinstance(found, Missing):
         return found
     organization = indexed(found)
@@ -103,7 +105,7 @@ async def _issues(
         "ignored": "false",
         "effective_severity_level": severity,
     }
-    return await pages.read(client, path("orgs", id_, "issues"), query, SnykPage[SnykIssue])
+    return await pages.read(client, build_path("orgs", id_, "issues"), query, SnykPage[SnykIssue])
 
 
 def _counts(issue: SnykIssue, severity: str) -> bool:

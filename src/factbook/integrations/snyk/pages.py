@@ -10,15 +10,15 @@ import msgspec
 import structlog
 
 from factbook.integrations.snyk.answers import Links, SnykLink, SnykPage, T
-from factbook.outbound import HttpClient
-from factbook.outbound.outcomes import UNUSABLE, Missing, too_many
+from factbook.outbound.client import HttpClient
+from factbook.outbound.outcomes import UNUSABLE, Missing, report_too_many
 
 log = structlog.get_logger("factbook.sources.snyk")
 
 PAGE: Final = 100
 MOST_PAGES: Final = 500
 MOST_ROWS: Final = MOST_PAGES * PAGE
-TOO_LARGE: Final = too_many(MOST_ROWS, "rows in one listing of Snyk")
+TOO_LARGE: Final = report_too_many(MOST_ROWS, "rows in one listing of Snyk")
 
 HEADERS: Final = {"accept": "application/vnd.api+json"}
 _CURSOR: Final = "starting_after"

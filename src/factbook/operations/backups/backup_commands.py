@@ -76,8 +76,8 @@ def _key_file(settings: Settings) -> Path:
 def _key(settings: Settings) -> tuple[str | None, str | None]:
     """Content of the key file, None where the settings hold the key; and its check value."""
     if settings.token_key is not None:
-        return None, files.key_check(encryption.key(settings.token_key, None))
+        return None, files.key_check(encryption.make_token_key(settings.token_key, None))
     file = _key_file(settings)
     if not file.exists():
         return None, None
-    return file.read_text().strip(), files.key_check(encryption.key(None, file))
+    return file.read_text().strip(), files.key_check(encryption.make_token_key(None, file))

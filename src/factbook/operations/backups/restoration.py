@@ -164,9 +164,9 @@ def settled(transaction: Transaction, now: int, *, above: int = 0, what: str = "
     """
     place = events.restart(transaction, max(now, above))
     store.reset_webhooks(transaction, place)
-    sessions.forget_everyone(transaction)
-    invitations.forget_everyone(transaction)
-    consents.forget_everyone(transaction)
+    sessions.delete_all_sessions(transaction)
+    invitations.delete_all_invitations(transaction)
+    consents.delete_all_consents(transaction)
     trail.append(
         transaction,
         trail.record(Caller(COMMAND_LINE, now), AuditEntry("database.restore", what, {})),

@@ -223,11 +223,11 @@ async def _provider(settings: Settings, clock: Clock) -> AsyncIterator[Finding]:
     if not settings.openid:
         return
     # Heavy to import, and few configure a provider.
-    from factbook.auth.oidc.options import configured  # noqa: PLC0415
+    from factbook.auth.oidc.identity import make_openid_options  # noqa: PLC0415
     from factbook.auth.oidc.provider import GuardedFetch, Provider  # noqa: PLC0415
 
     try:
-        options = configured(settings.openid)
+        options = make_openid_options(settings.openid)
     except ConfigurationError as error:
         yield problem("openid", error.message, "Mend the table [openid].")
         return

@@ -9,7 +9,7 @@ from factbook.datasources.probe import CredentialCheck, ProbeResult
 from factbook.errors import FactbookError
 from factbook.integrations.integration import Integration
 from factbook.operations.doctor.findings import Finding, ok, problem, warning
-from factbook.outbound import HttpClient
+from factbook.outbound.client import HttpClient
 from factbook.outbound.outcomes import Outcome
 from factbook.storage import Database
 from factbook.telemetry.logs import redact_text

@@ -32,7 +32,7 @@ def read(settings: Settings) -> tuple[bytes | None, Finding]:
                 return None, problem(TOPIC, what, _RESTORE)
             return None, ok(TOPIC, "There is no key yet: `factbook serve` makes one.")
     try:
-        key = encryption.key(settings.token_key, file)
+        key = encryption.make_token_key(settings.token_key, file)
     except ConfigurationError as error:
         return None, problem(TOPIC, error.message, "The service does not start without it.")
     where = "token_key of the settings" if file is None else f"{file}, which is private"
@@ -67,7 +67,7 @@ async def fits(database: Database, key: bytes) -> Finding:
 
 
 async def _untried(database: Database) -> Finding:
-    made, used = await tokens.use_counts(database)
+    made, used = await tokens.count_used_tokens(database)
     if made and not used:
         what = f"Nothing is sealed to try it on, and none of {made} tokens was ever used."
         return ok(TOPIC, what)

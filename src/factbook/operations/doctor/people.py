@@ -18,7 +18,7 @@ _CONFIRM: Final = "If the account is theirs, run `factbook people confirm {}`."
 async def people(database: Database, settings: Settings) -> AsyncIterator[Finding]:
     """Findings on accounts that lack a role or groups until an administrator confirms them."""
     try:
-        rules = group_roles.rules(settings)
+        rules = group_roles.make_group_rules(settings)
     except ConfigurationError as error:
         yield problem(TOPIC, error.message, "Correct the table [group_roles].")
         return

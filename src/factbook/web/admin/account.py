@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from factbook.audit.trail import AuditEntry
-from factbook.auth import invitations, passwords, roles, sessions, tokens, users
-from factbook.auth.oauth import consents, redirects
+from factbook.auth import invitations, passwords, permissions, sessions, tokens, users
+from factbook.auth.oauth import clients, consents
 from factbook.auth.oauth.consents import Consent
 from factbook.auth.permissions import TITLES
-from factbook.auth.token_usage import TokenUsage
+from factbook.auth.tokens import TokenUsage
 from factbook.clock import DAY, SECOND
 from factbook.errors import InputError, NotFoundError, TooManyRequestsError
 from factbook.http.requests import Reply
@@ -35,16 +35,16 @@ class ConsentRow(NamedTuple):
 async def show(visit: PageContext, status: int = 200, **problems: str) -> Reply:
     """Page of the account of the person signed in."""
     database, ref = visit.state.database, visit.person.ref
-    person = await users.find(database, ref)
+    person = await users.find_user(database, ref)
     assert person is not None
     return visit.page(
         "account.html",
         status,
         usage=await _usage(visit),
         person=person,
-        role=roles.TITLES[person.role],
+        role=permissions.ROLE_TITLES[person.role],
         permissions=[TITLES[name] for name in TITLES if name in person.permissions],
-        sessions=await sessions.listed(database, ref),
+        sessions=await sessions.list_sessions(database, ref),
         consents=await _consents(visit),
         themes=[(theme, theme.capitalize()) for theme in THEMES],
         name_problem=problems.get("name_problem", ""),
@@ -54,12 +54,12 @@ async def show(visit: PageContext, status: int = 200, **problems: str) -> Reply:
 
 async def _consents(visit: PageContext) -> list[ConsentRow]:
     """The clients that act for the person."""
-    found = await consents.listed(visit.state.database, visit.person.ref, visit.now)
+    found = await consents.list_consents(visit.state.database, visit.person.ref, visit.now)
     usage = await visit.state.usage.of([each.id for each in found])
     return [
         ConsentRow(
             each,
-            redirects.host(each.redirect_uri),
+            clients.extract_redirect_host(each.redirect_uri),
             [TITLES[name] for name in each.permissions],
             usage[each.id],
         )
@@ -69,7 +69,7 @@ async def _consents(visit: PageContext) -> list[ConsentRow]:
 
 async def _usage(visit: PageContext) -> TokenUsage:
     """The use of all tokens of the person."""
-    ids = await tokens.ids_of(visit.state.database, visit.person.ref)
+    ids = await tokens.list_token_ids(visit.state.database, visit.person.ref)
     found = (await visit.state.usage.of(ids)).values()
     return TokenUsage(sum(one.calls for one in found), sum(one.size for one in found))
 
@@ -79,7 +79,7 @@ async def rename(visit: PageContext) -> Reply:
     ref, name = visit.person.ref, visit.sent.one("display_name")
     write = visit.writing(AuditEntry("person.change", ref, {"changed": "display name"}))
     try:
-        await write(lambda transaction: users.rename(transaction, ref, name))
+        await write(lambda transaction: users.rename_user(transaction, ref, name))
     except InputError as error:
         return await show(visit, 400, name_problem=error.message)
     return visit.redirect(PATH, "Your name was changed.")
@@ -95,10 +95,10 @@ async def change_password(visit: PageContext) -> Reply:
     keep = visit.person.hash
 
     def work(transaction: Transaction) -> None:
-        invitations.withdraw_of(transaction, ref)
-        users.rehash(transaction, ref, hashed)
-        sessions.end_others(transaction, ref, keep)
-        consents.end_all(transaction, ref)
+        invitations.withdraw_password_links(transaction, ref)
+        users.store_password_hash(transaction, ref, hashed)
+        sessions.end_other_sessions(transaction, ref, keep)
+        consents.end_consents_of(transaction, ref)
 
     await visit.writing(AuditEntry("person.change", ref, {"changed": "password"}))(work)
     password_sign_in.know(visit, ref, hashed)
@@ -112,8 +112,8 @@ async def end_session(visit: PageContext) -> Reply:
 
     def work(transaction: Transaction) -> None:
         if id_ == "others":
-            sessions.end_others(transaction, ref, keep)
-        elif not sessions.end_by_id(transaction, ref, id_):
+            sessions.end_other_sessions(transaction, ref, keep)
+        elif not sessions.end_session_by_id(transaction, ref, id_):
             raise NotFoundError("This session has already ended.")
 
     await visit.writing(AuditEntry("session.end", ref, {"session": id_[:16]}))(work)
@@ -128,7 +128,7 @@ async def end_consent(visit: PageContext) -> Reply:
         detail = {"client": ended.client, "name": ended.client_name}
         return AuditEntry("consent.revoke", ended.id, detail)
 
-    ended = await visit.writing(about)(lambda tx: consents.revoke_own(tx, id_, ref))
+    ended = await visit.writing(about)(lambda tx: consents.revoke_own_consent(tx, id_, ref))
     return visit.redirect(PATH, f"{ended.client_name} has no access any more.")
 
 
@@ -147,19 +147,19 @@ async def _new_password(visit: PageContext) -> str:
     Raises InputError, and TooManyRequestsError after too many wrong guesses of the current one.
     """
     ref, form = visit.person.ref, visit.sent
-    stored = await users.password_of(visit.state.database, ref)
+    stored = await users.get_password_hash(visit.state.database, ref)
     async with visit.site.hashing:
         # Here, so that many that come at once are not all let through before the first has failed.
         tried = password_sign_in.in_session(visit)
         tried.check()
-        if not await asyncio.to_thread(passwords.fits, stored, form.raw("current")):
+        if not await asyncio.to_thread(passwords.matches_password, stored, form.raw("current")):
             tried.count()
             raise InputError("The current password is wrong.")
     password = form.raw("password")
-    passwords.check(password, ref)
+    passwords.check_password(password, ref)
     if password != form.raw("again"):
         raise InputError("The two new passwords differ.")
-    return await visit.site.slow(passwords.hashed, password)
+    return await visit.site.slow(passwords.hash_password, password)
 
 
 ACCOUNT: Sequence[PageRoute] = (

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
-from factbook.auth import permissions, token_reach, token_rules, tokens
+from factbook.auth import permissions, token_rules, tokens
 from factbook.auth.permissions import (
     CATALOG_READ,
     FACT_WRITE,
@@ -19,10 +19,17 @@ from factbook.auth.permissions import (
     TOKEN_MANAGE,
     Preset,
 )
-from factbook.auth.token_reach import DIMENSIONS, NAMESPACES, SETS, SOURCES, TOOLS, Narrowing
 from factbook.auth.token_rules import TokenRequest
-from factbook.auth.token_usage import TokenUsage
-from factbook.auth.tokens import StoredToken
+from factbook.auth.tokens import (
+    DIMENSIONS,
+    NAMESPACES,
+    SETS,
+    SOURCES,
+    TOOLS,
+    Narrowing,
+    StoredToken,
+    TokenUsage,
+)
 from factbook.clock import DAY
 from factbook.errors import ConflictError, FactbookError, InputError, NotAllowedError, NotFoundError
 from factbook.http import audit, client_configs
@@ -153,7 +160,9 @@ async def show(visit: PageContext, status: int = 200, problem: str = "") -> Repl
         visit.require(TOKEN_MANAGE)
     owner = visit.query("owner") or None if everybody else visit.person.ref
     after = _place(visit.query("after"))
-    found = await tokens.page(visit.state.database, owner=owner, after=after, limit=_PAGE + 1)
+    found = await tokens.list_token_page(
+        visit.state.database, owner=owner, after=after, limit=_PAGE + 1
+    )
     shown, here = found[:_PAGE], _address(everybody, visit.query("owner"))
     usage = await visit.state.usage.of([token.id for token in shown])
     return visit.page(
@@ -198,7 +207,9 @@ async def revoke(visit: PageContext) -> Reply:
     owner = None if visit.may(TOKEN_MANAGE) else visit.person.ref
     write = visit.writing(audit.of_token("token.revoke"))
     try:
-        token = await write(lambda transaction: token_rules.revoke(transaction, id_, owner, now))
+        token = await write(
+            lambda transaction: token_rules.revoke_owned_token(transaction, id_, owner, now)
+        )
     except NotFoundError as error:
         return await show(visit, error.status, problem=error.message)
     back = f"{PATH}?all=1" if visit.sent.one("all") and visit.may(TOKEN_MANAGE) else PATH
@@ -219,10 +230,10 @@ def _wish(visit: PageContext) -> TokenRequest:
     if wanted is None:
         if not (named := form.all("permission")):
             raise InputError("Choose what the token may do: one permission at least.")
-        wanted = permissions.checked(named)
+        wanted = permissions.check_permissions(named)
     expires = form.one("expires", tokens.DEFAULT_LIFETIME)
-    lifetime = tokens.lifetime(form.one("other") if expires == "other" else expires)
-    name = token_rules.name_checked(form.one("name"))
+    lifetime = tokens.convert_lifetime(form.one("other") if expires == "other" else expires)
+    name = token_rules.check_token_name(form.one("name"))
     return TokenRequest(name, wanted, lifetime, _narrowing(visit))
 
 
@@ -230,19 +241,19 @@ def _narrowing(visit: PageContext) -> Narrowing | None:
     """Limits of the token that the form asks for; raises InputError."""
     sent = {name: visit.sent.one(name).split(",") for name in DIMENSIONS}
     named = {name: [part.strip() for part in parts if part.strip()] for name, parts in sent.items()}
-    return token_reach.checked({name: parts for name, parts in named.items() if parts})
+    return tokens.check_narrowing({name: parts for name, parts in named.items() if parts})
 
 
 async def _made(visit: PageContext, wish: TokenRequest) -> tuple[StoredToken, str]:
     """The token of the form, made once however often it is sent, and its value."""
     owner, now, key = visit.person.ref, visit.now, visit.state.token_key
-    held, value = visit.person.permissions, tokens.generate()
-    id_ = token_rules.id_of(visit.sent.one("request"), owner, key)
+    held, value = visit.person.permissions, tokens.generate_token()
+    id_ = token_rules.derive_token_id(visit.sent.one("request"), owner, key)
     token = await visit.writing(audit.of_token("token.create"), 201)(
-        lambda transaction: token_rules.make(
+        lambda transaction: token_rules.make_token(
             transaction,
             wish,
-            digest=tokens.digest(value, key),
+            digest=tokens.hash_token(value, key),
             owner=owner,
             held=held,
             created_by=owner,

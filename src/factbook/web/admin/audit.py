@@ -137,7 +137,7 @@ def _actor(text: str) -> str | None:
     if not text or ":" in text or text == COMMAND_LINE:
         return text or None
     try:
-        return users.reference(text)
+        return users.make_user_ref(text)
     except InputError:
         return text
 

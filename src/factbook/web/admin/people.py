@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple, TypeVar
 
 from factbook.audit.trail import About, AuditEntry, Caller
-from factbook.auth import group_roles, invitations, roles, sessions, tokens, users
+from factbook.auth import group_roles, invitations, permissions, sessions, tokens, users
 from factbook.auth.invitations import Invitation
 from factbook.auth.oauth import consents
 from factbook.auth.permissions import TITLES, TOKEN_MANAGE
@@ -24,7 +24,7 @@ PATH: Final = "/administration/people"
 _PERSON: Final = f"{PATH}/{{name}}"
 _PAGE = 50
 _SESSIONS = 20
-_ROLES = [(role, title) for role, title in roles.TITLES.items()]
+_ROLES = [(role, title) for role, title in permissions.ROLE_TITLES.items()]
 
 
 class PersonRow(NamedTuple):
@@ -37,18 +37,18 @@ class PersonRow(NamedTuple):
 async def listed(visit: PageContext, status: int = 200, problem: str = "") -> Reply:
     """Page of all people, and the usable invitations."""
     database, after = visit.state.database, visit.query("after")
-    found = await users.page(database, after, _PAGE + 1)
+    found = await users.list_user_page(database, after, _PAGE + 1)
     shown = found[:_PAGE]
-    counts = await tokens.counts(database, [person.ref for person in shown])
+    counts = await tokens.count_tokens_by_owner(database, [person.ref for person in shown])
     return visit.page(
         "people.html",
         status,
         people=[PersonRow(person, counts.get(person.ref, 0)) for person in shown],
         first=PATH if after else None,
         more=f"{PATH}?after={shown[-1].ref}" if len(found) > _PAGE else None,
-        invitations=await invitations.listed(database, visit.now),
-        roles=roles.TITLES,
-        abouts=roles.DESCRIPTIONS,
+        invitations=await invitations.list_invitations(database, visit.now),
+        roles=permissions.ROLE_TITLES,
+        abouts=permissions.ROLE_DESCRIPTIONS,
         problem=problem,
         openid=visit.site.openid and visit.site.openid.options.title,
     )
@@ -56,20 +56,20 @@ async def listed(visit: PageContext, status: int = 200, problem: str = "") -> Re
 
 async def invite(visit: PageContext) -> Reply:
     """Create an invitation, whose link is in this answer alone."""
-    role, secret, now = visit.sent.one("role"), invitations.generate(), visit.now
-    digest = invitations.digest(secret, visit.state.token_key)
+    role, secret, now = visit.sent.one("role"), invitations.generate_invitation_secret(), visit.now
+    digest = invitations.hash_invitation_secret(secret, visit.state.token_key)
     name, confirmed = visit.sent.one("name"), visit.sent.one("confirmed") == "true"
-    rules = group_roles.rules(visit.state.settings)
+    rules = group_roles.make_group_rules(visit.state.settings)
 
     def work(transaction: Transaction) -> Invitation:
-        ref = users.reference(name)
-        return invitations.make(
+        ref = users.make_user_ref(name)
+        return invitations.create_invitation(
             transaction,
             digest=digest,
             role=role,
             made_by=visit.person.ref,
             now=now,
-            lifetime=invitations.LIFETIME,
+            lifetime=invitations.INVITATION_LIFETIME,
             new_ref=ref,
             scim_id=identity.check_invitation(transaction, ref, rules, confirmed=confirmed),
         )
@@ -86,7 +86,7 @@ async def withdraw(visit: PageContext) -> Reply:
     id_ = visit.sent.one("invitation")
     write = visit.writing(AuditEntry("person.withdraw", id_[:16]))
     try:
-        await write(lambda transaction: invitations.withdraw(transaction, id_))
+        await write(lambda transaction: invitations.withdraw_invitation(transaction, id_))
     except NotFoundError as error:
         return await listed(visit, error.status, problem=error.message)
     return visit.redirect(PATH, "The invitation is withdrawn; its link no longer works.")
@@ -95,11 +95,11 @@ async def withdraw(visit: PageContext) -> Reply:
 async def show(visit: PageContext, status: int = 200, problem: str = "") -> Reply:
     """Page of one person."""
     database, ref = visit.state.database, _ref(visit)
-    person = await users.find(database, ref)
+    person = await users.find_user(database, ref)
     if person is None:
         raise NotFoundError("There is no person of this name.")
-    found = await sessions.listed(database, ref)
-    counts = await tokens.counts(database, [ref])
+    found = await sessions.list_sessions(database, ref)
+    counts = await tokens.count_tokens_by_owner(database, [ref])
     values: dict[str, Any] = {
         "person": person,
         "path": f"{PATH}/{person.name}",
@@ -107,7 +107,7 @@ async def show(visit: PageContext, status: int = 200, problem: str = "") -> Repl
         "sessions": found[:_SESSIONS],
         "session_count": len(found),
         "roles": _ROLES,
-        "role": roles.TITLES[person.role],
+        "role": permissions.ROLE_TITLES[person.role],
         "permissions": [title for name, title in TITLES.items() if name in person.permissions],
         "problem": problem,
     }
@@ -117,7 +117,7 @@ async def show(visit: PageContext, status: int = 200, problem: str = "") -> Repl
 async def confirm(visit: PageContext) -> Reply:
     """Confirm that an account is the catalog's user of its name, and a SCIM user's."""
     ref, user_name = _ref(visit), visit.sent.one("user_name")
-    rules = group_roles.rules(visit.state.settings)
+    rules = group_roles.make_group_rules(visit.state.settings)
     caller = Caller(visit.person.ref, visit.now, visit.address, grant=visit.person.grant)
 
     return await _changed(
@@ -135,7 +135,7 @@ async def add(visit: PageContext) -> Reply:
         raise NotFoundError("No OpenID Connect provider is configured.")
     issuer = openid.options.issuer
     wish = NewAccount(visit.sent.one("new_name"), visit.sent.one("role"), visit.sent.one("subject"))
-    rules = group_roles.rules(visit.state.settings)
+    rules = group_roles.make_group_rules(visit.state.settings)
     caller = Caller(visit.person.ref, visit.now, visit.address, grant=visit.person.grant)
     try:
         done = await visit.writing(identity.audit_confirmation)(
@@ -152,8 +152,8 @@ async def change_role(visit: PageContext) -> Reply:
     return await _changed(
         visit,
         AuditEntry("person.change", ref, {"changed": "role", "role": role}),
-        lambda transaction: users.change_role(transaction, ref, role, now),
-        f"The role {roles.TITLES.get(role, role)} is given to {ref} now.",
+        lambda transaction: users.change_user_role(transaction, ref, role, now),
+        f"The role {permissions.ROLE_TITLES.get(role, role)} is given to {ref} now.",
     )
 
 
@@ -163,7 +163,7 @@ async def disable(visit: PageContext) -> Reply:
     return await _changed(
         visit,
         AuditEntry("person.change", ref, {"changed": "disabled"}),
-        lambda transaction: users.disable(transaction, ref, now),
+        lambda transaction: users.disable_user(transaction, ref, now),
         f"{ref} is disabled: no session and no token of theirs works any more.",
     )
 
@@ -174,7 +174,7 @@ async def enable(visit: PageContext) -> Reply:
     return await _changed(
         visit,
         AuditEntry("person.change", ref, {"changed": "enabled"}),
-        lambda transaction: users.enable(transaction, ref),
+        lambda transaction: users.enable_user(transaction, ref),
         f"{ref} can sign in again. Tokens that were revoked stay revoked.",
     )
 
@@ -184,8 +184,8 @@ async def end_sessions(visit: PageContext) -> Reply:
     ref = _ref(visit)
 
     def work(transaction: Transaction) -> None:
-        sessions.end_all(transaction, ref)
-        consents.end_all(transaction, ref)
+        sessions.end_sessions_of(transaction, ref)
+        consents.end_consents_of(transaction, ref)
 
     return await _changed(
         visit,
@@ -197,12 +197,14 @@ async def end_sessions(visit: PageContext) -> Reply:
 
 async def reset_password(visit: PageContext) -> Reply:
     """Create the link with which a person sets a new password."""
-    ref, secret, now = _ref(visit), invitations.generate(), visit.now
-    digest, by = invitations.digest(secret, visit.state.token_key), visit.person.ref
+    ref, secret, now = _ref(visit), invitations.generate_invitation_secret(), visit.now
+    digest, by = invitations.hash_invitation_secret(secret, visit.state.token_key), visit.person.ref
     entry = AuditEntry("person.change", ref, {"changed": "link to set a password"})
     try:
         made = await visit.writing(entry, 201)(
-            lambda transaction: users.reset(transaction, ref, digest=digest, made_by=by, now=now)
+            lambda transaction: users.create_password_link(
+                transaction, ref, digest=digest, made_by=by, now=now
+            )
         )
     except (ConflictError, NotFoundError) as error:
         return await show(visit, error.status, problem=error.message)
@@ -226,14 +228,16 @@ async def _changed(
 
 def _ref(visit: PageContext) -> str:
     try:
-        return users.reference(visit.request.parameter("name"))
+        return users.make_user_ref(visit.request.parameter("name"))
     except InputError:
         raise NotFoundError("There is no person of this name.") from None
 
 
 def _link(visit: PageContext, made: Invitation, secret: str) -> Reply:
     link = urls.welcome(visit.server, secret)
-    return visit.page("people-link.html", 201, invitation=made, link=link, roles=roles.TITLES)
+    return visit.page(
+        "people-link.html", 201, invitation=made, link=link, roles=permissions.ROLE_TITLES
+    )
 
 
 _NEEDS: Final = (TOKEN_MANAGE,)

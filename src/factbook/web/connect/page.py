@@ -15,7 +15,7 @@ import msgspec
 
 from factbook import __version__
 from factbook.auth import tokens
-from factbook.auth.oauth import addresses
+from factbook.auth.oauth import protocol
 from factbook.auth.permissions import CATALOG_READ, SOURCE_READ, TITLES
 from factbook.clock import MINUTE
 from factbook.errors import NotFoundError
@@ -96,7 +96,7 @@ async def show(visit: PageContext, steps: Sequence[CheckStep] = ()) -> Reply:
         "connect.html",
         url=url,
         path=PATH,
-        sign_in_url=addresses.resource(server) if url and visit.state.oauth.enabled else None,
+        sign_in_url=protocol.build_resource(server) if url and visit.state.oauth.enabled else None,
         public=visit.state.settings.public_url,
         is_local=_is_local(server),
         clients=[(id_, each.title) for id_, each in AGENTS.items()],
@@ -142,22 +142,22 @@ async def _checked(visit: PageContext) -> list[CheckStep]:
         first, *others = _CALLS
         failed = CheckStep(first.title, first.method, status=429, words=wait)
         return [failed, *(CheckStep(each.title, each.method) for each in others)]
-    value = tokens.generate()
+    value = tokens.generate_token()
     id_ = await _token(visit, value)
     try:
         return await _steps(visit, value)
     finally:
-        await visit.state.database.write(lambda transaction: tokens.forget(transaction, id_))
+        await visit.state.database.write(lambda transaction: tokens.discard_token(transaction, id_))
         visit.state.touched.pop(id_, None)
 
 
 async def _token(visit: PageContext, value: str) -> str:
     owner = visit.person.ref
     token = await visit.state.database.write(
-        lambda transaction: tokens.create(
+        lambda transaction: tokens.create_token(
             transaction,
             name="check of the endpoint",
-            digest=tokens.digest(value, visit.state.token_key),
+            digest=tokens.hash_token(value, visit.state.token_key),
             owner=owner,
             permissions=frozenset(READS),
             created_by=owner,

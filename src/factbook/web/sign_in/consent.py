@@ -10,18 +10,10 @@ from collections.abc import Mapping, Sequence
 
 from factbook.audit.trail import AuditEntry
 from factbook.auth import tokens, users
-from factbook.auth.oauth import (
-    addresses,
-    authorization_request,
-    clients,
-    redirects,
-    registrations,
-    scopes,
-    token_requests,
-)
-from factbook.auth.oauth.authorization_request import AuthorizationRequest
+from factbook.auth.oauth import clients, consents, protocol
+from factbook.auth.oauth.clients import AuthorizationRequest
 from factbook.auth.oauth.consents import Consent
-from factbook.auth.oauth.refusal import OAuthError
+from factbook.auth.oauth.protocol import OAuthError
 from factbook.errors import NotAllowedError, NotFoundError
 from factbook.http.requests import Reply
 from factbook.storage import Transaction
@@ -34,10 +26,10 @@ _CREATED = 201
 async def ask(visit: PageContext) -> Reply:
     """Page that asks the person for consent."""
     _require_offered(visit)
-    if len(visit.request.url) > authorization_request.LONGEST:
+    if len(visit.request.url) > clients.LONGEST_REQUEST:
         return _refused(visit, OAuthError("The request of the client is too long."))
     try:
-        given = authorization_request.once(visit.request.query)
+        given = clients.collect_parameters(visit.request.query)
     except OAuthError as error:
         return _refused(visit, error)
     wish = await _wish(visit, given)
@@ -53,8 +45,8 @@ async def decide(visit: PageContext) -> Reply:
         return wish
     if visit.sent.one("decision") != "allow":
         return _gone_back(visit, wish, error="access_denied")
-    code = tokens.generate()
-    await _give(visit, wish, tokens.digest(code, visit.state.token_key))
+    code = tokens.generate_token()
+    await _give(visit, wish, tokens.hash_token(code, visit.state.token_key))
     return _gone_back(visit, wish, code=code)
 
 
@@ -62,15 +54,15 @@ async def _wish(visit: PageContext, given: Mapping[str, str]) -> AuthorizationRe
     """The request with these parameters, or the page that says what is wrong with it."""
     uri, trusted = "", False
     try:
-        client = await clients.find(
+        client = await clients.find_client(
             given.get("client_id", ""),
             visit.state.oauth,
             visit.state.database,
             visit.site.documents,
         )
-        uri = authorization_request.answer_address(client, given)
+        uri = clients.check_answer_address(client, given)
         trusted = client.is_trusted(visit.state.oauth)
-        return authorization_request.checked(client, uri, given, visit.server)
+        return clients.check_authorization_request(client, uri, given, visit.server)
     except OAuthError as error:
         refused = _refused(visit, error, uri, given.get("state", ""))
         if not trusted:
@@ -86,11 +78,13 @@ async def _give(visit: PageContext, wish: AuthorizationRequest, code: str) -> No
     ref, now, client = visit.person.ref, visit.now, wish.client
 
     def work(transaction: Transaction) -> Consent:
-        permissions = wish.permissions & (users.permissions_of(transaction, ref) or frozenset())
+        permissions = wish.permissions & (
+            users.get_user_permissions(transaction, ref) or frozenset()
+        )
         if not permissions:
             raise NotAllowedError("Your role allows nothing of what the client asks for.")
         if client.known == "registration":
-            registrations.touch(transaction, client.id, now)
+            clients.record_registration_use(transaction, client.id, now)
         consent = Consent(
             id="",
             person=ref,
@@ -103,13 +97,13 @@ async def _give(visit: PageContext, wish: AuthorizationRequest, code: str) -> No
             last_used_at=None,
             ends_at=now,
         )
-        return token_requests.give(transaction, consent, code, wish.challenge)
+        return consents.give_consent(transaction, consent, code, wish.challenge)
 
     def about(made: Consent) -> AuditEntry:
         detail = {
             "client": made.client,
             "name": made.client_name,
-            "host": redirects.host(made.redirect_uri),
+            "host": clients.extract_redirect_host(made.redirect_uri),
             "permissions": sorted(made.permissions),
         }
         return AuditEntry("consent.give", made.id, detail)
@@ -119,21 +113,23 @@ async def _give(visit: PageContext, wish: AuthorizationRequest, code: str) -> No
 
 def _question(visit: PageContext, wish: AuthorizationRequest, given: Mapping[str, str]) -> Reply:
     held = visit.person.permissions
-    asked = [(name, words) for name, words in scopes.WORDS.items() if name in wish.permissions]
+    asked = [
+        (name, words) for name, words in protocol.SCOPE_WORDS.items() if name in wish.permissions
+    ]
     return visit.page(
         "consent.html",
         client=wish.client,
-        client_host=redirects.host(wish.client.id) if wish.client.known == "document" else "",
-        host=redirects.host(wish.redirect_uri),
-        is_local=redirects.is_loopback(wish.redirect_uri)
-        or redirects.is_private_use(wish.redirect_uri),
+        client_host=clients.extract_redirect_host(wish.client.id)
+        if wish.client.known == "document"
+        else "",
+        host=clients.extract_redirect_host(wish.redirect_uri),
+        is_local=clients.is_loopback_redirect(wish.redirect_uri)
+        or clients.is_private_use_redirect(wish.redirect_uri),
         resource=wish.resource,
         given=[each for each in asked if each[0] in held],
         lacking=[each for each in asked if each[0] not in held],
-        fields={
-            name: value for name, value in given.items() if name in authorization_request.PARAMETERS
-        },
-        action=addresses.AUTHORIZE,
+        fields={name: value for name, value in given.items() if name in clients.PARAMETERS},
+        action=protocol.AUTHORIZE_PATH,
     )
 
 
@@ -145,7 +141,7 @@ def _gone_back(visit: PageContext, wish: AuthorizationRequest, **values: str) ->
         _CREATED if "code" in values else 200,
         allowed="code" in values,
         client=wish.client,
-        host=redirects.host(wish.redirect_uri),
+        host=clients.extract_redirect_host(wish.redirect_uri),
         address=uri,
     )
     return reply._replace(headers={**reply.headers, **_leading_to(uri)})
@@ -165,15 +161,15 @@ def _refused(visit: PageContext, error: OAuthError, uri: str = "", state: str = 
         "consent-refused.html",
         error.status,
         problem=error.message,
-        host=redirects.host(uri) if uri else "",
+        host=clients.extract_redirect_host(uri) if uri else "",
         address=_answer(visit, uri, state, **_told(error)) if uri else "",
     )
 
 
 def _answer(visit: PageContext, uri: str, state: str, **values: str) -> str:
     # The issuer, so that a client of several servers knows whose answer it is (RFC 9207).
-    issuer = addresses.issuer(visit.server)
-    return redirects.answered(uri, **values, state=state, iss=issuer)
+    issuer = protocol.build_issuer(visit.server)
+    return clients.build_answer_address(uri, **values, state=state, iss=issuer)
 
 
 def _require_offered(visit: PageContext) -> None:
@@ -182,6 +178,6 @@ def _require_offered(visit: PageContext) -> None:
 
 
 CONSENT: Sequence[PageRoute] = (
-    PageRoute("GET", addresses.AUTHORIZE, ask, for_clients=True),
-    PageRoute("POST", addresses.AUTHORIZE, decide, for_clients=True),
+    PageRoute("GET", protocol.AUTHORIZE_PATH, ask, for_clients=True),
+    PageRoute("POST", protocol.AUTHORIZE_PATH, decide, for_clients=True),
 )

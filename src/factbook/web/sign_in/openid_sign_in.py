@@ -5,9 +5,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from factbook.audit.trail import AuditEntry
-from factbook.auth import group_roles, provider_accounts, roles, users
-from factbook.auth.oidc import attempt as attempts
-from factbook.auth.oidc.identity import Identity, proven_name, role_of
+from factbook.auth import group_roles, permissions, users
+from factbook.auth.oidc import identity as attempts
+from factbook.auth.oidc.identity import Identity, choose_role, find_proven_name
 from factbook.auth.users import Person
 from factbook.clock import SECOND
 from factbook.errors import ConflictError, InputError, NotFoundError, SignInError
@@ -36,8 +36,10 @@ async def begin(visit: PageContext) -> Reply:
         url, attempt = await provider.begin(_back(visit))
     except SignInError as error:
         return await _refused(visit, error)
-    seconds = attempts.LIFETIME // SECOND
-    visit.keep_cookie(cookies.ATTEMPT, attempts.seal(attempt, visit.state.token_key), seconds)
+    seconds = attempts.ATTEMPT_LIFETIME // SECOND
+    visit.keep_cookie(
+        cookies.ATTEMPT, attempts.seal_attempt(attempt, visit.state.token_key), seconds
+    )
     visit.keep_cookie(_NEXT, cookies.packed(safe_path(visit.query("next"))), seconds)
     return Reply(status=303, headers={"location": url}, content_type=b"text/plain")
 
@@ -50,7 +52,7 @@ async def finish(visit: PageContext) -> Reply:
     back = safe_path(cookies.unpacked(visit.cookie(_NEXT) or ""))
     visit.drop_cookie(cookies.ATTEMPT)
     visit.drop_cookie(_NEXT)
-    attempt = attempts.opened(sealed or "", visit.state.token_key, visit.now)
+    attempt = attempts.open_attempt(sealed or "", visit.state.token_key, visit.now)
     try:
         if attempt is None:
             raise SignInError(
@@ -77,27 +79,27 @@ def _note(
     transaction: Transaction,
 ) -> None:
     """Record what the provider calls the account, what that proves, and groups that give a role."""
-    provider_accounts.note_login(transaction, person.ref, identity.login or "")
+    users.record_login(transaction, person.ref, identity.login or "")
     if person.proof == users.UNPROVEN:
-        name = proven_name(identity, provider.options)
+        name = find_proven_name(identity, provider.options)
         if proof := scim_identity.find_proof(transaction, person.ref, identity.subject, name):
-            users.prove(transaction, person.ref, proof)
-    rules = group_roles.rules(visit.state.settings)
-    group_roles.claim(transaction, person.ref, identity.groups, rules)
+            users.record_proof(transaction, person.ref, proof)
+    rules = group_roles.make_group_rules(visit.state.settings)
+    group_roles.record_claimed_groups(transaction, person.ref, identity.groups, rules)
 
 
 async def _person(visit: PageContext, provider: "OpenID", identity: Identity) -> Person:
     """The person of the account: an existing one, or a new one."""
     database = visit.state.database
-    role = role_of(identity, provider.options)
-    found = await users.find_by_subject(database, identity.issuer, identity.subject)
+    role = choose_role(identity, provider.options)
+    found = await users.find_user_by_subject(database, identity.issuer, identity.subject)
     if found is None:
         return await _new_person(visit, provider, identity, role)
-    if role == roles.ADMINISTRATOR and found.role != role and found.disabled_at is None:
+    if role == permissions.ADMINISTRATOR and found.role != role and found.disabled_at is None:
         # Whom the provider counts among the administrators is one from now on.
         entry = AuditEntry("person.change", found.ref, {"role": role, "by": "OpenID Connect"})
         write = visit.writing(entry, actor=found.ref)
-        await write(lambda tx: users.change_role(tx, found.ref, role, visit.now))
+        await write(lambda tx: users.change_user_role(tx, found.ref, role, visit.now))
     return found
 
 
@@ -106,17 +108,17 @@ async def _new_person(
 ) -> Person:
     if role is None:
         raise SignInError("This account is not known here; ask an administrator to add it.")
-    trusted = proven_name(identity, provider.options)
+    trusted = find_proven_name(identity, provider.options)
     try:
         # SCIM knows people by their subject. A name alone may be somebody else's.
         own = await scim_identity.find_ref_by_subject(visit.state.database, identity.subject)
-        ref = own or users.reference(identity.name)
+        ref = own or users.make_user_ref(identity.name)
 
         def work(transaction: Transaction) -> Person:
             proof = scim_identity.find_proof(transaction, ref, identity.subject, trusted)
             if not proof and scim_identity.find_reservation(transaction, ref):
                 raise _unproven(ref, identity)
-            return users.create(
+            return users.create_user(
                 transaction,
                 ref=ref,
                 display_name=identity.display_name or identity.name,

@@ -7,7 +7,7 @@ from functools import partial
 from typing import NamedTuple
 
 from factbook.audit.trail import AuditEntry
-from factbook.auth import invitations, known_browsers, passwords, provider_accounts, users
+from factbook.auth import invitations, passwords, sessions, users
 from factbook.auth.invitations import Invitation
 from factbook.clock import SECOND
 from factbook.errors import (
@@ -75,19 +75,19 @@ def in_session(visit: PageContext) -> Guesses:
 def know(visit: PageContext, ref: str, stored: str) -> None:
     """Mark the browser as known to this person, whose password has this hash."""
     key = visit.state.token_key
-    value = known_browsers.mark(key, ref, stored, visit.now)
-    visit.keep_cookie(_cookie(key, ref), value, known_browsers.LIFETIME // SECOND)
+    value = sessions.make_browser_mark(key, ref, stored, visit.now)
+    visit.keep_cookie(_cookie(key, ref), value, sessions.MARK_LIFETIME // SECOND)
 
 
 def _known(visit: PageContext, ref: str, stored: str | None) -> str | None:
     """Id of the browser, if it is known to this person."""
     key = visit.state.token_key
     value = visit.cookie(_cookie(key, ref))
-    return known_browsers.recognized(key, value, ref, stored, visit.now)
+    return sessions.recognize_browser(key, value, ref, stored, visit.now)
 
 
 def _cookie(key: bytes, ref: str) -> str:
-    return f"{cookies.KNOWN}-{known_browsers.name(key, ref)}"
+    return f"{cookies.KNOWN}-{sessions.make_mark_name(key, ref)}"
 
 
 _WRONG = "The name or the password is wrong."
@@ -113,7 +113,7 @@ async def sign_in(visit: PageContext) -> Reply:
     name, back = visit.sent.one("name"), safe_path(visit.sent.raw("next"))
     try:
         proven = await _proven(visit, name, visit.sent.raw("password"))
-        check = partial(users.require_password, ref=proven.ref, stored=proven.stored)
+        check = partial(users.require_password_hash, ref=proven.ref, stored=proven.stored)
         await session.start(visit, proven.ref, "password", check)
     except (InputError, NotFoundError, TooManyRequestsError) as error:
         wrong = error if isinstance(error, TooManyRequestsError) else InputError(_WRONG)
@@ -141,12 +141,12 @@ async def accept(visit: PageContext) -> Reply:
     """Use an invitation, and sign in."""
     invitation, form = await _invitation(visit), visit.sent
     try:
-        ref = invitation.ref or invitation.new_ref or users.reference(form.one("name"))
+        ref = invitation.ref or invitation.new_ref or users.make_user_ref(form.one("name"))
         password = form.raw("password")
-        passwords.check(password, ref)
+        passwords.check_password(password, ref)
         if password != form.raw("again"):
             raise InputError("The two passwords differ.")
-        hashed = await visit.site.slow(passwords.hashed, password)
+        hashed = await visit.site.slow(passwords.hash_password, password)
         name = form.one("display_name") or ref.removeprefix(users.PREFIX)
         await _use(visit, ref, hashed, name)
     except (InputError, ConflictError) as error:
@@ -171,13 +171,13 @@ async def _proven(visit: PageContext, name: str, password: str) -> Proven:
 
     An unknown name takes as long as a wrong password, with the same answer.
     """
-    ref = users.reference(name)
-    stored = await users.password_of(visit.state.database, ref)
+    ref = users.make_user_ref(name)
+    stored = await users.get_password_hash(visit.state.database, ref)
     tried = at_sign_in(visit, ref, stored)
     async with visit.site.hashing:
         # Here, so that many who come at once are not all let through before the first has failed.
         tried.check()
-        fits = await asyncio.to_thread(passwords.fits, stored, password)
+        fits = await asyncio.to_thread(passwords.matches_password, stored, password)
         if not fits:
             tried.count()
     if not fits or stored is None:
@@ -187,10 +187,10 @@ async def _proven(visit: PageContext, name: str, password: str) -> Proven:
 
 async def _renewed(visit: PageContext, proven: Proven, password: str) -> str:
     """Stored hash of the password, made again if its parameters were outdated."""
-    if not passwords.outdated(proven.stored):
+    if not passwords.needs_rehash(proven.stored):
         return proven.stored
-    hashed = await visit.site.slow(passwords.hashed, password)
-    await visit.state.database.write(lambda tx: users.rehash(tx, proven.ref, hashed))
+    hashed = await visit.site.slow(passwords.hash_password, password)
+    await visit.state.database.write(lambda tx: users.store_password_hash(tx, proven.ref, hashed))
     return hashed
 
 
@@ -198,7 +198,7 @@ async def _use(visit: PageContext, ref: str, hashed: str, display_name: str) -> 
     now, digest = visit.now, _digest(visit)
 
     def work(transaction: Transaction) -> Invitation:
-        invitation = invitations.take(transaction, digest, now)
+        invitation = invitations.use_up_invitation(transaction, digest, now)
         if invitation.ref is not None:
             users.set_password(transaction, ref, hashed)
         else:
@@ -226,7 +226,7 @@ def _create(
     if invitation.scim_id is None and not is_first:
         identity.check_reserved_name(transaction, ref)
     is_named = invitation.new_ref is not None or is_first
-    users.create(
+    users.create_user(
         transaction,
         ref=ref,
         display_name=display_name,
@@ -237,11 +237,11 @@ def _create(
         proof=users.BY_ADMINISTRATOR if is_named else users.UNPROVEN,
     )
     if invitation.scim_id:
-        provider_accounts.link(transaction, invitation.scim_id, ref, invitation.made_by, now)
+        users.link_account(transaction, invitation.scim_id, ref, invitation.made_by, now)
 
 
 async def _invitation(visit: PageContext) -> Invitation:
-    found = await invitations.find(visit.state.database, _digest(visit), visit.now)
+    found = await invitations.find_invitation(visit.state.database, _digest(visit), visit.now)
     if found is None:
         visit.state.failures.take(visit.address)
         raise NotFoundError("This link has been used or has expired. Ask for a new one.")
@@ -250,7 +250,7 @@ async def _invitation(visit: PageContext) -> Invitation:
 
 def _digest(visit: PageContext) -> str:
     secret = visit.request.parameter("secret")
-    return invitations.digest(secret, visit.state.token_key)
+    return invitations.hash_invitation_secret(secret, visit.state.token_key)
 
 
 async def _form(
@@ -264,7 +264,7 @@ async def _form(
         name=name,
         problem=problem,
         openid=openid and openid.options.title,
-        nobody=not await users.any_there(visit.state.database),
+        nobody=not await users.has_users(visit.state.database),
     )
 
 
@@ -292,7 +292,7 @@ async def _note_refusal(visit: PageContext, name: str, error: FactbookError) -> 
 async def _known_object(visit: PageContext, name: str) -> str:
     """Reference of the person of this name; none for other words, which may be a password."""
     try:
-        found = await users.find(visit.state.database, users.reference(name))
+        found = await users.find_user(visit.state.database, users.make_user_ref(name))
     except InputError:
         return ""
     return found.ref if found else ""

@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from factbook.auth import sessions
 from factbook.auth.sessions import Session
-from factbook.auth.tokens import digest, is_noted
+from factbook.auth.tokens import hash_token, is_use_noted
 from factbook.errors import (
     AuthenticationError,
     ConflictError,
@@ -146,15 +146,15 @@ async def _find_session(visit: PageContext) -> None:
     state = visit.state
     value = visit.cookie(cookies.SESSION)
     if value:
-        visit.session = await _alive(visit, digest(value, state.token_key))
+        visit.session = await _alive(visit, hash_token(value, state.token_key))
         if visit.session is None:
             visit.drop_cookie(cookies.SESSION)
     if visit.session is None:
         value = visit.cookie(cookies.VISITOR)
         if not value:
-            value = sessions.generate()
+            value = sessions.generate_cookie()
             visit.keep_cookie(cookies.VISITOR, value)
-    visit.form_key = digest(f"form {value}", state.token_key)
+    visit.form_key = hash_token(f"form {value}", state.token_key)
 
 
 def _check_form(visit: PageContext) -> None:
@@ -170,12 +170,12 @@ def _check_form(visit: PageContext) -> None:
 async def _alive(visit: PageContext, hash_: str) -> Session | None:
     state, now = visit.state, visit.now
     state.database.refresh()
-    found = await sessions.find(state.database, hash_)
+    found = await sessions.find_session(state.database, hash_)
     if found is None or not found.counts(now):
         return None
-    if not (is_noted(found.used_at, now) or is_noted(state.touched.get(hash_, 0), now)):
+    if not (is_use_noted(found.used_at, now) or is_use_noted(state.touched.get(hash_, 0), now)):
         state.touched[hash_] = now
-        state.spawn(state.database.write(lambda tx: sessions.touch(tx, hash_, now)))
+        state.spawn(state.database.write(lambda tx: sessions.record_session_use(tx, hash_, now)))
     return found
 
 

@@ -14,11 +14,7 @@ from factbook import __version__, invisible
 from factbook.asgi import ASGIApp
 from factbook.audit import trail
 from factbook.audit.trail import About, AuditEntry, Caller
-from factbook.auth.oauth.client_documents import (
-    ClientDocuments,
-    FetchDocument,
-    GuardedDocumentFetch,
-)
+from factbook.auth.oauth.clients import ClientDocuments, FetchDocument, GuardedDocumentFetch
 from factbook.auth.permissions import (
     AUDIT_READ,
     CATALOG_READ,
@@ -28,7 +24,7 @@ from factbook.auth.permissions import (
     SOURCE_WRITE,
     TITLES,
     TOKEN_MANAGE,
-    suffices,
+    suffices_when_owned,
 )
 from factbook.auth.sessions import Session
 from factbook.catalog.store import by_ref
@@ -284,7 +280,7 @@ class PageContext:
     def may_own(self, *permissions: str) -> bool:
         """True if the person lacks some of these, and may do it with what the own groups own."""
         return not self.may(*permissions) and (
-            self.session is not None and suffices(self.session.permissions, permissions)
+            self.session is not None and suffices_when_owned(self.session.permissions, permissions)
         )
 
     def writing(

@@ -19,27 +19,27 @@ async def start(visit: PageContext, ref: str, how: str, check: Check | None = No
     `check` may still refuse it in the transaction. Raises NotFoundError for a person who may not
     sign in.
     """
-    value, now = sessions.generate(), visit.now
-    hash_ = sessions.digest(value, visit.state.token_key)
+    value, now = sessions.generate_cookie(), visit.now
+    hash_ = sessions.hash_cookie(value, visit.state.token_key)
     agent = visit.request.header(b"user-agent") or ""
     before = visit.session
 
-    rules = group_roles.rules(visit.state.settings)
+    rules = group_roles.make_group_rules(visit.state.settings)
     caller = Caller(ref, now, visit.address)
 
     def work(transaction: Transaction) -> None:
         identity.settle_role(transaction, ref, rules, caller)
-        users.signed_in(transaction, ref, now)
+        users.record_sign_in(transaction, ref, now)
         if check is not None:
             check(transaction)
         if before is not None:
-            sessions.end(transaction, before.hash)
-        sessions.start(
+            sessions.end_session(transaction, before.hash)
+        sessions.start_session(
             transaction, hash=hash_, ref=ref, now=now, address=visit.address, agent=agent
         )
 
     await visit.writing(AuditEntry("session.start", ref, {"how": how}), actor=ref)(work)
-    visit.keep_cookie(cookies.SESSION, value, sessions.LIFETIME // SECOND)
+    visit.keep_cookie(cookies.SESSION, value, sessions.SESSION_LIFETIME // SECOND)
     visit.drop_cookie(cookies.VISITOR)
 
 
@@ -47,6 +47,6 @@ async def end(visit: PageContext) -> None:
     """Sign the person out."""
     hash_ = visit.person.hash
     write = visit.writing(AuditEntry("session.end", visit.person.ref))
-    await write(lambda transaction: sessions.end(transaction, hash_))
+    await write(lambda transaction: sessions.end_session(transaction, hash_))
     visit.session = None
     visit.drop_cookie(cookies.SESSION)

@@ -109,10 +109,10 @@ class Governor:
         if distance is None:
             return 0.0
         places = self._next_urgent if urgent else self._next
-        begin = _place(places, budget, now)
+        begin = _find_next_place(places, budget, now)
         places[budget] = begin + distance
         if urgent:
-            self._next[budget] = _place(self._next, budget, now) + distance
+            self._next[budget] = _find_next_place(self._next, budget, now) + distance
         return (begin - now) / SECOND
 
     def held_until(self, budget: str = "") -> int | None:
@@ -128,11 +128,11 @@ class Governor:
         go on, or None if it was not refused.
         """
         moment = self._clock()
-        skew = _skew(reply.headers, moment)
-        allowance = allowance_of(reply.headers, moment, skew)
+        skew = _measure_skew(reply.headers, moment)
+        allowance = find_allowance(reply.headers, moment, skew)
         if allowance:
             self.allowances[budget] = allowance
-        asked = retry_at(reply.headers.get("retry-after", ""), moment, skew)
+        asked = find_retry_time(reply.headers.get("retry-after", ""), moment, skew)
         if asked and (refused or reply.status == 503):
             self._paused_until = max(self._paused_until, asked)
         if not refused:
@@ -153,62 +153,62 @@ class Governor:
         return allowance.reset_at if left < int(allowance.limit * RESERVE) else 0
 
 
-def _place(places: Mapping[str, float], budget: str, now: int) -> float:
+def _find_next_place(places: Mapping[str, float], budget: str, now: int) -> float:
     """The next free place in the pace of a budget."""
     found = max(now, places.get(budget, 0))
     # No more calls wait than are under way at once: more is of a clock that was set back.
     return found if found <= now + MINUTE else now
 
 
-def allowance_of(headers: Mapping[str, str], moment: int, skew: int = 0) -> Allowance | None:
+def find_allowance(headers: Mapping[str, str], moment: int, skew: int = 0) -> Allowance | None:
     """The limit in the rate-limit headers of an answer received at `moment`, or None.
 
     `skew` is the time by which the host's clock is behind ours.
     """
     for prefix in _PREFIXES:
-        limit = _number(headers.get(f"{prefix}limit", ""))
-        remaining = _number(headers.get(f"{prefix}remaining", ""))
+        limit = _parse_header_number(headers.get(f"{prefix}limit", ""))
+        remaining = _parse_header_number(headers.get(f"{prefix}remaining", ""))
         if limit and remaining is not None:
-            reset = _number(headers.get(f"{prefix}reset", ""))
-            return Allowance(limit, remaining, _moment(reset, moment, skew))
+            reset = _parse_header_number(headers.get(f"{prefix}reset", ""))
+            return Allowance(limit, remaining, _resolve_reset(reset, moment, skew))
     return None
 
 
-def retry_at(value: str, moment: int, skew: int = 0) -> int | None:
+def find_retry_time(value: str, moment: int, skew: int = 0) -> int | None:
     """The time in a Retry-After header, given in seconds or as a date; None if in neither form.
 
     Never earlier than `moment`, never more than a day later.
     """
-    seconds = _number(value)
+    seconds = _parse_header_number(value)
     if seconds is not None:
-        return _within_a_day(moment + seconds * SECOND, moment)
-    date = _date(value)
-    return None if date is None else _within_a_day(date + skew, moment)
+        return _clamp_to_day(moment + seconds * SECOND, moment)
+    date = _parse_header_date(value)
+    return None if date is None else _clamp_to_day(date + skew, moment)
 
 
-def _moment(reset: int | None, moment: int, skew: int) -> int | None:
+def _resolve_reset(reset: int | None, moment: int, skew: int) -> int | None:
     if reset is None:
         return None
     if reset < _EPOCH_FROM:
-        return _within_a_day(moment + reset * SECOND, moment)
-    return _within_a_day(reset * SECOND + skew, moment)
+        return _clamp_to_day(moment + reset * SECOND, moment)
+    return _clamp_to_day(reset * SECOND + skew, moment)
 
 
-def _within_a_day(value: int, moment: int) -> int:
+def _clamp_to_day(value: int, moment: int) -> int:
     return min(max(value, moment), moment + DAY)
 
 
-def _skew(headers: Mapping[str, str], moment: int) -> int:
-    date = _date(headers.get("date", ""))
+def _measure_skew(headers: Mapping[str, str], moment: int) -> int:
+    date = _parse_header_date(headers.get("date", ""))
     return 0 if date is None else moment - date
 
 
-def _number(value: str) -> int | None:
+def _parse_header_number(value: str) -> int | None:
     found = _NUMBER.match(value)
     return int(found[1]) if found else None
 
 
-def _date(value: str) -> int | None:
+def _parse_header_date(value: str) -> int | None:
     try:
         date = parsedate_to_datetime(value)
         return int(date.replace(tzinfo=date.tzinfo or UTC).timestamp()) * SECOND

@@ -16,9 +16,9 @@ import msgspec
 from factbook.clock import DAY
 from factbook.outbound.outcomes import MEANINGS, Answer, HostReply, Outcome
 
-MOST_BYTES: Final = 64 * 1024 * 1024
+MOST_CACHED_BYTES: Final = 64 * 1024 * 1024
 
-Key = tuple[str, str, bytes | None]
+CallKey = tuple[str, str, bytes | None]
 """Method, whole address and body of a call."""
 DAYS_KEPT: Final = 30
 LARGEST_KEPT: Final = 8 * 1024 * 1024  # a file tree of GitHub has at most 7 MB
@@ -31,7 +31,7 @@ DAYS_NOTED: Final = 7
 class AnswerCaches:
     """One cache for each batch that is retried, with room for `most_bytes` of bodies in total."""
 
-    def __init__(self, most_bytes: int = MOST_BYTES) -> None:
+    def __init__(self, most_bytes: int = MOST_CACHED_BYTES) -> None:
         self._caches: dict[Hashable, AnswerCache] = {}
         self.room = most_bytes
 
@@ -57,19 +57,19 @@ class AnswerCache:
         self.size = 0
         self.failures = 0
         self._caches = caches
-        self._answers: dict[Key, Answer] = {}
+        self._answers: dict[CallKey, Answer] = {}
 
     def __len__(self) -> int:
         return len(self._answers)
 
-    def get(self, key: Key) -> Answer | None:
+    def get(self, key: CallKey) -> Answer | None:
         """The answer to the call, or None."""
         return self._answers.get(key)
 
-    def put(self, key: Key, answer: Answer) -> None:
+    def put(self, key: CallKey, answer: Answer) -> None:
         """Keep an answer that another call would only repeat."""
         size = len(answer.body)
-        if not _is_final(answer):
+        if not _is_final_answer(answer):
             self.failures += answer.ok or answer.missing.retried
         elif key not in self._answers and size <= self._caches.room:
             self._caches.room -= size
@@ -83,7 +83,7 @@ class AnswerCache:
         self.size = 0
 
 
-def _is_final(answer: Answer) -> bool:
+def _is_final_answer(answer: Answer) -> bool:
     """True if the answer is complete; a GraphQL answer may hold errors beside data."""
     if answer.outcome is not Outcome.OK:
         return not MEANINGS[answer.outcome].passing
@@ -105,7 +105,7 @@ class Memory(Protocol):
         ...
 
 
-class _Stored(msgspec.Struct, frozen=True):
+class _StoredReply(msgspec.Struct, frozen=True):
     etag: str
     modified: str
     headers: dict[str, str]
@@ -113,7 +113,7 @@ class _Stored(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class KeptReply:
     """An earlier reply with its validators."""
 
     etag: str
@@ -132,59 +132,59 @@ class Kept:
         return HostReply(self.reply.status, headers, self.reply.body)
 
 
-def key_of(identity: str, url: str, headers: Mapping[str, str]) -> str:
+def make_answer_key(identity: str, url: str, headers: Mapping[str, str]) -> str:
     """The storage key of an answer, distinct for each credential and each form of the answer."""
     parts = (identity, url, headers.get("accept", ""))
     return "answer:" + hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
-async def recall(memory: Memory, key: str) -> Kept | None:
+async def recall_reply(memory: Memory, key: str) -> KeptReply | None:
     """The reply kept under the key; None if there is none or this version cannot decode it."""
     found = await memory.get(key)
     if found is None:
         return None
     try:
-        stored = msgspec.msgpack.decode(found, type=_Stored)
+        stored = msgspec.msgpack.decode(found, type=_StoredReply)
         body = zlib.decompress(stored.body)
     except (msgspec.MsgspecError, zlib.error, UnicodeDecodeError):
         return None
-    return Kept(stored.etag, stored.modified, HostReply(200, stored.headers, body))
+    return KeptReply(stored.etag, stored.modified, HostReply(200, stored.headers, body))
 
 
-async def keep(memory: Memory, key: str, reply: HostReply) -> None:
+async def keep_reply(memory: Memory, key: str, reply: HostReply) -> None:
     """Keep a reply that has a validator and is small enough."""
     etag, modified = reply.headers.get("etag", ""), reply.headers.get("last-modified", "")
     if reply.status != 200 or not (etag or modified) or len(reply.body) > LARGEST_KEPT:
         return
     headers = {name: reply.headers[name] for name in _KEPT_HEADERS if name in reply.headers}
-    stored = _Stored(etag, modified, headers, zlib.compress(reply.body, level=1))
+    stored = _StoredReply(etag, modified, headers, zlib.compress(reply.body, level=1))
     await memory.put(key, msgspec.msgpack.encode(stored), days=DAYS_KEPT)
 
 
-class _Noted(msgspec.Struct, array_like=True):
+class _NotedLimit(msgspec.Struct, array_like=True):
     """Time of the finding, and the limit exceeded."""
 
     at: int
     limit: str
 
 
-async def exceeds(memory: Memory, what: str, limit: object, now: int) -> bool:
+async def exceeds_noted_limit(memory: Memory, what: str, limit: object, now: int) -> bool:
     """True if a recent run found more of something than this limit."""
-    stored = await memory.get(_noted_key(what))
+    stored = await memory.get(_make_limit_key(what))
     if stored is None:
         return False
     try:
-        noted = msgspec.json.decode(stored, type=_Noted)
+        noted = msgspec.json.decode(stored, type=_NotedLimit)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return False
     return noted.limit == str(limit) and 0 <= now - noted.at < DAYS_NOTED * DAY
 
 
-async def note_exceeded(memory: Memory, what: str, limit: object, now: int) -> None:
+async def note_exceeded_limit(memory: Memory, what: str, limit: object, now: int) -> None:
     """Record for some days that there is more of something than this limit."""
-    stored = msgspec.json.encode(_Noted(now, str(limit)))
-    await memory.put(_noted_key(what), stored, days=DAYS_NOTED)
+    stored = msgspec.json.encode(_NotedLimit(now, str(limit)))
+    await memory.put(_make_limit_key(what), stored, days=DAYS_NOTED)
 
 
-def _noted_key(what: str) -> str:
+def _make_limit_key(what: str) -> str:
     return f"exceeds:{what}"

@@ -1,1 +1,0 @@
-"""Git as a transport: clones without file contents, bounded in time and size."""
