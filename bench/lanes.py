@@ -62,7 +62,7 @@ def work(url: str) -> None:
     app = Application(
         Settings(database_url=url), integrations=sources(vendor), connect=lambda _: vendor.client
     )
-    asyncio.run(collection_commands.work(app, LaneCollector))
+    asyncio.run(collection_commands.run_collector(app, LaneCollector))
 
 
 async def fill(url: str) -> None:

@@ -11,7 +11,7 @@ from urllib.parse import quote, urlsplit, urlunsplit
 
 import psycopg
 
-from factbook.operations import distribution
+from factbook.operations import layout
 from factbook.storage.database_url import open_database
 from factbook.storage.migrations import migrate
 from tests.service import NOON
@@ -50,6 +50,6 @@ async def _distributed(url: str) -> None:
     database = await open_database(url, connections=3)
     try:
         await migrate(database, NOON)
-        await distribution.distribute(database, lambda _: None)
+        await layout.run_distribution(database, lambda _: None)
     finally:
         await database.close()

@@ -68,7 +68,7 @@ def main(count: str, port: str | None = None) -> None:
     logs.configure_logs(settings)
     app = Stubborn(settings, int(count))
     if port is None:
-        asyncio.run(collection_commands.work(app))
+        asyncio.run(collection_commands.run_collector(app))
     else:
         app.stopping = partial(shutdown.exit_within, SECONDS)
         uvicorn.run(app, port=int(port), loop="uvloop", lifespan="on", log_config=None)

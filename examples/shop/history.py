@@ -108,7 +108,7 @@ class Shop:
                 lifetime=invitations.INVITATION_LIFETIME,
             )
         )
-        return urls.welcome(url, secret)
+        return urls.welcome_link(url, secret)
 
     async def send(self, token: str, method: str, path: str, body: Any = None) -> Any:
         """The answer to a request; raises Refused if it is no success."""

@@ -26,7 +26,7 @@ from factbook.facts.datasource import DataSource
 from factbook.http.admission import Admission, Hosts, RateLimit
 from factbook.http.background_tasks import Tasks
 from factbook.http.context import State
-from factbook.http.pipeline import IncompleteAnswers, made_late, router
+from factbook.http.pipeline import IncompleteAnswers, made_late, make_router
 from factbook.http.refusals import Refusals
 from factbook.http.requests import Proxies
 from factbook.http.usage_meter import UsageMeter
@@ -250,7 +250,7 @@ def _routed(
         is_page = not scope["path"].startswith("/api/")
         await (pages if is_page else unknown)(scope, receive, send)
 
-    application = router(tracing.endpoints(routes.build_endpoints(state)), elsewhere)
+    application = make_router(tracing.endpoints(routes.build_endpoints(state)), elsewhere)
     return application
 
 

@@ -66,7 +66,9 @@ def main(
     vendor = SlowVendor(Path(asked), float(latency))
     integrations = (made_up(vendor, int(at_once)),)
     app = Application(settings, integrations=integrations, connect=lambda _: vendor.client)
-    asyncio.run(collection_commands.work(app, LaneCollector if sharing == "true" else None))
+    asyncio.run(
+        collection_commands.run_collector(app, LaneCollector if sharing == "true" else None)
+    )
 
 
 def advance(seconds: float) -> None:

@@ -22,7 +22,7 @@ async def told(world: World) -> dict[str, Any]:
     [up] = re.findall(r'factbook_source_up{source="vendor"} (\S+)', metrics)
     found: list[Finding] = []
     source = world.integration.source
-    async for finding in runtime.sources(world.database, [source], world.service.time.now):
+    async for finding in runtime.check_sources(world.database, [source], world.service.time.now):
         found.append(finding)
     return {"discovery": health["state"], "metric": metric, "up": float(up), "doctor": found[0]}
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import factbook
-from factbook.operations.distribution import DISTRIBUTED
+from factbook.operations.layout import DISTRIBUTED
 from tests.storage.test_table_owners import texts
 
 FACTS = Path(factbook.__file__).parent / "facts"

@@ -63,7 +63,7 @@ def today(service: Service) -> date:
 
 
 async def confirm(service: Service) -> int:
-    return await commands.confirm_clock(service.application, today(service), service.time)
+    return await commands.confirm_retention_clock(service.application, today(service), service.time)
 
 
 async def believed(service: Service) -> str:
@@ -222,7 +222,7 @@ async def test_a_day_that_the_clock_does_not_show_confirms_nothing(start: StartS
     right = today(service)
     service.time.advance(FAR)
     with pytest.raises(InputError, match="The clock of this machine shows 2027-12-26"):
-        await commands.confirm_clock(service.application, right, service.time)
+        await commands.confirm_retention_clock(service.application, right, service.time)
     assert (
         await housekeeping.read_retention_clock(service.state.database)
     ).trusted_at < service.time() - FAR + 1

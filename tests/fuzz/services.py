@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from factbook.auth import encryption
 from factbook.auth.oidc.identity import ProviderOptions as OpenIDOptions
-from factbook.client import ClientError, responses
+from factbook.client import ClientError, answers
 from factbook.datasources.custom import SourceConnection
 from factbook.errors import ConfigurationError, SignInError
 from factbook.integrations import VENDORS, file_tree, vendor
@@ -210,7 +210,7 @@ def answer_to_client(data: bytes) -> None:
     for status in (200, 302, 400, 503):
         answer = httpx2.Response(status, content=data, request=request)
         try:
-            responses.answer(functools.partial(responses.decode, dict[str, Any]), answer)
+            answers.receive_answer(functools.partial(answers.decode_answer, dict[str, Any]), answer)
         except ClientError as error:
             check_told(error)
 
@@ -231,5 +231,5 @@ TARGETS = (
         "sealed", sealed, ("auth.encryption.open_secret", "webhooks.store.open_target"), share=10
     ),
     Target("alertmanager", alerts, ("integrations.prometheus.alert_routes.read",), share=30),
-    Target("client", answer_to_client, ("client.responses.decode",), share=20),
+    Target("client", answer_to_client, ("client.answers.decode_answer",), share=20),
 )

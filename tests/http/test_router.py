@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from factbook.http.pipeline import router
+from factbook.http.pipeline import make_router
 
 PATHS = (
     "/sets",
@@ -32,7 +32,7 @@ async def test_a_path_reaches_its_application(subtests: pytest.Subtests) -> None
     async def nothing(*_: Any) -> Any:
         raise AssertionError
 
-    dispatch = router({path: application(path) for path in PATHS}, application("nowhere"))
+    dispatch = make_router({path: application(path) for path in PATHS}, application("nowhere"))
     cases: list[tuple[str, str, dict[str, str]]] = [
         ("/sets", "/sets", {}),
         ("/entities/mine", "/entities/mine", {}),

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from structlog.testing import capture_logs
 
-from factbook.http.tally import Tally
+from factbook.http.uvicorn_protocol import Tally
 
 
 def test_each_minute_with_events_takes_a_line() -> None:

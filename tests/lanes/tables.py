@@ -232,7 +232,7 @@ SYSTEM: Final[dict[str, tuple[str, ...]]] = {
         "tests/system/test_read_replica.py",
         "tests/system/test_rolling_upgrade.py",
     ),
-    "src/factbook/operations/backups/": (
+    "src/factbook/operations/backups.py": (
         *_PAGES_OF_DOCS,
         "tests/system/test_backups.py",
         "tests/system/test_sqlite_disk.py",

@@ -13,8 +13,8 @@ import pytest
 
 from factbook.errors import ConflictError, InputError
 from factbook.facts.retention import MONTHLY_HISTORY as HISTORY
-from factbook.operations import distribution
-from factbook.operations.distribution import DISTRIBUTED, REPLICATED, DistributionStep
+from factbook.operations import layout
+from factbook.operations.layout import DISTRIBUTED, REPLICATED, DistributionStep
 from factbook.storage import Database, partition_change
 from factbook.storage.database_url import open_database
 from tests.citus import CitusCoordinator
@@ -79,12 +79,12 @@ async def test_facts_are_spread_by_entity_and_the_catalog_is_everywhere(
     cluster: str, database: Database
 ) -> None:
     shown: list[str] = []
-    planned = [str(step) for step in await distribution.plan(database)]
+    planned = [str(step) for step in await layout.plan_distribution(database)]
     assert calls(cluster) == []
-    await distribution.distribute(database, lambda step: shown.append(str(step)))
+    await layout.run_distribution(database, lambda step: shown.append(str(step)))
     assert calls(cluster)[: len(LAID_OUT)] == LAID_OUT
     assert shown[: len(LAID_OUT)] == planned[: len(LAID_OUT)]
-    assert await distribution.distribute(database, ignore) == 0
+    assert await layout.run_distribution(database, ignore) == 0
 
 
 async def test_rows_that_are_there_go_along_and_leave_the_coordinator(
@@ -93,7 +93,7 @@ async def test_rows_that_are_there_go_along_and_leave_the_coordinator(
     await fill(database)
     before = {name: run(cluster, f"TABLE {name}") for name in (*REPLICATED, *DISTRIBUTED)}
     assert len(before["facts_history"]) == 3
-    await distribution.distribute(database, ignore)
+    await layout.run_distribution(database, ignore)
     assert {name: run(cluster, f"TABLE shards.{name}") for name in before} == before
     assert not any(run(cluster, f"TABLE {name}") for name in before)
 
@@ -109,13 +109,13 @@ async def test_a_command_that_was_ended_at_any_step_goes_on_there(
         if len(steps) > 1:
             raise KeyboardInterrupt
 
-    while len(await distribution.plan(database)) > 1:
+    while len(await layout.plan_distribution(database)) > 1:
         steps: list[DistributionStep] = []
         with pytest.raises(KeyboardInterrupt):
-            await distribution.distribute(database, end_after_one)
+            await layout.run_distribution(database, end_after_one)
         ended += 1
         assert len(calls(cluster)) == ended
-    assert await distribution.distribute(database, ignore) == 1
+    assert await layout.run_distribution(database, ignore) == 1
     assert calls(cluster)[: len(LAID_OUT)] == LAID_OUT
     assert len(calls(cluster)) == len(set(calls(cluster)))
 
@@ -123,7 +123,7 @@ async def test_a_command_that_was_ended_at_any_step_goes_on_there(
 async def test_two_at_once_do_each_step_once(cluster: str, url: str, database: Database) -> None:
     other = await open_database(url, connections=3)
     try:
-        await asyncio.gather(*(distribution.distribute(one, ignore) for one in (database, other)))
+        await asyncio.gather(*(layout.run_distribution(one, ignore) for one in (database, other)))
     finally:
         await other.close()
     assert calls(cluster) == LAID_OUT
@@ -131,13 +131,13 @@ async def test_two_at_once_do_each_step_once(cluster: str, url: str, database: D
 
 async def test_a_postgresql_without_citus_is_refused(database: Database) -> None:
     with pytest.raises(InputError, match="has no Citus"):
-        await distribution.distribute(database, ignore)
+        await layout.run_distribution(database, ignore)
 
 
 async def test_a_coordinator_without_workers_is_refused(cluster: str, database: Database) -> None:
     run(cluster, "UPDATE pg_dist_node SET isactive = false")
     with pytest.raises(InputError, match="citus_add_node"):
-        await distribution.distribute(database, ignore)
+        await layout.run_distribution(database, ignore)
     assert calls(cluster) == []
 
 
@@ -146,19 +146,19 @@ async def test_a_table_that_somebody_laid_out_otherwise_is_refused(
 ) -> None:
     run(cluster, "SELECT create_reference_table('facts_latest')")
     with pytest.raises(ConflictError, match="facts_latest is replicated and not distributed"):
-        await distribution.distribute(database, ignore)
+        await layout.run_distribution(database, ignore)
     assert len(calls(cluster)) == 1
 
 
 async def test_a_partitioned_history_is_refused(cluster: str, database: Database) -> None:
     await partition_change.partition(database, HISTORY, NOW, lambda _: None)
     with pytest.raises(ConflictError, match="partitioned by month"):
-        await distribution.distribute(database, ignore)
+        await layout.run_distribution(database, ignore)
     assert calls(cluster) == []
 
 
 async def test_a_distributed_history_is_not_partitioned(cluster: str, database: Database) -> None:
-    await distribution.distribute(database, ignore)
+    await layout.run_distribution(database, ignore)
     with pytest.raises(ConflictError, match="is distributed"):
         await partition_change.partition(database, HISTORY, NOW, lambda _: None)
 
@@ -166,7 +166,7 @@ async def test_a_distributed_history_is_not_partitioned(cluster: str, database: 
 async def test_a_table_in_use_is_waited_for(cluster: str, database: Database) -> None:
     with psycopg.connect(cluster) as other:
         other.execute("LOCK TABLE sets IN ROW EXCLUSIVE MODE")
-        working = asyncio.create_task(distribution.distribute(database, ignore))
+        working = asyncio.create_task(layout.run_distribution(database, ignore))
         await soon(lambda: database.one(WAITING_FOR_SETS))
         assert calls(cluster) == []
     await working

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from factbook.auth import users
-from factbook.operations.personal_tables import REPLACED
+from factbook.operations.erasure import REPLACED
 from factbook.storage import Database, Transaction, introspection
 from tests import commands
 from tests.api.checking import EXEMPTIONS, check, put, with_source

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from factbook.operations import import_snapshot
-from factbook.operations.import_snapshot import within_cluster
+from factbook.operations.import_snapshot import settings_in_cluster
 from factbook.settings import Settings
 
 
@@ -17,7 +17,7 @@ def test_only_the_address_of_the_api_server_is_added(
 ) -> None:
     monkeypatch.setattr(import_snapshot, "ACCOUNT", str(tmp_path))
     (tmp_path / "ca.crt").write_text("a certificate")
-    found = within_cluster(Settings(), {"KUBERNETES_SERVICE_HOST": host})
+    found = settings_in_cluster(Settings(), {"KUBERNETES_SERVICE_HOST": host})
     assert (found.outgoing_networks, found.outgoing_direct) == ([network], [host])
     assert found.outgoing_ca_file == str(tmp_path / "ca.crt")
 
@@ -25,4 +25,4 @@ def test_only_the_address_of_the_api_server_is_added(
 @pytest.mark.parametrize("environment", [{}, {"KUBERNETES_SERVICE_HOST": "kubernetes.example"}])
 def test_outside_a_cluster_the_settings_stay_as_they_are(environment: dict[str, str]) -> None:
     settings = Settings(outgoing_networks=["192.168.0.0/16"], outgoing_ca_file="ca.pem")
-    assert within_cluster(settings, environment) is settings
+    assert settings_in_cluster(settings, environment) is settings

@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 import pytest
 
 from factbook.client import Client
-from factbook.operations.import_push import PushedPart, push_snapshot, rules
+from factbook.operations.import_push import PushedPart, default_rules, push_snapshot
 from tests.cli.bridge import Bridge
 from tests.fakes import faults
 from tests.fakes.kubernetes.app import FakeKubernetes
@@ -83,7 +83,7 @@ class ClusterPushes:
         snapshot = await self._imported.read()
 
         def work(client: Client) -> PushedPart:
-            return push_snapshot(client, "kubernetes", snapshot, rules(), remove=remove)[0]
+            return push_snapshot(client, "kubernetes", snapshot, default_rules(), remove=remove)[0]
 
         return await self._done(work)
 
@@ -175,7 +175,7 @@ async def test_a_removal_after_a_loss_of_sight_waits_until_somebody_asks_for_it(
     found = await cluster.push(emptying(DEPLOYMENTS))
     assert [ref.partition("/")[2] for ref in found.held] == ["web-a", "web-b"]
     assert found.reason == "the credential sees less than before: apps/v1/deployments"
-    annotation = f"{rules().annotator.domain}/import-rights"
+    annotation = f"{default_rules().annotator.domain}/import-rights"
     shared = (await cluster.entities())["shared"]["metadata"]["annotations"]
     assert shared[annotation] == ", ".join(RESOURCES)
     found = await cluster.push(emptying(DEPLOYMENTS), remove=True)

@@ -80,7 +80,7 @@ async def _fill_facts(service: Service) -> None:
         service.time.advance(HOUR)
         await push(service, item("component:default/payments", lines=lines, tool="cov"))
     await define(service, of_entities())
-    await collection_commands.collect(
+    await collection_commands.collect_now(
         service.application, "owners", None, lambda run: None, service.time
     )
     _done(await service.http.put(f"{DATA_SOURCES}/draft", json=pushed("draft")))

@@ -59,7 +59,7 @@ def main(asked: str, port: str | None = None) -> None:
     source = integration(vendor, cadence="* * * * *", size=SIZE, at_once=2, lifecycle=kept)
     app = Application(settings, integrations=(source,), connect=lambda _: vendor.client)
     if port is None:
-        asyncio.run(collection_commands.work(app))
+        asyncio.run(collection_commands.run_collector(app))
     else:
         uvicorn.run(app, port=int(port), loop="uvloop", lifespan="on", log_config=None)
 

@@ -10,7 +10,7 @@ import pytest
 import structlog
 
 from factbook.errors import ConfigurationError, UnavailableError
-from factbook.operations.doctor import postgresql as doctor
+from factbook.operations.doctor import database as databases
 from factbook.settings import Settings
 from factbook.storage import Database
 from factbook.storage.database_url import open_database
@@ -336,7 +336,7 @@ async def test_the_doctor_says_what_is_wrong_with_the_replica(
     async def told(replica_url: str) -> str:
         settings = Settings(database_url=primary.url(), replica_url=replica_url)
         async with opened(primary, replica) as database:
-            findings = [one async for one in doctor.check(database, settings)]
+            findings = [one async for one in databases.check_postgresql(database, settings)]
         return "\n".join(f"{one.what} {one.advice}" for one in findings)
 
     found = await told(replica.url())

@@ -54,7 +54,7 @@ async def test_a_link_of_the_command_lets_in_while_others_guess(start: StartServ
     service.time.now = clock.now()  # by which the command goes
     await add_person(service, "ada")
     await guess(service)
-    link = await commands.reset_password(service.application, "ada", None)
+    link = await commands.make_reset_link(service.application, "ada", None)
     path = link[link.index("/welcome/") :]
     # From an address that has failed too often, too.
     visitor = browser(service)

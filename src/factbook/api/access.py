@@ -127,7 +127,7 @@ async def post_token(request: Request, state: HandlerContext) -> JsonReply[MadeT
         _parse_narrowing(asked.narrowing),
     )
     value = tokens.generate_token()
-    write = audit.writing(request, state, audit.of_token("token.create"), 201)
+    write = audit.audited_write(request, state, audit.token_entry("token.create"), 201)
     token = await write(
         lambda transaction: token_rules.make_token(
             transaction,
@@ -154,7 +154,7 @@ async def get_tokens(request: Request, state: HandlerContext) -> JsonReply[Token
 async def delete_token(request: Request, state: HandlerContext) -> Reply:
     """Revoke a token for the very next request."""
     id_, now = request.parameter("id"), state.clock()
-    write = audit.writing(request, state, audit.of_token("token.revoke"), 204)
+    write = audit.audited_write(request, state, audit.token_entry("token.revoke"), 204)
     await write(lambda transaction: tokens.revoke_token(transaction, id_, now))
     return Reply(status=204)
 

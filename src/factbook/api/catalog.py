@@ -285,7 +285,7 @@ async def delete_entity_by_uid(request: Request, state: HandlerContext) -> Reply
         actor,
         kept=state.settings.revisions_kept,
         narrowing=request.narrowing,
-        write=audit.writing(request, state, audit.of_entity("entity.delete"), 204),
+        write=audit.audited_write(request, state, audit.entity_entry("entity.delete"), 204),
     )
     return Reply(status=204)
 
@@ -619,7 +619,7 @@ async def refresh_entity(request: Request, state: HandlerContext) -> Reply:
     asked: Refresh = await request.json(Refresh)
     ref = str(refs.parse(asked.entity_ref))
     actor, now = request.actor, state.clock()
-    write = audit.writing(request, state, audit.of_request(ref))
+    write = audit.audited_write(request, state, audit.refresh_entry(ref))
     if not await store.request_refresh(state.database, ref, actor, now, write):
         raise await by_ref.unknown(state.database, ref)
     return Reply()

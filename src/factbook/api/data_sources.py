@@ -68,10 +68,10 @@ def prepare_recorded_write(
 ) -> Write:
     """Transaction runner that records the request; for owners, it looks whose the source is."""
     if not request.own_only:
-        return audit.writing(request, state, about, status)
+        return audit.audited_write(request, state, about, status)
     configured = state.registry.configured
     owned = OwnedSource(source_id, request.actor, state.trust, configured, needed)
-    return owned.guarding(audit.writing(request, state, owned.told(about), status))
+    return owned.guarding(audit.audited_write(request, state, owned.told(about), status))
 
 
 def prepare_guarded_write(request: Request, state: SourceContext, source_id: str) -> Write:
@@ -103,7 +103,7 @@ async def post_data_source(request: Request, state: SourceContext) -> JsonReply[
     """Define a data source; it is a draft until it is published."""
     document = await _read_source_document(request, state)
     actor, now = request.actor, state.clock()
-    about = audit.of_source("data-source.create", now)
+    about = audit.source_entry("data-source.create", now)
     write = prepare_recorded_write(request, state, document["id"], about, 201)
     stored = await define.create(state.registry, document, actor=actor, now=now, write=write)
     return await _answer_source(request, state, stored, 201, sent=document)
@@ -126,7 +126,7 @@ async def put_data_source(request: Request, state: SourceContext) -> JsonReply[O
     """
     document = await _read_source_document(request, state, SOURCE_ID.of(request))
     actor, now = request.actor, state.clock()
-    about = audit.of_source("data-source.replace", now)
+    about = audit.source_entry("data-source.replace", now)
     write = prepare_recorded_write(request, state, document["id"], about)
     stored = await define.replace(state.registry, document, actor=actor, now=now, write=write)
     return await _answer_source(request, state, stored, sent=document)
@@ -155,7 +155,7 @@ async def publish_data_source(request: Request, state: SourceContext) -> JsonRep
     source_id = SOURCE_ID.of(request)
     wanted: Publish = decode(await request.json_body(_SMALL, "a publication") or b"{}", Publish)
     now = state.clock()
-    about = audit.of_source("data-source.publish", now)
+    about = audit.source_entry("data-source.publish", now)
     stored = await define.publish(
         state.database,
         state.registry,
@@ -172,7 +172,7 @@ async def run_data_source(request: Request, state: SourceContext) -> JsonReply[R
     """Begin to collect a data source now, of every entity or of one."""
     source_id = SOURCE_ID.of(request)
     wanted: NewRun = decode(await request.json_body(_SMALL, "a run") or b"{}", NewRun)
-    about = audit.of_run(source_id, wanted.entity)
+    about = audit.run_entry(source_id, wanted.entity)
     found = await run_now.run(
         state.database,
         state.registry,
@@ -373,7 +373,7 @@ async def put_connection(request: Request, state: SourceContext) -> JsonReply[Sh
         wanted,
         actor=request.actor,
         now=state.clock(),
-        write=audit.writing(request, state, audit.of_connection()),
+        write=audit.audited_write(request, state, audit.connection_entry()),
     )
     return reply(_render_connection(found, request))
 
@@ -381,7 +381,7 @@ async def put_connection(request: Request, state: SourceContext) -> JsonReply[Sh
 async def delete_connection(request: Request, state: SourceContext) -> Reply:
     """Remove a connection that no data source asks."""
     name = CONNECTION.of(request)
-    write = audit.writing(request, state, audit.of_connection(deleted=True), 204)
+    write = audit.audited_write(request, state, audit.connection_entry(deleted=True), 204)
     await connections.delete(state.registry, name, actor=request.actor, write=write)
     return Reply(status=204)
 

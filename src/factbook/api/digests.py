@@ -49,7 +49,7 @@ async def post_digest(request: Request, state: WebhookContext) -> JsonReply[Show
         wanted,
         actor=request.actor,
         now=state.clock(),
-        write=audit.writing(request, state, audit.of_digest("digest.create"), 201),
+        write=audit.audited_write(request, state, audit.digest_entry("digest.create"), 201),
     )
     return reply(_render_digest(made), 201)
 
@@ -64,14 +64,14 @@ async def put_digest(request: Request, state: WebhookContext) -> JsonReply[Shown
         DIGEST_ID.of(request),
         wanted,
         now=state.clock(),
-        write=audit.writing(request, state, audit.of_digest("digest.replace")),
+        write=audit.audited_write(request, state, audit.digest_entry("digest.replace")),
     )
     return reply(_render_digest(changed))
 
 
 async def delete_digest(request: Request, state: WebhookContext) -> Reply:
     """Remove a digest; nothing is sent any more."""
-    write = audit.writing(request, state, audit.of_digest("digest.delete"), 204)
+    write = audit.audited_write(request, state, audit.digest_entry("digest.delete"), 204)
     await digests.delete_digest(DIGEST_ID.of(request), write=write)
     return Reply(status=204)
 

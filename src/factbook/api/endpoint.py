@@ -25,9 +25,9 @@ from factbook.errors import (
     NotAllowedError,
     TooManyRequestsError,
 )
-from factbook.http import error_responses, refusals
+from factbook.http import pipeline, refusals
 from factbook.http.context import State
-from factbook.http.pipeline import Pipeline, begun
+from factbook.http.pipeline import Pipeline, begin_pieces
 from factbook.http.requests import Reply, Request, client_address
 from factbook.storage import Transaction
 
@@ -160,7 +160,7 @@ class Route(NamedTuple):
     refusals: tuple[type[FactbookError], ...] = ()
     other_answers: Mapping[int, Any] = {}
     described: bool = True
-    errors: ErrorForm = error_responses.rest
+    errors: ErrorForm = pipeline.render_rest_error
     probe: bool = False
     reading: tuple[str, ...] | None = None
     signed: bool = False
@@ -232,7 +232,7 @@ class Endpoint(Pipeline[Route, Request]):
             request.allow_only([each.name for each in route.parameters if each.place == "query"])
         reply = await route.handler(request, state)
         if not isinstance(reply.body, bytes | list):
-            reply = reply._replace(body=await begun(reply.body))
+            reply = reply._replace(body=await begin_pieces(reply.body))
         return reply
 
     def finished(self, request: Request, reply: Reply) -> Reply:
@@ -247,7 +247,9 @@ class Endpoint(Pipeline[Route, Request]):
         return reply._replace(headers={**reply.headers, **shared})
 
     async def refused(self, request: Request, error: FactbookError) -> Reply:
-        refusals.record_request(request, self.state, error, writes=request.method in self.writing)
+        refusals.record_refused_request(
+            request, self.state, error, writes=request.method in self.writing
+        )
         # What others hold is not told to a token that is narrowed to something else.
         may_read = request.may_read and request.narrowing is None
         told = error if may_read else error.withheld or error

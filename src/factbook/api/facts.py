@@ -153,7 +153,7 @@ async def _store_pushed_facts(
         request.narrowing, [each.ref for each in read if isinstance(each, FactItem)]
     )
     work = partial(_store_items, source_id=source_id, read=read, now=now)
-    about = audit.of_facts(source_id)
+    about = audit.facts_entry(source_id)
     write = data_sources.prepare_recorded_write(request, state, source_id, about, needed=FACT_WRITE)
     version, outcomes = await write(work)
     accepted = sum(outcome.accepted for outcome in outcomes)
@@ -432,7 +432,7 @@ async def export_fact_values(request: Request, state: SourceContext) -> JsonRepl
     asked = await _parse_value_query(request, state)
     asked = asked._replace(wanted=_parse_value_filter(request, asked.column.fact))
     return JsonReply(
-        csv_lines.of_values(state.database, asked),
+        csv_lines.value_lines(state.database, asked),
         headers=csv_lines.attachment(f"{asked.column.source.id}-{asked.column.fact.name}"),
         content_type=csv_lines.CONTENT_TYPE,
     )

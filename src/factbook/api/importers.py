@@ -92,7 +92,7 @@ async def apply_held_removals(request: Request, state: HandlerContext) -> JsonRe
     """Remove the entities whose removal waits for a decision."""
     importer, part = IMPORTER.of(request), PART.of(request)
     target = _build_import_target(
-        request, state, audit.of_import("import.apply", name_set(importer, part))
+        request, state, audit.import_entry("import.apply", name_set(importer, part))
     )
     actor = Actor(request.actor, state.clock())
     return _answer_part(
@@ -104,7 +104,7 @@ async def discard_held_removals(request: Request, state: HandlerContext) -> Json
     """Keep the entities whose removal waits, until they are found and are missing once more."""
     importer, part = IMPORTER.of(request), PART.of(request)
     target = _build_import_target(
-        request, state, audit.of_import("import.discard", name_set(importer, part))
+        request, state, audit.import_entry("import.discard", name_set(importer, part))
     )
     return _answer_part(
         await writer.discard_removals(target, importer, part, _parse_part_tag(request))
@@ -122,7 +122,7 @@ def _answer_part(record: ImportPartRecord) -> JsonReply[ImportPart]:
 
 
 def _build_import_target(request: Request, state: HandlerContext, about: About) -> ImportTarget:
-    write = audit.writing(request, state, about)
+    write = audit.audited_write(request, state, about)
     return ImportTarget(state.database, state.rules, state.settings.revisions_kept, write)
 
 
@@ -186,7 +186,7 @@ async def get_importer(request: Request, state: ImporterContext) -> JsonReply[Im
 async def post_importer_run(request: Request, state: ImporterContext) -> JsonReply[ShownImporter]:
     """Ask for a run of an importer now; one that waits or is under way is enough."""
     importer = await state.importers.one(IMPORTER.of(request))
-    write = audit.writing(request, state, audit.of_import("import.run", importer.id), 202)
+    write = audit.audited_write(request, state, audit.import_entry("import.run", importer.id), 202)
     await write(partial(records.request_run, importer=importer.id, now=state.clock()))
     [found] = await management.list_importer_statuses(state.database, [importer], state.clock())
     return reply(_render_importer_status(found), 202)

@@ -43,7 +43,7 @@ from factbook.errors import (
     UnavailableError,
     UnsupportedMediaTypeError,
 )
-from factbook.http import error_responses, urls
+from factbook.http import pipeline, urls
 from factbook.http.context import State
 from factbook.http.requests import Reply, Request, client_address, reply
 from factbook.storage import Transaction
@@ -61,7 +61,7 @@ async def get_resource_metadata(request: Request, state: State) -> Reply:
     """Metadata of the protected resource: which authorization server issues tokens for it."""
     if not state.oauth.enabled:
         raise NotFoundError(_NOWHERE)
-    server = urls.own(request, state.settings)
+    server = urls.own_address(request, state.settings)
     return reply(
         {
             "resource": protocol.build_resource(server),
@@ -76,7 +76,7 @@ async def get_resource_metadata(request: Request, state: State) -> Reply:
 async def get_server_metadata(request: Request, state: State) -> Reply:
     """Metadata of the authorization server."""
     require_token_issuing(state)
-    server = urls.own(request, state.settings)
+    server = urls.own_address(request, state.settings)
     metadata: dict[str, Any] = {
         "issuer": protocol.build_issuer(server),
         "authorization_endpoint": f"{server}{protocol.AUTHORIZE_PATH}",
@@ -159,7 +159,7 @@ async def issue_oauth_token(request: Request, state: State) -> Reply:
     """Exchange a code or a refresh token for an access token and another refresh token."""
     require_token_issuing(state)
     form = await _read_form(request)
-    _check_resource(form, urls.own(request, state.settings))
+    _check_resource(form, urls.own_address(request, state.settings))
     access, refresh = tokens.generate_token(), tokens.generate_token()
     new = TokenDigests(_hash_secret(access, state), _hash_secret(refresh, state))
     kind = form.get("grant_type", "")
@@ -202,7 +202,7 @@ async def revoke_oauth_token(request: Request, state: State) -> Reply:
 
 def render_oauth_error(error: FactbookError, request: Request) -> Reply:
     """Error as RFC 6749 has it, section 5.2."""
-    message = error_responses.told(error, request)
+    message = pipeline.message_for_client(error, request)
     if isinstance(error, OAuthError):
         code = error.code
     elif isinstance(error, TooManyRequestsError | UnavailableError):
@@ -333,14 +333,14 @@ def _hash_secret(value: str, state: State) -> str:
 async def authenticate_at_mcp(request: Request, state: State) -> Grant:
     """The token that the request carries; raises as `api.authentication.authenticate` does."""
     if state.oauth.enabled:
-        server = urls.own(request, state.settings)
+        server = urls.own_address(request, state.settings)
         request.resource_metadata = f"{server}{protocol.RESOURCE_METADATA_PATH}"
     return await authenticate_with(request, state, _verify_mcp_token)
 
 
 def render_mcp_error(error: FactbookError, request: Request) -> Reply:
     """Error in the form of MCP over HTTP, with where a token can be had (RFC 9728, section 5)."""
-    reply = error_responses.protocol(error, request)
+    reply = pipeline.render_protocol_error(error, request)
     challenge = _build_challenge(error, request)
     if not challenge:
         return reply
@@ -376,7 +376,7 @@ def _list_grantable_permissions(error: NotAllowedError, request: Request) -> fro
 
 async def _verify_mcp_token(request: Request, state: State, value: str) -> Grant:
     if state.company is not None and not tokens.is_token_shaped(value):
-        resource = protocol.build_resource(urls.own(request, state.settings))
+        resource = protocol.build_resource(urls.own_address(request, state.settings))
         return await state.company.verified(value, resource, state.database, state.token_key)
     try:
         return await verify_token(request, state, value)
@@ -407,7 +407,7 @@ def _check_access_token(found: AccessToken, request: Request, state: State) -> N
     request.token_id = found.consent
     if found.expires_at <= state.clock():
         raise AuthenticationError("The token has expired.", token_sent=True)
-    if found.audience != protocol.build_resource(urls.own(request, state.settings)):
+    if found.audience != protocol.build_resource(urls.own_address(request, state.settings)):
         raise AuthenticationError("The token is for another address.", token_sent=True)
     if not found.permissions:
         raise AuthenticationError("The token's person may not do this any more.", token_sent=True)

@@ -119,7 +119,7 @@ async def _replace_set(
     trial: "WriteTrial | None" = None,
 ) -> JsonReply[_Pushed]:
     guards, dry_run = terms
-    write = audit.writing(request, state, audit.of_set(action, name))
+    write = audit.audited_write(request, state, audit.set_entry(action, name))
     outcome = await stored_sets.replace(
         state.database,
         name,
@@ -213,7 +213,7 @@ async def restore_set_revision(
         _read_guards(request, state),
         state.rules,
         kept=state.settings.revisions_kept,
-        write=audit.writing(request, state, audit.of_restored(name, number)),
+        write=audit.audited_write(request, state, audit.restored_entry(name, number)),
     )
     # A restore sends no entity: without the permission to read, its answer shows none.
     shown = push if request.may_read else PreparedPush([], [])
@@ -262,7 +262,7 @@ async def delete_pushed_entity(request: Request, state: HandlerContext) -> Reply
         _build_push_actor(request, state),
         kept=state.settings.revisions_kept,
         narrowing=request.narrowing,
-        write=audit.writing(request, state, audit.of_entity("entity.delete"), 204),
+        write=audit.audited_write(request, state, audit.entity_entry("entity.delete"), 204),
     ):
         raise NotFoundError(f"There is no pushed entity with the id {uid}.")
     return Reply(status=204)
@@ -288,7 +288,7 @@ async def _put_entity(
         _read_guards(request, state),
         state.rules,
         kept=state.settings.revisions_kept,
-        write=audit.writing(request, state, audit.of_entity("entity.put")),
+        write=audit.audited_write(request, state, audit.entity_entry("entity.put")),
     )
     written = _note_write(request, state, name, outcome)
     shown = msgspec.structs.asdict(_render_pushed_item(_build_written_item(item, name, written)))

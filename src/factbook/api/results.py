@@ -205,7 +205,7 @@ async def _stream_result_rows(
     yield csv_lines.line(_CSV_HEADER).encode()
     async for rows in result_queries.read_result_pages(state.database, only, wanted):
         lines = (
-            (id_, row.ref, row.owner, _render_state(row.state), csv_lines.plain(row.stale))
+            (id_, row.ref, row.owner, _render_state(row.state), csv_lines.plain_cell(row.stale))
             for id_, row in rows
         )
         yield "".join(map(csv_lines.line, lines)).encode()
@@ -342,7 +342,7 @@ async def export_scorecard_levels(request: Request, state: HandlerContext) -> Js
     """The levels of all entities of a scorecard as CSV."""
     given = await _find_scorecard(request, state)
     return JsonReply(
-        csv_lines.of_levels(
+        csv_lines.level_lines(
             state.database, given, _parse_level_filter(request, given), state.clock()
         ),
         headers=csv_lines.attachment(given.card.id),

@@ -22,7 +22,7 @@ from factbook.errors import (
     NotFoundError,
     UnsupportedError,
 )
-from factbook.http import audit, error_responses
+from factbook.http import audit, pipeline
 from factbook.http.context import HandlerContext
 from factbook.http.requests import Reply, Request, decode, offloaded
 from factbook.scim import directory, patch, protocol, store
@@ -51,7 +51,7 @@ def reply_scim(value: Any, status: int = 200, **headers: str) -> Reply:
 
 def render_scim_error(error: FactbookError, request: Request) -> Reply:
     """An error in SCIM's form (RFC 7644, 3.12); no header values."""
-    message = error_responses.told(error, request)
+    message = pipeline.message_for_client(error, request)
     body = {"schemas": [_ERROR_SCHEMA], "status": str(error.status), "detail": message}
     kind = error.details.get("scimType")
     if kind is None and isinstance(error, InputError):
@@ -304,7 +304,7 @@ def _open_directory(
     request: Request, state: HandlerContext, action: str, status: int = 200
 ) -> ScimDirectory:
     groups, kept = group_roles.make_group_rules(state.settings), state.settings.revisions_kept
-    write = audit.writing(request, state, _build_scim_entry(f"scim.{action}"), status)
+    write = audit.audited_write(request, state, _build_scim_entry(f"scim.{action}"), status)
     actor = Actor(request.actor, state.clock())
     return ScimDirectory(DirectoryTarget(write, state.rules, kept, groups, actor))
 

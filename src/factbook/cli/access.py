@@ -104,7 +104,7 @@ def invite_person(
     from factbook.operations import commands
 
     link, given = run_on_database(
-        database_url, commands.invite, name, role, server, confirmed=confirm
+        database_url, commands.make_invitation, name, role, server, confirmed=confirm
     )
     print_note(
         f"Whoever opens this link becomes {given}, once, within three days. It is not shown again."
@@ -185,7 +185,7 @@ def print_reset_link(
     """
     from factbook.operations import commands
 
-    link = run_on_database(database_url, commands.reset_password, name, server)
+    link = run_on_database(database_url, commands.make_reset_link, name, server)
     print_note(f"Whoever opens this link sets the password of {name}. It is not shown again.")
     say(link)
 

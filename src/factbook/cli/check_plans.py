@@ -25,8 +25,8 @@ from factbook.cli.definitions import (
     compare_document,
 )
 from factbook.client import ApiError, Client
-from factbook.client.calls import Call, get, segment, send
-from factbook.client.responses import nothing
+from factbook.client.answers import accept_nothing
+from factbook.client.calls import Call, get_call, segment, send_call
 from factbook.clock import iso
 from factbook.errors import InvalidItemsError, problem
 from factbook.schemas.checks import Exemptions, ShownExemption
@@ -175,7 +175,9 @@ def list_stored_definitions(client: Client) -> Iterator[StoredDocument]:
     for kind in _KINDS:
         cursor: str | None = None
         while True:
-            page = client.send(get(f"{_DEFINITIONS_PATH}/{kind}s", dict[str, Any], cursor=cursor))
+            page = client.send(
+                get_call(f"{_DEFINITIONS_PATH}/{kind}s", dict[str, Any], cursor=cursor)
+            )
             for shown in page[f"{kind}s"]:
                 yield _stored_document(kind, shown)
             cursor = page.get("nextCursor")
@@ -191,9 +193,9 @@ def run_definition_step(step: DefinitionStep, client: Client, *, drafts: bool) -
     path = f"{_DEFINITIONS_PATH}/{step.kind}s/{segment(step.id)}"
     seen = {} if step.tag is None else {"if-match": f'"{step.tag}"'}
     if step.document is None:
-        client.send(Call(method="DELETE", path=path, read=nothing, headers=seen))
+        client.send(Call(method="DELETE", path=path, read=accept_nothing, headers=seen))
         return "deleted"
-    call = send("PUT", path, dict[str, Any], step.document)
+    call = send_call("PUT", path, dict[str, Any], step.document)
     call.headers.update(seen)
     if drafts:
         client.send(call)
@@ -236,7 +238,7 @@ def _count_changed_results(client: Client, step: DefinitionStep) -> int | None:
     body = {"definition": step.document, "limit": 0}
     try:
         return client.send(
-            send("POST", f"{_DEFINITIONS_PATH}/checks/preview", Preview, body)
+            send_call("POST", f"{_DEFINITIONS_PATH}/checks/preview", Preview, body)
         ).changed
     except ApiError:
         return None
@@ -341,7 +343,7 @@ def run_exemption_step(step: ExemptionChange, client: Client) -> str:
         _decide_exemption(client, step, decision)
     if step.action == "revoke":
         return "denied" if decision == "deny" else "revoked"
-    client.send(send("POST", _EXEMPTIONS_PATH, ShownExemption, step.document))
+    client.send(send_call("POST", _EXEMPTIONS_PATH, ShownExemption, step.document))
     return "asked for; somebody else approves it"
 
 
@@ -384,13 +386,13 @@ def _exemption_step(
 def _decide_exemption(client: Client, step: ExemptionChange, decision: str) -> None:
     assert step.there is not None
     path = f"{_EXEMPTIONS_PATH}/{segment(step.there.id)}/{decision}"
-    client.send(send("POST", path, ShownExemption, {"comment": "By files."}))
+    client.send(send_call("POST", path, ShownExemption, {"comment": "By files."}))
 
 
 def _list_exemptions(client: Client, **wanted: Any) -> Iterator[ShownExemption]:
     cursor: str | None = None
     while True:
-        page = client.send(get(_EXEMPTIONS_PATH, Exemptions, cursor=cursor, **wanted))
+        page = client.send(get_call(_EXEMPTIONS_PATH, Exemptions, cursor=cursor, **wanted))
         yield from page.exemptions
         cursor = page.next_cursor
         if cursor is None:
@@ -399,7 +401,7 @@ def _list_exemptions(client: Client, **wanted: Any) -> Iterator[ShownExemption]:
 
 def _last_decision(client: Client, key: ExemptionKey) -> ShownExemption | None:
     """The newest exemption of the same, if somebody has decided against it."""
-    page = client.send(get(_EXEMPTIONS_PATH, Exemptions, limit=1, **key._asdict()))
+    page = client.send(get_call(_EXEMPTIONS_PATH, Exemptions, limit=1, **key._asdict()))
     last = page.exemptions[0] if page.exemptions else None
     return last if last and last.state in ("denied", "revoked") else None
 

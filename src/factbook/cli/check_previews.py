@@ -15,7 +15,7 @@ from factbook.cli.check_plans import ReadDocument
 from factbook.cli.connection import format_count
 from factbook.cli.output import USAGE, CommandError, age_members, as_of, print_json, say
 from factbook.client import ApiError, Client
-from factbook.client.calls import send
+from factbook.client.calls import send_call
 from factbook.errors import InputError
 from factbook.importers import catalog_files
 from factbook.importers.catalog_documents import LARGEST_FILE
@@ -86,7 +86,7 @@ def preview_checks_of(
         FilePreview(
             one.id,
             client.send(
-                send(
+                send_call(
                     "POST",
                     _CHECKS_PREVIEW,
                     Preview,
@@ -406,7 +406,7 @@ def _request_preview(
     items = [one.entity for one in entities]
     body: dict[str, Any] = {"items": items, "paths": paths, "set": named_set}
     given = {name: value for name, value in body.items() if value is not None}
-    return client.send(send("POST", _TREE_PREVIEW, EntityPreview, given))
+    return client.send(send_call("POST", _TREE_PREVIEW, EntityPreview, given))
 
 
 def _refused_entities(error: ApiError, entities: Sequence[TreeEntity]) -> list[tuple[int, str]]:

@@ -222,16 +222,16 @@ def write_starter(
     """
     from factbook.checks.document_readers import DefinitionDocument
     from factbook.cli import check_files
-    from factbook.client.calls import get, send
+    from factbook.client.calls import get_call, send_call
     from factbook.schemas.checks import AdoptedStarter, StarterDocuments
 
     with connect_server(context, server, token) as client:
         if adopt:
-            adopted = client.send(send("POST", _STARTER_PATH, AdoptedStarter))
+            adopted = client.send(send_call("POST", _STARTER_PATH, AdoptedStarter))
             say(f"{len(adopted.made)} drafts are made, {len(adopted.kept)} were there before.")
             _note_left_out(adopted.missing)
             return
-        found = client.send(get(_STARTER_PATH, StarterDocuments))
+        found = client.send(get_call(_STARTER_PATH, StarterDocuments))
     checks = [DefinitionDocument("check", one) for one in found.checks]
     cards = [DefinitionDocument("scorecard", one) for one in found.scorecards]
     check_files.write_converted([*checks, *cards], to)

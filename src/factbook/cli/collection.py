@@ -123,7 +123,9 @@ def worker(database_url: DatabaseUrl = None) -> None:
     from factbook.operations import collection_commands
 
     settings = service_settings(database_url)
-    uvloop.run(collection_commands.work(Backend.traced(settings), _sharing(settings.database_url)))
+    uvloop.run(
+        collection_commands.run_collector(Backend.traced(settings), _sharing(settings.database_url))
+    )
 
 
 def _sharing(database_url: str) -> "type[LaneCollector] | None":
@@ -164,7 +166,7 @@ def collect(
     # How the run ends is what the command itself says.
     settings = msgspec.structs.replace(settings_from(database_url), log_level="error")
     with Backend.traced_meanwhile(settings) as service, run_progress(source) as show:
-        run = asyncio.run(collection_commands.collect(service, source, entity, show))
+        run = asyncio.run(collection_commands.collect_now(service, source, entity, show))
     if as_json:
         print_json(_run_json(run))
     else:
@@ -185,7 +187,7 @@ def list_sources(database_url: DatabaseUrl = None, as_json: Json = False) -> Non
     """
     from factbook.operations import collection_commands
 
-    found = run_on_database(database_url, collection_commands.statuses)
+    found = run_on_database(database_url, collection_commands.list_statuses)
     columns, rows = tabulate_sources(found)
     print_answer(list(map(source_json, found)), columns, rows, as_json=as_json)
 
@@ -214,7 +216,7 @@ def show_source(
     """
     from factbook.operations import collection_commands
 
-    detail = run_on_database(database_url, collection_commands.detail, source, failed=failed)
+    detail = run_on_database(database_url, collection_commands.find_detail, source, failed=failed)
     if as_json:
         print_json(_detail_json(detail))
         return

@@ -201,7 +201,7 @@ def run_chosen_import(
 
     async def work(backend: "Backend", show: Callable[[str], None]) -> "list[ImportReport]":
         given = imports.ChosenImport(*chosen)
-        return [await imports.import_chosen(backend, given, plan=plan, show=show)]
+        return [await imports.import_from(backend, given, plan=plan, show=show)]
 
     [report] = run_imports(work, database_url)
     if as_json:
@@ -581,13 +581,13 @@ def import_kubernetes(
         run_chosen_import(Chosen("kubernetes", chosen), database_url, plan=plan, as_json=as_json)
         return
     from factbook.importers.kubernetes import WORKLOADS_PART
-    from factbook.operations.import_push import push_snapshot, rules, stated_names
+    from factbook.operations.import_push import default_rules, find_stated_names, push_snapshot
 
     with connect_server(context, push, token, push_word) as client:
-        names = stated_names(client, f"kubernetes.{cluster}.{WORKLOADS_PART}", rules())
+        names = find_stated_names(client, f"kubernetes.{cluster}.{WORKLOADS_PART}", default_rules())
         reading = _read_cluster(chosen, names)
         parts = push_snapshot(
-            client, reading.importer, reading.snapshot, rules(), dry_run=plan, remove=remove
+            client, reading.importer, reading.snapshot, default_rules(), dry_run=plan, remove=remove
         )
     if as_json:
         print_json(_pushed_json(reading, parts, plan=plan))
@@ -600,11 +600,11 @@ def _read_cluster(chosen: dict[str, Any], names: dict[str, str]) -> "OneReading"
     import asyncio
     import os
 
-    from factbook.operations.import_snapshot import read_once, within_cluster
+    from factbook.operations.import_snapshot import read_system_once, settings_in_cluster
 
     with show_progress("Reading") as show:
-        settings = within_cluster(settings_from(None), os.environ)
-        return asyncio.run(read_once("kubernetes", chosen, settings, show, names))
+        settings = settings_in_cluster(settings_from(None), os.environ)
+        return asyncio.run(read_system_once("kubernetes", chosen, settings, show, names))
 
 
 def _print_parts(reading: "OneReading", parts: "list[PushedPart]", *, plan: bool) -> None:

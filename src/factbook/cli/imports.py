@@ -178,7 +178,7 @@ def apply_removals(name: PartName, database_url: DatabaseUrl = None) -> None:
     """
     from factbook.operations import imports
 
-    _decide_removals(imports.apply_held, name, database_url, "are left")
+    _decide_removals(imports.remove_held, name, database_url, "are left")
 
 
 def discard_removals(name: PartName, database_url: DatabaseUrl = None) -> None:
@@ -190,7 +190,7 @@ def discard_removals(name: PartName, database_url: DatabaseUrl = None) -> None:
     """
     from factbook.operations import imports
 
-    _decide_removals(imports.discard_held, name, database_url, "stay")
+    _decide_removals(imports.keep_held, name, database_url, "stay")
 
 
 def _decide_removals(

@@ -10,7 +10,7 @@ import httpx2
 from factbook.cli import definitions
 from factbook.cli.output import NOT_AUTHORISED, NOT_REACHABLE, CommandError, age_members, as_of, say
 from factbook.client import Client
-from factbook.client.calls import get, segment
+from factbook.client.calls import get_call, segment
 from factbook.errors import InputError
 from factbook.schemas.checks import ShownScorecard
 from factbook.schemas.results import NextSteps
@@ -57,12 +57,14 @@ def check_gate(
 ) -> GateResult:
     """Standing of the entity; raises InputError for a level that the scorecard does not have."""
     path = segment(scorecard)
-    shown = client.send(get(f"{_SCORECARDS_PATH}/scorecards/{path}", ShownScorecard))
+    shown = client.send(get_call(f"{_SCORECARDS_PATH}/scorecards/{path}", ShownScorecard))
     levels = [_level_name(one) for one in shown.levels or []]
     if wanted not in levels:
         there = ", ".join(levels) or "none"
         raise InputError(f"{scorecard} has no level {wanted}; its levels: {there}.")
-    call = get(f"{_SCORECARDS_PATH}/scorecard-results/{path}/next-steps", NextSteps, entity=entity)
+    call = get_call(
+        f"{_SCORECARDS_PATH}/scorecard-results/{path}/next-steps", NextSteps, entity=entity
+    )
     standing = client.send(call)
     level = standing.level_if_known if if_known else standing.level
     passed = level is not None and levels.index(level) >= levels.index(wanted)

@@ -21,7 +21,7 @@ from factbook.cli.output import (
 from factbook.errors import InputError
 
 if TYPE_CHECKING:
-    from factbook.operations.backups.restoration import Restored
+    from factbook.operations.backups import Restored
     from factbook.operations.doctor.findings import Finding
 
 
@@ -74,7 +74,7 @@ def migrate(
     from factbook.operations import server
 
     settings = settings_from(database_url)
-    listed = server.pending(settings) if check else server.migrate(settings)
+    listed = server.list_pending_migrations(settings) if check else server.migrate_now(settings)
     for name in listed:
         say(name)
     if not listed:
@@ -108,7 +108,7 @@ def confirm_clock(
     from factbook.clock import iso
     from factbook.operations import commands
 
-    before = run_on_database(database_url, commands.confirm_clock, today.date())
+    before = run_on_database(database_url, commands.confirm_retention_clock, today.date())
     print_note(
         f"The clock is believed. Before, nothing was deleted by a later time than {iso(before)}."
     )
@@ -137,11 +137,11 @@ def backup(
       factbook backup /var/backups/factbook --keep 14
       factbook backup before-upgrade.db
     """
-    from factbook.operations.backups import backup_commands
+    from factbook.operations import backups
 
     settings = settings_from(database_url)
     with progress_bar("Copying") as show:
-        made, with_key = backup_commands.backup(settings, to, show=show, replace=force, keep=keep)
+        made, with_key = backups.make_backup(settings, to, show=show, replace=force, keep=keep)
     say(str(made))
     if with_key:
         print_note("It holds the key of tokens and secrets: keep it as safe as the service itself.")
@@ -187,18 +187,18 @@ def restore(
         import asyncio
 
         from factbook.backend import Backend
-        from factbook.operations.backups import backup_commands
+        from factbook.operations import backups
 
-        place = asyncio.run(backup_commands.settle(Backend.of(settings)))
+        place = asyncio.run(backups.settle_restored(Backend.of(settings)))
         say(
             "Settled: the feed of events starts over. Readers get 410 once and continue at the "
             f"cursor {place}.0."
         )
         return
-    from factbook.operations.backups import backup_commands
+    from factbook.operations import backups
 
     with progress_bar("Copying") as show:
-        done, fits = backup_commands.restore(settings, file, show=show, replace=force)
+        done, fits = backups.restore_backup(settings, file, show=show, replace=force)
     say(f"Restored: {file}")
     _report_restored(done, fits)
 
@@ -295,8 +295,12 @@ def distribute(plan: PlanOption = False, database_url: DatabaseUrl = None) -> No
     from factbook.operations import layout
 
     settings = settings_from(database_url)
-    steps = layout.distribution_plan(settings) if plan else None
-    count = _print_steps(steps) if steps is not None else layout.distribute(settings, _note_step)
+    steps = layout.list_distribution_steps(settings) if plan else None
+    count = (
+        _print_steps(steps)
+        if steps is not None
+        else layout.distribute_database(settings, _note_step)
+    )
     if not count:
         print_note("Facts are distributed, and the catalog is on every machine.")
 
@@ -317,8 +321,12 @@ def partition(plan: PlanOption = False, database_url: DatabaseUrl = None) -> Non
     from factbook.operations import layout
 
     settings = settings_from(database_url)
-    steps = layout.partition_plan(settings) if plan else None
-    count = _print_steps(steps) if steps is not None else layout.partition(settings, _note_step)
+    steps = layout.list_partition_steps(settings) if plan else None
+    count = (
+        _print_steps(steps)
+        if steps is not None
+        else layout.partition_database(settings, _note_step)
+    )
     if not count:
         print_note("History and the audit are partitioned by month.")
 

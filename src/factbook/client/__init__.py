@@ -10,8 +10,18 @@ returns a `Call`: the request, and the reader of its answer. The two classes dif
 send one.
 """
 
+from factbook.client.answers import (
+    ApiError,
+    ClientError,
+    ConnectionFailed,
+    Entity,
+    Initialized,
+    ProtocolError,
+    ServerInfo,
+    ToolCallError,
+    UnexpectedAnswer,
+)
 from factbook.client.answers import DataSourcePage as SourcePage
-from factbook.client.answers import Entity, Initialized, ServerInfo
 from factbook.client.answers import PushAnswer as Pushed
 from factbook.client.answers import SetItem as Item
 from factbook.client.answers import SetItemPage as SetPage
@@ -20,14 +30,6 @@ from factbook.client.answers import TrialAnswer as Tried
 from factbook.client.answers import WebhookAnswer as Webhook
 from factbook.client.calls import Call
 from factbook.client.clients import AsyncClient, Client
-from factbook.client.errors import (
-    ApiError,
-    ClientError,
-    ConnectionFailed,
-    ProtocolError,
-    ToolCallError,
-    UnexpectedAnswer,
-)
 from factbook.schemas.catalog import (
     Ancestor,
     Ancestry,

@@ -1,7 +1,9 @@
-"""Answers that the client reads in another form than `factbook.schemas` describes."""
+"""Answers and errors of a server, as the client reads them."""
 
-from typing import Any
+from collections.abc import Callable, Collection
+from typing import Any, TypeVar
 
+import httpx2
 import msgspec
 
 from factbook.schemas.catalog import Changes, Difference, Notice
@@ -10,6 +12,8 @@ from factbook.schemas.events import Undelivered, Webhook
 from factbook.schemas.sources import Answered, OneSource
 
 Entity = dict[str, Any]
+
+T = TypeVar("T")
 
 
 class SetItem(WireAnswer):
@@ -115,3 +119,93 @@ class ToolDescription(WireAnswer):
     description: str | None = None
     output_schema: dict[str, Any] | None = None
     annotations: dict[str, Any] | None = None
+
+
+class ClientError(Exception):
+    """Something kept the client from its answer."""
+
+
+class ConnectionFailed(ClientError):
+    """The server was not reached, or the connection broke before the answer was complete."""
+
+
+class ApiError(ClientError):
+    """The server refused.
+
+    `details` holds the further members of its error object, such as `problems` of a push that is
+    not valid, `[{path, message}]`, and `conflicts`, `[{entityRef, owner}]`.
+    """
+
+    def __init__(self, status: int, name: str, message: str, details: dict[str, Any]) -> None:
+        super().__init__(message)
+        self.status = status
+        self.name = name
+        self.message = message
+        self.details = details
+
+
+class ProtocolError(ClientError):
+    """A JSON-RPC error of the tool-call endpoint, such as an unknown tool."""
+
+    def __init__(self, code: int, message: str, data: Any = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.data = data
+
+
+class ToolCallError(ClientError):
+    """A tool cannot answer; the text says why and what to do next."""
+
+
+class UnexpectedAnswer(ClientError):
+    """The answer is none that a Factbook server gives; perhaps the address is another's."""
+
+
+def decode_answer(type_: type[T], response: httpx2.Response) -> T:
+    """The body as that type. Raises UnexpectedAnswer when it is none."""
+    try:
+        return msgspec.json.decode(response.content, type=type_)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        asked = response.request
+        raise UnexpectedAnswer(
+            f"{asked.method} {asked.url} gave an answer that is not Factbook's: {error}"
+        ) from None
+
+
+def accept_nothing(_: httpx2.Response) -> None:
+    """An answer that says no more than that it was done."""
+    return
+
+
+def receive_answer(
+    read: Callable[[httpx2.Response], T], response: httpx2.Response, answers: Collection[int] = ()
+) -> T:
+    """Read a response with `read`. Raises ClientError for one that is an error.
+
+    `answers` are the statuses that `read` understands beside those of success.
+    """
+    if response.is_success or response.status_code in answers:
+        return read(response)
+    if response.is_redirect:
+        target = response.headers.get("location", "another address")
+        raise UnexpectedAnswer(f"{response.request.url} redirects to {target}: use that address.")
+    raise read_refusal(response)
+
+
+def read_refusal(response: httpx2.Response) -> ClientError:
+    """The error of a response: a REST one, a JSON-RPC one, one of RFC 6750, or a proxy's."""
+    status = response.status_code
+    try:
+        body = msgspec.json.decode(response.content, type=dict[str, Any])
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        body = {}
+    match body.get("error"):
+        case {"code": int(code), "message": str(message), **rest}:
+            return ProtocolError(code, message, rest.get("data"))
+        case {"name": str(name), "message": str(message), **rest}:
+            return ApiError(status, name, message, {str(key): rest[key] for key in rest})
+        case str(name):
+            return ApiError(status, name, str(body.get("error_description", name)), {})
+    reason = response.reason_phrase
+    return ApiError(status, reason, f"{response.request.url} answered {status} {reason}.", {})

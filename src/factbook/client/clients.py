@@ -7,25 +7,15 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 import httpx2
 
-from factbook.client import (
-    calls,
-    catalog_calls,
-    digest_calls,
-    event_calls,
-    source_calls,
-    tool_calls,
-)
-from factbook.client.answers import Entity
-from factbook.client.calls import Call
-from factbook.client.catalog_calls import EntityBatch
-from factbook.client.errors import ConnectionFailed
-from factbook.client.responses import answer
+from factbook.client import calls
+from factbook.client.answers import ConnectionFailed, Entity, receive_answer
+from factbook.client.calls import Call, EntityBatch
 
 T = TypeVar("T")
 P = ParamSpec("P")
 
 
-def _now(build: Callable[P, Call[T]]) -> "Callable[Concatenate[Client, P], T]":
+def _call_now(build: Callable[P, Call[T]]) -> "Callable[Concatenate[Client, P], T]":
     @wraps(build)
     def method(client: "Client", /, *args: P.args, **kwargs: P.kwargs) -> T:
         return client.send(build(*args, **kwargs))
@@ -33,7 +23,7 @@ def _now(build: Callable[P, Call[T]]) -> "Callable[Concatenate[Client, P], T]":
     return method
 
 
-def _soon(
+def _call_soon(
     build: Callable[P, Call[T]],
 ) -> "Callable[Concatenate[AsyncClient, P], Coroutine[Any, Any, T]]":
     @wraps(build)
@@ -85,7 +75,7 @@ def _connecting(server: str) -> Iterator[None]:
         raise ConnectionFailed(f"{server} is not reachable: {error}") from None
 
 
-def _options(server: str, token: str | None) -> dict[str, Any]:
+def _client_options(server: str, token: str | None) -> dict[str, Any]:
     """Options of both HTTP clients. Raises ValueError for an address or token that is none."""
     if not server.startswith(("http://", "https://")):
         raise ValueError(f"{server!r} is no server address: it begins with http:// or https://.")
@@ -103,7 +93,7 @@ def _sendable(token: str) -> str:
     return token
 
 
-def _request(call: Call[T], word: str) -> dict[str, Any]:
+def _request_arguments(call: Call[T], word: str) -> dict[str, Any]:
     """The arguments that both kinds of HTTP client take for a request."""
     return {
         "method": call.method,
@@ -132,13 +122,13 @@ class Client:
     ) -> None:
         self._server = server
         self._word = push_word
-        self._http = httpx2.Client(transport=transport, **_options(server, token))
+        self._http = httpx2.Client(transport=transport, **_client_options(server, token))
 
     def send(self, call: Call[T]) -> T:
         """The answer to a call."""
         with _connecting(self._server):
-            response = self._http.request(**_request(call, self._word))
-        return answer(call.read, response, call.answers)
+            response = self._http.request(**_request_arguments(call, self._word))
+        return receive_answer(call.read, response, call.answers)
 
     def __enter__(self) -> Self:
         return self
@@ -150,51 +140,51 @@ class Client:
         """End the connection."""
         self._http.close()
 
-    push = _now(calls.push)
-    sets = _now(calls.sets)
-    set = _now(calls.set)
-    delete_set = _now(calls.delete_set)
-    revisions = _now(calls.revisions)
-    restore = _now(calls.restore)
-    entities = _each_now(catalog_calls.entities)
-    entity = _now(catalog_calls.entity)
-    entities_by_refs = _now(catalog_calls.entities_by_refs)
-    query = _now(catalog_calls.query)
-    facets = _now(catalog_calls.facets)
-    ancestry = _now(catalog_calls.ancestry)
-    validate = _now(catalog_calls.validate)
-    remove = _now(catalog_calls.remove)
-    refresh = _now(catalog_calls.refresh)
-    data_sources = _now(source_calls.data_sources)
-    data_source = _now(source_calls.data_source)
-    put_data_source = _now(source_calls.put_data_source)
-    publish_data_source = _now(source_calls.publish_data_source)
-    delete_data_source = _now(source_calls.delete_data_source)
-    test_data_source = _now(source_calls.test_data_source)
-    run_data_source = _now(source_calls.run_data_source)
-    data_source_runs = _now(source_calls.data_source_runs)
-    push_facts = _now(source_calls.push_facts)
-    facts = _now(source_calls.facts)
-    fact_history = _now(source_calls.fact_history)
-    fact_distribution = _now(source_calls.fact_distribution)
-    fact_values = _now(source_calls.fact_values)
-    fact_values_csv = _now(source_calls.fact_values_csv)
-    events = _now(event_calls.events)
-    webhooks = _now(event_calls.webhooks)
-    webhook = _now(event_calls.webhook)
-    create_webhook = _now(event_calls.create_webhook)
-    delete_webhook = _now(event_calls.delete_webhook)
-    enable_webhook = _now(event_calls.enable_webhook)
-    test_webhook = _now(event_calls.test_webhook)
-    digests = _now(digest_calls.digests)
-    digest = _now(digest_calls.digest)
-    create_digest = _now(digest_calls.create_digest)
-    replace_digest = _now(digest_calls.replace_digest)
-    delete_digest = _now(digest_calls.delete_digest)
-    test_digest = _now(digest_calls.test_digest)
-    initialize = _now(tool_calls.initialize)
-    tools = _now(tool_calls.tools)
-    call = _now(tool_calls.call)
+    push = _call_now(calls.push)
+    sets = _call_now(calls.sets)
+    set = _call_now(calls.set)
+    delete_set = _call_now(calls.delete_set)
+    revisions = _call_now(calls.revisions)
+    restore = _call_now(calls.restore)
+    entities = _each_now(calls.entities)
+    entity = _call_now(calls.entity)
+    entities_by_refs = _call_now(calls.entities_by_refs)
+    query = _call_now(calls.query)
+    facets = _call_now(calls.facets)
+    ancestry = _call_now(calls.ancestry)
+    validate = _call_now(calls.validate)
+    remove = _call_now(calls.remove)
+    refresh = _call_now(calls.refresh)
+    data_sources = _call_now(calls.data_sources)
+    data_source = _call_now(calls.data_source)
+    put_data_source = _call_now(calls.put_data_source)
+    publish_data_source = _call_now(calls.publish_data_source)
+    delete_data_source = _call_now(calls.delete_data_source)
+    test_data_source = _call_now(calls.test_data_source)
+    run_data_source = _call_now(calls.run_data_source)
+    data_source_runs = _call_now(calls.data_source_runs)
+    push_facts = _call_now(calls.push_facts)
+    facts = _call_now(calls.facts)
+    fact_history = _call_now(calls.fact_history)
+    fact_distribution = _call_now(calls.fact_distribution)
+    fact_values = _call_now(calls.fact_values)
+    fact_values_csv = _call_now(calls.fact_values_csv)
+    events = _call_now(calls.events)
+    webhooks = _call_now(calls.webhooks)
+    webhook = _call_now(calls.webhook)
+    create_webhook = _call_now(calls.create_webhook)
+    delete_webhook = _call_now(calls.delete_webhook)
+    enable_webhook = _call_now(calls.enable_webhook)
+    test_webhook = _call_now(calls.test_webhook)
+    digests = _call_now(calls.digests)
+    digest = _call_now(calls.digest)
+    create_digest = _call_now(calls.create_digest)
+    replace_digest = _call_now(calls.replace_digest)
+    delete_digest = _call_now(calls.delete_digest)
+    test_digest = _call_now(calls.test_digest)
+    initialize = _call_now(calls.initialize)
+    tools = _call_now(calls.tools)
+    call = _call_now(calls.call)
 
 
 class AsyncClient:
@@ -210,13 +200,13 @@ class AsyncClient:
     ) -> None:
         self._server = server
         self._word = push_word
-        self._http = httpx2.AsyncClient(transport=transport, **_options(server, token))
+        self._http = httpx2.AsyncClient(transport=transport, **_client_options(server, token))
 
     async def send(self, call: Call[T]) -> T:
         """The answer to a call."""
         with _connecting(self._server):
-            response = await self._http.request(**_request(call, self._word))
-        return answer(call.read, response, call.answers)
+            response = await self._http.request(**_request_arguments(call, self._word))
+        return receive_answer(call.read, response, call.answers)
 
     async def __aenter__(self) -> Self:
         return self
@@ -228,48 +218,48 @@ class AsyncClient:
         """End the connection."""
         await self._http.aclose()
 
-    push = _soon(calls.push)
-    sets = _soon(calls.sets)
-    set = _soon(calls.set)
-    delete_set = _soon(calls.delete_set)
-    revisions = _soon(calls.revisions)
-    restore = _soon(calls.restore)
-    entities = _each_soon(catalog_calls.entities)
-    entity = _soon(catalog_calls.entity)
-    entities_by_refs = _soon(catalog_calls.entities_by_refs)
-    query = _soon(catalog_calls.query)
-    facets = _soon(catalog_calls.facets)
-    ancestry = _soon(catalog_calls.ancestry)
-    validate = _soon(catalog_calls.validate)
-    remove = _soon(catalog_calls.remove)
-    refresh = _soon(catalog_calls.refresh)
-    data_sources = _soon(source_calls.data_sources)
-    data_source = _soon(source_calls.data_source)
-    put_data_source = _soon(source_calls.put_data_source)
-    publish_data_source = _soon(source_calls.publish_data_source)
-    delete_data_source = _soon(source_calls.delete_data_source)
-    test_data_source = _soon(source_calls.test_data_source)
-    run_data_source = _soon(source_calls.run_data_source)
-    data_source_runs = _soon(source_calls.data_source_runs)
-    push_facts = _soon(source_calls.push_facts)
-    facts = _soon(source_calls.facts)
-    fact_history = _soon(source_calls.fact_history)
-    fact_distribution = _soon(source_calls.fact_distribution)
-    fact_values = _soon(source_calls.fact_values)
-    fact_values_csv = _soon(source_calls.fact_values_csv)
-    events = _soon(event_calls.events)
-    webhooks = _soon(event_calls.webhooks)
-    webhook = _soon(event_calls.webhook)
-    create_webhook = _soon(event_calls.create_webhook)
-    delete_webhook = _soon(event_calls.delete_webhook)
-    enable_webhook = _soon(event_calls.enable_webhook)
-    test_webhook = _soon(event_calls.test_webhook)
-    digests = _soon(digest_calls.digests)
-    digest = _soon(digest_calls.digest)
-    create_digest = _soon(digest_calls.create_digest)
-    replace_digest = _soon(digest_calls.replace_digest)
-    delete_digest = _soon(digest_calls.delete_digest)
-    test_digest = _soon(digest_calls.test_digest)
-    initialize = _soon(tool_calls.initialize)
-    tools = _soon(tool_calls.tools)
-    call = _soon(tool_calls.call)
+    push = _call_soon(calls.push)
+    sets = _call_soon(calls.sets)
+    set = _call_soon(calls.set)
+    delete_set = _call_soon(calls.delete_set)
+    revisions = _call_soon(calls.revisions)
+    restore = _call_soon(calls.restore)
+    entities = _each_soon(calls.entities)
+    entity = _call_soon(calls.entity)
+    entities_by_refs = _call_soon(calls.entities_by_refs)
+    query = _call_soon(calls.query)
+    facets = _call_soon(calls.facets)
+    ancestry = _call_soon(calls.ancestry)
+    validate = _call_soon(calls.validate)
+    remove = _call_soon(calls.remove)
+    refresh = _call_soon(calls.refresh)
+    data_sources = _call_soon(calls.data_sources)
+    data_source = _call_soon(calls.data_source)
+    put_data_source = _call_soon(calls.put_data_source)
+    publish_data_source = _call_soon(calls.publish_data_source)
+    delete_data_source = _call_soon(calls.delete_data_source)
+    test_data_source = _call_soon(calls.test_data_source)
+    run_data_source = _call_soon(calls.run_data_source)
+    data_source_runs = _call_soon(calls.data_source_runs)
+    push_facts = _call_soon(calls.push_facts)
+    facts = _call_soon(calls.facts)
+    fact_history = _call_soon(calls.fact_history)
+    fact_distribution = _call_soon(calls.fact_distribution)
+    fact_values = _call_soon(calls.fact_values)
+    fact_values_csv = _call_soon(calls.fact_values_csv)
+    events = _call_soon(calls.events)
+    webhooks = _call_soon(calls.webhooks)
+    webhook = _call_soon(calls.webhook)
+    create_webhook = _call_soon(calls.create_webhook)
+    delete_webhook = _call_soon(calls.delete_webhook)
+    enable_webhook = _call_soon(calls.enable_webhook)
+    test_webhook = _call_soon(calls.test_webhook)
+    digests = _call_soon(calls.digests)
+    digest = _call_soon(calls.digest)
+    create_digest = _call_soon(calls.create_digest)
+    replace_digest = _call_soon(calls.replace_digest)
+    delete_digest = _call_soon(calls.delete_digest)
+    test_digest = _call_soon(calls.test_digest)
+    initialize = _call_soon(calls.initialize)
+    tools = _call_soon(calls.tools)
+    call = _call_soon(calls.call)

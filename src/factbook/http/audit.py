@@ -10,7 +10,6 @@ from factbook.http.requests import Request, client_address
 from factbook.storage import Write
 
 if TYPE_CHECKING:
-    # Results of writes; who writes has imported its own.
     from factbook.auth.tokens import StoredToken
     from factbook.catalog.sets import PreparedPush
     from factbook.catalog.store.stored_sets import PushResult
@@ -24,48 +23,48 @@ if TYPE_CHECKING:
     from factbook.webhooks.store import StoredWebhook
 
 
-def caller(request: Request, state: HandlerContext) -> Caller:
+def request_caller(request: Request, state: HandlerContext) -> Caller:
     """Caller of a request with a valid token."""
     assert request.token is not None
     address = client_address(request.scope, state.proxies)
     return Caller(request.actor, state.clock(), address, request.token.id, "token")
 
 
-def writing(
+def audited_write(
     request: Request, state: HandlerContext, about: AuditEntry | About, status: int = HTTPStatus.OK
 ) -> Write:
     """Transaction runner that records the request in the audit, in the same transaction."""
-    return trail.writing(state.database, caller(request, state), about, status)
+    return trail.writing(state.database, request_caller(request, state), about, status)
 
 
-def of_set(action: str, name: str) -> About:
+def set_entry(action: str, name: str) -> About:
     """Entry for the push of a whole set; None for a dry run."""
 
     def about(outcome: "PushResult") -> AuditEntry | None:
         if outcome.written is None:
             return None
-        return AuditEntry(action, name, _changes(outcome), outcome.grant)
+        return AuditEntry(action, name, _counted_changes(outcome), outcome.grant)
 
     return about
 
 
-def of_import(action: str, name: str) -> About:
+def import_entry(action: str, name: str) -> About:
     """A decision on what is held of an imported set."""
     return lambda _: AuditEntry(action, name)
 
 
-def of_restored(name: str, number: int) -> About:
+def restored_entry(name: str, number: int) -> About:
     """Entry for a set restored to a revision."""
 
     def about(result: "tuple[PreparedPush, PushResult]") -> AuditEntry:
         outcome = result[1]
-        detail = {"restored": number, **_changes(outcome)}
+        detail = {"restored": number, **_counted_changes(outcome)}
         return AuditEntry("set.restore", name, detail, outcome.grant)
 
     return about
 
 
-def of_entity(action: str) -> About:
+def entity_entry(action: str) -> About:
     """Entry for a change of one entity; None when there was none to remove."""
 
     def about(outcome: "PushResult | None") -> AuditEntry | None:
@@ -77,18 +76,18 @@ def of_entity(action: str) -> About:
             item.ref for item in (*plan.removed, *plan.unchanged)
         ]
         inside = {"set": plan.set.name} if plan.set else {}
-        return AuditEntry(action, ref, {**inside, **_changes(outcome)}, outcome.grant)
+        return AuditEntry(action, ref, {**inside, **_counted_changes(outcome)}, outcome.grant)
 
     return about
 
 
-def _changes(outcome: "PushResult") -> dict[str, int]:
+def _counted_changes(outcome: "PushResult") -> dict[str, int]:
     """The set's revision, and the number of entities by kind of change."""
     revision = outcome.written.revision if outcome.written else 0
     return {"revision": revision, **outcome.plan.changes}
 
 
-def of_request(ref: str) -> About:
+def refresh_entry(ref: str) -> About:
     """Entry for a request to refresh an entity's facts; None for an unknown entity."""
 
     def about(known: bool) -> AuditEntry | None:
@@ -97,7 +96,7 @@ def of_request(ref: str) -> About:
     return about
 
 
-def of_token(action: str) -> About:
+def token_entry(action: str) -> About:
     """Entry for a token that is made or revoked."""
 
     def about(token: "StoredToken") -> AuditEntry:
@@ -113,7 +112,7 @@ def of_token(action: str) -> About:
     return about
 
 
-def of_source(action: str, now: int) -> About:
+def source_entry(action: str, now: int) -> About:
     """Entry for a change of a data source at this time; None if nothing changed."""
 
     def about(stored: "StoredSource") -> AuditEntry:
@@ -123,7 +122,7 @@ def of_source(action: str, now: int) -> About:
     return about
 
 
-def of_definition(action: str, now: int) -> About:
+def definition_entry(action: str, now: int) -> About:
     """Entry for a change of a check or scorecard at this time, false if nothing changed."""
 
     def about(stored: "StagedDefinition") -> AuditEntry:
@@ -134,7 +133,7 @@ def of_definition(action: str, now: int) -> About:
     return about
 
 
-def of_facts(source_id: str) -> About:
+def facts_entry(source_id: str) -> About:
     """Entry for facts pushed to a source, with its version and the outcomes of the items."""
 
     def about(result: "tuple[str, list[FactItemResult]]") -> AuditEntry:
@@ -146,7 +145,7 @@ def of_facts(source_id: str) -> About:
     return about
 
 
-def of_connection(*, deleted: bool = False) -> About:
+def connection_entry(*, deleted: bool = False) -> About:
     """Entry for a change of a connection: its address, header names and owners, no values."""
 
     def about(stored: "StoredConnection") -> AuditEntry:
@@ -160,7 +159,7 @@ def of_connection(*, deleted: bool = False) -> About:
     return about
 
 
-def of_importer(*, deleted: bool = False) -> About:
+def importer_entry(*, deleted: bool = False) -> About:
     """Entry for an importer that was made, changed or deleted: the names of its options."""
 
     def about(stored: "StoredImporter") -> AuditEntry:
@@ -172,7 +171,7 @@ def of_importer(*, deleted: bool = False) -> About:
     return about
 
 
-def of_webhook(action: str) -> About:
+def webhook_entry(action: str) -> About:
     """Entry for a change of a webhook: its address and event types."""
 
     def about(webhook: "StoredWebhook") -> AuditEntry:
@@ -181,7 +180,7 @@ def of_webhook(action: str) -> About:
     return about
 
 
-def of_digest(action: str) -> About:
+def digest_entry(action: str) -> About:
     """Entry for a change of a digest: whom it is about, and the host that it is sent to."""
 
     def about(digest: "StoredDigest") -> AuditEntry:
@@ -191,7 +190,7 @@ def of_digest(action: str) -> About:
     return about
 
 
-def of_run(source_id: str, entity: str | None) -> About:
+def run_entry(source_id: str, entity: str | None) -> About:
     """Entry for a run that was begun, of everything or of one entity."""
 
     def about(begun: "Begun") -> AuditEntry:

@@ -36,7 +36,7 @@ def line(cells: Iterable[object]) -> str:
     A text that could be a formula begins with an apostrophe, and so does each part of it that could
     be one where lines are split at semicolons, bars or tabs. A number stays as it is.
     """
-    return ",".join(map(_cell, cells)) + "\r\n"
+    return ",".join(map(_csv_cell, cells)) + "\r\n"
 
 
 def attachment(name: str) -> dict[str, str]:
@@ -45,7 +45,7 @@ def attachment(name: str) -> dict[str, str]:
     return {"content-disposition": f'attachment; filename="{safe}.csv"'}
 
 
-async def of_levels(
+async def level_lines(
     database: Database, given: ScorecardInEffect, wanted: LevelFilter, now: int
 ) -> AsyncIterator[bytes]:
     """The entities with their levels of a scorecard, in pieces."""
@@ -56,26 +56,26 @@ async def of_levels(
         yield "".join(map(line, rows)).encode()
 
 
-async def of_values(database: Database, asked: ValueQuery) -> AsyncIterator[bytes]:
+async def value_lines(database: Database, asked: ValueQuery) -> AsyncIterator[bytes]:
     """The entities with their values of a fact, by reference, in pieces."""
     yield line(_HEADER).encode()
     async for rows in entity_values.list_all_values(database, asked):
-        yield "".join(line(_cells(row)) for row in rows).encode()
+        yield "".join(line(_value_cells(row)) for row in rows).encode()
 
 
-def _cells(row: EntityValue) -> tuple[object, ...]:
+def _value_cells(row: EntityValue) -> tuple[object, ...]:
     kept = None if row.value is None else ("true" if row.kept else "false")
-    return row.ref, plain(row.value), row.reason, iso_or_none(row.at), kept, kept
+    return row.ref, plain_cell(row.value), row.reason, iso_or_none(row.at), kept, kept
 
 
-def plain(value: Any) -> object:
+def plain_cell(value: Any) -> object:
     """A value of a fact as a cell: booleans and what has parts as JSON."""
     if isinstance(value, bool | list | dict):
         return msgspec.json.encode(value).decode()
     return value
 
 
-def _cell(value: object) -> str:
+def _csv_cell(value: object) -> str:
     if value is None:
         return ""
     text = str(value)

@@ -1,9 +1,4 @@
-"""Request pipeline around every handler, of JSON and of pages.
-
-The path leads to an application. Admission, then host and origin, then the method, then the handler
-with what its kind of interface asks for; whatever is raised becomes a reply, every answer is
-counted and sent, whole or piece by piece.
-"""
+"""Request pipeline around every handler, of JSON and of pages, and replies to errors."""
 
 import asyncio
 import re
@@ -14,17 +9,25 @@ from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import suppress
 from functools import cache
 from re import Match, Pattern
-from typing import Final, Generic, Literal, TypeVar
+from typing import Any, Final, Generic, Literal, TypeVar
 
 import structlog
 
 from factbook.asgi import ASGIApp, Receive, Scope, Send
-from factbook.errors import FactbookError, MethodNotAllowedError, UnavailableError
-from factbook.http import error_responses
+from factbook.errors import (
+    AuthenticationError,
+    FactbookError,
+    MethodNotAllowedError,
+    NotAllowedError,
+    TooManyRequestsError,
+    UnavailableError,
+)
 from factbook.http.context import State
-from factbook.http.requests import ClientGoneError, Reply, Request, client_address
+from factbook.http.requests import ClientGoneError, Reply, Request, client_address, reply
 from factbook.observability.metrics import Metrics
+from factbook.schemas.common import ErrorAnswer, ErrorDetails, ErrorRequest, ErrorStatus
 from factbook.schemas.patterns import IMPORTED_SET
+from factbook.telemetry.logs import redact_text
 
 log = structlog.get_logger("factbook.api")
 
@@ -50,7 +53,59 @@ R = TypeVar("R")
 V = TypeVar("V")
 
 
-def router(endpoints: Mapping[str, ASGIApp], nowhere: ASGIApp) -> ASGIApp:
+def render_rest_error(error: FactbookError, request: Request) -> Reply:
+    """Error as the catalog API has it: `{"error", "request", "response"}`; no header values."""
+    message, url = message_for_client(error, request), redact_text(request.url)
+    body = ErrorAnswer(
+        error=ErrorDetails(error.name, message, **error.details),
+        request=ErrorRequest(request.method, url),
+        response=ErrorStatus(error.status),
+    )
+    # It quotes what was sent: no browser is to take it for anything but JSON.
+    headers = {**error.headers(), "x-content-type-options": "nosniff"}
+    return Reply(reply(body).body, error.status, headers)
+
+
+def render_protocol_error(error: FactbookError, request: Request) -> Reply:
+    """Error in the form of MCP over HTTP: OAuth's for access, else JSON-RPC's."""
+    _log_cause(error, request)
+    body: dict[str, Any]
+    if isinstance(error, AuthenticationError):
+        body = {"error": "invalid_token", "error_description": error.message}
+    elif isinstance(error, NotAllowedError) and error.missing:
+        body = {"error": "insufficient_scope", "error_description": error.message}
+    elif isinstance(error, TooManyRequestsError):
+        body = {"error": "too_many_requests", "error_description": error.message}
+    else:
+        code = -32603 if error.status >= 500 else -32600
+        body = {"jsonrpc": "2.0", "id": None, "error": {"code": code, "message": error.message}}
+    return Reply(reply(body).body, error.status, error.headers())
+
+
+def message_for_client(error: FactbookError, request: Request) -> str:
+    """The message as a client gets it; its cause is logged."""
+    _log_cause(error, request)
+    # A client may have put a token where none belongs: in the query, say.
+    return redact_text(error.message)
+
+
+def _log_cause(error: FactbookError, request: Request) -> None:
+    if isinstance(error, UnavailableError) and error.__cause__ is not None:
+        log.warning("request.unavailable", path=request.path, cause=error.cause)
+
+
+def render_unexpected_error(
+    error: Exception, request: Request, path: str | None = None
+) -> FactbookError:
+    """Log a bug, and return a generic error that tells clients nothing else.
+
+    `path` replaces that of the request in the log where it may be a secret.
+    """
+    log.error("request.failed", method=request.method, path=path or request.path, exc_info=error)
+    return FactbookError()
+
+
+def make_router(endpoints: Mapping[str, ASGIApp], nowhere: ASGIApp) -> ASGIApp:
     """Router over all these paths, some with parameters; `nowhere` gets the others.
 
     A path of fixed length goes before one whose last parameter takes the rest.
@@ -61,7 +116,9 @@ def router(endpoints: Mapping[str, ASGIApp], nowhere: ASGIApp) -> ASGIApp:
     @cache
     def candidates(slashes: int) -> list[tuple[Pattern[str], ASGIApp]]:
         # Made when a path of this length is asked for: all of them take 6 ms of a start.
-        return [(_pattern(path, set_id), endpoint) for path, set_id, endpoint in lengths[slashes]]
+        return [
+            (_path_pattern(path, set_id), endpoint) for path, set_id, endpoint in lengths[slashes]
+        ]
 
     def found(scope: Scope) -> ASGIApp:
         path: str = scope["path"]
@@ -100,7 +157,7 @@ def _with_parameters(
 
 
 @cache
-def _pattern(path: str, set_id: str) -> Pattern[str]:
+def _path_pattern(path: str, set_id: str) -> Pattern[str]:
     """Pattern of a path with parameters; a process starts many services in tests."""
 
     def parameter(found: Match[str]) -> str:
@@ -161,7 +218,7 @@ class Pipeline(ABC, Generic[R, V]):
         except ClientGoneError:
             return
         except Exception as error:  # noqa: BLE001 - the edge: whatever went wrong has to be answered
-            unexpected = error_responses.unexpected(error, request, self._log_path)
+            unexpected = render_unexpected_error(error, request, self._log_path)
             reply = await self.refused(visit, unexpected)
         reply = self.finished(request, reply)
         seconds = time.perf_counter() - started
@@ -250,7 +307,7 @@ class IncompleteAnswers:
             self._logged_at[reason], self._unlogged[reason] = now, 0
 
 
-async def begun(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+async def begin_pieces(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     """Start iterating the pieces, so that an error before the first can still be answered."""
     first = await anext(pieces, b"")
 
@@ -269,7 +326,7 @@ async def send_reply(
     body = reply.body
     # The connection ends an answer that nobody takes, and counts it.
     with suppress(ConnectionResetError):
-        headers = _headers(reply)
+        headers = _encode_headers(reply)
         await send({"type": "http.response.start", "status": reply.status, "headers": headers})
         if head:
             await send({"type": "http.response.body", "body": b""})
@@ -280,10 +337,10 @@ async def send_reply(
                 await send({"type": "http.response.body", "body": piece, "more_body": True})
             await send({"type": "http.response.body", "body": b""})
         else:
-            await _stream(body, send, incomplete)
+            await _send_pieces(body, send, incomplete)
 
 
-def _headers(reply: Reply) -> list[tuple[bytes, bytes]]:
+def _encode_headers(reply: Reply) -> list[tuple[bytes, bytes]]:
     body = reply.body
     headers = [(b"content-type", reply.content_type)]
     if reply.headers:
@@ -297,7 +354,9 @@ def _headers(reply: Reply) -> list[tuple[bytes, bytes]]:
     return headers
 
 
-async def _stream(pieces: AsyncIterator[bytes], send: Send, incomplete: IncompleteAnswers) -> None:
+async def _send_pieces(
+    pieces: AsyncIterator[bytes], send: Send, incomplete: IncompleteAnswers
+) -> None:
     """Send the pieces.
 
     A failing piece ends the answer without its last chunk: the server closes the connection, and

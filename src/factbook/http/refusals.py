@@ -78,7 +78,7 @@ class Refusals:
                 log.warning("audit.unavailable", records=len(records))
 
 
-def record(
+def record_refusal(
     state: State,
     *,
     actor: str,
@@ -98,7 +98,9 @@ def record(
     state.refusals.add(trail.record(who, entry, "refused", status))
 
 
-def record_request(request: Request, state: State, error: FactbookError, *, writes: bool) -> None:
+def record_refused_request(
+    request: Request, state: State, error: FactbookError, *, writes: bool
+) -> None:
     """Record a refused request; more kinds of refusals for writes than for reads."""
     if not (error.status in _ACCESS or (writes and error.status in _WRITES)):
         return
@@ -107,7 +109,7 @@ def record_request(request: Request, state: State, error: FactbookError, *, writ
         detail["message"] = trail.clean(error.message)[:_LONGEST_MESSAGE]
     if isinstance(error, NotAllowedError) and error.missing:
         detail["missing"] = error.missing
-    record(
+    record_refusal(
         state,
         actor=request.token.owner if request.token else "",
         address=client_address(request.scope, state.proxies),

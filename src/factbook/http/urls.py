@@ -11,16 +11,16 @@ from factbook.settings import Settings
 WELCOME: Final = "/welcome/{secret}"
 
 
-def server(settings: Settings) -> str | None:
+def server_address(settings: Settings) -> str | None:
     """Address of the service by the settings; None when the system chooses the port."""
     if settings.public_url:
         return settings.public_url.rstrip("/")
     if settings.port == 0:
         return None
-    return f"http://{_host(settings.host)}:{settings.port}"
+    return f"http://{_browser_host(settings.host)}:{settings.port}"
 
 
-def own(request: Request, settings: Settings) -> str:
+def own_address(request: Request, settings: Settings) -> str:
     """Address of the service for this client, by the settings or else as it was called."""
     if settings.public_url:
         return settings.public_url.rstrip("/")
@@ -29,20 +29,20 @@ def own(request: Request, settings: Settings) -> str:
     return f"{request.scope.get('scheme', 'http')}://{host}"
 
 
-def address(settings: Settings, given: str | None) -> str:
+def require_address(settings: Settings, given: str | None) -> str:
     """The given address, or that of the settings; raises InputError without either."""
-    found = given or server(settings)
+    found = given or server_address(settings)
     if found is None:
         raise InputError("The system chooses the port: give the address with --server.")
     return found
 
 
-def welcome(server: str, secret: str) -> str:
+def welcome_link(server: str, secret: str) -> str:
     """Link of the invitation with this secret."""
     return server.rstrip("/") + WELCOME.replace("{secret}", secret)
 
 
-def _host(bound: str) -> str:
+def _browser_host(bound: str) -> str:
     """Host name with which a browser on this machine reaches the bound address."""
     try:
         found = ipaddress.ip_address(bound)

@@ -9,15 +9,39 @@ the last of its connection.
 """
 
 import asyncio
+import socket
+import struct
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, ClassVar, Final
 
+import structlog
 from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-from factbook.http import request_head
-from factbook.http.tally import Tally
-from factbook.http.uptake import LEAST_RATE, Uptake
+# Names in lower case, and values, in the order of arrival.
+Headers = Sequence[tuple[bytes, bytes]]
+
+_BLANKS: Final = b" \t"
+# Headers of which a second one would leave it open whose request this is, or where it ends.
+_ONCE: Final = (b"host", b"content-length", b"transfer-encoding")
+_BAD: Final = b"400 Bad Request"
+_NOT_IMPLEMENTED: Final = b"501 Not Implemented"
+_OTHER_VERSION: Final = b"505 HTTP Version Not Supported"
+
+log = structlog.get_logger("factbook.connections")
+
+_PAUSE_BETWEEN_LINES: Final = 60.0  # seconds
+
+Later = Callable[[float, Callable[[], None]], Any]
+
+# Bytes a second below which a client counts as slow.
+LEAST_RATE: Final = 500
+
+# Offset of `tcpi_bytes_acked` in Linux's `struct tcp_info`, and the length up to its end.
+_ACKNOWLEDGED: Final = struct.Struct("=120xQ")
 
 # Bytes of a request beside its body: its line and headers, or what frames the body's chunks.
 MOST_HEAD: Final = 64 * 1024
@@ -26,6 +50,110 @@ _FRAMING: Final = 16
 # Beginning of an answer before the answer, and the header of a body of known length.
 _INTERIM: Final = b"HTTP/1.1 100"
 _LENGTH: Final = b"\r\ncontent-length: "
+
+
+def refuse_head(method: bytes, version: str, headers: Headers) -> bytes:
+    """Status to refuse a head with; empty when the request has one host and one end."""
+    if version not in {"1.0", "1.1"}:
+        return _OTHER_VERSION
+    if method == b"CONNECT":
+        return _NOT_IMPLEMENTED  # all that follows it would be for the tunnel
+    values = dict(headers)
+    if len(values) < len(headers):
+        names = [name for name, _ in headers]
+        if any(names.count(name) > 1 for name in _ONCE):
+            return _BAD
+    if version == "1.1" and b"host" not in values:
+        return _BAD
+    return b"" if _has_one_end(version, values) else _BAD
+
+
+def asks_to_wait(headers: Headers) -> bool:
+    """True if the client may withhold the body, depending on the answer."""
+    return b"expect" in dict(headers)
+
+
+def without_upgrade(method: bytes, target: bytes, version: str, headers: Headers) -> bytes:
+    """The head as sent by a client that asks for no other protocol."""
+    lines = [b"%s %s HTTP/%s" % (method, target, version.encode())]
+    lines += [b"%s: %s" % (name, value) for name, value in headers if name != b"upgrade"]
+    return b"\r\n".join([*lines, b"", b""])
+
+
+def _has_one_end(version: str, values: Mapping[bytes, bytes]) -> bool:
+    length, coding = values.get(b"content-length"), values.get(b"transfer-encoding")
+    if coding is not None:
+        is_chunked = coding.strip(_BLANKS).lower() == b"chunked"
+        return is_chunked and version == "1.1" and length is None
+    return length is None or length.strip(_BLANKS).isdigit()
+
+
+class Tally:
+    """Logs the first event at once, then the counts of each minute that had some."""
+
+    def __init__(self, event: str) -> None:
+        self._event = event
+        self._counts: Counter[str] = Counter()
+        self._pauses = False
+
+    def add(self, kind: str, later: Later) -> None:
+        """Count one event; `later` schedules a function in seconds. Kinds have to be few."""
+        self._counts[kind] += 1
+        if not self._pauses:
+            self._tell(later)
+
+    def _tell(self, later: Later) -> None:
+        self._pauses = bool(self._counts)
+        if self._pauses:
+            log.warning(self._event, counts=dict(self._counts))
+            self._counts.clear()
+            later(_PAUSE_BETWEEN_LINES, partial(self._tell, later))
+
+
+class Uptake:
+    """Credit of one connection's client in bytes: time uses it up, and reading restores it.
+
+    It holds `patience` seconds at the minimum rate. A reader, or a proxy before it, takes more than
+    a megabyte at once and then nothing for a while, so that a single pause says little.
+    """
+
+    def __init__(self, transport: asyncio.Transport, patience: float) -> None:
+        self._transport = transport
+        self._most = self._credit = patience * LEAST_RATE
+        self._unsent = 0  # bytes at the last look
+        self._acknowledged = 0
+
+    def is_too_slow(self, seconds: float) -> bool:
+        """Return true if the credit is used up, `seconds` after the last look."""
+        before, self._unsent = self._unsent, self._transport.get_write_buffer_size()
+        if not self._unsent:
+            self._credit = self._most
+            return False
+        acknowledged, self._acknowledged = self._acknowledged, self._total_acknowledged()
+        if not before:
+            return False  # the answer has not waited for all of this time
+        taken: float = self._acknowledged - acknowledged
+        if not self._acknowledged:
+            # Where the system does not count: the buffer grows only after most of it was taken.
+            taken = before - self._unsent if self._unsent <= before else self._most
+        self._credit = min(self._most, self._credit + taken - seconds * LEAST_RATE)
+        return self._credit <= 0
+
+    def _total_acknowledged(self) -> int:
+        """Bytes that the client's system has acknowledged since the start; 0 if unsupported.
+
+        The buffer alone moves in steps: the system here takes the next bytes of a slow client only
+        when a third of its own buffer, which grows to megabytes, is free.
+        """
+        connection = self._transport.get_extra_info("socket")
+        try:
+            information = connection.getsockopt(
+                socket.IPPROTO_TCP, socket.TCP_INFO, _ACKNOWLEDGED.size
+            )
+            (total,) = _ACKNOWLEDGED.unpack(information)
+        except (AttributeError, OSError, struct.error):
+            return 0
+        return int(total)
 
 
 class _RefusedError(Exception):
@@ -154,7 +282,7 @@ class HttpConnection(HttpToolsProtocol):
 
     def _head_without_upgrade(self) -> bytes:
         method, version = self.parser.get_method(), self.parser.get_http_version()
-        return request_head.without_upgrade(method, self.url, version, self.headers)
+        return without_upgrade(method, self.url, version, self.headers)
 
     def on_message_begin(self) -> None:
         if self._is_last:
@@ -167,7 +295,7 @@ class HttpConnection(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         method, version = self.parser.get_method(), self.parser.get_http_version()
-        status = request_head.refusal(method, version, self.headers)
+        status = refuse_head(method, version, self.headers)
         if self._first + self._beside > MOST_HEAD and self._head() > MOST_HEAD:
             status = b"431 Request Header Fields Too Large"
         if status:
@@ -177,7 +305,7 @@ class HttpConnection(HttpToolsProtocol):
             return  # `_parse` has it read again
         self._begun = True
         super().on_headers_complete()
-        if request_head.asks_to_wait(self.headers):
+        if asks_to_wait(self.headers):
             # An answer may come in place of the body, and a client may go on without sending it.
             self.cycle.keep_alive = False
             self.cycle.waiting_for_100_continue &= version == "1.1"

@@ -29,10 +29,11 @@ from factbook.storage import Database
 if TYPE_CHECKING:
     from factbook.collection.lanes import LaneCollector
 
+
 log = structlog.get_logger("factbook.worker")
 
 # Told again and again how far a run has come.
-Show = Callable[[RunRecord], None]
+ShowRun = Callable[[RunRecord], None]
 _SHOWN_EVERY = 0.5
 
 
@@ -45,7 +46,7 @@ class SourceStatus(NamedTuple):
     at: int
 
 
-async def work(backend: Backend, sharing: "type[LaneCollector] | None" = None) -> None:
+async def run_collector(backend: Backend, sharing: "type[LaneCollector] | None" = None) -> None:
     """Collect due sources and do the housekeeping until told to stop; hand over unfinished work.
 
     On PostgreSQL with other workers, if `sharing` is given.
@@ -53,7 +54,7 @@ async def work(backend: Backend, sharing: "type[LaneCollector] | None" = None) -
     loop, told = asyncio.get_running_loop(), asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, told.set)
-    working = asyncio.create_task(_work(backend, sharing))
+    working = asyncio.create_task(_collect_until_stopped(backend, sharing))
     working.add_done_callback(lambda _: told.set())
     await told.wait()
     bound = shutdown.exit_within()
@@ -65,7 +66,7 @@ async def work(backend: Backend, sharing: "type[LaneCollector] | None" = None) -
     shutdown.exit_in_order(bound)
 
 
-async def _work(backend: Backend, sharing: "type[LaneCollector] | None") -> None:
+async def _collect_until_stopped(backend: Backend, sharing: "type[LaneCollector] | None") -> None:
     async with backend.opened() as database:
         process.settle_memory()
         registry = backend.registry(database)
@@ -80,8 +81,8 @@ async def _work(backend: Backend, sharing: "type[LaneCollector] | None") -> None
         await backend.worker(database, registry, role, sharing).run()
 
 
-async def collect(
-    backend: Backend, source_id: str, ref: str | None, show: Show, clock: Clock = now
+async def collect_now(
+    backend: Backend, source_id: str, ref: str | None, show: ShowRun, clock: Clock = now
 ) -> RunRecord:
     """Collect one source now, for one entity or for all, and return how the run ended.
 
@@ -90,13 +91,13 @@ async def collect(
     for an unknown entity or one that the source does not cover.
     """
     async with backend.opened() as database:
-        integration = await _integration(backend, database, source_id)
+        integration = await _find_integration(backend, database, source_id)
         leadership = Leadership(database, process.holder(), "server", clock)
         collector = backend.collector(database, [integration], clock=leadership.clock)
         try:
             await leadership.held()
-            run_id = await _begin(database, integration, ref, leadership.clock())
-            while (run := await _run(database, run_id)).finished_at is None:
+            run_id = await _begin_run(database, integration, ref, leadership.clock())
+            while (run := await _ended_run(database, run_id)).finished_at is None:
                 show(run)
                 if await leadership.held():
                     await collector.work()
@@ -110,7 +111,7 @@ async def collect(
         return run
 
 
-async def statuses(backend: Backend, clock: Clock = now) -> list[SourceStatus]:
+async def list_statuses(backend: Backend, clock: Clock = now) -> list[SourceStatus]:
     """List every collected source with its health."""
     async with backend.opened() as database:
         known = await runs.fetch_health(database)
@@ -120,14 +121,14 @@ async def statuses(backend: Backend, clock: Clock = now) -> list[SourceStatus]:
     return [SourceStatus(*each, freshness.next_run_time(*each, at), at) for each in found]
 
 
-async def detail(backend: Backend, id_: str, *, failed: bool) -> store.SourceDetail:
+async def find_detail(backend: Backend, id_: str, *, failed: bool) -> store.SourceDetail:
     """Details of the source with this id; raises InputError for one that is not collected."""
     async with backend.opened() as database:
-        source = (await _integration(backend, database, id_)).source
+        source = (await _find_integration(backend, database, id_)).source
         return await store.source_detail(database, source, now(), failed=failed)
 
 
-async def _integration(backend: Backend, database: Database, source_id: str) -> Integration:
+async def _find_integration(backend: Backend, database: Database, source_id: str) -> Integration:
     collected = (await backend.registry(database).current()).integrations
     found = collected.get(source_id)
     if found is None:
@@ -136,13 +137,15 @@ async def _integration(backend: Backend, database: Database, source_id: str) -> 
     return found
 
 
-async def _begin(database: Database, integration: Integration, ref: str | None, now: int) -> int:
+async def _begin_run(
+    database: Database, integration: Integration, ref: str | None, now: int
+) -> int:
     """Queue a run, or join the one under way, and return its id."""
     source_id = integration.source.id
     entity_id = None
     if ref is not None:
         entity_id = await run_now.entity_id(database, str(refs.parse(ref, kind="component")))
-    write = recorded_write(database, audit.of_run(source_id, ref), now)
+    write = recorded_write(database, audit.run_entry(source_id, ref), now)
     try:
         return await run_start.begin_or_join(database, integration, now, entity_id, write)
     except NothingToCollectError:
@@ -150,7 +153,7 @@ async def _begin(database: Database, integration: Integration, ref: str | None, 
         raise NotFoundError(text) from None
 
 
-async def _run(database: Database, run_id: int) -> RunRecord:
+async def _ended_run(database: Database, run_id: int) -> RunRecord:
     found = await runs.fetch_run(database, run_id)
     assert found is not None
     return found

@@ -1,4 +1,4 @@
-"""Commands that work on the database without a server: collection, tokens, people, audit."""
+"""Commands on the database, without a server: tokens, people and the audit."""
 
 import asyncio
 import re
@@ -69,7 +69,7 @@ async def create_token(
         )
 
     async with backend.opened() as database:
-        await recorded_write(database, audit.of_token("token.create"), now())(create)
+        await recorded_write(database, audit.token_entry("token.create"), now())(create)
     return value
 
 
@@ -82,7 +82,7 @@ async def list_tokens(backend: Backend) -> list[StoredToken]:
 async def revoke_token(backend: Backend, id_or_name: str) -> str:
     """Revoke a token from the next request on; returns its name."""
     async with backend.opened() as database:
-        write = recorded_write(database, audit.of_token("token.revoke"), now())
+        write = recorded_write(database, audit.token_entry("token.revoke"), now())
         token = await write(lambda tx: tokens.revoke_token(tx, id_or_name, now()))
     return token.name
 
@@ -129,7 +129,7 @@ async def list_people(backend: Backend) -> list[Person]:
         return await users.list_users(database)
 
 
-async def invite(
+async def make_invitation(
     backend: Backend, name: str | None, role: str | None, server: str | None, *, confirmed: bool
 ) -> tuple[str, str]:
     """The link of a new invitation, and the role it gives.
@@ -139,13 +139,13 @@ async def invite(
     ConflictError for a name that is somebody's, unless `confirmed` says that it is for that person.
     """
     address, secret, at = (
-        urls.address(backend.settings, server),
+        urls.require_address(backend.settings, server),
         invitations.generate_invitation_secret(),
         now(),
     )
     digest = invitations.hash_invitation_secret(secret, find_token_key(backend.settings))
     rules = group_roles.make_group_rules(backend.settings)
-    ref = None if name is None else _reference(name)
+    ref = None if name is None else _user_reference(name)
 
     def work(transaction: Transaction) -> AuditEntry:
         given, lifetime = role or known_permissions.ADMINISTRATOR, invitations.INVITATION_LIFETIME
@@ -171,7 +171,7 @@ async def invite(
 
     async with backend.opened() as database:
         entry = await recorded_write(database, lambda made: made, at)(work)
-    return urls.welcome(address, secret), entry.detail["role"]
+    return urls.welcome_link(address, secret), entry.detail["role"]
 
 
 async def confirm_person(backend: Backend, name: str, user_name: str) -> Confirmation:
@@ -179,7 +179,7 @@ async def confirm_person(backend: Backend, name: str, user_name: str) -> Confirm
 
     Raises the errors of `identity.confirm`.
     """
-    ref, at, rules = _reference(name), now(), group_roles.make_group_rules(backend.settings)
+    ref, at, rules = _user_reference(name), now(), group_roles.make_group_rules(backend.settings)
     caller = Caller(COMMAND_LINE, at)
     async with backend.opened() as database:
         return await recorded_write(database, identity.audit_confirmation, at)(
@@ -209,31 +209,31 @@ async def erase_person(
 
     Raises the errors of `erasure.preview`.
     """
-    ref, caller = _reference(name), Caller(COMMAND_LINE, now())
+    ref, caller = _user_reference(name), Caller(COMMAND_LINE, now())
     async with backend.opened() as database:
-        report = await erasure.preview(database, ref, caller)
+        report = await erasure.preview_erasure(database, ref, caller)
         if agree is None:
             return report
         agree(report)
-        return await erasure.erase(database, ref, caller)
+        return await erasure.erase_data_of(database, ref, caller)
 
 
-def _reference(name: str) -> str:
+def _user_reference(name: str) -> str:
     return users.make_user_ref(name.removeprefix(users.PREFIX))
 
 
-async def reset_password(backend: Backend, name: str, server: str | None) -> str:
+async def make_reset_link(backend: Backend, name: str, server: str | None) -> str:
     """The link with which the person of this name sets another password.
 
     Raises NotFoundError for an unknown person, ConflictError for a disabled one, and InputError
     when the address of the service is not known.
     """
     address, secret, at = (
-        urls.address(backend.settings, server),
+        urls.require_address(backend.settings, server),
         invitations.generate_invitation_secret(),
         now(),
     )
-    ref = _reference(name)
+    ref = _user_reference(name)
     digest = invitations.hash_invitation_secret(secret, find_token_key(backend.settings))
     entry = AuditEntry("person.change", ref, {"changed": "link to set a password"})
     async with backend.opened() as database:
@@ -242,10 +242,10 @@ async def reset_password(backend: Backend, name: str, server: str | None) -> str
                 tx, ref, digest=digest, made_by=COMMAND_LINE, now=at
             )
         )
-    return urls.welcome(address, secret)
+    return urls.welcome_link(address, secret)
 
 
-async def confirm_clock(backend: Backend, today: date, clock: Clock = now) -> int:
+async def confirm_retention_clock(backend: Backend, today: date, clock: Clock = now) -> int:
     """Believe this machine's clock where it shows `today`, give or take a time zone.
 
     Returns the time up to which data was deleted before, in milliseconds since the epoch. Raises

@@ -24,11 +24,98 @@ from factbook.datasources import memory
 from factbook.errors import ConflictError, InputError, NotFoundError
 from factbook.facts import retention
 from factbook.importers.snapshot import PREFIX as IMPORTED
-from factbook.operations.personal_tables import REPLACED
 from factbook.scim import directory
 from factbook.storage import Database, Transaction
+from factbook.storage.personal_columns import PersonalColumns as Personal
 from factbook.storage.personal_columns import Values, replace
 from factbook.webhooks import digests
+
+_IN_DEFINITIONS: Final = ("draft", "published", "created_by", "updated_by", "published_by")
+_IN_VERSIONS: Final = ("document", "published_by")
+
+# Rows that stay: a pseudonym takes the place of the person.
+REPLACED: Final = (
+    Personal("audit records", "audit", ("at", "id"), ("actor", "object", "detail", "address")),
+    Personal("events", "events", ("id",), ("about", "content")),
+    Personal("webhook retries", "webhook_retries", ("webhook_id", "event_id"), ("body", "error")),
+    Personal("sets", "sets", ("id",), ("updated_by",)),
+    Personal("entities", "entities", ("id",), ("updated_by",)),
+    Personal("revisions", "revisions", ("set_id", "number"), ("created_by",)),
+    Personal(
+        "earlier documents",
+        "revision_changes",
+        ("set_id", "number", "ref"),
+        ("document",),
+        own="ref",
+    ),
+    Personal(
+        "facts",
+        "facts_latest",
+        ("source_id", "entity_id"),
+        ("facts", "reasons", "kept"),
+        own="entity_id",
+    ),
+    Personal(
+        "fact history",
+        "facts_history",
+        ("source_id", "entity_id", "written_at"),
+        ("facts", "reasons"),
+        own="entity_id",
+    ),
+    Personal("requests for facts", "collection_requests", ("entity_id",), ("requested_by",)),
+    Personal("work to do", "batches", ("run_id", "number"), ("work",)),
+    Personal("work given up", "given_up_batches", ("run_id", "number"), ("work",)),
+    Personal("runs", "runs", ("id",), ("error",)),
+    Personal("tokens of others", "tokens", ("id",), ("name", "created_by"), own="owner"),
+    Personal("accounts of others", "people", ("ref",), ("created_by",), own="ref"),
+    Personal(
+        "account links of others", "account_links", ("scim_id",), ("confirmed_by",), own="ref"
+    ),
+    Personal("SCIM users and groups", "scim_resources", ("id",), ("document", "problem"), own="id"),
+    Personal("data sources", "data_sources", ("id",), _IN_DEFINITIONS, counter="data_source"),
+    Personal(
+        "versions of data sources", "data_source_versions", ("source_id", "version"), _IN_VERSIONS
+    ),
+    Personal("connections", "connections", ("name",), ("options", "created_by", "updated_by")),
+    Personal(
+        "importers",
+        "importers",
+        ("id",),
+        ("name", "options", "created_by", "updated_by"),
+        counter="importers",
+    ),
+    Personal(
+        "parts of imports", "import_parts", ("importer", "part"), ("problems", "held", "spared")
+    ),
+    Personal("import runs", "import_runs", ("id",), ("error",)),
+    Personal("checks", "checks", ("id",), (*_IN_DEFINITIONS, "pending"), counter="checks"),
+    Personal("versions of checks", "check_versions", ("check_id", "version"), _IN_VERSIONS),
+    Personal("changes of results", "check_changes", ("id",), ("why",), own="entity_id"),
+    Personal("counts of results", "check_counts", ("slot", "owner"), ("owner",)),
+    Personal("counts of results by day", "check_days", ("check_id", "owner", "day"), ("owner",)),
+    Personal("scorecards", "scorecards", ("id",), (*_IN_DEFINITIONS, "pending"), counter="checks"),
+    Personal(
+        "versions of scorecards", "scorecard_versions", ("scorecard_id", "version"), _IN_VERSIONS
+    ),
+    Personal(
+        "counts of levels",
+        "scorecard_counts",
+        ("slot", "owner", "system", "kind", "level"),
+        ("owner",),
+    ),
+    Personal(
+        "counts of levels by day", "scorecard_days", ("scorecard_id", "owner", "day"), ("owner",)
+    ),
+    Personal(
+        "exemptions",
+        "exemptions",
+        ("id",),
+        ("entity_ref", "reason", "link", "requested_by", "decided_by", "comment"),
+    ),
+    Personal("digests", "digests", ("id",), ("created_by", "error"), own="owner"),
+    Personal("webhooks", "webhook_endpoints", ("id",), ("created_by", "error")),
+    Personal("webhooks of an earlier release", "webhooks", ("id",), ("created_by", "error")),
+)
 
 T = TypeVar("T")
 
@@ -66,7 +153,7 @@ class _UndoneError(Exception):
         self.begun = begun
 
 
-async def preview(database: Database, ref: str, caller: Caller) -> ErasureReport:
+async def preview_erasure(database: Database, ref: str, caller: Caller) -> ErasureReport:
     """Count what an erasure would delete and replace; changes nothing.
 
     Raises NotFoundError if there is no data about the person, and ConflictError if the person is
@@ -74,14 +161,14 @@ async def preview(database: Database, ref: str, caller: Caller) -> ErasureReport
     """
 
     def undone(transaction: Transaction) -> NoReturn:
-        raise _UndoneError(_begin(transaction, ref, caller))
+        raise _UndoneError(_begin_erasure(transaction, ref, caller))
 
     try:
         await database.write(undone)
     except _UndoneError as undoing:
         begun = undoing.begun
-    replaced = await _replace(database, begun.erasure, apply=False)
-    report = _report(ref, begun, replaced)
+    replaced = await _replace_texts(database, begun.erasure, apply=False)
+    report = _erasure_report(ref, begun, replaced)
     if not report.total:
         raise NotFoundError(
             f"There is no data about {ref}: no account and no records. To check the name, run "
@@ -90,12 +177,12 @@ async def preview(database: Database, ref: str, caller: Caller) -> ErasureReport
     return report._replace(pseudonym="")
 
 
-async def erase(database: Database, ref: str, caller: Caller) -> ErasureReport:
+async def erase_data_of(database: Database, ref: str, caller: Caller) -> ErasureReport:
     """Erase a person of whom something is there; raises the errors of `preview`."""
-    begun = await database.write(lambda transaction: _begin(transaction, ref, caller))
-    replaced = await _replace(database, begun.erasure, apply=True)
+    begun = await database.write(lambda transaction: _begin_erasure(transaction, ref, caller))
+    replaced = await _replace_texts(database, begun.erasure, apply=True)
     for _ in range(_LOOKS):
-        missed = await _replace(database, begun.erasure, apply=True)
+        missed = await _replace_texts(database, begun.erasure, apply=True)
         if not missed:
             break
         replaced |= {name: replaced.get(name, 0) + number for name, number in missed.items()}
@@ -107,23 +194,23 @@ async def erase(database: Database, ref: str, caller: Caller) -> ErasureReport:
     # A member of a group is a key of the search, which stays until it is swept.
     await search_keys.sweep(database, Throttle(clock=lambda: 0.0))
     await database.write(lambda transaction: users.finish_erasure(transaction, begun.erasure))
-    return _report(ref, begun, replaced)
+    return _erasure_report(ref, begun, replaced)
 
 
-def _report(ref: str, begun: _Begun, replaced: Mapping[str, int]) -> ErasureReport:
+def _erasure_report(ref: str, begun: _Begun, replaced: Mapping[str, int]) -> ErasureReport:
     deleted = {**begun.deleted, "cached answers": replaced.get(_ANSWERS, 0)}
     kept = {name: number for name, number in replaced.items() if number and name != _ANSWERS}
     gone = {name: number for name, number in deleted.items() if number}
     return ErasureReport(ref, begun.erasure.ref, gone, kept)
 
 
-def _begin(transaction: Transaction, ref: str, caller: Caller) -> _Begun:
+def _begin_erasure(transaction: Transaction, ref: str, caller: Caller) -> _Begun:
     """Delete what belongs to the person, and note the erasure."""
     earlier = users.find_unfinished_erasure(transaction, ref)
     account = users.delete_account(transaction, ref)
     rows = directory.delete_scim_users(transaction, ref, account.scim_ids, account.subject)
     every = {ref, *(row.ref for row in rows if row.ref), *(earlier.refs if earlier else ())}
-    _refuse(removed.holders(transaction, every), ref)
+    _refuse_erasure(removed.holders(transaction, every), ref)
     entities = removed.erase(transaction, every)
     ids = sorted({*entities.ids, *(earlier.entities if earlier else ())})
     deleted = {
@@ -138,7 +225,7 @@ def _begin(transaction: Transaction, ref: str, caller: Caller) -> _Begun:
     }
     found: set[str] = {*account.identifiers, *(row.id for row in rows)}
     found |= {text for row in rows for text in directory.find_naming_texts(row.resource)}
-    found |= {text for document in entities.documents for text in _naming(document)}
+    found |= {text for document in entities.documents for text in _naming_documents(document)}
     texts = {text for text in found if _is_distinctive(text)} - every
     names = (found - texts) | {one.removeprefix(users.PREFIX) for one in every}
     erasure = Erasure(
@@ -155,7 +242,7 @@ def _begin(transaction: Transaction, ref: str, caller: Caller) -> _Begun:
     return _Begun(erasure, deleted)
 
 
-def _refuse(found: list[Holder], ref: str) -> None:
+def _refuse_erasure(found: list[Holder], ref: str) -> None:
     """Raise ConflictError if the catalog names the person, as the next push would again."""
     if not found:
         return
@@ -181,7 +268,7 @@ def _where(holder: Holder) -> str:
     return f"in the set {holder.set}"
 
 
-def _naming(document: str) -> Iterator[str]:
+def _naming_documents(document: str) -> Iterator[str]:
     """The texts in the document of a user that name the person."""
     entity = msgspec.json.decode(document)
     profile = entity.get("spec", {}).get("profile", {})
@@ -198,7 +285,7 @@ def _is_distinctive(text: str) -> bool:
 _ANSWERS: Final = "answers"
 
 
-async def _replace(database: Database, erasure: Erasure, *, apply: bool) -> dict[str, int]:
+async def _replace_texts(database: Database, erasure: Erasure, *, apply: bool) -> dict[str, int]:
     """Rewrite all records that name the person, or count them; returns the numbers that changed."""
     replacement = _Replacement(erasure)
 
@@ -223,15 +310,19 @@ class _Replacement:
         self._erasure = erasure
         self._own = erasure.refs | erasure.texts | erasure.entities
         self._names = {ref.removeprefix(users.PREFIX) for ref in erasure.refs}
-        name, text, bare = map(_either, (self._names, erasure.texts, erasure.names))
+        name, text, bare = map(_either_pattern, (self._names, erasure.texts, erasure.names))
         self._ref = re.compile(
             rf"(user[:/]default/|/people/|{_START}user:)(?:{name}){_END}", re.IGNORECASE
         )
         self._text = re.compile(rf"{_START}(?:{text})(?!\w|[-.]\w)", re.IGNORECASE)
         self._scim = re.compile(rf'("scimUser":")(?:{bare})(?=")', re.IGNORECASE)
         self._word = re.compile(rf"(?<![\w.-])(?:{name}){_END}", re.IGNORECASE)
-        forms = {form for one in (*self._names, *erasure.texts) for form in (one, _escaped(one))}
-        self.searched = sorted({low for form in forms for low in (form.lower(), _ascii(form))})
+        forms = {
+            form for one in (*self._names, *erasure.texts) for form in (one, _escaped_pattern(one))
+        }
+        self.searched = sorted(
+            {low for form in forms for low in (form.lower(), _ascii_pattern(form))}
+        )
 
     def mentions(self, text: str) -> bool:
         """True if a stored answer may be about the person; it only costs a call to lose it."""
@@ -253,7 +344,7 @@ class _Replacement:
 
     def _replaced(self, text: str) -> str:
         pseudonym = self._erasure.pseudonym
-        text = self._ref.sub(lambda found: _prefix(found[1]) + pseudonym, text)
+        text = self._ref.sub(lambda found: _prefix_pattern(found[1]) + pseudonym, text)
         text = self._text.sub(pseudonym, text)
         return self._scim.sub(lambda found: found[1] + pseudonym, text)
 
@@ -265,7 +356,7 @@ class _Replacement:
         if new["detail"] != row["detail"]:
             detail = msgspec.json.decode(new["detail"])
             if detail.get("owner") == self._erasure.ref and "name" in detail:
-                new["detail"] = _json({**detail, "name": ""})
+                new["detail"] = _json_pattern({**detail, "name": ""})
             if detail.get("entity") == self._erasure.ref and row["object"].startswith("Users/"):
                 new["object"] = f"Users/{self._erasure.pseudonym}"
 
@@ -280,7 +371,7 @@ class _Replacement:
         return (
             document
             if kept == members
-            else _json({**entity, "spec": {**entity["spec"], "members": kept}})
+            else _json_pattern({**entity, "spec": {**entity["spec"], "members": kept}})
         )
 
     def _is_person(self, text: Any, namespace: str) -> bool:
@@ -300,30 +391,30 @@ class _Replacement:
         for change in data.get("changes", ()) if isinstance(data.get("changes"), list) else ():
             if change[0] == self._erasure.ref and isinstance(change[-1], dict):
                 change[-1] = {}
-        return _json(content)
+        return _json_pattern(content)
 
 
-def _either(texts: Iterable[str]) -> str:
+def _either_pattern(texts: Iterable[str]) -> str:
     """A pattern for one of the texts, the longest first; without any it matches nothing."""
-    forms = {form for text in texts for form in (text, _escaped(text))}
+    forms = {form for text in texts for form in (text, _escaped_pattern(text))}
     return "|".join(map(re.escape, sorted(forms, key=len, reverse=True))) or r"(?!)"
 
 
-def _prefix(text: str) -> str:
+def _prefix_pattern(text: str) -> str:
     return users.PREFIX if text.lower() == "user:" else text
 
 
-def _escaped(text: str) -> str:
+def _escaped_pattern(text: str) -> str:
     """The text as it is within JSON."""
-    return _json(text)[1:-1]
+    return _json_pattern(text)[1:-1]
 
 
-def _ascii(text: str) -> str:
+def _ascii_pattern(text: str) -> str:
     """The text as a database writes it in lower case that knows no other letters."""
     return "".join(char.lower() if char.isascii() else char for char in text)
 
 
-def _json(value: object) -> str:
+def _json_pattern(value: object) -> str:
     return msgspec.json.encode(value).decode()
 
 

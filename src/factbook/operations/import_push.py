@@ -1,11 +1,7 @@
-"""Snapshots into the catalog of a server, over its push interface, with the guards of an import.
-
-Whoever reads a system from within, such as a cluster, needs no access to the database and gives no
-credential away. Each part replaces a set, `<importer>.<part>`, built on the revision that was read.
-"""
+"""Snapshots into the catalog of a server, over its push interface, with the guards of an import."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
@@ -27,14 +23,64 @@ from factbook.importers.merge import (
     check_snapshot,
     merge_part,
 )
-from factbook.importers.snapshot import ReadingProblem, Snapshot, SnapshotPart
-from factbook.operations.pushed_rights import RememberedRights, marked
+from factbook.importers.snapshot import ImportedItem, ReadingProblem, Snapshot, SnapshotPart
 from factbook.schemas.catalog import Changes, Difference
 from factbook.settings import Settings
+
+_RIGHTS_ANNOTATION: Final = "import-rights"
+_RIGHTS_SEPARATOR: Final = ", "
 
 _PAGE: Final = 1_000
 _ATTEMPTS: Final = 5
 _NOTHING: Final = Changes(added=0, updated=0, removed=0, unchanged=0)
+
+
+def mark_rights(snapshot: Snapshot) -> Snapshot:
+    """The snapshot with an annotation on each entity that was found by rights."""
+    parts = (replace(part, items=tuple(map(_mark_item, part.items))) for part in snapshot.parts)
+    return replace(snapshot, parts=tuple(parts))
+
+
+def _mark_item(item: ImportedItem) -> ImportedItem:
+    if not item.rights:
+        return item
+    return replace(
+        item, marks={**item.marks, _RIGHTS_ANNOTATION: _RIGHTS_SEPARATOR.join(sorted(item.rights))}
+    )
+
+
+class RememberedRights:
+    """Rights that the entities of a set were found by, of which a reading has only some."""
+
+    def __init__(
+        self, rules: PushRules, members: Iterable[StoredMember], seen: frozenset[str]
+    ) -> None:
+        self._annotation = f"{rules.annotator.domain}/{_RIGHTS_ANNOTATION}"
+        by_ref = {one.prepared.ref: self._rights(one.prepared.document) for one in members}
+        self._lost = {ref: rights - seen for ref, rights in by_ref.items() if rights - seen}
+        self.rights = frozenset[str]().union(*by_ref.values())
+
+    def kept(self, found: Sequence[Candidate]) -> list[Candidate]:
+        """Entities found, still with the rights that the reading does not have.
+
+        Else a component of two resources would forget the one that is not seen any more.
+        """
+        return [self._kept(one, self._lost.get(one.prepared.ref)) for one in found]
+
+    def _kept(self, one: Candidate, lost: frozenset[str] | None) -> Candidate:
+        if not lost:
+            return one
+        entity = msgspec.json.decode(one.prepared.document)
+        rights = lost | self._rights(one.prepared.document)
+        entity["metadata"]["annotations"][self._annotation] = _RIGHTS_SEPARATOR.join(sorted(rights))
+        document = msgspec.json.encode(entity).decode()
+        return one._replace(prepared=sets.unchanged(one.prepared.ref, document))
+
+    def _rights(self, document: str) -> frozenset[str]:
+        """The rights in the annotation of an entity."""
+        annotations = msgspec.json.decode(document)["metadata"].get("annotations", {})
+        text = annotations.get(self._annotation, "")
+        return frozenset(text.split(_RIGHTS_SEPARATOR)) if text else frozenset()
 
 
 class PushedPart(NamedTuple):
@@ -77,12 +123,12 @@ class _Refused:
         self.problems.append(ReadingProblem(candidate.origin, message))
 
 
-def rules() -> PushRules:
+def default_rules() -> PushRules:
     """Rules of a server with the default settings; another one refuses what it does not take."""
     return PushRules.of(Settings())
 
 
-def stated_names(client: Client, name: str, known: PushRules) -> dict[str, str]:
+def find_stated_names(client: Client, name: str, known: PushRules) -> dict[str, str]:
     """Namespaces and names in a set by external id; empty for a set that is not there."""
     members = _SnapshotPush(client, known, dry_run=True, remove=False).members(name)
     return {one.external_id: one.prepared.ref.partition(":")[2] for one in members}
@@ -110,7 +156,7 @@ def push_snapshot(
     }
     return [
         push.part(f"{importer}.{part.part.key}", part)
-        for part in check_snapshot(importer, marked(snapshot), known, origins)
+        for part in check_snapshot(importer, mark_rights(snapshot), known, origins)
     ]
 
 
@@ -167,7 +213,7 @@ class _SnapshotPush:
         """The wanted content of the set; whoever asks for removals believes the reading."""
         if self._remove:
             wanted = merge_part(part, content.members, found, unread, Doubt())
-            return _without(wanted, wanted.held) if wanted.held else wanted
+            return _without_refs(wanted, wanted.held) if wanted.held else wanted
         remembered = RememberedRights(self._rules, content.members, part.rights)
         doubt = Doubt(remembered.rights)
         return merge_part(part, content.members, remembered.kept(found), unread, doubt)
@@ -239,21 +285,21 @@ class _SnapshotPush:
                 owner = f"{one.prepared.ref} is owned by {conflict['owner']}"
                 refused.add(one, f"{owner}, and stays as it is there")
         for problem in error.details.get("problems", ()):
-            prepared, path = _place(problem["path"], wanted.wanted)
+            prepared, path = _prepared_place(problem["path"], wanted.wanted)
             if prepared and (one := candidates.get(prepared.ref)):
                 refused.add(one, f"{path}: {problem['message']}")
                 refused.origins.add(one.origin)
         return len(refused.refs) > before
 
 
-def _without(wanted: MergedPart, refs: Sequence[str]) -> MergedPart:
+def _without_refs(wanted: MergedPart, refs: Sequence[str]) -> MergedPart:
     """The content of a set without these, too."""
     going = set(refs)
     left = [one for one in wanted.wanted if one.ref not in going]
     return MergedPart(left, sorted({*wanted.removed, *going}))
 
 
-def _place(path: str, wanted: Sequence[Prepared]) -> tuple[Prepared | None, str]:
+def _prepared_place(path: str, wanted: Sequence[Prepared]) -> tuple[Prepared | None, str]:
     """The entity that a JSON path of a push leads to, and the path in it."""
     index, _, below = path.removeprefix("items[").partition("]")
     if path.startswith("items[") and index.isdecimal() and int(index) < len(wanted):

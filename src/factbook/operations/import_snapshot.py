@@ -40,7 +40,7 @@ class _OwnMemory:
         self._kept[key] = value
 
 
-async def read_once(
+async def read_system_once(
     kind: str,
     options: Mapping[str, Any],
     settings: Settings,
@@ -64,7 +64,7 @@ async def read_once(
         await client.aclose()
 
 
-def within_cluster(settings: Settings, environment: Mapping[str, str]) -> Settings:
+def settings_in_cluster(settings: Settings, environment: Mapping[str, str]) -> Settings:
     """The settings with which the API server of the cluster around this process is called.
 
     Its address is private, and its authority is that of the cluster.

@@ -41,7 +41,7 @@ class ChosenImport(NamedTuple):
     variable: str = ""
 
 
-async def import_chosen(
+async def import_from(
     backend: Backend,
     chosen: ChosenImport,
     *,
@@ -53,9 +53,11 @@ async def import_chosen(
 
     Raises ConfigurationError for a mistake in the options, and without a credential.
     """
-    importer = _chosen(backend, chosen)
+    importer = _chosen_importer(backend, chosen)
     async with backend.opened() as database:
-        [report] = await _run(backend, database, [importer], plan=plan, show=show, clock=clock)
+        [report] = await _run_importers(
+            backend, database, [importer], plan=plan, show=show, clock=clock
+        )
         return report
 
 
@@ -78,10 +80,10 @@ async def import_configured(
             known = f"There are: {', '.join(sorted(every))}." if every else _NONE
             what = "no importer" if name is None else f'no importer "{name}"'
             raise NotFoundError(f"There is {what}. {known}")
-        return await _run(backend, database, wanted, plan=plan, show=show, clock=clock)
+        return await _run_importers(backend, database, wanted, plan=plan, show=show, clock=clock)
 
 
-def _chosen(backend: Backend, chosen: ChosenImport) -> Importer:
+def _chosen_importer(backend: Backend, chosen: ChosenImport) -> Importer:
     """The importer that somebody chose.
 
     It has the id of the one in the settings with this name, and writes into the same sets.
@@ -97,7 +99,7 @@ def _chosen(backend: Backend, chosen: ChosenImport) -> Importer:
     return registry.configure_importer(chosen.kind, chosen.instance, options, accounts)
 
 
-async def _run(
+async def _run_importers(
     backend: Backend,
     database: Database,
     importers: Sequence[Importer],
@@ -111,7 +113,7 @@ async def _run(
     try:
         for one in importers:
             client, at = backend.client(one.integration), clock()
-            target = _target(backend, database, audit_written_set, at)
+            target = _import_target(backend, database, audit_written_set, at)
             report = await runner.run_import(one, client, target, at, plan=plan, show=show)
             found.append(report)
             if not plan:
@@ -145,44 +147,42 @@ async def importer_detail(backend: Backend, id_: str, clock: Clock = now) -> Imp
         )
 
 
-async def apply_held(
+async def remove_held(
     backend: Backend, name: str, seen: str, clock: Clock = now
 ) -> ImportPartRecord:
     """Remove what is held of a part, named by its set, if it still has the tag `seen`.
 
     Raises the errors of `held.apply`.
     """
-    importer, part = _part_of(name)
+    importer, part = _split_part(name)
     async with backend.opened() as database:
         entry = AuditEntry("import.apply", name_set(importer, part))
-        target = _target(backend, database, entry, at := clock())
+        target = _import_target(backend, database, entry, at := clock())
         return await writer.apply_removals(
             target, importer, part, make_import_actor(importer, at), seen
         )
 
 
-async def discard_held(
-    backend: Backend, name: str, seen: str, clock: Clock = now
-) -> ImportPartRecord:
+async def keep_held(backend: Backend, name: str, seen: str, clock: Clock = now) -> ImportPartRecord:
     """Keep what is held of a part, named by its set, if it still has the tag `seen`.
 
     Raises the errors of `held.discard`.
     """
-    importer, part = _part_of(name)
+    importer, part = _split_part(name)
     async with backend.opened() as database:
         entry = AuditEntry("import.discard", name_set(importer, part))
-        target = _target(backend, database, entry, clock())
+        target = _import_target(backend, database, entry, clock())
         return await writer.discard_removals(target, importer, part, seen)
 
 
-def _part_of(name: str) -> tuple[str, str]:
+def _split_part(name: str) -> tuple[str, str]:
     importer, slash, part = name.removeprefix(PREFIX).partition("/")
     if not slash:
         raise NotFoundError(f'"{name}" is not IMPORTER/PART, such as github/acme.repositories.')
     return importer, part
 
 
-def _target(
+def _import_target(
     backend: Backend, database: Database, about: AuditEntry | About, at: int
 ) -> ImportTarget:
     settings = backend.settings

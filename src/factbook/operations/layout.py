@@ -1,41 +1,167 @@
-"""Changes of the layout of large tables, each on a database that is opened for it."""
+"""Layout of large tables: partitions by month, and distribution over a Citus cluster."""
 
-from typing import Final
+from collections.abc import Callable
+from typing import Final, NamedTuple
 
 from factbook import backend, clock
 from factbook.audit import retention
-from factbook.errors import InputError
+from factbook.errors import ConflictError, InputError
 from factbook.facts import retention as fact_retention
-from factbook.operations import distribution
-from factbook.operations.database_session import on_database
+from factbook.operations.server import run_with_database
 from factbook.settings import Settings
 from factbook.storage import Database, partition_change
+from factbook.storage.short_locks import run_apart
 from factbook.telemetry import logs
+
+# Each after those that it refers to.
+REPLICATED: Final = (
+    *("sets", "entities", "set_items", "search_keys", "search", "relations"),
+    *("revisions", "revision_changes", "removed_entities"),
+)
+DISTRIBUTED: Final = ("facts_latest", "facts_history")
 
 # Those that grow with time; events are kept for days.
 MONTHLY: Final = (fact_retention.MONTHLY_HISTORY, retention.MONTHLY)
 
 
-def distribution_plan(settings: Settings) -> list[distribution.DistributionStep]:
+class DistributionStep(NamedTuple):
+    """A step of the layout, which is done once `done` finds a row."""
+
+    table: str
+    what: str
+    rows: int  # roughly
+    statement: str
+    done: str
+
+    def __str__(self) -> str:
+        return f"{self.table}: {self.what} (about {self.rows:,} rows)"
+
+
+class _Table(NamedTuple):
+    name: str
+    kind: str
+    rows: int
+    size: int
+    layout: str | None
+
+
+ShowStep = Callable[[DistributionStep], None]
+
+
+async def run_distribution(database: Database, show: ShowStep) -> int:
+    """Do the steps that are left, telling each before it begins; returns their number.
+
+    Raises InputError and ConflictError as `plan`, UnavailableError where a table stays in use.
+    """
+    count = 0
+    while steps := await plan_distribution(database):
+        step = steps[0]
+        show(step)
+        await run_apart(database, step.table, step.statement, done=step.done)
+        count += 1
+    return count
+
+
+async def plan_distribution(database: Database) -> list[DistributionStep]:
+    """The steps that are left to do.
+
+    Raises InputError where the database is no coordinator of Citus with workers, ConflictError
+    where a table is laid out in another way.
+    """
+    await verify_cluster(database)
+    rows = await database.all(_TABLES)
+    tables = {row[0]: _Table(*row) for row in rows}
+    wanted = dict.fromkeys(REPLICATED, "replicated") | dict.fromkeys(DISTRIBUTED, "distributed")
+    for name, layout in wanted.items():
+        _verify_table(name, tables.get(name), layout)
+    new = [tables[name] for name in wanted if tables[name].layout is None]
+    # Only once all are laid out: a table is not emptied while one on the coordinator refers to it.
+    left = [tables[name] for name in wanted if tables[name].size]
+    return [*map(_is_laid_out, new), *map(_is_emptied, left)]
+
+
+async def verify_cluster(database: Database) -> None:
+    """Raise InputError unless the database is a coordinator of Citus with workers."""
+    if await database.one(_HAS_CITUS) is None:
+        raise InputError(
+            "This PostgreSQL has no Citus. Create its extension in this database, on the "
+            "coordinator and on each worker, and name the coordinator here."
+        )
+    [workers] = await database.one(_WORKERS) or (0,)
+    if not workers:
+        raise InputError("The coordinator knows no worker. Add each with citus_add_node first.")
+
+
+def _verify_table(name: str, found: _Table | None, wanted: str) -> None:
+    if found is None:
+        raise ConflictError(f"There is no table {name} yet. Run `factbook migrate` first.")
+    if found.kind == "p":
+        raise ConflictError(f"{name} is partitioned by month, and partitions are not distributed.")
+    if found.layout not in {None, wanted}:
+        raise ConflictError(
+            f"{name} is {found.layout} and not {wanted}: somebody else laid it out."
+        )
+
+
+def _is_laid_out(table: _Table) -> DistributionStep:
+    name, done = table.name, _DONE.format(table.name)
+    if name in REPLICATED:
+        statement = f"SELECT create_reference_table('{name}')"
+        return DistributionStep(name, "copy to every machine", table.rows, statement, done)
+    first = "" if name == DISTRIBUTED[0] else f", colocate_with => '{DISTRIBUTED[0]}'"
+    statement = f"SELECT create_distributed_table('{name}', 'entity_id'{first})"
+    return DistributionStep(name, "spread by entity", table.rows, statement, done)
+
+
+def _is_emptied(table: _Table) -> DistributionStep:
+    # Citus leaves what it copied in place, where nothing reads it.
+    statement = f"SELECT truncate_local_data_after_distributing_table('{table.name}')"
+    done = f"SELECT 1 WHERE pg_relation_size('{table.name}') = 0"
+    return DistributionStep(
+        table.name, "free the space of the copied rows", table.rows, statement, done
+    )
+
+
+_HAS_CITUS = "SELECT 1 WHERE to_regclass('pg_dist_partition') IS NOT NULL"
+
+_WORKERS = "SELECT COUNT(*) FROM pg_dist_node WHERE isactive AND shouldhaveshards"
+
+_TABLES = """
+SELECT c.relname, c.relkind::text, greatest(c.reltuples, 0)::bigint, pg_relation_size(c.oid),
+    CASE WHEN p.partmethod = 'h' THEN 'distributed' WHEN p.repmodel = 't' THEN 'replicated'
+        WHEN p.partmethod <> 'n' THEN 'laid out otherwise' END
+FROM pg_class c LEFT JOIN pg_dist_partition p ON p.logicalrelid = c.oid
+WHERE c.relkind IN ('r', 'p') AND c.relnamespace = (
+    SELECT relnamespace FROM pg_class WHERE oid = to_regclass('schema_migrations')
+)
+"""
+
+_DONE = """
+SELECT 1 FROM pg_dist_partition
+WHERE logicalrelid = '{}'::regclass AND (partmethod = 'h' OR repmodel = 't')
+"""
+
+
+def list_distribution_steps(settings: Settings) -> list[DistributionStep]:
     """The steps of `distribute` that are left; changes nothing."""
     _refuse_sqlite(settings)
-    return on_database(settings, distribution.plan)
+    return run_with_database(settings, plan_distribution)
 
 
-def distribute(settings: Settings, show: distribution.Show) -> int:
+def distribute_database(settings: Settings, show: ShowStep) -> int:
     """Migrate the database and distribute it over its cluster; returns the number of steps."""
 
     async def work(database: Database) -> int:
-        await distribution.verify_cluster(database)
+        await verify_cluster(database)
         await backend.migrate(database, clock.now())
-        return await distribution.distribute(database, show)
+        return await run_distribution(database, show)
 
     _refuse_sqlite(settings)
     with logs.configure_logs_within(settings):
-        return on_database(settings, work)
+        return run_with_database(settings, work)
 
 
-def partition_plan(settings: Settings) -> list[partition_change.PartitionStep]:
+def list_partition_steps(settings: Settings) -> list[partition_change.PartitionStep]:
     """The steps of `partition` that are left; changes nothing."""
 
     async def work(database: Database) -> list[partition_change.PartitionStep]:
@@ -43,10 +169,10 @@ def partition_plan(settings: Settings) -> list[partition_change.PartitionStep]:
         return [step for steps in plans for step in steps]
 
     _refuse_sqlite(settings)
-    return on_database(settings, work)
+    return run_with_database(settings, work)
 
 
-def partition(settings: Settings, show: partition_change.Show) -> int:
+def partition_database(settings: Settings, show: partition_change.Show) -> int:
     """Migrate the database and partition its large tables; returns the number of steps."""
 
     async def work(database: Database) -> int:
@@ -60,7 +186,7 @@ def partition(settings: Settings, show: partition_change.Show) -> int:
 
     _refuse_sqlite(settings)
     with logs.configure_logs_within(settings):
-        return on_database(settings, work)
+        return run_with_database(settings, work)
 
 
 def _refuse_sqlite(settings: Settings) -> None:

@@ -7,21 +7,47 @@ import resource
 import signal
 import socket
 import sys
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
+from typing import TypeVar
 
 import structlog
 import uvicorn
 from uvicorn.supervisors import Multiprocess
 
 from factbook import app, backend, clock, listeners, process
+from factbook.auth import invitations, users
 from factbook.auth.encryption import find_token_key
-from factbook.operations import first_start
-from factbook.operations.database_session import on_database
+from factbook.checks.results import incremental
+from factbook.errors import UnavailableError
+from factbook.http import urls
+from factbook.http.context import HandlerContext
 from factbook.settings import Settings
 from factbook.settings.table import settings_environment
-from factbook.storage import migrations
-from factbook.storage.database_url import is_there
+from factbook.storage import Database, migrations
+from factbook.storage.database_url import is_there, open_database
 from factbook.telemetry import logs
+
+T = TypeVar("T")
+
+_NOBODY = """
+Nobody has an account yet. This link makes the first administrator, once, within a day:
+
+    {link}
+
+`factbook people invite` prints another.
+"""
+_NO_ADDRESS = """
+Nobody has an account yet. With the address of this service in place of ADDRESS,
+
+    factbook people invite --server ADDRESS
+
+prints a link that makes the first administrator.
+"""
+_NO_LINK = """
+Nobody has an account yet, and no link can be made now: {reason}
+Afterwards `factbook people invite` prints one.
+"""
 
 log = structlog.get_logger("factbook")
 
@@ -39,6 +65,50 @@ _MOST_FILES = 65_536
 _OTHER_FILES = 256
 
 
+def run_with_database(
+    settings: Settings, work: Callable[[Database], Coroutine[None, None, T]]
+) -> T:
+    """Run work on the database of the settings and return its result."""
+
+    async def opened() -> T:
+        database = await open_database(
+            settings.database_url, connections=3, busy_seconds=settings.sqlite_busy_timeout
+        )
+        incremental.attach_evaluation(database, clock.now)
+        try:
+            return await work(database)
+        finally:
+            await database.close()
+
+    return asyncio.run(opened())
+
+
+async def first_start_notice(state: HandlerContext) -> str:
+    """Notice for the person who starts the service; empty if there are people already.
+
+    Its link replaces the one of an earlier start. Never log it: it gives access to anybody who
+    reads it.
+    """
+    database, server = state.database, urls.server_address(state.settings)
+    if server is None:
+        return "" if await users.has_users(database) else _NO_ADDRESS
+    if await users.has_users(database):
+        return ""
+    secret, now = invitations.generate_invitation_secret(), state.clock()
+    try:
+        made = await database.write(
+            lambda transaction: invitations.replace_first_invitation(
+                transaction,
+                invitations.hash_invitation_secret(secret, state.token_key),
+                now,
+                invitations.FIRST_LIFETIME,
+            )
+        )
+    except UnavailableError as error:
+        return _NO_LINK.format(reason=error.message)
+    return _NOBODY.format(link=urls.welcome_link(server, secret)) if made else ""
+
+
 def serve(settings: Settings) -> None:
     """Migrate the database, then serve until told to stop; requests under way are finished."""
     logs.configure_logs(settings)
@@ -54,15 +124,15 @@ def serve(settings: Settings) -> None:
 def _serve_here(settings: Settings, sockets: list[socket.socket]) -> bool:
     """Serve from this process until told to stop; returns true if that started."""
     application = app.made(settings)
-    config = _config(settings, application)
+    config = _server_config(settings, application)
     server = uvicorn.Server(config)
 
     async def served() -> None:
         # Opened here and not by the server, so that errors are raised as they are.
         state = await application.open()
         try:
-            sys.stderr.write(await first_start.words(state))
-            _listen(sockets)
+            sys.stderr.write(await first_start_notice(state))
+            _listen_on(sockets)
             await server.serve(sockets)
         finally:
             await application.close()
@@ -77,35 +147,35 @@ def _serve_here(settings: Settings, sockets: list[socket.socket]) -> bool:
 
 def _serve_in_children(settings: Settings, sockets: list[socket.socket]) -> bool:
     """Serve from several processes; returns true if all of them started and ended in order."""
-    sys.stderr.write(asyncio.run(_opened_once(settings)))
+    sys.stderr.write(asyncio.run(_open_once(settings)))
     # They read their settings from the environment, as they are made by name.
     os.environ |= settings_environment(settings)
     # A process that is ended by the system, as when its file was cut off, says where it was.
     os.environ["PYTHONFAULTHANDLER"] = "1"
     process.settle_memory()
-    _listen(sockets)
-    several = Multiprocess(_config(settings, "factbook.app:create"), sockets)
+    _listen_on(sockets)
+    several = Multiprocess(_server_config(settings, "factbook.app:create"), sockets)
     several.run()
     return all(each.exitcode in _ORDERLY for each in several.processes)
 
 
-async def _opened_once(settings: Settings) -> str:
+async def _open_once(settings: Settings) -> str:
     """Migrate and open everything that a server process will; returns the start-up notice.
 
     Errors are thus raised before the invitation link of an earlier start expires.
     """
     with app.Application.traced_meanwhile(settings) as application:
         async with application.running() as state:
-            return await first_start.words(state)
+            return await first_start_notice(state)
 
 
-def _listen(sockets: list[socket.socket]) -> None:
+def _listen_on(sockets: list[socket.socket]) -> None:
     listeners.listen(sockets)
     for each in sockets:
         log.info("service.listening", address=listeners.shown(each))
 
 
-def _config(settings: Settings, application: app.Application | str) -> uvicorn.Config:
+def _server_config(settings: Settings, application: app.Application | str) -> uvicorn.Config:
     """Configuration of a server of the application, or of what makes it."""
     return uvicorn.Config(
         application,
@@ -137,14 +207,14 @@ def _most_connections() -> int:
     return max(most - _OTHER_FILES, most // 2)
 
 
-def migrate(settings: Settings) -> list[str]:
+def migrate_now(settings: Settings) -> list[str]:
     """Bring the schema up to date and return the names of the applied migrations."""
     with logs.configure_logs_within(settings):
-        return on_database(settings, lambda database: backend.migrate(database, clock.now()))
+        return run_with_database(settings, lambda database: backend.migrate(database, clock.now()))
 
 
-def pending(settings: Settings) -> list[str]:
+def list_pending_migrations(settings: Settings) -> list[str]:
     """Names of the migrations that `migrate` would apply; changes nothing."""
     if not is_there(settings.database_url):
         return migrations.names()
-    return on_database(settings, migrations.pending)
+    return run_with_database(settings, migrations.pending)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from factbook.asgi import ASGIApp, Receive, Scope, Send
 from factbook.errors import NotFoundError
 from factbook.http.context import State
-from factbook.http.pipeline import router
+from factbook.http.pipeline import make_router
 from factbook.http.requests import Reply
 from factbook.observability.traces import Tracing
 from factbook.web.admin.account import ACCOUNT
@@ -125,7 +125,7 @@ def application(
     async def elsewhere(scope: Scope, receive: Receive, send: Send) -> None:
         await (nowhere if _is_for_a_browser(scope) else unknown)(scope, receive, send)
 
-    return router(tracing.endpoints(endpoints), elsewhere)
+    return make_router(tracing.endpoints(endpoints), elsewhere)
 
 
 def _is_for_a_browser(scope: Scope) -> bool:

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from factbook.operations.backups import backup_commands
-from factbook.operations.backups.restoration import Restored
+from factbook.operations import backups
+from factbook.operations.backups import Restored
 from factbook.settings import Settings
 from tests.service import NOON, Service, component, started
 
@@ -34,7 +34,7 @@ class Installation:
     async def backup(self, to: Path | None = None, *, now: int = NOON, **options: Any) -> Path:
         given = {"show": lambda done, total: None, "clock": lambda: now} | options
         made, _ = await asyncio.to_thread(
-            backup_commands.backup, self.settings, to or self.out, **given
+            backups.make_backup, self.settings, to or self.out, **given
         )
         return made
 
@@ -47,7 +47,7 @@ class Installation:
     ) -> tuple[Restored, bool]:
         """What was done, and whether the key in force is the one of the backup."""
         return await asyncio.to_thread(
-            backup_commands.restore,
+            backups.restore_backup,
             self.settings,
             file,
             show=lambda done, total: None,

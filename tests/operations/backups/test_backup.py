@@ -10,7 +10,7 @@ import pytest
 
 from factbook.clock import HOUR, SECOND
 from factbook.errors import ConflictError, InputError, UnavailableError
-from factbook.operations.backups import backup_commands, files
+from factbook.operations import backups
 from factbook.settings import Settings
 from tests.operations.backups.conftest import Installation, rows
 from tests.service import NOON, Service, component
@@ -87,7 +87,7 @@ async def test_a_backup_is_one_private_file_with_the_key_in_it(installation: Ins
     assert made.stat().st_mode & 0o777 == 0o600
     assert [one.name for one in installation.out.iterdir()] == [made.name]
     assert rows(made, "PRAGMA integrity_check") == [("ok",)]
-    note = files.note_of(made)
+    note = backups.note_in(made)
     assert note is not None
     assert (note.key, note.made_at) == (installation.key.read_text(), NOON)
 
@@ -164,9 +164,9 @@ async def test_a_second_backup_into_a_folder_waits_for_nobody_and_says_so(
 def test_a_draft_that_another_process_has_begun_meanwhile_is_left_to_it(tmp_path: Path) -> None:
     unfinished = tmp_path / "unfinished"
     with ExitStack() as other:
-        with files.draft(unfinished):
+        with backups.unfinished_file(unfinished):
             unfinished.rename(tmp_path / "whole")
-            other.enter_context(files.draft(unfinished))
+            other.enter_context(backups.unfinished_file(unfinished))
             journal = tmp_path / "unfinished-journal"
             journal.touch()
         assert unfinished.exists()
@@ -222,4 +222,4 @@ async def test_without_a_database_or_a_folder_there_is_nothing_to_do(
 def test_postgresql_is_told_about_its_own_tools() -> None:
     settings = Settings(database_url="postgresql://h/d", token_key="k" * 32)
     with pytest.raises(InputError, match="pg_dump"):
-        backup_commands.backup(settings, Path(), show=lambda done, total: None)
+        backups.make_backup(settings, Path(), show=lambda done, total: None)

@@ -11,7 +11,7 @@ import pytest
 
 from factbook.errors import ConflictError, InputError, UnavailableError
 from factbook.events.store import catch_up
-from factbook.operations.backups import backup_commands, database_copy
+from factbook.operations import backups
 from tests.conftest import StartService
 from tests.events.feed import EVENTS, events, page
 from tests.operations.backups.conftest import HOUR_LATER, Installation, answers, backed_up, rows
@@ -231,9 +231,9 @@ def test_a_copy_that_somebody_else_reads_is_not_taken_for_finished(tmp_path: Pat
         reader.execute("SELECT * FROM letters").fetchall()
         writer.execute("INSERT INTO letters VALUES ('a')")
         with pytest.raises(UnavailableError, match="is open in another process"):
-            database_copy.make_whole(file)
+            backups.make_whole(file)
         reader.execute("COMMIT")
-        database_copy.make_whole(file)
+        backups.make_whole(file)
         assert file.with_name("copy.db-wal").stat().st_size == 0
 
 
@@ -260,7 +260,7 @@ async def test_a_database_that_was_put_back_by_other_means_is_settled(
     cursor = (await page(service, after="now"))["nextCursor"]
     told = await events(service)
     application = service.application
-    first = await backup_commands.settle(application, lambda: HOUR_LATER)
+    first = await backups.settle_restored(application, lambda: HOUR_LATER)
     answer = await service.http.get(EVENTS, params={"after": cursor})
     assert answer.status_code == 410
     await service.push("one", component("web"), component("api"))

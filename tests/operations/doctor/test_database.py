@@ -15,7 +15,7 @@ import pytest
 from factbook import clock
 from factbook.clock import DAY, HOUR
 from factbook.integrations.integration import Integration
-from factbook.operations.doctor import postgresql
+from factbook.operations.doctor import database
 from factbook.outbound.client import HttpClient
 from factbook.outbound.network import Sender
 from factbook.scheduling import runs
@@ -239,7 +239,7 @@ async def test_a_transaction_that_stays_open_is_told(
     look: Look, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Nobody wants to wait until one is as old as the doctor thinks long.
-    monkeypatch.setattr(postgresql, "_LONG_SECONDS", 0)
+    monkeypatch.setattr(database, "_LONG_SECONDS", 0)
     with psycopg.connect(database_url) as connection:
         connection.execute("SELECT 1")
         pid = connection.info.backend_pid

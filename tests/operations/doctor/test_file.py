@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from factbook.operations.doctor import sqlite
+from factbook.operations.doctor import database
 from tests.conftest import StartService
 from tests.operations.doctor.conftest import Look, is_well, only
 from tests.service import component
@@ -58,12 +58,12 @@ def test_what_another_process_keeps_locked_is_not_called_damaged(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Nobody wants to wait for as long as the doctor does.
-    monkeypatch.setattr(sqlite, "_WAIT_SECONDS", 0.05)
+    monkeypatch.setattr(database, "_WAIT_SECONDS", 0.05)
     file = file_of(database_url)
     with closing(sqlite3.connect(file, isolation_level=None)) as other:
         other.execute("PRAGMA journal_mode = DELETE")
         other.execute("BEGIN EXCLUSIVE")
-        [found] = sqlite.sound(file, lambda: None)
+        [found] = database.check_soundness(file, lambda: None)
     assert found.state == "problem"
     assert "locked" in found.what
     assert found.what.endswith("so it is not known whether it is sound.")
@@ -78,5 +78,5 @@ async def test_a_file_or_folder_that_cannot_be_written_to_is_a_problem(
     for place in (file, file.parent):
         # Permissions do not hold back the user that tests may run as.
         monkeypatch.setattr("os.access", lambda path, mode, place=place: path != place)
-        found = only(list(sqlite.disk(file)), "disk")
+        found = only(list(database.check_disk(file)), "disk")
         assert (found.state, found.what) == ("problem", f"This user cannot write to {place}.")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from factbook.operations.doctor import machine, runtime, sqlite
+from factbook.operations.doctor import configuration, database, runtime
 from factbook.settings import Settings
 
 
@@ -19,7 +19,7 @@ def test_little_room_is_told_before_there_is_none(
         usage = type("Usage", (), {"free": free})
         # The one thing of the machine that a test cannot bring about.
         monkeypatch.setattr("shutil.disk_usage", lambda folder, usage=usage: usage)
-        states += [one.state for one in sqlite.disk(file) if "are free" in one.what]
+        states += [one.state for one in database.check_disk(file) if "are free" in one.what]
     assert states == ["ok", "ok", "problem"]
 
 
@@ -29,17 +29,17 @@ def test_the_file_system_of_a_folder_is_that_of_the_nearest_mount(tmp_path: Path
         "/dev/sda / ext4 rw 0 0\nhost:/x /srv nfs4 rw 0 0\n/dev/sdb /srv/my\\040disk xfs rw 0 0\n"
     )
     kinds = {
-        folder: sqlite.file_system(Path(folder), mounts)
+        folder: database.find_file_system(Path(folder), mounts)
         for folder in ("/", "/srv/data", "/srv/my disk/data", "/srvx")
     }
     assert kinds == {"/": "ext4", "/srv/data": "nfs4", "/srv/my disk/data": "xfs", "/srvx": "ext4"}
 
 
 def test_clocks_that_are_apart_are_told() -> None:
-    [one, other] = runtime.clocks({"near": 4_000, "fast": 9_000, "slow": -60_000})
+    [one, other] = runtime.check_clocks({"near": 4_000, "fast": 9_000, "slow": -60_000})
     assert one.what == "The clock of fast is 9 s ahead of this one."
     assert other.what == "The clock of slow is 60 s behind this one."
-    assert [found.state for found in runtime.clocks({"near": 4_000})] == ["ok"]
+    assert [found.state for found in runtime.check_clocks({"near": 4_000})] == ["ok"]
 
 
 @pytest.mark.parametrize(
@@ -48,11 +48,11 @@ def test_clocks_that_are_apart_are_told() -> None:
 def test_few_open_files_are_told(monkeypatch: pytest.MonkeyPatch, most: int, state: str) -> None:
     # A process that lowers it cannot raise it again.
     monkeypatch.setattr("resource.getrlimit", lambda _: (most, most))
-    found = next(machine.check(Settings()))
+    found = next(configuration.check_machine(Settings()))
     assert (found.state, "files open" in found.what) == (state, True)
 
 
 def test_more_processes_than_there_is_memory_for_are_told() -> None:
-    assert [one.state for one in machine.check(Settings(workers=1))] == ["ok"]
-    [_, found] = machine.check(Settings(workers=1_000_000))
+    assert [one.state for one in configuration.check_machine(Settings(workers=1))] == ["ok"]
+    [_, found] = configuration.check_machine(Settings(workers=1_000_000))
     assert (found.state, "MiB of memory are free" in found.what) == ("warning", True)

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from factbook.operations.doctor import schema
+from factbook.operations.doctor import database as databases
 from factbook.storage.database import ReadSnapshot
 from tests.conftest import StartService
 from tests.operations.doctor.conftest import Look, only
@@ -54,7 +54,7 @@ async def test_a_push_in_between_is_not_taken_for_a_disagreement(start: StartSer
     service = await start()
     await service.push("one", *(component(f"web-{i}", tags=["t0"]) for i in range(20)))
     database: Any = Pushed(service)
-    found = await schema.search_rows(database)
+    found = await databases.check_search_rows(database)
     assert database.pushes == PUSHES
     assert (found.state, found.what) == ("ok", "Filters agree with the documents of 20 entities.")
 

@@ -301,7 +301,7 @@ async def build_tool_context(exchange: Exchange) -> Context:
 
 def _build_tool_call(exchange: Exchange) -> ToolCall:
     request, state = exchange.request, exchange.state
-    caller = partial(audit.caller, request, state)
+    caller = partial(audit.request_caller, request, state)
     return ToolCall(exchange.grant, caller, state.registry, state.settings)
 
 

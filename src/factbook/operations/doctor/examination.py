@@ -15,20 +15,8 @@ from factbook.clock import now as system_clock
 from factbook.datasources.clients import ClientFactory, Clients, Connect
 from factbook.datasources.registry import Registry
 from factbook.errors import ConfigurationError, FactbookError, SignInError
-from factbook.operations.doctor import (
-    checks,
-    configuration,
-    imports,
-    integrations,
-    key,
-    machine,
-    people,
-    rights,
-    runtime,
-    schema,
-)
-from factbook.operations.doctor import postgresql as servers
-from factbook.operations.doctor import sqlite as files
+from factbook.operations.doctor import configuration, content, runtime
+from factbook.operations.doctor import database as databases
 from factbook.operations.doctor.findings import Finding, ok, problem, warning
 from factbook.settings import Settings
 from factbook.storage import Database
@@ -53,7 +41,7 @@ async def examine(
 
     `connect` and `transport` replace the network for calls of hosts.
     """
-    settings, found = configuration.read(flags)
+    settings, found = configuration.read_settings(flags)
     for finding in found:
         yield finding
     if settings is None:
@@ -62,17 +50,17 @@ async def examine(
         service = Backend.of(settings)
     except ConfigurationError as error:
         advice = "Fix it: `factbook serve` does not start with it."
-        yield problem(configuration.TOPIC, error.message, advice)
+        yield problem(configuration.CONFIGURATION, error.message, advice)
         return
-    secret, finding = key.read(settings)
+    secret, finding = configuration.read_key(settings)
     yield finding
-    for finding in machine.check(settings):
+    for finding in configuration.check_machine(settings):
         yield finding
     examination = _Examination(service, secret, show, clock, connect)
     async for finding in examination.database(quick=quick):
         yield finding
     show("Asking the service")
-    yield await runtime.address(settings, transport)
+    yield await runtime.check_address(settings, transport)
     async for finding in _provider(settings, clock):
         yield finding
 
@@ -110,7 +98,7 @@ class _Examination:
                 yield finding
             if not usable:
                 return
-        elif unreachable := await servers.reachable(url):
+        elif unreachable := await databases.check_reachable(url):
             yield unreachable
             return
         try:
@@ -130,8 +118,8 @@ class _Examination:
 
     async def _file(self, path: Path, *, quick: bool) -> tuple[bool, list[Finding]]:
         """Findings about the file, and true if it can be opened without loss."""
-        found = [files.version(), *files.disk(path)]
-        if damaged := files.damaged_log(path):
+        found = [databases.check_sqlite_version(), *databases.check_disk(path)]
+        if damaged := databases.find_damaged_log(path):
             return False, [*found, damaged]
         if quick:
             return True, found
@@ -140,44 +128,46 @@ class _Examination:
         def tick() -> None:
             self._show(f"Reading {path} {_SPINNER[next(steps) % len(_SPINNER)]}")
 
-        return True, found + await asyncio.to_thread(lambda: list(files.sound(path, tick)))
+        return True, found + await asyncio.to_thread(
+            lambda: list(databases.check_soundness(path, tick))
+        )
 
     async def _opened(self, database: Database) -> AsyncIterator[Finding]:
         yield await _round_trip(database)
         if database.dialect == "postgresql":
-            async for finding in servers.check(database, self._settings):
+            async for finding in databases.check_postgresql(database, self._settings):
                 yield finding
-        usable, found = await schema.applied(database)
+        usable, found = await databases.check_migrations(database)
         for finding in found:
             yield finding
         if not usable:
-            if await schema.is_older(database):
-                async for finding in rights.rights_after_upgrade(database, self._settings):
+            if await databases.is_schema_older(database):
+                async for finding in content.examine_rights_after_upgrade(database, self._settings):
                     yield finding
-                async for finding in checks.patterns_after_upgrade(database):
+                async for finding in content.examine_old_patterns(database):
                     yield finding
             return
         now = self._clock()
-        yield await schema.search_rows(database)
+        yield await databases.check_search_rows(database)
         if self._secret is not None:
-            yield await key.fits(database, self._secret)
+            yield await configuration.check_key(database, self._secret)
         registry = self._service.registry(database)
         known = await registry.current()
         collected = [one.source for one in known.integrations.values()]
         for looked in (
-            runtime.sources(database, collected, now),
-            runtime.batches(database),
-            imports.importers(database, self._service.importer_registry(database), now),
-            checks.checks(database),
-            rights.rights(database, self._settings),
-            people.people(database, self._settings),
-            runtime.hooks(database),
-            runtime.housekeeping_parts(database, now),
+            runtime.check_sources(database, collected, now),
+            runtime.check_batches(database),
+            content.examine_importers(database, self._service.importer_registry(database), now),
+            content.examine_checks(database),
+            content.examine_rights(database, self._settings),
+            content.examine_people(database, self._settings),
+            runtime.check_webhooks(database),
+            runtime.check_housekeeping(database, now),
         ):
             async for finding in looked:
                 yield finding
-        yield await runtime.worker(database, now)
-        yield await runtime.retention(database, now)
+        yield await runtime.check_worker(database, now)
+        yield await runtime.check_retention(database, now)
         async for finding in self._hosts(database, registry):
             yield finding
 
@@ -187,11 +177,11 @@ class _Examination:
         known = await registry.current()
         ahead = {}
         if database.dialect == "postgresql":
-            ahead["PostgreSQL"] = await servers.clock(database, self._clock())
+            ahead["PostgreSQL"] = await databases.check_server_clock(database, self._clock())
         connect = self._connect or ClientFactory(self._settings, self._clock).client
         clients = Clients(connect)
         try:
-            found, hosts = await integrations.check(
+            found, hosts = await runtime.check_integrations(
                 database, list(known.integrations.values()), clients.of, self._clock()
             )
         finally:
@@ -201,7 +191,7 @@ class _Examination:
         for id_, why in known.problems.items():
             advice = "Correct its definition or its connection."
             yield problem(f"integration {id_}", f"It cannot be collected: {why}", advice)
-        for finding in runtime.clocks(ahead | hosts):
+        for finding in runtime.check_clocks(ahead | hosts):
             yield finding
 
 

@@ -205,7 +205,7 @@ async def revoke(visit: PageContext) -> Reply:
     """Revoke a token of one's own, or as an administrator anybody's."""
     id_, now = visit.sent.one("token"), visit.now
     owner = None if visit.may(TOKEN_MANAGE) else visit.person.ref
-    write = visit.writing(audit.of_token("token.revoke"))
+    write = visit.writing(audit.token_entry("token.revoke"))
     try:
         token = await write(
             lambda transaction: token_rules.revoke_owned_token(transaction, id_, owner, now)
@@ -249,7 +249,7 @@ async def _made(visit: PageContext, wish: TokenRequest) -> tuple[StoredToken, st
     owner, now, key = visit.person.ref, visit.now, visit.state.token_key
     held, value = visit.person.permissions, tokens.generate_token()
     id_ = token_rules.derive_token_id(visit.sent.one("request"), owner, key)
-    token = await visit.writing(audit.of_token("token.create"), 201)(
+    token = await visit.writing(audit.token_entry("token.create"), 201)(
         lambda transaction: token_rules.make_token(
             transaction,
             wish,

@@ -15,7 +15,7 @@ from factbook.auth import users
 from factbook.auth.permissions import AUDIT_READ, TOKEN_MANAGE
 from factbook.clock import DAY, SECOND
 from factbook.errors import InputError, UnavailableError
-from factbook.http.pipeline import begun
+from factbook.http.pipeline import begin_pieces
 from factbook.http.requests import Reply
 from factbook.web.site import formats
 from factbook.web.site.endpoint import PageRoute
@@ -103,7 +103,7 @@ async def export(visit: PageContext) -> Reply:
     await visit.state.refusals.write()
     lines = json_lines.lines(visit.state.database, **wanted)
     headers = {"content-disposition": 'attachment; filename="audit.jsonl"'}
-    return Reply(await begun(lines), headers=headers, content_type=b"application/x-ndjson")
+    return Reply(await begin_pieces(lines), headers=headers, content_type=b"application/x-ndjson")
 
 
 async def _found(

@@ -157,7 +157,7 @@ async def change(visit: PageContext) -> Reply:
 async def delete(visit: PageContext) -> Reply:
     """Remove a connection that no source uses."""
     state, name = visit.state, visit.request.parameter("name")
-    write = visit.writing(audit.of_connection(deleted=True))
+    write = visit.writing(audit.connection_entry(deleted=True))
     try:
         await connections.delete(state.registry, name, actor=visit.person.ref, write=write)
     except ConflictError as error:
@@ -178,7 +178,7 @@ async def _put(visit: PageContext, found: ConnectionDetail | None, form: Connect
             form.wanted(),
             actor=visit.person.ref,
             now=visit.now,
-            write=visit.writing(audit.of_connection()),
+            write=visit.writing(audit.connection_entry()),
         )
     except (InvalidItemsError, ConflictError) as error:
         return _form(visit, found, form, error.status, error.problem_list)

@@ -51,7 +51,7 @@ async def listed(visit: PageContext, status: int = 200, problem: str = "") -> Re
 
 async def create(visit: PageContext) -> Reply:
     """Create a digest."""
-    state, write = visit.state, visit.writing(audit.of_digest("digest.create"), 201)
+    state, write = visit.state, visit.writing(audit.digest_entry("digest.create"), 201)
     try:
         made = await digests.create_digest(
             state.database,
@@ -88,7 +88,7 @@ async def show(visit: PageContext, status: int = 200, problem: str = "") -> Repl
 async def replace(visit: PageContext) -> Reply:
     """Change a digest; without an address it keeps the one that it has."""
     state, id_ = visit.state, _id(visit)
-    write = visit.writing(audit.of_digest("digest.replace"))
+    write = visit.writing(audit.digest_entry("digest.replace"))
     try:
         await digests.change_digest(
             state.database,
@@ -122,7 +122,9 @@ async def try_out(visit: PageContext) -> Reply:
 
 async def delete(visit: PageContext) -> Reply:
     """Remove a digest."""
-    await digests.delete_digest(_id(visit), write=visit.writing(audit.of_digest("digest.delete")))
+    await digests.delete_digest(
+        _id(visit), write=visit.writing(audit.digest_entry("digest.delete"))
+    )
     return visit.redirect(PATH, "The digest was deleted.")
 
 

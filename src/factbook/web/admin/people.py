@@ -234,7 +234,7 @@ def _ref(visit: PageContext) -> str:
 
 
 def _link(visit: PageContext, made: Invitation, secret: str) -> Reply:
-    link = urls.welcome(visit.server, secret)
+    link = urls.welcome_link(visit.server, secret)
     return visit.page(
         "people-link.html", 201, invitation=made, link=link, roles=permissions.ROLE_TITLES
     )

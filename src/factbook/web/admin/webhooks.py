@@ -36,7 +36,7 @@ async def listed(visit: PageContext, status: int = 200, problem: str = "") -> Re
 async def create(visit: PageContext) -> Reply:
     """Create a webhook, whose secret is in this answer alone."""
     state, url = visit.state, visit.sent.one("url")
-    write = visit.writing(audit.of_webhook("webhook.create"), 201)
+    write = visit.writing(audit.webhook_entry("webhook.create"), 201)
     try:
         made = await sender.create_webhook(
             state.database,
@@ -84,14 +84,16 @@ async def try_out(visit: PageContext) -> Reply:
 
 async def enable(visit: PageContext) -> Reply:
     """Enable a webhook again, and resend given-up messages."""
-    write = visit.writing(audit.of_webhook("webhook.enable"))
+    write = visit.writing(audit.webhook_entry("webhook.enable"))
     await sender.enable_webhook(_id(visit), now=visit.now, write=write)
     return visit.redirect(_path(_id(visit)), "The webhook is enabled.")
 
 
 async def delete(visit: PageContext) -> Reply:
     """Remove a webhook and its pending messages."""
-    await sender.delete_webhook(_id(visit), write=visit.writing(audit.of_webhook("webhook.delete")))
+    await sender.delete_webhook(
+        _id(visit), write=visit.writing(audit.webhook_entry("webhook.delete"))
+    )
     return visit.redirect(PATH, "The webhook was deleted.")
 
 

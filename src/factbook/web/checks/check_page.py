@@ -407,7 +407,7 @@ async def export(visit: PageContext) -> Reply:
             visit.state.database, [check.id], wanted
         ):
             rows = (
-                (row.ref, row.owner, state.name_state(row.state), csv_lines.plain(row.stale))
+                (row.ref, row.owner, state.name_state(row.state), csv_lines.plain_cell(row.stale))
                 for _, row in found
             )
             yield "".join(map(csv_lines.line, rows)).encode()

@@ -98,7 +98,7 @@ async def export(visit: PageContext) -> Reply:
     """The levels of the entities as CSV."""
     _, given = await scorecard_page.in_effect(visit)
     return Reply(
-        csv_lines.of_levels(visit.state.database, given, await _levels(visit, given), visit.now),
+        csv_lines.level_lines(visit.state.database, given, await _levels(visit, given), visit.now),
         headers=csv_lines.attachment(given.card.id),
         content_type=csv_lines.CONTENT_TYPE,
     )

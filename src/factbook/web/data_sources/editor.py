@@ -117,7 +117,7 @@ async def _save(
     sent, state = visit.sent, visit.state
     action = "data-source.create" if stored is None else "data-source.replace"
     now = visit.now
-    write = ownership.writing(visit, document["id"], audit.of_source(action, now))
+    write = ownership.writing(visit, document["id"], audit.source_entry(action, now))
     put = define.create
     if stored is not None:
         put = define.replace
@@ -144,7 +144,7 @@ async def _publish(
     visit: PageContext, stored: StoredSource, editing: _Editing, *, force: bool
 ) -> Reply:
     state, now = visit.state, visit.now
-    write = ownership.writing(visit, stored.id, audit.of_source("data-source.publish", now))
+    write = ownership.writing(visit, stored.id, audit.source_entry("data-source.publish", now))
     try:
         found = await define.publish(
             state.database,

@@ -141,7 +141,7 @@ async def export(visit: PageContext) -> Reply:
     """The entities with their values as CSV."""
     _, asked = await _asked(visit)
     return Reply(
-        csv_lines.of_values(visit.state.database, asked),
+        csv_lines.value_lines(visit.state.database, asked),
         headers=csv_lines.attachment(f"{asked.column.source.id}-{asked.column.fact.name}"),
         content_type=csv_lines.CONTENT_TYPE,
     )

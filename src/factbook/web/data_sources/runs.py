@@ -78,7 +78,7 @@ async def retry(visit: PageContext) -> Reply:
             found.id,
             actor=visit.person.ref,
             clock=state.clock,
-            write=ownership.writing(visit, found.id, audit.of_run(found.id, None), SOURCE_RUN),
+            write=ownership.writing(visit, found.id, audit.run_entry(found.id, None), SOURCE_RUN),
             tracer=state.tracer,
         )
     except ConflictError as error:
@@ -144,7 +144,7 @@ async def _begun(visit: PageContext, source_id: str, entity: str) -> RunRecord:
         ref,
         actor=visit.person.ref,
         clock=state.clock,
-        write=ownership.writing(visit, source_id, audit.of_run(source_id, ref), SOURCE_RUN),
+        write=ownership.writing(visit, source_id, audit.run_entry(source_id, ref), SOURCE_RUN),
         tracer=state.tracer,
     )
 

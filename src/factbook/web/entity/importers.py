@@ -218,7 +218,7 @@ async def delete(visit: PageContext) -> Reply:
     """Delete an importer; its entities stay."""
     registry, id_ = visit.state.importers, visit.request.parameter("importer")
     await registry.latest()
-    write = visit.writing(audit.of_importer(deleted=True))
+    write = visit.writing(audit.importer_entry(deleted=True))
     await management.delete_importer(registry, id_, actor=visit.person.ref, write=write)
     return visit.redirect(LIST, f"The importer {id_} was deleted. Its entities stay.")
 
@@ -234,7 +234,7 @@ async def _put(visit: PageContext, found: StoredImporter | None, form: ImporterF
             state.token_key,
             actor=visit.person.ref,
             now=visit.now,
-            write=visit.writing(audit.of_importer()),
+            write=visit.writing(audit.importer_entry()),
         )
     except InvalidItemsError as error:
         placed = form.placed(error.problem_list)
@@ -329,7 +329,7 @@ async def listed(visit: PageContext) -> Reply:
 async def run(visit: PageContext) -> Reply:
     """Ask for a run of an importer."""
     asked = await visit.state.importers.one(visit.request.parameter("importer"))
-    write = visit.writing(audit.of_import("import.run", asked.id))
+    write = visit.writing(audit.import_entry("import.run", asked.id))
     await write(partial(records.request_run, importer=asked.id, now=visit.now))
     return visit.redirect(_importer_path(asked.id), f"{asked.title} is imported now.")
 
@@ -416,7 +416,7 @@ def _check_seen(visit: PageContext, found: ImportPartRecord) -> None:
 
 def _target(visit: PageContext, found: ImportPartRecord, action: str) -> ImportTarget:
     state, name = visit.state, name_set(found.importer, found.part)
-    write = visit.writing(audit.of_import(action, name))
+    write = visit.writing(audit.import_entry(action, name))
     return ImportTarget(state.database, state.rules, state.settings.revisions_kept, write)
 
 

@@ -283,7 +283,7 @@ def _titles(columns: Sequence[CatalogColumn]) -> Iterator[str]:
 
 def _cells(columns: Sequence[CatalogColumn], found: Sequence[ColumnValue]) -> Iterator[object]:
     for column, one in zip(columns, found, strict=True):
-        yield csv_lines.plain(one.value)
+        yield csv_lines.plain_cell(one.value)
         if isinstance(column.shows, FactOfSource):
             yield one.reason and reason_word(one.reason)
             yield None if one.value is None else ("true" if one.stale else "false")

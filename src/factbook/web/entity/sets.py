@@ -127,7 +127,7 @@ async def restore(visit: PageContext) -> Reply:
             Guards(if_match=f'"{seen}"', take=takes, owned=owned),
             state.rules,
             kept=state.settings.revisions_kept,
-            write=visit.writing(audit.of_restored(found.id, number)),
+            write=visit.writing(audit.restored_entry(found.id, number)),
         )
     except (ConflictError, PreconditionFailedError) as error:
         return await revision(visit, error.status, problem=error.message)

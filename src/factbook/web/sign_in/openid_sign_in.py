@@ -163,7 +163,7 @@ def _back(visit: PageContext) -> str:
 
 async def _refused(visit: PageContext, error: SignInError) -> Reply:
     password_sign_in.elsewhere(visit).count()
-    refusals.record(
+    refusals.record_refusal(
         visit.state,
         actor="",
         address=visit.address,

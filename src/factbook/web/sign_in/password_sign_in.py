@@ -278,7 +278,7 @@ def _welcome(visit: PageContext, invitation: Invitation, status: int = 200, **va
 
 async def _note_refusal(visit: PageContext, name: str, error: FactbookError) -> None:
     visit.recorded = True
-    refusals.record(
+    refusals.record_refusal(
         visit.state,
         actor="",
         address=visit.address,

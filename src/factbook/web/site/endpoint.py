@@ -204,7 +204,7 @@ def _note_refusal(visit: PageContext, path: str, status: int) -> None:
 
 def _record(visit: PageContext, path: str, status: int) -> None:
     visit.recorded = True
-    refusals.record(
+    refusals.record_refusal(
         visit.state,
         actor=visit.session.ref if visit.session else "",
         address=visit.address,

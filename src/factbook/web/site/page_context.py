@@ -271,7 +271,7 @@ class PageContext:
     @property
     def server(self) -> str:
         """Address of this service, from the settings or else from the request."""
-        return urls.own(self.request, self.state.settings)
+        return urls.own_address(self.request, self.state.settings)
 
     def may(self, *permissions: str) -> bool:
         """True if a person is signed in who has all of these permissions."""

@@ -1,0 +1,683 @@
+"""Online backups of a SQLite database, and their restoration.
+
+A backup is one SQLite file: the database as of one moment and, in a table of its own, the key of
+its tokens and secrets, without which the backup would be of little use.
+"""
+
+import asyncio
+import fcntl
+import hashlib
+import mmap
+import os
+import re
+import secrets
+import shutil
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final, NamedTuple
+from urllib.parse import quote
+
+from factbook import __version__
+from factbook.audit import trail
+from factbook.audit.trail import COMMAND_LINE, AuditEntry, Caller
+from factbook.auth import encryption, invitations, sessions
+from factbook.auth.oauth import consents
+from factbook.backend import Backend, migrate
+from factbook.clock import SECOND, Clock, now
+from factbook.errors import ConflictError, InputError, UnavailableError
+from factbook.events import store as events
+from factbook.settings import Settings
+from factbook.storage import Transaction, counters
+from factbook.storage.database_url import open_database, sqlite_path
+from factbook.storage.migrations import names
+from factbook.storage.sqlite_file import DatabaseFile
+from factbook.webhooks import store
+
+# Told again and again how much is done, and of how much.
+ShowProgress = Callable[[int, int], None]
+
+# Pages of a step, 8 MiB: so often progress is told.
+_STEP: Final = 2048
+
+_PATTERN: Final = re.compile(r"factbook-\d{8}T\d{6}Z\.db")
+_TABLE: Final = "factbook_backup"
+_UNFINISHED: Final = ".factbook-backup.unfinished"
+_PRIVATE: Final = 0o600
+_DIGEST: Final = 64
+_PIECE: Final = 2**20
+
+# What every connection to a SQLite file holds a lock on while it is open in WAL mode.
+# Source: https://www.sqlite.org/fileformat2.html, 1.6 the lock-byte page, and os_unix.c.
+_SHARED: Final = 0x40000002
+_SHARED_BYTES: Final = 510
+
+_WITH_POSTGRESQL: Final = (
+    "PostgreSQL has its own tools: make backups with pg_dump or with its archive of the log, and "
+    "keep token_key beside them. After pg_restore run `factbook restore --already-restored`."
+)
+
+
+def copy_database(source: Path, target: Path, show: ShowProgress) -> None:
+    """Fill the target, an empty file, with the content of the source as of the start of the copy.
+
+    Writers of the source neither wait nor restart the copy: all of it is read in one transaction.
+    The target is one file without a journal. Raises UnavailableError, InputError for a source that
+    is no database.
+    """
+    with readable_errors(source), closing(open_to_read(source)) as live:
+        live.execute("BEGIN")
+        live.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        with closing(sqlite3.connect(target, isolation_level=None)) as copied:
+            # The copy is of no use before it is whole, and then it is brought to the disk.
+            copied.execute("PRAGMA journal_mode = OFF")
+            copied.execute("PRAGMA synchronous = OFF")
+            live.backup(
+                copied,
+                pages=_STEP,
+                progress=lambda _, left, total: show(total - left, total),
+            )
+        with closing(sqlite3.connect(target, isolation_level=None)) as copied:
+            copied.execute("PRAGMA journal_mode = DELETE")
+
+
+def open_to_read(path: Path) -> sqlite3.Connection:
+    """A connection that does not create a missing file.
+
+    Raises UnavailableError for a write-ahead log that is damaged: SQLite would take it for empty,
+    and remove it when the connection is closed.
+    """
+    file = path.resolve()
+    DatabaseFile(file).verify_log()
+    url = f"file:{quote(str(file))}?mode=rw"
+    return sqlite3.connect(url, uri=True, isolation_level=None, timeout=60)
+
+
+def check_structure(path: Path, *, whole: bool = False, copy_of: Path | None = None) -> None:
+    """Raise InputError unless the structure of the database is sound.
+
+    `whole` compares indexes with their tables, too. A defect of a copy is a defect of its source.
+    """
+    with readable_errors(path), closing(open_to_read(path)) as database:
+        found = database.execute(f"PRAGMA {'integrity' if whole else 'quick'}_check(1)").fetchone()
+    if found != ("ok",):
+        named = copy_of or path
+        raise InputError(f"{named} is damaged: {found[0] if found else 'nothing was found'}.")
+
+
+def copy_size(path: Path) -> int:
+    """Size of a copy of the database in bytes."""
+    with readable_errors(path), closing(open_to_read(path)) as database:
+        [pages] = database.execute("PRAGMA page_count").fetchone()
+        [page] = database.execute("PRAGMA page_size").fetchone()
+    return int(pages) * int(page)
+
+
+def make_whole(path: Path) -> None:
+    """Checkpoint the log beside a file of our own into it.
+
+    Raises UnavailableError where that fails.
+    """
+    with readable_errors(path), closing(open_to_read(path)) as connection:
+        # Nobody else may have it open, so there is nobody to wait for.
+        connection.execute("PRAGMA busy_timeout = 0")
+        [busy, _, _] = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    if busy:
+        raise UnavailableError(
+            f"{path} is open in another process, so it could not be finished. Nothing was "
+            "changed: find out which process that is, and try again."
+        )
+
+
+def to_disk(path: Path) -> None:
+    """Return when the content of a file, or the names in a folder, are on the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def readable_errors(path: Path) -> Iterator[None]:
+    """Translate errors of SQLite or the system into errors with a message for people."""
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        code = getattr(error, "sqlite_errorcode", None)
+        if code in {sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT}:
+            raise InputError(f"{path} is damaged, or not a database: {error}.") from error
+        raise UnavailableError(f"{path} could not be copied: {error}.") from error
+    except OSError as error:
+        raise UnavailableError(f"{path} could not be copied: {error}.") from error
+
+
+class Note(NamedTuple):
+    """Metadata stored in a backup: its time, the version that made it, and its key.
+
+    `key` is the content of the key file, None where the settings had the key. `key_check` tells
+    whether another key is the same one. `checksum` is a random text and the SHA-256 of the file
+    with zeros in the place of that digest; None in backups of earlier releases.
+    """
+
+    made_at: int
+    version: str
+    key: str | None
+    key_check: str | None
+    checksum: str | None = None
+
+
+def write_backup(
+    database: Path,
+    to: Path,
+    *,
+    key: str | None,
+    key_check: str | None,
+    now: int,
+    show: ShowProgress,
+    replace: bool = False,
+    keep: int | None = None,
+) -> Path:
+    """Copy a database that is in use; returns the file that was made.
+
+    `to` is a file, or a folder, in which the file is named after the time and the newest `keep` are
+    kept. The file is readable for its owner alone, was read once to its end, and is on the disk.
+    Raises InputError, ConflictError for a file that exists and is not to be replaced,
+    UnavailableError when there is no room or something fails: then nothing is left behind.
+    """
+    if not database.exists():
+        raise InputError(f"There is no database {database}.")
+    folder, file = (to, to / _backup_name(now)) if to.is_dir() else (to.parent, to)
+    if not folder.is_dir():
+        raise InputError(f"There is no folder {folder}.")
+    if keep is not None and folder is not to:
+        raise InputError("--keep needs a folder.")
+    _check_target(database, file, replace=replace)
+    _check_room(database, folder)
+    unfinished = folder / _UNFINISHED
+    with unfinished_file(unfinished):
+        copy_database(database, unfinished, show)
+        with readable_errors(unfinished):
+            _write_note(unfinished, Note(now, __version__, key, key_check, _unsealed()))
+        check_structure(unfinished, copy_of=database)
+        with readable_errors(unfinished):
+            _seal_backup(unfinished)
+            to_disk(unfinished)
+            unfinished.replace(file)
+            to_disk(folder)
+    if keep is not None:
+        _delete_older(folder, keep - 1, made=file)
+    return file
+
+
+def note_in(file: Path) -> Note | None:
+    """Metadata of a backup; None for a copy that was made by other means."""
+    with readable_errors(file), closing(open_to_read(file)) as database:
+        if not database.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (_TABLE,)).fetchone():
+            return None
+        columns = {name for _, name, *_ in database.execute(f"PRAGMA table_info({_TABLE})")}
+        named = ", ".join(name for name in Note._fields if name in columns)
+        row = database.execute(f"SELECT {named} FROM {_TABLE}").fetchone()  # noqa: S608
+    return None if row is None else Note(*row)
+
+
+def check_checksum(file: Path, note: Note) -> None:
+    """Raise InputError if a backup isn't what it was when it was made."""
+    if note.checksum is None:
+        return
+    with readable_errors(file):
+        place = _digest_place(file, note.checksum)
+        whole = place is not None and _digest_file(file, place) == note.checksum[-_DIGEST:]
+    if not whole:
+        raise InputError(
+            f"{file} is damaged: its content doesn't fit its checksum. Restore another backup."
+        )
+
+
+def forget_note(database: Path) -> None:
+    """Remove the key from a copy that is to be used."""
+    with readable_errors(database), closing(open_to_read(database)) as connection:
+        connection.execute("PRAGMA secure_delete = ON")
+        connection.execute(f"DROP TABLE IF EXISTS {_TABLE}")
+
+
+def key_check_value(key: bytes) -> str:
+    """Fingerprint of a key that does not reveal it."""
+    return hashlib.blake2b(b"factbook backup", key=key, digest_size=16).hexdigest()
+
+
+@contextmanager
+def unfinished_file(unfinished: Path) -> Iterator[None]:
+    """An empty private file, to be renamed when it is complete and removed otherwise.
+
+    Raises ConflictError while another process has it. The leftover of a killed process is taken
+    over.
+    """
+    with readable_errors(unfinished):
+        descriptor = os.open(unfinished, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, _PRIVATE)
+    try:
+        _lock_file(descriptor, unfinished)
+        try:
+            with readable_errors(unfinished):
+                os.fchmod(descriptor, _PRIVATE)
+                os.ftruncate(descriptor, 0)
+                remove_journals(unfinished)
+            yield
+        finally:
+            # Once it has its name, another process may have a draft of its own here.
+            if _is_still_at(descriptor, unfinished):
+                unfinished.unlink()
+                remove_journals(unfinished)
+    finally:
+        os.close(descriptor)
+
+
+def _lock_file(descriptor: int, unfinished: Path) -> None:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # Whoever had it may have given it its name meanwhile.
+        if _is_still_at(descriptor, unfinished):
+            return
+    except BlockingIOError:
+        pass
+    raise ConflictError(f"Another process is writing to {unfinished.parent}.")
+
+
+def _is_still_at(descriptor: int, path: Path) -> bool:
+    """True if the open file is the one at this path."""
+    try:
+        return os.path.samestat(path.lstat(), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
+
+
+def remove_journals(database: Path) -> None:
+    """Remove the files that SQLite keeps beside an open database."""
+    for end in ("-journal", "-wal", "-shm"):
+        database.with_name(f"{database.name}{end}").unlink(missing_ok=True)
+
+
+def _write_note(file: Path, note: Note) -> None:
+    with closing(sqlite3.connect(file, isolation_level=None)) as copied:
+        copied.execute(
+            f"CREATE TABLE {_TABLE} (made_at INTEGER, version TEXT, key TEXT, key_check, checksum)"
+        )
+        copied.execute(f"INSERT INTO {_TABLE} VALUES (?, ?, ?, ?, ?)", note)  # noqa: S608
+
+
+def _unsealed() -> str:
+    """A checksum without its digest. The random part keeps it apart from all other content."""
+    return f"sha256:{secrets.token_hex(16)}:{'0' * _DIGEST}"
+
+
+def _seal_backup(file: Path) -> None:
+    """Put the digest of the file into its note."""
+    note = note_in(file)
+    assert note is not None
+    assert note.checksum is not None
+    place = _digest_place(file, note.checksum)
+    if place is None:
+        raise UnavailableError(f"{file} has no checksum to fill in.")
+    digest = _digest_file(file, place).encode()
+    with file.open("r+b") as opened:
+        opened.seek(place)
+        opened.write(digest)
+
+
+def _digest_place(file: Path, checksum: str) -> int | None:
+    """The place of this checksum's digest in the file."""
+    with (
+        file.open("rb") as opened,
+        mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as content,
+    ):
+        found = content.rfind(checksum.encode())
+    return None if found < 0 else found + len(checksum) - _DIGEST
+
+
+def _digest_file(file: Path, place: int) -> str:
+    """SHA-256 of the file, with zeros where its own digest is."""
+    total = hashlib.sha256()
+    with file.open("rb") as opened:
+        left = place
+        while left and (piece := opened.read(min(left, _PIECE))):
+            total.update(piece)
+            left -= len(piece)
+        total.update(b"0" * len(opened.read(_DIGEST)))
+        while piece := opened.read(_PIECE):
+            total.update(piece)
+    return total.hexdigest()
+
+
+def _check_target(database: Path, file: Path, *, replace: bool) -> None:
+    if not file.exists():
+        return
+    if file.samefile(database):
+        raise InputError(f"{file} is the database itself.")
+    if not replace:
+        raise ConflictError(f"{file} already exists; --force replaces it.")
+
+
+def _check_room(database: Path, folder: Path) -> None:
+    needed, free = copy_size(database), shutil.disk_usage(folder).free
+    if free < needed:
+        raise UnavailableError(
+            f"A backup takes {needed / 2**20:,.0f} MiB, and {folder} has room for "
+            f"{free / 2**20:,.0f} MiB. Free some, or name another folder."
+        )
+
+
+def _delete_older(folder: Path, keep: int, *, made: Path) -> None:
+    """Remove all but the newest backups of a folder and the one just made; keep other files.
+
+    A clock that was ahead may have given other backups later names than that of the one just made.
+    """
+    names = sorted(file.name for file in folder.iterdir() if _PATTERN.fullmatch(file.name))
+    others = [name for name in names if name != made.name]
+    for name in others[: max(0, len(others) - keep)]:
+        (folder / name).unlink()
+
+
+def _backup_name(now: int) -> str:
+    return f"factbook-{datetime.fromtimestamp(now // SECOND, UTC):%Y%m%dT%H%M%SZ}.db"
+
+
+class Restored(NamedTuple):
+    """Result of a restore: the place of the old database, and what else is to be known.
+
+    `unrecognized` describes what the schema has and Factbook didn't create, or lacks.
+    """
+
+    note: Note | None
+    aside: Path | None
+    migrations: list[str]
+    key_restored: bool
+    unrecognized: list[str]
+
+
+def replace_database(
+    file: Path, database: Path, key: Path, *, now: int, show: ShowProgress, replace: bool = False
+) -> Restored:
+    """Put the content of a backup in the place of a database, with its key; see `settled`.
+
+    `key` is the key file, existing or not. The old database is put aside as a whole. Nothing is
+    changed until everything is checked. Raises InputError for a file that is no sound backup or is
+    of a newer version, ConflictError when a database exists that is not to be replaced, or is open
+    in another process, UnavailableError.
+    """
+    if not file.is_file():
+        raise InputError(f"There is no backup {file}.")
+    if database.exists():
+        if file.samefile(database):
+            raise InputError(f"{file} is the database itself.")
+        if not replace:
+            raise ConflictError(f"There is already a database {database}; --force moves it aside.")
+    check_structure(file, whole=True)
+    _check_schema(file)
+    note = note_in(file)
+    if note is not None:
+        check_checksum(file, note)
+    with readable_errors(database.parent):
+        database.parent.mkdir(parents=True, exist_ok=True)
+    above = _last_place(database)
+    unfinished = database.with_name(f".{database.name}.restoring")
+    with unfinished_file(unfinished), _locked_alone(database):
+        copy_database(file, unfinished, show)
+        forget_note(unfinished)
+        url = f"sqlite:///{unfinished.resolve()}"
+        applied = asyncio.run(_made_current(url, now, above, file.name))
+        unrecognized = _unrecognized(unfinished, now)
+        make_whole(unfinished)
+        check_structure(unfinished)
+        remove_journals(unfinished)
+        with readable_errors(database):
+            aside, key_restored = _switch_files(unfinished, database, key, note, now)
+    return Restored(note, aside, applied, key_restored, unrecognized)
+
+
+def _check_schema(file: Path) -> None:
+    with readable_errors(file), closing(open_to_read(file)) as found:
+        known = found.execute(
+            "SELECT 1 FROM sqlite_master WHERE name = 'schema_migrations'"
+        ).fetchone()
+        if not known:
+            raise InputError(f"{file} is not a database of Factbook.")
+        applied = {name for (name,) in found.execute("SELECT name FROM schema_migrations")}
+    if newer := sorted(applied - set(names())):
+        raise InputError(
+            f"{file} is of a newer version, which has {', '.join(newer)}. Install that version, "
+            "or a later one, and restore with it."
+        )
+
+
+def _unrecognized(file: Path, now: int) -> list[str]:
+    """Differences to the schema of a new database: triggers, views, tables and indexes."""
+    new = file.with_name(f"{file.name}.new")
+    with unfinished_file(new):
+        asyncio.run(_create_schema(f"sqlite:///{new.resolve()}", now))
+        expected = _read_schema(new)
+    found = _read_schema(file)
+    return [
+        *(f"{what} was not created by Factbook" for what in sorted(found.keys() - expected.keys())),
+        *(f"{what} is missing" for what in sorted(expected.keys() - found.keys())),
+        *(
+            f"{what} was changed"
+            for what in sorted(found.keys() & expected.keys())
+            # Of tables the text depends on the releases that they went through.
+            if what.startswith(("trigger ", "view ")) and found[what] != expected[what]
+        ),
+    ]
+
+
+async def _create_schema(url: str, now: int) -> None:
+    opened = await open_database(url)
+    try:
+        await migrate(opened, now)
+    finally:
+        await opened.close()
+
+
+def _read_schema(file: Path) -> dict[str, str]:
+    """The statement by which each part of a schema was created, by its kind and name."""
+    with readable_errors(file), closing(open_to_read(file)) as database:
+        rows = database.execute(
+            "SELECT type, name, tbl_name, sql FROM sqlite_master WHERE sql IS NOT NULL "
+            "AND name NOT LIKE 'sqlite~_%' ESCAPE '~'"
+        ).fetchall()
+    return {
+        f"{kind} {name}" + ("" if table == name else f" on {table}"): " ".join(sql.split())
+        for kind, name, table, sql in rows
+    }
+
+
+async def _made_current(url: str, now: int, above: int, what: str) -> list[str]:
+    """Bring a copy's schema up to date and settle it; returns the applied migrations."""
+    opened = await open_database(url)
+    try:
+        applied = await migrate(opened, now)
+        await opened.write(lambda tx: settle_database(tx, now, above=above, what=what))
+    finally:
+        await opened.close()
+    return applied
+
+
+def settle_database(transaction: Transaction, now: int, *, above: int = 0, what: str = "") -> int:
+    """Restart the feed of events, end sessions, invitations and consents of OAuth.
+
+    Returns the feed's first place.
+
+    The places of events go on from `now`, in milliseconds, or from `above` where that is higher: no
+    event gets the id of an earlier one, as long as fewer than a thousand rows a second were
+    recorded. Readers with an older cursor get 410. Webhooks go on with the events from here on.
+    Sign-outs and used invitations since the backup are not undone.
+    """
+    place = events.restart(transaction, max(now, above))
+    store.reset_webhooks(transaction, place)
+    sessions.delete_all_sessions(transaction)
+    invitations.delete_all_invitations(transaction)
+    consents.delete_all_consents(transaction)
+    trail.append(
+        transaction,
+        trail.record(Caller(COMMAND_LINE, now), AuditEntry("database.restore", what, {})),
+    )
+    return place.position
+
+
+def _last_place(database: Path) -> int:
+    """Highest place of an event that the database has given; 0 where that cannot be read.
+
+    Closing the last connection checkpoints the log beside the file, too. A damaged log stays as it
+    is.
+    """
+    if not database.exists():
+        return 0
+    with (
+        suppress(sqlite3.Error, UnavailableError),
+        closing(open_to_read(database)) as found,
+    ):
+        row = found.execute(counters.VALUE, (events.COUNTER,)).fetchone()
+        # A schema from before there were events has none.
+        return int(row[0]) + 1 if row else 0
+    return 0
+
+
+@contextmanager
+def _locked_alone(database: Path) -> Iterator[None]:
+    """Keep others from opening the database; raises ConflictError when one has it open."""
+    if not database.exists():
+        yield
+        return
+    with readable_errors(database):
+        descriptor = os.open(database, os.O_RDWR)
+    try:
+        try:
+            fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, _SHARED_BYTES, _SHARED)
+        except OSError:
+            raise ConflictError(
+                f"{database} is open in another process. Stop the service and its workers first."
+            ) from None
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _switch_files(
+    unfinished: Path, database: Path, key: Path, note: Note | None, now: int
+) -> tuple[Path | None, bool]:
+    """Give the new file its name; returns the old one's place and whether the key changed."""
+    folder = database.parent
+    _own_as(unfinished, database if database.exists() else folder)
+    to_disk(unfinished)
+    new_key = key.with_name(f".{key.name}.restoring") if _brings_another(note, key) else None
+    if new_key is not None and note is not None:
+        _write_private(new_key, note.key or "")
+        _own_as(new_key, database if database.exists() else folder)
+    aside = _put_aside(database, key, now) if database.exists() else None
+    if new_key is not None:
+        new_key.replace(key)
+    unfinished.replace(database)
+    for place in {folder, key.parent}:
+        to_disk(place)
+    return aside, new_key is not None
+
+
+def _put_aside(database: Path, key: Path, now: int) -> Path:
+    """Rename the database and its key to names beside their own; returns the database's."""
+    moment = datetime.fromtimestamp(now // SECOND, UTC)
+    aside = database.with_name(f"{database.name}.before-{moment:%Y%m%dT%H%M%SZ}")
+    if aside.exists():
+        raise UnavailableError(f"{aside} already exists. Try again in a second.")
+    aside.hardlink_to(database)
+    if key.exists():
+        key.with_name(f"{aside.name}.key").hardlink_to(key)
+    # Only of a database that cannot be read is there any, and never may another one find it.
+    for end in ("-wal", "-shm"):
+        beside = database.with_name(f"{database.name}{end}")
+        if beside.exists():
+            beside.replace(aside.with_name(f"{aside.name}{end}"))
+    return aside
+
+
+def _brings_another(note: Note | None, key: Path) -> bool:
+    if note is None or note.key is None:
+        return False
+    return not key.exists() or key.read_text().strip() != note.key.strip()
+
+
+def _write_private(file: Path, text: str) -> None:
+    file.unlink(missing_ok=True)
+    file.touch(mode=0o600)
+    file.write_text(text)
+    to_disk(file)
+
+
+def _own_as(file: Path, other: Path) -> None:
+    """Give the file the other's owner, so that the service can use it whoever restores."""
+    if os.geteuid() == 0:
+        found = other.stat()
+        shutil.chown(file, found.st_uid, found.st_gid)
+
+
+def make_backup(
+    settings: Settings,
+    to: Path,
+    *,
+    show: ShowProgress,
+    replace: bool = False,
+    keep: int | None = None,
+    clock: Clock = now,
+) -> tuple[Path, bool]:
+    """Make a backup; returns its file and whether the key is in it, raises as `files.backup`."""
+    database = _sqlite_file(settings)
+    key, check = _key_and_check(settings)
+    made = write_backup(
+        database, to, key=key, key_check=check, now=clock(), show=show, replace=replace, keep=keep
+    )
+    return made, key is not None
+
+
+def restore_backup(
+    settings: Settings, file: Path, *, show: ShowProgress, replace: bool = False, clock: Clock = now
+) -> tuple[Restored, bool]:
+    """Restore a backup; returns the result, and whether the key in force is the backup's.
+
+    That counts as true where the backup says nothing of its key. Raises what `restoration.restore`
+    does.
+    """
+    database = _sqlite_file(settings)
+    done = replace_database(
+        file, database, _key_file(settings), now=clock(), show=show, replace=replace
+    )
+    _, check = _key_and_check(settings)
+    return done, done.note is None or check == done.note.key_check
+
+
+async def settle_restored(backend: Backend, clock: Clock = now) -> int:
+    """Settle a database that was restored by other means; returns the feed's first place."""
+    at = clock()
+    async with backend.opened() as database:
+        return await database.write(lambda tx: settle_database(tx, at, what="already restored"))
+
+
+def _sqlite_file(settings: Settings) -> Path:
+    """The database file itself, resolving a link in the settings: a link is to stay one."""
+    if not settings.database_url.startswith("sqlite:"):
+        raise InputError(_WITH_POSTGRESQL)
+    return sqlite_path(settings.database_url).resolve()
+
+
+def _key_file(settings: Settings) -> Path:
+    """Path of the key file, existing or not; it is beside the path in the settings."""
+    named = sqlite_path(settings.database_url)
+    return named.with_name(f"{named.name}.key").resolve()
+
+
+def _key_and_check(settings: Settings) -> tuple[str | None, str | None]:
+    """Content of the key file, None where the settings hold the key; and its check value."""
+    if settings.token_key is not None:
+        return None, key_check_value(encryption.make_token_key(settings.token_key, None))
+    file = _key_file(settings)
+    if not file.exists():
+        return None, None
+    return file.read_text().strip(), key_check_value(encryption.make_token_key(None, file))
