@@ -178,5 +178,5 @@ TARGETS = (
     Target("query", of_queries, (), share=20),
     Target("form", of_forms, ("web.site.page_context.read",), share=10),
     Target("jsonrpc", of_messages, ("api.mcp.protocol.parse_message",), share=60),
-    Target("batches", of_batches, ("api.mcp.jsonrpc.parse_batch",), share=60),
+    Target("batches", of_batches, ("api.mcp.protocol.parse_batch",), share=60),
 )  # fmt: skip

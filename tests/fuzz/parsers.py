@@ -7,7 +7,14 @@ _CALLS: Final = "asks by calls, whose answers msgspec checks"
 _DOCUMENTS: Final = "calls the parser of stored definitions, which has a target"
 _FILES: Final = "reads the file, whose content goes to cli.documents.parse_entity_file"
 
+_PLACES: Final = "matches a cursor by a pattern"
+_TIMES: Final = "calls the parser of times, which has a target"
+
 NO_PARSERS: Final[dict[str, str]] = {
+    "api.check_parameters.parse_if_match_tags": "reads a header by a parameter, which has a target",
+    "api.check_parameters.parse_owners": "reads a query by a parameter, which has a target",
+    "api.endpoint.read_bearer_value": "cuts a header at its first space",
+    "api.mcp.protocol.read_given_params": "decodes JSON by msgspec",
     "api.mcp.resources.read_mcp_resource": "matches an address, and calls a tool with its parts",
     "auth.oauth.clients.decode_client_document": _CALLS,
     "auth.oauth.consents.decode_permissions": _ROWS,
@@ -53,7 +60,15 @@ NO_PARSERS: Final[dict[str, str]] = {
     "scheduling.housekeeping.read_retention_clock": _ROWS,
     "web.checks.check_page.read": _DOCUMENTS,
     "web.checks.scorecard_list.read": _DOCUMENTS,
+    "tools.changed_facts.decode_places": _PLACES,
+    "tools.changed_facts.read_changes": _ROWS,
+    "tools.check_common.decode_ref_place": _PLACES,
     "tools.selection.read_conditions": "calls language.read_condition, which has a target",
+    "tools.tool.decode_place": _PLACES,
+    "tools.tool.decode_ref_cursor": _PLACES,
+    "tools.tool.parse_end": _TIMES,
+    "tools.tool.parse_since": _TIMES,
+    "tools.tool.parse_start": _TIMES,
     "outbound.client.decode_reply": "decodes JSON with msgspec; targets of vendors begin before it",
     "integrations.file_tree.read": "asks by calls or by a clone, whose answers are read elsewhere",
     "integrations.git.client.read": "calls the program git, whose words integrations.git reads",
