@@ -226,10 +226,9 @@ async def test_a_permission_lost_with_a_role_does_not_return_with_it(start: Star
     given = {"entityRef": "component:default/api", "reason": "Shut down", "until": "2027-03-31"}
     wish = call("request-check-exemption", {**given, "checkId": "covered"})
     now = service.time()
-    for role in ("viewer", "administrator"):
-        await service.state.database.write(
-            lambda tx, role=role: users.change_user_role(tx, "user:default/vic", role, now)
-        )
+    ref, write = "user:default/vic", service.state.database.write
+    await write(lambda tx: users.change_user_role(tx, ref, "viewer", now))
+    await write(lambda tx: users.change_user_role(tx, ref, "administrator", now))
     answer = await at_mcp(service, vic["access_token"], message=wish)
     assert answer.status_code == 403
 

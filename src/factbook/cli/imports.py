@@ -1,6 +1,6 @@
 """`factbook import`: entities from other systems into the catalog, on the database itself."""
 
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -265,7 +265,7 @@ def run_importers(
 
 
 # A command for each kind of importer, and one for those of the settings.
-_COMMANDS = {
+_COMMANDS: Mapping[str, Callable[..., object]] = {
     "run": run_importers,
     "aws": import_aws,
     "catalog": import_catalog,
