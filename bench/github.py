@@ -25,8 +25,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from factbook.clock import DAY, HOUR, iso, now
-from factbook.integrations.github import queries
-from factbook.integrations.merge_times import MONTH
+from factbook.integrations.code_host import MONTH
+from factbook.integrations.github import api
 from tests.fakes.github.app import FakeGitHub
 from tests.fakes.github.rest import Said
 from tests.fakes.github.state import Issue, Pull, Repository, Token
@@ -38,7 +38,7 @@ CREDENTIALS: Final = 20
 _SINCE = re.compile(rb'"since":"[^"]*"')
 _PROBES = {"protection", "alerts"}
 _PAGE = re.compile(r"\{ \.\.\. on Repository \{ page: (\w+)\(")
-_KINDS = {"pullRequests": queries.PULLS, "issues": queries.ISSUES}
+_KINDS = {"pullRequests": api.PULLS, "issues": api.ISSUES}
 _FOLDERS = ("src/main", "src/shared/models", "tests/unit", "docs", "deploy/charts/templates")
 _SUFFIXES = ("py", "ts", "md", "yaml", "json", "txt")
 
@@ -86,7 +86,7 @@ class GitHub(FakeGitHub):
             self._repository(one.name)
             merged = sum(pull.merged_at is not None for pull in one.pulls)
             for cursor in range(100, merged, 100):
-                self._page(queries.PULLS, one.id, str(cursor))
+                self._page(api.PULLS, one.id, str(cursor))
 
     def reset(self) -> None:
         """Count from nothing, with all limits whole."""
@@ -181,13 +181,15 @@ class GitHub(FakeGitHub):
         return {"data": data | {"rateLimit": limit}}
 
     def _repository(self, name: str) -> msgspec.Raw:
-        variables = queries.batch_variables([name], self._since)
-        return self._part(("batch", name, ""), queries.batch(1), variables, "r0")
+        variables = api.make_batch_variables([name], self._since)
+        return self._part(("batch", name, ""), api.build_batch_query(1), variables, "r0")
 
     def _page(self, kind: str, id_: str, cursor: str) -> msgspec.Raw:
-        page = queries.GithubPageRequest(kind, id_, cursor)
-        variables = queries.pages_variables([page], [], self._since)
-        return self._part((kind, id_, cursor), queries.pages((kind,), False), variables, "p0")
+        page = api.GithubPageRequest(kind, id_, cursor)
+        variables = api.make_pages_variables([page], [], self._since)
+        return self._part(
+            (kind, id_, cursor), api.build_pages_query((kind,), False), variables, "p0"
+        )
 
     def _part(
         self, key: tuple[str, str, str], query: str, variables: dict[str, Any], alias: str

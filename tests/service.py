@@ -18,7 +18,7 @@ from factbook.datasources.repository_files import HostFiles
 from factbook.facts.datasource import DataSource
 from factbook.http.context import State
 from factbook.importers import registry as importer_registry
-from factbook.integrations import SOURCES, configured
+from factbook.integrations import SOURCES, configure_integrations
 from factbook.integrations.integration import Integration
 from factbook.settings import Settings
 
@@ -142,7 +142,7 @@ async def started(
         settings,
         clock=time,
         sources=given,
-        integrations=configured(settings.integrations),
+        integrations=configure_integrations(settings.integrations),
         importers=importer_registry.configure_importers(settings.importers, settings.integrations),
         openid=openid,
         fetch_document=fetch_document,

@@ -20,7 +20,7 @@ from factbook.importers import registry
 from factbook.importers.importer import Importer
 from factbook.importers.registry import ImporterRegistry
 from factbook.importers.runner import ImportRunner
-from factbook.integrations import SOURCES, configured
+from factbook.integrations import SOURCES, configure_integrations
 from factbook.integrations.integration import Integration
 from factbook.observability import traces
 from factbook.observability.traces import Tracing
@@ -71,7 +71,7 @@ class Backend:
     @classmethod
     def of(cls, settings: Settings, tracing: Tracing = traces.TRACING_OFF) -> Self:
         """One with all integrations and importers of the settings, without logs and traces."""
-        integrations = configured(settings.integrations)
+        integrations = configure_integrations(settings.integrations)
         importers = registry.configure_importers(settings.importers, settings.integrations)
         return cls(settings, integrations=integrations, importers=importers, tracing=tracing)
 

@@ -3,7 +3,7 @@
 import pytest
 
 from factbook.facts.shapes import CODEHOST, SECURITY
-from factbook.integrations.integration import facts_of
+from factbook.integrations.integration import list_shape_facts
 from tests.api.checking import CHECKS, RESULTS, SCORECARDS, STARTER, check, evaluated
 from tests.api.defining import SOURCES
 from tests.service import Service, component
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 
 async def define_host(service: Service) -> None:
     """A source with the facts of a code host."""
-    facts = (*facts_of(CODEHOST), *facts_of(SECURITY))
+    facts = (*list_shape_facts(CODEHOST), *list_shape_facts(SECURITY))
     source = {
         "id": "forge",
         "title": "Forge",

@@ -10,7 +10,7 @@ from factbook.checks.rules import check_trial
 from factbook.checks.rules.check_definition import parse_check
 from factbook.facts.datasource import DataSource
 from factbook.facts.shapes import CODEHOST, SECURITY
-from factbook.integrations.integration import facts_of
+from factbook.integrations.integration import list_shape_facts
 from factbook.storage import Database
 from tests.service import NOON
 
@@ -19,7 +19,7 @@ HOSTS = [
     DataSource(
         id=id_,
         title=id_.title(),
-        schema=(*facts_of(CODEHOST), *facts_of(SECURITY, "dependencyAlerts")),
+        schema=(*list_shape_facts(CODEHOST), *list_shape_facts(SECURITY, "dependencyAlerts")),
         entity_filter=[{f"metadata.annotations.{id_}.com/slug": {"exists": True}}],
     )
     for id_ in ("github", "gitlab")

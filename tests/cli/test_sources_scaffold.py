@@ -52,7 +52,9 @@ def test_its_entry_point_is_the_vendor_that_is_configured(
     (info / "entry_points.txt").write_text(f"[factbook.integrations]\n{name} = {value}\n")
     monkeypatch.syspath_prepend(info.parent)
     monkeypatch.syspath_prepend(package / "src")
-    [integration] = integrations.configured({"acme": {"work": {"token": "a_token_of_tests"}}})
+    [integration] = integrations.configure_integrations(
+        {"acme": {"work": {"token": "a_token_of_tests"}}}
+    )
     assert (integration.source.id, integration.source.title) == ("acme-work", "Acme (work)")
     assert "a_token_of_tests" not in repr(integration)
 

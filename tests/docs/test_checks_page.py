@@ -13,12 +13,12 @@ from factbook.checks.rules import check_definition, check_trial
 from factbook.checks.rules.check_definition import CHECK_MEMBERS, parse_check
 from factbook.facts.datasource import DataSource
 from factbook.facts.shapes import CODEHOST
-from factbook.integrations.integration import facts_of
+from factbook.integrations.integration import list_shape_facts
 from tests.docs.parts import DOCS
 from tests.service import NOON
 
 PAGE = (DOCS / "reference" / "checks.md").read_text()
-GITHUB = DataSource(id="github", title="GitHub", schema=facts_of(CODEHOST))
+GITHUB = DataSource(id="github", title="GitHub", schema=list_shape_facts(CODEHOST))
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from pathlib import Path
 import factbook.integrations
 from factbook.facts import shapes
 from factbook.facts.schema import Fact
-from factbook.integrations.configuration import Vendor
+from factbook.integrations.integration import Vendor
 from factbook.web.data_sources.source_labels import TOOLS as _TOOLS
 from tests.docs import first_runs
 from tests.docs.settings import options

@@ -14,10 +14,10 @@ from factbook.auth.oidc.identity import ProviderOptions as OpenIDOptions
 from factbook.client import ClientError, answers
 from factbook.datasources.custom import SourceConnection
 from factbook.errors import ConfigurationError, SignInError
-from factbook.integrations import VENDORS, file_tree, vendor
+from factbook.integrations import VENDORS, files, find_vendor
 from factbook.integrations.git.client import Reading
-from factbook.integrations.git.client import facts_of as facts_of_paths
-from factbook.integrations.prometheus import alert_routes, promql
+from factbook.integrations.git.client import make_git_facts as facts_of_paths
+from factbook.integrations.prometheus import api, client
 from factbook.outbound import cache
 from factbook.outbound.client import HttpClient
 from factbook.outbound.git import Git, GitResult, Limits, make_git_reply
@@ -64,7 +64,11 @@ def options(data: bytes) -> None:
     if not isinstance(given, dict):
         return
     table = {str(key): value for key, value in given.items()}
-    types: list[Any] = [*(vendor(id_).options for id_ in VENDORS), SourceConnection, OpenIDOptions]
+    types: list[Any] = [
+        *(find_vendor(id_).options for id_ in VENDORS),
+        SourceConnection,
+        OpenIDOptions,
+    ]
     for type_ in types:
         for values in (table, table | {"token": f"{_MARK}\n", "client_secret": [_MARK]}):
             try:
@@ -72,7 +76,7 @@ def options(data: bytes) -> None:
             except ConfigurationError as error:
                 check_told(error, _MARK)
     for id_ in VENDORS:
-        tried(vendor(id_).configured, "default", table)
+        tried(find_vendor(id_).configured, "default", table)
 
 
 def provider(data: bytes) -> None:
@@ -171,7 +175,7 @@ def kept(data: bytes) -> None:
     """What an earlier release or a fault has left behind counts as nothing."""
     memory = Memory()
     memory.kept = dict.fromkeys(["tree:1", "answer"], data)
-    found = asyncio.run(file_tree.kept(memory, 1, text(data)))
+    found = asyncio.run(files.recall_paths(memory, 1, text(data)))
     assert found is None or isinstance(found, list)
     recalled = asyncio.run(cache.recall_reply(memory, "answer"))
     if recalled is not None:
@@ -196,10 +200,10 @@ def sealed(data: bytes) -> None:
 def alerts(data: bytes) -> None:
     """The routes of Alertmanager are understood, or count as unknown."""
     given = text(data)
-    found = alert_routes.read(given)
+    found = api.read_alert_routes(given)
     if not isinstance(found, Missing):
         assert found.leads_on({"service": "checkout", "severity": "critical"}) in {True, False}
-    quoted = promql.text(given)
+    quoted = client.quote_text(given)
     assert "\n" not in quoted
     assert quoted.replace("\\\\", "").replace('\\"', "").count('"') == 2
 
@@ -230,6 +234,6 @@ TARGETS = (
     Target(
         "sealed", sealed, ("auth.encryption.open_secret", "webhooks.store.open_target"), share=10
     ),
-    Target("alertmanager", alerts, ("integrations.prometheus.alert_routes.read",), share=30),
+    Target("alertmanager", alerts, ("integrations.prometheus.api.read_alert_routes",), share=30),
     Target("client", answer_to_client, ("client.answers.decode_answer",), share=20),
 )

@@ -5,7 +5,7 @@ from urllib.parse import unquote
 from factbook.auth import tokens, users
 from factbook.catalog import filters, location, push_rules, ref, strict, url
 from factbook.clock import DAY, iso, milliseconds
-from factbook.integrations import locations
+from factbook.integrations import integration
 from factbook.scheduling import schedule
 from factbook.tools import tool
 from tests.fuzz.promises import lines, text, tried
@@ -51,8 +51,8 @@ def place(data: bytes) -> None:
     """The location of an entity, and whether an address is whole."""
     given = text(data)
     url.is_absolute(given)
-    locations.parsed(given)
-    locations.location({"metadata": {"annotations": {locations.SOURCE_LOCATION: given}}})
+    integration.parse_source_location(given)
+    integration.find_location({"metadata": {"annotations": {integration.SOURCE_LOCATION: given}}})
     found = tried(location.parse, given)
     if found is not None:
         assert tried(location.parse, f"{found.type}:{found.target}") == found
@@ -110,7 +110,10 @@ TARGETS = (
     Target("reference", reference, ("catalog.ref.parse", "catalog.ref.split"), share=80),
     Target("filter", condition, ("catalog.filters.parse",), share=60),
     Target(
-        "location", place, ("catalog.location.parse", "integrations.locations.parsed"), share=80
+        "location",
+        place,
+        ("catalog.location.parse", "integrations.integration.parse_source_location"),
+        share=80,
     ),
     Target("cadence", cron, ("scheduling.schedule.parse_cadence",), share=60),
     Target("time", time, (), share=60),

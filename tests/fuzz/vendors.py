@@ -10,7 +10,7 @@ import msgspec
 import stamina
 from starlette.types import ASGIApp
 
-from factbook.integrations import vendor
+from factbook.integrations import find_vendor
 from factbook.integrations.integration import Collected
 from factbook.outbound.network import Sender
 from factbook.outbound.outcomes import HostReply, Missing
@@ -62,7 +62,7 @@ class Recording:
     def __init__(
         self, vendor_id: str, fake: ASGIApp, table: Mapping[str, Any], *targets: str
     ) -> None:
-        self._vendor = vendor(vendor_id)
+        self._vendor = find_vendor(vendor_id)
         self._table = dict(table)
         self._targets = targets
         self._fake = fake
@@ -163,20 +163,20 @@ TARGETS = (
     _target(
         "github",
         _github,
-        "integrations.github.answers.decoded",
-        "integrations.github.repositories.read",
-        "integrations.github.client.read",
+        "integrations.github.api.decode_github_answer",
+        "integrations.github.repositories.read_repositories",
+        "integrations.github.client.read_github_file",
     ),
-    _target("gitlab", _gitlab, "integrations.gitlab.client.read"),
-    _target("gitea", _gitea, "integrations.gitea.client.read"),
+    _target("gitlab", _gitlab, "integrations.gitlab.client.read_gitlab_file"),
+    _target("gitea", _gitea, "integrations.gitea.client.read_gitea_file"),
     _target(
         "snyk",
         _snyk,
-        "integrations.snyk.targets.read",
-        "integrations.snyk.pages.read",
-        "integrations.snyk.organizations.read",
+        "integrations.snyk.options.read_selector",
+        "integrations.snyk.api.read_snyk_pages",
+        "integrations.snyk.api.read_organization",
     ),
     _target("pagerduty", _pagerduty),
     _target("datadog", _datadog, "outbound.outcomes.read_as"),
-    _target("prometheus", _prometheus, "integrations.prometheus.alert_routes.read"),
+    _target("prometheus", _prometheus, "integrations.prometheus.api.read_alert_routes"),
 )

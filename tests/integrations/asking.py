@@ -7,8 +7,7 @@ import httpx2
 from starlette.types import ASGIApp
 
 from factbook.clock import SECOND
-from factbook.integrations.configuration import Vendor
-from factbook.integrations.integration import Authorize, Collected, Integration
+from factbook.integrations.integration import Authorize, Collected, Integration, Vendor
 from factbook.outbound.client import HttpClient
 from factbook.outbound.limits import Governor
 from factbook.outbound.network import Sender

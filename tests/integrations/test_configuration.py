@@ -5,8 +5,7 @@ from typing import Annotated
 
 import pytest
 
-from factbook.integrations.configuration import InstanceOptions
-from factbook.integrations.listings import together
+from factbook.integrations.integration import InstanceOptions, gather_or_cancel
 from factbook.settings.option_tables import about
 
 
@@ -38,5 +37,5 @@ async def test_a_reading_that_fails_ends_the_others() -> None:
             ended.set()
 
     with pytest.raises(LookupError):
-        await together(fail(), read_on())
+        await gather_or_cancel(fail(), read_on())
     assert ended.is_set()

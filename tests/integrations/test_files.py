@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from factbook.integrations.file_types import facts, types
+from factbook.integrations.files import list_file_types, make_file_facts
 
 
 def test_a_file_counts_in_these_types() -> None:
@@ -53,7 +53,7 @@ def test_a_file_counts_in_these_types() -> None:
         "md": set(),
         "LICENSE": set(),
     }
-    assert {path: types(path) for path in expected} == expected
+    assert {path: list_file_types(path) for path in expected} == expected
 
 
 paths = st.lists(
@@ -63,17 +63,17 @@ paths = st.lists(
 
 @given(paths=paths)
 def test_counts_are_those_of_the_single_files(paths: list[str]) -> None:
-    found = facts(paths)
+    found = make_file_facts(paths)
     assert found["filePaths"] == sorted(paths)
     assert found["totalFiles"] == len(paths)
     for name in ("docker", "yaml", "javascript", "python", "docs", "config"):
-        assert found[f"fileTypes.{name}"] == sum(name in types(path) for path in paths)
+        assert found[f"fileTypes.{name}"] == sum(name in list_file_types(path) for path in paths)
 
 
 @pytest.mark.slow
 @given(paths=paths, more=paths)
 def test_more_files_never_make_a_count_smaller(paths: list[str], more: list[str]) -> None:
-    fewer, all_ = facts(paths), facts([*paths, *more])
+    fewer, all_ = make_file_facts(paths), make_file_facts([*paths, *more])
     assert all(all_[name] >= fewer[name] for name in fewer if name.startswith("fileTypes."))
 
 
@@ -88,4 +88,4 @@ def test_a_catalog_info_file_anywhere_puts_it_in_the_catalog(subtests: pytest.Su
     }
     for path, is_in_catalog in expected.items():
         with subtests.test(path=path):
-            assert facts([path, "README.md"])["inCatalog"] is is_in_catalog
+            assert make_file_facts([path, "README.md"])["inCatalog"] is is_in_catalog

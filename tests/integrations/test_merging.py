@@ -9,7 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from factbook.clock import DAY, HOUR, MINUTE
-from factbook.integrations.merge_times import MONTH, NEWEST, MergedPull, complete, figures
+from factbook.integrations.code_host import (
+    MONTH,
+    NEWEST_PULLS,
+    MergedPull,
+    is_population_complete,
+    make_merge_figures,
+)
 from factbook.outbound.outcomes import Missing, Outcome
 from tests.service import NOON
 
@@ -47,7 +53,7 @@ def read(pulls: list[MergedPull], *, bots: bool) -> tuple[list[MergedPull], int]
     seen: list[MergedPull] = []
     for number, page in enumerate(pages(pulls), 1):
         seen += page
-        if complete(seen, page[-1].updated_at, CUTOFF, bots=bots):
+        if is_population_complete(seen, page[-1].updated_at, CUTOFF, bots=bots):
             return seen, number
     return seen, -(-len(pulls) // PAGE)
 
@@ -57,7 +63,7 @@ def naive(pulls: list[MergedPull], *, bots: bool) -> dict[str, dict[str, object]
     counted = [pull for pull in pulls if bots or not pull.is_bot]
     by_merge = sorted(counted, key=lambda pull: -pull.merged_at)
     month = [pull for pull in counted if pull.merged_at >= CUTOFF]
-    overall = {pull.number: pull for pull in [*by_merge[:NEWEST], *month]}.values()
+    overall = {pull.number: pull for pull in [*by_merge[:NEWEST_PULLS], *month]}.values()
     latest = max(pulls, key=lambda pull: pull.merged_at)
     times: dict[str, object] = {}
     for suffix, some in (("Hours", overall), ("LastMonthHours", month)):
@@ -95,12 +101,12 @@ def test_figures_of_the_pages_read_are_those_of_the_whole_history(
 ) -> None:
     pulls = history(seed, size, years)
     seen, _ = read(pulls, bots=bots)
-    assert known(figures(seen, CUTOFF, bots=bots)) == naive(pulls, bots=bots)
+    assert known(make_merge_figures(seen, CUTOFF, bots=bots)) == naive(pulls, bots=bots)
 
 
 @given(seed=st.integers(0, 2**32), size=st.integers(1, 450))
 def test_the_last_month_lies_within_the_whole(seed: int, size: int) -> None:
-    times = known(figures(history(seed, size, 1), CUTOFF))["mergeTime"]
+    times = known(make_merge_figures(history(seed, size, 1), CUTOFF))["mergeTime"]
     if "maxLastMonthHours" in times:
         assert times["maxLastMonthHours"] <= times["maxHours"]  # type: ignore[operator]
         assert times["minLastMonthHours"] >= times["minHours"]  # type: ignore[operator]
@@ -122,14 +128,14 @@ def test_every_pull_request_of_a_busy_month_counts() -> None:
         for at in [NOON - number * HOUR]
     ]
     seen, page_count = read(pulls, bots=True)
-    found = figures(seen, CUTOFF)
+    found = make_merge_figures(seen, CUTOFF)
     assert page_count == 4
     assert found["pullRequests"]["mergedLastMonth"] == 350
     assert found["mergeTime"]["maxHours"] == round(349 / 60, 2)
 
 
 def test_figures_of_nothing_are_not_applicable() -> None:
-    found = figures([], CUTOFF)
+    found = make_merge_figures([], CUTOFF)
     assert found["pullRequests"] == {"mergedLastMonth": 0}
     absent = [*found["mergeTime"].values(), *found["latestMergedPR"].values()]
     assert {one.outcome for one in absent} == {Outcome.NOT_APPLICABLE}
@@ -147,7 +153,7 @@ def robots(size: int, people: int) -> list[MergedPull]:
 def test_a_repository_of_bots_is_not_read_to_its_end() -> None:
     seen, page_count = read(robots(5_000, 0), bots=False)
     assert page_count == 10
-    found = figures(seen, CUTOFF, bots=False)
+    found = make_merge_figures(seen, CUTOFF, bots=False)
     assert found["pullRequests"]["mergedLastMonth"] == 30 * 24 + 1
     assert found["latestMergedPR"] == {"title": "Bump", "author": "robot"}
     assert {one.outcome for one in found["mergeTime"].values()} == {Outcome.NOT_APPLICABLE}
@@ -160,4 +166,4 @@ def test_a_month_of_bots_is_read_whole_however_long_it_is() -> None:
 
 def test_people_among_many_bots_are_found() -> None:
     seen, _ = read(robots(900, 50), bots=False)
-    assert figures(seen, CUTOFF, bots=False)["mergeTime"]["avgHours"] == 1.0
+    assert make_merge_figures(seen, CUTOFF, bots=False)["mergeTime"]["avgHours"] == 1.0

@@ -127,7 +127,7 @@ def facts_of(process: ServerProcess, name: str) -> dict[str, Any]:
 
 def test_a_vendor_that_is_not_there_is_told_with_those_that_are() -> None:
     with pytest.raises(ConfigurationError, match=r"no integration 'nothing'.*github"):
-        integrations.vendor("nothing")
+        integrations.find_vendor("nothing")
 
 
 @pytest.mark.parametrize(
@@ -151,4 +151,4 @@ def test_a_package_that_is_broken_is_told_at_the_start(
     )
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(ConfigurationError, match=told):
-        integrations.vendor("broken")
+        integrations.find_vendor("broken")

@@ -8,9 +8,8 @@ import pytest
 
 from factbook.errors import ConfigurationError
 from factbook.facts import datasource
-from factbook.integrations import VENDORS, vendor, vendors
-from factbook.integrations.integration import Collected, Integration
-from factbook.integrations.locations import SOURCE_LOCATION
+from factbook.integrations import VENDORS, find_vendor, vendors
+from factbook.integrations.integration import SOURCE_LOCATION, Collected, Integration
 from factbook.outbound.outcomes import Missing, Outcome
 from factbook.settings.option_tables import is_web_address
 from tests.docs import first_runs
@@ -50,7 +49,7 @@ def table(id_: str) -> Mapping[str, Any]:
 
 def configured(id_: str, name: str = "default") -> Integration:
     """An instance of a vendor."""
-    return vendor(id_).configured(name, table(id_))
+    return find_vendor(id_).configured(name, table(id_))
 
 
 def entity(**annotations: Any) -> dict[str, Any]:
@@ -80,7 +79,7 @@ def test_it_is_a_row_of_the_vendors_with_the_settings_that_it_needs(
     for id_ in VENDORS:
         with subtests.test(id_):
             [row] = [one for one in vendors.VENDORS if one.id == id_]
-            made = vendor(id_)
+            made = find_vendor(id_)
             assert (made.id, made.title) == (id_, row.title)
             assert set(row.options) <= set(made.options.__struct_fields__)
 
@@ -88,7 +87,7 @@ def test_it_is_a_row_of_the_vendors_with_the_settings_that_it_needs(
 def test_every_option_is_described_and_no_secret_is_shown(subtests: pytest.Subtests) -> None:
     for id_ in VENDORS:
         with subtests.test(id_):
-            options = vendor(id_).options
+            options = find_vendor(id_).options
             hints = get_type_hints(options, include_extras=True)
             described = {
                 name: hints[name].__metadata__[0].description for name in options.__struct_fields__
@@ -113,7 +112,7 @@ def test_a_mistake_in_its_table_names_the_table_and_no_value(subtests: pytest.Su
                 {"base_url": 7, "api_url": 7, "host": 7},
             ):
                 with pytest.raises(ConfigurationError) as raised:
-                    vendor(id_).configured("work", {**table(id_), **mistake})
+                    find_vendor(id_).configured("work", {**table(id_), **mistake})
                 assert raised.value.message.startswith(f"integrations.{id_}.work: ")
                 assert "a_value" not in raised.value.message
 
@@ -123,7 +122,7 @@ def test_its_source_is_named_by_its_table_and_holds_the_facts_of_what_it_fills(
 ) -> None:
     for id_ in VENDORS:
         with subtests.test(id_):
-            made, one, other = vendor(id_), configured(id_), configured(id_, "work")
+            made, one, other = find_vendor(id_), configured(id_), configured(id_, "work")
             assert (one.source.id, one.source.title) == (id_, made.title)
             assert (other.source.id, other.source.title) == (f"{id_}-work", f"{made.title} (work)")
             assert one.source.handler is not None
@@ -211,5 +210,5 @@ async def test_a_run_brings_a_value_or_a_reason_of_every_fact_for_every_target(
                         fake.fail(kind, fault, times=1_000)
                 found = await asking.collect(target)
                 assert found.keys() == {target}
-                assert all(covers(found[target], fact.name) for fact in vendor(id_).facts)
+                assert all(covers(found[target], fact.name) for fact in find_vendor(id_).facts)
                 assert asking.integration.source.check(found[target].values).reasons == {}

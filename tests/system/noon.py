@@ -9,7 +9,7 @@ import time
 import uvicorn
 
 from factbook.app import Application
-from factbook.integrations import configured
+from factbook.integrations import configure_integrations
 from factbook.settings.table import load_settings
 from factbook.telemetry import logs
 from tests.service import NOON
@@ -23,7 +23,7 @@ def main(port: str) -> None:
 
     settings = load_settings()
     logs.configure_logs(settings)
-    integrations = configured(settings.integrations, clock=clock)
+    integrations = configure_integrations(settings.integrations, clock=clock)
     app = Application(settings, clock=clock, integrations=integrations)
     uvicorn.run(app, port=int(port), loop="uvloop", lifespan="on", log_config=None)
 

@@ -10,7 +10,7 @@ from factbook.facts.datasource import DataSource
 from factbook.facts.schema import REASONS
 from factbook.facts.shapes import Shape
 from factbook.integrations import SOURCES
-from factbook.integrations.integration import facts_of
+from factbook.integrations.integration import list_shape_facts
 from factbook.tools import TOOLS
 from tests.conftest import StartService
 from tests.service import Service, component, resource
@@ -208,7 +208,7 @@ def filling(id_: str, shape: Shape, *entity_filter: dict[str, Any]) -> DataSourc
         id=id_,
         title=id_,
         entity_filter=entity_filter or None,
-        schema=facts_of(shape),
+        schema=list_shape_facts(shape),
     )
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from factbook.clock import HOUR
-from factbook.integrations import VENDORS, vendor
+from factbook.integrations import VENDORS, find_vendor
 from factbook.integrations.vendors import VENDORS as SHOWN
 from factbook.outbound.outcomes import Missing, Outcome
 from tests.api.defining import define, item, of_entities, push, pushed
@@ -104,6 +104,6 @@ def test_the_integrations_that_are_offered_are_those_that_there_are(
     assert {integration.id for integration in SHOWN} == set(VENDORS)
     for integration in SHOWN:
         with subtests.test(integration.id):
-            made = vendor(integration.id)
+            made = find_vendor(integration.id)
             assert integration.title == made.title
             assert set(integration.options) <= set(made.options.__struct_fields__)

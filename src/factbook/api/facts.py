@@ -273,8 +273,8 @@ def _render_item_outcome(position: int, read: _Read, outcome: FactItemResult) ->
 async def _find_latest_facts(state: SourceContext, source: DataSource, ref: str) -> EntityFacts:
     """The latest facts about one entity; raises NotFoundError when there is no such entity."""
     entity_id = await run_now.entity_id(state.database, ref)
-    if catalog.answers(source.id):
-        owners = catalog.looks_for_owners(source.id)
+    if catalog.is_catalog_source(source.id):
+        owners = catalog.needs_owner_bit(source.id)
         own = await catalog_reading.complying(state.database, ref, owners=owners)
         if own is not None:
             return _render_catalog_facts(source, *own)
@@ -290,7 +290,7 @@ async def _list_latest_facts(
     state: SourceContext, source: DataSource, after: str, limit: int
 ) -> list[EntityFacts]:
     wanted = EntityRange(after=after, limit=limit)
-    if catalog.answers(source.id):
+    if catalog.is_catalog_source(source.id):
         pages = catalog_reading.complying_pages(state.database, wanted)
         return [_render_catalog_facts(source, *row) async for rows in pages for row in rows]
     tracked = store.page_tracked(state.database, source, wanted)
@@ -309,7 +309,7 @@ def _render_tracked_facts(one: Tracked) -> EntityFacts:
 
 def _render_catalog_facts(source: DataSource, ref: str, bits: int, updated_at: int) -> EntityFacts:
     """A fact of the catalog's own, as it is at this moment."""
-    return EntityFacts(ref, stored(catalog.facts(source.id, bits)), iso(updated_at))
+    return EntityFacts(ref, stored(catalog.encode_catalog_facts(source.id, bits)), iso(updated_at))
 
 
 async def _parse_source_ids(request: Request, state: SourceContext) -> list[str] | None:

@@ -22,7 +22,7 @@ def sample_some(
     """Append the facts of the catalog's own sources about these entities to history."""
     rows = by_ref.compliance_of(transaction, ids)
     for source in sources:
-        if catalog.answers(source.id):
+        if catalog.is_catalog_source(source.id):
             _sample(transaction, source=source, rows=rows, now=now)
 
 
@@ -31,7 +31,7 @@ async def sample_catalog(database: Database, sources: Sequence[DataSource], now:
 
     Returns the number of entities examined; 0 if none is due by the sources' cadence.
     """
-    own = [source for source in sources if catalog.answers(source.id) and source.cadence]
+    own = [source for source in sources if catalog.is_catalog_source(source.id) and source.cadence]
     nexts = [
         schedule.find_next_time(schedule.parse_cadence(source.cadence or ""), now) for source in own
     ]
@@ -58,5 +58,8 @@ async def _sample_all(database: Database, own: list[DataSource], now: int) -> in
 def _sample(
     transaction: Transaction, *, source: DataSource, rows: list[tuple[int, int]], now: int
 ) -> None:
-    facts = [(id_, msgspec.json.decode(catalog.facts(source.id, bits))) for id_, bits in rows]
+    facts = [
+        (id_, msgspec.json.decode(catalog.encode_catalog_facts(source.id, bits)))
+        for id_, bits in rows
+    ]
     store.append_samples(transaction, source.id, facts, now, source.version)

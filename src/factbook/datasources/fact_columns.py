@@ -27,7 +27,7 @@ async def find(database: Database, registry: Registry, source_id: str, name: str
     column = FactColumn(
         source,
         fact,
-        catalog.bit(source.id, name),
+        catalog.find_compliance_bit(source.id, name),
         freshness.freshness_of(database).stale_before(source.id),
         freshness.freshness_of(database).kept_before(source.id),
     )

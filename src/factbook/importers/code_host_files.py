@@ -12,7 +12,7 @@ import msgspec
 from factbook.importers.catalog_documents import ReadingBudget
 from factbook.importers.catalog_files import FileLocation
 from factbook.importers.code_hosts import Content, HostedRepository, Place
-from factbook.integrations.integration import each, store_entry, stored_entry
+from factbook.integrations.integration import get_stored_entry, run_for_each, store_entry
 from factbook.outbound.cache import Memory
 from factbook.outbound.client import HttpClient
 from factbook.outbound.outcomes import Missing, Outcome
@@ -135,7 +135,7 @@ class HostedFiles:
 
     async def others(self, place: Place) -> dict[str, OtherRepository]:
         """Repositories whose files others of a place named at the last reading, by their paths."""
-        kept = await stored_entry(self._memory, f"others:{place.origin}", _KeptOthers)
+        kept = await get_stored_entry(self._memory, f"others:{place.origin}", _KeptOthers)
         return kept.repositories if kept else {}
 
     async def keep_others(self, place: Place, named: dict[str, OtherRepository]) -> None:
@@ -178,7 +178,7 @@ class HostedFiles:
 
     async def read(self, wanted: Sequence[FileLocation]) -> Mapping[FileLocation, Content]:
         """The content of each of the files: those kept of the same version, or read and kept."""
-        await each({one.repository.lower() for one in wanted}, self._recall)
+        await run_for_each({one.repository.lower() for one in wanted}, self._recall)
         found: dict[FileLocation, Content] = {}
         for one in wanted:
             kept = self._kept_file(one)
@@ -203,7 +203,7 @@ class HostedFiles:
             answer = await client.get(one.path, decode=False, follow=True)
             return answer.body if answer.ok else answer.missing
 
-        return await each([one for one in wanted if one.repository in self._elsewhere], of)
+        return await run_for_each([one for one in wanted if one.repository in self._elsewhere], of)
 
     async def _look_at_longer_branches(
         self, found: dict[FileLocation, Content], asked: Sequence[FileLocation]
@@ -279,7 +279,7 @@ class HostedFiles:
         listed = self._listed.get(slug)
         if listed is None or listed.version is None or slug in self._kept:
             return
-        stored = await stored_entry(self._memory, _make_files_key(listed), _KeptFiles)
+        stored = await get_stored_entry(self._memory, _make_files_key(listed), _KeptFiles)
         fits = stored is not None and stored.version == listed.version
         held = stored.held if stored else set()
         kept = stored if stored and fits else _KeptFiles(listed.version, {}, held=held)

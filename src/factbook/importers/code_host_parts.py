@@ -32,7 +32,7 @@ from factbook.importers.snapshot import (
     ReadingProblem,
     SnapshotPart,
 )
-from factbook.integrations.integration import store_entry, stored_entry
+from factbook.integrations.integration import get_stored_entry, store_entry
 from factbook.outbound.cache import Memory
 from factbook.outbound.outcomes import Missing, Outcome
 
@@ -392,7 +392,7 @@ async def remember_former_names(
     Those of a repository that is not listed are kept too: it may only be hidden for now.
     """
     key = _make_former_names_key(place)
-    stored = await stored_entry(memory, key, _KeptNames)
+    stored = await get_stored_entry(memory, key, _KeptNames)
     slugs = dict(stored.slugs) if stored else {}
     former: dict[str, frozenset[str]] = {}
     for one in listed:
@@ -407,7 +407,7 @@ async def remember_former_names(
 
 async def get_present_origins(memory: Memory, place: Place) -> frozenset[str]:
     """The origins that repositories have by their latest names."""
-    stored = await stored_entry(memory, _make_former_names_key(place), _KeptNames)
+    stored = await get_stored_entry(memory, _make_former_names_key(place), _KeptNames)
     slugs = stored.slugs.values() if stored else ()
     return frozenset(place.origin_of(names[-1]) for names in slugs if names)
 
@@ -437,7 +437,7 @@ async def find_places(
     People may be in several places, and are all in the namespace of the first one. A place stays
     where it is, unless the settings name a `namespace`.
     """
-    stored = await stored_entry(memory, _make_places_key(host), _KeptPlaces)
+    stored = await get_stored_entry(memory, _make_places_key(host), _KeptPlaces)
     known = dict(stored.namespaces) if stored else await _read_earlier_places(memory)
     wanted: dict[str, str] = {}
     for login in logins:
@@ -516,7 +516,7 @@ async def _make_names_unique(
 
     Of things that want the same name, the one with the lowest number gets it.
     """
-    stored = await stored_entry(memory, _make_places_key(place.host), _KeptPlaces)
+    stored = await get_stored_entry(memory, _make_places_key(place.host), _KeptPlaces)
     taken: list[str] = []
     for login, (namespace, people) in (stored.namespaces if stored else {}).items():
         if login != place.login.lower() and namespace == place.namespace:
@@ -558,7 +558,7 @@ class Memberships:
 
     async def compare(self) -> None:
         """Look up who was in several places before, and remember who is."""
-        stored = await stored_entry(self._memory, self._name, _KeptMembers)
+        stored = await get_stored_entry(self._memory, self._name, _KeptMembers)
         self._before = stored.places if stored else {}
         found: dict[int, set[str]] = {}
         for number in self._places.keys() | self._before.keys():

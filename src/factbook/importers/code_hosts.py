@@ -15,8 +15,7 @@ from factbook.catalog.validation import valid_namespace, valid_tag
 from factbook.errors import ConfigurationError, InputError
 from factbook.importers.importer import NO_NAMESPACE, AccountImporterOptions, ReadingContext
 from factbook.importers.snapshot import Snapshot
-from factbook.integrations.integration import Authorize
-from factbook.integrations.locations import SOURCE_LOCATION
+from factbook.integrations.integration import SOURCE_LOCATION, Authorize
 from factbook.outbound.cache import Memory
 from factbook.outbound.client import ANONYMOUS, HttpClient, extract_host
 from factbook.outbound.outcomes import Answer, Missing, Outcome, read_as

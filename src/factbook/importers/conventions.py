@@ -13,7 +13,7 @@ import msgspec
 
 from factbook import invisible
 from factbook.catalog.validation import DOT_SEGMENTS, normal_name
-from factbook.integrations.integration import store_entry, stored_entry
+from factbook.integrations.integration import get_stored_entry, store_entry
 from factbook.outbound.cache import Memory
 
 _LONGEST_NAME: Final = 253
@@ -86,7 +86,7 @@ class _NamesById(msgspec.Struct, array_like=True):
 
 async def get_kept_names(memory: Memory, key: str) -> dict[str, str]:
     """The names by id that the last reading gave."""
-    kept = await stored_entry(memory, key, _NamesById)
+    kept = await get_stored_entry(memory, key, _NamesById)
     return kept.names if kept else {}
 
 

@@ -47,12 +47,10 @@ from factbook.importers.code_hosts import (
 from factbook.importers.conventions import is_person_account, select_people
 from factbook.importers.importer import ImporterKind, Show
 from factbook.importers.snapshot import Snapshot, SnapshotPart
-from factbook.integrations.code_host import Slug
-from factbook.integrations.gitea.answers import GiteaRepository, GiteaTreePage, Moment
-from factbook.integrations.gitea.api import PAGE, GiteaApi
-from factbook.integrations.gitea.client import paths_of
-from factbook.integrations.integration import each
-from factbook.integrations.merge_times import milliseconds
+from factbook.integrations.code_host import Slug, convert_to_milliseconds
+from factbook.integrations.gitea.api import PAGE, GiteaApi, GiteaRepository, GiteaTreePage, Moment
+from factbook.integrations.gitea.client import list_gitea_paths
+from factbook.integrations.integration import run_for_each
 from factbook.outbound.cache import Memory
 from factbook.outbound.client import build_path
 from factbook.outbound.outcomes import UNUSABLE, Answer, Missing, Outcome, report_too_many
@@ -263,7 +261,7 @@ def _estimate_version(one: OwnRepository, now: int) -> str | None:
     """
     if one.empty:
         return None
-    updated = milliseconds(one.updated_at)
+    updated = convert_to_milliseconds(one.updated_at)
     week = (now + one.id * MINUTE) // _BELIEVED
     text = f"{one.default_branch}:{updated}:{week}"
     is_sure = not one.mirror and now - updated > _SETTLED
@@ -332,13 +330,13 @@ class GiteaFileCalls:
             return await self._of_tree(*tree, trees[tree])
 
         found: dict[FileLocation, Content] = {}
-        for some in (await each(trees, of)).values():
+        for some in (await run_for_each(trees, of)).values():
             found |= some
         return found
 
     async def paths(self, repository: HostedRepository) -> Sequence[str] | Missing:
         """The paths of all files of a repository at its default branch."""
-        return await paths_of(self._api, self._listed[repository.slug])
+        return await list_gitea_paths(self._api, self._listed[repository.slug])
 
     async def _of_tree(
         self, slug: str, ref: str, wanted: Sequence[FileLocation]
@@ -460,10 +458,10 @@ async def _complete_teams(api: GiteaApi, found: Teams) -> None:
         target = build_path("teams", str(id_), "repos")
         return await repeat_until_agreed(lambda: list_gitea_rows(api, target, TeamRepository))
 
-    for id_, people in (await each(found.teams, members)).items():
+    for id_, people in (await run_for_each(found.teams, members)).items():
         found.members[id_] = set(people.rows)
         found.missing += [people.missing] if people.missing else []
-    for id_, owned in (await each(found.teams, repositories)).items():
+    for id_, owned in (await run_for_each(found.teams, repositories)).items():
         found.repositories[id_] = set(owned.rows)
         found.missing += [owned.missing] if owned.missing else []
 

@@ -12,8 +12,13 @@ from factbook.errors import ConfigurationError
 from factbook.facts.datasource import DataSource, Handler
 from factbook.importers.mapping import parse_mapping
 from factbook.importers.snapshot import PREFIX, Snapshot
-from factbook.integrations.configuration import InstanceOptions
-from factbook.integrations.integration import NOWHERE, Authorize, Collected, Integration
+from factbook.integrations.integration import (
+    NOWHERE,
+    Authorize,
+    Collected,
+    InstanceOptions,
+    Integration,
+)
 from factbook.outbound.cache import Memory
 from factbook.outbound.client import ANONYMOUS, HttpClient
 from factbook.outbound.outcomes import Missing, Outcome

@@ -15,7 +15,7 @@ from factbook.auth import encryption
 from factbook.auth.encryption import NotOpenedError
 from factbook.errors import ConfigurationError, ConflictError, InvalidItemsError, problem
 from factbook.importers.importer import Importer, ImporterKind
-from factbook.integrations import vendor
+from factbook.integrations import find_vendor
 from factbook.integrations.integration import NOWHERE
 from factbook.settings import option_tables
 from factbook.storage import Database, Row, Transaction, counters
@@ -62,7 +62,9 @@ def list_option_fields(kind: ImporterKind[Any]) -> list[OptionField]:
     found = [one for one in _list_fields(kind.options, "") if one.path != INTEGRATION]
     found.sort(key=lambda one: _measure_generality(kind.options, one.path))
     if kind.vendor:
-        own = {one.path: one for one in _list_fields(vendor(kind.vendor).options, f"{ACCOUNT}.")}
+        own = {
+            one.path: one for one in _list_fields(find_vendor(kind.vendor).options, f"{ACCOUNT}.")
+        }
         found += (own[f"{ACCOUNT}.{name}"] for name in kind.account_options)
     return found
 

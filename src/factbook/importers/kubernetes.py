@@ -35,7 +35,7 @@ from factbook.importers.snapshot import (
     Snapshot,
     SnapshotPart,
 )
-from factbook.integrations.locations import SOURCE_LOCATION
+from factbook.integrations.integration import SOURCE_LOCATION
 from factbook.outbound.cache import Memory
 from factbook.outbound.client import Credential, HttpClient
 from factbook.outbound.outcomes import REPEATED, UNUSABLE, Answer, Missing, Outcome, read_as

@@ -28,7 +28,7 @@ from factbook.importers.importer import (
 )
 from factbook.importers.importer_store import MakeImporter, StoredImporter
 from factbook.importers.snapshot import PREFIX, ReadingProblem, Snapshot
-from factbook.integrations import vendor
+from factbook.integrations import find_vendor
 from factbook.integrations.integration import Integration
 from factbook.outbound.cache import Memory
 from factbook.outbound.client import HttpClient
@@ -151,7 +151,7 @@ def _configure_account(
         raise ConfigurationError(
             f"{where}: there is no table [integrations.{vendor_id}.{name}] with the credential."
         )
-    found = vendor(vendor_id)
+    found = find_vendor(vendor_id)
     read = option_tables.read_options(vendor_id, name, table, found.options)
     integration = found.configured(name, table, clock=clock)
     if options.account:

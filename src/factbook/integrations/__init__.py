@@ -10,8 +10,7 @@ from factbook.facts.datasource import DataSource
 from factbook.integrations import catalog, vendors
 
 if TYPE_CHECKING:
-    from factbook.integrations.configuration import Vendor
-    from factbook.integrations.integration import Integration
+    from factbook.integrations.integration import Integration, Vendor
 
 SOURCES: tuple[DataSource, ...] = catalog.SOURCES
 
@@ -22,7 +21,7 @@ GROUP = "factbook.integrations"
 VENDORS = tuple(sorted(one.id for one in vendors.VENDORS))
 
 
-def vendor(id_: str) -> "Vendor":
+def find_vendor(id_: str) -> "Vendor":
     """The export of a vendor's folder, or of a package installed beside this one.
 
     Raises ConfigurationError for a vendor that does not exist or cannot be loaded.
@@ -48,12 +47,12 @@ def vendor(id_: str) -> "Vendor":
     return found
 
 
-def configured(
+def configure_integrations(
     tables: Mapping[str, Mapping[str, Mapping[str, Any]]], *, clock: Clock = now
 ) -> "tuple[Integration, ...]":
     """The integrations that the settings configure; raises ConfigurationError naming the table."""
     return tuple(
-        vendor(id_).configured(name, values, clock=clock)
+        find_vendor(id_).configured(name, values, clock=clock)
         for id_, named in tables.items()
         for name, values in named.items()
     )

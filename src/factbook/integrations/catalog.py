@@ -96,48 +96,48 @@ SOURCES = tuple(
 )
 
 
-def answers(source_id: str) -> bool:
+def is_catalog_source(source_id: str) -> bool:
     """True if this is one of the catalog's own sources."""
     return source_id in _BY_ID
 
 
-def bit(source_id: str, fact_name: str) -> int | None:
+def find_compliance_bit(source_id: str, fact_name: str) -> int | None:
     """The bit of `catalog.compliance` that holds a fact; None for a fact of another source."""
-    known = _BY_ID[source_id].facts if answers(source_id) else ()
+    known = _BY_ID[source_id].facts if is_catalog_source(source_id) else ()
     return next((fact.bit for fact in known if fact.name == fact_name), None)
 
 
-def owner_sources() -> list[str]:
+def list_owner_sources() -> list[str]:
     """The sources with facts that change as the owner of an entity comes and goes."""
-    return [source.id for source in _SOURCES if looks_for_owners(source.id)]
+    return [source.id for source in _SOURCES if needs_owner_bit(source.id)]
 
 
-def tells_of_owner(source_id: str, fact_name: str) -> bool:
+def depends_on_owner(source_id: str, fact_name: str) -> bool:
     """True if the fact changes as the owner of an entity comes and goes."""
-    return bit(source_id, fact_name) == bits.OWNER_EXISTS
+    return find_compliance_bit(source_id, fact_name) == bits.OWNER_EXISTS
 
 
 @lru_cache
-def looks_for_owners(source_id: str) -> bool:
+def needs_owner_bit(source_id: str) -> bool:
     """True if facts of the source need the bit of the owner, which is not stored."""
     return any(fact.bit == bits.OWNER_EXISTS for fact in _BY_ID[source_id].facts)
 
 
 @lru_cache(maxsize=1024)
-def facts(source_id: str, compliance_bits: int) -> str:
+def encode_catalog_facts(source_id: str, compliance_bits: int) -> str:
     """The facts of one source as JSON text, from the bits that the catalog keeps."""
-    return msgspec.json.encode(_values(_BY_ID[source_id], compliance_bits)).decode()
+    return msgspec.json.encode(_list_bit_values(_BY_ID[source_id], compliance_bits)).decode()
 
 
 @lru_cache(maxsize=256)
-def compliance(compliance_bits: int) -> dict[str, bool]:
+def list_compliance_values(compliance_bits: int) -> dict[str, bool]:
     """Every value of the compliance shape by its path, e.g. `metadata.hasTitle`."""
     return {
         f"{source.group}.{name}": value
         for source in _SOURCES
-        for name, value in _values(source, compliance_bits).items()
+        for name, value in _list_bit_values(source, compliance_bits).items()
     }
 
 
-def _values(source: CatalogSource, compliance_bits: int) -> dict[str, bool]:
+def _list_bit_values(source: CatalogSource, compliance_bits: int) -> dict[str, bool]:
     return {fact.name: bool(compliance_bits & fact.bit) for fact in source.facts}

@@ -1,24 +1,30 @@
 """Interface of an integration: one configured instance of a vendor, as data and functions.
 
 Targets are the things at that instance that annotations point to, e.g. a repository as
-`owner/name`. Facts are named by shape and path: `codehost.pullRequests.total`.
+`owner/name`. Facts are named by shape and path: `codehost.pullRequests.total`. A table of the
+settings gives an instance its options, and a vendor makes the integration from them.
 """
 
 import asyncio
+import re
 import zlib
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar, get_type_hints
+from urllib.parse import urlsplit
 
 import msgspec
 
+from factbook.clock import Clock, now
+from factbook.errors import ConfigurationError
 from factbook.facts import shapes
-from factbook.facts.datasource import DataSource
+from factbook.facts.datasource import DataSource, Handler, Lifecycle
 from factbook.facts.schema import Fact
-from factbook.facts.shapes import Shape
-from factbook.outbound.cache import Memory
+from factbook.facts.shapes import SHAPES, Shape
+from factbook.outbound.cache import Memory, exceeds_noted_limit, note_exceeded_limit
 from factbook.outbound.client import ANONYMOUS, Credential, HttpClient
-from factbook.outbound.outcomes import Answer, Missing, Outcome
+from factbook.outbound.outcomes import REPEATED, Answer, Missing, Outcome, report_too_many
+from factbook.settings import option_tables
 
 T = TypeVar("T")
 V = TypeVar("V")
@@ -105,27 +111,27 @@ Read = Callable[[str, str, HttpClient, Memory], Awaitable[Answer]]
 NOWHERE: Final = "https://nowhere.invalid"
 
 
-def _anonymous(_: HttpClient) -> Credential:
+def _stay_anonymous(_: HttpClient) -> Credential:
     return ANONYMOUS
 
 
-def no_annotation(detail: str) -> Missing:
+def report_no_annotation(detail: str) -> Missing:
     """The reason where no annotation names something at this instance."""
     return Missing(Outcome.NO_ANNOTATION, detail)
 
 
-def bad_annotation(detail: str) -> Missing:
+def report_bad_annotation(detail: str) -> Missing:
     """The reason for an annotation of another form."""
     return Missing(Outcome.BAD_ANNOTATION, detail)
 
 
-def annotations(entity: Mapping[str, Any]) -> Mapping[str, Any]:
+def get_annotations(entity: Mapping[str, Any]) -> Mapping[str, Any]:
     """The entity's annotations; an empty mapping if they are not one."""
     found = (entity.get("metadata") or {}).get("annotations")
     return found if isinstance(found, Mapping) else {}
 
 
-def total(counts: Iterable[int | Missing]) -> int | Missing:
+def sum_counts(counts: Iterable[int | Missing]) -> int | Missing:
     """The sum, or the reason that one of the counts is missing."""
     found = 0
     for count in counts:
@@ -135,7 +141,7 @@ def total(counts: Iterable[int | Missing]) -> int | Missing:
     return found
 
 
-def portions(targets: Sequence[str], size: int | None = None) -> list[list[str]]:
+def split_targets(targets: Sequence[str], size: int | None = None) -> list[list[str]]:
     """The targets, each once, in portions of `size`, or all in one without it."""
     distinct = list(dict.fromkeys(targets))
     step = size or len(distinct) or 1
@@ -172,14 +178,14 @@ class Integration:
     fills: tuple[str, ...] = ()
     credential: str = ""
     edition: str = ""
-    authorize: Authorize = field(default=_anonymous, repr=False)
+    authorize: Authorize = field(default=_stay_anonymous, repr=False)
     base_url: str = NOWHERE
     further: Mapping[str, Authorize] = field(default_factory=dict, repr=False)
     at_once: int = 1
     calls_at_once: int = 1
     pace: Mapping[str, int] = field(default_factory=dict)
     target: Callable[[Mapping[str, Any]], str | Missing]
-    batches: Callable[[Sequence[str]], list[list[str]]] = portions
+    batches: Callable[[Sequence[str]], list[list[str]]] = split_targets
     collect: Collect
     read: Read | None = None
     probes: tuple[Probe, ...] = ()
@@ -189,14 +195,16 @@ class Integration:
             object.__setattr__(self, "credential", self.source.id)
 
 
-async def each(targets: Iterable[T], work: Callable[[T], Coroutine[Any, Any, V]]) -> dict[T, V]:
+async def run_for_each(
+    targets: Iterable[T], work: Callable[[T], Coroutine[Any, Any, V]]
+) -> dict[T, V]:
     """The result of the work on each of the targets, which is done at the same time."""
     async with asyncio.TaskGroup() as group:
         tasks = {target: group.create_task(work(target)) for target in targets}
     return {target: task.result() for target, task in tasks.items()}
 
 
-async def stored_entry(memory: Memory, key: str, type_: type[T]) -> T | None:
+async def get_stored_entry(memory: Memory, key: str, type_: type[T]) -> T | None:
     """The entry stored by `store_entry`; None without one that this version can decode."""
     stored = await memory.get(key)
     if stored is None:
@@ -212,10 +220,273 @@ async def store_entry(memory: Memory, key: str, entry: object) -> None:
     await memory.put(key, zlib.compress(msgspec.json.encode(entry), level=1))
 
 
-def facts_of(shape: Shape, *members: str) -> tuple[Fact, ...]:
+def list_shape_facts(shape: Shape, *members: str) -> tuple[Fact, ...]:
     """The facts of a shape, or of some of its members, under the names that a source gives them."""
     return tuple(
         replace(fact, name=f"{shape.name}.{fact.name}")
         for fact in shapes.shape_facts(shape)
         if not members or fact.name.partition(".")[0] in members
     )
+
+
+_CONFIDENTIAL: Final = re.compile(r"secret|password|token|key", re.IGNORECASE)
+_SHAPES: Final = {shape.name: shape for shape in SHAPES}
+
+Options = TypeVar("Options", bound="InstanceOptions")
+
+
+class InstanceOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Table of the settings that configures one instance of a vendor.
+
+    Each field is described by `about`; the description of a secret begins with `Secret.`. Where
+    the options are shown, fields are left out whose name or description could be of a secret, and
+    those without a description.
+    """
+
+    def __post_init__(self) -> None:
+        for problem in self.problems():
+            raise ConfigurationError(problem)
+
+    def problems(self) -> Iterable[str]:
+        """The mistakes in the table, of which the first is reported. None contains a value."""
+        return ()
+
+    def __repr__(self) -> str:
+        """Without the secrets."""
+        hints = get_type_hints(type(self), include_extras=True)
+        shown = [
+            f"{name}={getattr(self, name)!r}"
+            for name in self.__struct_fields__
+            if _is_public_option(name, getattr(hints[name], "__metadata__", ()))
+        ]
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+
+def _is_public_option(name: str, described: Iterable[Any]) -> bool:
+    texts = [text for meta in described if (text := getattr(meta, "description", None))]
+    return bool(texts) and not any(map(_CONFIDENTIAL.search, (name, *texts)))
+
+
+class Configure(Protocol):
+    """Makes an integration from the name and the values of a table of the settings."""
+
+    def __call__(self, name: str, values: Mapping[str, Any], *, clock: Clock = now) -> Integration:
+        """The integration; raises ConfigurationError, whose text never contains a value."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Vendor:
+    """Type of integration, exported by its folder as INTEGRATION.
+
+    `options` is the type of its table in the settings; `configured` reads such a table.
+    """
+
+    id: str
+    title: str
+    options: type[msgspec.Struct]
+    facts: tuple[Fact, ...]
+    fills: tuple[str, ...]
+    configured: Configure
+
+
+@dataclass(frozen=True, kw_only=True)
+class Instance(Generic[Options]):
+    """Table `[integrations.<vendor>.<name>]` of the settings, once read.
+
+    `id` and `title` are those of its data source: `github` if it is named `default`, otherwise
+    `github-<name>`. `facts` are those of the vendor.
+    """
+
+    vendor: str
+    id: str
+    title: str
+    facts: tuple[Fact, ...]
+    options: Options
+    clock: Clock
+
+    def source(
+        self, description: str, annotations: Iterable[str], *, minutes: int = 30
+    ) -> DataSource:
+        """The data source, for entities that have one of the annotations.
+
+        Runs every six hours; results are kept for 90 days. `minutes` is the time limit of a run.
+        """
+        return DataSource(
+            id=self.id,
+            title=self.title,
+            description=description,
+            cadence="0 */6 * * *",
+            lifecycle=Lifecycle(time_to_live={"days": 90}),
+            handler=Handler("builtin", self.id, builtin_id=self.vendor),
+            timeout={"minutes": minutes},
+            entity_filter=[
+                {f"metadata.annotations.{key}": {"exists": True}} for key in annotations
+            ],
+            schema=self.facts,
+        )
+
+    def credential(
+        self, headers: Mapping[str, str], of: str = ""
+    ) -> Callable[[HttpClient], Credential]:
+        """The function that makes a credential of headers that never change."""
+        fixed = Credential.fixed(f"{self.id} {of}" if of else self.id, headers)
+        return lambda _: fixed
+
+
+def make_vendor(
+    id_: str,
+    title: str,
+    options: type[Options],
+    configured: Callable[[Instance[Options]], Integration],
+    fills: tuple[str, ...] = (),
+    *,
+    facts: tuple[Fact, ...] = (),
+) -> Vendor:
+    """A vendor whose integrations `configured` makes, all but `fills`.
+
+    Its facts are those of the shapes that it `fills`, and `facts` of its own.
+    """
+    brought = (*(fact for place in fills for fact in _list_filled_facts(place)), *facts)
+
+    def configure(name: str, values: Mapping[str, Any], *, clock: Clock = now) -> Integration:
+        instance = Instance(
+            vendor=id_,
+            id=option_tables.source_id(id_, name),
+            title=option_tables.instance_title(title, name),
+            facts=brought,
+            options=option_tables.read_options(id_, name, values, options),
+            clock=clock,
+        )
+        return replace(configured(instance), fills=fills)
+
+    return Vendor(
+        id=id_, title=title, options=options, facts=brought, fills=fills, configured=configure
+    )
+
+
+def _list_filled_facts(place: str) -> tuple[Fact, ...]:
+    """The facts of a shape (`codehost`), or of a member (`security.dependencyAlerts`)."""
+    shape, _, member = place.partition(".")
+    return list_shape_facts(_SHAPES[shape], *filter(None, (member,)))
+
+
+class Identified(Protocol):
+    """Row of a list, with the id that tells it from others."""
+
+    id: Any
+
+
+Row = TypeVar("Row", bound=Identified)
+Value = TypeVar("Value")
+
+
+async def gather_or_cancel(*readings: Coroutine[Any, Any, Value]) -> list[Value]:
+    """The results of several readings at the same time.
+
+    The first error is raised once the others are cancelled, which would call on for nothing.
+    """
+    tasks = [asyncio.ensure_future(reading) for reading in readings]
+    try:
+        return await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+
+
+@dataclass(frozen=True)
+class NumberedPages(Generic[Row, Value]):
+    """Reader of lists whose pages have numbers, in one collection.
+
+    A page of fewer rows than `size` is the last one. A list of more than `most` pages is too large,
+    and is not read again for days; `vendor` is the title that is named then. `value` is what is
+    kept of a row.
+    """
+
+    memory: Memory
+    now: int
+    vendor: str
+    size: int
+    most: int
+    value: Callable[[Row], Value]
+
+    async def rows(
+        self, name: str, page: Callable[[int], Awaitable[Sequence[Row] | Missing]]
+    ) -> list[Value] | Missing:
+        """The value of every row of a list, or the reason that it is incomplete.
+
+        `page` gives the rows of a page, from page 0 on. A row that moves to a later page during
+        reading counts once. A page that brings nothing new means that pages repeat.
+        """
+        most = self.size * self.most
+        too_large = report_too_many(most, f"rows in one listing of {self.vendor}")
+        if await exceeds_noted_limit(self.memory, name, most, self.now):
+            return too_large
+        found: dict[Any, Value] = {}
+        for number in range(self.most):
+            rows = await page(number)
+            if isinstance(rows, Missing):
+                return rows
+            before = len(found)
+            found.update({row.id: self.value(row) for row in rows})
+            if len(rows) < self.size:
+                return list(found.values())
+            if len(found) == before:
+                return REPEATED
+        await note_exceeded_limit(self.memory, name, most, self.now)
+        return too_large
+
+
+SOURCE_LOCATION: Final = "backstage.io/source-location"
+
+# As git writes addresses of its own.
+_SHORT: Final = re.compile(r"git@([^/:@\s]+):([^:\s]+)", re.ASCII)
+_SCHEMES: Final = ("https", "http", "ssh")
+
+
+class SourceLocation(NamedTuple):
+    """Web address; `host` in lower case with its port, `path` without slashes at its ends."""
+
+    scheme: str
+    host: str
+    path: str
+
+
+def find_location(entity: Mapping[str, Any]) -> SourceLocation | None:
+    """The source location, if it is a web address."""
+    text = get_annotations(entity).get(SOURCE_LOCATION)
+    if isinstance(text, str) and text.startswith(("url:https://", "url:http://")):
+        return parse_source_location(text.removeprefix("url:"))
+    return None
+
+
+def resolve_slug(text: str, host: str) -> SourceLocation | None:
+    """The location that a slug names: `acme/x`, or the URL of a repository, with or without `.git`.
+
+    A slug that is not a URL has no scheme and refers to this host. None for a URL on another
+    host, or one that contains a credential.
+    """
+    text = text.strip()
+    short = _SHORT.fullmatch(text)
+    if short:
+        place: SourceLocation | None = SourceLocation("ssh", short[1].lower(), short[2].strip("/"))
+    elif "://" in text:
+        place = parse_source_location(text)
+    elif text.lower().startswith(f"{host}/"):
+        place = parse_source_location(f"https://{text}")
+    else:
+        return SourceLocation("", host, text.rstrip("/").removesuffix(".git"))
+    if place is None or place.scheme not in _SCHEMES:
+        return None
+    at = place.host.removeprefix("git@") if place.scheme == "ssh" else place.host
+    return place._replace(host=at) if at == host else None
+
+
+def parse_source_location(url: str) -> SourceLocation | None:
+    """The location of a URL; None if it is not a URL. A query and a fragment are dropped."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return None
+    return SourceLocation(parts.scheme, parts.netloc.lower(), parts.path.strip("/"))

@@ -8,19 +8,22 @@ from factbook.clock import Clock, now
 from factbook.errors import ConfigurationError
 from factbook.facts.datasource import DataSource, Handler, Lifecycle
 from factbook.facts.schema import Fact
-from factbook.integrations.configuration import Instance, InstanceOptions, Vendor, vendor
 from factbook.integrations.integration import (
     Collected,
+    Instance,
+    InstanceOptions,
     Integration,
+    NumberedPages,
     Probe,
-    annotations,
-    each,
-    facts_of,
-    portions,
+    Vendor,
 )
-from factbook.integrations.listings import NumberedPages
-from factbook.integrations.locations import SourceLocation as Location
-from factbook.integrations.locations import location
+from factbook.integrations.integration import SourceLocation as Location
+from factbook.integrations.integration import find_location as location
+from factbook.integrations.integration import get_annotations as annotations
+from factbook.integrations.integration import list_shape_facts as facts_of
+from factbook.integrations.integration import make_vendor as vendor
+from factbook.integrations.integration import run_for_each as each
+from factbook.integrations.integration import split_targets as portions
 from factbook.outbound.cache import Memory
 from factbook.outbound.client import ANONYMOUS, Credential
 from factbook.outbound.client import HttpClient as Client

@@ -91,12 +91,12 @@ async def stream_catalog_rows(
     # Thousands of entities share a few of these.
     @lru_cache(maxsize=1024)
     def text(bits: int, time: int) -> str:
-        facts = catalog.facts(source.id, bits)
+        facts = catalog.encode_catalog_facts(source.id, bits)
         return render_facts_end(
             facts if kept is None else _keep_facts(decode_members(facts), kept), time, {}
         )
 
-    owners = catalog.looks_for_owners(source.id)
+    owners = catalog.needs_owner_bit(source.id)
     pages = by_ref.complying_pages(context.database, selection.read, owners=owners)
     async for page in pages:
         yield [(ref, text(bits, time)) for ref, bits, time in page]
@@ -127,7 +127,7 @@ async def stream_lacking_rows(
     source: DataSource, selection: Selection, context: Context
 ) -> AsyncGenerator[list[Row], None]:
     """The entities that the source is about without any value of it."""
-    if catalog.answers(source.id):  # it has values of all of them
+    if catalog.is_catalog_source(source.id):  # it has values of all of them
         return
     kept = selection.kept
     names = [fact.name for fact in source.schema]
@@ -402,7 +402,7 @@ async def run_all_entities_facts(arguments: AllArguments, context: Context) -> s
     if arguments.chooses or source is sources.ESSENTIAL_SOURCE:
         return await _answer_chosen(source, arguments, context)
     chosen = _build_selection(arguments, context)
-    known = stream_catalog_rows if catalog.answers(source.id) else stream_tracked_rows
+    known = stream_catalog_rows if catalog.is_catalog_source(source.id) else stream_tracked_rows
     rows = stream_lacking_rows if arguments.unknown else known
     # Joined once at the end: an answer may be many megabytes.
     texts = [f'{render_source_head(source)},"entities":[']
@@ -465,7 +465,7 @@ async def _render_tail(
     lacking, entities = _NO_UNKNOWN, chosen.entities
     is_page = entities.limit is not None
     wanted = is_page if arguments.unknown else not entities.after
-    if wanted and not catalog.answers(source.id):
+    if wanted and not catalog.is_catalog_source(source.id):
         lacking = await store.count_unknown(context.database, source, entities, COUNTED + 1)
     if arguments.unknown:
         total = lacking.entities if lacking.is_whole else COUNTED + 1
@@ -486,7 +486,7 @@ def _render_unknown_entities(found: store.UnknownCount) -> str:
 
 async def _count_entities(source: DataSource, entities: EntityRange, context: Context) -> int:
     """Count the tracked entities of all pages, up to one more than is reported."""
-    if catalog.answers(source.id):
+    if catalog.is_catalog_source(source.id):
         return await by_ref.count(context.database, entities, COUNTED + 1)
     return await store.count_tracked(context.database, source, entities, COUNTED + 1)
 

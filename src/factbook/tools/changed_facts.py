@@ -111,7 +111,9 @@ async def read_changes(
     if asked.is_of_catalog:
         past = await all_since(database, places.catalog, asked.kind, wanted)
         own = [
-            await _drop_reported_facts(database, one) if catalog.answers(one.source_id) else one
+            await _drop_reported_facts(database, one)
+            if catalog.is_catalog_source(one.source_id)
+            else one
             for one in changed.changes
         ]
         changed = changed._replace(changes=own)
@@ -187,7 +189,9 @@ def _derive_catalog_facts(entity_ref: str, entity: Mapping[str, Any]) -> dict[st
     edges, _ = kinds.derive_relations(known.kind, known.namespace, spec)
     bits = compliance.of_document(entity["metadata"], spec) | compliance.of_relations(edges)
     return {
-        name: value for name, value in catalog.compliance(bits).items() if name not in _OF_OTHERS
+        name: value
+        for name, value in catalog.list_compliance_values(bits).items()
+        if name not in _OF_OTHERS
     }
 
 

@@ -47,10 +47,10 @@ async def run_entity_facts(arguments: OneArguments, context: Context) -> str:
     """Every raw fact of the source about the entity."""
     source = sources.find_source(arguments.data_source_id, context)
     ref = arguments.ref()
-    if catalog.answers(source.id):
-        owners = catalog.looks_for_owners(source.id)
+    if catalog.is_catalog_source(source.id):
+        owners = catalog.needs_owner_bit(source.id)
         found = await find_existing_entity(context.database, ref, owners=owners)
-        facts = catalog.facts(source.id, found.compliance)
+        facts = catalog.encode_catalog_facts(source.id, found.compliance)
         return _render_entity_facts(source, found.ref, facts, found.updated_at, {})
     if source is sources.ESSENTIAL_SOURCE:
         return await _answer_essential_facts(ref, context)

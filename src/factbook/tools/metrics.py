@@ -221,7 +221,7 @@ def _find_reason(
 async def _run_compliance(arguments: EntityArguments, context: Context) -> str:
     """The compliance shape of the entity, read from the catalog at this moment."""
     found = await find_existing_entity(context.database, arguments.ref(), owners=True)
-    values = catalog.compliance(found.compliance)
+    values = catalog.list_compliance_values(found.compliance)
     return encode_result(shapes.fill_shape(shapes.COMPLIANCE, values, {}, {"": iso(context.now)}))
 
 

@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from factbook.clock import HOUR, MINUTE
 from factbook.integrations.datadog import INTEGRATION, client
-from factbook.integrations.datadog.client import MOST_PAGES, PAGE, collected
+from factbook.integrations.datadog.client import MOST_PAGES, PAGE, make_datadog_facts
 from factbook.integrations.integration import Collected
 from tests.fakes.datadog import Monitor, Objective
 from tests.fakes.faults import (
@@ -111,7 +111,7 @@ def test_targets_and_monitors_are_not_multiplied() -> None:
     def collect(count: int) -> None:
         targets = [f"service:s{i},team:all service:s{i}" for i in range(count)]
         listed = [frozenset({f"service:s{i}", "team:all", "env:prod"}) for i in range(count)]
-        found = collected(targets, listed, listed)
+        found = make_datadog_facts(targets, listed, listed)
         one = {MONITOR_COUNT: 1, SLO_COUNT: 1}
         assert all(found[target].values == one for target in targets)
 

@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 
 from factbook.clock import DAY, HOUR
-from factbook.integrations import merge_times
-from factbook.integrations.gitea.api import MOST_PAGES
+from factbook.integrations import code_host
+from factbook.integrations.code_host import MergedPull
+from factbook.integrations.gitea.api import MOST_CLOSED, MOST_PAGES
 from factbook.integrations.gitea.client import MOST_TREE_PAGES
-from factbook.integrations.gitea.pulls import MOST_CLOSED
-from factbook.integrations.merge_times import MergedPull
 from tests.fakes.faults import saying, unavailable
 from tests.fakes.gitea import state
 from tests.fakes.gitea.app import FakeGitea
@@ -191,7 +190,7 @@ async def test_figures_are_those_of_the_whole_history(subtests: pytest.Subtests)
                 for p in pulls
                 if p.merged_at is not None
             ]
-            expected = merge_times.figures(whole, NOON - merge_times.MONTH)
+            expected = code_host.make_merge_figures(whole, NOON - code_host.MONTH)
             for group in ("mergeTime", "pullRequests"):
                 for name, value in expected[group].items():
                     path = f"codehost.{group}.{name}"

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from factbook.clock import HOUR, MINUTE
-from factbook.integrations.gitea.answers import ProtectionRule
+from factbook.integrations.gitea.api import ProtectionRule
 from factbook.integrations.gitea.client import BATCH
 from tests.fakes import faults
 from tests.fakes.faults import saying

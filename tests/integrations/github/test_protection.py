@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from factbook.integrations.github.answers import BranchRule, Id, Parameters, RuleNode
-from factbook.integrations.github.protection import (
+from factbook.integrations.github.api import BranchRule, Id, Parameters, RuleNode
+from factbook.integrations.github.facts import (
     NO_RULE,
     UNREADABLE,
     Classic,
     Merged,
     RestRule,
-    from_graphql,
-    from_rest,
-    merge,
+    convert_graphql_rule,
+    convert_rest_rule,
+    merge_protection,
 )
 
 TYPES = (
@@ -69,7 +69,7 @@ def leaves(merged: Merged) -> dict[str, Any]:
 def test_each_leaf_is_what_one_source_demands(
     classic: Classic, rules: list[RuleNode], bypassed: dict[str, bool | None]
 ) -> None:
-    found = leaves(merge(classic, rules, bypassed))
+    found = leaves(merge_protection(classic, rules, bypassed))
     types = {rule.type for rule in rules}
     reviews = [rule.parameters for rule in rules if rule.type == "PULL_REQUEST"]
     checks = [rule.parameters for rule in rules if rule.type == "REQUIRED_STATUS_CHECKS"]
@@ -105,7 +105,7 @@ def test_each_leaf_is_what_one_source_demands(
 def test_a_further_rule_never_loosens_anything(
     classic: Classic, rules: list[RuleNode], more: list[RuleNode]
 ) -> None:
-    fewer, all_ = (leaves(merge(classic, some, {})) for some in (rules, [*rules, *more]))
+    fewer, all_ = (leaves(merge_protection(classic, some, {})) for some in (rules, [*rules, *more]))
     for name in fewer.keys() - {"enforceAdmins"}:
         assert all_[name] <= fewer[name] if name in LOOSE else all_[name] >= fewer[name]
 
@@ -117,22 +117,22 @@ def test_a_further_rule_never_loosens_anything(
 def test_what_is_known_of_a_part_is_what_is_known_of_the_whole(
     classic: Classic, rules: list[RuleNode], bypassed: dict[str, bool | None], hidden: set[str]
 ) -> None:
-    whole = leaves(merge(classic, rules, bypassed))
+    whole = leaves(merge_protection(classic, rules, bypassed))
     partial = replace(classic, **dict.fromkeys(hidden))
     for classic_, rules_ in product((classic, partial), (rules, None)):
-        for name, value in leaves(merge(classic_, rules_, bypassed)).items():
+        for name, value in leaves(merge_protection(classic_, rules_, bypassed)).items():
             assert value is None or value == whole[name]
 
 
 def test_a_branch_that_nobody_protects_allows_everything() -> None:
-    found = leaves(merge(NO_RULE, [], {}))
+    found = leaves(merge_protection(NO_RULE, [], {}))
     expected = dict.fromkeys(found, False) | dict.fromkeys(LOOSE, True)
     assert found == expected | {"requiredApprovingReviewCount": 0}
 
 
 def test_nothing_is_known_when_nothing_is_readable() -> None:
-    assert set(leaves(merge(UNREADABLE, None, {})).values()) == {None}
-    assert set(leaves(merge(UNREADABLE, [], {})).values()) == {None}
+    assert set(leaves(merge_protection(UNREADABLE, None, {})).values()) == {None}
+    assert set(leaves(merge_protection(UNREADABLE, [], {})).values()) == {None}
 
 
 def test_who_binds_administrators(subtests: pytest.Subtests) -> None:
@@ -154,7 +154,9 @@ def test_who_binds_administrators(subtests: pytest.Subtests) -> None:
     for classic, rulesets, bypassed, expected in cases:
         with subtests.test(classic=classic, rulesets=rulesets, bypassed=bypassed):
             rules = [RuleNode("DELETION", Id(ruleset), None) for ruleset in rulesets]
-            assert merge(classic, rules, bypassed).protection["enforceAdmins"] is expected
+            assert (
+                merge_protection(classic, rules, bypassed).protection["enforceAdmins"] is expected
+            )
 
 
 def branch_rule(**given: Any) -> BranchRule:
@@ -164,17 +166,19 @@ def branch_rule(**given: Any) -> BranchRule:
 
 
 def test_strict_checks_that_are_not_required_do_not_count() -> None:
-    assert not from_graphql(branch_rule(requires_strict_status_checks=True)).requires_strict_checks
+    assert not convert_graphql_rule(
+        branch_rule(requires_strict_status_checks=True)
+    ).requires_strict_checks
     both = branch_rule(requires_strict_status_checks=True, requires_status_checks=True)
-    assert from_graphql(both).requires_strict_checks
+    assert convert_graphql_rule(both).requires_strict_checks
 
 
 def test_no_number_of_reviews_is_none() -> None:
-    assert from_graphql(branch_rule()).approving_reviews == 0
+    assert convert_graphql_rule(branch_rule()).approving_reviews == 0
 
 
 def test_both_interfaces_say_the_same_of_a_rule_that_demands_nothing() -> None:
-    assert from_rest(RestRule()) == from_graphql(branch_rule())
-    assert from_rest(RestRule()) == replace(
+    assert convert_rest_rule(RestRule()) == convert_graphql_rule(branch_rule())
+    assert convert_rest_rule(RestRule()) == replace(
         NO_RULE, exists=True, allows_deletions=False, allows_force_pushes=False
     )

@@ -4,15 +4,15 @@ import pytest
 from graphql import parse, validate
 
 from factbook.importers.gitlab import queries as importer_queries
-from factbook.integrations.gitlab import queries
+from factbook.integrations.gitlab import projects
 from tests.fakes.gitlab.app import MOST_COMPLEXITY, schema
 from tests.fakes.gitlab.resolvers import complexity
 
 DOCUMENTS = {
-    "project": queries.PROJECT,
-    "merged": queries.MERGED,
-    "members": queries.MEMBERS,
-    "codeowners": queries.CODEOWNERS,
+    "project": projects.PROJECT_QUERY,
+    "merged": projects.MERGED_QUERY,
+    "members": projects.MEMBERS_QUERY,
+    "codeowners": projects.CODEOWNERS_QUERY,
     "roots": importer_queries.ROOTS_QUERY,
     "files": importer_queries.make_gitlab_files_query(2),
 }

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from factbook.integrations.gitlab.rules import fits
+from factbook.integrations.gitlab.projects import matches_branch
 from tests.integrations.gitlab.asking import differences, full, started
 
 PROTECTION = "codehost.branchProtection"
@@ -61,7 +61,7 @@ def test_a_star_stands_for_any_text(subtests: pytest.Subtests) -> None:
     ]
     for pattern, name, expected in cases:
         with subtests.test(pattern=pattern, name=name):
-            assert fits(pattern, name) is expected
+            assert matches_branch(pattern, name) is expected
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from factbook.clock import DAY, MINUTE
-from factbook.integrations.pagerduty.analytics import IncidentFigures
-from factbook.integrations.pagerduty.client import collected
+from factbook.integrations.pagerduty.client import IncidentFigures, make_pagerduty_facts
 from factbook.outbound.outcomes import Missing, Outcome
 from tests.fakes.faults import saying
 from tests.fakes.pagerduty import Key, Service
@@ -230,10 +229,10 @@ async def test_the_last_change_of_a_resolved_incident_is_its_end() -> None:
 def test_of_a_service_in_doubt_only_incidents_prove_that_it_is_there() -> None:
     doubt = Missing(Outcome.TRANSIENT)
     none = Missing(Outcome.NOT_APPLICABLE)
-    assert words(collected(doubt, IncidentFigures(0, 0, 0, none, none, 100.0))) == {
+    assert words(make_pagerduty_facts(doubt, IncidentFigures(0, 0, 0, none, none, 100.0))) == {
         "": "upstream-error"
     }
-    seen = collected(doubt, IncidentFigures(1, 0, 0, none, none, 100.0))
+    seen = make_pagerduty_facts(doubt, IncidentFigures(1, 0, 0, none, none, 100.0))
     assert seen.values[f"{METRICS}.totalIncidents"] == 1
     assert words(seen)[INFO] == "upstream-error"
 

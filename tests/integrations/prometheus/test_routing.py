@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 import yaml
 
-from factbook.integrations.prometheus import alert_routes
-from factbook.integrations.prometheus.alert_routes import Routing
+from factbook.integrations.prometheus import api
+from factbook.integrations.prometheus.api import Routing
 from factbook.outbound.outcomes import Outcome
 
 PAGER = {"name": "pager", "webhook_configs": [{"url": "<secret>"}]}
@@ -22,7 +22,7 @@ def configured(*routes: dict[str, Any], **root: Any) -> str:
 
 
 def leads_on(*routes: dict[str, Any], **root: Any) -> bool:
-    found = alert_routes.read(configured(*routes, **root))
+    found = api.read_alert_routes(configured(*routes, **root))
     assert isinstance(found, Routing), found
     return found.leads_on(ALERT)
 
@@ -93,7 +93,7 @@ def test_what_is_not_understood_is_not_known(subtests: pytest.Subtests) -> None:
         "[" * 50_000,
         "- " * 50_000,
         "{a: " * 50_000,
-        "route: {receiver: 'x" + " " * alert_routes.LONGEST + "'}",
+        "route: {receiver: 'x" + " " * api.LONGEST_CONFIGURATION + "'}",
         "route: {receiver: 7}",
         "route: !!timestamp x",
         "route: {receiver: !!int ''}",
@@ -102,7 +102,7 @@ def test_what_is_not_understood_is_not_known(subtests: pytest.Subtests) -> None:
     ]
     for text in texts:
         with subtests.test(text=text):
-            found = alert_routes.read(text)
+            found = api.read_alert_routes(text)
             assert not isinstance(found, Routing)
             assert found.outcome is Outcome.TRANSIENT
             assert found.detail == "answered in an unknown form"

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from factbook.integrations.snyk.targets import Selector, read
+from factbook.integrations.snyk.options import Selector, read_selector
 from factbook.outbound.outcomes import Missing, Outcome
 from tests.fakes.snyk import uuid
 from tests.integrations.snyk.asking import ACME, OTHER, started
@@ -16,7 +16,7 @@ def selected(annotations: dict[str, Any], **table: Any) -> Selector | Missing:
     """What a component with these annotations points to."""
     _, collector = started(**table)
     found = collector.target(**annotations)
-    return found if isinstance(found, Missing) else read(found)
+    return found if isinstance(found, Missing) else read_selector(found)
 
 
 def test_annotations_select_projects(subtests: pytest.Subtests) -> None:

@@ -134,11 +134,11 @@ async def read_own_facts(database: Database, entity_id: int) -> dict[str, Latest
 
 
 def _select_own_sources(source_ids: Iterable[str]) -> list[str]:
-    return [id_ for id_ in source_ids if catalog.answers(id_)]
+    return [id_ for id_ in source_ids if catalog.is_catalog_source(id_)]
 
 
 def _reads_owners(source_ids: Iterable[str]) -> bool:
-    return any(map(catalog.looks_for_owners, source_ids))
+    return any(map(catalog.needs_owner_bit, source_ids))
 
 
 def _add_own_facts(
@@ -154,7 +154,9 @@ def _decode_own_facts(
     """(entity id, source id, facts, time) of the catalog's own sources from (id, bits, time)."""
     for id_, bits, updated_at in rows:
         for source in own:
-            facts = msgspec.json.decode(catalog.facts(source, bits), type=dict[str, object])
+            facts = msgspec.json.decode(
+                catalog.encode_catalog_facts(source, bits), type=dict[str, object]
+            )
             yield id_, source, facts, updated_at
 
 

@@ -206,7 +206,7 @@ def _collect_touched(transaction: Transaction, cache: CheckCache) -> tuple[Check
         return known, []
     if known.reads_owners and entity_ids:
         owned = ownership.owned(transaction)
-        for source_id in catalog.owner_sources():
+        for source_id in catalog.list_owner_sources():
             history.touch_values(transaction, source_id, owned)
     return known, list(_make_tasks(known, entity_ids, transaction.touched))
 

@@ -444,7 +444,7 @@ class CompiledCheck:
         self.sources = frozenset(fact.source for fact in facts) - {ENTITY, CHECKS}
         self.checks = frozenset(fact.fact for fact in facts if fact.source == CHECKS)
         self.reads_entity = any(fact.source == ENTITY for fact in facts)
-        self.reads_owner = any(catalog.tells_of_owner(fact.source, fact.fact) for fact in facts)
+        self.reads_owner = any(catalog.depends_on_owner(fact.source, fact.fact) for fact in facts)
         self.reads_values_only = not (
             self.checks
             or self.reads_entity

@@ -474,7 +474,7 @@ class EntityTrial:
         given = self._facts.get(ref)
 
         def counts(fact: FactReference) -> bool:
-            if fact.source == ENTITY or catalog.answers(fact.source):
+            if fact.source == ENTITY or catalog.is_catalog_source(fact.source):
                 return True
             return given is not None and (
                 given.source.id == fact.source and fact.fact in given.values

@@ -14,7 +14,7 @@ from factbook.datasources.custom.definition import CustomSourceDefinition, Reque
 from factbook.datasources.custom.fact_extraction import ClientMaker, SourceReply
 from factbook.datasources.custom.templates import NoValueError, Template
 from factbook.errors import InputError, suggestion
-from factbook.integrations.integration import Collected, Integration, portions
+from factbook.integrations.integration import Collected, Integration, split_targets
 from factbook.outbound.client import HttpClient
 from factbook.outbound.outcomes import Answer, Missing, Outcome
 
@@ -61,7 +61,7 @@ def integration(
         at_once=connection.at_once,
         calls_at_once=connection.at_once,
         target=partial(_target, request),
-        batches=partial(portions, size=_BATCH),
+        batches=partial(split_targets, size=_BATCH),
         collect=partial(fact_extraction.collect, definition, partial(reply, connection)),
     )
 
@@ -166,7 +166,7 @@ def _refused(definition: CustomSourceDefinition, refusal: str) -> Integration:
         source=definition.source,
         credential=f"custom-{definition.source.id}",
         target=partial(_target, definition.request),
-        batches=partial(portions, size=_REFUSED_AT_ONCE),
+        batches=partial(split_targets, size=_REFUSED_AT_ONCE),
         collect=collect,
     )
 

@@ -13,7 +13,7 @@ from factbook.datasources.custom.definition import CustomSourceDefinition
 from factbook.datasources.custom.extraction import Expression
 from factbook.datasources.custom.fact_extraction import ClientMaker, Reader, SourceReply
 from factbook.datasources.custom.templates import NoValueError, as_it_is
-from factbook.integrations.integration import Integration, portions
+from factbook.integrations.integration import Integration, split_targets
 from factbook.outbound.outcomes import Missing, Outcome
 
 # One after another, so that one body is in memory, and a batch ends in its time.
@@ -54,7 +54,7 @@ def integration(definition: CustomSourceDefinition, files: Files) -> Integration
         credential=f"custom-{definition.source.id}",
         at_once=_AT_ONCE if is_file else 1,
         target=_target(definition, files),
-        batches=partial(portions, size=_FILES if is_file else _DOCUMENTS),
+        batches=partial(split_targets, size=_FILES if is_file else _DOCUMENTS),
         collect=partial(fact_extraction.collect, definition, reader(definition, files)),
     )
 

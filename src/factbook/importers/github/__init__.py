@@ -7,7 +7,7 @@ from factbook.importers.code_hosts import complete_options, make_reader
 from factbook.importers.github import organization
 from factbook.importers.github.organization import GithubImportOptions
 from factbook.importers.importer import ImporterKind
-from factbook.integrations.github.graphql import GithubApi
+from factbook.integrations.github.api import GithubApi
 
 IMPORTER: Final = ImporterKind(
     id="github",

@@ -56,10 +56,9 @@ from factbook.importers.github.queries import (
 from factbook.importers.importer import EventRules
 from factbook.importers.snapshot import ReadingProblem, Snapshot, SnapshotPart
 from factbook.integrations.code_host import ConnectionPosition
-from factbook.integrations.github.answers import decoded
-from factbook.integrations.github.graphql import Error, GithubApi
+from factbook.integrations.github.api import GithubApi, GithubQueryError, decode_github_answer
 from factbook.integrations.github.options import SLUG
-from factbook.integrations.integration import store_entry, stored_entry
+from factbook.integrations.integration import get_stored_entry, store_entry
 from factbook.outbound.cache import Memory
 from factbook.outbound.outcomes import UNUSABLE, Missing, Outcome, report_too_many
 from factbook.settings.option_tables import about
@@ -247,10 +246,10 @@ class _Rest:
 
     async def _page(self, document: str, after: str | None, type_: type[Page]) -> Page | Missing:
         told = await self._api.ask(document, {**self._variables, "after": after})
-        answer = decoded(told.data.get("organization", b""), TeamAnswer)
+        answer = decode_github_answer(told.data.get("organization", b""), TeamAnswer)
         if answer is None or answer.team is None:
             return told.failure or (told.errors[0].missing if told.errors else UNUSABLE)
-        page = decoded(answer.team.page, type_)
+        page = decode_github_answer(answer.team.page, type_)
         return page if isinstance(page, type_) else UNUSABLE
 
 
@@ -302,7 +301,9 @@ class TeamOwners(NamedTuple):
     async def kept(cls, memory: Memory, place: Place, *, expected: bool) -> Self:
         """Those of the last reading of everything."""
         found = (
-            await stored_entry(memory, _make_owners_key(place), _KeptOwners) if expected else None
+            await get_stored_entry(memory, _make_owners_key(place), _KeptOwners)
+            if expected
+            else None
         )
         if found is None:
             return cls(None, {}, expected)
@@ -546,7 +547,7 @@ class _Found:
     """Answers about the hinted repositories of one organization."""
 
     nodes: dict[int, ListedRepository] = field(default_factory=dict)
-    errors: dict[int, list[Error]] = field(default_factory=dict)
+    errors: dict[int, list[GithubQueryError]] = field(default_factory=dict)
     lost: set[str] = field(default_factory=set)
     problems: list[ReadingProblem] = field(default_factory=list)
 
@@ -586,13 +587,13 @@ async def _ask_hinted(
     document = queries.make_some_repositories_query(len(options.files))
     variables = {**make_file_variables(options), "ids": [hint.node for hint in hints]}
     told = await api.ask(document, variables)
-    nodes = decoded(told.data.get("nodes", b""), list[msgspec.Raw]) or []
-    by_place: dict[object, list[Error]] = {}
+    nodes = decode_github_answer(told.data.get("nodes", b""), list[msgspec.Raw]) or []
+    by_place: dict[object, list[GithubQueryError]] = {}
     for error in told.errors:
         place = error.path[1] if len(error.path) > 1 and error.path[0] == "nodes" else None
         by_place.setdefault(place, []).append(error)
     for place, hint in enumerate(hints):
-        node = decoded(nodes[place], ListedRepository) if place < len(nodes) else None
+        node = decode_github_answer(nodes[place], ListedRepository) if place < len(nodes) else None
         errors = by_place.get(place, [])
         owner = node.name_with_owner.partition("/")[0].lower() if node else ""
         of_hint = found[logins[hint.login.lower()]]

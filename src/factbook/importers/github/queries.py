@@ -15,9 +15,13 @@ from factbook.importers.catalog_files import FileLocation
 from factbook.importers.code_host_files import HEAD
 from factbook.importers.code_hosts import Content, HostedRepository
 from factbook.integrations.code_host import ConnectionPosition, GraphqlStruct
-from factbook.integrations.github.answers import decoded
-from factbook.integrations.github.client import paths_at
-from factbook.integrations.github.graphql import Error, GithubApi, GithubQueryResult
+from factbook.integrations.github.api import (
+    GithubApi,
+    GithubQueryError,
+    GithubQueryResult,
+    decode_github_answer,
+)
+from factbook.integrations.github.client import list_github_paths
 from factbook.outbound.outcomes import REPEATED, UNUSABLE, Missing, Outcome
 
 CODEOWNERS_FILES: Final = (".github/CODEOWNERS", "CODEOWNERS", "docs/CODEOWNERS")
@@ -357,7 +361,7 @@ class Listing(Generic[Node]):
 
     nodes: dict[int, Node] = field(default_factory=dict)
     missing: Missing | None = None
-    errors: dict[int, list[Error]] = field(default_factory=dict)
+    errors: dict[int, list[GithubQueryError]] = field(default_factory=dict)
     rights: set[str] = field(default_factory=set)
     total: int = 0  # the largest that a page has told: a later page may be wrong
 
@@ -405,7 +409,9 @@ def _is_too_heavy(told: GithubQueryResult) -> bool:
 
 def _read_node_page(told: GithubQueryResult, found: Listing[Any]) -> OrganizationPage | None:
     """The page of an answer; None, with the reason in the listing, if there is none."""
-    answer: ListingAnswer | None = decoded(told.data.get("organization", b""), ListingAnswer)
+    answer: ListingAnswer | None = decode_github_answer(
+        told.data.get("organization", b""), ListingAnswer
+    )
     if answer is None or answer.page is None:
         errors = [error.missing for error in told.errors]
         found.missing = told.failure or (errors[0] if errors else UNUSABLE)
@@ -418,10 +424,13 @@ def _read_node_page(told: GithubQueryResult, found: Listing[Any]) -> Organizatio
 
 
 def _add_nodes(
-    found: Listing[Node], page: OrganizationPage, errors: Sequence[Error], type_: type[Node]
+    found: Listing[Node],
+    page: OrganizationPage,
+    errors: Sequence[GithubQueryError],
+    type_: type[Node],
 ) -> None:
     """Add the nodes of a page, with the errors of each."""
-    by_place: dict[int, list[Error]] = {}
+    by_place: dict[int, list[GithubQueryError]] = {}
     for error in errors:
         match error.path:
             case ("organization", "page", "nodes", int(place), *_):
@@ -429,7 +438,7 @@ def _add_nodes(
             case _:
                 found.missing = found.missing or error.missing
     for place, raw in enumerate(page.nodes):
-        node = decoded(raw, type_)
+        node = decode_github_answer(raw, type_)
         if node is None:
             of_node = by_place.get(place)
             found.missing = found.missing or (of_node[0].missing if of_node else UNUSABLE)
@@ -473,7 +482,7 @@ class GithubFileCalls:
     async def paths(self, repository: HostedRepository) -> Sequence[str] | Missing:
         """The paths of all files of a repository at the commit that was listed."""
         listed, head = self._listed[repository.slug.lower()], repository.version or ""
-        return await paths_at(self._api, listed.id, listed.name_with_owner, head)
+        return await list_github_paths(self._api, listed.id, listed.name_with_owner, head)
 
     async def _ask(self, wanted: Sequence[FileLocation]) -> dict[FileLocation, Content]:
         """The content of a few files, in halves if they are too heavy together."""
@@ -494,7 +503,7 @@ class GithubFileCalls:
             if (error := errors.get(f"b{i}")) is not None:
                 found[one] = error
                 continue
-            holder = decoded(told.data.get(f"b{i}", b""), _Holder)
+            holder = decode_github_answer(told.data.get(f"b{i}", b""), _Holder)
             if holder is None:
                 found[one] = UNUSABLE
             else:

@@ -56,7 +56,7 @@ from factbook.importers.importer import Show
 from factbook.importers.snapshot import ReadingProblem, Snapshot, SnapshotPart
 from factbook.integrations.gitlab.api import GitlabApi
 from factbook.integrations.gitlab.options import INSTANCE, SLUG
-from factbook.integrations.integration import each, store_entry, stored_entry
+from factbook.integrations.integration import get_stored_entry, run_for_each, store_entry
 from factbook.outbound.client import build_path
 from factbook.outbound.outcomes import Missing
 from factbook.settings.option_tables import about
@@ -79,7 +79,9 @@ class GitlabImportOptions(CodeHostImportOptions, frozen=True, kw_only=True):
 
     groups: Annotated[
         tuple[str, ...],
-        about("Groups to import, each with its subgroups. Empty: those of the integration."),
+        about(
+            "Groups to import, run_for_each with its subgroups. Empty: those of the integration."
+        ),
     ] = ()
 
 
@@ -264,7 +266,7 @@ async def read_group_members(api: GitlabApi, tree: GroupTree) -> GroupMembers:
     if found.missing or tree.root is None:
         return found
     key = f"members:{tree.root.id}"
-    known = await stored_entry(api.memory, key, _KnownMembers) or _KnownMembers()
+    known = await get_stored_entry(api.memory, key, _KnownMembers) or _KnownMembers()
     if known.ids - found.members.keys():
         found.add(await _read_direct_members(api, tree))
     ids = frozenset(found.members)
@@ -279,7 +281,7 @@ async def _read_direct_members(api: GitlabApi, tree: GroupTree) -> GroupMembers:
         return await repeat_until_agreed(lambda: list_gitlab_rows(api, target, GroupMember))
 
     groups = {one.id: one for one in tree.groups.values()}
-    listed = await each(groups, of)
+    listed = await run_for_each(groups, of)
     found = GroupMembers(deleted={one.id for one in tree.deleted.values()})
     for group, members in listed.items():
         found.of_group[group] = set(members.rows)
@@ -303,7 +305,7 @@ async def _add_invited_members(
         return one if isinstance(one, Missing) else one.shared_with_groups or ()
 
     direct = {group: frozenset(ids) for group, ids in found.of_group.items()}
-    for group, shared in (await each(groups, of)).items():
+    for group, shared in (await run_for_each(groups, of)).items():
         if isinstance(shared, Missing):
             found.missing.append(shared)
             continue

@@ -19,15 +19,18 @@ from factbook.importers.catalog_files import FileLocation
 from factbook.importers.code_host_files import HEAD
 from factbook.importers.code_hosts import Content, HostedRepository, RootContent, Row, RowListing
 from factbook.integrations.code_host import GraphqlStruct
-from factbook.integrations.gitlab.answers import (
+from factbook.integrations.gitlab.api import (
     NO_BRANCH,
     NO_REPOSITORY,
+    PER_PAGE,
+    GitlabApi,
+    GitlabQueryResult,
     GitlabRepository,
     Language,
-    part,
+    find_next_page,
+    pick_part,
 )
-from factbook.integrations.gitlab.api import PER_PAGE, GitlabApi, GitlabQueryResult, next_page
-from factbook.integrations.gitlab.client import paths_at
+from factbook.integrations.gitlab.client import list_gitlab_paths
 from factbook.outbound.outcomes import REPEATED, UNUSABLE, Missing, Outcome, read_as
 
 # From here on a member of a group may do everything with its projects but delete them.
@@ -283,7 +286,7 @@ async def list_gitlab_rows(
         is_new = found.take(answer.read_as(list[Any]), type_)
         if not answer.ok:
             return found
-        more = next_page(answer)
+        more = find_next_page(answer)
         if not more:
             found.end(_MOST_COUNTED)
             return found
@@ -310,7 +313,7 @@ class GitlabFileCalls:
     async def paths(self, repository: HostedRepository) -> Sequence[str] | Missing:
         """The paths of all files of a project at the commit that was listed."""
         number, head = str(repository.number), repository.version or ""
-        return await paths_at(self._api, number, repository.slug, head)
+        return await list_gitlab_paths(self._api, number, repository.slug, head)
 
     async def _ask(self, wanted: Sequence[FileLocation]) -> dict[FileLocation, Content]:
         """The content of a few files, those of one project and branch together.
@@ -415,7 +418,7 @@ class _RootReader:
         told = await self._api.ask(
             ROOTS_QUERY, optional=_OPTIONAL, group=self._group, ids=ids, paths=paths
         )
-        nodes = part(told.data, "group", "projects", "nodes")
+        nodes = pick_part(told.data, "group", "projects", "nodes")
         if told.failure or not isinstance(nodes, list):
             return told.failure or told.below(()) or UNUSABLE
         read = dict(self._of_nodes(told, nodes))

@@ -3,13 +3,12 @@
 from functools import partial
 from typing import Final
 
-from factbook.integrations.configuration import Instance, vendor
-from factbook.integrations.datadog.client import PROBES, collect
-from factbook.integrations.datadog.options import KEYS, DatadogOptions, target
-from factbook.integrations.integration import Integration
+from factbook.integrations.datadog.client import PROBES, collect_datadog
+from factbook.integrations.datadog.options import KEYS, DatadogOptions, find_datadog_target
+from factbook.integrations.integration import Instance, Integration, make_vendor
 
 
-def _configured(instance: Instance[DatadogOptions]) -> Integration:
+def _make_datadog_integration(instance: Instance[DatadogOptions]) -> Integration:
     options = instance.options
     return Integration(
         source=instance.source(f"Monitors and service level objectives on {options.site}.", KEYS),
@@ -19,10 +18,12 @@ def _configured(instance: Instance[DatadogOptions]) -> Integration:
         base_url=options.address,
         # Each listing goes on from page to page.
         calls_at_once=2,
-        target=partial(target, options),
-        collect=collect,
+        target=partial(find_datadog_target, options),
+        collect=collect_datadog,
         probes=PROBES,
     )
 
 
-INTEGRATION: Final = vendor("datadog", "Datadog", DatadogOptions, _configured, ("observability",))
+INTEGRATION: Final = make_vendor(
+    "datadog", "Datadog", DatadogOptions, _make_datadog_integration, ("observability",)
+)

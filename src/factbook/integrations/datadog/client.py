@@ -9,9 +9,8 @@ from typing import Any, Final
 
 import msgspec
 
-from factbook.integrations.datadog.options import normalized
-from factbook.integrations.integration import Collected, Probe
-from factbook.integrations.listings import NumberedPages, together
+from factbook.integrations.datadog.options import normalize_tags
+from factbook.integrations.integration import Collected, NumberedPages, Probe, gather_or_cancel
 from factbook.outbound.cache import Memory
 from factbook.outbound.client import HttpClient
 from factbook.outbound.outcomes import Missing, Outcome
@@ -50,7 +49,7 @@ class _Tagged(msgspec.Struct):
     monitor_tags: list[str] | None = None
 
     def normalized(self) -> frozenset[str]:
-        return normalized(self.tags, self.monitor_tags)
+        return normalize_tags(self.tags, self.monitor_tags)
 
 
 class _Objectives(msgspec.Struct):
@@ -58,7 +57,7 @@ class _Objectives(msgspec.Struct):
     errors: list[Any] | None = None
 
 
-async def collect(
+async def collect_datadog(
     targets: Sequence[str], client: HttpClient, memory: Memory, now: int
 ) -> dict[str, Collected]:
     """The facts about each target, or the reason that there are none."""
@@ -77,17 +76,19 @@ async def collect(
         return _INCOMPLETE if found.errors else found.data
 
     pages = NumberedPages(memory, now, "Datadog", PAGE, MOST_PAGES, _Tagged.normalized)
-    listed = await together(pages.rows("monitors", monitors), pages.rows("slos", objectives))
-    return collected(targets, *listed)
+    listed = await gather_or_cancel(
+        pages.rows("monitors", monitors), pages.rows("slos", objectives)
+    )
+    return make_datadog_facts(targets, *listed)
 
 
-def collected(
+def make_datadog_facts(
     targets: Sequence[str], monitors: Listed | Missing, objectives: Listed | Missing
 ) -> dict[str, Collected]:
     """The facts about each target, from the listings or with the reason for their absence."""
     tags = [target.split(" ") for target in targets]
-    by_monitor = _counts([of_monitors for of_monitors, _ in tags], monitors)
-    by_objective = _counts([of_objectives for _, of_objectives in tags], objectives)
+    by_monitor = _count_tagged([of_monitors for of_monitors, _ in tags], monitors)
+    by_objective = _count_tagged([of_objectives for _, of_objectives in tags], objectives)
     counts = zip(targets, by_monitor, by_objective, strict=True)
     return {
         target: Collected.of({"observability": {"monitorCount": monitors, "sloCount": objectives}})
@@ -95,7 +96,7 @@ def collected(
     }
 
 
-def _counts(wanted: Sequence[str], listed: Listed | Missing) -> Iterable[int | Missing]:
+def _count_tagged(wanted: Sequence[str], listed: Listed | Missing) -> Iterable[int | Missing]:
     """The number of entries that have all of the tags, for each of the wanted lists of tags.
 
     Uses an index by tag, so that the cost is not the product of both lists.

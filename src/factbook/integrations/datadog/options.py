@@ -8,8 +8,12 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Any, Final
 
-from factbook.integrations.configuration import InstanceOptions
-from factbook.integrations.integration import annotations, bad_annotation, no_annotation
+from factbook.integrations.integration import (
+    InstanceOptions,
+    get_annotations,
+    report_bad_annotation,
+    report_no_annotation,
+)
 from factbook.outbound.outcomes import Missing
 from factbook.settings.option_tables import HOST_PATTERN, about, is_web_address
 
@@ -69,28 +73,30 @@ class DatadogOptions(InstanceOptions, frozen=True, kw_only=True):
             yield "tag_key has to be a key in lower case, such as service"
 
 
-def target(options: DatadogOptions, entity: Mapping[str, Any]) -> str | Missing:
+def find_datadog_target(options: DatadogOptions, entity: Mapping[str, Any]) -> str | Missing:
     """The tags that the entity's annotations name, or the reason that there are none for this site.
 
     The tags of a kind come from its own annotation if there is one, else from the name of the
     service.
     """
-    known = annotations(entity)
+    known = get_annotations(entity)
     site, own = known.get(SITE, options.site), {options.site, f"app.{options.site}"}
     if not isinstance(site, str) or site.strip().lower() not in own:
-        return no_annotation(f"{SITE} is not {options.site}")
+        return report_no_annotation(f"{SITE} is not {options.site}")
     name = known.get(SERVICE_NAME)
-    service = _written([f"{options.tag_key}:{name.strip()}"]) if isinstance(name, str) else ""
-    wanted = [_tags(known[key]) if key in known else service for key in (MONITOR_TAGS, SLO_TAG)]
+    service = _join_tags([f"{options.tag_key}:{name.strip()}"]) if isinstance(name, str) else ""
+    wanted = [
+        _list_tags(known[key]) if key in known else service for key in (MONITOR_TAGS, SLO_TAG)
+    ]
     if any(wanted):
         return " ".join(wanted)
     for key in reversed(KEYS):
         if str(known.get(key) or "").strip():
-            return bad_annotation(f"{key} is no list of tags with commas")
-    return no_annotation("no tags of monitors or objectives")
+            return report_bad_annotation(f"{key} is no list of tags with commas")
+    return report_no_annotation("no tags of monitors or objectives")
 
 
-def normalized(*lists: Iterable[str] | None) -> frozenset[str]:
+def normalize_tags(*lists: Iterable[str] | None) -> frozenset[str]:
     """The tags in Datadog's form: in lower case, with `_` for characters that no tag can contain.
 
     Source: Datadog's documentation of tags.
@@ -100,13 +106,13 @@ def normalized(*lists: Iterable[str] | None) -> frozenset[str]:
     )
 
 
-def _tags(text: Any) -> str:
+def _list_tags(text: Any) -> str:
     """The tags in a list; none for a query, which would match nothing."""
-    return _written(text.split(",")) if isinstance(text, str) and not _QUERY.search(text) else ""
+    return _join_tags(text.split(",")) if isinstance(text, str) and not _QUERY.search(text) else ""
 
 
-def _written(tags: Iterable[str]) -> str:
+def _join_tags(tags: Iterable[str]) -> str:
     """The distinct tags, sorted; none if one is invalid, as omitting it would count too much."""
-    found = sorted(normalized(tag for tag in tags if tag.strip()))
+    found = sorted(normalize_tags(tag for tag in tags if tag.strip()))
     sound = all(len(tag) <= MOST_CHARACTERS and not tag.endswith(":") for tag in found)
     return ",".join(found) if sound and len(found) <= MOST_TAGS else ""

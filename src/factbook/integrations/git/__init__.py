@@ -3,15 +3,19 @@
 from functools import partial
 from typing import Final
 
-from factbook.integrations.configuration import Instance, vendor
-from factbook.integrations.git.client import collect, read
-from factbook.integrations.git.options import GitOptions, target
-from factbook.integrations.integration import Integration, portions
-from factbook.integrations.locations import SOURCE_LOCATION
+from factbook.integrations.git.client import collect_git, read_git_file
+from factbook.integrations.git.options import GitOptions, find_git_target
+from factbook.integrations.integration import (
+    SOURCE_LOCATION,
+    Instance,
+    Integration,
+    make_vendor,
+    split_targets,
+)
 from factbook.outbound.git import find_git, make_git_headers
 
 
-def _configured(instance: Instance[GitOptions]) -> Integration:
+def _make_git_integration(instance: Instance[GitOptions]) -> Integration:
     options = instance.options
     git = find_git()
     proof = make_git_headers(options.username or "git", options.token)
@@ -22,12 +26,12 @@ def _configured(instance: Instance[GitOptions]) -> Integration:
         authorize=instance.credential(proof if options.token else {}),
         base_url=options.url,
         at_once=4,
-        target=partial(target, options),
+        target=partial(find_git_target, options),
         # One that takes long keeps no other back.
-        batches=partial(portions, size=1),
-        collect=partial(collect, git, options),
-        read=partial(read, git, options),
+        batches=partial(split_targets, size=1),
+        collect=partial(collect_git, git, options),
+        read=partial(read_git_file, git, options),
     )
 
 
-INTEGRATION: Final = vendor("git", "Git", GitOptions, _configured, ("repository",))
+INTEGRATION: Final = make_vendor("git", "Git", GitOptions, _make_git_integration, ("repository",))

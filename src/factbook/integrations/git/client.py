@@ -7,8 +7,8 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from factbook.integrations import file_tree, file_types
-from factbook.integrations.file_tree import Paths
+from factbook.integrations import files
+from factbook.integrations.files import Paths
 from factbook.integrations.git.options import GitOptions
 from factbook.integrations.integration import Collected
 from factbook.outbound.cache import Memory, exceeds_noted_limit, note_exceeded_limit
@@ -51,7 +51,7 @@ class _Note(msgspec.Struct, array_like=True):
     name: str = ""
 
 
-async def collect(
+async def collect_git(
     program: str,
     options: GitOptions,
     targets: Sequence[str],
@@ -65,16 +65,16 @@ async def collect(
         with make_git_folder() as place:
             git = Git(program, options.limits, client, place)
             reading = Reading(git, client, memory, target)
-            found[target] = facts_of(await reading.paths(now))
+            found[target] = make_git_facts(await reading.paths(now))
     return found
 
 
-def facts_of(paths: Paths | Missing) -> Collected:
+def make_git_facts(paths: Paths | Missing) -> Collected:
     """The facts of the repository shape, or the reason for their absence."""
     if isinstance(paths, Missing):
         return Collected(missing={"": paths})
     return Collected(
-        {f"repository.{name}": value for name, value in file_types.facts(paths).items()}
+        {f"repository.{name}": value for name, value in files.make_file_facts(paths).items()}
     )
 
 
@@ -100,7 +100,7 @@ class Reading:
         if not found:
             return await self._without_head(name)
         commit = found[1].decode()
-        known = await file_tree.kept(self._memory, self._target, commit)
+        known = await files.recall_paths(self._memory, self._target, commit)
         if known is not None:
             return known
         limits = self._git.limits
@@ -108,7 +108,7 @@ class Reading:
             return report_too_large(limits)
         read = await list_clone_paths(self._git, self._url(name), commit)
         if isinstance(read, list):
-            await file_tree.keep(self._memory, self._target, commit, read)
+            await files.keep_paths(self._memory, self._target, commit, read)
         elif read.outcome is Outcome.TOO_LARGE:
             await note_exceeded_limit(self._memory, self._what, limits, now)
         await self._keep(note, _Note(name))
@@ -198,7 +198,7 @@ class _StoredFile(msgspec.Struct, array_like=True):
     body: bytes = b""
 
 
-async def read(
+async def read_git_file(
     program: str, options: GitOptions, target: str, file: str, client: HttpClient, memory: Memory
 ) -> Answer:
     """The file at this path, its bytes as the body; fetched again only if HEAD has moved."""
@@ -206,25 +206,25 @@ async def read(
         reading = Reading(Git(program, options.limits, client, place), client, memory, target)
         found = await reading.commit()
         if isinstance(found, Missing):
-            return _nothing(found)
+            return _make_missing_answer(found)
         key = f"file:{target}:{file}"
-        kept = _decoded(await memory.get(key))
+        kept = _decode_stored_file(await memory.get(key))
         if kept.commit == found.id:
             return Answer(Outcome.OK, 200, body=zlib.decompress(kept.body), remembered=True)
         body = await reading.contents(found, file)
         if isinstance(body, Missing):
-            return _nothing(body)
+            return _make_missing_answer(body)
         if len(body) <= _LARGEST_KEPT:
             stored = msgspec.msgpack.encode(_StoredFile(found.id, zlib.compress(body)))
             await memory.put(key, stored, days=_DAYS_KEPT)
         return Answer(Outcome.OK, 200, body=body)
 
 
-def _nothing(missing: Missing) -> Answer:
+def _make_missing_answer(missing: Missing) -> Answer:
     return Answer(missing.outcome, detail=missing.detail)
 
 
-def _decoded(stored: bytes | None) -> _StoredFile:
+def _decode_stored_file(stored: bytes | None) -> _StoredFile:
     try:
         return msgspec.msgpack.decode(stored or b"", type=_StoredFile)
     except (msgspec.DecodeError, UnicodeDecodeError):

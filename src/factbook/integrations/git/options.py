@@ -7,9 +7,12 @@ from urllib.parse import unquote
 
 import msgspec
 
-from factbook.integrations.configuration import InstanceOptions
-from factbook.integrations.integration import bad_annotation, no_annotation
-from factbook.integrations.locations import location
+from factbook.integrations.integration import (
+    InstanceOptions,
+    find_location,
+    report_bad_annotation,
+    report_no_annotation,
+)
 from factbook.outbound.git import Limits
 from factbook.outbound.outcomes import Missing
 from factbook.settings.option_tables import HOST_PATTERN, about
@@ -45,9 +48,9 @@ class GitOptions(InstanceOptions, frozen=True, kw_only=True):
         list[str],
         about("Beginnings of paths to read, in whole parts: `acme`, `acme/apps`. Empty: all."),
     ] = msgspec.field(default_factory=list)
-    seconds: Annotated[int, about("Longest time for one repository, at most 240.")] = 120
-    megabytes: Annotated[int, about("Largest download of one repository, in MiB.")] = 100
-    most_files: Annotated[int, about("Most files of one repository.")] = 200_000
+    seconds: Annotated[int, about("Longest time for one cut_repository_path, at most 240.")] = 120
+    megabytes: Annotated[int, about("Largest download of one cut_repository_path, in MiB.")] = 100
+    most_files: Annotated[int, about("Most files of one cut_repository_path.")] = 200_000
 
     @property
     def url(self) -> str:
@@ -83,21 +86,21 @@ class GitOptions(InstanceOptions, frozen=True, kw_only=True):
                 yield f"{name} has to be from 1 to {most}"
 
 
-def target(options: GitOptions, entity: Mapping[str, Any]) -> str | Missing:
+def find_git_target(options: GitOptions, entity: Mapping[str, Any]) -> str | Missing:
     """The path of the repository, decoded and without outer slashes, or the reason for no path."""
-    place = location(entity)
+    place = find_location(entity)
     if place is None or place.host != options.host:
-        return no_annotation(f"no repository on {options.host}")
-    parts = repository([unquote(part) for part in place.path.split("/")])
+        return report_no_annotation(f"no repository on {options.host}")
+    parts = cut_repository_path([unquote(part) for part in place.path.split("/")])
     found = "/".join(parts)
-    if len(found) > LONGEST or not all(map(_is_name, parts)):
-        return bad_annotation("what it names is not a path of a repository")
+    if len(found) > LONGEST or not all(map(_is_segment_name, parts)):
+        return report_bad_annotation("what it names is not a path of a repository")
     if options.prefixes and not any(f"{found}/".startswith(f"{one}/") for one in options.prefixes):
-        return no_annotation("a path that is not configured")
+        return report_no_annotation("a path that is not configured")
     return found
 
 
-def repository(parts: Sequence[str]) -> Sequence[str]:
+def cut_repository_path(parts: Sequence[str]) -> Sequence[str]:
     """The repository's segments in the path of a web page: up to the first marker of their end.
 
     All segments if the path ends with `.git`, unless one is `-`, which cannot be a name.
@@ -112,5 +115,5 @@ def repository(parts: Sequence[str]) -> Sequence[str]:
     return parts
 
 
-def _is_name(part: str) -> bool:
+def _is_segment_name(part: str) -> bool:
     return part not in {"", ".", "..", "-"} and part.isprintable() and not {"/", "\\"} & set(part)

@@ -3,15 +3,20 @@
 from functools import partial
 from typing import Final
 
-from factbook.integrations.configuration import Instance, vendor
-from factbook.integrations.gitea.client import BATCH, collect, read
-from factbook.integrations.gitea.options import GiteaOptions, target
-from factbook.integrations.integration import Integration, Probe, portions
-from factbook.integrations.locations import SOURCE_LOCATION
+from factbook.integrations.gitea.client import BATCH, collect_gitea, read_gitea_file
+from factbook.integrations.gitea.options import GiteaOptions, find_gitea_target
+from factbook.integrations.integration import (
+    SOURCE_LOCATION,
+    Instance,
+    Integration,
+    Probe,
+    make_vendor,
+    split_targets,
+)
 from factbook.outbound.git import make_git_headers
 
 
-def _configured(instance: Instance[GiteaOptions]) -> Integration:
+def _make_gitea_integration(instance: Instance[GiteaOptions]) -> Integration:
     options = instance.options
     return Integration(
         source=instance.source(
@@ -25,10 +30,10 @@ def _configured(instance: Instance[GiteaOptions]) -> Integration:
         },
         # There is no limit to read from answers, and many servers are small.
         calls_at_once=4,
-        target=partial(target, options),
-        batches=partial(portions, size=BATCH),
-        collect=partial(collect, options),
-        read=partial(read, options),
+        target=partial(find_gitea_target, options),
+        batches=partial(split_targets, size=BATCH),
+        collect=partial(collect_gitea, options),
+        read=partial(read_gitea_file, options),
         probes=(
             Probe(
                 right="read:repository",
@@ -39,10 +44,10 @@ def _configured(instance: Instance[GiteaOptions]) -> Integration:
     )
 
 
-INTEGRATION: Final = vendor(
+INTEGRATION: Final = make_vendor(
     "gitea",
     "Gitea or Forgejo",
     GiteaOptions,
-    _configured,
+    _make_gitea_integration,
     ("codehost", "security.branchProtection", "repository"),
 )

@@ -1,15 +1,24 @@
-"""Requests to a Gitea instance: single answers, totals, and paginated lists.
+"""Requests to a Gitea instance: single answers, totals, paginated lists, and merged pull requests.
 
-Source: Gitea's API description 1.27. A server may return smaller pages than requested, so only the
-total, or an empty page, marks the end of a list.
+Types of answers are limited to the fields that are read. Of pull requests, the few pages that merge
+times need are read, and the number ever merged.
 """
 
-from typing import Any, Final, Generic, NamedTuple, TypeVar
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Annotated, Any, Final, Generic, NamedTuple, TypeVar
 
-from factbook.integrations.code_host import CodeHostApi
+import msgspec
+from msgspec import Meta
+
+from factbook.clock import DAY
+from factbook.integrations import code_host
+from factbook.integrations.code_host import CodeHostApi, MergedPull, Slug
 from factbook.integrations.gitea.options import GiteaOptions
+from factbook.integrations.integration import get_stored_entry, store_entry
 from factbook.outbound.cache import exceeds_noted_limit, note_exceeded_limit
-from factbook.outbound.outcomes import Answer, Missing, Outcome
+from factbook.outbound.client import build_path
+from factbook.outbound.outcomes import Answer, Missing, Outcome, report_too_many
 
 Form = TypeVar("Form")
 Row = TypeVar("Row")
@@ -106,8 +115,292 @@ class GiteaApi(CodeHostApi[GiteaOptions]):
         found = answer.read_as(form)
         if isinstance(found, Missing):
             return found
-        return found, _total(answer.headers.get("x-total-count"))
+        return found, _parse_total(answer.headers.get("x-total-count"))
 
 
-def _total(text: str | None) -> int | None:
+def _parse_total(text: str | None) -> int | None:
     return int(text) if text and text.isascii() and text.isdigit() and len(text) < 12 else None
+
+
+# Source: models/user/user_system.go of Gitea and Forgejo: the ghost, and below it their own actors.
+_GHOST: Final = -1
+
+Moment = Annotated[datetime, Meta(tz=True)]
+Commit = Annotated[str, Meta(pattern=r"\A(?:[0-9a-f]{40}|[0-9a-f]{64})\Z")]
+
+
+class GiteaRepository(msgspec.Struct):
+    """Repository; `full_name` is its present one."""
+
+    id: int
+    full_name: Slug
+    empty: bool
+    default_branch: str = ""
+    mirror: bool = False
+    has_issues: bool = True
+    has_pull_requests: bool = True
+    external_tracker: Any = None
+
+
+class GiteaUser(msgspec.Struct):
+    """Account; the server's own accounts have negative ids."""
+
+    login: str
+    id: int = 0
+
+    @property
+    def is_gone(self) -> bool:
+        """True if it stands for all deleted accounts."""
+        return self.id == _GHOST
+
+    @property
+    def is_bot(self) -> bool:
+        """True if it is one of the server's own, such as that of its actions."""
+        return self.id < _GHOST
+
+
+class GiteaPullRequest(msgspec.Struct):
+    """Pull request; `merged_at` is None if it was not merged."""
+
+    number: int
+    title: str
+    created_at: Moment
+    updated_at: Moment
+    merged_at: Moment | None = None
+    user: GiteaUser | None = None
+
+
+class PullOfIssue(msgspec.Struct):
+    """Pull request as a list of issues shows it."""
+
+    merged: bool
+
+
+class GiteaIssue(msgspec.Struct):
+    """Issue, or a pull request if `pull_request` is not None."""
+
+    number: int
+    closed_at: Moment | None = None
+    pull_request: PullOfIssue | None = None
+
+
+class BranchCommit(msgspec.Struct):
+    """Commit at the head of a branch."""
+
+    id: Commit
+
+
+class GiteaBranch(msgspec.Struct):
+    """Branch, as it appears to everyone with read access to the code.
+
+    `effective_branch_protection_name` is empty unless the credential may administer the repository.
+    """
+
+    commit: BranchCommit
+    protected: bool
+    required_approvals: int | None = None
+    enable_status_check: bool | None = None
+    effective_branch_protection_name: str = ""
+
+
+class ProtectionRule(msgspec.Struct):
+    """Branch protection rule; None for fields that this version does not have.
+
+    `block_admin_merge_override` is Gitea's name and `apply_to_admins` Forgejo's.
+    """
+
+    rule_name: str = ""
+    branch_name: str = ""
+    enable_force_push: bool | None = None
+    enable_status_check: bool | None = None
+    required_approvals: int | None = None
+    block_on_official_review_requests: bool | None = None
+    block_on_outdated_branch: bool | None = None
+    dismiss_stale_approvals: bool | None = None
+    require_signed_commits: bool | None = None
+    block_admin_merge_override: bool | None = None
+    apply_to_admins: bool | None = None
+
+
+class GiteaTreeEntry(msgspec.Struct):
+    """Entry of a tree: a file (`blob`), a folder (`tree`) or a submodule (`commit`)."""
+
+    path: str
+    type: str
+
+
+class GiteaTreePage(msgspec.Struct):
+    """Page of a tree; `truncated` if there are more, `total_count` if the server states it."""
+
+    tree: list[GiteaTreeEntry]
+    truncated: bool = False
+    total_count: int | None = None
+
+
+MOST_CLOSED: Final = MOST_PAGES * PAGE
+# A pull request that is deleted leaves the count when all are listed again.
+_KEPT_FOR: Final = 30 * DAY
+
+_CHANGED: Final = Missing(Outcome.TRANSIENT, "the list changed while it was read")
+_UNCOUNTABLE: Final = report_too_many(MOST_CLOSED, "closed pull requests to count")
+_TOO_MANY_PAGES: Final = report_too_many(MOST_PAGES, "pages of closed pull requests to count")
+_TOO_MANY_RECENT: Final = report_too_many(MOST_PAGES, "pages of pull requests to read for 30 days")
+_HIDDEN_PULLS: Final = Missing(Outcome.DENIED, "counting merged pull requests needs read:issue")
+
+
+class Closed(NamedTuple):
+    """Figures of the closed pull requests.
+
+    `merged` holds all that merge times are computed from; `total` is the number of closed pull
+    requests, `ever_merged` the number of those merged.
+    """
+
+    merged: list[MergedPull]
+    total: int | Missing
+    ever_merged: int | Missing
+
+
+@dataclass
+class _Recent:
+    """Pull requests from the most recently updated on; `whole` if they are all closed ones."""
+
+    pulls: dict[int, GiteaPullRequest] = field(default_factory=dict)
+    total: int | None = None
+    whole: bool = False
+
+    @property
+    def merged(self) -> list[MergedPull]:
+        found = ((pull, pull.merged_at) for pull in self.pulls.values())
+        return [
+            _make_gitea_pull(pull, code_host.convert_to_milliseconds(moment))
+            for pull, moment in found
+            if moment
+        ]
+
+    @property
+    def updated(self) -> list[int]:
+        return [code_host.convert_to_milliseconds(pull.updated_at) for pull in self.pulls.values()]
+
+
+class _StoredMerges(msgspec.Struct, array_like=True):
+    """Numbers of all merged pull requests that were not updated after `until`.
+
+    `since` is the time of the full listing.
+    """
+
+    since: int
+    until: int
+    numbers: list[int]
+
+
+async def get_closed_pulls(
+    api: GiteaApi, repository: GiteaRepository, cutoff: int
+) -> Closed | Missing:
+    """The figures of a repository's closed pull requests, or the reason for their absence."""
+    recent = await _list_recent_pulls(api, repository, cutoff)
+    if isinstance(recent, Missing):
+        return recent
+    total = NO_TOTAL if recent.total is None else recent.total
+    return Closed(recent.merged, total, await _count_merged_pulls(api, repository, recent))
+
+
+async def _list_recent_pulls(
+    api: GiteaApi, repository: GiteaRepository, cutoff: int
+) -> _Recent | Missing:
+    """As many pull requests as merge times need."""
+    target = build_path("repos", *repository.full_name.split("/"), "pulls")
+    what = f"recent:{api.host}/{repository.id}"
+    if await exceeds_noted_limit(api.memory, what, MOST_PAGES, api.now):
+        return _TOO_MANY_RECENT
+    found = _Recent()
+    read = 0
+    for number in range(1, MOST_PAGES + 1):
+        page = await api.page(
+            target,
+            list[GiteaPullRequest],
+            state="closed",
+            sort="recentupdate",
+            page=number,
+            limit=PAGE,
+        )
+        if isinstance(page, Missing):
+            return page
+        read += len(page.rows)
+        for pull in page.rows:
+            # A list may shift between two pages.
+            found.pulls.setdefault(pull.number, pull)
+        found.total = page.total
+        found.whole = page.ends(read)
+        if found.whole or code_host.is_population_complete(
+            found.merged, min(found.updated), cutoff, bots=True
+        ):
+            return found
+    await note_exceeded_limit(api.memory, what, MOST_PAGES, api.now)
+    return _TOO_MANY_RECENT
+
+
+async def _count_merged_pulls(
+    api: GiteaApi, repository: GiteaRepository, recent: _Recent
+) -> int | Missing:
+    """The number of pull requests ever merged."""
+    total = recent.total
+    if recent.whole:
+        return _CHANGED if len(recent.pulls) < (total or 0) else len(recent.merged)
+    key = f"merged:{api.host}/{repository.id}"
+    kept = await get_stored_entry(api.memory, key, _StoredMerges)
+    uncountable = total is not None and total > MOST_CLOSED
+    until = max(recent.updated)
+    if kept and (uncountable or 0 <= api.now - kept.since < _KEPT_FOR):
+        changed = await _list_merged_numbers(api, repository, kept.until)
+        if isinstance(changed, Missing):
+            return changed
+        numbers = changed.union(kept.numbers)
+        # Were there more merged than closed ones, some would have been deleted.
+        if total is None or len(numbers) <= total:
+            changes = _StoredMerges(kept.since, until, sorted(numbers))
+            if changes != kept:
+                await store_entry(api.memory, key, changes)
+            return len(numbers)
+    if uncountable:
+        return _UNCOUNTABLE
+    listed = await _list_merged_numbers(api, repository, 0)
+    if not isinstance(listed, Missing):
+        await store_entry(api.memory, key, _StoredMerges(api.now, until, sorted(listed)))
+    return listed if isinstance(listed, Missing) else len(listed)
+
+
+async def _list_merged_numbers(
+    api: GiteaApi, repository: GiteaRepository, since: int
+) -> set[int] | Missing:
+    """The numbers of the merged pull requests that were updated since."""
+    target = build_path("repos", *repository.full_name.split("/"), "issues")
+    found = await api.pages(
+        target,
+        list[GiteaIssue],
+        _HIDDEN_PULLS,
+        what="changed" if since else "ever",
+        type="pulls",
+        state="closed",
+        since=code_host.format_timestamp(since),
+    )
+    if isinstance(found, Missing):
+        return found
+    issues, whole = found
+    if not whole:
+        return _TOO_MANY_PAGES
+    if len({issue.number for issue in issues.rows}) < (issues.total or 0):
+        return _CHANGED
+    return {one.number for one in issues.rows if one.pull_request and one.pull_request.merged}
+
+
+def _make_gitea_pull(pull: GiteaPullRequest, merged_at: int) -> MergedPull:
+    user = None if pull.user is None or pull.user.is_gone else pull.user
+    return MergedPull(
+        pull.number,
+        pull.title,
+        user.login if user else None,
+        user is not None and user.is_bot,
+        code_host.convert_to_milliseconds(pull.created_at),
+        merged_at,
+        code_host.convert_to_milliseconds(pull.updated_at),
+    )

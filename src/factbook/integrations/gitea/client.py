@@ -4,11 +4,15 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
-from factbook.integrations import code_host, file_tree, merge_times
+from factbook.integrations import code_host, files
 from factbook.integrations.code_host import ANYTHING
-from factbook.integrations.file_tree import Paths, RepositoryTree
-from factbook.integrations.gitea import facts, protection, pulls
-from factbook.integrations.gitea.answers import (
+from factbook.integrations.files import Paths, RepositoryTree
+from factbook.integrations.gitea import api as gitea_api
+from factbook.integrations.gitea import facts
+from factbook.integrations.gitea.api import (
+    MOST_PAGES,
+    PAGE,
+    GiteaApi,
     GiteaBranch,
     GiteaIssue,
     GiteaRepository,
@@ -16,10 +20,9 @@ from factbook.integrations.gitea.answers import (
     GiteaUser,
     ProtectionRule,
 )
-from factbook.integrations.gitea.api import MOST_PAGES, PAGE, GiteaApi
 from factbook.integrations.gitea.facts import GiteaSnapshot
 from factbook.integrations.gitea.options import GiteaOptions
-from factbook.integrations.integration import Collected, Leaves, each
+from factbook.integrations.integration import Collected, Leaves, run_for_each
 from factbook.outbound.cache import Memory
 from factbook.outbound.client import HttpClient, build_path
 from factbook.outbound.outcomes import UNUSABLE, Answer, Missing, Outcome, report_too_many
@@ -43,15 +46,15 @@ _HIDDEN: Final = Missing(Outcome.DENIED, "the credential may not read the conten
 _TOO_LARGE: Final = Missing(Outcome.TOO_LARGE, f"the tree has more than {MOST_TREE_PAGES} pages")
 
 
-async def collect(
+async def collect_gitea(
     options: GiteaOptions, targets: Sequence[str], client: HttpClient, memory: Memory, now: int
 ) -> dict[str, Collected]:
     """The facts about each target (`owner/name`) at this time, or the reason for their absence."""
     api = GiteaApi(client, options, memory, now)
-    return await each(targets, partial(_collected, api))
+    return await run_for_each(targets, partial(_collect_repository, api))
 
 
-async def read(
+async def read_gitea_file(
     options: GiteaOptions, target: str, file: str, client: HttpClient, memory: Memory
 ) -> Answer:
     """The file at this path, its bytes as the body; fetched again only if it has changed."""
@@ -59,39 +62,39 @@ async def read(
     return await client.get(url, headers=ANYTHING, memory=memory, decode=False, follow=True)
 
 
-async def _collected(api: GiteaApi, target: str) -> Collected:
+async def _collect_repository(api: GiteaApi, target: str) -> Collected:
     # An old name leads to the repository; it is asked for by its present one from then on.
     found = await api.one(build_path("repos", *target.split("/")), GiteaRepository, None)
     if isinstance(found, Missing):
         return Collected(missing={"": found})
-    return facts.collected(await _known(api, found))
+    return facts.make_gitea_facts(await _collect_snapshot(api, found))
 
 
-async def _known(api: GiteaApi, repository: GiteaRepository) -> GiteaSnapshot:
+async def _collect_snapshot(api: GiteaApi, repository: GiteaRepository) -> GiteaSnapshot:
     """The data collected about one repository."""
-    cutoff = api.now - merge_times.MONTH
+    cutoff = api.now - code_host.MONTH
     known = GiteaSnapshot(repository, cutoff)
     own = build_path("repos", *repository.full_name.split("/"))
-    if not facts.without_pulls(repository):
-        known.closed_pulls = await pulls.closed(api, repository, cutoff)
+    if not facts.explain_no_pulls(repository):
+        known.closed_pulls = await gitea_api.get_closed_pulls(api, repository, cutoff)
         known.open_pulls = await api.total(f"{own}/pulls", state="open")
-    if not facts.without_issues(repository):
+    if not facts.explain_no_issues(repository):
         issues = f"{own}/issues"
         known.open_issues = await api.total(issues, type="issues", state="open")
         known.closed_issues = await api.total(issues, type="issues", state="closed")
-        known.closed_last_month = await _closed_last_month(api, issues, cutoff)
+        known.closed_last_month = await _count_closed_last_month(api, issues, cutoff)
     known.languages = await api.one(f"{own}/languages", dict[str, int])
-    known.collaborators = await _collaborators(api, f"{own}/collaborators")
-    known.branch = await _branch(api, own, repository)
+    known.collaborators = await _list_collaborators(api, f"{own}/collaborators")
+    known.branch = await _get_branch(api, own, repository)
     if isinstance(known.branch, GiteaBranch) and known.branch.protected:
-        known.rule = await _rule(api, own, repository, known.branch)
-    known.paths = await _paths(api, repository, known.branch)
+        known.rule = await _get_rule(api, own, repository, known.branch)
+    known.paths = await _list_branch_paths(api, repository, known.branch)
     return known
 
 
-async def _closed_last_month(api: GiteaApi, target: str, cutoff: int) -> int | Missing:
+async def _count_closed_last_month(api: GiteaApi, target: str, cutoff: int) -> int | Missing:
     """Issues closed since `cutoff`; closing updates an issue, so filtering by update loses none."""
-    since = merge_times.timestamp(cutoff)
+    since = code_host.format_timestamp(cutoff)
     found = await api.pages(
         target, list[GiteaIssue], what="month", type="issues", state="closed", since=since
     )
@@ -106,12 +109,12 @@ async def _closed_last_month(api: GiteaApi, target: str, cutoff: int) -> int | M
             for issue in issues.rows
             if issue.pull_request is None
             and issue.closed_at
-            and merge_times.milliseconds(issue.closed_at) >= cutoff
+            and code_host.convert_to_milliseconds(issue.closed_at) >= cutoff
         }
     )
 
 
-async def _collaborators(api: GiteaApi, target: str) -> Leaves | Missing:
+async def _list_collaborators(api: GiteaApi, target: str) -> Leaves | Missing:
     most = MOST_COLLABORATORS // PAGE
     found = await api.pages(target, list[GiteaUser], _COLLABORATORS_HIDDEN, what="all", most=most)
     if isinstance(found, Missing):
@@ -119,12 +122,14 @@ async def _collaborators(api: GiteaApi, target: str) -> Leaves | Missing:
     users, whole = found
     logins = sorted({user.login for user in users.rows})
     count: int | Missing = len(logins) if whole else _TOO_MANY_COLLABORATORS
-    return code_host.collaborators(
+    return code_host.make_collaborator_leaves(
         logins if whole else _TOO_MANY_COLLABORATORS, count if users.total is None else users.total
     )
 
 
-async def _branch(api: GiteaApi, own: str, repository: GiteaRepository) -> GiteaBranch | Missing:
+async def _get_branch(
+    api: GiteaApi, own: str, repository: GiteaRepository
+) -> GiteaBranch | Missing:
     name = repository.default_branch
     if repository.empty:
         return _NO_BRANCH
@@ -133,22 +138,22 @@ async def _branch(api: GiteaApi, own: str, repository: GiteaRepository) -> Gitea
     return await api.one(f"{own}{build_path('branches', name)}", GiteaBranch, _BRANCH_HIDDEN)
 
 
-async def paths_of(api: GiteaApi, repository: GiteaRepository) -> Paths | Missing:
+async def list_gitea_paths(api: GiteaApi, repository: GiteaRepository) -> Paths | Missing:
     """The paths of all files of the default branch, unordered."""
     own = build_path("repos", *repository.full_name.split("/"))
-    return await _paths(api, repository, await _branch(api, own, repository))
+    return await _list_branch_paths(api, repository, await _get_branch(api, own, repository))
 
 
-async def _rule(
+async def _get_rule(
     api: GiteaApi, own: str, repository: GiteaRepository, branch: GiteaBranch
 ) -> ProtectionRule | Missing:
     rules = await api.one(f"{own}/branch_protections", list[ProtectionRule], _RULES_HIDDEN)
     if isinstance(rules, Missing):
         return rules
-    return protection.effective(branch, repository.default_branch, rules)
+    return facts.find_effective_rule(branch, repository.default_branch, rules)
 
 
-async def _paths(
+async def _list_branch_paths(
     api: GiteaApi, repository: GiteaRepository, branch: GiteaBranch | Missing
 ) -> Paths | Missing:
     """The paths of all files of the default branch, unordered; none for an empty repository."""
@@ -158,12 +163,12 @@ async def _paths(
         return branch
     oid = branch.commit.id
     target = build_path("repos", *repository.full_name.split("/"), "git", "trees", oid)
-    pages = partial(_tree, api, target)
+    pages = partial(_list_tree_pages, api, target)
     tree = RepositoryTree(repository.id, oid, repository.full_name, pages, MOST_TREE_PAGES)
-    return await file_tree.read(api.memory, tree, api.clones, api.now)
+    return await files.read_file_tree(api.memory, tree, api.clones, api.now)
 
 
-async def _tree(api: GiteaApi, target: str) -> Paths | Missing:
+async def _list_tree_pages(api: GiteaApi, target: str) -> Paths | Missing:
     found: Paths = []
     for number in range(1, MOST_TREE_PAGES + 1):
         tree = await api.one(

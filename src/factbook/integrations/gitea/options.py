@@ -7,8 +7,7 @@ from typing import Annotated, Any, ClassVar
 import msgspec
 
 from factbook.integrations.code_host import CodeHostOptions
-from factbook.integrations.integration import annotations, no_annotation
-from factbook.integrations.locations import location
+from factbook.integrations.integration import find_location, get_annotations, report_no_annotation
 from factbook.outbound.outcomes import Missing
 from factbook.settings.option_tables import about
 
@@ -24,12 +23,13 @@ class GiteaOptions(CodeHostOptions, frozen=True, kw_only=True):
     )
 
     host: Annotated[
-        str, about("Needed. Host that people and annotations name, with its port if it has one.")
+        str,
+        about("Needed. Host that people and get_annotations name, with its port if it has one."),
     ] = ""
     api_url: Annotated[str, about("Address of the interface. Empty: `https://<host>/api/v1`.")] = ""
     token: Annotated[str, about("Secret. Needed. An access token.")] = ""
     organizations: Annotated[
-        list[str], about("Owners to ask for. Empty: every owner that annotations name.")
+        list[str], about("Owners to ask for. Empty: every owner that get_annotations name.")
     ] = msgspec.field(default_factory=list)
 
     @property
@@ -46,15 +46,15 @@ class GiteaOptions(CodeHostOptions, frozen=True, kw_only=True):
             yield "a token is needed"
 
 
-def target(options: GiteaOptions, entity: Mapping[str, Any]) -> str | Missing:
+def find_gitea_target(options: GiteaOptions, entity: Mapping[str, Any]) -> str | Missing:
     """`owner/name` in lower case, or the reason that there is none at this host.
 
     The slug of this host takes precedence over a location on this host.
     """
-    given = annotations(entity).get(options.slug)
+    given = get_annotations(entity).get(options.slug)
     if isinstance(given, str):
         return options.named(given)
-    place = location(entity)
+    place = find_location(entity)
     if place is None or place.host != options.host:
-        return no_annotation(f"no repository on {options.host}")
+        return report_no_annotation(f"no repository on {options.host}")
     return options.located(place)

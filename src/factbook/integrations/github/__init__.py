@@ -3,12 +3,22 @@
 from functools import partial
 from typing import Final
 
-from factbook.integrations.configuration import Instance, vendor
-from factbook.integrations.github.client import BATCH, collect, read
-from factbook.integrations.github.credentials import Credentials
-from factbook.integrations.github.options import GITHUB, SLUG, GithubOptions, target
-from factbook.integrations.integration import Integration, Probe, portions
-from factbook.integrations.locations import SOURCE_LOCATION
+from factbook.integrations.github.client import BATCH, collect_github, read_github_file
+from factbook.integrations.github.options import (
+    GITHUB,
+    SLUG,
+    Credentials,
+    GithubOptions,
+    find_github_target,
+)
+from factbook.integrations.integration import (
+    SOURCE_LOCATION,
+    Instance,
+    Integration,
+    Probe,
+    make_vendor,
+    split_targets,
+)
 
 # GitHub asks for no concurrency of heavy questions: those of GraphQL come one after another,
 # because one batch is under way at a time. REST's are light.
@@ -20,7 +30,7 @@ _PACE: Final = {"core": 720}
 _QUESTION: Final = {"query": "{ rateLimit { remaining } }"}
 
 
-def _configured(instance: Instance[GithubOptions]) -> Integration:
+def _make_github_integration(instance: Instance[GithubOptions]) -> Integration:
     options = instance.options
     own = () if options.host == GITHUB else (options.slug,)
     credentials = Credentials(instance.id, options, instance.clock)
@@ -36,19 +46,19 @@ def _configured(instance: Instance[GithubOptions]) -> Integration:
         further={options.git: credentials.git},
         calls_at_once=_CALLS_AT_ONCE,
         pace=_PACE,
-        target=partial(target, options),
-        batches=partial(portions, size=BATCH),
-        collect=partial(collect, options),
-        read=partial(read, options),
+        target=partial(find_github_target, options),
+        batches=partial(split_targets, size=BATCH),
+        collect=partial(collect_github, options),
+        read=partial(read_github_file, options),
         probes=(Probe(right="a valid credential", target=options.graphql, json=_QUESTION),),
     )
 
 
-INTEGRATION: Final = vendor(
+INTEGRATION: Final = make_vendor(
     "github",
     "GitHub",
     GithubOptions,
-    _configured,
+    _make_github_integration,
     (
         "codehost",
         "security.dependencyAlerts",

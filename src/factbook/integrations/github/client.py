@@ -1,25 +1,151 @@
-"""Collection from a GitHub instance: a batch of repositories, from the first query to the facts."""
+"""Collection from a GitHub instance: a batch of repositories, from the first query to the facts.
 
+REST requests tell "none" from "not allowed" where GraphQL's answer is empty for both: at most one
+of each kind for a repository and day. They are repeated after a day or slightly more.
+"""
+
+import zlib
 from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
 import msgspec
 
-from factbook.integrations import file_tree
-from factbook.integrations.file_tree import Paths, RepositoryTree
-from factbook.integrations.github import facts, pages, probes, repositories
-from factbook.integrations.github.answers import Oid, RepositoryData
-from factbook.integrations.github.graphql import GithubApi
+from factbook.clock import DAY
+from factbook.integrations import files
+from factbook.integrations.code_host import MONTH, format_timestamp
+from factbook.integrations.files import Paths, RepositoryTree
+from factbook.integrations.github import facts, repositories
+from factbook.integrations.github.api import GithubApi, GithubRepository, Oid, RepositoryData
+from factbook.integrations.github.facts import Classic, RestRule
 from factbook.integrations.github.options import GithubOptions
-from factbook.integrations.integration import Collected, each
-from factbook.integrations.merge_times import MONTH, timestamp
+from factbook.integrations.integration import Collected, run_for_each
 from factbook.outbound.cache import Memory
 from factbook.outbound.client import HttpClient, build_path
 from factbook.outbound.outcomes import UNUSABLE, Answer, Missing, Outcome
 
+_SPREAD: Final = DAY // 2
+_NOT_PROTECTED: Final = "Branch not protected"
+_NO_ADMINISTRATION: Final = Missing(Outcome.DENIED, "the credential may not read branch protection")
+_NO_ALERTS: Final = Missing(Outcome.DENIED, "the credential may not read dependency alerts")
+_DISAGREE: Final = Missing(Outcome.TRANSIENT, "GitHub's two interfaces disagree")
+
+
+class _StoredProbe(msgspec.Struct):
+    """Result of a probe: the classic rule, or the absence of alerts; or the reason for its failure.
+
+    `outcome` is None if the probe succeeded.
+    """
+
+    at: int
+    classic: Classic | None
+    outcome: Outcome | None = None
+    detail: str = ""
+
+
+def needs_protection_probe(found: RepositoryData) -> bool:
+    """True if the classic rule may be missing in GraphQL for lack of permission."""
+    branch = found.repository.default_branch_ref
+    return (
+        branch is not None
+        and branch.branch_protection_rule is None
+        and branch.ref_update_rule is None
+        and found.repository.viewer_permission != "ADMIN"
+        and not found.missing("defaultBranchRef.branchProtectionRule")
+    )
+
+
+def needs_alerts_probe(found: RepositoryData) -> bool:
+    """True if there are no alerts at all, as a reader without permission sees it, too."""
+    repository = found.repository
+    counts = (repository.open_alerts, repository.fixed_alerts, repository.dismissed_alerts)
+    return bool(repository.has_vulnerability_alerts_enabled) and all(
+        count is not None and count.total_count == 0 for count in counts
+    )
+
+
+async def probe_classic_rule(
+    api: GithubApi, repository: GithubRepository, branch: str
+) -> Classic | Missing:
+    """The classic rule of a branch, `protection.NO_RULE`, or the reason that it is unknown."""
+    key = f"protection:{repository.id}:{branch}"
+    kept = await _get_stored_probe(api, key)
+    if kept is None:
+        owner, name = repository.name_with_owner.split("/")
+        target = build_path("repos", owner, name, "branches", branch, "protection")
+        kept = _make_stored_probe(api.now, _judge_protection(await api.get_again(target)))
+        await _store_probe(api, key, kept)
+    return kept.classic or _explain_probe(kept)
+
+
+async def probe_alerts(api: GithubApi, repository: GithubRepository) -> Missing | None:
+    """None if there are certainly no alerts, else the reason for doubt."""
+    key = f"alerts:{repository.id}"
+    kept = await _get_stored_probe(api, key)
+    if kept is None:
+        owner, name = repository.name_with_owner.split("/")
+        target = build_path("repos", owner, name, "dependabot", "alerts")
+        kept = _make_stored_probe(api.now, _judge_alerts(await api.get_again(target, per_page=1)))
+        await _store_probe(api, key, kept)
+    return _explain_probe(kept) if kept.outcome else None
+
+
+def _judge_protection(answer: Answer) -> Classic | Missing:
+    if answer.ok:
+        rule = answer.read_as(RestRule)
+        return rule if isinstance(rule, Missing) else facts.convert_rest_rule(rule)
+    if answer.status == 404 and answer.message == _NOT_PROTECTED:
+        return facts.NO_RULE
+    return _explain_refused_probe(answer, _NO_ADMINISTRATION)
+
+
+def _judge_alerts(answer: Answer) -> Missing | None:
+    if answer.ok and isinstance(answer.data, list):
+        return _DISAGREE if answer.data else None
+    return _explain_refused_probe(answer, _NO_ALERTS)
+
+
+def _explain_refused_probe(answer: Answer, denied: Missing) -> Missing:
+    """The reason for a refusal: "not found" means hidden here, as the repository exists."""
+    if answer.ok:
+        return UNUSABLE
+    hidden = answer.outcome in {Outcome.DENIED, Outcome.NOT_FOUND}
+    return denied if hidden else answer.missing
+
+
+def _make_stored_probe(now: int, found: Classic | Missing | None) -> _StoredProbe:
+    if isinstance(found, Missing):
+        return _StoredProbe(now, None, found.outcome, found.detail)
+    return _StoredProbe(now, found)
+
+
+def _explain_probe(kept: _StoredProbe) -> Missing:
+    return Missing(kept.outcome, kept.detail) if kept.outcome else UNUSABLE
+
+
+async def _get_stored_probe(api: GithubApi, key: str) -> _StoredProbe | None:
+    stored = await api.memory.get(key)
+    if stored is None:
+        return None
+    try:
+        kept = msgspec.json.decode(stored, type=_StoredProbe)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+    return kept if 0 <= api.now - kept.at < DAY + _spread_expiry(key) else None
+
+
+def _spread_expiry(key: str) -> int:
+    """Extra time that a result is valid after a day, so that those of a first run expire apart."""
+    return zlib.crc32(key.encode()) % _SPREAD
+
+
+async def _store_probe(api: GithubApi, key: str, kept: _StoredProbe) -> None:
+    if not (kept.outcome and _explain_probe(kept).passing):
+        await api.memory.put(key, msgspec.json.encode(kept), days=2)
+
+
 # Three questions of twenty, and one for the further pages of all of them.
-BATCH: Final = 3 * repositories.AT_ONCE
+BATCH: Final = 3 * repositories.REPOSITORIES_AT_ONCE
 # Calls for one tree that GitHub cuts off at 100,000 entries.
 MOST_CALLS: Final = 200
 
@@ -28,28 +154,30 @@ _TOO_LARGE: Final = Missing(Outcome.TOO_LARGE, "the tree takes too many calls")
 _EMPTY_REPOSITORY: Final = 409
 
 
-async def collect(
+async def collect_github(
     options: GithubOptions, targets: Sequence[str], client: HttpClient, memory: Memory, now: int
 ) -> dict[str, Collected]:
     """The facts about each target (`owner/name`) at this time, or the reason for their absence."""
     api = GithubApi(client, options, memory, now)
     cutoff = now - MONTH
-    since = timestamp(cutoff)
+    since = format_timestamp(cutoff)
     bots = not options.exclude_bots
-    known = await repositories.read(api, targets, since)
+    known = await repositories.read_repositories(api, targets, since)
     found = [one for one in known.values() if isinstance(one, RepositoryData)]
-    bypassed = await pages.complete(api, found, since, cutoff, bots=bots)
+    bypassed = await repositories.complete_repositories(api, found, since, cutoff, bots=bots)
 
     async def collected(target: str) -> Collected:
         one = known[target]
         if isinstance(one, Missing):
             return Collected(missing={"": one})
-        return facts.collected(await _known(api, one, cutoff, bypassed, bots=bots))
+        return facts.make_github_facts(
+            await _complete_snapshot(api, one, cutoff, bypassed, bots=bots)
+        )
 
-    return await each(known, collected)
+    return await run_for_each(known, collected)
 
 
-async def read(
+async def read_github_file(
     options: GithubOptions, target: str, file: str, client: HttpClient, memory: Memory
 ) -> Answer:
     """The file at this path, its bytes as the body; fetched again only if it has changed."""
@@ -60,19 +188,24 @@ async def read(
     )
 
 
-async def _known(
-    api: GithubApi, found: RepositoryData, cutoff: int, bypassed: pages.Bypasses, *, bots: bool
+async def _complete_snapshot(
+    api: GithubApi,
+    found: RepositoryData,
+    cutoff: int,
+    bypassed: repositories.Bypasses,
+    *,
+    bots: bool,
 ) -> facts.GithubSnapshot:
     """The data of a repository, completed by the queries that only REST supports."""
     known = facts.GithubSnapshot(
-        found, await _paths(api, found), cutoff, bypassed=bypassed, bots=bots
+        found, await _list_default_paths(api, found), cutoff, bypassed=bypassed, bots=bots
     )
     repository = found.repository
-    if probes.needs_protection(found) and repository.default_branch_ref:
+    if needs_protection_probe(found) and repository.default_branch_ref:
         branch = repository.default_branch_ref.name
-        known.classic = await probes.classic_rule(api, repository, branch)
-    if probes.needs_alerts(found):
-        known.no_alerts = await probes.no_alerts(api, repository)
+        known.classic = await probe_classic_rule(api, repository, branch)
+    if needs_alerts_probe(found):
+        known.no_alerts = await probe_alerts(api, repository)
     return known
 
 
@@ -87,21 +220,23 @@ class _Tree(msgspec.Struct):
     truncated: bool = False
 
 
-async def _paths(api: GithubApi, found: RepositoryData) -> Paths | Missing:
+async def _list_default_paths(api: GithubApi, found: RepositoryData) -> Paths | Missing:
     """The paths of all files of the default branch, unordered; none for an empty repository."""
     repository = found.repository
     branch = repository.default_branch_ref
     if branch is None or branch.target is None:
         missing = found.missing("defaultBranchRef.target")
         return missing or ([] if repository.is_empty else _HIDDEN)
-    return await paths_at(api, repository.id, repository.name_with_owner, branch.target.oid)
+    return await list_github_paths(
+        api, repository.id, repository.name_with_owner, branch.target.oid
+    )
 
 
-async def paths_at(api: GithubApi, id_: str, name: str, oid: str) -> Paths | Missing:
+async def list_github_paths(api: GithubApi, id_: str, name: str, oid: str) -> Paths | Missing:
     """The paths of all files of a repository (`owner/name`) at a commit, unordered."""
     walk = partial(_Walk(api, name).everything, oid)
     tree = RepositoryTree(id_, oid, name, walk, MOST_CALLS)
-    return await file_tree.read(api.memory, tree, api.clones, api.now)
+    return await files.read_file_tree(api.memory, tree, api.clones, api.now)
 
 
 class _Walk:

@@ -3,17 +3,22 @@
 from functools import partial
 from typing import Final
 
-from factbook.integrations.configuration import Instance, vendor
-from factbook.integrations.gitlab.client import BATCH, collect, read
-from factbook.integrations.gitlab.options import GITLAB, SLUG, GitlabOptions, target
-from factbook.integrations.integration import Integration, Probe, portions
-from factbook.integrations.locations import SOURCE_LOCATION
+from factbook.integrations.gitlab.client import BATCH, collect_gitlab, read_gitlab_file
+from factbook.integrations.gitlab.options import GITLAB, SLUG, GitlabOptions, find_gitlab_target
+from factbook.integrations.integration import (
+    SOURCE_LOCATION,
+    Instance,
+    Integration,
+    Probe,
+    make_vendor,
+    split_targets,
+)
 from factbook.outbound.git import make_git_headers
 
 _FEW: Final = {"membership": "true", "simple": "true", "per_page": 1}
 
 
-def _configured(instance: Instance[GitlabOptions]) -> Integration:
+def _make_gitlab_integration(instance: Instance[GitlabOptions]) -> Integration:
     options = instance.options
     own = () if options.host == GITLAB else (options.slug,)
     return Integration(
@@ -25,18 +30,18 @@ def _configured(instance: Instance[GitlabOptions]) -> Integration:
         base_url=options.origin,
         further={options.git: instance.credential(make_git_headers("oauth2", options.token))},
         calls_at_once=6,
-        target=partial(target, options),
-        batches=partial(portions, size=BATCH),
-        collect=partial(collect, options),
-        read=partial(read, options),
+        target=partial(find_gitlab_target, options),
+        batches=partial(split_targets, size=BATCH),
+        collect=partial(collect_gitlab, options),
+        read=partial(read_gitlab_file, options),
         probes=(Probe(right="read_api", target=f"{options.rest}/projects", query=_FEW),),
     )
 
 
-INTEGRATION: Final = vendor(
+INTEGRATION: Final = make_vendor(
     "gitlab",
     "GitLab",
     GitlabOptions,
-    _configured,
+    _make_gitlab_integration,
     ("codehost", "security.branchProtection", "repository"),
 )

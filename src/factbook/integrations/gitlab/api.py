@@ -1,13 +1,20 @@
-"""GraphQL and REST requests to a GitLab instance, with the meaning of their errors."""
+"""GraphQL and REST requests to a GitLab instance: types of answers, and meaning of errors.
+
+An answer of another form is rejected on decoding.
+"""
 
 import asyncio
 import re
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, Final, NamedTuple, TypeVar
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Annotated, Any, Final, Generic, NamedTuple, TypeVar
 from urllib.parse import parse_qs, urlsplit
 
-from factbook.integrations.code_host import CodeHostApi
-from factbook.integrations.gitlab.answers import HIDDEN, NO_PREMIUM
+import msgspec
+from msgspec import Meta
+
+from factbook.integrations.code_host import CodeHostApi, GraphqlStruct, NodePage
 from factbook.integrations.gitlab.options import GitlabOptions
 from factbook.outbound import graphql_fields
 from factbook.outbound.cache import Memory
@@ -24,6 +31,203 @@ from factbook.outbound.outcomes import (
 )
 
 T = TypeVar("T")
+
+HIDDEN: Final = Missing(Outcome.DENIED, "hidden from the credential")
+NO_REPOSITORY: Final = Missing(Outcome.DENIED, "the credential may not read the repository")
+NO_BRANCH: Final = Missing(Outcome.NOT_FOUND, "there is no default branch")
+NO_PREMIUM: Final = Missing(Outcome.FEATURE_OFF, "not part of the plan, or of this edition")
+
+Number = Annotated[int, Meta(ge=0, le=2_147_483_647)]
+Moment = Annotated[datetime, Meta(tz=True)]
+
+
+class GitlabCount(GraphqlStruct):
+    """The size of a connection."""
+
+    count: Number
+
+
+class GitlabNodePage(NodePage[T], Generic[T]):
+    """Page of a connection, with the size of the whole where that was asked for."""
+
+    count: Number | None = None
+
+
+class Author(GraphqlStruct):
+    """Account that opened a merge request."""
+
+    username: str
+    bot: bool = False
+
+
+class MergeRequest(GraphqlStruct):
+    """Merged merge request; very old ones have no known merge time."""
+
+    iid: str
+    title: str
+    created_at: Moment
+    merged_at: Moment | None
+    author: Author | None
+
+
+class GitlabUser(GraphqlStruct):
+    """An account."""
+
+    username: str
+
+
+class Member(GraphqlStruct):
+    """Membership; without a user while an invitation is pending."""
+
+    user: GitlabUser | None
+
+
+class Language(GraphqlStruct):
+    """A language and its share."""
+
+    name: str
+    share: float | None = None
+
+
+class GitlabCommit(GraphqlStruct):
+    """A commit."""
+
+    sha: Annotated[str, Meta(pattern=r"^[0-9a-f]{40,64}\Z")]
+
+
+class GitlabTree(GraphqlStruct):
+    """The root folder of the default branch."""
+
+    last_commit: GitlabCommit | None
+
+
+class GitlabRepository(GraphqlStruct):
+    """The repository of a project."""
+
+    empty: bool
+    root_ref: str | None
+    tree: GitlabTree | None
+
+    @property
+    def head(self) -> str | None:
+        """The commit at the head of the default branch."""
+        commit = self.tree.last_commit if self.tree else None
+        return commit.sha if commit else None
+
+
+class GitlabProject(GraphqlStruct):
+    """Fields that the first query requests of one project."""
+
+    id: Annotated[str, Meta(pattern=r"^gid://gitlab/Project/[0-9]+\Z")]
+    full_path: str
+    merge_requests_enabled: bool | None
+    issues_enabled: bool | None
+    languages: list[Language] | None
+    repository: GitlabRepository | None
+    requests: GitlabCount | None
+    open_requests: GitlabCount | None
+    last_month: GitlabCount | None
+    merged: GitlabNodePage[MergeRequest] | None
+    issues: GitlabCount | None
+    open_issues: GitlabCount | None
+    closed_issues: GitlabCount | None
+    closed_last_month: GitlabCount | None
+    members: GitlabNodePage[Member] | None
+
+    @property
+    def number(self) -> str:
+        """The id in REST, which survives a renaming."""
+        return self.id.rpartition("/")[2]
+
+
+@dataclass
+class ProjectData:
+    """Project, and by field of `GitlabProject`, in GraphQL's spelling, the missing data.
+
+    `members`: the number of members if not all of them were read.
+    """
+
+    project: GitlabProject
+    errors: dict[str, Missing] = field(default_factory=dict)
+    members: int | Missing | None = None
+
+
+class Validation(GraphqlStruct):
+    """Errors in the CODEOWNERS file."""
+
+    total: Number
+
+
+class ValidatedRepository(GraphqlStruct):
+    """Repository with its validated CODEOWNERS file; null if the plan excludes validation."""
+
+    validate_codeowner_file: Validation | None
+
+
+# REST
+
+
+class ProjectSettings(msgspec.Struct):
+    """Settings of a project; some are absent for an account that may not see them."""
+
+    path_with_namespace: str
+    merge_method: str | None = None
+    only_allow_merge_if_pipeline_succeeds: bool | None = None
+    merge_trains_enabled: bool | None = None
+
+
+class ProtectedBranch(msgspec.Struct):
+    """Rule for the branches that match its name, in which a star stands for any text."""
+
+    name: str
+    allow_force_push: bool
+    code_owner_approval_required: bool | None = None
+    inherited: bool = False
+
+
+class Approvals(msgspec.Struct):
+    """Settings for approvals in a project; null if never set."""
+
+    reset_approvals_on_push: bool | None
+    merge_requests_disable_committers_approval: bool | None
+
+
+class BranchRef(msgspec.Struct):
+    """Something with a name."""
+
+    name: str
+
+
+class ApprovalRule(msgspec.Struct):
+    """Number of approvals that a merge needs, on these branches or on all."""
+
+    approvals_required: Number
+    rule_type: str = ""
+    applies_to_all_protected_branches: bool = False
+    protected_branches: list[BranchRef] = []
+
+
+class PushRule(msgspec.Struct):
+    """Conditions for pushes; a condition that the plan does not include is absent."""
+
+    id: int
+    reject_unsigned_commits: bool | msgspec.UnsetType | None = msgspec.UNSET
+
+
+class GitlabTreeEntry(msgspec.Struct):
+    """Entry of a tree: a file (`blob`), a folder (`tree`) or a submodule (`commit`)."""
+
+    path: str
+    type: str
+
+
+def pick_part(data: Mapping[str, Any], *names: str) -> Any:
+    """The value below these names; None if there is none."""
+    found: Any = data
+    for name in names:
+        found = found.get(name) if isinstance(found, dict) else None
+    return found
+
 
 PER_PAGE: Final = 100
 
@@ -80,7 +284,7 @@ class GitlabApi(CodeHostApi[GitlabOptions]):
             left_out = dict(lacking)
             question = {"query": remove_fields(document, left_out), "variables": variables}
             answer = await self._client.post(self._options.graphql, json=question)
-            found = told(answer)
+            found = make_gitlab_result(answer)
             refused = list_unknown_fields(answer.data.get("errors")) if _is_object(answer) else []
             if not refused or optional is None:
                 break
@@ -95,7 +299,7 @@ class GitlabApi(CodeHostApi[GitlabOptions]):
             field: await self._too_old(document, [path]) for field, path in sorted(left_out.items())
         }
         return found._replace(
-            errors=found.errors | {_field(path): errors[path] for path in errors},
+            errors=found.errors | {_find_error_field(path): errors[path] for path in errors},
             raised=[*found.raised, *errors.items()],
         )
 
@@ -132,7 +336,7 @@ class GitlabApi(CodeHostApi[GitlabOptions]):
             if isinstance(page, Missing):
                 return page
             found += page
-            more = next_page(answer)
+            more = find_next_page(answer)
             if not more:
                 return found
             if more in asked:
@@ -144,7 +348,7 @@ def _is_object(answer: Answer) -> bool:
     return answer.ok and isinstance(answer.data, dict)
 
 
-def told(answer: Answer) -> GitlabQueryResult:
+def make_gitlab_result(answer: Answer) -> GitlabQueryResult:
     """The data and errors of a GraphQL answer; data beside errors are kept."""
     if not answer.ok:
         return GitlabQueryResult({}, {}, answer.missing)
@@ -154,19 +358,19 @@ def told(answer: Answer) -> GitlabQueryResult:
     errors = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
     data = answer.data.get("data")
     if not isinstance(data, dict):
-        return GitlabQueryResult({}, {}, _missing(errors[0]) if errors else UNUSABLE)
-    raised = [(_path(error), _missing(error)) for error in errors]
+        return GitlabQueryResult({}, {}, _explain_query_error(errors[0]) if errors else UNUSABLE)
+    raised = [(_get_error_path(error), _explain_query_error(error)) for error in errors]
     return GitlabQueryResult(
-        data, {_field(path): missing for path, missing in raised}, None, raised
+        data, {_find_error_field(path): missing for path, missing in raised}, None, raised
     )
 
 
-def _path(error: Mapping[str, Any]) -> tuple[object, ...]:
+def _get_error_path(error: Mapping[str, Any]) -> tuple[object, ...]:
     found = error.get("path")
     return tuple(found) if isinstance(found, list) else ()
 
 
-def _field(path: tuple[object, ...]) -> str:
+def _find_error_field(path: tuple[object, ...]) -> str:
     """The project's field that an error with this path is about; "" for the whole project."""
     match path:
         case ("project", str(name), *_):
@@ -175,7 +379,7 @@ def _field(path: tuple[object, ...]) -> str:
             return ""
 
 
-def _missing(error: Mapping[str, Any]) -> Missing:
+def _explain_query_error(error: Mapping[str, Any]) -> Missing:
     extensions = error.get("extensions")
     if isinstance(extensions, dict) and extensions.get("code") == _UNDEFINED:
         return NO_PREMIUM
@@ -190,7 +394,7 @@ def _missing(error: Mapping[str, Any]) -> Missing:
     )
 
 
-def next_page(answer: Answer) -> dict[str, str]:
+def find_next_page(answer: Answer) -> dict[str, str]:
     """The query parameters for the next page, from the Link header; empty after the last page.
 
     The header's URL itself is not used: behind a proxy, its host may differ from ours.

@@ -5,21 +5,20 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
-from factbook.integrations import file_tree
-from factbook.integrations.code_host import ANYTHING
-from factbook.integrations.file_tree import RepositoryTree
+from factbook.integrations import files
+from factbook.integrations.code_host import ANYTHING, MONTH, format_timestamp
+from factbook.integrations.files import RepositoryTree
 from factbook.integrations.gitlab import facts, projects
-from factbook.integrations.gitlab.answers import (
+from factbook.integrations.gitlab.api import (
     NO_BRANCH,
     NO_REPOSITORY,
+    GitlabApi,
     GitlabTreeEntry,
     ProjectData,
 )
-from factbook.integrations.gitlab.api import GitlabApi
 from factbook.integrations.gitlab.options import GitlabOptions
-from factbook.integrations.gitlab.rules import rules
-from factbook.integrations.integration import Collected, each
-from factbook.integrations.merge_times import MONTH, timestamp
+from factbook.integrations.gitlab.projects import get_project_rules
+from factbook.integrations.integration import Collected, run_for_each
 from factbook.outbound.cache import Memory
 from factbook.outbound.client import HttpClient, build_path
 from factbook.outbound.outcomes import Answer, Missing, Outcome
@@ -30,15 +29,17 @@ BATCH: Final = 20
 MOST_TREE_PAGES: Final = 200
 
 
-async def collect(
+async def collect_gitlab(
     options: GitlabOptions, targets: Sequence[str], client: HttpClient, memory: Memory, now: int
 ) -> dict[str, Collected]:
     """Facts about each target (`group/project`) at this time, or the reason for their absence."""
     api = GitlabApi(client, options, memory, now)
-    return await each(targets, lambda target: _one(api, options, target, now - MONTH))
+    return await run_for_each(
+        targets, lambda target: _collect_project(api, options, target, now - MONTH)
+    )
 
 
-async def read(
+async def read_gitlab_file(
     options: GitlabOptions, target: str, file: str, client: HttpClient, memory: Memory
 ) -> Answer:
     """The file at this path, its bytes as the body; fetched again only if it has changed."""
@@ -48,41 +49,45 @@ async def read(
     )
 
 
-async def _one(api: GitlabApi, options: GitlabOptions, target: str, cutoff: int) -> Collected:
-    found = await projects.find(api, target, timestamp(cutoff))
+async def _collect_project(
+    api: GitlabApi, options: GitlabOptions, target: str, cutoff: int
+) -> Collected:
+    found = await projects.find_project(api, target, format_timestamp(cutoff))
     if isinstance(found, Missing):
         return Collected(missing={"": found})
     project = found.project
     bots = not options.exclude_bots
     _, paths, told = await asyncio.gather(
-        projects.complete(api, found, cutoff, bots=bots),
-        _paths(api, found),
-        rules(api, project.number),
+        projects.complete_project(api, found, cutoff, bots=bots),
+        _list_head_paths(api, found),
+        get_project_rules(api, project.number),
     )
     known = facts.GitlabSnapshot(found, paths, told, cutoff, bots=bots)
     if known.has_codeowners:
-        known.codeowners = await projects.codeowners(api, project.full_path)
-    return facts.collected(known)
+        known.codeowners = await projects.count_codeowners_errors(api, project.full_path)
+    return facts.make_gitlab_facts(known)
 
 
-async def _paths(api: GitlabApi, found: ProjectData) -> list[str] | Missing:
+async def _list_head_paths(api: GitlabApi, found: ProjectData) -> list[str] | Missing:
     """The paths of all files of the default branch, unordered; none for an empty repository."""
     project, repository = found.project, found.project.repository
     if "repository" in found.errors or repository is None:
         return found.errors.get("repository", NO_REPOSITORY)
     if repository.head is None:
         return [] if repository.empty else NO_BRANCH
-    return await paths_at(api, project.number, project.full_path, repository.head)
+    return await list_gitlab_paths(api, project.number, project.full_path, repository.head)
 
 
-async def paths_at(api: GitlabApi, number: str, name: str, head: str) -> list[str] | Missing:
+async def list_gitlab_paths(
+    api: GitlabApi, number: str, name: str, head: str
+) -> list[str] | Missing:
     """The paths of all files of a project at a commit, unordered."""
-    pages = partial(_listed, api, number, head)
+    pages = partial(_list_tree, api, number, head)
     tree = RepositoryTree(number, head, name, pages, MOST_TREE_PAGES)
-    return await file_tree.read(api.memory, tree, api.clones, api.now)
+    return await files.read_file_tree(api.memory, tree, api.clones, api.now)
 
 
-async def _listed(api: GitlabApi, number: str, head: str) -> list[str] | Missing:
+async def _list_tree(api: GitlabApi, number: str, head: str) -> list[str] | Missing:
     entries = await api.every(
         f"{build_path('projects', number)}/repository/tree",
         list[GitlabTreeEntry],

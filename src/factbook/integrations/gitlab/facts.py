@@ -9,9 +9,9 @@ from typing import Any, Final
 
 import msgspec
 
-from factbook.integrations import code_host, merge_times
-from factbook.integrations.gitlab import rules
-from factbook.integrations.gitlab.answers import (
+from factbook.integrations import code_host
+from factbook.integrations.gitlab import projects
+from factbook.integrations.gitlab.api import (
     HIDDEN,
     NO_BRANCH,
     NO_PREMIUM,
@@ -21,8 +21,11 @@ from factbook.integrations.gitlab.answers import (
     ProtectedBranch,
     PushRule,
 )
-from factbook.integrations.gitlab.projects import MOST_MEMBERS, merged_pulls
-from factbook.integrations.gitlab.rules import ProjectRules
+from factbook.integrations.gitlab.projects import (
+    MOST_MEMBERS,
+    ProjectRules,
+    list_gitlab_merged_pulls,
+)
 from factbook.integrations.integration import Collected, Leaves
 from factbook.outbound.outcomes import Missing, Outcome, report_too_many
 
@@ -64,7 +67,9 @@ class GitlabSnapshot:
             return _OFF
         if project.merged is None or "merged" in self.found.errors:
             return self.found.errors.get("merged", HIDDEN)
-        return merge_times.figures(merged_pulls(project.merged), self.cutoff, bots=self.bots)
+        return code_host.make_merge_figures(
+            list_gitlab_merged_pulls(project.merged), self.cutoff, bots=self.bots
+        )
 
     @cached_property
     def branch(self) -> str | Missing:
@@ -82,73 +87,77 @@ class GitlabSnapshot:
         if isinstance(self.branch, Missing):
             return self.branch
         branches = self.rules.branches
-        return branches if isinstance(branches, Missing) else rules.fitting(branches, self.branch)
+        return (
+            branches
+            if isinstance(branches, Missing)
+            else projects.list_fitting_branches(branches, self.branch)
+        )
 
 
-def collected(known: GitlabSnapshot) -> Collected:
+def make_gitlab_facts(known: GitlabSnapshot) -> Collected:
     """The facts of all shapes that GitLab fills."""
     return Collected.of(
-        code_host.groups(
+        code_host.make_code_host_groups(
             merging=known.merging,
-            pull_requests=_pull_requests(known),
-            issues=_issues(known),
-            collaboration=_collaboration(known),
-            protection=_branch_protection(known),
-            review=_reviews(known)
-            | code_host.codeowners(known.paths, CODEOWNERS, known.codeowners),
+            pull_requests=_make_gitlab_pull_requests(known),
+            issues=_make_gitlab_issues(known),
+            collaboration=_make_gitlab_collaboration(known),
+            protection=_make_gitlab_branch_protection(known),
+            review=_make_gitlab_reviews(known)
+            | code_host.make_codeowners_leaves(known.paths, CODEOWNERS, known.codeowners),
             paths=known.paths,
         )
     )
 
 
-def _pull_requests(known: GitlabSnapshot) -> Leaves | Missing:
+def _make_gitlab_pull_requests(known: GitlabSnapshot) -> Leaves | Missing:
     project = known.found.project
     if project.merge_requests_enabled is False:
         return _OFF
     merged: int | Missing = known.found.errors.get("merged", HIDDEN)
     if project.merged is not None and project.merged.count is not None:
         merged = project.merged.count
-    return code_host.pull_requests(
-        _count(known, project.requests, "requests"),
+    return code_host.make_pull_request_leaves(
+        _get_gitlab_count(known, project.requests, "requests"),
         merged,
-        _count(known, project.open_requests, "openRequests"),
-        _count(known, project.last_month, "lastMonth"),
+        _get_gitlab_count(known, project.open_requests, "openRequests"),
+        _get_gitlab_count(known, project.last_month, "lastMonth"),
     )
 
 
-def _issues(known: GitlabSnapshot) -> Leaves | Missing:
+def _make_gitlab_issues(known: GitlabSnapshot) -> Leaves | Missing:
     project = known.found.project
     if project.issues_enabled is False:
         return _OFF
     return {
-        "total": _count(known, project.issues, "issues"),
-        "open": _count(known, project.open_issues, "openIssues"),
-        "closed": _count(known, project.closed_issues, "closedIssues"),
-        "closedLastMonth": _count(known, project.closed_last_month, "closedLastMonth"),
+        "total": _get_gitlab_count(known, project.issues, "issues"),
+        "open": _get_gitlab_count(known, project.open_issues, "openIssues"),
+        "closed": _get_gitlab_count(known, project.closed_issues, "closedIssues"),
+        "closedLastMonth": _get_gitlab_count(known, project.closed_last_month, "closedLastMonth"),
     }
 
 
-def _collaboration(known: GitlabSnapshot) -> Leaves:
+def _make_gitlab_collaboration(known: GitlabSnapshot) -> Leaves:
     found = known.found
     languages: Any = found.errors.get("languages", HIDDEN)
     if found.project.languages is not None:
         by_share = sorted(found.project.languages, key=lambda one: one.share or 0, reverse=True)
         languages = [language.name for language in by_share]
-    return {"languages": languages, **_members(known)}
+    return {"languages": languages, **_make_gitlab_collaborators(known)}
 
 
-def _members(known: GitlabSnapshot) -> Leaves:
+def _make_gitlab_collaborators(known: GitlabSnapshot) -> Leaves:
     members = known.found.project.members
     if members is None or "members" in known.found.errors:
         missing = known.found.errors.get("members", HIDDEN)
-        return code_host.collaborators(missing, missing)
+        return code_host.make_collaborator_leaves(missing, missing)
     if known.found.members is not None:
-        return code_host.collaborators(_TOO_MANY_MEMBERS, known.found.members)
+        return code_host.make_collaborator_leaves(_TOO_MANY_MEMBERS, known.found.members)
     names = sorted({member.user.username for member in members.known if member.user})
-    return code_host.collaborators(names, len(names))
+    return code_host.make_collaborator_leaves(names, len(names))
 
 
-def _branch_protection(known: GitlabSnapshot) -> Leaves | Missing:
+def _make_gitlab_branch_protection(known: GitlabSnapshot) -> Leaves | Missing:
     if isinstance(known.branch, Missing):
         return known.branch
     fitting, settings, push = known.protection, known.rules.settings, known.rules.push_rule
@@ -163,28 +172,35 @@ def _branch_protection(known: GitlabSnapshot) -> Leaves | Missing:
         "requiredLinearHistory": (
             method if isinstance(method, Missing) else method == _FAST_FORWARD
         ),
-        "allowForcePushes": unread or rules.force_pushes(rule),
+        "allowForcePushes": unread or projects.allows_force_pushes(rule),
         "blockCreations": _NO_SUCH_RULE,
-        "requiredSignatures": push if isinstance(push, Missing) else _signed(push),
+        "requiredSignatures": push if isinstance(push, Missing) else _requires_signatures(push),
     }
 
 
-def _signed(rule: PushRule) -> bool | Missing:
+def _requires_signatures(rule: PushRule) -> bool | Missing:
     demanded = rule.reject_unsigned_commits
     return NO_PREMIUM if demanded is msgspec.UNSET else bool(demanded)
 
 
-def _reviews(known: GitlabSnapshot) -> Leaves:
+def _make_gitlab_reviews(known: GitlabSnapshot) -> Leaves:
     branch, fitting, told = known.branch, known.protection, known.rules.approvals
     if isinstance(branch, Missing):
         return dict.fromkeys(_REVIEWS, branch)
-    owners: Any = fitting if isinstance(fitting, Missing) else rules.code_owners(fitting)
+    owners: Any = (
+        fitting if isinstance(fitting, Missing) else projects.requires_code_owners(fitting)
+    )
     stale = told if isinstance(told, Missing) else bool(told.reset_approvals_on_push)
     last: Any = told
     if not isinstance(told, Missing):
         last = bool(told.merge_requests_disable_committers_approval)
-    values = (stale, NO_PREMIUM if owners is None else owners, last, _strict(known))
-    return dict(zip(_REVIEWS, (*values, _approvals(known, branch)), strict=True))
+    values = (
+        stale,
+        NO_PREMIUM if owners is None else owners,
+        last,
+        _requires_current_branch(known),
+    )
+    return dict(zip(_REVIEWS, (*values, _count_approvals(known, branch)), strict=True))
 
 
 _REVIEWS: Final = (
@@ -196,7 +212,7 @@ _REVIEWS: Final = (
 )
 
 
-def _strict(known: GitlabSnapshot) -> bool | Missing:
+def _requires_current_branch(known: GitlabSnapshot) -> bool | Missing:
     """True if a pipeline has to succeed on the merge result with the current branch."""
     settings = known.rules.settings
     if isinstance(settings, Missing):
@@ -208,7 +224,7 @@ def _strict(known: GitlabSnapshot) -> bool | Missing:
     return HIDDEN if settings.merge_method is None else settings.merge_method in _UP_TO_DATE
 
 
-def _approvals(known: GitlabSnapshot, branch: str) -> int | Missing:
+def _count_approvals(known: GitlabSnapshot, branch: str) -> int | Missing:
     told, fitting = known.rules.approval_rules, known.protection
     if isinstance(told, Missing):
         return told
@@ -216,8 +232,10 @@ def _approvals(known: GitlabSnapshot, branch: str) -> int | Missing:
         if any(rule.applies_to_all_protected_branches for rule in told):
             return fitting
         fitting = []
-    return rules.approvals(told, branch, protected=bool(fitting))
+    return projects.count_required_approvals(told, branch, protected=bool(fitting))
 
 
-def _count(known: GitlabSnapshot, count: GitlabCount | None, field: str) -> int | Missing:
+def _get_gitlab_count(
+    known: GitlabSnapshot, count: GitlabCount | None, field: str
+) -> int | Missing:
     return known.found.errors.get(field, HIDDEN) if count is None else count.count

@@ -7,8 +7,12 @@ from typing import Annotated, Any, ClassVar, Final
 import msgspec
 
 from factbook.integrations.code_host import CodeHostOptions
-from factbook.integrations.integration import annotations, no_annotation
-from factbook.integrations.locations import SourceLocation, location
+from factbook.integrations.integration import (
+    SourceLocation,
+    find_location,
+    get_annotations,
+    report_no_annotation,
+)
 from factbook.outbound.outcomes import Missing
 from factbook.settings.option_tables import about
 
@@ -33,7 +37,7 @@ class GitlabOptions(CodeHostOptions, frozen=True, kw_only=True):
     PATTERN: ClassVar[re.Pattern[str]] = re.compile(rf"{_PART}(?:/{_PART}){{1,20}}", re.ASCII)
     KEEPS_CASE: ClassVar[bool] = True
 
-    host: Annotated[str, about("Host that people and annotations name.")] = GITLAB
+    host: Annotated[str, about("Host that people and get_annotations name.")] = GITLAB
     api_url: Annotated[
         str,
         about(
@@ -45,7 +49,7 @@ class GitlabOptions(CodeHostOptions, frozen=True, kw_only=True):
         str, about("Secret. A personal, group or project access token with `read_api`.")
     ] = ""
     groups: Annotated[
-        list[str], about("Top-level groups to ask for. Empty: every one that annotations name.")
+        list[str], about("Top-level groups to ask for. Empty: every one that get_annotations name.")
     ] = msgspec.field(default_factory=list)
     exclude_bots: Annotated[bool, about("Leave merge requests of bots out of merge times.")] = False
 
@@ -74,15 +78,15 @@ class GitlabOptions(CodeHostOptions, frozen=True, kw_only=True):
         return "/".join(parts[:end]).removesuffix(".git")
 
 
-def target(options: GitlabOptions, entity: Mapping[str, Any]) -> str | Missing:
+def find_gitlab_target(options: GitlabOptions, entity: Mapping[str, Any]) -> str | Missing:
     """`group/project`, with subgroups between, or the reason that there is none at this host.
 
     A slug counts for the host that `gitlab.com/instance` names, else for the one of the entity's
     location, else for the one in its own key. Without a slug the location has to be on this host.
     """
-    known = annotations(entity)
-    place = location(entity)
-    host = _host(known, place)
+    known = get_annotations(entity)
+    place = find_location(entity)
+    host = _choose_host(known, place)
     own = known.get(options.slug)
     if isinstance(own, str) and (options.host != GITLAB or host in {None, GITLAB}):
         return options.named(own)
@@ -90,11 +94,11 @@ def target(options: GitlabOptions, entity: Mapping[str, Any]) -> str | Missing:
     if host == options.host and isinstance(given, str):
         return options.named(given)
     if place is None or {place.host, host} != {options.host}:
-        return no_annotation(f"no project on {options.host}")
+        return report_no_annotation(f"no project on {options.host}")
     return options.located(place)
 
 
-def _host(known: Mapping[str, Any], place: SourceLocation | None) -> str | None:
+def _choose_host(known: Mapping[str, Any], place: SourceLocation | None) -> str | None:
     """The host of a slug that does not name one."""
     if INSTANCE not in known:
         return place.host if place else None

@@ -3,18 +3,17 @@
 from functools import partial
 from typing import Final
 
-from factbook.integrations.configuration import Instance, vendor
-from factbook.integrations.integration import Integration
-from factbook.integrations.pagerduty.client import PROBES, collect
+from factbook.integrations.integration import Instance, Integration, make_vendor
+from factbook.integrations.pagerduty.client import PROBES, collect_pagerduty
 from factbook.integrations.pagerduty.options import (
     INTEGRATION_KEY,
     SERVICE_ID,
     PagerdutyOptions,
-    target,
+    find_pagerduty_target,
 )
 
 
-def _configured(instance: Instance[PagerdutyOptions]) -> Integration:
+def _make_pagerduty_integration(instance: Instance[PagerdutyOptions]) -> Integration:
     options = instance.options
     account = f" of the account {options.account}" if options.account else ""
     return Integration(
@@ -23,10 +22,12 @@ def _configured(instance: Instance[PagerdutyOptions]) -> Integration:
         ),
         authorize=instance.credential({"authorization": f"Token token={options.api_key}"}),
         base_url=options.base_url,
-        target=partial(target, options),
-        collect=collect,
+        target=partial(find_pagerduty_target, options),
+        collect=collect_pagerduty,
         probes=PROBES,
     )
 
 
-INTEGRATION: Final = vendor("pagerduty", "PagerDuty", PagerdutyOptions, _configured, ("incident",))
+INTEGRATION: Final = make_vendor(
+    "pagerduty", "PagerDuty", PagerdutyOptions, _make_pagerduty_integration, ("incident",)
+)

@@ -4,8 +4,12 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Final
 
-from factbook.integrations.configuration import InstanceOptions
-from factbook.integrations.integration import annotations, bad_annotation, no_annotation
+from factbook.integrations.integration import (
+    InstanceOptions,
+    get_annotations,
+    report_bad_annotation,
+    report_no_annotation,
+)
 from factbook.outbound.outcomes import Missing
 from factbook.settings.option_tables import about
 
@@ -48,24 +52,28 @@ class PagerdutyOptions(InstanceOptions, frozen=True, kw_only=True):
             yield "account has to be a subdomain in lower case, such as acme"
 
 
-def target(options: PagerdutyOptions, entity: Mapping[str, Any]) -> str | Missing:
+def find_pagerduty_target(options: PagerdutyOptions, entity: Mapping[str, Any]) -> str | Missing:
     """The id of a service, or the reason that there is none in this account.
 
     An integration key does not count: PagerDuty cannot look a service up by it.
     """
-    known = annotations(entity)
+    known = get_annotations(entity)
     account = known.get(ACCOUNT)
-    if options.account and account is not None and _text(account).lower() != options.account:
-        return no_annotation("an account that is not configured")
-    id_ = _text(known.get(SERVICE_ID)).upper()
+    if (
+        options.account
+        and account is not None
+        and _clean_annotation(account).lower() != options.account
+    ):
+        return report_no_annotation("an account that is not configured")
+    id_ = _clean_annotation(known.get(SERVICE_ID)).upper()
     if _ID.fullmatch(id_):
         return id_
     if SERVICE_ID not in known and INTEGRATION_KEY in known:
-        return no_annotation(f"an integration key names no service; {SERVICE_ID} does")
+        return report_no_annotation(f"an integration key names no service; {SERVICE_ID} does")
     if not id_:
-        return no_annotation(f"no {SERVICE_ID}")
-    return bad_annotation(f"{SERVICE_ID} is not the id of a service")
+        return report_no_annotation(f"no {SERVICE_ID}")
+    return report_bad_annotation(f"{SERVICE_ID} is not the id of a service")
 
 
-def _text(value: Any) -> str:
+def _clean_annotation(value: Any) -> str:
     return value.strip() if isinstance(value, str) else ""

@@ -4,10 +4,14 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Final
 
-from factbook.integrations.configuration import Instance, vendor
-from factbook.integrations.integration import Integration, Probe
-from factbook.integrations.prometheus.client import collect
-from factbook.integrations.prometheus.options import LABELS, SERVICE, PrometheusOptions, target
+from factbook.integrations.integration import Instance, Integration, Probe, make_vendor
+from factbook.integrations.prometheus.client import collect_prometheus
+from factbook.integrations.prometheus.options import (
+    LABELS,
+    SERVICE,
+    PrometheusOptions,
+    find_prometheus_target,
+)
 from factbook.outbound.git import make_git_headers
 
 _OF_RULES: Final = (
@@ -17,10 +21,10 @@ _OF_RULES: Final = (
 )
 
 
-def _configured(instance: Instance[PrometheusOptions]) -> Integration:
+def _make_prometheus_integration(instance: Instance[PrometheusOptions]) -> Integration:
     options = instance.options
-    user = _headers(options.token, options.username, options.password)
-    other = _headers(
+    user = _make_auth_headers(options.token, options.username, options.password)
+    other = _make_auth_headers(
         options.alertmanager_token, options.alertmanager_username, options.alertmanager_password
     )
     url = options.alertmanager_url
@@ -34,19 +38,19 @@ def _configured(instance: Instance[PrometheusOptions]) -> Integration:
         further={url: instance.credential(other, "alertmanager")} if url else {},
         # Queries about a year of samples are heavy.
         calls_at_once=2,
-        target=partial(target, options),
-        collect=partial(collect, options),
-        probes=_probes(url),
+        target=partial(find_prometheus_target, options),
+        collect=partial(collect_prometheus, options),
+        probes=_make_alertmanager_probes(url),
     )
 
 
-def _headers(token: str, username: str, password: str) -> Mapping[str, str]:
+def _make_auth_headers(token: str, username: str, password: str) -> Mapping[str, str]:
     if token:
         return {"authorization": f"Bearer {token}"}
     return make_git_headers(username, password) if username else {}
 
 
-def _probes(alertmanager: str) -> tuple[Probe, ...]:
+def _make_alertmanager_probes(alertmanager: str) -> tuple[Probe, ...]:
     of_prometheus = (
         Probe(right="queries", target="/api/v1/query", query={"query": "vector(1)"}),
         Probe(right="rules", target="/api/v1/rules", facts=_OF_RULES),
@@ -62,10 +66,10 @@ def _probes(alertmanager: str) -> tuple[Probe, ...]:
     return (*of_prometheus, of_alertmanager)
 
 
-INTEGRATION: Final = vendor(
+INTEGRATION: Final = make_vendor(
     "prometheus",
     "Prometheus",
     PrometheusOptions,
-    _configured,
+    _make_prometheus_integration,
     ("incident", "observability"),
 )

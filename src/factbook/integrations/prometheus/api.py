@@ -1,16 +1,18 @@
-"""HTTP API of Prometheus, and the status of Alertmanager, with validated answers.
+"""HTTP API of Prometheus, and the status and alert routes of Alertmanager, both validated."""
 
-Source: Prometheus' documentation of its HTTP API, version 1; Alertmanager's API description,
-version 2.
-"""
-
-from typing import Annotated, Any, Final, Generic, Literal, TypeVar
+import re
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Final, Generic, Literal, NamedTuple, TypeVar
 
 import msgspec
+import yaml
 from msgspec import Meta
 
+from factbook import safe_yaml, user_patterns
+from factbook.errors import InputError
 from factbook.outbound.client import HttpClient, build_path
-from factbook.outbound.outcomes import Answer, Missing, Outcome
+from factbook.outbound.outcomes import UNUSABLE, Answer, Missing, Outcome
+from factbook.user_patterns import UserPattern
 
 Data = TypeVar("Data")
 Labels = dict[str, str]
@@ -88,19 +90,19 @@ class PrometheusApi:
     async def samples(self, expression: str, moment: int) -> list[Sample] | Missing:
         """The value of an expression at a time, in seconds since the epoch."""
         answer = await self._query(expression, moment)
-        found = _read(answer, _Result[Sample])
+        found = _validate_answer(answer, _Result[Sample])
         return found if isinstance(found, Missing) else found.result
 
     async def series(self, expression: str, moment: int) -> list[Series] | Missing:
         """The values of an expression over a range that ends at the time."""
         answer = await self._query(expression, moment)
-        found = _read(answer, _Result[Series])
+        found = _validate_answer(answer, _Result[Series])
         return found if isinstance(found, Missing) else found.result
 
     async def values(self, label: str, matcher: str, since: int, until: int) -> set[str] | Missing:
         """The values of a label in the matching series, between two times."""
         query: dict[str, str | int] = {"match[]": f"{{{matcher}}}", "start": since, "end": until}
-        found = _read(
+        found = _validate_answer(
             await self._client.get(f"/api/v1{build_path('label', label, 'values')}", query=query),
             list[str],
         )
@@ -109,7 +111,7 @@ class PrometheusApi:
     async def rules(self) -> list[PrometheusRule] | Missing:
         """All rules, without their current alerts if the server supports leaving them out."""
         query = {"exclude_alerts": "true"}
-        found = _read(await self._client.get("/api/v1/rules", query=query), _Groups)
+        found = _validate_answer(await self._client.get("/api/v1/rules", query=query), _Groups)
         if isinstance(found, Missing):
             return found
         return [rule for group in found.groups for rule in group.rules]
@@ -119,27 +121,158 @@ class PrometheusApi:
         return await self._client.get("/api/v1/query", query=query)
 
 
-async def configuration(client: HttpClient) -> str | Missing:
+async def get_alertmanager_configuration(client: HttpClient) -> str | Missing:
     """The configuration of a running Alertmanager, in YAML, without its secrets."""
     answer = await client.get("/api/v2/status")
     if not answer.ok:
-        return _missing(answer)
+        return _explain_failed_answer(answer)
     found = answer.read_as(_Status)
     return found if isinstance(found, Missing) else found.config.original
 
 
-def _read(answer: Answer, type_: type[Data]) -> Data | Missing:
+def _validate_answer(answer: Answer, type_: type[Data]) -> Data | Missing:
     """The data of a good answer, or the reason for their absence. A partial one is a failure."""
     if not answer.ok:
-        return _missing(answer)
+        return _explain_failed_answer(answer)
     found = answer.read_as(_Success[type_])  # type: ignore[valid-type]
     if isinstance(found, Missing):
         return found
     return _PARTIAL if found.warnings else found.data
 
 
-def _missing(answer: Answer) -> Missing:
+def _explain_failed_answer(answer: Answer) -> Missing:
     """The reason for a failed answer. "Not found" refers to the URL here, never to a service."""
     if answer.outcome is Outcome.NOT_FOUND:
         return _ELSEWHERE
     return _TOO_MUCH if answer.status == 422 else answer.missing
+
+
+MOST_NESTED: Final = 100
+LONGEST_CONFIGURATION: Final = 256 * 1024
+
+_QUOTED: Final = r'(?P<q>"?)(?P<label>[^=!~"\s]+)(?P=q)\s*(?P<kind>=~|!~|!=|=)\s*"(?P<value>.*)"'
+_BARE: Final = r'(?P<label>[^=!~"\s]+)\s*(?P<kind>=~|!~|!=|=)\s*(?P<value>[^"]*)'
+_MATCHERS: Final = (re.compile(_QUOTED, re.DOTALL), re.compile(_BARE))
+_ESCAPED: Final = re.compile(r'\\([n"\\])')
+
+
+class UnreadableRoutingError(Exception):
+    """The configuration, or a matcher in it, is not understood."""
+
+
+class _Matcher(NamedTuple):
+    """Label matcher; `pattern` is None if the value is compared literally."""
+
+    label: str
+    is_positive: bool
+    value: str
+    pattern: UserPattern | None = None
+
+    def fits(self, labels: Mapping[str, str]) -> bool:
+        found = labels.get(self.label, "")
+        same = self.pattern.is_whole(found) if self.pattern else found == self.value
+        return same is self.is_positive
+
+
+class _Node(NamedTuple):
+    """Node of the routing tree."""
+
+    receiver: str
+    matchers: tuple[_Matcher, ...]
+    goes_on: bool
+    children: "tuple[_Node, ...]"
+
+
+class Routing(NamedTuple):
+    """Routes of a configuration, and the receivers that notify someone."""
+
+    root: _Node
+    telling: frozenset[str]
+
+    def leads_on(self, labels: Mapping[str, str]) -> bool:
+        """True if an alert reaches a receiver that notifies someone and is not the default one."""
+        wanted = self.telling - {self.root.receiver}
+        return any(receiver in wanted for receiver in _list_reached(self.root, labels))
+
+
+class _Route(msgspec.Struct, rename={"goes_on": "continue"}):
+    receiver: str = ""
+    match: dict[str, str] = {}
+    match_re: dict[str, str] = {}
+    matchers: list[str] = []
+    goes_on: bool = False
+    routes: list["_Route"] = []
+
+
+class _Configuration(msgspec.Struct):
+    route: _Route
+    receivers: list[dict[str, Any]] = []
+
+
+def read_alert_routes(text: str) -> Routing | Missing:
+    """The routes of a configuration in YAML, or the reason that any part of it is not understood.
+
+    Patterns are in RE2 syntax; those that Python may read differently, or match in exponential
+    time, are not understood.
+    """
+    try:
+        if len(text) > LONGEST_CONFIGURATION:
+            return UNUSABLE
+        safe_yaml.check(text, MOST_NESTED)
+        found = msgspec.convert(safe_yaml.load(text), _Configuration)
+        telling = frozenset(str(one.get("name")) for one in found.receivers if _notifies(one))
+        return Routing(_make_node(found.route, ""), telling)
+    except (yaml.YAMLError, msgspec.ValidationError, UnreadableRoutingError, ValueError):
+        return UNUSABLE
+
+
+def _notifies(receiver: Mapping[str, Any]) -> bool:
+    """True if a receiver has a notification channel, e.g. `webhook_configs`."""
+    return any(str(name).endswith("_configs") and found for name, found in receiver.items())
+
+
+def _make_node(route: _Route, inherited: str) -> _Node:
+    """A route with inherited values: without a receiver it has its parent's."""
+    receiver = route.receiver or inherited
+    matchers = (
+        *(_make_matcher(label, "=", value) for label, value in route.match.items()),
+        *(_make_matcher(label, "=~", value) for label, value in route.match_re.items()),
+        *map(_parse_matcher, route.matchers),
+    )
+    children = tuple(_make_node(child, receiver) for child in route.routes)
+    return _Node(receiver, matchers, route.goes_on, children)
+
+
+def _parse_matcher(text: str) -> _Matcher:
+    found = next(filter(None, (form.fullmatch(text.strip()) for form in _MATCHERS)), None)
+    if found is None:
+        raise UnreadableRoutingError
+    value = _ESCAPED.sub(lambda one: "\n" if one[1] == "n" else one[1], found["value"])
+    return _make_matcher(found["label"], found["kind"], value)
+
+
+def _make_matcher(label: str, kind: str, value: str) -> _Matcher:
+    pattern = _compile_pattern(value) if kind.endswith("~") else None
+    return _Matcher(label, kind.startswith("="), value, pattern)
+
+
+def _compile_pattern(text: str) -> UserPattern:
+    """Alertmanager matches with RE2 too."""
+    try:
+        return user_patterns.compile_whole(text)
+    except InputError:
+        raise UnreadableRoutingError from None
+
+
+def _list_reached(node: _Node, labels: Mapping[str, str]) -> Iterator[str]:
+    """The receivers of the deepest routes that an alert reaches from a node that it has reached."""
+    deeper = False
+    for child in node.children:
+        if not all(matcher.fits(labels) for matcher in child.matchers):
+            continue
+        deeper = True
+        yield from _list_reached(child, labels)
+        if not child.goes_on:
+            break
+    if not deeper:
+        yield node.receiver

@@ -6,8 +6,7 @@ from itertools import takewhile
 from typing import Final
 
 from factbook.integrations.integration import Collected, Leaves
-from factbook.integrations.prometheus.alert_routes import Routing
-from factbook.integrations.prometheus.api import PrometheusRule, Sample, Series
+from factbook.integrations.prometheus.api import PrometheusRule, Routing, Sample, Series
 from factbook.integrations.prometheus.options import PrometheusOptions
 from factbook.outbound.outcomes import Missing, Outcome
 
@@ -64,17 +63,19 @@ class PrometheusSnapshot:
     routing: Routing | Missing
 
 
-def by_service(options: PrometheusOptions, rules: Sequence[PrometheusRule]) -> RulesByService:
+def group_rules_by_service(
+    options: PrometheusOptions, rules: Sequence[PrometheusRule]
+) -> RulesByService:
     """The rules by the service that they name."""
     found: dict[str, list[PrometheusRule]] = {}
     for rule in rules:
-        if owner := _owner(options, rule):
+        if owner := _find_service_of_rule(options, rule):
             found.setdefault(owner, []).append(rule)
     watching = any(rule.is_alerting and _may_be_incident(options, rule) for rule in rules)
     return RulesByService(found, len(rules), watching)
 
 
-def events(options: PrometheusOptions, series: Sequence[Series]) -> Events:
+def group_events(options: PrometheusOptions, series: Sequence[Series]) -> Events:
     """The times in the answer to a query for events."""
     found: dict[str, dict[str, set[int]]] = {}
     for one in series:
@@ -84,64 +85,66 @@ def events(options: PrometheusOptions, series: Sequence[Series]) -> Events:
     return found
 
 
-def percentages(options: PrometheusOptions, samples: Sequence[Sample]) -> dict[str, float]:
+def list_percentages(options: PrometheusOptions, samples: Sequence[Sample]) -> dict[str, float]:
     """The values of an answer by service, unchanged."""
     return {one.metric.get(options.label, ""): float(one.value[1]) for one in samples}
 
 
-def collected(options: PrometheusOptions, known: PrometheusSnapshot, service: str) -> Collected:
+def make_prometheus_facts(
+    options: PrometheusOptions, known: PrometheusSnapshot, service: str
+) -> Collected:
     """The facts about one service."""
     if service not in known.services:
         return Collected(missing={"": UNKNOWN_SERVICE})
     return Collected.of(
         {
-            "incident.incidentMetrics": _incidents(known, service),
-            "incident.serviceInfo": _service_info(options, known, service),
-            "observability": _observability(known, service),
+            "incident.incidentMetrics": _make_incidents(known, service),
+            "incident.serviceInfo": _make_prometheus_service_info(options, known, service),
+            "observability": _make_observability(known, service),
         }
     )
 
 
-def _incidents(known: PrometheusSnapshot, service: str) -> Leaves:
+def _make_incidents(known: PrometheusSnapshot, service: str) -> Leaves:
     return {
-        "totalIncidents": _count(known, service, YEAR),
-        "monthlyIncidents": _count(known, service, MONTH),
-        "quarterlyIncidents": _count(known, service, QUARTER),
-        "meanTimeToResolve": _mean_time(known, service),
+        "totalIncidents": _count_alerts(known, service, YEAR),
+        "monthlyIncidents": _count_alerts(known, service, MONTH),
+        "quarterlyIncidents": _count_alerts(known, service, QUARTER),
+        "meanTimeToResolve": _compute_mean_time(known, service),
         "meanTimeToFirstAck": _NO_ACK,
-        "upTimePercentage": _up(known, service),
+        "upTimePercentage": _get_uptime(known, service),
     }
 
 
-def _count(known: PrometheusSnapshot, service: str, days: int) -> int | Missing:
+def _count_alerts(known: PrometheusSnapshot, service: str, days: int) -> int | Missing:
     """The number of times an alert of the service began firing in a window."""
-    found = _window(known, service, known.began, days)
+    found = _make_window(known, service, known.began, days)
     if isinstance(found, Missing):
         return found
     since = known.moment - days * DAY
-    return sum(len(moments) for moments in _merged(found, service, since).values())
+    return sum(len(moments) for moments in _merge_events(found, service, since).values())
 
 
-def _mean_time(known: PrometheusSnapshot, service: str) -> float | Missing:
+def _compute_mean_time(known: PrometheusSnapshot, service: str) -> float | Missing:
     """The mean duration of alerts that ended in the last 90 days, in seconds."""
-    ends = _window(known, service, known.ended, QUARTER)
+    ends = _make_window(known, service, known.ended, QUARTER)
     if isinstance(ends, Missing):
         return ends
-    starts = _window(known, service, known.began, QUARTER)
+    starts = _make_window(known, service, known.began, QUARTER)
     if isinstance(starts, Missing):
         return starts
     # An incident may have begun before the window.
-    known_starts = _merged(list(_unbroken(known.began)), service, 0)
+    known_starts = _merge_events(list(_take_unbroken(known.began)), service, 0)
     times = [
         end - max(before)
-        for alert, moments in _merged(ends, service, known.moment - QUARTER * DAY).items()
+        for alert, moments in _merge_events(ends, service, known.moment - QUARTER * DAY).items()
         for end in moments
         if (before := [start for start in known_starts.get(alert, ()) if start < end])
     ]
     return round(sum(times) / len(times), 2) if times else _NO_END
 
 
-def _window(
+def _make_window(
     known: PrometheusSnapshot, service: str, chunks: Sequence[Events | Missing], days: int
 ) -> list[Events] | Missing:
     """The events of a window, or the reason that they are incomplete."""
@@ -150,17 +153,17 @@ def _window(
         return covered
     if not covered:
         return Missing(Outcome.NOT_APPLICABLE, f"the storage does not reach back {days} days")
-    needed = list(_unbroken(chunks[: -(-days // MONTH)]))
+    needed = list(_take_unbroken(chunks[: -(-days // MONTH)]))
     if len(needed) < -(-days // MONTH):
         missing = chunks[len(needed)]
         assert isinstance(missing, Missing)
         return missing
-    return _unwatched(known, service) or needed
+    return _explain_unwatched(known, service) or needed
 
 
-def _unwatched(known: PrometheusSnapshot, service: str) -> Missing | None:
+def _explain_unwatched(known: PrometheusSnapshot, service: str) -> Missing | None:
     """The reason that a count of zero means nothing: no alert could have been an incident."""
-    if any(service in chunk for chunk in _unbroken(known.began)):
+    if any(service in chunk for chunk in _take_unbroken(known.began)):
         return None
     if isinstance(known.rules, Missing):
         return known.rules
@@ -172,14 +175,14 @@ def _may_be_incident(options: PrometheusOptions, rule: PrometheusRule) -> bool:
     return not options.severities or severity in options.severities or "{{" in severity
 
 
-def _unbroken(chunks: Sequence[Events | Missing]) -> Iterator[Events]:
+def _take_unbroken(chunks: Sequence[Events | Missing]) -> Iterator[Events]:
     """The newest events up to the first gap."""
     for chunk in takewhile(lambda one: not isinstance(one, Missing), chunks):
         assert not isinstance(chunk, Missing)
         yield chunk
 
 
-def _merged(chunks: Sequence[Events], service: str, since: int) -> dict[str, set[int]]:
+def _merge_events(chunks: Sequence[Events], service: str, since: int) -> dict[str, set[int]]:
     """The times of a service's alerts; the border shared by two chunks counts once."""
     found: dict[str, set[int]] = {}
     for chunk in chunks:
@@ -188,7 +191,7 @@ def _merged(chunks: Sequence[Events], service: str, since: int) -> dict[str, set
     return found
 
 
-def _up(known: PrometheusSnapshot, service: str) -> float | Missing:
+def _get_uptime(known: PrometheusSnapshot, service: str) -> float | Missing:
     covered = known.covered[MONTH]
     if isinstance(covered, Missing):
         return covered
@@ -202,20 +205,22 @@ def _up(known: PrometheusSnapshot, service: str) -> float | Missing:
     return round(value, 4) if 0 <= value <= 100 else _NOT_UP
 
 
-def _service_info(options: PrometheusOptions, known: PrometheusSnapshot, service: str) -> Leaves:
+def _make_prometheus_service_info(
+    options: PrometheusOptions, known: PrometheusSnapshot, service: str
+) -> Leaves:
     if isinstance(known.rules, Missing):
         names = ("hasEscalationPolicy", "hasTeamsAssigned", "hasDescription")
         return {**dict.fromkeys(names, known.rules), "alertCreationType": _NO_TYPE}
-    own = _alerting(known.rules, service)
+    own = _list_alerting_rules(known.rules, service)
     return {
         "hasEscalationPolicy": _has_policy(options, known, own, service),
-        "hasTeamsAssigned": _any(bool(rule.labels.get(options.team_label)) for rule in own),
-        "hasDescription": _any(_is_described(rule) for rule in own),
+        "hasTeamsAssigned": _any_flag(bool(rule.labels.get(options.team_label)) for rule in own),
+        "hasDescription": _any_flag(_is_described(rule) for rule in own),
         "alertCreationType": _NO_TYPE,
     }
 
 
-def _any(flags: Iterator[bool]) -> bool | Missing:
+def _any_flag(flags: Iterator[bool]) -> bool | Missing:
     found = list(flags)
     return any(found) if found else _NO_OWN_RULE
 
@@ -239,7 +244,7 @@ def _has_policy(
     return any(map(known.routing.leads_on, alerts))
 
 
-def _observability(known: PrometheusSnapshot, service: str) -> Leaves:
+def _make_observability(known: PrometheusSnapshot, service: str) -> Leaves:
     if isinstance(known.rules, Missing):
         return dict.fromkeys(("monitorCount", "sloCount"), known.rules)
     if not known.rules.count:
@@ -251,16 +256,16 @@ def _observability(known: PrometheusSnapshot, service: str) -> Leaves:
         if rule.label(name)
     }
     return {
-        "monitorCount": len(_alerting(known.rules, service)),
+        "monitorCount": len(_list_alerting_rules(known.rules, service)),
         "sloCount": len(objectives),
     }
 
 
-def _alerting(rules: RulesByService, service: str) -> list[PrometheusRule]:
+def _list_alerting_rules(rules: RulesByService, service: str) -> list[PrometheusRule]:
     """The alerting rules that name the service."""
     return [rule for rule in rules.by_service.get(service, ()) if rule.is_alerting]
 
 
-def _owner(options: PrometheusOptions, rule: PrometheusRule) -> str:
+def _find_service_of_rule(options: PrometheusOptions, rule: PrometheusRule) -> str:
     """The service that a rule names; Sloth uses a label of its own for it."""
     return rule.label(options.label) or rule.label("sloth_service")

@@ -6,8 +6,12 @@ from typing import Annotated, Any, Final
 
 import msgspec
 
-from factbook.integrations.configuration import InstanceOptions
-from factbook.integrations.integration import annotations, bad_annotation, no_annotation
+from factbook.integrations.integration import (
+    InstanceOptions,
+    get_annotations,
+    report_bad_annotation,
+    report_no_annotation,
+)
 from factbook.outbound.outcomes import Missing
 from factbook.settings.option_tables import about, is_web_address
 
@@ -49,7 +53,8 @@ class PrometheusOptions(InstanceOptions, frozen=True, kw_only=True):
     severity_label: Annotated[str, about("Label that holds an alert's severity.")] = "severity"
     team_label: Annotated[str, about("Label that names the team of an alerting rule.")] = "team"
     up_metric: Annotated[
-        str, about("Metric that is 1 while a target of the service is up, otherwise 0.")
+        str,
+        about("Metric that is 1 while a find_prometheus_target of the service is up, otherwise 0."),
     ] = "up"
     resolution: Annotated[
         int,
@@ -63,7 +68,7 @@ class PrometheusOptions(InstanceOptions, frozen=True, kw_only=True):
         if self.alertmanager_url and not is_web_address(self.alertmanager_url):
             yield "alertmanager_url has to be like https://alertmanager.example.com"
         for host in _HOSTS:
-            yield from _problems_of_user(self, host)
+            yield from _check_user(self, host)
         for name in ("label", "severity_label", "team_label"):
             if not _LABEL.fullmatch(getattr(self, name)):
                 yield f"{name} has to be the name of a label, such as service"
@@ -73,7 +78,7 @@ class PrometheusOptions(InstanceOptions, frozen=True, kw_only=True):
             yield f"resolution has to be from 1 to {LONGEST_RESOLUTION}"
 
 
-def _problems_of_user(options: PrometheusOptions, host: str) -> Iterator[str]:
+def _check_user(options: PrometheusOptions, host: str) -> Iterator[str]:
     token, username, password = (
         getattr(options, f"{host}{name}") for name in ("token", "username", "password")
     )
@@ -85,22 +90,22 @@ def _problems_of_user(options: PrometheusOptions, host: str) -> Iterator[str]:
         yield f"{host}username cannot have a colon"
 
 
-def target(options: PrometheusOptions, entity: Mapping[str, Any]) -> str | Missing:
+def find_prometheus_target(options: PrometheusOptions, entity: Mapping[str, Any]) -> str | Missing:
     """The value of the service's label, or the reason that there is none.
 
     It may contain any printable character, as it is only used as a quoted string in a query.
     """
-    known = annotations(entity)
-    found = known.get(SERVICE) or _among(known.get(LABELS), options.label)
+    known = get_annotations(entity)
+    found = known.get(SERVICE) or _find_label(known.get(LABELS), options.label)
     if not isinstance(found, str) or not found.strip():
-        return no_annotation("no value of the service's label")
+        return report_no_annotation("no value of the service's label")
     value = found.strip()
     if len(value) > LONGEST or not value.isprintable():
-        return bad_annotation("what the annotation holds is no value of a label")
+        return report_bad_annotation("what the annotation holds is no value of a label")
     return value
 
 
-def _among(labels: Any, name: str) -> str:
+def _find_label(labels: Any, name: str) -> str:
     """The value of one label in a comma-separated list."""
     pairs = labels.split(",") if isinstance(labels, str) else []
     parts = (pair.partition("=") for pair in pairs)

@@ -3,15 +3,13 @@
 from functools import partial
 from typing import Final
 
-from factbook.integrations.configuration import Instance, vendor
-from factbook.integrations.integration import Integration
-from factbook.integrations.snyk.client import collect, probes
-from factbook.integrations.snyk.options import SnykOptions
-from factbook.integrations.snyk.targets import SELECTING, target
+from factbook.integrations.integration import Instance, Integration, make_vendor
+from factbook.integrations.snyk.client import collect_snyk, make_snyk_probes
+from factbook.integrations.snyk.options import SELECTING, SnykOptions, find_snyk_target
 from factbook.settings.option_tables import url_origin
 
 
-def _configured(instance: Instance[SnykOptions]) -> Integration:
+def _make_snyk_integration(instance: Instance[SnykOptions]) -> Integration:
     options = instance.options
     return Integration(
         source=instance.source(
@@ -21,10 +19,12 @@ def _configured(instance: Instance[SnykOptions]) -> Integration:
         base_url=options.base_url,
         # One for each severity, where issues are counted exactly.
         calls_at_once=4,
-        target=partial(target, options),
-        collect=partial(collect, options),
-        probes=probes(options),
+        target=partial(find_snyk_target, options),
+        collect=partial(collect_snyk, options),
+        probes=make_snyk_probes(options),
     )
 
 
-INTEGRATION: Final = vendor("snyk", "Snyk", SnykOptions, _configured, ("security.scannerIssues",))
+INTEGRATION: Final = make_vendor(
+    "snyk", "Snyk", SnykOptions, _make_snyk_integration, ("security.scannerIssues",)
+)

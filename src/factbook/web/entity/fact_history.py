@@ -113,7 +113,7 @@ async def show(visit: PageContext, found: EntityView) -> Reply:
         "fact.html",
         **frame,
         source=asked.source,
-        source_path=found.path if catalog.answers(asked.source.id) else path,
+        source_path=found.path if catalog.is_catalog_source(asked.source.id) else path,
         fact=asked.fact,
         group=group,
         label=label,
@@ -139,8 +139,8 @@ async def _asked(visit: PageContext, found: EntityView) -> _FactContext:
     fact = next((one for one in source.schema if one.name == name), None)
     if fact is None:
         raise NotFoundError(f'The data source "{source.title}" has no fact of this name.')
-    if catalog.answers(source.id):
-        facts = msgspec.json.decode(catalog.facts(source.id, found.shown.compliance))
+    if catalog.is_catalog_source(source.id):
+        facts = msgspec.json.decode(catalog.encode_catalog_facts(source.id, found.shown.compliance))
         latest: Latest | None = Latest(facts, {}, source.version, found.shown.updated_at)
     else:
         latest = await store.find_latest(visit.state.database, source.id, found.shown.id)
@@ -246,7 +246,7 @@ async def _medians(
     database: Database, source: DataSource, fact: Fact, owner: str | None
 ) -> list[Median]:
     """The medians over all and the owner's with the groups below; none if the catalog is large."""
-    if fact.type not in NUMBER_TYPES or catalog.answers(source.id):
+    if fact.type not in NUMBER_TYPES or catalog.is_catalog_source(source.id):
         return []
     if sum((await overview.by_kind(database)).values()) > _FEW or not _is_name(fact.name):
         return []

@@ -101,7 +101,7 @@ async def of_entity(visit: PageContext, id_: int, ref: str, entity: dict[str, An
     known = await visit.state.registry.current()
     matcher = await offloaded(Matcher, entity)  # the document may be large
     collected = sorted(
-        (one for one in known.sources.values() if not catalog.answers(one.id)),
+        (one for one in known.sources.values() if not catalog.is_catalog_source(one.id)),
         key=lambda one: (one.title.casefold(), one.id),
     )
     tracking = [one for one in collected if matcher.lets_through(one.selection)]

@@ -157,7 +157,7 @@ def _fact(name: str, sources: Mapping[str, DataSource]) -> CatalogColumn | None:
     fact = next((one for one in source.schema if one.name == fact_name), None) if source else None
     if source is None or fact is None:
         return None
-    shows = FactOfSource(source, fact, catalog.bit(source_id, fact_name))
+    shows = FactOfSource(source, fact, catalog.find_compliance_bit(source_id, fact_name))
     return CatalogColumn(name, fact_display.title(fact), shows)
 
 

@@ -47,7 +47,9 @@ class Point(NamedTuple):
 
     def is_met(self, compliance: int) -> bool:
         """True if an entity with these compliance bits meets it."""
-        facts = msgspec.json.decode(catalog.facts(self.source, compliance), type=dict[str, bool])
+        facts = msgspec.json.decode(
+            catalog.encode_catalog_facts(self.source, compliance), type=dict[str, bool]
+        )
         return facts[self.fact]
 
 
@@ -672,7 +674,7 @@ async def source(visit: PageContext, found: EntityView) -> Reply:
     """Page of all facts of an entity from one data source."""
     known = await visit.state.registry.current()
     asked = known.sources.get(visit.request.parameter("source"))
-    if asked is None or catalog.answers(asked.id):
+    if asked is None or catalog.is_catalog_source(asked.id):
         return visit.redirect(found.path)
     database = visit.state.database
     down = await runs.fetch_outages(database, [asked.id])
